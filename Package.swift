@@ -1,0 +1,79 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Settings of every Swift target: the strictest the compiler offers, so that a data race, an unchecked pointer or a
+/// forgotten import is an error at build time.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .strictMemorySafety(),
+  .treatAllWarnings(as: .error),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableExperimentalFeature("Lifetimes"),
+]
+
+/// Settings of test targets: as `strict`, without the memory-safety markers, which the test macros do not carry.
+let tests: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableExperimentalFeature("Lifetimes"),
+]
+
+let package = Package(
+  name: "millrace",
+  products: [
+    .library(name: "Millrace", targets: ["Millrace"]),
+    .library(name: "MillraceRunner", targets: ["MillraceRunner"]),
+    .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
+    .executable(name: "millrace", targets: ["millrace"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+  ],
+  targets: [
+    // C: the operating system, the kernels and the libraries of Debian.
+    .target(name: "CMillraceSys"),
+    .target(name: "CMillraceKernels"),
+    .target(name: "CMallocCount"),
+    .systemLibrary(name: "COpus", pkgConfig: "opus", providers: [.apt(["libopus-dev"])]),
+    .systemLibrary(name: "COgg", pkgConfig: "ogg", providers: [.apt(["libogg-dev"])]),
+    .systemLibrary(name: "CFFmpeg", pkgConfig: "libavformat", providers: [.apt(["libavformat-dev"])]),
+
+    // Ground, plan, engine: no third-party package, no codec.
+    .target(name: "MillraceCore", dependencies: ["CMillraceSys"], swiftSettings: strict),
+    .target(name: "MillraceGraph", dependencies: ["MillraceCore"], swiftSettings: strict),
+    .target(
+      name: "MillraceEngine", dependencies: ["MillraceCore", "MillraceGraph", "CMillraceSys"],
+      swiftSettings: strict),
+
+    // Signal and nodes.
+    .target(name: "MillraceDSP", dependencies: ["CMillraceKernels"], swiftSettings: strict),
+    .target(
+      name: "MillraceAudio", dependencies: ["MillraceCore", "MillraceDSP", "CFFmpeg"], swiftSettings: strict),
+    .target(
+      name: "MillraceCodecs", dependencies: ["MillraceCore", "COpus", "COgg"], swiftSettings: strict),
+    .target(name: "MillraceFlow", dependencies: ["MillraceCore", "CMillraceSys"], swiftSettings: strict),
+
+    // Face, help, runner.
+    .target(
+      name: "Millrace",
+      dependencies: [
+        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", "MillraceCodecs", "MillraceFlow",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "MillraceTesting",
+      dependencies: ["MillraceCore", "MillraceGraph", "MillraceEngine", "CMallocCount"],
+      swiftSettings: strict),
+    .target(
+      name: "MillraceRunner",
+      dependencies: [
+        "Millrace", "CMillraceSys", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "millrace", dependencies: ["MillraceRunner"], path: "Sources/millrace-cli", swiftSettings: strict),
+  ]
+)

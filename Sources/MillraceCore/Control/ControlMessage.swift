@@ -1,0 +1,70 @@
+public import Synchronization
+
+/// A value that a live parameter takes. Choices travel as their index in the contract's list.
+public enum LiveValue: Sendable, Hashable {
+  case bool(Bool)
+  case integer(Int)
+  case number(Double)
+  case choice(Int)
+
+  /// The value as a number; false and true are 0 and 1.
+  @inlinable public var asNumber: Double {
+    switch self {
+    case .bool(let value): value ? 1 : 0
+    case .integer(let value): Double(value)
+    case .number(let value): value
+    case .choice(let index): Double(index)
+    }
+  }
+}
+
+/// Something told to one node while it runs. Read before the node's packets.
+public enum ControlMessage: ~Copyable, Sendable {
+  /// A live parameter, by its index in the contract, takes a value; checked against the contract before it is sent.
+  case set(parameter: Int, LiveValue)
+  /// UTF-8 text, usually a JSON object, whose meaning is the node's own.
+  case text(Packet)
+}
+
+/// A small queue of control messages to one node: any thread sends, the node's worker receives.
+///
+/// Senders take turns on a lock; the worker never does. It does not grow: a full mailbox refuses.
+@safe
+public final class Mailbox: Sendable {
+  private struct Sender: ~Copyable {
+    var writer: RingWriter<ControlMessage>
+  }
+  private let sender: Mutex<Sender>
+  @usableFromInline nonisolated(unsafe) var reader: RingReader<ControlMessage>
+  /// Set before a wake, cleared by the worker: one relaxed load tells whether to look.
+  @usableFromInline let hasMail = Atomic<Bool>(false)
+
+  /// Makes an empty mailbox for at least `capacity` messages.
+  public init(capacity: Int = 16) {
+    let ring = Ring<ControlMessage>(minimumCapacity: capacity)
+    sender = Mutex(Sender(writer: ring.writer))
+    unsafe reader = ring.reader
+  }
+
+  /// Puts a message in. Any thread; takes a lock that only senders take. False when the mailbox is full.
+  public func send(_ message: consuming ControlMessage) -> Bool {
+    var parcel: ControlMessage? = consume message
+    let sent = sender.withLock { sender in
+      guard sender.writer.hasRoom, let message = parcel.take() else { return false }
+      sender.writer.push(message)
+      return true
+    }
+    if sent { hasMail.store(true, ordering: .sequentiallyConsistent) }
+    return sent
+  }
+
+  /// Takes the oldest message. Only the node's worker may call this.
+  @inlinable public func receive() -> ControlMessage? {
+    unsafe reader.pop()
+  }
+
+  /// True once after messages came in. Only the node's worker may call this.
+  @inlinable public func takeSignal() -> Bool {
+    hasMail.load(ordering: .relaxed) && hasMail.exchange(false, ordering: .acquiring)
+  }
+}

@@ -1,0 +1,49 @@
+/// A group of cells that one worker runs, as seen by links from outside: something that can be told a cell has work.
+///
+/// The engine subclasses it. `wake` may be called from any thread and must be a read-modify-write that publishes: a plain
+/// load of the state loses wake-ups.
+open class RemoteWake: @unchecked Sendable {
+  public init() {}
+  /// Cell `index` of the group has work. Any thread; no lock, no allocation.
+  open func wake(_ index: Int) { fatalError("a subclass answers wake") }
+}
+
+/// How one end of a link tells the cell at the other end that there is work.
+///
+/// Ends on the same worker set a bit; ends on different workers go through the group's `RemoteWake`.
+@unsafe
+public struct Wake {
+  @usableFromInline let word: UnsafeMutablePointer<UInt64>?
+  @usableFromInline let bit: UInt64
+  @usableFromInline let remote: Unmanaged<RemoteWake>?
+  @usableFromInline let index: Int
+
+  /// For a cell of the same worker: its bit in the worker's ready words.
+  @inlinable public init(word: UnsafeMutablePointer<UInt64>, bit: UInt64) {
+    unsafe self.word = unsafe word
+    unsafe self.bit = bit
+    unsafe remote = nil
+    unsafe index = 0
+  }
+
+  /// For a cell of another worker.
+  @inlinable public init(remote: Unmanaged<RemoteWake>, index: Int) {
+    unsafe word = nil
+    unsafe bit = 0
+    unsafe self.remote = unsafe remote
+    unsafe self.index = index
+  }
+
+  /// True when the other end belongs to another worker.
+  @inlinable public var isRemote: Bool { unsafe word == nil }
+
+  /// Marks the cell ready.
+  @inlinable public func mark() {
+    if let word = unsafe word {
+      unsafe word.pointee |= bit
+    } else {
+      let index = unsafe self.index
+      unsafe remote.unsafelyUnwrapped._withUnsafeGuaranteedRef { $0.wake(index) }
+    }
+  }
+}

@@ -1,0 +1,190 @@
+/// The kind of thread a node's work runs on.
+public enum Lane: String, Sendable, Hashable, CaseIterable {
+  /// A voice worker: short calls under a budget, no waiting.
+  case voice
+  /// The bulk worker: pictures, disks, anything that may take milliseconds.
+  case bulk
+  /// A thread or task of the node's own; the graph only exchanges packets with it.
+  case external
+}
+
+/// Whether a node that brings packets into a graph can be made to wait.
+public enum Pacing: String, Sendable, Hashable {
+  /// Produces as fast as the graph takes: a file.
+  case waits
+  /// Produces by the graph clock, but may be held back without loss: a paced file, a tone.
+  case paced
+  /// Produces when the world does, and cannot wait: a microphone, a service.
+  case live
+}
+
+/// When a node runs.
+public enum Drive: String, Sendable, Hashable {
+  /// When any driving input has a packet.
+  case anyInput
+  /// When every driving input that has not ended has a packet.
+  case allInputs
+  /// By itself: after start, on its timer, and again as it asks; gated only by room on its outputs.
+  case itself
+}
+
+/// One port as a contract declares it.
+public struct PortContract: Sendable, Hashable {
+  /// The name links use. A repeated port is named with a number: `in1`, `in2`.
+  public var name: String
+  /// What passes here, in one line.
+  public var text: String
+  /// What it accepts, or for an output: what it may carry.
+  public var formats: FormatConstraint
+  /// True when a graph that leaves it unlinked is refused.
+  public var isRequired: Bool
+  /// For inputs: a packet here makes the node run. False: the port only accompanies.
+  public var drives: Bool
+  /// How many ports this stands for; nil: exactly one, named without a number.
+  public var copies: ClosedRange<Int>?
+  /// For inputs: packets the node may keep between calls (the pool is sized for them).
+  public var holds: Int
+
+  public init(
+    _ name: String, _ formats: FormatConstraint, text: String, required: Bool = true, drives: Bool = true,
+    copies: ClosedRange<Int>? = nil, holds: Int = 0
+  ) {
+    self.name = name
+    self.text = text
+    self.formats = formats
+    isRequired = required
+    self.drives = drives
+    self.copies = copies
+    self.holds = holds
+  }
+}
+
+/// One parameter as a contract declares it.
+public struct ParameterContract: Sendable, Hashable {
+  /// The type of a value, with its range.
+  public enum Kind: Sendable, Hashable {
+    case bool
+    case integer(ClosedRange<Int>)
+    case number(ClosedRange<Double>)
+    case string
+    /// A file path, resolved against the folder of the graph file.
+    case path
+    /// One of a few words.
+    case choice([String])
+    /// Several of one kind.
+    indirect case list(of: Kind, count: ClosedRange<Int>)
+  }
+
+  public var name: String
+  public var kind: Kind
+  /// The unit, such as `Hz`, `ms`, `dB`, `bit/s`; empty for none.
+  public var unit: String
+  /// The value when the graph gives none. nil: see `isRequired`.
+  public var defaultValue: ParameterValue?
+  /// True when the graph must give a value. A parameter with neither default nor requirement may be absent.
+  public var isRequired: Bool
+  /// True when it can be set while the graph runs.
+  public var isLive: Bool
+  /// What it does, in a sentence.
+  public var text: String
+
+  public init(
+    _ name: String, _ kind: Kind, unit: String = "", default defaultValue: ParameterValue? = nil,
+    required: Bool = false, live: Bool = false, text: String
+  ) {
+    self.name = name
+    self.kind = kind
+    self.unit = unit
+    self.defaultValue = defaultValue
+    isRequired = required
+    isLive = live
+    self.text = text
+  }
+}
+
+/// One kind of event a node may post.
+public struct EventContract: Sendable, Hashable {
+  public var name: String
+  /// When it is posted and what its fields are.
+  public var text: String
+  public init(_ name: String, text: String) {
+    self.name = name
+    self.text = text
+  }
+}
+
+/// An input-to-output path on which the output is not computed from the input in the same call: a service, a device.
+public struct AsynchronousPath: Sendable, Hashable {
+  public var from: String
+  public var to: String
+  public init(from: String, to: String) {
+    self.from = from
+    self.to = to
+  }
+}
+
+/// Everything a graph must know of a node type before any node is made.
+///
+/// Listings, the JSON Schema, the reference pages and the checks are generated from it.
+public struct NodeContract: Sendable {
+  /// The name graph files use: `family.verb`.
+  public var type: String
+  /// One line.
+  public var summary: String
+  /// More, in paragraphs; may be empty.
+  public var text: String
+  public var inputs: [PortContract]
+  public var outputs: [PortContract]
+  public var parameters: [ParameterContract]
+  public var events: [EventContract]
+  public var lane: Lane
+  /// Microseconds one call may take on the voice lane; measured, and reported when exceeded.
+  public var budget: Int
+  public var drive: Drive
+  public var asynchronousPaths: [AsynchronousPath]
+  /// False when the node depends on something that does not follow a virtual clock, such as another process.
+  public var followsVirtualClock: Bool
+  /// Nodes as JSON text, for listings.
+  public var examples: [String]
+  /// Decides formats, packet sizes, latency and pacing for given parameters and input formats.
+  ///
+  /// Called on the control side, possibly several times, before any node is made; it may look at files but changes nothing.
+  /// Without one, every output carries what the first input carries.
+  public var resolve: @Sendable (inout Resolution) -> Void
+
+  public init(
+    _ type: String, _ summary: String, text: String = "", inputs: [PortContract] = [], outputs: [PortContract] = [],
+    parameters: [ParameterContract] = [], events: [EventContract] = [], lane: Lane = .voice, budget: Int = 500,
+    drive: Drive = .anyInput, asynchronousPaths: [AsynchronousPath] = [], followsVirtualClock: Bool = true,
+    examples: [String] = [], resolve: @escaping @Sendable (inout Resolution) -> Void = { $0.passThrough() }
+  ) {
+    self.type = type
+    self.summary = summary
+    self.text = text
+    self.inputs = inputs
+    self.outputs = outputs
+    self.parameters = parameters
+    self.events = events
+    self.lane = lane
+    self.budget = budget
+    self.drive = drive
+    self.asynchronousPaths = asynchronousPaths
+    self.followsVirtualClock = followsVirtualClock
+    self.examples = examples
+    self.resolve = resolve
+    if !events.isEmpty && !outputs.contains(where: { $0.name == NodeContract.eventsPort }) {
+      self.outputs.append(
+        PortContract(
+          Self.eventsPort, .kind(.event), text: "what the node posts, as JSON objects", required: false))
+    }
+  }
+
+  /// The output every node with events has.
+  public static let eventsPort = "events"
+
+  /// The parameter of a name.
+  public func parameter(_ name: String) -> ParameterContract? { parameters.first { $0.name == name } }
+
+  /// Index of a parameter, as control messages carry it.
+  public func parameterIndex(_ name: String) -> Int? { parameters.firstIndex { $0.name == name } }
+}

@@ -1,0 +1,86 @@
+/// One input of a cell: its link, or none.
+@unsafe
+public struct InputSlot {
+  /// The link that leads here.
+  public var link: UnsafeMutablePointer<Link>?
+  /// True when a packet here makes the cell run.
+  public var drives: Bool
+  public init(link: UnsafeMutablePointer<Link>?, drives: Bool) {
+    unsafe self.link = unsafe link
+    unsafe self.drives = drives
+  }
+}
+
+/// One output of a cell: its links, and where its packets' blocks come from.
+@unsafe
+public struct OutputSlot {
+  /// The links that lead away, `linkCount` of them.
+  public var links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>?
+  public var linkCount: Int
+  /// The pool of this output's blocks; nil when the output carries nothing.
+  public var pool: Unmanaged<BlockPool>?
+  /// Index of the output's format in the graph's table.
+  public var format: UInt16
+  public init(
+    links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>?, linkCount: Int, pool: Unmanaged<BlockPool>?,
+    format: UInt16
+  ) {
+    unsafe self.links = unsafe links
+    unsafe self.linkCount = linkCount
+    unsafe self.pool = unsafe pool
+    unsafe self.format = format
+  }
+}
+
+/// A constant piece of JSON that starts an event: `"node":"meter","event":"level"`.
+@unsafe
+public struct EventPrefix {
+  public var start: UnsafePointer<UInt8>
+  public var count: Int
+  public init(start: UnsafePointer<UInt8>, count: Int) {
+    unsafe self.start = unsafe start
+    unsafe self.count = count
+  }
+}
+
+/// The memory behind `Ports`: what one cell's calls work on. Built by the engine, at a fixed address while the graph runs.
+///
+/// Only the cell's worker touches it, save for what `Link` says itself.
+@unsafe
+public struct PortTable {
+  public var inputs: UnsafeMutablePointer<InputSlot>
+  public var inputCount: Int
+  public var outputs: UnsafeMutablePointer<OutputSlot>
+  public var outputCount: Int
+  /// Index of the `events` output; -1 when the node has none.
+  public var eventsOutput = -1
+  /// Beginnings of the node's events, in the contract's order.
+  public var prefixes: UnsafeMutablePointer<EventPrefix>?
+  public var prefixCount = 0
+  /// A second place events go: the program that embeds the graph.
+  public var outbox: UnsafeMutablePointer<Link>?
+  /// The pool of event blocks.
+  public var eventPool: Unmanaged<BlockPool>?
+  /// Time of the present call on the graph clock.
+  public var now: Nanoseconds = 0
+  /// When the node wants to run next; `Nanoseconds.max`: no wish.
+  public var wakeAt = Nanoseconds.max
+  /// The reply that is valid now.
+  public var generation: UInt32 = 0
+  /// The generation of the packet taken last, given to the packets made from it.
+  public var lastGeneration: UInt32 = 0
+  /// A fault the call caused without throwing it: an emit without room.
+  public var fault: NodeFault?
+  /// Age of the oldest packet taken in this call, in nanoseconds; -1: none taken.
+  public var age: Nanoseconds = -1
+
+  public init(
+    inputs: UnsafeMutablePointer<InputSlot>, inputCount: Int, outputs: UnsafeMutablePointer<OutputSlot>,
+    outputCount: Int
+  ) {
+    unsafe self.inputs = unsafe inputs
+    unsafe self.inputCount = inputCount
+    unsafe self.outputs = unsafe outputs
+    unsafe self.outputCount = outputCount
+  }
+}

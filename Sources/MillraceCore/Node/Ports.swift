@@ -1,0 +1,174 @@
+/// A node's ports for the length of one call: the only way packets come and go.
+///
+/// Ports are counted from 0 in the order of the setup's `inputs` and `outputs`. The compiler refuses to keep this value
+/// beyond the call. Nothing here allocates, locks or waits.
+@safe
+public struct Ports: ~Copyable, ~Escapable {
+  @usableFromInline let table: UnsafeMutablePointer<PortTable>
+
+  /// For engines and test benches: lends a port table for one call.
+  @unsafe
+  @inlinable
+  @_lifetime(borrow table)
+  public init(_ table: UnsafeMutablePointer<PortTable>) {
+    unsafe self.table = unsafe table
+  }
+
+  // MARK: In
+
+  /// Takes the oldest packet of an input, or answers nil when none waits or the port is unlinked.
+  @inlinable
+  public mutating func next(_ input: Int = 0) -> Packet? {
+    precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
+    guard let link = unsafe table.pointee.inputs[input].link else { return nil }
+    guard let packet = unsafe link.pointee.take(generation: table.pointee.generation) else { return nil }
+    unsafe table.pointee.lastGeneration = packet.generation
+    let age = unsafe table.pointee.now &- packet.timestamp
+    if unsafe age > table.pointee.age { unsafe table.pointee.age = age }
+    return packet
+  }
+
+  /// True when an input has a packet. (An interruption may still void it before `next`.)
+  @inlinable
+  public func hasPacket(_ input: Int = 0) -> Bool {
+    precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
+    guard let link = unsafe table.pointee.inputs[input].link else { return false }
+    return unsafe link.pointee.hasPacket()
+  }
+
+  /// True when an input is unlinked, or is empty and nothing more will come.
+  @inlinable
+  public func isOver(_ input: Int = 0) -> Bool {
+    precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
+    guard let link = unsafe table.pointee.inputs[input].link else { return true }
+    return unsafe link.pointee.isOver()
+  }
+
+  /// True when a link is attached to the input.
+  @inlinable
+  public func isLinked(input: Int) -> Bool {
+    unsafe input >= 0 && input < table.pointee.inputCount && table.pointee.inputs[input].link != nil
+  }
+
+  // MARK: Out
+
+  /// True when every link of the output that makes its writer wait has room. Always true after the engine called, for as
+  /// many packets as the contract's burst says; ask again before emitting more.
+  @inlinable
+  public func hasRoom(_ output: Int = 0) -> Bool {
+    precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
+    let slot = unsafe table.pointee.outputs[output]
+    for index in unsafe 0..<slot.linkCount {
+      if unsafe !slot.links.unsafelyUnwrapped[index].pointee.hasRoom() { return false }
+    }
+    return true
+  }
+
+  /// True when a link is attached to the output, so that working for it is worth while.
+  @inlinable
+  public func isLinked(output: Int) -> Bool {
+    unsafe output >= 0 && output < table.pointee.outputCount && table.pointee.outputs[output].linkCount > 0
+  }
+
+  /// A fresh packet of `bytes` bytes for an output, with the generation of the packet taken last and unset content.
+  /// Throws `poolEmpty` when no block is free. Traps when `bytes` is more than the output was resolved to carry.
+  @inlinable
+  public mutating func makePacket(_ output: Int = 0, bytes: Int) throws(NodeFault) -> Packet {
+    precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
+    let slot = unsafe table.pointee.outputs[output]
+    guard let pool = unsafe slot.pool else { fatalError("output \(output) carries nothing") }
+    guard let header = unsafe pool._withUnsafeGuaranteedRef({ unsafe $0.takeHeader() }) else { throw .poolEmpty }
+    return unsafe Packet(
+      Block(header), byteCount: bytes, timestamp: table.pointee.now, format: slot.format,
+      generation: table.pointee.lastGeneration)
+  }
+
+  /// The packet itself when nobody else holds its bytes, otherwise a copy that may be written.
+  @inlinable
+  public mutating func makeWritable(
+    _ packet: consuming Packet, for output: Int = 0
+  ) throws(NodeFault) -> Packet {
+    if packet.block.isUnique { return packet }
+    var copy = try makePacket(output, bytes: Int(packet.byteCount))
+    copy.describeLike(packet)
+    let source = packet.samples(of: UInt8.self)
+    var target = copy.mutableSamples(of: UInt8.self)
+    for index in source.indices { target[index] = source[index] }
+    return copy
+  }
+
+  /// Hands a packet on: to every link of the output, sharing the bytes when there are several; to nobody when there is none.
+  ///
+  /// Emitting more than the output has room for loses the packet and fails the node after the call.
+  @inlinable
+  public mutating func emit(_ packet: consuming Packet, to output: Int = 0) {
+    precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
+    let slot = unsafe table.pointee.outputs[output]
+    guard unsafe slot.linkCount > 0 else { return }
+    packet.format = unsafe slot.format
+    let links = unsafe slot.links.unsafelyUnwrapped
+    for index in unsafe 1..<slot.linkCount {
+      if unsafe !links[index].pointee.put(packet.share()) { noteOverflow() }
+    }
+    if unsafe !links[0].pointee.put(packet) { noteOverflow() }
+  }
+
+  @usableFromInline
+  mutating func noteOverflow() {
+    unsafe table.pointee.fault = NodeFault(.outputFull)
+  }
+
+  // MARK: Time
+
+  /// The time on the graph clock when this call began.
+  @inlinable public var now: Nanoseconds { unsafe table.pointee.now }
+
+  /// Asks for a call of `process` at a time on the graph clock; a time that has passed means as soon as possible. One wish
+  /// at a time: a new one replaces the old.
+  @inlinable
+  public mutating func wake(at time: Nanoseconds) {
+    unsafe table.pointee.wakeAt = time
+  }
+
+  /// The number of the reply that is valid now; packets of older ones are dropped.
+  @inlinable public var generation: UInt32 { unsafe table.pointee.generation }
+
+  // MARK: Events
+
+  /// Posts an event of the contract's list, by its index: to the links of the port `events` and to the embedding program.
+  /// `fields` writes the details. Costs nothing but a look when nobody listens; counted as dropped when no block is free.
+  @inlinable
+  public mutating func post(_ event: Int, _ fields: (inout EventWriter) -> Void = { _ in }) {
+    guard isHeard else { return }
+    write(event, fields)
+  }
+
+  @usableFromInline
+  var isHeard: Bool {
+    let output = unsafe table.pointee.eventsOutput
+    return unsafe table.pointee.outbox != nil || (output >= 0 && table.pointee.outputs[output].linkCount > 0)
+  }
+
+  @usableFromInline
+  mutating func write(_ event: Int, _ fields: (inout EventWriter) -> Void) {
+    precondition(unsafe event >= 0 && event < table.pointee.prefixCount, "no such event in the contract")
+    guard let pool = unsafe table.pointee.eventPool,
+      let header = unsafe pool._withUnsafeGuaranteedRef({ unsafe $0.takeHeader() })
+    else { return }
+    let block = unsafe Block(header)
+    let now = unsafe table.pointee.now
+    let prefix = unsafe table.pointee.prefixes.unsafelyUnwrapped[event]
+    var writer = unsafe EventWriter(
+      block.start.assumingMemoryBound(to: UInt8.self), capacity: block.byteCount, count: 0)
+    writer.literal("{\"time\":")
+    writer.decimal(Double(now) / 1e9, decimals: 6)
+    writer.byte(UInt8(ascii: ","))
+    for index in unsafe 0..<prefix.count { unsafe writer.byte(prefix.start[index]) }
+    fields(&writer)
+    let length = writer.finish()
+    let packet = Packet(block, byteCount: length, timestamp: now)
+    if let outbox = unsafe table.pointee.outbox { _ = unsafe outbox.pointee.put(packet.share()) }
+    let output = unsafe table.pointee.eventsOutput
+    if output >= 0 { emit(packet, to: output) }
+  }
+}

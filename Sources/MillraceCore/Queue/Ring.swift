@@ -1,0 +1,178 @@
+public import Synchronization
+
+/// The shared memory of a ring: slots and the two published indices.
+///
+/// Held by both ends; whichever goes last frees the memory and any elements left in it.
+@usableFromInline
+@safe
+final class RingStorage<Element: ~Copyable>: @unchecked Sendable {
+  @usableFromInline let slots: UnsafeMutablePointer<Element>
+  @usableFromInline let written: UnsafeMutablePointer<Atomic<Int>>
+  @usableFromInline let read: UnsafeMutablePointer<Atomic<Int>>
+  @usableFromInline let mask: Int
+  let indices: UnsafeMutableRawPointer
+
+  /// Bytes between the two indices: a pair of 64-byte lines, because the prefetcher fetches lines in pairs.
+  static var separation: Int { 128 }
+
+  @usableFromInline
+  init(minimumCapacity: Int) {
+    precondition(minimumCapacity > 0, "a ring's capacity must be at least 1")
+    var capacity = 1
+    while capacity < minimumCapacity { capacity &*= 2 }
+    mask = capacity - 1
+    unsafe slots = .allocate(capacity: capacity)
+    unsafe indices = .allocate(byteCount: 2 * Self.separation, alignment: Self.separation)
+    unsafe written = indices.bindMemory(to: Atomic<Int>.self, capacity: 1)
+    unsafe read = (indices + Self.separation).bindMemory(to: Atomic<Int>.self, capacity: 1)
+    unsafe written.initialize(to: Atomic(0))
+    unsafe read.initialize(to: Atomic(0))
+  }
+
+  deinit {
+    var next = unsafe read.pointee.load(ordering: .acquiring)
+    let end = unsafe written.pointee.load(ordering: .acquiring)
+    while next != end {
+      unsafe (slots + (next & mask)).deinitialize(count: 1)
+      next &+= 1
+    }
+    unsafe slots.deallocate()
+    unsafe indices.deallocate()
+  }
+}
+
+/// The end of a ring that appends. One thread at a time may use it.
+///
+/// Ask first (`hasRoom`), then `push`: a full ring is a normal answer, pushing into it is a programmer's mistake and traps.
+@safe
+public struct RingWriter<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
+  @usableFromInline let storage: RingStorage<Element>
+  @usableFromInline let written: UnsafeMutablePointer<Atomic<Int>>
+  @usableFromInline let read: UnsafeMutablePointer<Atomic<Int>>
+  @usableFromInline let slots: UnsafeMutablePointer<Element>
+  @usableFromInline let mask: Int
+  @usableFromInline var next = 0
+  @usableFromInline var seenRead = 0
+
+  @usableFromInline
+  init(_ storage: RingStorage<Element>) {
+    self.storage = storage
+    unsafe written = storage.written
+    unsafe read = storage.read
+    unsafe slots = storage.slots
+    mask = storage.mask
+  }
+
+  /// Elements the ring can hold: a power of two, at least what was asked for.
+  @inlinable public var capacity: Int { mask + 1 }
+
+  /// True while at least one element fits. Room once seen stays: only this end fills it.
+  @inlinable public var hasRoom: Bool {
+    mutating get {
+      if next &- seenRead <= mask { return true }
+      seenRead = unsafe read.pointee.load(ordering: .acquiring)
+      return next &- seenRead <= mask
+    }
+  }
+
+  /// True while fewer than `limit` elements are queued: `hasRoom` for a bound below the capacity.
+  @inlinable public mutating func hasRoom(within limit: Int) -> Bool {
+    if next &- seenRead < limit { return true }
+    seenRead = unsafe read.pointee.load(ordering: .acquiring)
+    return next &- seenRead < limit
+  }
+
+  /// Elements in the ring at this moment. The reader may make it smaller meanwhile, never larger.
+  @inlinable public var count: Int {
+    mutating get {
+      seenRead = unsafe read.pointee.load(ordering: .acquiring)
+      return next &- seenRead
+    }
+  }
+
+  /// Appends one element and publishes it. Traps when the ring is full.
+  /// - Complexity: constant, no allocation, no read-modify-write.
+  @inlinable public mutating func push(_ element: consuming Element) {
+    precondition(hasRoom, "push into a full ring")
+    unsafe (slots + (next & mask)).initialize(to: element)
+    next &+= 1
+    unsafe written.pointee.store(next, ordering: .releasing)
+  }
+}
+
+/// The end of a ring that takes. One thread at a time may use it.
+@safe
+public struct RingReader<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
+  @usableFromInline let storage: RingStorage<Element>
+  @usableFromInline let written: UnsafeMutablePointer<Atomic<Int>>
+  @usableFromInline let read: UnsafeMutablePointer<Atomic<Int>>
+  @usableFromInline let slots: UnsafeMutablePointer<Element>
+  @usableFromInline let mask: Int
+  @usableFromInline var next = 0
+  @usableFromInline var seenWritten = 0
+
+  @usableFromInline
+  init(_ storage: RingStorage<Element>) {
+    self.storage = storage
+    unsafe written = storage.written
+    unsafe read = storage.read
+    unsafe slots = storage.slots
+    mask = storage.mask
+  }
+
+  /// True when nothing can be popped now. The writer may make it false at any time.
+  @inlinable public var isEmpty: Bool {
+    mutating get {
+      if next != seenWritten { return false }
+      seenWritten = unsafe written.pointee.load(ordering: .acquiring)
+      return next == seenWritten
+    }
+  }
+
+  /// Elements that can be popped now. The writer may make it larger meanwhile, never smaller.
+  @inlinable public var count: Int {
+    mutating get {
+      seenWritten = unsafe written.pointee.load(ordering: .acquiring)
+      return seenWritten &- next
+    }
+  }
+
+  /// Takes the oldest element, or answers nil when the ring is empty.
+  /// - Complexity: constant, no allocation, no read-modify-write.
+  @inlinable public mutating func pop() -> Element? {
+    if isEmpty { return nil }
+    let element = unsafe (slots + (next & mask)).move()
+    next &+= 1
+    unsafe read.pointee.store(next, ordering: .releasing)
+    return element
+  }
+
+  /// Lends the oldest element without taking it, or answers nil when the ring is empty.
+  @inlinable public mutating func peek<R>(_ body: (borrowing Element) -> R) -> R? {
+    if isEmpty { return nil }
+    return unsafe body((slots + (next & mask)).pointee)
+  }
+}
+
+/// A bounded queue between exactly one writing and one reading thread.
+///
+/// What it does *not* do: it never grows, never overwrites, never waits, and wakes nobody; more than one thread on either
+/// end is undefined. Capacity is rounded up to a power of two. Both ends keep their own index and a copy of the other's
+/// last seen index, so that a push or pop touches the other core's line only when the ring looks full or empty.
+///
+/// Take the ends apart with `consume ring.writer` and `consume ring.reader`.
+@frozen
+public struct Ring<Element: ~Copyable>: ~Copyable {
+  /// The appending end.
+  public var writer: RingWriter<Element>
+  /// The taking end.
+  public var reader: RingReader<Element>
+
+  /// Makes an empty ring.
+  /// - Parameter minimumCapacity: elements it must hold, at least 1; rounded up to a power of two.
+  @inlinable public init(minimumCapacity: Int) {
+    let storage = RingStorage<Element>(minimumCapacity: minimumCapacity)
+    writer = RingWriter(storage)
+    reader = RingReader(storage)
+  }
+}

@@ -47,3 +47,31 @@ public struct Wake {
     }
   }
 }
+
+/// A way for threads and tasks outside the graph to make the engine call a node's `process`.
+///
+/// For nodes that talk to a process, a socket or a device on a thread of their own: exchange data through a `Ring`, then
+/// `wake`. Any thread may call it, also after the graph has stopped (then nothing happens).
+public struct Waker: Sendable {
+  private let group: RemoteWake?
+  private let index: Int
+
+  /// Wakes a cell of a group.
+  public init(_ group: RemoteWake, index: Int) {
+    self.group = group
+    self.index = index
+  }
+
+  private init() {
+    group = nil
+    index = 0
+  }
+
+  /// Wakes nobody: for setups made by hand.
+  public static let none = Waker()
+
+  /// Asks for a call of `process`. No lock, no allocation; a few nanoseconds, or a thread wake-up when the worker sleeps.
+  public func wake() {
+    group?.wake(index)
+  }
+}

@@ -78,9 +78,12 @@ public struct NodeSetup: Sendable {
   public let pacing: Pacing
   /// True when the graph runs on a virtual clock.
   public let isVirtual: Bool
+  /// Makes the engine call this node's `process`, from any thread.
+  public let waker: Waker
 
   public init(
-    name: String, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing, isVirtual: Bool
+    name: String, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing, isVirtual: Bool,
+    waker: Waker = .none
   ) {
     self.name = name
     self.parameters = parameters
@@ -88,6 +91,7 @@ public struct NodeSetup: Sendable {
     self.outputs = outputs
     self.pacing = pacing
     self.isVirtual = isVirtual
+    self.waker = waker
   }
 
   /// Format of an input. Traps when the port is unlinked.

@@ -4,7 +4,8 @@ public enum Lane: String, Sendable, Hashable, CaseIterable {
   case voice
   /// The bulk worker: pictures, disks, anything that may take milliseconds.
   case bulk
-  /// A thread or task of the node's own; the graph only exchanges packets with it.
+  /// The node has a thread or task of its own; its calls only exchange packets with it and never wait, so they run on the
+  /// graph's voice worker.
   case external
 }
 

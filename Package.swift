@@ -40,6 +40,7 @@ let package = Package(
     .systemLibrary(name: "COpus", pkgConfig: "opus", providers: [.apt(["libopus-dev"])]),
     .systemLibrary(name: "COgg", pkgConfig: "ogg", providers: [.apt(["libogg-dev"])]),
     .systemLibrary(name: "CFFmpeg", pkgConfig: "libavformat", providers: [.apt(["libavformat-dev"])]),
+    .target(name: "CMediaShim", dependencies: ["CFFmpeg"], linkerSettings: [.linkedLibrary("avutil")]),
 
     // Ground, plan, engine: no third-party package, no codec.
     .target(name: "MillraceCore", dependencies: ["CMillraceSys"], swiftSettings: strict),
@@ -51,7 +52,8 @@ let package = Package(
     // Signal and nodes.
     .target(name: "MillraceDSP", dependencies: ["CMillraceKernels"], swiftSettings: strict),
     .target(
-      name: "MillraceAudio", dependencies: ["MillraceCore", "MillraceDSP", "CFFmpeg"], swiftSettings: strict),
+      name: "MillraceAudio", dependencies: ["MillraceCore", "MillraceDSP", "CFFmpeg", "CMediaShim"],
+      swiftSettings: strict),
     .target(
       name: "MillraceCodecs", dependencies: ["MillraceCore", "COpus", "COgg"], swiftSettings: strict),
     .target(name: "MillraceFlow", dependencies: ["MillraceCore", "CMillraceSys"], swiftSettings: strict),
@@ -75,5 +77,9 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "millrace", dependencies: ["MillraceRunner"], path: "Sources/millrace-cli", swiftSettings: strict),
+
+    .testTarget(
+      name: "CInteropTests", dependencies: ["COpus", "COgg", "CFFmpeg", "CMediaShim", "CMallocCount"],
+      swiftSettings: tests),
   ]
 )

@@ -1,4 +1,18 @@
+// FFmpeg's libraries as Swift sees them: their own headers, and named values in place of the macros that Swift cannot
+// import. Log capture and bounded opening, which need storage and therefore a compiled file, are in `CMediaShim`.
 #pragma once
-#include <libavformat/avformat.h>
+
 #include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
 #include <libavutil/avutil.h>
+#include <libavutil/channel_layout.h>
+#include <libavutil/dict.h>
+#include <libavutil/error.h>
+#include <libavutil/log.h>
+#include <libavutil/mathematics.h>
+#include <libavutil/opt.h>
+#include <libavutil/samplefmt.h>
+#include <libswresample/swresample.h>
+
+#include "constants.h"
+#include "sound.h"

@@ -1,0 +1,149 @@
+# Everything a checkout can do, from a fresh Debian 12 with Swift 6.3 on. `make` alone lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+# SwiftPM locks its build folder: two targets at once would only wait for each other.
+.NOTPARALLEL:
+# A recipe is one script, so that its variables and conditions hold from line to line.
+.ONESHELL:
+
+# Recordings for the quality tests. A test that needs one and finds none reports itself skipped.
+export MILLRACE_CORPUS ?= ../shared
+
+# Debian's packages, each with what it is needed for.
+PACKAGES :=
+PACKAGES += g++                   # start files and libstdc++, which Swift links; the C++ rivals of benchmarks/
+PACKAGES += pkg-config            # how SwiftPM finds the libraries
+PACKAGES += libopus-dev           # Opus
+PACKAGES += libogg-dev            # Ogg
+PACKAGES += libavformat-dev       # containers: FLAC, MP3, MP4 and the rest
+PACKAGES += libavcodec-dev        # what they contain
+PACKAGES += libavutil-dev         # errors, layouts, frames
+PACKAGES += libswresample-dev     # sample formats
+PACKAGES += opus-tools            # opusinfo: a second opinion on what the demo wrote
+PACKAGES += alsa-utils            # a voice recorded at 48 kHz
+PACKAGES += pocketsphinx-testdata # sentences read for LibriVox, at 16 kHz
+
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+# Folders with Swift of this project. Missing ones are left out, and so are build folders below them.
+SWIFT_PLACES := $(wildcard Package.swift Sources Tests Examples benchmarks)
+SWIFT_FILES = $(shell find $(SWIFT_PLACES) -name '.build*' -prune -o -name '*.swift' -print)
+
+# Every library of the package has documentation; the folder names are the module names.
+MODULES := $(notdir $(wildcard Sources/Millrace*))
+
+MILLRACE := .build/release/millrace
+VOICE_48K := /usr/share/sounds/alsa/Front_Center.wav
+VOICE_16K := /usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0870.wav
+
+# Seconds of fuzzing a target.
+SECONDS ?= 30
+# Bench suite, or empty for all.
+SUITE ?=
+
+# Hands the output of `swift test` on as it comes, and fails when no test ran: a filter that has come to match
+# nothing must not pass.
+MUST_RUN := awk '{ print; fflush() } /Test run with [1-9]/ { ran = 1 } END { if (!ran) print "no test ran"; exit !ran }'
+
+.PHONY: help
+help: ## show this list
+	@echo "make TARGET, where TARGET is"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: deps
+deps: ## install the Debian packages that are missing
+	@if ! command -v dpkg-query >/dev/null; then
+	  echo "make: this is not Debian; install the counterparts of: $(strip $(PACKAGES))"
+	  exit 0
+	fi
+	missing=()
+	for package in $(PACKAGES); do
+	  # A removed package whose configuration stayed is known to dpkg, but not installed.
+	  status=$$(dpkg-query --show --showformat='$${db:Status-Status}' "$$package" 2>/dev/null || true)
+	  [[ $$status == installed ]] || missing+=("$$package")
+	done
+	if (( $${#missing[@]} == 0 )); then exit 0; fi
+	echo "installing $${missing[*]}"
+	$(SUDO) apt-get update --quiet
+	# The recommended packages are players and sound servers, of which nothing here makes use.
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends "$${missing[@]}"
+
+.PHONY: build
+build: deps ## build the runner, release, into .build/release/millrace
+	@# One file that needs no Swift on the machine it is copied to, only Debian's C libraries.
+	swift build --configuration release --static-swift-stdlib --product millrace
+
+# $(1) goes up as Opus in an Ogg file and comes back as WAV; what was written is looked at by somebody else's program.
+define round_trip
+	@voice="$(1)"
+	if [[ ! -r $$voice ]]; then echo "make: error: cannot read the recording \"$$voice\"; name another with INPUT=file" >&2; exit 2; fi
+	name=$$(basename "$$voice"); name=$${name%.*}
+	mkdir -p out
+	$(MILLRACE) run graphs/voice-uplink.json --set "input=$$voice" --set "output=out/$$name.opus"
+	$(MILLRACE) run graphs/voice-return.json --set "input=out/$$name.opus" --set "output=out/$$name.wav"
+	for file in "out/$$name.opus" "out/$$name.wav"; do
+	  if [[ ! -s $$file ]]; then echo "make: error: \"$$file\" was not written" >&2; exit 1; fi
+	done
+	if command -v opusinfo >/dev/null; then opusinfo "out/$$name.opus"; fi
+	ls -l "out/$$name.opus" "out/$$name.wav"
+endef
+
+.PHONY: demo
+demo: build ## run recorded voices through the uplink graph and back, into out/ (INPUT=file for your own)
+ifdef INPUT
+	$(call round_trip,$(INPUT))
+else
+	$(call round_trip,$(VOICE_48K))
+	$(call round_trip,$(VOICE_16K))
+endif
+
+.PHONY: test
+test: deps ## run all tests
+	@# Without XCTest, of which there are none: its empty summary would hide the real one.
+	swift test --parallel --disable-xctest | $(MUST_RUN)
+
+.PHONY: lint
+lint: ## check format and words
+	@swift format lint --strict --parallel $(SWIFT_FILES)
+	.ci/words
+
+.PHONY: format
+format: ## put all Swift files into the one format
+	@swift format format --in-place --parallel $(SWIFT_FILES)
+
+.PHONY: bench
+bench: deps ## measure and print the figures (SUITE=name for one suite)
+	@swift run --configuration release --package-path benchmarks millrace-bench $(SUITE)
+
+.PHONY: docs
+docs: deps ## build the documentation of every library into .build/docs, warnings as errors
+	@mkdir -p .build/docs
+	refused=()
+	for module in $(MODULES); do
+	  swift package --allow-writing-to-directory .build/docs generate-documentation \
+	    --target "$$module" --warnings-as-errors --output-path ".build/docs/$$module.doccarchive" ||
+	    refused+=("$$module")
+	done
+	if (( $${#refused[@]} > 0 )); then echo "make: error: refused: $${refused[*]}" >&2; exit 1; fi
+
+.PHONY: fuzz
+fuzz: deps ## feed the parsers broken input (SECONDS=30 a target)
+	@Tests/Fuzz/run.sh $(SECONDS)
+
+# The sanitizers build into folders of their own, so that going to and fro does not rebuild everything.
+.PHONY: tsan
+tsan: deps ## run the tests of core and engine under ThreadSanitizer
+	@swift test --parallel --disable-xctest --sanitize=thread --scratch-path .build-tsan \
+	  --filter 'MillraceCoreTests|MillraceEngineTests' | $(MUST_RUN)
+
+.PHONY: asan
+asan: deps ## run the tests of core and engine under AddressSanitizer
+	@# The test runner itself leaks, so leaks are not looked for.
+	ASAN_OPTIONS=detect_leaks=0 swift test --parallel --disable-xctest --sanitize=address --scratch-path .build-asan \
+	  --filter 'MillraceCoreTests|MillraceEngineTests' | $(MUST_RUN)
+
+.PHONY: clean
+clean: ## remove what was built and what the demo wrote
+	rm -rf .build .build-tsan .build-asan .build-fuzz benchmarks/.build out

@@ -60,9 +60,9 @@ deps: ## install the Debian packages that are missing
 	fi
 	missing=()
 	for package in $(PACKAGES); do
-	  # A removed package whose configuration stayed is known to dpkg, but not installed.
-	  status=$$(dpkg-query --show --showformat='$${db:Status-Status}' "$$package" 2>/dev/null || true)
-	  [[ $$status == installed ]] || missing+=("$$package")
+	  # A removed package whose configuration stayed is known to dpkg, but not installed. One line an architecture.
+	  dpkg-query --show --showformat='$${db:Status-Status}\n' "$$package" 2>/dev/null | grep -qx installed ||
+	    missing+=("$$package")
 	done
 	if (( $${#missing[@]} == 0 )); then exit 0; fi
 	echo "installing $${missing[*]}"
@@ -80,14 +80,17 @@ define round_trip
 	@voice="$(1)"
 	if [[ ! -r $$voice ]]; then echo "make: error: cannot read the recording \"$$voice\"; name another with INPUT=file" >&2; exit 2; fi
 	name=$$(basename "$$voice"); name=$${name%.*}
+	up=out/$$name-uplink.opus; back=out/$$name-return.wav
 	mkdir -p out
-	$(MILLRACE) run graphs/voice-uplink.json --set "input=$$voice" --set "output=out/$$name.opus"
-	$(MILLRACE) run graphs/voice-return.json --set "input=out/$$name.opus" --set "output=out/$$name.wav"
-	for file in "out/$$name.opus" "out/$$name.wav"; do
+	# What an earlier run left must not stand in for what this one writes.
+	rm -f "$$up" "$$back"
+	$(MILLRACE) run graphs/voice-uplink.json --set "input=$$voice" --set "output=$$up"
+	$(MILLRACE) run graphs/voice-return.json --set "input=$$up" --set "output=$$back"
+	for file in "$$up" "$$back"; do
 	  if [[ ! -s $$file ]]; then echo "make: error: \"$$file\" was not written" >&2; exit 1; fi
 	done
-	if command -v opusinfo >/dev/null; then opusinfo "out/$$name.opus"; fi
-	ls -l "out/$$name.opus" "out/$$name.wav"
+	if command -v opusinfo >/dev/null; then opusinfo "$$up"; fi
+	ls -l "$$up" "$$back"
 endef
 
 .PHONY: demo

@@ -26,6 +26,8 @@ let package = Package(
     .library(name: "Millrace", targets: ["Millrace"]),
     .library(name: "MillraceRunner", targets: ["MillraceRunner"]),
     .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
+    .library(name: "MillraceDSP", targets: ["MillraceDSP"]),
+    .library(name: "MillraceAudio", targets: ["MillraceAudio"]),
     .executable(name: "millrace", targets: ["millrace"]),
   ],
   dependencies: [
@@ -80,6 +82,9 @@ let package = Package(
 
     .testTarget(
       name: "CInteropTests", dependencies: ["COpus", "COgg", "CFFmpeg", "CMediaShim", "CMallocCount"],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceDSPTests", dependencies: ["MillraceDSP", "CMillraceKernels", "CMallocCount"],
       swiftSettings: tests),
   ]
 )

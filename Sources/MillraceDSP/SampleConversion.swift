@@ -1,0 +1,100 @@
+internal import CMillraceKernels
+
+/// Conversions between 16-bit and float samples, and between interleaved and planar layout.
+///
+/// Full scale is 1.0 in float and 32768 in 16 bits, so 16 bits to float and back is exact. Floats outside the
+/// 16-bit range saturate, halves round to even, NaN becomes 0. Pure functions: any thread, no allocation.
+/// Source and destination hold the same number of samples unless said otherwise; anything else traps.
+public enum SampleConversion {
+  /// Converts 16-bit samples to floats.
+  public static func convert(_ source: Span<Int16>, into destination: inout MutableSpan<Float>) {
+    precondition(source.count == destination.count, "sample counts differ")
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe destination.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_s16_to_f32(input, output, from.count)
+      }
+    }
+  }
+
+  /// Converts floats to 16-bit samples, rounding to nearest and saturating.
+  public static func convert(_ source: Span<Float>, into destination: inout MutableSpan<Int16>) {
+    precondition(source.count == destination.count, "sample counts differ")
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe destination.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_f32_to_s16(input, output, from.count)
+      }
+    }
+  }
+
+  /// Copies channel `channel` out of interleaved `source`; `destination` holds one sample a frame.
+  public static func deinterleave(
+    _ source: Span<Float>, channels: Int, channel: Int, into destination: inout MutableSpan<Float>
+  ) {
+    checkLayout(source.count, destination.count, channels, channel)
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe destination.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_deinterleave_f32(input, channels, channel, output, to.count)
+      }
+    }
+  }
+
+  /// Copies channel `channel` out of interleaved `source`; `destination` holds one sample a frame.
+  public static func deinterleave(
+    _ source: Span<Int16>, channels: Int, channel: Int, into destination: inout MutableSpan<Int16>
+  ) {
+    checkLayout(source.count, destination.count, channels, channel)
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe destination.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_deinterleave_s16(input, channels, channel, output, to.count)
+      }
+    }
+  }
+
+  /// Copies channel `channel` out of interleaved 16-bit `source` as floats.
+  public static func deinterleave(
+    _ source: Span<Int16>, channels: Int, channel: Int, into destination: inout MutableSpan<Float>
+  ) {
+    checkLayout(source.count, destination.count, channels, channel)
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe destination.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_deinterleave_s16_f32(input, channels, channel, output, to.count)
+      }
+    }
+  }
+
+  /// Writes one channel into interleaved `destination` and leaves its other channels alone.
+  public static func interleave(
+    _ source: Span<Float>, channels: Int, channel: Int, into destination: inout MutableSpan<Float>
+  ) {
+    checkLayout(destination.count, source.count, channels, channel)
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe destination.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_interleave_f32(input, output, channels, channel, from.count)
+      }
+    }
+  }
+
+  /// Writes one channel into interleaved `destination` and leaves its other channels alone.
+  public static func interleave(
+    _ source: Span<Int16>, channels: Int, channel: Int, into destination: inout MutableSpan<Int16>
+  ) {
+    checkLayout(destination.count, source.count, channels, channel)
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe destination.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_interleave_s16(input, output, channels, channel, from.count)
+      }
+    }
+  }
+
+  private static func checkLayout(_ interleaved: Int, _ planar: Int, _ channels: Int, _ channel: Int) {
+    precondition(channel >= 0 && channel < channels, "channel number outside the frame")
+    precondition(interleaved == planar * channels, "sample counts do not fit the channel count")
+  }
+}

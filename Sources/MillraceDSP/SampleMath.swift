@@ -1,0 +1,99 @@
+internal import CMillraceKernels
+
+/// Sum of squares and largest magnitude of a run of samples, in units of full scale (1.0).
+public struct SampleEnergy: Sendable, Equatable {
+  /// Sum of the squared samples.
+  public var squares: Double
+  /// Largest magnitude; 1.0 is full scale.
+  public var peak: Double
+}
+
+/// Arithmetic over runs of samples: dot product, gain, mixing, energy.
+///
+/// Pure functions: any thread, no allocation. They run on the widest vectors this processor has, chosen once
+/// for the process; a result never depends on how a stream was cut into calls, except that `energy` of floats
+/// adds in another order. Both operands hold the same number of samples; anything else traps.
+public enum SampleMath {
+  /// Sum of `a[i] * b[i]`; the order of additions depends on the count alone.
+  public static func dot(_ a: Span<Float>, _ b: Span<Float>) -> Float {
+    precondition(a.count == b.count, "sample counts differ")
+    return unsafe a.withUnsafeBufferPointer { left in
+      unsafe b.withUnsafeBufferPointer { right in
+        guard let first = left.baseAddress, let second = right.baseAddress else { return 0 }
+        return unsafe mk_dot_f32(first, second, left.count)
+      }
+    }
+  }
+
+  /// Multiplies every sample by `gain`.
+  public static func scale(_ samples: inout MutableSpan<Float>, by gain: Float) {
+    unsafe samples.withUnsafeMutableBufferPointer { run in
+      guard let start = run.baseAddress else { return }
+      unsafe mk_gain_f32(start, start, run.count, gain)
+    }
+  }
+
+  /// Multiplies every sample by `gain`, rounding to nearest and saturating.
+  public static func scale(_ samples: inout MutableSpan<Int16>, by gain: Float) {
+    unsafe samples.withUnsafeMutableBufferPointer { run in
+      guard let start = run.baseAddress else { return }
+      unsafe mk_gain_s16(start, start, run.count, gain)
+    }
+  }
+
+  /// Adds `source * gain` to `sum`.
+  public static func mix(_ source: Span<Float>, gain: Float = 1, into sum: inout MutableSpan<Float>) {
+    precondition(source.count == sum.count, "sample counts differ")
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe sum.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_mix_f32(input, output, from.count, gain)
+      }
+    }
+  }
+
+  /// Adds 16-bit `source * gain` to a float sum, where full scale is 1.0.
+  public static func mix(_ source: Span<Int16>, gain: Float = 1, into sum: inout MutableSpan<Float>) {
+    precondition(source.count == sum.count, "sample counts differ")
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe sum.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_mix_s16_f32(input, output, from.count, gain)
+      }
+    }
+  }
+
+  /// Adds 16-bit `source` to `sum`, saturating. With three or more sources the result depends on their order:
+  /// use ``Mixer`` there.
+  public static func mix(_ source: Span<Int16>, into sum: inout MutableSpan<Int16>) {
+    precondition(source.count == sum.count, "sample counts differ")
+    unsafe source.withUnsafeBufferPointer { from in
+      unsafe sum.withUnsafeMutableBufferPointer { to in
+        guard let input = from.baseAddress, let output = to.baseAddress else { return }
+        unsafe mk_mix_s16(input, output, from.count)
+      }
+    }
+  }
+
+  /// Energy and peak of 16-bit samples, in units of full scale. Exact.
+  public static func energy(_ samples: Span<Int16>) -> SampleEnergy {
+    var squares: UInt64 = 0
+    var peak: UInt32 = 0
+    unsafe samples.withUnsafeBufferPointer { run in
+      guard let start = run.baseAddress else { return }
+      unsafe mk_energy_s16(start, run.count, &squares, &peak)
+    }
+    return SampleEnergy(squares: Double(squares) / 0x1p30, peak: Double(peak) / 0x1p15)
+  }
+
+  /// Energy and peak of float samples. NaN counts as 0.
+  public static func energy(_ samples: Span<Float>) -> SampleEnergy {
+    var squares = 0.0
+    var peak: Float = 0
+    unsafe samples.withUnsafeBufferPointer { run in
+      guard let start = run.baseAddress else { return }
+      unsafe mk_energy_f32(start, run.count, &squares, &peak)
+    }
+    return SampleEnergy(squares: squares, peak: Double(peak))
+  }
+}

@@ -1,0 +1,16 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own, so that nobody who uses Millrace builds the measuring programs.
+let package = Package(
+  name: "millrace-benchmarks",
+  dependencies: [
+    .package(name: "millrace", path: "../")
+  ],
+  targets: [
+    .executableTarget(
+      name: "resample-file",
+      dependencies: [.product(name: "MillraceDSP", package: "millrace")],
+      swiftSettings: [.swiftLanguageMode(.v6)])
+  ]
+)

@@ -26,6 +26,7 @@ let package = Package(
     .library(name: "Millrace", targets: ["Millrace"]),
     .library(name: "MillraceRunner", targets: ["MillraceRunner"]),
     .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
+    .library(name: "MillraceGraph", targets: ["MillraceGraph"]),
     .library(name: "MillraceDSP", targets: ["MillraceDSP"]),
     .library(name: "MillraceAudio", targets: ["MillraceAudio"]),
     .executable(name: "millrace", targets: ["millrace"]),
@@ -80,11 +81,13 @@ let package = Package(
     .executableTarget(
       name: "millrace", dependencies: ["MillraceRunner"], path: "Sources/millrace-cli", swiftSettings: strict),
 
+    // Tests.
     .testTarget(
       name: "CInteropTests", dependencies: ["COpus", "COgg", "CFFmpeg", "CMediaShim", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDSPTests", dependencies: ["MillraceDSP", "CMillraceKernels", "CMallocCount"],
       swiftSettings: tests),
+    .testTarget(name: "MillraceGraphTests", dependencies: ["MillraceGraph"], swiftSettings: tests),
   ]
 )

@@ -1,0 +1,340 @@
+import MillraceGraph
+import Testing
+
+/// Every way a file can break RFC 8259, with the exact words for it.
+@Suite("JSON refusals")
+struct JSONRefusalTests {
+  struct Case: Sendable, CustomTestStringConvertible {
+    let input: [UInt8]
+    let refusal: String
+    let line: Int
+
+    init(_ input: String, _ refusal: String, line: Int = #line) {
+      self.init(Array(input.utf8), refusal, line: line)
+    }
+
+    init(_ input: [UInt8], _ refusal: String, line: Int = #line) {
+      self.input = input
+      self.refusal = refusal
+      self.line = line
+    }
+
+    var testDescription: String { "line \(line): \(refusal)" }
+  }
+
+  static let structure: [Case] = [
+    Case("", "1:1: error: the file is empty; write a JSON document, at least {}"),
+    Case(" \n\t", "1:1: error: the file holds only white space; write a JSON document, at least {}"),
+    Case(
+      "{\n  \"a\": 1,\n  \"id\": \"mic\"  \"type\": 2\n}",
+      #"3:16: error: expected ',' or '}' after the value of "id", found '"'"#),
+    Case("[1 2]", "1:4: error: expected ',' or ']' after item 1 of the array, found '2'"),
+    Case(#"{"links": ["a" "b"]}"#, #"1:16: error: expected ',' or ']' after item 1 of "links", found '"'"#),
+    Case("[[1, 2}]", "1:7: error: expected ',' or ']' after item 2 of the array, found '}'"),
+    Case(#"{"a": [1]]"#, #"1:10: error: expected ',' or '}' after the value of "a", found ']'"#),
+    Case(#"{"a" 1}"#, #"1:6: error: expected ':' after the key "a", found '1'"#),
+    Case(#"{"a"= 1}"#, #"1:5: error: expected ':' after the key "a", found '='"#),
+    Case(#"{"a": , "b": 1}"#, #"1:7: error: expected a value for "a", found ','"#),
+    Case(#"{"a":}"#, #"1:6: error: expected a value for "a", found '}'"#),
+    Case("[,1]", "1:2: error: expected item 1 of the array, found ','"),
+    Case("[1,,2]", "1:4: error: expected item 2 of the array, found ','"),
+    Case("{,}", "1:2: error: expected a key in double quotes, found ','"),
+    Case("{1: 2}", "1:2: error: expected a key in double quotes, found '1'"),
+    Case("{\"a\": 1,\n}", "1:8: error: there is a comma before '}'; remove the comma"),
+    Case("[1, 2,\n ]", "1:6: error: there is a comma before ']'; remove the comma"),
+    Case(
+      "{\n\"a\": [", "2:7: error: the file ends inside the array that starts at line 2; close it with ']'"),
+    Case(
+      "\n{\"a\": 1\n", "3:1: error: the file ends inside the object that starts at line 2; close it with '}'"),
+    Case(
+      "{\"a\": 1,", "1:9: error: the file ends inside the object that starts at line 1; close it with '}'"),
+    Case("{\"a\"", "1:5: error: the file ends inside the object that starts at line 1; close it with '}'"),
+    Case("{\"a\":", "1:6: error: the file ends inside the object that starts at line 1; close it with '}'"),
+    Case("{", "1:2: error: the file ends inside the object that starts at line 1; close it with '}'"),
+    Case(
+      "{} {}",
+      "1:4: error: expected the end of the file after the document, found '{'; a file holds one value"),
+    Case(
+      "{}}",
+      "1:3: error: expected the end of the file after the document, found '}'; remove it, or add the bracket it closes"
+    ),
+    Case(
+      "1 x", "1:3: error: expected the end of the file after the document, found 'x'; a file holds one value"),
+    Case("}", "1:1: error: expected a value, found '}'"),
+    Case(
+      "{\n  \"nodes\": {},\n  \"nodes\": {}\n}",
+      #"3:3: error: key "nodes" appears twice in this object (first at line 2); keep one of them"#),
+    Case(
+      #"{"a": {"b": 1, "\u0062": 2}}"#,
+      #"1:16: error: key "b" appears twice in this object (first at line 1); keep one of them"#),
+    Case(
+      "{\"e\u{301}\": 1, \"\u{E9}\": 2}",
+      "1:11: error: key \"\u{E9}\" appears twice in this object (first at line 1); keep one of them"),
+    Case(
+      "{" + (0..<40).map { "\"k\($0)\": 0,\n" }.joined() + "\"k7\": 0}",
+      #"41:1: error: key "k7" appears twice in this object (first at line 8); keep one of them"#),
+  ]
+
+  static let words: [Case] = [
+    Case(
+      #"{"type": opus}"#,
+      #"1:10: error: expected a value for "type", found the bare word opus; put text in double quotes"#),
+    Case(
+      "[tru]", "1:2: error: expected item 1 of the array, found the bare word tru; put text in double quotes"),
+    Case(
+      "[truest]",
+      "1:2: error: expected item 1 of the array, found the bare word truest; put text in double quotes"),
+    Case("True", "1:1: error: expected a value, found the bare word True; write true"),
+    Case("FALSE", "1:1: error: expected a value, found the bare word FALSE; write false"),
+    Case("nil", "1:1: error: expected a value, found the bare word nil; write null"),
+    Case("undefined", "1:1: error: expected a value, found the bare word undefined; write null"),
+    Case(
+      "audio.read", "1:1: error: expected a value, found the bare word audio.read; put text in double quotes"),
+    Case("{type: 1}", #"1:2: error: the key type has no quotes; write "type""#),
+    Case("{\"a\": 1, b-c: 1}", #"1:10: error: the key b-c has no quotes; write "b-c""#),
+    Case("{'a': 1}", "1:2: error: expected a key in double quotes, found '''; write text in double quotes"),
+    Case("['a']", "1:2: error: expected item 1 of the array, found '''; write text in double quotes"),
+    Case(
+      "[“a”]", "1:2: error: expected item 1 of the array, found '“'; write text in straight double quotes"),
+    Case(
+      "[1，2]", "1:3: error: the number 1 runs on with '，'; use the ASCII punctuation , : { } [ ]"),
+    Case(
+      "[\"a\"，2]",
+      "1:5: error: expected ',' or ']' after item 1 of the array, found '，'; use the ASCII punctuation , : { } [ ]"
+    ),
+    Case("[你好]", "1:2: error: expected item 1 of the array, found '你'; put text in double quotes"),
+    Case(
+      "[\u{A0}1]", "1:2: error: expected item 1 of the array, found the invisible character U+00A0; delete it"
+    ),
+    Case(
+      "[1\u{200B}]",
+      "1:3: error: the number 1 runs on with the invisible character U+200B; delete it"),
+    Case(
+      "[\u{0}]", "1:2: error: expected item 1 of the array, found the control character U+0000; delete it"),
+    Case("// hello\n{}", "1:1: error: JSON has no comments; remove the comment"),
+    Case("{} // hello", "1:4: error: JSON has no comments; remove the comment"),
+    Case("{ /* a */ }", "1:3: error: JSON has no comments; remove the comment"),
+    Case("[1, # one\n2]", "1:5: error: JSON has no comments; remove the comment"),
+    Case("[1 // one\n]", "1:4: error: JSON has no comments; remove the comment"),
+    Case("[/]", "1:2: error: expected item 1 of the array, found '/'"),
+  ]
+
+  static let numbers: [Case] = [
+    Case("NaN", "1:1: error: NaN is no JSON number; write a finite number, or null"),
+    Case("[nan]", "1:2: error: nan is no JSON number; write a finite number, or null"),
+    Case("Infinity", "1:1: error: Infinity is no JSON number; write a finite number, or null"),
+    Case("-Infinity", "1:1: error: -Infinity is no JSON number; write a finite number, or null"),
+    Case("+inf", "1:1: error: +inf is no JSON number; write a finite number, or null"),
+    Case("01", "1:1: error: a number must not start with 0; write 1"),
+    Case("-007.5", "1:1: error: a number must not start with 0; write -7.5"),
+    Case("00", "1:1: error: a number must not start with 0; write 0"),
+    Case("+1", "1:1: error: a number must not start with '+'; remove the '+'"),
+    Case(".5", "1:1: error: a digit must stand before the decimal point; write 0.5 for .5"),
+    Case("-.5", "1:1: error: a digit must stand before the decimal point; write -0.5 for -.5"),
+    Case("[1.]", "1:4: error: expected a digit after the decimal point, found ']'; write 1 or 1.0"),
+    Case(
+      "-1.",
+      "1:4: error: expected a digit after the decimal point, found the end of the file; write -1 or -1.0"),
+    Case("1.e3", "1:3: error: expected a digit after the decimal point, found 'e'; write 1 or 1.0"),
+    Case("-", "1:2: error: expected a digit after '-', found the end of the file"),
+    Case("[- 1]", "1:3: error: expected a digit after '-', found a space"),
+    Case("-x", "1:2: error: expected a digit after '-', found 'x'"),
+    Case("1e", "1:3: error: expected a digit in the exponent, found the end of the file; 1e3 means 1000"),
+    Case(
+      "[1E+\n]", "1:5: error: expected a digit in the exponent, found the end of the line; 1e3 means 1000"),
+    Case(
+      "48k",
+      "1:3: error: the number 48 runs on with 'k'; write a plain decimal number, or put text in double quotes"
+    ),
+    Case(
+      "0x10",
+      "1:2: error: the number 0 runs on with 'x'; write a plain decimal number, or put text in double quotes"
+    ),
+    Case(
+      "1_000",
+      "1:2: error: the number 1 runs on with '_'; write a plain decimal number, or put text in double quotes"
+    ),
+    Case(
+      "1.2.3",
+      "1:4: error: the number 1.2 runs on with '.'; write a plain decimal number, or put text in double quotes"
+    ),
+    Case("[1,1e999]", "1:4: error: the number 1e999 is too large; the largest is about 1.8e308"),
+    Case("-1.8e308", "1:1: error: the number -1.8e308 is too large; the largest is about 1.8e308"),
+    Case(
+      String(repeating: "9", count: 310),
+      "1:1: error: the number \(String(repeating: "9", count: 79))… is too large; the largest is about 1.8e308"
+    ),
+    Case(
+      "1e99999999999999999999999",
+      "1:1: error: the number 1e99999999999999999999999 is too large; the largest is about 1.8e308"),
+  ]
+
+  static let strings: [Case] = [
+    Case(
+      "\"abc",
+      "1:1: error: the string that starts here is not closed before the end of the file; close it with '\"'"),
+    Case(
+      "\"abc\\",
+      "1:1: error: the string that starts here is not closed before the end of the file; close it with '\"'"),
+    Case(
+      "\"\\u12",
+      "1:1: error: the string that starts here is not closed before the end of the file; close it with '\"'"),
+    Case(
+      "\"\\n",
+      "1:1: error: the string that starts here is not closed before the end of the file; close it with '\"'"),
+    Case(
+      "{\n \"a\": \"abc\n}",
+      #"2:7: error: the string that starts here is not closed on its line; close it with '"', or write a line break as \n"#
+    ),
+    Case(
+      "\"abc\r\n\"",
+      #"1:1: error: the string that starts here is not closed on its line; close it with '"', or write a line break as \n"#
+    ),
+    Case("[\"a\tb\"]", #"1:4: error: a tab stands inside a string; write it as \t"#),
+    Case(
+      "\"\u{1}\"", #"1:2: error: the control character U+0001 stands inside a string; write it as \u0001"#),
+    Case(
+      "\"\\n\u{1F}\"", #"1:4: error: the control character U+001F stands inside a string; write it as \u001F"#
+    ),
+    Case(
+      #""C:\windows""#,
+      #"1:4: error: there is no escape \w; write a backslash itself as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
+    ),
+    Case(
+      #""\é""#,
+      #"1:2: error: there is no escape \é; write a backslash itself as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
+    ),
+    Case(
+      "\"\\\n\"",
+      #"1:2: error: there is no escape \\n; write a backslash itself as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
+    ),
+    Case(#""\u12G4""#, #"1:2: error: expected four hexadecimal digits after \u, found 'G'; \u00e9 means é"#),
+    Case(#""\u12""#, #"1:2: error: expected four hexadecimal digits after \u, found '"'; \u00e9 means é"#),
+    Case(
+      #""\ud83d""#,
+      #"1:2: error: \ud83d is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+    ),
+    Case(
+      #""\ud83d\n""#,
+      #"1:2: error: \ud83d is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+    ),
+    Case(
+      #""x\uDE00\uD83D""#,
+      #"1:3: error: \uDE00 is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+    ),
+    Case(
+      #""\ud83d\u0041""#,
+      #"1:2: error: \ud83d is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+    ),
+    Case(
+      #""\ud83d\ud83d""#,
+      #"1:2: error: \ud83d is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+    ),
+  ]
+
+  static let encoding: [Case] = [
+    Case(
+      [0xEF, 0xBB, 0xBF] + Array("{}".utf8),
+      "1:1: error: the file starts with a byte order mark; save it as UTF-8 without BOM"),
+    Case([0xFF, 0xFE, 0x7B, 0x00], "1:1: error: the file is in UTF-16; save it as UTF-8 without BOM"),
+    Case([0xFE, 0xFF, 0x00, 0x7B], "1:1: error: the file is in UTF-16; save it as UTF-8 without BOM"),
+    Case(
+      [0x22, 0x80, 0x22],
+      "1:2: error: the file is not UTF-8: byte 0x80 is the middle of a character without its start; save the file as UTF-8"
+    ),
+    Case(
+      [0x22, 0xC0, 0xAF, 0x22],
+      "1:2: error: the file is not UTF-8: byte 0xC0 starts a character that is encoded longer than needed; save the file as UTF-8"
+    ),
+    Case(
+      [0x22, 0xE0, 0x80, 0xAF, 0x22],
+      "1:2: error: the file is not UTF-8: byte 0xE0 starts a character that is encoded longer than needed; save the file as UTF-8"
+    ),
+    Case(
+      [0x22, 0xED, 0xA0, 0x80, 0x22],
+      "1:2: error: the file is not UTF-8: byte 0xED starts half of a surrogate pair, which UTF-8 does not allow; save the file as UTF-8"
+    ),
+    Case(
+      [0x22, 0xF4, 0x90, 0x80, 0x80, 0x22],
+      "1:2: error: the file is not UTF-8: byte 0xF4 is not part of any character; save the file as UTF-8"),
+    Case(
+      [0x22, 0xFF, 0x22],
+      "1:2: error: the file is not UTF-8: byte 0xFF is not part of any character; save the file as UTF-8"),
+    Case(
+      [0x22, 0xC3, 0xA9, 0xC3, 0x22],
+      "1:3: error: the file is not UTF-8: byte 0xC3 starts a character that is cut short; save the file as UTF-8"
+    ),
+    Case(
+      [0x22, 0x0A, 0xF0, 0x9F, 0x98],
+      "2:1: error: the file is not UTF-8: byte 0xF0 starts a character that is cut short; save the file as UTF-8"
+    ),
+  ]
+
+  @Test("a mistake in the structure is refused with these words", arguments: structure)
+  func refusesStructure(_ example: Case) { expectRefusal(example) }
+
+  @Test("a bare word, wrong quotes or a comment is refused with these words", arguments: words)
+  func refusesWords(_ example: Case) { expectRefusal(example) }
+
+  @Test("a number outside the grammar is refused with these words", arguments: numbers)
+  func refusesNumbers(_ example: Case) { expectRefusal(example) }
+
+  @Test("a string outside the grammar is refused with these words", arguments: strings)
+  func refusesStrings(_ example: Case) { expectRefusal(example) }
+
+  @Test("bytes that are not UTF-8 are refused with these words", arguments: encoding)
+  func refusesEncoding(_ example: Case) { expectRefusal(example) }
+
+  private func expectRefusal(_ example: Case) {
+    #expect(refusal(of: example.input)?.description == "graph.json:\(example.refusal)")
+  }
+
+  @Test("64 levels are read and 65 are refused at the bracket that is too many")
+  func depth() {
+    func nested(_ levels: Int) -> [UInt8] {
+      Array((String(repeating: "[", count: levels) + String(repeating: "]", count: levels)).utf8)
+    }
+    #expect(refusal(of: nested(64)) == nil)
+    #expect(
+      refusal(of: nested(65))?.description
+        == "graph.json:1:65: error: arrays and objects are nested more than 64 deep; nest fewer of them")
+    let objects = String(repeating: #"{"a":"#, count: 65)
+    #expect(refusal(of: Array(objects.utf8))?.text == "arrays and objects are nested more than 64 deep")
+  }
+
+  @Test("a million open brackets are refused without using up the stack")
+  func bracketsWithoutEnd() {
+    let problem = refusal(of: [UInt8](repeating: UInt8(ascii: "["), count: 1_000_000))
+    #expect(problem?.position == SourceFile.Position(line: 1, column: 65))
+  }
+
+  @Test("a refusal names the path of the value that was being read")
+  func paths() {
+    #expect(refusal(of: #"{"nodes": {"enc": {"bitrate": 01}}}"#)?.path.description == "nodes.enc.bitrate")
+    #expect(refusal(of: #"{"links": ["a", {"from" 1}]}"#)?.path.description == "links[1].from")
+    #expect(refusal(of: #"{"links": ["a", "b" 1]}"#)?.path.description == "links[1]")
+    #expect(refusal(of: #"{"a": {"b": 1, "b": 2}}"#)?.path.description == "a.b")
+    #expect(refusal(of: #"{"a": 1, b: 2}"#)?.path.description == "")
+  }
+
+  @Test("a text over the size limit is refused unread")
+  func tooLarge() {
+    let bytes = [UInt8](repeating: 0x20, count: SourceFile.sizeLimit + 1)
+    #expect(
+      refusal(of: bytes)?.description
+        == "graph.json:1:1: error: the text is larger than 64 MiB; check that it is the file you meant")
+  }
+}
+
+/// The problem of scanning a text, nil when it is accepted.
+func refusal(of text: String) -> Problem? { refusal(of: Array(text.utf8)) }
+
+/// The problem of scanning some bytes, nil when they are accepted.
+func refusal(of bytes: [UInt8]) -> Problem? {
+  do throws(Problem) {
+    _ = try JSONDocument.scan(SourceFile(name: "graph.json", bytes: bytes))
+    return nil
+  } catch {
+    return error
+  }
+}

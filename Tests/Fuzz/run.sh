@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Runs the fuzz targets, each for a bounded time, starting from its committed seeds.
+#
+#   Tests/Fuzz/run.sh SECONDS [TARGET]
+#
+# SECONDS  how long each target runs
+# TARGET   only this one, e.g. FuzzJSON; all of them otherwise
+#
+# New inputs and crashes are written to a temporary directory, never to Corpus. When something crashed, the exit status is 1
+# and the input that did it is named; without a crash the directory is removed.
+set -euo pipefail
+
+usage() { echo "usage: Tests/Fuzz/run.sh SECONDS [TARGET]" >&2; exit 2; }
+[[ $# -ge 1 && $# -le 2 && $1 =~ ^[1-9][0-9]*$ ]] || usage
+seconds=$1
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+all=$(cd Sources && echo *)
+targets=${2:-$all}
+[[ -d Sources/$targets || $# -eq 1 ]] || { echo "run.sh: no target $targets; there are: $all" >&2; exit 2; }
+
+# The backtracer would wait forever inside a process that libFuzzer is taking down.
+export SWIFT_BACKTRACE=enable=no
+findings=$(mktemp -d "${TMPDIR:-/tmp}/millrace-fuzz.XXXXXX")
+status=0
+
+for target in $targets; do
+  # One product at a time: each has its own main from libFuzzer.
+  swift build -c release --sanitize=fuzzer --product "$target"
+  binary=$(swift build -c release --sanitize=fuzzer --show-bin-path)/$target
+  name=$(tr '[:upper:]' '[:lower:]' <<<"${target#Fuzz}")
+  mkdir -p "$findings/$name"
+  dictionary=()
+  [[ -f Corpus/$name.dict ]] && dictionary=("-dict=Corpus/$name.dict")
+  echo "== $target, $seconds s =="
+  # The first directory takes what is new, the second is only read. The outer limit is for an input that never ends.
+  if timeout --kill-after=10 $((seconds + 120)) "$binary" "$findings/$name" "Corpus/$name" "${dictionary[@]}" \
+    -max_total_time="$seconds" -timeout=10 -max_len=8192 -print_final_stats=1 \
+    -artifact_prefix="$findings/$name-" &> "$findings/$name.log"
+  then
+    grep -E '^(Done|stat::)' "$findings/$name.log"
+  else
+    tail -n 60 "$findings/$name.log"
+    status=1
+  fi
+done
+
+if [[ $status -ne 0 ]]; then
+  echo "fuzzing failed; the inputs are in $findings:" >&2
+  find "$findings" -maxdepth 1 -type f >&2
+  exit 1
+fi
+rm -rf "$findings"

@@ -21,13 +21,15 @@ targets=${2:-$all}
 
 # The backtracer would wait forever inside a process that libFuzzer is taking down.
 export SWIFT_BACKTRACE=enable=no
+# Beside the other build folders of the checkout, where cleaning finds it.
+build=(-c release --sanitize=fuzzer --scratch-path ../../.build-fuzz)
 findings=$(mktemp -d "${TMPDIR:-/tmp}/millrace-fuzz.XXXXXX")
 status=0
 
 for target in $targets; do
   # One product at a time: each has its own main from libFuzzer.
-  swift build -c release --sanitize=fuzzer --product "$target"
-  binary=$(swift build -c release --sanitize=fuzzer --show-bin-path)/$target
+  swift build "${build[@]}" --product "$target"
+  binary=$(swift build "${build[@]}" --show-bin-path)/$target
   name=$(tr '[:upper:]' '[:lower:]' <<<"${target#Fuzz}")
   mkdir -p "$findings/$name"
   dictionary=()

@@ -89,5 +89,7 @@ let package = Package(
       name: "MillraceDSPTests", dependencies: ["MillraceDSP", "CMillraceKernels", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(name: "MillraceGraphTests", dependencies: ["MillraceGraph"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),
   ]
 )

@@ -114,8 +114,8 @@ public struct Link: ~Copyable {
     return true
   }
 
-  /// Says that nothing more will come. The reader sees it after the last packet.
-  mutating func end() {
+  /// Says that nothing more will come. The reader sees it after the last packet. Only the writer.
+  public mutating func end() {
     hasEnded.store(true, ordering: .releasing)
     unsafe consumer.mark()
   }

@@ -1,0 +1,54 @@
+internal import MillraceCore
+
+/// One link at a fixed address, with its counters and the one-element list an output slot wants.
+@safe
+final class BenchLink {
+  let link: UnsafeMutablePointer<Link>
+  let list: UnsafeMutablePointer<UnsafeMutablePointer<Link>>
+  private let counters: UnsafeMutablePointer<LinkCounters>
+
+  init(shape: OutputShape, limit: Int, policy: LinkPolicy, ready: UnsafeMutablePointer<UInt64>) {
+    unsafe counters = .allocate(capacity: 1)
+    unsafe counters.initialize(to: LinkCounters())
+    unsafe link = .allocate(capacity: 1)
+    let wake = unsafe Wake(word: ready, bit: 1)
+    unsafe link.initialize(
+      to: Link(
+        limit: limit, policy: policy, burst: shape.burst, counters: counters, consumer: wake, producer: wake))
+    unsafe list = .allocate(capacity: 1)
+    unsafe list.initialize(to: link)
+  }
+
+  func end() { unsafe link.pointee.end() }
+
+  /// What happened on the link so far.
+  var counts: LinkCounts {
+    unsafe LinkCounts(
+      pushed: counters.pointee.pushed.current, popped: counters.pointee.popped.current,
+      droppedNewest: counters.pointee.droppedNewest.current,
+      droppedOldest: counters.pointee.droppedOldest.current,
+      droppedStale: counters.pointee.droppedStale.current)
+  }
+
+  deinit {
+    unsafe link.deinitialize(count: 1)
+    unsafe link.deallocate()
+    unsafe list.deallocate()
+    unsafe counters.deinitialize(count: 1)
+    unsafe counters.deallocate()
+  }
+}
+
+/// What happened on one link, as plain numbers.
+public struct LinkCounts: Sendable, Hashable {
+  /// Packets that entered.
+  public var pushed = 0
+  /// Packets that left.
+  public var popped = 0
+  /// Packets refused because the link was full.
+  public var droppedNewest = 0
+  /// Packets removed to keep the link within its limit.
+  public var droppedOldest = 0
+  /// Packets of an interrupted reply.
+  public var droppedStale = 0
+}

@@ -1,0 +1,127 @@
+internal import MillraceCore
+
+/// The memory an engine would own: the node's port table, one link a linked port, and the tables of the outside world, which
+/// feeds the node's inputs and takes from its outputs.
+@safe
+final class BenchWiring {
+  /// What the bench wants of one input or output.
+  struct Port {
+    var shape: OutputShape?
+    var isLinked: Bool
+    var drives = false
+    var holds = 0
+    var limit = 8
+    var policy = LinkPolicy.block
+
+    /// Blocks enough for a full link of any policy, with its slack, and for the packets of one call.
+    var blocks: Int { shape.map { 2 * (limit + max(8, limit / 2) + $0.burst) } ?? 0 }
+  }
+
+  /// The node under test.
+  let node: UnsafeMutablePointer<PortTable>
+  /// Its outputs lead to the node's inputs, in the same order.
+  let feeder: UnsafeMutablePointer<PortTable>
+  /// Its inputs come from the node's outputs, in the same order.
+  let drain: UnsafeMutablePointer<PortTable>
+  let feedPools: [BlockPool?]
+  let outputPools: [BlockPool?]
+  private(set) var inputLinks: [BenchLink?]
+  private(set) var outputLinks: [BenchLink?]
+
+  private let ready: UnsafeMutablePointer<UInt64>
+  private let prefixes: UnsafeMutablePointer<EventPrefix>
+
+  init(inputs: [Port], outputs: [Port], events: [String], eventsOutput: Int?, nodeName: String) {
+    let ready = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
+    unsafe ready.initialize(to: 0)
+    func makeLink(_ port: Port) -> BenchLink? {
+      guard port.isLinked, let shape = port.shape else { return nil }
+      return unsafe BenchLink(shape: shape, limit: port.limit, policy: port.policy, ready: ready)
+    }
+    unsafe self.ready = unsafe ready
+    inputLinks = inputs.map(makeLink)
+    outputLinks = outputs.map(makeLink)
+    // A node may hand its input on: each feeding pool is sized for what may lie on every output too.
+    let beyond = outputs.reduce(0) { $0 + $1.blocks }
+    feedPools = inputs.map { port in
+      port.shape.map { Self.makePool($0, blocks: port.blocks + port.holds + beyond) }
+    }
+    outputPools = outputs.map { port in port.shape.map { Self.makePool($0, blocks: port.blocks) } }
+    unsafe node = Self.makeTable(inputs: inputs.count, outputs: outputs.count)
+    unsafe feeder = Self.makeTable(inputs: 0, outputs: inputs.count)
+    unsafe drain = Self.makeTable(inputs: outputs.count, outputs: 0)
+    unsafe prefixes = .allocate(capacity: max(1, events.count))
+    for (index, port) in inputs.enumerated() {
+      unsafe node.pointee.inputs[index] = InputSlot(link: inputLinks[index]?.link, drives: port.drives)
+      unsafe feeder.pointee.outputs[index] = Self.makeSlot(inputLinks[index], feedPools[index], format: index)
+    }
+    for index in outputs.indices {
+      unsafe node.pointee.outputs[index] = Self.makeSlot(
+        outputLinks[index], outputPools[index], format: inputs.count + index)
+      unsafe drain.pointee.inputs[index] = InputSlot(link: outputLinks[index]?.link, drives: true)
+    }
+    for (index, event) in events.enumerated() {
+      let text = Array("\"node\":\"\(nodeName)\",\"event\":\"\(event)\"".utf8)
+      let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: text.count)
+      unsafe bytes.initialize(from: text, count: text.count)
+      unsafe (prefixes + index).initialize(to: EventPrefix(start: UnsafePointer(bytes), count: text.count))
+    }
+    unsafe node.pointee.prefixes = unsafe prefixes
+    unsafe node.pointee.prefixCount = events.count
+    if let eventsOutput {
+      unsafe node.pointee.eventsOutput = eventsOutput
+      unsafe node.pointee.eventPool = outputPools[eventsOutput].map { unsafe .passUnretained($0) }
+    }
+  }
+
+  private static func makePool(_ shape: OutputShape, blocks: Int) -> BlockPool {
+    BlockPool(blockBytes: max(1, shape.packetBytes), blockCount: blocks)
+  }
+
+  private static func makeSlot(_ link: BenchLink?, _ pool: BlockPool?, format: Int) -> OutputSlot {
+    unsafe OutputSlot(
+      links: link?.list, linkCount: link == nil ? 0 : 1, pool: pool.map { unsafe .passUnretained($0) },
+      format: UInt16(format))
+  }
+
+  private static func makeTable(inputs: Int, outputs: Int) -> UnsafeMutablePointer<PortTable> {
+    let slots = UnsafeMutablePointer<InputSlot>.allocate(capacity: max(1, inputs))
+    unsafe slots.initialize(repeating: InputSlot(link: nil, drives: false), count: max(1, inputs))
+    let sources = UnsafeMutablePointer<OutputSlot>.allocate(capacity: max(1, outputs))
+    let empty = unsafe OutputSlot(links: nil, linkCount: 0, pool: nil, format: 0)
+    unsafe sources.initialize(repeating: empty, count: max(1, outputs))
+    let table = UnsafeMutablePointer<PortTable>.allocate(capacity: 1)
+    unsafe table.initialize(
+      to: PortTable(inputs: slots, inputCount: inputs, outputs: sources, outputCount: outputs))
+    return unsafe table
+  }
+
+  /// Frees every link with what is queued on it, so that the pools can be counted.
+  func dropLinks() {
+    for index in inputLinks.indices {
+      unsafe node.pointee.inputs[index].link = nil
+      unsafe feeder.pointee.outputs[index].linkCount = 0
+    }
+    for index in outputLinks.indices {
+      unsafe node.pointee.outputs[index].linkCount = 0
+      unsafe drain.pointee.inputs[index].link = nil
+    }
+    inputLinks = inputLinks.map { _ in nil }
+    outputLinks = outputLinks.map { _ in nil }
+  }
+
+  deinit {
+    for index in unsafe 0..<node.pointee.prefixCount { unsafe prefixes[index].start.deallocate() }
+    unsafe Self.free(node)
+    unsafe Self.free(feeder)
+    unsafe Self.free(drain)
+    unsafe prefixes.deallocate()
+    unsafe ready.deallocate()
+  }
+
+  private static func free(_ table: UnsafeMutablePointer<PortTable>) {
+    unsafe table.pointee.inputs.deallocate()
+    unsafe table.pointee.outputs.deallocate()
+    unsafe table.deallocate()
+  }
+}

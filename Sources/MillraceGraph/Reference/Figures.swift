@@ -1,0 +1,61 @@
+public import MillraceCore
+
+/// Numbers as people read them in listings, drawings and reports: few digits, with their unit.
+///
+/// No locale: the decimal separator is always a point, so that texts are the same on every machine.
+public enum Figures {
+  /// A number with a fixed count of decimals, trailing zeros cut away: `12.5`, `3`. Not finite: `-`.
+  public static func number(_ value: Double, decimals: Int = 1) -> String {
+    var text = fixed(value, decimals: decimals)
+    guard text.contains(".") else { return text }
+    while text.last == "0" { text.removeLast() }
+    if text.last == "." { text.removeLast() }
+    return text == "-0" ? "0" : text
+  }
+
+  /// A number with exactly so many decimals (0 to 9): `12.50`. Not finite, or over 9e18 when scaled: `-`.
+  public static func fixed(_ value: Double, decimals: Int) -> String {
+    let decimals = min(max(decimals, 0), 9)
+    var scale = 1.0
+    for _ in 0..<decimals { scale *= 10 }
+    let scaled = (value * scale).rounded(.toNearestOrAwayFromZero)
+    guard scaled.magnitude < 9e18 else { return "-" }
+    let digits = String(UInt64(scaled.magnitude))
+    let sign = scaled < 0 ? "-" : ""
+    guard decimals > 0 else { return sign + digits }
+    let padded = String(repeating: "0", count: max(0, decimals + 1 - digits.count)) + digits
+    return "\(sign)\(padded.dropLast(decimals)).\(padded.suffix(decimals))"
+  }
+
+  /// A stretch of time in the unit that suits it: `0`, `250 ns`, `62.5 us`, `20 ms`, `1.5 s`, `2 min 5 s`.
+  public static func duration(_ time: Nanoseconds) -> String {
+    let size = time.magnitude
+    let value = Double(time)
+    if size == 0 { return "0" }
+    if size < 1_000 { return "\(time) ns" }
+    if size < 1_000_000 { return "\(number(value / 1e3)) us" }
+    if size < 1_000_000_000 { return "\(number(value / 1e6)) ms" }
+    if size < 120_000_000_000 { return "\(number(value / 1e9)) s" }
+    let seconds = Int(time / 1_000_000_000)
+    return "\(seconds / 60) min \(seconds % 60) s"
+  }
+
+  /// A stretch of time in milliseconds, whatever its size: `0.5 ms`.
+  public static func milliseconds(_ time: Nanoseconds) -> String {
+    "\(number(Double(time) / 1e6)) ms"
+  }
+
+  /// A count of bytes in powers of 1024: `640 B`, `30 KiB`, `1.5 MiB`.
+  public static func bytes(_ count: Int) -> String {
+    let value = Double(count)
+    if count < 1 << 10 { return "\(count) B" }
+    if count < 1 << 20 { return "\(number(value / 1024)) KiB" }
+    if count < 1 << 30 { return "\(number(value / 1_048_576)) MiB" }
+    return "\(number(value / 1_073_741_824)) GiB"
+  }
+
+  /// A count with its noun: `1 node`, `3 nodes`.
+  public static func counted(_ count: Int, _ noun: String) -> String {
+    "\(count) \(noun)\(count == 1 ? "" : "s")"
+  }
+}

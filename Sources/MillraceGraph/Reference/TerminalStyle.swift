@@ -1,0 +1,134 @@
+/// How text is laid out on a terminal: its width, and whether it may have colour.
+public struct TerminalStyle: Sendable, Hashable {
+  /// Columns of a line. Words longer than a line stand out.
+  public var width: Int
+  /// Whether bold, dim and coloured text is allowed (ECMA-48 sequences).
+  public var isColoured: Bool
+
+  /// 80 columns, no colour: for files and pipes.
+  public static let plain = TerminalStyle(width: 80, isColoured: false)
+
+  public init(width: Int, isColoured: Bool) {
+    self.width = max(width, 30)
+    self.isColoured = isColoured
+  }
+
+  /// The looks a text may have.
+  public enum Look: String, Sendable {
+    case bold = "1"
+    case dim = "2"
+    case red = "31"
+    case green = "32"
+    case yellow = "33"
+    case cyan = "36"
+    case heading = "1;36"
+    case alarm = "1;31"
+  }
+
+  /// A text in a look, if colour is allowed.
+  public func paint(_ text: String, _ look: Look) -> String {
+    isColoured && !text.isEmpty ? "\u{1B}[\(look.rawValue)m\(text)\u{1B}[0m" : text
+  }
+
+  /// A text broken into lines at blanks, every line moved in. Line breaks in the text are kept.
+  public func wrapped(_ text: String, indent: Int) -> [String] {
+    let room = max(width - indent, 16)
+    let margin = String(repeating: " ", count: indent)
+    return text.split(separator: "\n", omittingEmptySubsequences: false).flatMap { paragraph -> [String] in
+      var lines: [String] = []
+      var line = ""
+      var columns = 0
+      for word in paragraph.split(separator: " ") {
+        let size = Self.columns(of: word)
+        if columns > 0 && columns + 1 + size > room {
+          lines.append(margin + line)
+          (line, columns) = ("", 0)
+        }
+        line += (columns > 0 ? " " : "") + word
+        columns += size + (columns > 0 ? 1 : 0)
+      }
+      lines.append(columns > 0 ? margin + line : "")
+      return lines
+    }
+  }
+
+  /// A text filled up with blanks to so many columns.
+  public static func padded(_ text: String, to columns: Int) -> String {
+    text + String(repeating: " ", count: max(0, columns - Self.columns(of: text)))
+  }
+
+  /// A text with blanks in front, to so many columns.
+  public static func padded(before text: String, to columns: Int) -> String {
+    String(repeating: " ", count: max(0, columns - Self.columns(of: text))) + text
+  }
+
+  /// A text cut to so many columns, the last one an ellipsis when something is missing.
+  public static func cut(_ text: String, to columns: Int) -> String {
+    guard Self.columns(of: text) > columns else { return text }
+    var result = ""
+    var used = 0
+    for character in text {
+      let size = Self.columns(of: String(character))
+      if used + size > columns - 1 { break }
+      result.append(character)
+      used += size
+    }
+    return result + "…"
+  }
+
+  /// Columns a text takes on a terminal: two for ideographs and other wide characters, none for marks that sit on the character
+  /// before (Unicode Standard Annex 11).
+  public static func columns(of text: some StringProtocol) -> Int {
+    var columns = 0
+    for scalar in text.unicodeScalars {
+      switch scalar.value {
+      case 0x20..<0x7F: columns += 1
+      case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF,
+        0xFE30...0xFE6F,
+        0xFF01...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F900...0x1F9FF, 0x20000...0x3FFFD:
+        columns += 2
+      default:
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .enclosingMark, .format, .control: break
+        default: columns += 1
+        }
+      }
+    }
+    return columns
+  }
+}
+
+/// A table of text: columns as wide as their widest cell, two blanks between them.
+struct TextTable {
+  enum Alignment { case left, right }
+  private let alignments: [Alignment]
+  private var rows: [[String]] = []
+  private let headings: [String]
+
+  init(_ columns: [(heading: String, alignment: Alignment)]) {
+    headings = columns.map(\.heading)
+    alignments = columns.map(\.alignment)
+  }
+
+  mutating func add(_ cells: [String]) { rows.append(cells) }
+
+  /// The lines of the table, its headings dim. Columns in which no row says anything are left out.
+  func lines(_ style: TerminalStyle, indent: Int = 2) -> [String] {
+    let kept = headings.indices.filter { column in rows.contains { !$0[column].isEmpty } }
+    let widths = headings.indices.map { column in
+      (rows.map { $0[column] } + [headings[column]]).map { TerminalStyle.columns(of: $0) }.max() ?? 0
+    }
+    let margin = String(repeating: " ", count: indent)
+    func line(_ cells: [String]) -> String {
+      var text = kept.map { column in
+        alignments[column] == .left
+          ? TerminalStyle.padded(cells[column], to: widths[column])
+          : TerminalStyle.padded(before: cells[column], to: widths[column])
+      }.joined(separator: "  ")
+      while text.last == " " { text.removeLast() }
+      return margin + text
+    }
+    let head = headings.contains { !$0.isEmpty } ? [style.paint(line(headings), .dim)] : []
+    return head + rows.map(line)
+  }
+}

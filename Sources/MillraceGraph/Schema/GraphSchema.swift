@@ -1,0 +1,240 @@
+public import MillraceCore
+
+/// The JSON Schema (2020-12) of graph files that use the nodes of a catalogue: for completion, hovering and checking in an editor.
+///
+/// It knows everything that can be said of a file without following names: keys, types, ranges, choices. Links to ports that do
+/// not exist, formats that do not fit and the like are found by the checks (`millrace check`).
+public struct GraphSchema: Sendable {
+  private let contracts: [NodeContract]
+
+  /// The schema for the node types of a catalogue.
+  public init(_ catalogue: Catalogue) {
+    self.init(contracts: catalogue.entries.values.map(\.contract))
+  }
+
+  /// The schema for node types known by their contracts alone.
+  public init(contracts: [NodeContract]) {
+    self.contracts = contracts.sorted { $0.type < $1.type }
+  }
+
+  /// The name of the dialect the schema is written in.
+  public static let dialect = "https://json-schema.org/draft/2020-12/schema"
+
+  /// Any text with a placeholder such as `${input}` or `${env:NAME}`: its value is known only when the graph is loaded.
+  static let placeholderPattern = "\\$\\{[^}]+\\}"
+  /// Names of nodes and parameters: no dot and no blank. Letters of any alphabet are too much for many pattern engines, so the
+  /// rest of the rule is left to the checks.
+  static let namePattern = "^[^.\\s]+$"
+  static let endPattern = "^\\s*[^.\\s]+(\\.[^.\\s]+)?\\s*$"
+  static let chainPattern = "^[^>]+(->[^>]+)+$"
+  static let timePattern = "^[0-9]+(\\.[0-9]+)? *(ms|s)$"
+
+  /// The schema as JSON text, indented, the same bytes for the same catalogue.
+  public func json() -> String {
+    var json = JSONWriter(pretty: true)
+    json.object { json in
+      json.member("$schema", Self.dialect)
+      json.member("title", "Millrace graph")
+      json.member("description", "A media graph: nodes, and the links packets take between them.")
+      json.member("type", "object")
+      json.strings("required", ["millrace", "nodes"])
+      json.object("properties") { writeTopLevel(to: &$0) }
+      json.member("additionalProperties", false)
+      json.object("$defs") { writeDefinitions(to: &$0) }
+    }
+    return json.text + "\n"
+  }
+
+  // MARK: The file
+
+  private func writeTopLevel(to json: inout JSONWriter) {
+    json.object("millrace") { json in
+      json.member("description", "The version of the file format.")
+      json.member("const", 1)
+    }
+    json.property("name", "string", "The name shown in listings, drawings and reports.")
+    json.reference("text", "prose", "What the graph does, for people.")
+    json.reference("comment", "prose", "Remarks; not read by the program.")
+    json.choice(
+      "clock", Clock.Kind.allCases.map(\.rawValue), "The clock the graph runs by.", default: "realtime")
+    json.reference("onError", "errorPolicy", "What happens when a node fails that says nothing itself.")
+    json.object("parameters") { json in
+      json.member(
+        "description", "Values given from outside, by --set or an including graph, and used as ${name}.")
+      json.member("type", "object")
+      json.object("propertyNames") { $0.member("pattern", Self.namePattern) }
+      json.object("additionalProperties") { $0.member("$ref", "#/$defs/parameter") }
+    }
+    json.object("nodes") { json in
+      json.member("description", "The nodes by name.")
+      json.member("type", "object")
+      json.object("propertyNames") { $0.member("pattern", Self.namePattern) }
+      json.object("additionalProperties") { $0.member("$ref", "#/$defs/node") }
+    }
+    json.object("links") { json in
+      json.member("description", "The ways packets take.")
+      json.member("type", "array")
+      json.object("items") { $0.member("$ref", "#/$defs/link") }
+    }
+    json.object("expose") { json in
+      json.member(
+        "description", "Ports that graphs which include this one may link to, by the name they get there.")
+      json.member("type", "object")
+      json.object("additionalProperties") { $0.member("$ref", "#/$defs/end") }
+    }
+  }
+
+  // MARK: Shared definitions
+
+  private func writeDefinitions(to json: inout JSONWriter) {
+    json.object("placeholder") { json in
+      json.member(
+        "description", "A value known when the graph is loaded: ${name}, ${env:NAME} or ${env:NAME:-default}."
+      )
+      json.member("type", "string")
+      json.member("pattern", Self.placeholderPattern)
+    }
+    json.object("prose") { json in
+      json.strings("type", ["string", "array"])
+      json.object("items") { $0.member("type", "string") }
+    }
+    json.object("errorPolicy") { json in
+      json.array("anyOf") { json in
+        json.words(ErrorPolicy.allCases.map(\.rawValue))
+        json.placeholder()
+      }
+    }
+    writeParameter(to: &json)
+    writeLink(to: &json)
+    writeNode(to: &json)
+    writeInclude(to: &json)
+    for contract in contracts { NodeSchema(contract).write(to: &json) }
+  }
+
+  private func writeParameter(to json: inout JSONWriter) {
+    json.object("parameter") { json in
+      json.member("type", "object")
+      json.object("properties") { json in
+        json.object("default") {
+          $0.member("description", "The value when none is given. Without it one must be given.")
+        }
+        json.object("type") { json in
+          json.member(
+            "description", "What a value from outside is read as; without it, what the place of use takes.")
+          json.strings("enum", ["string", "integer", "number", "bool", "path"])
+        }
+        json.reference("text", "prose", "What it means.")
+        json.reference("comment", "prose", "Remarks; not read by the program.")
+      }
+      json.member("additionalProperties", false)
+    }
+  }
+
+  private func writeLink(to json: inout JSONWriter) {
+    json.object("end") { json in
+      json.member("description", "A node, or node.port when it has several.")
+      json.member("type", "string")
+      json.member("pattern", Self.endPattern)
+    }
+    json.object("link") { json in
+      json.array("anyOf") { json in
+        json.object { json in
+          json.member("description", "A chain: \"mic -> enc -> out\".")
+          json.member("type", "string")
+          json.member("pattern", Self.chainPattern)
+        }
+        json.object { json in
+          json.member("type", "object")
+          json.strings("required", ["from", "to"])
+          json.object("properties") { writeLinkProperties(to: &$0) }
+          json.member("additionalProperties", false)
+        }
+      }
+    }
+  }
+
+  private func writeLinkProperties(to json: inout JSONWriter) {
+    json.reference("from", "end", "Where packets come from.")
+    json.reference("to", "end", "Where they go.")
+    json.object("capacity") { json in
+      json.member(
+        "description", "How much the link holds before whenFull acts: packets, or time such as \"200ms\".")
+      json.array("anyOf") { json in
+        json.object { json in
+          json.member("type", "integer")
+          json.member("minimum", 1)
+          json.member("maximum", 4096)
+        }
+        json.object { json in
+          json.member("type", "string")
+          json.member("pattern", Self.timePattern)
+        }
+        json.placeholder()
+      }
+    }
+    json.object("whenFull") { json in
+      json.member("description", "What happens when it is full.")
+      json.array("anyOf") { json in
+        json.words(LinkPolicy.allCases.map(\.rawValue))
+        json.placeholder()
+      }
+    }
+    json.reference("comment", "prose", "Remarks; not read by the program.")
+  }
+
+  // MARK: Nodes
+
+  private func writeNode(to json: inout JSONWriter) {
+    json.object("node") { json in
+      json.member("type", "object")
+      json.strings("required", ["type"])
+      json.object("properties") { json in
+        json.object("type") { json in
+          json.array("oneOf") { json in
+            for contract in contracts {
+              json.object { json in
+                json.member("const", contract.type)
+                json.member("description", contract.summary)
+              }
+            }
+            json.object { json in
+              json.member("const", "graph")
+              json.member("description", "another graph file as one node")
+            }
+          }
+        }
+      }
+      json.array("allOf") { json in
+        for type in contracts.map(\.type) + ["graph"] {
+          json.object { json in
+            json.object("if") { json in
+              json.object("properties") { json in json.object("type") { $0.member("const", type) } }
+              json.strings("required", ["type"])
+            }
+            json.object("then") { $0.member("$ref", "#/$defs/node.\(type)") }
+          }
+        }
+      }
+    }
+  }
+
+  private func writeInclude(to json: inout JSONWriter) {
+    json.object("node.graph") { json in
+      json.member("title", "graph")
+      json.member("description", "another graph file as one node")
+      json.member("type", "object")
+      json.strings("required", ["type", "path"])
+      json.object("properties") { json in
+        json.object("type") { $0.member("const", "graph") }
+        json.property("path", "string", "The file, relative to this one.")
+        json.object("set") { json in
+          json.member("description", "Values for the parameters of that graph.")
+          json.member("type", "object")
+        }
+        json.reference("onError", "errorPolicy", "What happens when a node in it fails.")
+        json.reference("comment", "prose", "Remarks; not read by the program.")
+      }
+      json.member("additionalProperties", false)
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/// Text of an SVG document: elements in order, numbers short, everything escaped.
+struct SVGWriter {
+  private(set) var text = ""
+
+  /// A raw line, already SVG.
+  mutating func line(_ raw: String) {
+    text += raw
+    text += "\n"
+  }
+
+  /// A run of text. `classes` are style classes; the place is the base line's start.
+  mutating func text(_ content: String, _ classes: String, x: Double, y: Double) {
+    line(
+      "<text class=\"\(classes)\" x=\"\(Self.number(x))\" y=\"\(Self.number(y))\">\(Self.escaped(content))</text>"
+    )
+  }
+
+  mutating func rectangle(
+    _ classes: String, x: Double, y: Double, width: Double, height: Double, radius: Double = 0
+  ) {
+    let corner = radius > 0 ? " rx=\"\(Self.number(radius))\"" : ""
+    line(
+      "<rect class=\"\(classes)\" x=\"\(Self.number(x))\" y=\"\(Self.number(y))\" width=\"\(Self.number(width))\" height=\"\(Self.number(height))\"\(corner)/>"
+    )
+  }
+
+  mutating func circle(_ classes: String, x: Double, y: Double, radius: Double) {
+    line(
+      "<circle class=\"\(classes)\" cx=\"\(Self.number(x))\" cy=\"\(Self.number(y))\" r=\"\(Self.number(radius))\"/>"
+    )
+  }
+
+  mutating func path(_ classes: String, _ data: String) {
+    line("<path class=\"\(classes)\" d=\"\(data)\"/>")
+  }
+
+  /// A number with one decimal at most.
+  static func number(_ value: Double) -> String { Figures.number(value) }
+
+  /// A text with the characters that mean something in XML replaced, and those XML 1.0 forbids shown as U+FFFD.
+  static func escaped(_ text: String) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "&": result += "&amp;"
+      case "<": result += "&lt;"
+      case ">": result += "&gt;"
+      case "\"": result += "&quot;"
+      default:
+        let isForbidden = scalar.value < 0x20 || scalar.value == 0xFFFE || scalar.value == 0xFFFF
+        result.unicodeScalars.append(isForbidden ? "\u{FFFD}" : scalar)
+      }
+    }
+    return result
+  }
+}

@@ -1,0 +1,193 @@
+internal import MillraceCore
+
+/// A plan in plain words: every node, every link with its resolved format, every way through the graph with its latency.
+///
+/// Shows no parameter values, so nothing secret.
+public struct PlanExplanation: Sendable {
+  private let plan: GraphPlan
+  private let paths: [PlanPath]
+
+  /// Most ways listed; a wide graph has many that say the same.
+  static let mostPaths = 16
+  /// Bytes of a slot in a link's ring, measured from the packet.
+  private static let slotBytes = MemoryLayout<Packet>.stride
+
+  public init(_ plan: GraphPlan) {
+    self.plan = plan
+    paths = plan.paths()
+  }
+
+  // MARK: Facts
+
+  /// The lane whose thread a node's calls run on: external nodes are called on the voice worker.
+  private func thread(of node: Int) -> Lane { plan.nodes[node].lane == .bulk ? .bulk : .voice }
+
+  /// `bulk → voice` where packets change threads; empty elsewhere.
+  private func crossing(_ link: GraphPlan.Link) -> String {
+    let (from, to) = (thread(of: link.from.node), thread(of: link.to.node))
+    return from == to ? "" : "\(from.rawValue) → \(to.rawValue)"
+  }
+
+  /// Media memory of one run, in bytes: blocks of every link, and the rings.
+  public var memoryEstimate: (blocks: Int, rings: Int) {
+    var blocks = 0
+    var rings = 0
+    for link in plan.links {
+      let held = plan.nodes[link.to.node].heldPackets[link.to.port]
+      // Blocks lie on whole cache lines of 64 bytes.
+      blocks += link.blocks(heldByReader: held) * ((max(1, link.shape.packetBytes) + 63) & ~63)
+      rings += Link.capacity(limit: link.limit, policy: link.policy, burst: link.shape.burst) * Self.slotBytes
+    }
+    return (blocks, rings)
+  }
+
+  private func time(_ value: Nanoseconds) -> String { value == 0 ? "" : Figures.duration(value) }
+
+  // MARK: Text
+
+  /// The explanation for a terminal.
+  public func text(_ style: TerminalStyle = .plain) -> String {
+    let head =
+      "\(style.paint(plan.name, .heading)): \(Figures.counted(plan.nodes.count, "node")), \(Figures.counted(plan.links.count, "link")), \(plan.clock.rawValue) clock"
+    var lines = [head, "", style.paint("Nodes", .bold)] + nodeTable.lines(style)
+    if !plan.links.isEmpty { lines += ["", style.paint("Links", .bold)] + linkTable.lines(style) }
+    if !paths.isEmpty {
+      lines += ["", style.paint("Latency", .bold)] + pathTable.lines(style)
+      if paths.count > Self.mostPaths {
+        lines.append("  and \(paths.count - Self.mostPaths) more ways, none longer")
+      }
+    }
+    let memory = memoryEstimate
+    lines += [
+      "", style.paint("Memory", .bold),
+      "  about \(Figures.bytes(memory.blocks + memory.rings)) of media memory a run: \(Figures.bytes(memory.blocks)) in blocks, \(Figures.bytes(memory.rings)) in links",
+    ]
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// The links alone, as they are shown before a graph starts.
+  public func linkText(_ style: TerminalStyle = .plain) -> String {
+    linkTable.lines(style).joined(separator: "\n") + "\n"
+  }
+
+  private var nodeTable: TextTable {
+    var table = TextTable([
+      ("node", .left), ("type", .left), ("lane", .left), ("budget", .right), ("latency", .right),
+      ("produces", .left),
+      ("on error", .left),
+    ])
+    for node in plan.nodes {
+      let isSource = node.contract.drive == .itself || !node.inputs.contains(where: \.isLinked)
+      table.add([
+        node.name, node.contract.type, node.lane.rawValue, node.lane == .voice ? "\(node.budget) us" : "",
+        time(node.latency), isSource ? node.pacing.words : "",
+        node.onError == .stop ? "" : node.onError.rawValue,
+      ])
+    }
+    return table
+  }
+
+  private var linkTable: TextTable {
+    var table = TextTable([
+      ("link", .left), ("carries", .left), ("packet", .right), ("", .right), ("holds", .right), ("", .right),
+      ("when full", .left), ("crosses", .left),
+    ])
+    let feedback = plan.feedbackLinks
+    for (index, link) in plan.links.enumerated() {
+      let size = link.shape.frames.map { "\($0) samples" } ?? "\(link.shape.packetBytes) B"
+      table.add([
+        plan.describe(link) + (feedback.contains(index) ? " (feedback)" : ""), link.shape.format.description,
+        size,
+        link.shape.packetDuration.map(Figures.duration) ?? "", "\(link.limit)",
+        link.holdingTime.map(Figures.duration) ?? "", link.policy.rawValue, crossing(link),
+      ])
+    }
+    return table
+  }
+
+  private var pathTable: TextTable {
+    var table = TextTable([
+      ("from → to", .left), ("algorithms", .right), ("longest packet", .right), ("full links add", .right),
+      ("by way of", .left),
+    ])
+    for path in paths.prefix(Self.mostPaths) {
+      let names = path.nodes.map { plan.nodes[$0].name }
+      table.add([
+        "\(names[0]) → \(names[names.count - 1])", Figures.duration(path.algorithm), time(path.packet),
+        time(path.queues), names.dropFirst().dropLast().joined(separator: ", "),
+      ])
+    }
+    return table
+  }
+
+  // MARK: JSON
+
+  /// The explanation as JSON, times in milliseconds.
+  public func json() -> String {
+    var json = JSONWriter(pretty: true)
+    json.object { json in
+      json.member("name", plan.name)
+      json.member("clock", plan.clock.rawValue)
+      json.array("nodes") { json in for node in plan.nodes { write(node, to: &json) } }
+      json.array("links") { json in
+        let feedback = plan.feedbackLinks
+        for (index, link) in plan.links.enumerated() { write(link, feedback.contains(index), to: &json) }
+      }
+      json.array("paths") { json in for path in paths { write(path, to: &json) } }
+      let memory = memoryEstimate
+      json.object("memory") { json in
+        json.member("blockBytes", memory.blocks)
+        json.member("linkBytes", memory.rings)
+      }
+    }
+    return json.text + "\n"
+  }
+
+  private func write(_ node: GraphPlan.Node, to json: inout JSONWriter) {
+    json.object { json in
+      json.member("name", node.name)
+      json.member("type", node.contract.type)
+      json.member("lane", node.lane.rawValue)
+      json.member("budgetMicroseconds", node.budget)
+      json.member("latency", Double(node.latency) / 1e6)
+      json.member("pacing", node.pacing.rawValue)
+      json.member("onError", node.onError.rawValue)
+    }
+  }
+
+  private func write(_ link: GraphPlan.Link, _ isFeedback: Bool, to json: inout JSONWriter) {
+    json.object { json in
+      json.member("from", plan.describe(link.from, isInput: false))
+      json.member("to", plan.describe(link.to, isInput: true))
+      json.member("format", link.shape.format.description)
+      json.member("packetBytes", link.shape.packetBytes)
+      if let frames = link.shape.frames { json.member("packetSamples", frames) }
+      if let duration = link.shape.packetDuration { json.member("packetDuration", Double(duration) / 1e6) }
+      json.member("capacity", link.limit)
+      if let time = link.holdingTime { json.member("capacityDuration", Double(time) / 1e6) }
+      json.member("whenFull", link.policy.rawValue)
+      json.member("crossesThreads", !crossing(link).isEmpty)
+      json.member("feedback", isFeedback)
+    }
+  }
+
+  private func write(_ path: PlanPath, to json: inout JSONWriter) {
+    json.object { json in
+      json.strings("nodes", path.nodes.map { plan.nodes[$0].name })
+      json.member("algorithms", Double(path.algorithm) / 1e6)
+      json.member("longestPacket", Double(path.packet) / 1e6)
+      json.member("fullLinks", Double(path.queues) / 1e6)
+    }
+  }
+}
+
+extension Pacing {
+  /// How a source produces, in words.
+  fileprivate var words: String {
+    switch self {
+    case .waits: "as fast as taken"
+    case .paced: "by the clock"
+    case .live: "live"
+    }
+  }
+}

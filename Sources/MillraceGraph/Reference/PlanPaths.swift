@@ -1,0 +1,99 @@
+internal import MillraceCore
+
+/// A way through the graph from a source to a sink, and the time a sample takes on it.
+struct PlanPath {
+  /// Indices of the nodes on the way.
+  var nodes: [Int]
+  /// What the algorithms of these nodes add.
+  var algorithm: Nanoseconds
+  /// The longest packet on the way: a sample waits for its packet to fill.
+  var packet: Nanoseconds
+  /// What full links add.
+  var queues: Nanoseconds
+}
+
+extension GraphPlan {
+  /// For each source and each sink it reaches over media links, the way on which the algorithms add most, longest first.
+  ///
+  /// Links of events and links that close a cycle are not followed.
+  func paths() -> [PlanPath] {
+    let feedback = feedbackLinks
+    var outgoing = [[Int]](repeating: [], count: nodes.count)
+    var waiting = [Int](repeating: 0, count: nodes.count)
+    for (index, link) in links.enumerated() where link.shape.format != .event && !feedback.contains(index) {
+      outgoing[link.from.node].append(index)
+      waiting[link.to.node] += 1
+    }
+    let sources = nodes.indices.filter { waiting[$0] == 0 && !outgoing[$0].isEmpty }
+    var order = nodes.indices.filter { waiting[$0] == 0 }
+    var next = 0
+    while next < order.count {
+      for link in outgoing[order[next]] {
+        waiting[links[link].to.node] -= 1
+        if waiting[links[link].to.node] == 0 { order.append(links[link].to.node) }
+      }
+      next += 1
+    }
+    var paths: [PlanPath] = []
+    for source in sources {
+      let reached = longestWays(from: source, order, outgoing)
+      for sink in nodes.indices where sink != source && outgoing[sink].isEmpty {
+        if let path = reached.path(to: sink, self) { paths.append(path) }
+      }
+    }
+    return paths.enumerated().sorted { ($1.element.algorithm, $0.offset) < ($0.element.algorithm, $1.offset) }
+      .map(\.element)
+  }
+
+  private func longestWays(from source: Int, _ order: [Int], _ outgoing: [[Int]]) -> LongestWays {
+    var ways = LongestWays(nodeCount: nodes.count)
+    ways.latency[source] = nodes[source].latency
+    for node in order {
+      guard let soFar = ways.latency[node] else { continue }
+      for link in outgoing[node] {
+        let target = links[link].to.node
+        let latency = soFar + nodes[target].latency
+        if let known = ways.latency[target], known >= latency { continue }
+        ways.latency[target] = latency
+        ways.linkInto[target] = link
+      }
+    }
+    return ways
+  }
+}
+
+/// From one source: the longest way to every node, as the link by which it comes in.
+private struct LongestWays {
+  var latency: [Nanoseconds?]
+  var linkInto: [Int?]
+
+  init(nodeCount: Int) {
+    latency = Array(repeating: nil, count: nodeCount)
+    linkInto = Array(repeating: nil, count: nodeCount)
+  }
+
+  func path(to sink: Int, _ plan: GraphPlan) -> PlanPath? {
+    guard let latency = latency[sink] else { return nil }
+    var path = PlanPath(nodes: [sink], algorithm: latency, packet: 0, queues: 0)
+    var node = sink
+    while let index = linkInto[node] {
+      let link = plan.links[index]
+      path.packet = max(path.packet, link.shape.packetDuration ?? 0)
+      path.queues += link.holdingTime ?? 0
+      node = link.from.node
+      path.nodes.append(node)
+    }
+    path.nodes.reverse()
+    return path
+  }
+}
+
+extension GraphPlan.Link {
+  /// The time a full link stands for; nil when its packets have no regular length.
+  var holdingTime: Nanoseconds? { shape.packetDuration.map { $0 * Int64(limit) } }
+
+  /// Blocks the engine sets aside for this link: what the ring may hold, what writer and reader have in hand, and what the reader keeps.
+  func blocks(heldByReader: Int) -> Int {
+    Link.capacity(limit: limit, policy: policy, burst: shape.burst) + shape.burst + 1 + heldByReader
+  }
+}

@@ -1,0 +1,225 @@
+import MillraceCore
+import MillraceGraph
+import Testing
+
+@Suite("Listings and pages of node types")
+struct ReferenceTests {
+  @Test("the listing groups types by family and wraps summaries under each other")
+  func listing() {
+    let listing = NodeListing(contracts: [
+      SketchContracts.write, SketchContracts.resample, SketchContracts.echoCancel,
+    ])
+    #expect(
+      listing.text(TerminalStyle(width: 50, isColoured: false)) == """
+        audio
+          audio.echoCancel  takes the loudspeaker's sound
+                            out of the microphone's
+          audio.resample    changes the sample rate
+
+        ogg
+          ogg.write         writes an Ogg Opus file
+
+        3 node types; nodes TYPE tells all about one
+
+        """)
+  }
+
+  @Test("a page tells ports, parameters, events and how the node runs")
+  func page() {
+    #expect(
+      NodePage(SketchContracts.dialog).text() == """
+        bailian.dialog
+          talks to a voice service
+
+        Inputs
+          audio         opus or pcm, required
+                        the user
+          control       event, optional
+                        commands
+
+        Outputs
+          audio         mp3
+                        the reply
+          events        event, optional
+                        what the node posts, as JSON objects
+
+        Parameters
+          model         text, required
+                        the model
+          key           text, required
+                        the key
+
+        Events
+          state         the state
+
+        Running
+          lane          external: it has a thread or task of its own
+          runs          when any driving input has a packet
+          clocks        realtime and virtual
+          asynchronous  audio → audio (a cycle may pass here)
+
+        """)
+  }
+
+  @Test("a parameter's line has type, range, unit, default and whether it is live")
+  func parameterLine() {
+    let text = NodePage(SketchContracts.encode).text()
+    #expect(text.contains("  bitrate       integer, 6000 to 510000 bit/s, default 24000 bit/s, live\n"))
+    #expect(text.contains("  frame         one of 2.5, 5, 10, 20, 40, 60, default \"20\" ms\n"))
+  }
+
+  @Test("an input that only accompanies, and a repeated port, say so")
+  func ports() {
+    #expect(
+      NodePage(SketchContracts.echoCancel).text().contains(
+        "reference     pcm, optional, accompanies: does not make the node run\n"))
+    #expect(NodePage(SketchContracts.mix).text().contains("in1…in8       pcm, at least 1\n"))
+  }
+
+  @Test("colour is used only where it is asked for")
+  func colour() {
+    #expect(!NodePage(SketchContracts.encode).text().contains("\u{1B}"))
+    let coloured = NodePage(SketchContracts.encode).text(TerminalStyle(width: 80, isColoured: true))
+    #expect(coloured.contains("\u{1B}[32mbitrate\u{1B}[0m"))
+  }
+
+  @Test("a page in Markdown is made of tables, with marks of Markdown in texts escaped")
+  func markdown() {
+    let contract = NodeContract(
+      "x.y", "does a | b",
+      parameters: [ParameterContract("rate", .integer(1...9), unit: "Hz", default: 5, text: "a|b <c>")],
+      examples: [#"{ "type": "x.y" }"#])
+    #expect(
+      NodePage(contract).markdown() == #"""
+        # `x.y`
+
+        does a | b
+
+        ## Parameters
+
+        | parameter | type | range | default | live | what it does |
+        | --- | --- | --- | --- | --- | --- |
+        | `rate` | integer | 1 to 9 Hz | `5 Hz` |  | a\|b &lt;c> |
+
+        ## Running
+
+        - lane: voice, 500 us a call at most
+        - runs: when any driving input has a packet
+        - clocks: realtime and virtual
+
+        ## Examples
+
+        ```json
+        { "type": "x.y" }
+        ```
+
+        """#)
+  }
+
+  @Test("the reference has an index and a page for each type")
+  func files() {
+    let files = NodeListing(contracts: SketchContracts.all).markdownFiles()
+    #expect(files.count == SketchContracts.all.count + 1)
+    #expect(files[0].name == "README.md")
+    for contract in SketchContracts.all {
+      #expect(files[0].text.contains("[`\(contract.type)`](\(contract.type).md)"))
+      #expect(
+        files.contains { $0.name == "\(contract.type).md" && $0.text.hasPrefix("# `\(contract.type)`\n") })
+    }
+  }
+
+  @Test("the listing as JSON holds every contract")
+  func json() throws {
+    let text = NodeListing(contracts: SketchContracts.all).json()
+    let items = try #require(try JSONDocument.scan(SourceFile(name: "nodes", text: text)).root.array)
+    #expect(items.compactMap { $0["type"]?.string } == SketchContracts.all.map(\.type).sorted())
+    let encode = try #require(items.first { $0["type"]?.string == "opus.encode" })
+    #expect(encode["parameters"]?.array?[0]["default"]?.integer == 24_000)
+  }
+}
+
+@Suite("Plans explained")
+struct ExplanationTests {
+  @Test("a chain: nodes, links, latency and memory")
+  func chain() {
+    #expect(
+      PlanExplanation(SketchGraphs.chain).text() == """
+        uplink: 4 nodes, 3 links, realtime clock
+
+        Nodes
+          node   type            lane    budget  latency  produces
+          mic    audio.read      bulk                     by the clock
+          to16k  audio.resample  voice   500 us   2.4 ms
+          enc    opus.encode     voice  4000 us   6.5 ms
+          out    ogg.write       bulk
+
+        Links
+          link          carries                  packet         holds          when full  crosses
+          mic -> to16k  s16 48000 Hz 1 ch   960 samples  20 ms     10  200 ms  block      bulk → voice
+          to16k -> enc  s16 16000 Hz 1 ch   320 samples  20 ms     10  200 ms  block
+          enc -> out    opus 16000 Hz 1 ch       1276 B  20 ms     10  200 ms  block      voice → bulk
+
+        Latency
+          from → to  algorithms  longest packet  full links add  by way of
+          mic → out      8.9 ms           20 ms          600 ms  to16k, enc
+
+        Memory
+          about 69 KiB of media memory a run: 67.5 KiB in blocks, 1.5 KiB in links
+
+        """)
+  }
+
+  @Test("links that close a cycle are marked and not counted into a latency")
+  func cycle() {
+    let text = PlanExplanation(SketchGraphs.duplex).text()
+    #expect(text.contains("player.reference -> aec.reference (feedback)"))
+    #expect(text.contains("mic → player     10.5 ms"))
+  }
+
+  @Test("of two ways to the same sink the one with more latency counts")
+  func longestWay() throws {
+    var plan = SketchGraphs.fan
+    plan.nodes[plan.nodes.firstIndex { $0.name == "high" }!].latency = 7_000_000
+    let json = try JSONDocument.scan(SourceFile(name: "plan", text: PlanExplanation(plan).json())).root
+    let first = try #require(json["paths"]?.array?.first)
+    #expect(first["nodes"]?.array?.compactMap(\.string) == ["mic", "high", "mix", "enc", "out"])
+    #expect(first["algorithms"]?.double == 7)
+    #expect(first["longestPacket"]?.double == 20)
+    #expect(first["fullLinks"]?.double == 800)
+  }
+
+  @Test("no parameter value is shown")
+  func noValues() {
+    let explanation = PlanExplanation(SketchGraphs.duplex)
+    #expect(!explanation.text().contains("sk-very-secret"))
+    #expect(!explanation.json().contains("sk-very-secret"))
+  }
+}
+
+@Suite("Figures")
+struct FigureTests {
+  @Test(
+    "durations take the unit that suits them",
+    arguments: [
+      (0, "0"), (250, "250 ns"), (62_500, "62.5 us"), (20_000_000, "20 ms"), (1_500_000_000, "1.5 s"),
+      (125_000_000_000, "2 min 5 s"), (-20_000_000, "-20 ms"),
+    ] as [(Int64, String)])
+  func durations(time: Int64, text: String) {
+    #expect(Figures.duration(time) == text)
+  }
+
+  @Test(
+    "numbers are rounded, not cut",
+    arguments: [(0.05, "0.1"), (-0.04, "0"), (2.0, "2"), (1.96, "2"), (1e19, "-"), (.nan, "-")]
+      as [(Double, String)])
+  func numbers(value: Double, text: String) {
+    #expect(Figures.number(value) == text)
+  }
+
+  @Test("a text is cut by columns, wide characters counting two")
+  func cutting() {
+    #expect(TerminalStyle.cut("abcdef", to: 4) == "abc…")
+    #expect(TerminalStyle.cut("声音声音", to: 5) == "声音…")
+    #expect(TerminalStyle.cut("abc", to: 3) == "abc")
+  }
+}

@@ -91,5 +91,8 @@ let package = Package(
     .testTarget(name: "MillraceGraphTests", dependencies: ["MillraceGraph"], swiftSettings: tests),
     .testTarget(
       name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceAudioTests", dependencies: ["MillraceAudio", "MillraceDSP", "CMallocCount"],
+      swiftSettings: tests),
   ]
 )

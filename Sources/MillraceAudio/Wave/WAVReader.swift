@@ -1,0 +1,158 @@
+internal import MillraceDSP
+
+/// Reads the frames of a WAV file, at any position, as 16-bit or float samples.
+///
+/// Integers become floats with full scale 1.0. Wider samples become 16-bit by rounding to nearest and
+/// saturating; NaN is 0. A file that grows while it is read keeps the length it had when opened; one that
+/// shrinks gives fewer frames. Blocks the calling thread: not for the voice lane. No allocation after `init`.
+/// One thread at a time.
+@safe public struct WAVReader: ~Copyable, @unchecked Sendable {
+  /// Format, place and length of the sound, and what had to be mended.
+  public let header: WAVHeader
+  private let source: any ByteSource
+  /// Bytes as they come from the file, and the same samples as floats.
+  private let raw: UnsafeMutableRawPointer
+  private let floats: UnsafeMutablePointer<Float>
+  /// Samples read and converted at a time: long enough for the system call to be cheap, short enough for the
+  /// cache.
+  private static let blockSamples = 4_096
+
+  /// Opens a file.
+  ///
+  /// - Throws: ``WAVProblem`` when it cannot be opened or holds no sound that can be read here.
+  public init(path: String) throws(WAVProblem) {
+    let file: FileBytes
+    do { file = try FileBytes(reading: path) } catch { throw .file(error) }
+    try self.init(source: file)
+  }
+
+  /// Reads from any source of bytes.
+  public init(source: any ByteSource) throws(WAVProblem) {
+    header = try WAVHeader(reading: source)
+    self.source = source
+    unsafe raw = .allocate(byteCount: Self.blockSamples * header.format.encoding.byteCount, alignment: 16)
+    unsafe floats = .allocate(capacity: Self.blockSamples)
+    unsafe floats.initialize(repeating: 0, count: Self.blockSamples)
+  }
+
+  deinit {
+    unsafe raw.deallocate()
+    unsafe floats.deallocate()
+  }
+
+  /// Rate, channels, encoding.
+  public var format: WAVFormat { header.format }
+
+  /// Whole frames in the file.
+  public var frameCount: Int64 { header.frameCount }
+
+  /// Reads whole frames from frame `frame` on and returns how many; 0 at the end.
+  public mutating func read(
+    at frame: Int64, into output: inout MutableSpan<Int16>
+  ) throws(WAVProblem) -> Int {
+    let samples = available(at: frame, room: output.count) * format.channels
+    var done = 0
+    while done < samples {
+      let wanted = min(samples - done, Self.blockSamples)
+      let count = try fetch(sample: frame * Int64(format.channels) + Int64(done), count: wanted)
+      var part = output._mutatingExtracting(done..<done + count)
+      if format.encoding.isFloat {
+        var wide = unsafe MutableSpan(_unsafeStart: floats, count: count)
+        fetched(count).decode(format.encoding, into: &wide)
+        SampleConversion.convert(wide.span, into: &part)
+      } else {
+        fetched(count).decode(format.encoding, into: &part)
+      }
+      done += count
+      if count < wanted { break }
+    }
+    return done / format.channels
+  }
+
+  /// Reads whole frames from frame `frame` on as floats and returns how many; 0 at the end.
+  public mutating func read(
+    at frame: Int64, into output: inout MutableSpan<Float>
+  ) throws(WAVProblem) -> Int {
+    let samples = available(at: frame, room: output.count) * format.channels
+    var done = 0
+    while done < samples {
+      let wanted = min(samples - done, Self.blockSamples)
+      let count = try fetch(sample: frame * Int64(format.channels) + Int64(done), count: wanted)
+      var part = output._mutatingExtracting(done..<done + count)
+      fetched(count).decode(format.encoding, into: &part)
+      done += count
+      if count < wanted { break }
+    }
+    return done / format.channels
+  }
+
+  private func available(at frame: Int64, room: Int) -> Int {
+    guard frame >= 0, frame < frameCount else { return 0 }
+    return Int(min(frameCount - frame, Int64(room / format.channels)))
+  }
+
+  /// Brings `count` samples into `raw` and returns how many there were.
+  private func fetch(sample: Int64, count: Int) throws(WAVProblem) -> Int {
+    let size = format.encoding.byteCount
+    var bytes = unsafe MutableRawSpan(_unsafeStart: raw, byteCount: count * size)
+    do {
+      return try source.read(at: header.dataOffset + sample * Int64(size), into: &bytes) / size
+    } catch { throw .file(error) }
+  }
+
+  /// The first `count` samples in `raw`.
+  @_lifetime(borrow self)
+  private func fetched(_ count: Int) -> RawSpan {
+    let span = unsafe RawSpan(_unsafeStart: raw, byteCount: count * format.encoding.byteCount)
+    return unsafe _overrideLifetime(span, borrowing: self)
+  }
+}
+
+/// Decoding. The bytes hold exactly as many samples as the output.
+extension RawSpan {
+  fileprivate func decode(_ encoding: WAVFormat.Encoding, into output: inout MutableSpan<Float>) {
+    switch encoding {
+    case .u8: for i in output.indices { output[i] = Float(Int(u8(i)) - 128) * 0x1p-7 }
+    case .s16: for i in output.indices { output[i] = Float(s16(i)) * 0x1p-15 }
+    case .s24: for i in output.indices { output[i] = Float(s24(i)) * 0x1p-23 }
+    case .s32: for i in output.indices { output[i] = Float(s32(i)) * 0x1p-31 }
+    case .f32: for i in output.indices { output[i] = Float(bitPattern: UInt32(bitPattern: s32(i))) }
+    case .f64: for i in output.indices { output[i] = Float(Double(bitPattern: u64(i))) }
+    }
+  }
+
+  /// Integers only; floats go by way of the other form.
+  fileprivate func decode(_ encoding: WAVFormat.Encoding, into output: inout MutableSpan<Int16>) {
+    switch encoding {
+    case .u8: for i in output.indices { output[i] = (Int16(u8(i)) - 128) << 8 }
+    case .s16: for i in output.indices { output[i] = s16(i) }
+    case .s24: for i in output.indices { output[i] = Int16(clamping: (s24(i) + 0x80) >> 8) }
+    case .s32: for i in output.indices { output[i] = Int16(clamping: (Int64(s32(i)) + 0x8000) >> 16) }
+    case .f32, .f64: break
+    }
+  }
+}
+
+/// Little-endian samples by their number.
+extension RawSpan {
+  @inline(__always) fileprivate func u8(_ index: Int) -> UInt8 {
+    unsafe unsafeLoadUnaligned(fromByteOffset: index, as: UInt8.self)
+  }
+
+  @inline(__always) fileprivate func s16(_ index: Int) -> Int16 {
+    unsafe Int16(littleEndian: unsafeLoadUnaligned(fromByteOffset: 2 * index, as: Int16.self))
+  }
+
+  @inline(__always) fileprivate func s24(_ index: Int) -> Int32 {
+    let low = UInt32(u8(3 * index)) | UInt32(u8(3 * index + 1)) << 8
+    return Int32(truncatingIfNeeded: Int8(bitPattern: u8(3 * index + 2))) << 16 | Int32(bitPattern: low)
+  }
+
+  @inline(__always) fileprivate func s32(_ index: Int) -> Int32 {
+    unsafe Int32(littleEndian: unsafeLoadUnaligned(fromByteOffset: 4 * index, as: Int32.self))
+  }
+
+  @inline(__always) fileprivate func u64(_ index: Int) -> UInt64 {
+    unsafe UInt64(littleEndian: unsafeLoadUnaligned(fromByteOffset: 8 * index, as: UInt64.self))
+  }
+}

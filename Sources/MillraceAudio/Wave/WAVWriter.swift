@@ -1,0 +1,138 @@
+internal import MillraceDSP
+
+/// Writes a WAV file of 16-bit or float samples that can be read at every moment.
+///
+/// Frames go to the file first and their count into the header afterwards, with ``refreshHeader()``: call it
+/// once a second or so, and a program killed in between leaves a file that plays up to the last refresh. Room
+/// for 64-bit sizes is kept from the start, so that a file passing 4 GiB becomes RF64 (EBU Tech 3306) by
+/// another header, without a copy.
+///
+/// Either sample type can be given whatever the file holds; floats become 16 bits by rounding and saturating.
+/// When the system refuses a write (disk full), what was written before stays readable and a later write goes
+/// on from there. Blocks the calling thread: not for the voice lane. No allocation after `init`. One thread
+/// at a time.
+@safe public struct WAVWriter: ~Copyable, @unchecked Sendable {
+  /// What the file holds.
+  public let format: WAVFormat
+  /// Whole frames in the file so far.
+  public private(set) var frameCount: Int64 = 0
+  private let file: FileBytes
+  private var header: WAVHeaderLayout
+  /// Frames the header on disk announces.
+  private var announced: Int64 = 0
+  /// Samples on their way from one type to the other.
+  private let shorts: UnsafeMutablePointer<Int16>
+  private let floats: UnsafeMutablePointer<Float>
+  private static let blockSamples = 4_096
+
+  /// Creates a file, or empties the one that is there, and writes a header that announces no frames.
+  ///
+  /// - Throws: ``WAVProblem`` for a format other than s16 and f32, or when the system refuses.
+  public init(path: String, format: WAVFormat) throws(WAVProblem) {
+    guard Self.writes(format) else { throw .notWritable(name: path, format: format) }
+    let file: FileBytes
+    do { file = try FileBytes(creating: path) } catch { throw .file(error) }
+    try self.init(file: file, format: format, largest: WAVHeaderLayout.largestRIFF)
+  }
+
+  /// `largest` is the length in bytes from which on the file becomes RF64.
+  init(file: FileBytes, format: WAVFormat, largest: Int64) throws(WAVProblem) {
+    guard Self.writes(format) else { throw .notWritable(name: file.name, format: format) }
+    var header = WAVHeaderLayout(format: format, largest: largest)
+    header.update(frameCount: 0)
+    do { try unsafe file.write(header.bytes.span.bytes, at: 0) } catch { throw .file(error) }
+    self.format = format
+    self.file = file
+    self.header = header
+    unsafe shorts = .allocate(capacity: Self.blockSamples)
+    unsafe floats = .allocate(capacity: Self.blockSamples)
+    unsafe shorts.initialize(repeating: 0, count: Self.blockSamples)
+    unsafe floats.initialize(repeating: 0, count: Self.blockSamples)
+  }
+
+  deinit {
+    // A writer let go without finish() still leaves a right header; there is nobody left to hear of a
+    // failure.
+    if announced != frameCount {
+      var header = header
+      header.update(frameCount: frameCount)
+      do { try unsafe file.write(header.bytes.span.bytes, at: 0) } catch {}
+    }
+    unsafe shorts.deallocate()
+    unsafe floats.deallocate()
+  }
+
+  private static func writes(_ format: WAVFormat) -> Bool {
+    (format.encoding == .s16 || format.encoding == .f32)
+      && WAVFormat.channelCounts.contains(format.channels)
+      && WAVFormat.sampleRates.contains(format.sampleRate)
+  }
+
+  /// Appends whole frames; samples of a broken last frame are left out.
+  public mutating func write(_ samples: Span<Int16>) throws(WAVProblem) {
+    let whole = samples.extracting(first: samples.count / format.channels * format.channels)
+    guard format.encoding == .f32 else { return try unsafe append(whole.bytes) }
+    let block = Self.blockSamples / format.channels * format.channels
+    var done = 0
+    while done < whole.count {
+      let part = whole.extracting(done..<min(done + block, whole.count))
+      var converted = unsafe MutableSpan(_unsafeStart: floats, count: part.count)
+      SampleConversion.convert(part, into: &converted)
+      try unsafe append(converted.span.bytes)
+      done += part.count
+    }
+  }
+
+  /// Appends whole frames; samples of a broken last frame are left out.
+  public mutating func write(_ samples: Span<Float>) throws(WAVProblem) {
+    let whole = samples.extracting(first: samples.count / format.channels * format.channels)
+    guard format.encoding == .s16 else { return try unsafe append(whole.bytes) }
+    let block = Self.blockSamples / format.channels * format.channels
+    var done = 0
+    while done < whole.count {
+      let part = whole.extracting(done..<min(done + block, whole.count))
+      var converted = unsafe MutableSpan(_unsafeStart: shorts, count: part.count)
+      SampleConversion.convert(part, into: &converted)
+      try unsafe append(converted.span.bytes)
+      done += part.count
+    }
+  }
+
+  /// Appends silence without writing it: the file gets a hole that reads as zeros and takes no room on the
+  /// disk.
+  public mutating func writeSilence(frames: Int64) throws(WAVProblem) {
+    guard frames > 0 else { return }
+    let length = end + frames * Int64(format.frameByteCount)
+    do { try file.clear(from: end, to: length) } catch { throw .file(error) }
+    frameCount += frames
+  }
+
+  /// Puts the present length into the header, so that the file plays up to here whatever happens next.
+  public mutating func refreshHeader() throws(WAVProblem) {
+    if announced != frameCount { try writeHeader() }
+  }
+
+  /// Completes the header and closes the file.
+  public consuming func finish() throws(WAVProblem) {
+    try refreshHeader()
+  }
+
+  /// Byte behind the last whole frame.
+  private var end: Int64 { header.byteCount + frameCount * Int64(format.frameByteCount) }
+
+  private mutating func append(_ bytes: RawSpan) throws(WAVProblem) {
+    do { try file.write(bytes, at: end) } catch {
+      // Whole frames that did reach the file count; the next write goes on behind them.
+      let present = min(file.byteCount, end + Int64(bytes.byteCount))
+      frameCount = max(frameCount, (present - header.byteCount) / Int64(format.frameByteCount))
+      throw .file(error)
+    }
+    frameCount += Int64(bytes.byteCount / format.frameByteCount)
+  }
+
+  private mutating func writeHeader() throws(WAVProblem) {
+    header.update(frameCount: frameCount)
+    do { try unsafe file.write(header.bytes.span.bytes, at: 0) } catch { throw .file(error) }
+    announced = frameCount
+  }
+}

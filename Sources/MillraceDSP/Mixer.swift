@@ -1,8 +1,8 @@
 /// Adds streams frame by frame in float and saturates once at the end, so that the order of the streams does
 /// not matter to the overload and a loud pair that cancels stays clean.
 ///
-/// Use: ``begin(_:)`` with the samples of this step, ``add(_:gain:)-(Span<Int16>,_)`` for each stream,
-/// ``finish(into:)-(MutableSpan<Int16>)``. Memory is taken in `init`; nothing else allocates. One thread at a
+/// Use: ``begin(_:)`` with the samples of this step, `add(_:gain:)` for each stream,
+/// `finish(into:)`. Memory is taken in `init`; nothing else allocates. One thread at a
 /// time.
 @safe public struct Mixer: ~Copyable, @unchecked Sendable {
   /// Most samples (all channels) a step may have.

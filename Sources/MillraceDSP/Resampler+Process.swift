@@ -60,7 +60,7 @@ extension Resampler {
     return plan.produced
   }
 
-  /// The 16-bit form of ``flush(into:)-(MutableSpan<Float>)``.
+  /// Writes what the filter still holds, as 16-bit samples; see the float form.
   public mutating func flush(into output: inout MutableSpan<Int16>) -> Int {
     let plan = flushPlan(room: output.count / channels)
     unsafe output.withUnsafeMutableBufferPointer { to in

@@ -22,6 +22,7 @@ let package = Package(
   name: "Fuzz",
   dependencies: [.package(name: "millrace", path: "../..")],
   targets: [
-    fuzzer("FuzzJSON", [.product(name: "MillraceGraph", package: "millrace")])
+    fuzzer("FuzzJSON", [.product(name: "MillraceGraph", package: "millrace")]),
+    fuzzer("FuzzWAV", [.product(name: "MillraceAudio", package: "millrace")]),
   ]
 )

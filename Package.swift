@@ -86,6 +86,9 @@ let package = Package(
       name: "CInteropTests", dependencies: ["COpus", "COgg", "CFFmpeg", "CMediaShim", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceEngineTests", dependencies: ["MillraceEngine", "MillraceGraph", "MillraceCore", "CMillraceSys"],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceDSPTests", dependencies: ["MillraceDSP", "CMillraceKernels", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(name: "MillraceGraphTests", dependencies: ["MillraceGraph"], swiftSettings: tests),

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -48,3 +49,9 @@ bool millrace_ticks_are_steady(void) {
   return true;
 #endif
 }
+
+bool millrace_barrier_prepare(void) {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+void millrace_barrier_all_threads(void) { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }

@@ -25,6 +25,16 @@ void millrace_name_thread(const char *name);
 /// Lowers the calling thread's priority, so that voice threads go first. Returns 0, or the `errno` of the refusal.
 int millrace_set_thread_nice(int nice);
 
+/// Prepares `millrace_barrier_all_threads`. False when this kernel does not offer it.
+bool millrace_barrier_prepare(void);
+
+/// Every running thread of this process passes a full memory barrier before this returns (membarrier(2), expedited). Lets a
+/// hot path publish with plain stores what another thread checks once in a lifetime.
+void millrace_barrier_all_threads(void);
+
+/// Keeps the compiler, not the processor, from moving memory accesses across this point.
+static inline void millrace_compiler_barrier(void) { __asm__ volatile("" ::: "memory"); }
+
 /// Nanoseconds of CLOCK_MONOTONIC.
 static inline int64_t millrace_monotonic_ns(void) {
   struct timespec t;

@@ -24,6 +24,7 @@ public struct Link: ~Copyable {
   @usableFromInline var writer: RingWriter<Packet>
   @usableFromInline let policy: LinkPolicy
   @usableFromInline let limit: Int
+  @usableFromInline let bound: Int
   @usableFromInline let consumer: Wake
   @usableFromInline let counters: UnsafeMutablePointer<LinkCounters>
   @usableFromInline let hasEnded = Atomic<Bool>(false)
@@ -43,13 +44,14 @@ public struct Link: ~Copyable {
   ///   - consumer: how to tell the reading cell; `producer`: how to tell the writing cell.
   @unsafe
   public init(
-    limit: Int, policy: LinkPolicy, burst: Int, counters: UnsafeMutablePointer<LinkCounters>, consumer: Wake, producer: Wake
+    limit: Int, policy: LinkPolicy, burst: Int, counters: UnsafeMutablePointer<LinkCounters>, consumer: Wake,
+    producer: Wake
   ) {
     precondition(limit > 0 && burst > 0, "a link holds at least one packet")
     self.limit = policy == .latest ? 1 : limit
     prunes = policy == .dropOldest || policy == .latest
-    let room = self.limit + (prunes ? Self.slack(for: limit) : 0) + burst
-    let ring = Ring<Packet>(minimumCapacity: room)
+    bound = Self.bound(limit: limit, policy: policy, burst: burst)
+    let ring = Ring<Packet>(minimumCapacity: bound)
     writer = ring.writer
     reader = ring.reader
     self.policy = policy
@@ -58,27 +60,24 @@ public struct Link: ~Copyable {
     unsafe self.producer = unsafe producer
   }
 
-  /// Packets the ring can hold in all, slack included; pools are sized for it.
-  public static func capacity(limit: Int, policy: LinkPolicy, burst: Int) -> Int {
+  /// Packets the link can ever hold, slack and burst included; pools are sized by it.
+  public static func bound(limit: Int, policy: LinkPolicy, burst: Int) -> Int {
     let limit = policy == .latest ? 1 : limit
     let prunes = policy == .dropOldest || policy == .latest
-    let room = limit + (prunes ? slack(for: limit) : 0) + burst
-    var capacity = 1
-    while capacity < room { capacity *= 2 }
-    return capacity
+    return limit + (prunes ? slack(for: limit) : 0) + burst
   }
 
   // MARK: Writing side
 
   /// True when the writing node may run as far as this link is concerned.
   @inlinable
-  mutating func hasRoom() -> Bool {
+  public mutating func hasRoom() -> Bool {
     policy != .block || writer.hasRoom(within: limit)
   }
 
   /// As `hasRoom`, and when it is false the reader will wake the writing cell after its next pop.
   @inlinable
-  mutating func hasRoomOrAsks() -> Bool {
+  public mutating func hasRoomOrAsks() -> Bool {
     if hasRoom() { return true }
     // Ask first, look again after: a pop in between is seen by one of the two.
     writerWaits.store(true, ordering: .sequentiallyConsistent)
@@ -90,7 +89,7 @@ public struct Link: ~Copyable {
 
   /// Appends a packet under the policy. Answers false when the packet was lost in a way that is the writer's fault.
   @inlinable
-  mutating func put(_ packet: consuming Packet) -> Bool {
+  public mutating func put(_ packet: consuming Packet) -> Bool {
     switch policy {
     case .dropNewest:
       if !writer.hasRoom(within: limit) {
@@ -104,7 +103,7 @@ public struct Link: ~Copyable {
       }
     case .block, .dropOldest, .latest: break
     }
-    if !writer.hasRoom {
+    if !writer.hasRoom(within: bound) {
       unsafe counters.pointee.droppedNewest.add()
       return policy != .block
     }
@@ -113,6 +112,12 @@ public struct Link: ~Copyable {
     unsafe consumer.mark()
     return true
   }
+
+  /// Packets queued at this moment, as the writer sees it: at least as many as there are.
+  public mutating func queuedCount() -> Int { writer.count }
+
+  /// Counts a packet that could not even be made.
+  public func noteLost() { unsafe counters.pointee.droppedNewest.add() }
 
   /// Says that nothing more will come. The reader sees it after the last packet. Only the writer.
   public mutating func end() {
@@ -124,18 +129,18 @@ public struct Link: ~Copyable {
 
   /// True when a packet can be taken. (It may still turn out stale.)
   @inlinable
-  mutating func hasPacket() -> Bool { !reader.isEmpty }
+  public mutating func hasPacket() -> Bool { !reader.isEmpty }
 
   /// True when nothing is left and nothing will come.
   @inlinable
-  mutating func isOver() -> Bool {
+  public mutating func isOver() -> Bool {
     // The end is published after the last packet: look at it first, at the ring second.
     hasEnded.load(ordering: .acquiring) && reader.isEmpty
   }
 
   /// Takes the oldest packet that is still worth having, dropping what the policy or an interruption made worthless.
   @inlinable
-  mutating func take(generation: UInt32) -> Packet? {
+  public mutating func take(generation: UInt32) -> Packet? {
     while true {
       let depth = reader.count
       if depth == 0 { return nil }
@@ -166,7 +171,7 @@ public struct Link: ~Copyable {
   }
 
   /// Drops everything queued, counted as `reason`.
-  mutating func discard() {
+  public mutating func discard() {
     while let packet = reader.pop() {
       _ = consume packet
       unsafe counters.pointee.discarded.add()

@@ -47,7 +47,8 @@ public struct Block: ~Copyable, @unchecked Sendable {
   @inlinable
   @_lifetime(borrow self)
   public borrowing func samples<S: BitwiseCopyable>(of type: S.Type, count: Int) -> Span<S> {
-    precondition(count >= 0 && count &* MemoryLayout<S>.stride <= byteCount, "more elements than the block holds")
+    precondition(
+      count >= 0 && count &* MemoryLayout<S>.stride <= byteCount, "more elements than the block holds")
     let first = unsafe UnsafePointer(start.assumingMemoryBound(to: S.self))
     return unsafe _overrideLifetime(Span(_unsafeStart: first, count: count), borrowing: self)
   }
@@ -57,7 +58,8 @@ public struct Block: ~Copyable, @unchecked Sendable {
   @_lifetime(&self)
   public mutating func mutableSamples<S: BitwiseCopyable>(of type: S.Type, count: Int) -> MutableSpan<S> {
     precondition(isUnique, "write to a shared block")
-    precondition(count >= 0 && count &* MemoryLayout<S>.stride <= byteCount, "more elements than the block holds")
+    precondition(
+      count >= 0 && count &* MemoryLayout<S>.stride <= byteCount, "more elements than the block holds")
     let first = unsafe start.assumingMemoryBound(to: S.self)
     return unsafe _overrideLifetime(MutableSpan(_unsafeStart: first, count: count), mutating: &self)
   }

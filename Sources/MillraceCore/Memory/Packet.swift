@@ -36,7 +36,8 @@ public struct Packet: ~Copyable, Sendable {
   /// Makes a packet around a block whose first `byteCount` bytes are content.
   @inlinable
   public init(
-    _ block: consuming Block, byteCount: Int, timestamp: Int64 = 0, format: UInt16 = 0, generation: UInt32 = 0,
+    _ block: consuming Block, byteCount: Int, timestamp: Int64 = 0, format: UInt16 = 0,
+    generation: UInt32 = 0,
     flags: PacketFlags = []
   ) {
     precondition(byteCount >= 0 && byteCount <= block.byteCount, "a packet cannot be longer than its block")

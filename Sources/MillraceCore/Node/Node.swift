@@ -82,7 +82,8 @@ public struct NodeSetup: Sendable {
   public let waker: Waker
 
   public init(
-    name: String, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing, isVirtual: Bool,
+    name: String, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing,
+    isVirtual: Bool,
     waker: Waker = .none
   ) {
     self.name = name
@@ -102,7 +103,9 @@ public struct NodeSetup: Sendable {
 
   /// Format of an output. Traps when it carries nothing.
   public func outputFormat(_ index: Int = 0) -> Format {
-    guard let shape = outputs[index].shape else { fatalError("output \(index) of \"\(name)\" carries nothing") }
+    guard let shape = outputs[index].shape else {
+      fatalError("output \(index) of \"\(name)\" carries nothing")
+    }
     return shape.format
   }
 }

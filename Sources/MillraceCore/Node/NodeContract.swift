@@ -154,8 +154,10 @@ public struct NodeContract: Sendable {
   public var resolve: @Sendable (inout Resolution) -> Void
 
   public init(
-    _ type: String, _ summary: String, text: String = "", inputs: [PortContract] = [], outputs: [PortContract] = [],
-    parameters: [ParameterContract] = [], events: [EventContract] = [], lane: Lane = .voice, budget: Int = 500,
+    _ type: String, _ summary: String, text: String = "", inputs: [PortContract] = [],
+    outputs: [PortContract] = [],
+    parameters: [ParameterContract] = [], events: [EventContract] = [], lane: Lane = .voice,
+    budget: Int = 500,
     drive: Drive = .anyInput, asynchronousPaths: [AsynchronousPath] = [], followsVirtualClock: Bool = true,
     examples: [String] = [], resolve: @escaping @Sendable (inout Resolution) -> Void = { $0.passThrough() }
   ) {

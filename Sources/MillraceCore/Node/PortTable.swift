@@ -54,6 +54,8 @@ public struct PortTable {
   public var outputCount: Int
   /// Index of the `events` output; -1 when the node has none.
   public var eventsOutput = -1
+  /// The node's index in the graph's plan.
+  public var nodeIndex = 0
   /// Beginnings of the node's events, in the contract's order.
   public var prefixes: UnsafeMutablePointer<EventPrefix>?
   public var prefixCount = 0
@@ -71,8 +73,10 @@ public struct PortTable {
   public var lastGeneration: UInt32 = 0
   /// A fault the call caused without throwing it: an emit without room.
   public var fault: NodeFault?
-  /// Age of the oldest packet taken in this call, in nanoseconds; -1: none taken.
-  public var age: Nanoseconds = -1
+  /// Packets taken since the graph started.
+  public var taken = 0
+  /// Age of the oldest packet taken since the engine last looked, in nanoseconds; negative when it was early or none came.
+  public var age = Nanoseconds.min
 
   public init(
     inputs: UnsafeMutablePointer<InputSlot>, inputCount: Int, outputs: UnsafeMutablePointer<OutputSlot>,

@@ -22,6 +22,7 @@ public struct Ports: ~Copyable, ~Escapable {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
     guard let link = unsafe table.pointee.inputs[input].link else { return nil }
     guard let packet = unsafe link.pointee.take(generation: table.pointee.generation) else { return nil }
+    unsafe table.pointee.taken &+= 1
     unsafe table.pointee.lastGeneration = packet.generation
     let age = unsafe table.pointee.now &- packet.timestamp
     if unsafe age > table.pointee.age { unsafe table.pointee.age = age }
@@ -77,7 +78,9 @@ public struct Ports: ~Copyable, ~Escapable {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
     let slot = unsafe table.pointee.outputs[output]
     guard let pool = unsafe slot.pool else { fatalError("output \(output) carries nothing") }
-    guard let header = unsafe pool._withUnsafeGuaranteedRef({ unsafe $0.takeHeader() }) else { throw .poolEmpty }
+    guard let header = unsafe pool._withUnsafeGuaranteedRef({ unsafe $0.takeHeader() }) else {
+      throw .poolEmpty
+    }
     return unsafe Packet(
       Block(header), byteCount: bytes, timestamp: table.pointee.now, format: slot.format,
       generation: table.pointee.lastGeneration)
@@ -154,7 +157,10 @@ public struct Ports: ~Copyable, ~Escapable {
     precondition(unsafe event >= 0 && event < table.pointee.prefixCount, "no such event in the contract")
     guard let pool = unsafe table.pointee.eventPool,
       let header = unsafe pool._withUnsafeGuaranteedRef({ unsafe $0.takeHeader() })
-    else { return }
+    else {
+      unsafe table.pointee.outbox?.pointee.noteLost()
+      return
+    }
     let block = unsafe Block(header)
     let now = unsafe table.pointee.now
     let prefix = unsafe table.pointee.prefixes.unsafelyUnwrapped[event]
@@ -166,7 +172,10 @@ public struct Ports: ~Copyable, ~Escapable {
     for index in unsafe 0..<prefix.count { unsafe writer.byte(prefix.start[index]) }
     fields(&writer)
     let length = writer.finish()
-    let packet = Packet(block, byteCount: length, timestamp: now)
+    var packet = Packet(block, byteCount: length, timestamp: now)
+    // For whoever sorts events without parsing them: which event of which node.
+    packet.position = Int64(event)
+    packet.duration = unsafe table.pointee.nodeIndex
     if let outbox = unsafe table.pointee.outbox { _ = unsafe outbox.pointee.put(packet.share()) }
     let output = unsafe table.pointee.eventsOutput
     if output >= 0 { emit(packet, to: output) }

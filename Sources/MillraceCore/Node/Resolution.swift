@@ -20,7 +20,8 @@ public struct OutputShape: Sendable, Hashable {
     rate: Int, channels: Int, sample: SampleType, frames: Int, burst: Int = 1
   ) -> OutputShape {
     OutputShape(
-      .pcm(rate: rate, channels: channels, sample: sample), packetDuration: .samples(Int64(frames), rate: rate),
+      .pcm(rate: rate, channels: channels, sample: sample),
+      packetDuration: .samples(Int64(frames), rate: rate),
       packetBytes: frames * channels * sample.byteCount, burst: burst)
   }
 

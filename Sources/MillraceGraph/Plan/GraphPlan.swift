@@ -42,7 +42,8 @@ public struct GraphPlan: Sendable {
 
     public init(
       name: String, contract: NodeContract, parameters: ParameterValues, secrets: Set<String> = [],
-      inputs: [NodeSetup.Port], drivingInputs: [Bool], heldPackets: [Int], outputs: [NodeSetup.Port], lane: Lane,
+      inputs: [NodeSetup.Port], drivingInputs: [Bool], heldPackets: [Int], outputs: [NodeSetup.Port],
+      lane: Lane,
       budget: Int, latency: Nanoseconds = 0, pacing: Pacing = .waits, onError: ErrorPolicy = .stop
     ) {
       self.name = name

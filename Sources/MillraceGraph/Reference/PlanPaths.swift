@@ -94,6 +94,6 @@ extension GraphPlan.Link {
 
   /// Blocks the engine sets aside for this link: what the ring may hold, what writer and reader have in hand, and what the reader keeps.
   func blocks(heldByReader: Int) -> Int {
-    Link.capacity(limit: limit, policy: policy, burst: shape.burst) + shape.burst + 1 + heldByReader
+    Link.bound(limit: limit, policy: policy, burst: shape.burst) + shape.burst + 1 + heldByReader
   }
 }

@@ -1,0 +1,60 @@
+internal import Glibc
+public import MillraceCore
+public import MillraceGraph
+
+/// Runs graphs: a few worker threads shared by any number of graph instances.
+///
+/// ```swift
+/// let engine = Engine(catalogue: .standard)
+/// let plan = try Graph.load(path: "uplink.json", catalogue: .standard)
+/// let run = try engine.prepare(plan)
+/// Task { for await event in run.events { print(event.json) } }
+/// run.start()
+/// let report = await run.wait()
+/// ```
+///
+/// A node is a cell on its graph's home worker; packets cross threads only between lanes. Thread-safe. Dropping the last
+/// reference stops every run and ends the threads.
+public final class Engine: Sendable {
+  let core: EngineCore
+
+  /// Starts the workers.
+  /// - Parameters:
+  ///   - catalogue: the node types graphs may use.
+  ///   - clock: `realtime`, or `virtual`: time then stands still while anything is left to do, graphs run as fast as the machine
+  ///     can, and every run of a graph gives the same packets in the same order.
+  ///   - workers: voice workers; nil: one a processor, four at most. Beside them runs one worker for bulk work (on a
+  ///     virtual clock all nodes of a graph share one thread).
+  public init(catalogue: Catalogue, clock: Clock.Kind = .realtime, workers: Int? = nil) {
+    let processors = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    core = EngineCore(catalogue: catalogue, clock: clock, workers: workers ?? min(4, processors))
+  }
+
+  deinit { core.shutDown() }
+
+  /// The clock all graphs of this engine run by.
+  public var clock: Clock.Kind { core.clock }
+
+  /// Makes every node of a plan and gets all its memory, but moves nothing yet. Control side; may open files.
+  /// - Parameter observesEvents: false leaves out what carries events to the program (`GraphRun.events` then has only the
+  ///   run's own), for many instances at the lowest cost.
+  public func prepare(_ plan: GraphPlan, observesEvents: Bool = true) throws(StartProblem) -> GraphRun {
+    guard !plan.nodes.isEmpty else { throw StartProblem(node: "", text: "the graph has no node") }
+    return try RunBuilder.build(plan, on: core, observesEvents: observesEvents)
+  }
+
+  /// `prepare`, then `start`.
+  public func start(_ plan: GraphPlan, observesEvents: Bool = true) throws(StartProblem) -> GraphRun {
+    let run = try prepare(plan, observesEvents: observesEvents)
+    run.start()
+    return run
+  }
+
+  /// What each worker thread has done: its name and the time it spent in nodes and scheduling, in nanoseconds.
+  public var workerLoads: [(name: String, busy: Nanoseconds)] {
+    core.allWorkers.map { ($0.name, TickScale.machine.nanoseconds(UInt64($0.busyTicks.current))) }
+  }
+
+  /// Reads the trace that every worker keeps. Each call gives what came since the last one of the same reader.
+  public func makeTraceReader() -> TraceReader { TraceReader(core) }
+}

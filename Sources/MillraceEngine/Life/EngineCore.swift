@@ -1,0 +1,130 @@
+internal import CMillraceSys
+internal import Glibc
+internal import MillraceCore
+internal import MillraceGraph
+internal import Synchronization
+
+/// What all runs of an engine share: workers, supervisor, pool depot, trace numbers.
+@safe
+final class EngineCore: @unchecked Sendable {
+  let catalogue: Catalogue
+  let clock: Clock.Kind
+  let voiceWorkers: [Worker]
+  /// Same as the first voice worker on a virtual clock, where one thread does everything of a run in order.
+  let bulkWorker: Worker
+  let depot = PoolDepot()
+  /// The far end of links that nobody waits on.
+  let deaf = DeafWake()
+  private let controlPool = BlockPool(blockBytes: 65_536, blockCount: 32)
+  let supervisor = Supervisor()
+
+  private struct Numbers {
+    var nextRun = 1
+    var nextTraceID: UInt32 = 1
+    var traceNames: [TraceNames] = []
+    var activeRuns = 0
+  }
+  private let numbers = Mutex(Numbers())
+
+  /// Which trace numbers belong to which run.
+  struct TraceNames: Sendable {
+    var first: UInt32
+    var run: String
+    var nodes: [String]
+  }
+
+  /// Trace numbers of so many runs are remembered.
+  private static let rememberedRuns = 4_096
+
+  init(catalogue: Catalogue, clock: Clock.Kind, workers: Int) {
+    self.catalogue = catalogue
+    self.clock = clock
+    let isVirtual = clock == .virtual
+    voiceWorkers = (1...max(1, workers)).map {
+      Worker(name: "millrace-v\($0)", isVirtual: isVirtual, nice: 0)
+    }
+    // The bulk worker gives way to voice by 5 steps of niceness, about a third of the weight.
+    bulkWorker = isVirtual ? voiceWorkers[0] : Worker(name: "millrace-bulk", isVirtual: false, nice: 5)
+    _ = millrace_barrier_prepare()
+    for worker in allWorkers { worker.startThread() }
+    supervisor.startThread()
+  }
+
+  var allWorkers: [Worker] {
+    bulkWorker === voiceWorkers[0] ? voiceWorkers : voiceWorkers + [bulkWorker]
+  }
+
+  func newRunNumber() -> Int {
+    numbers.withLock { numbers in
+      defer { numbers.nextRun += 1 }
+      return numbers.nextRun
+    }
+  }
+
+  /// Reserves trace numbers for the nodes of a run; the first of them.
+  func reserveTraceIDs(_ run: String, _ nodes: [String]) -> UInt32 {
+    numbers.withLock { numbers in
+      let first = numbers.nextTraceID
+      numbers.nextTraceID &+= UInt32(nodes.count)
+      numbers.traceNames.append(TraceNames(first: first, run: run, nodes: nodes))
+      if numbers.traceNames.count > Self.rememberedRuns {
+        numbers.traceNames.removeFirst(Self.rememberedRuns / 4)
+      }
+      return first
+    }
+  }
+
+  var traceNames: [TraceNames] { numbers.withLock { $0.traceNames } }
+
+  /// A packet around bytes of a program's message; nil when they are too many, or too many messages are under way.
+  func controlPacket(_ bytes: [UInt8]) -> Packet? {
+    guard bytes.count <= controlPool.blockBytes, let block = controlPool.take() else { return nil }
+    var packet = Packet(block, byteCount: bytes.count)
+    var content = packet.mutableSamples(of: UInt8.self)
+    for (index, byte) in bytes.enumerated() { content[index] = byte }
+    return packet
+  }
+
+  /// The voice worker with the fewest strands.
+  func leastLoadedWorker() -> Worker {
+    var best = voiceWorkers[0]
+    for worker in voiceWorkers.dropFirst()
+    where worker.load.load(ordering: .relaxed) < best.load.load(ordering: .relaxed) { best = worker }
+    return best
+  }
+
+  // MARK: Starting
+
+  func start(_ run: GraphRun) {
+    let phase = numbers.withLock { numbers -> Int in
+      defer { numbers.activeRuns += 1 }
+      return numbers.activeRuns % 20
+    }
+    // Time 0 of the graph lies on a whole millisecond, the grain of the timers; instances are spread over 20 ms.
+    let tick = unsafe TimerWheel.tick
+    let epoch = millrace_monotonic_ns() / tick * tick + Int64(phase) * tick
+    let mayStart = run.status.withLock { status in
+      guard status.phase == .prepared else { return false }
+      status.phase = .running
+      status.askedAt = millrace_monotonic_ns()
+      return true
+    }
+    guard mayStart else { return }
+    supervisor.post(.started(run))
+    run.announce("started")
+    if clock == .realtime { run.epoch.store(epoch, ordering: .releasing) }
+    for strand in run.strands {
+      unsafe strand.epoch = epoch
+      strand.ask(Strand.Request.begin)
+    }
+  }
+
+  func runEnded() {
+    numbers.withLock { $0.activeRuns -= 1 }
+  }
+
+  func shutDown() {
+    supervisor.shutDown()
+    for worker in allWorkers { worker.stop() }
+  }
+}

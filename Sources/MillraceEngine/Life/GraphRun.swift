@@ -1,0 +1,261 @@
+internal import CMillraceSys
+public import MillraceCore
+public import MillraceGraph
+internal import Synchronization
+
+/// One graph at work: an instance of a plan on an engine's workers.
+///
+/// Thread-safe: every method may be called from any thread. A run goes prepared → running → draining → stopped; `stop` may come
+/// at any point and ends within two seconds, naming and leaving behind a node that does not return.
+@safe
+public final class GraphRun: @unchecked Sendable {
+  /// Number of the run on its engine, from 1.
+  public let id: Int
+  public let plan: GraphPlan
+  let engine: EngineCore
+  // Set once while the run is prepared, before any worker knows of it.
+  var strands: [Strand] = []
+  var memory: RunMemory?
+  /// For each node of the plan: its strand and its place there.
+  var places: [(strand: Strand, index: Int)] = []
+  var mailboxes: [Mailbox] = []
+  var firstTraceID: UInt32 = 0
+  var poolBytes = 0
+
+  /// The reply that is valid; packets of older ones are dropped.
+  let generation = Atomic<UInt32>(1)
+  let liveCells = Atomic<Int>(0)
+  let retiredStrands = Atomic<Int>(0)
+  let firstPacketTime = Atomic<Int64>(0)
+  /// Graph time 0 on the workers' clock; the largest number before the start.
+  let epoch = Atomic<Int64>(Nanoseconds.max)
+  /// 0 until the run has stopped, then 1: what `waitUntilStopped` sleeps on.
+  private let stoppedWord: UnsafeMutablePointer<UInt32>
+
+  /// What the control side knows of the run.
+  struct Status {
+    var phase = RunPhase.prepared
+    var failure: RunFailure?
+    var askedAt: Nanoseconds = 0
+    var stoppedAt: Nanoseconds?
+    var verdicts: [Int: Verdict] = [:]
+    var restarts: [Int: [Nanoseconds]] = [:]
+    var waiters: [CheckedContinuation<RunReport, Never>] = []
+    var listeners: [Int: AsyncStream<GraphEvent>.Continuation] = [:]
+    var nextListener = 0
+    var detached: [String] = []
+    var leakedBlocks = 0
+    var finalReport: RunReport?
+  }
+  let status = Mutex(Status())
+
+  /// What becomes of a node that failed.
+  @safe
+  enum Verdict: @unchecked Sendable {
+    case none
+    case replace(Unmanaged<AnyExecutor>)
+    case isolate
+  }
+
+  init(id: Int, plan: GraphPlan, engine: EngineCore) {
+    self.id = id
+    self.plan = plan
+    self.engine = engine
+    unsafe stoppedWord = .allocate(capacity: 1)
+    unsafe stoppedWord.initialize(to: 0)
+    memory = nil
+  }
+
+  deinit { unsafe stoppedWord.deallocate() }
+
+  // MARK: Life
+
+  /// The run's name: the graph's, with the run's number when there are several.
+  public var name: String { plan.name }
+
+  /// Where the run stands.
+  public var phase: RunPhase { status.withLock { $0.phase } }
+
+  /// Lets a prepared run go. Does nothing in any other phase.
+  public func start() { engine.start(self) }
+
+  /// Ends the sources and lets what is inside flow out; the run then stops by itself.
+  public func drain() {
+    let mayDrain = status.withLock { status in
+      guard status.phase == .running else { return false }
+      status.phase = .draining
+      return true
+    }
+    guard mayDrain else { return }
+    announce("draining")
+    for strand in strands { strand.ask(Strand.Request.drain) }
+  }
+
+  /// Stops at once: what is queued is dropped. Returns immediately; `wait` tells when it is done (two seconds at most).
+  public func stop() { engine.supervisor.post(.stop(self)) }
+
+  /// Waits until the run has stopped and answers what it did.
+  public func wait() async -> RunReport {
+    await withCheckedContinuation { continuation in
+      let report = status.withLock { status -> RunReport? in
+        if let report = status.finalReport { return report }
+        status.waiters.append(continuation)
+        return nil
+      }
+      if let report { continuation.resume(returning: report) }
+    }
+  }
+
+  /// Blocks the calling thread until the run has stopped, or until the time-out; nil then.
+  public func waitUntilStopped(timeout: Nanoseconds? = nil) -> RunReport? {
+    let deadline = timeout.map { millrace_monotonic_ns() + $0 }
+    while true {
+      if let report = status.withLock({ $0.finalReport }) { return report }
+      let left = deadline.map { $0 - millrace_monotonic_ns() } ?? -1
+      if deadline != nil && left <= 0 { return nil }
+      _ = unsafe millrace_futex_wait(stoppedWord, 0, left)
+    }
+  }
+
+  func publishStopped() {
+    unsafe UnsafeMutableRawPointer(stoppedWord).assumingMemoryBound(to: Atomic<UInt32>.self).pointee
+      .store(1, ordering: .sequentiallyConsistent)
+    unsafe millrace_futex_wake(stoppedWord, Int32.max)
+  }
+
+  // MARK: Events
+
+  /// What happens in the run from now on. Each call makes a stream of its own that ends with the run; a listener that falls
+  /// more than 4,096 events behind loses the oldest. Subscribe between `prepare` and `start` to miss nothing.
+  public var events: AsyncStream<GraphEvent> {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: GraphEvent.self, bufferingPolicy: .bufferingNewest(4_096))
+    let number = status.withLock { status -> Int? in
+      guard status.phase != .stopped else { return nil }
+      status.nextListener += 1
+      status.listeners[status.nextListener] = continuation
+      return status.nextListener
+    }
+    guard let number else {
+      continuation.finish()
+      return stream
+    }
+    continuation.onTermination = { [weak self] _ in
+      self?.status.withLock { _ = $0.listeners.removeValue(forKey: number) }
+    }
+    return stream
+  }
+
+  /// Posts an event of the run itself. Control side.
+  func announce(_ name: String, node: String = "", _ details: (inout JSONWriter) -> Void = { _ in }) {
+    let time = graphTime
+    var writer = JSONWriter()
+    writer.object { json in
+      json.member("time", Double(time) / 1e9)
+      if !node.isEmpty { json.member("node", node) }
+      json.member("event", name)
+      details(&json)
+    }
+    hand(GraphEvent(time: time, node: node, name: name, json: writer.text))
+  }
+
+  func hand(_ event: GraphEvent) {
+    let listeners = status.withLock { Array($0.listeners.values) }
+    for listener in listeners { listener.yield(event) }
+  }
+
+  /// Graph time now, as the control side sees it; 0 before the start.
+  var graphTime: Nanoseconds {
+    if let stopped = status.withLock({ $0.stoppedAt }) { return stopped }
+    let started = epoch.load(ordering: .acquiring)
+    guard started != Nanoseconds.max, let first = strands.first else { return 0 }
+    return max(0, first.worker.controlTime - started)
+  }
+
+  // MARK: Control
+
+  /// Sets a live parameter. Checked against the contract here; takes effect before the node's next packet.
+  public func set(_ node: String, _ parameter: String, to value: ParameterValue) throws(ControlProblem) {
+    let index = try nodeIndex(node)
+    let (number, live) = try LiveParameter.check(plan.nodes[index], parameter, value)
+    try send(.set(parameter: number, live), to: index)
+  }
+
+  /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most 64 KiB.
+  public func send(_ text: String, to node: String) throws(ControlProblem) {
+    let index = try nodeIndex(node)
+    let bytes = Array(text.utf8)
+    guard let packet = engine.controlPacket(bytes) else {
+      throw ControlProblem(
+        "the message for \"\(node)\" cannot be sent: it has \(bytes.count) bytes of at most 65536, or too many messages are on their way"
+      )
+    }
+    try send(.text(packet), to: index)
+  }
+
+  /// Voids every packet of the replies up to now. Uplink packets, which carry no generation, are not touched.
+  public func interrupt() {
+    generation.add(1, ordering: .acquiringAndReleasing)
+    for strand in strands { strand.ask(Strand.Request.interrupt) }
+  }
+
+  private func nodeIndex(_ name: String) throws(ControlProblem) -> Int {
+    if let index = plan.nodes.firstIndex(where: { $0.name == name }) { return index }
+    let near = Spelling.nearest(to: name, among: plan.nodes.map(\.name))
+    throw ControlProblem("no node is named \"\(name)\"" + (near.map { "; did you mean \"\($0)\"?" } ?? ""))
+  }
+
+  private func send(_ message: consuming ControlMessage, to index: Int) throws(ControlProblem) {
+    guard phase != .stopped else {
+      throw ControlProblem("the run has stopped; node \"\(plan.nodes[index].name)\" takes no more messages")
+    }
+    guard mailboxes[index].send(message) else {
+      throw ControlProblem(
+        "the mailbox of \"\(plan.nodes[index].name)\" is full; send again when it has read some")
+    }
+    places[index].strand.wake(places[index].index)
+  }
+
+  /// What the run has done up to now; the final report once it has stopped.
+  public func report() -> RunReport {
+    let time = graphTime
+    return status.withLock { status in
+      if let report = status.finalReport { return report }
+      return makeReport(status, at: time)
+    }
+  }
+
+  // MARK: From the workers
+
+  /// A packet has reached an end of the graph for the first time.
+  func noteFirstPacket() {
+    _ = firstPacketTime.compareExchange(expected: 0, desired: millrace_monotonic_ns(), ordering: .relaxed)
+  }
+
+  func cellEnded() {
+    if liveCells.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+      engine.supervisor.post(.finished(self))
+    }
+  }
+
+  func cellFailed(_ cell: UnsafeMutablePointer<Cell>, _ fault: NodeFault) {
+    unsafe engine.supervisor.post(.failed(self, node: cell.pointee.nodeIndex, fault))
+  }
+
+  func takeVerdict(on node: Int) -> Verdict {
+    status.withLock { status in status.verdicts.removeValue(forKey: node) ?? .none }
+  }
+
+  func strandRetired() {
+    if retiredStrands.add(1, ordering: .acquiringAndReleasing).newValue == strands.count {
+      engine.supervisor.post(.retired(self))
+    }
+  }
+}
+
+/// Why a control request was refused, in words.
+public struct ControlProblem: Error, Sendable, Hashable, CustomStringConvertible {
+  public let text: String
+  public init(_ text: String) { self.text = text }
+  public var description: String { text }
+}

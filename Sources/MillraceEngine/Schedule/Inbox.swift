@@ -1,0 +1,75 @@
+internal import Synchronization
+
+/// Strands that other threads made ready for one worker: a lock-free stack, emptied by the worker in one step.
+///
+/// A strand is in at most one inbox or queue at a time: only who set its `scheduled` bit may push it. The inbox holds it
+/// unowned; a strand lives until its worker has retired it, after which its `closed` bit keeps it out.
+@safe
+struct Inbox: ~Copyable {
+  private let head = unsafe Atomic<Unmanaged<Strand>?>(nil)
+
+  /// Puts a strand in. Any thread; no lock. True when the inbox was empty before.
+  borrowing func push(_ strand: Strand) -> Bool {
+    let entry = unsafe Unmanaged.passUnretained(strand)
+    var first = unsafe head.load(ordering: .relaxed)
+    while true {
+      unsafe strand.following = unsafe first
+      let (exchanged, seen) = unsafe head.weakCompareExchange(
+        expected: first, desired: entry, successOrdering: .sequentiallyConsistent, failureOrdering: .relaxed)
+      if exchanged { return unsafe first == nil }
+      unsafe first = unsafe seen
+    }
+  }
+
+  /// True when nothing waits.
+  var isEmpty: Bool { unsafe head.load(ordering: .sequentiallyConsistent) == nil }
+
+  /// Takes everything, oldest first, and hands it to `body`. Only the worker.
+  borrowing func empty(_ body: (Unmanaged<Strand>) -> Void) {
+    guard unsafe head.load(ordering: .relaxed) != nil else { return }
+    var newestFirst = unsafe head.exchange(nil, ordering: .acquiring)
+    var oldestFirst: Unmanaged<Strand>?
+    while let entry = unsafe newestFirst {
+      unsafe entry._withUnsafeGuaranteedRef { strand in
+        unsafe newestFirst = unsafe strand.following
+        unsafe strand.following = unsafe oldestFirst
+      }
+      unsafe oldestFirst = unsafe entry
+    }
+    while let entry = unsafe oldestFirst {
+      unsafe oldestFirst = unsafe entry._withUnsafeGuaranteedRef { unsafe $0.following }
+      unsafe body(entry)
+    }
+  }
+}
+
+/// Strands that are ready on one worker, first in first out. Only the worker uses it.
+@safe
+struct ReadyQueue: ~Copyable {
+  private var first: Unmanaged<Strand>?
+  private var last: Unmanaged<Strand>?
+
+  init() {
+    unsafe first = nil
+    unsafe last = nil
+  }
+
+  var isEmpty: Bool { unsafe first == nil }
+
+  mutating func push(_ entry: Unmanaged<Strand>) {
+    unsafe entry._withUnsafeGuaranteedRef { unsafe $0.following = nil }
+    if let last = unsafe last {
+      unsafe last._withUnsafeGuaranteedRef { unsafe $0.following = unsafe entry }
+    } else {
+      unsafe first = unsafe entry
+    }
+    unsafe last = unsafe entry
+  }
+
+  mutating func pop() -> Unmanaged<Strand>? {
+    guard let entry = unsafe first else { return nil }
+    unsafe first = unsafe entry._withUnsafeGuaranteedRef { unsafe $0.following }
+    if unsafe first == nil { unsafe last = nil }
+    return unsafe entry
+  }
+}

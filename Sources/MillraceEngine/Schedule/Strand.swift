@@ -1,0 +1,128 @@
+internal import MillraceCore
+internal import Synchronization
+
+/// The cells of one graph instance that share one worker, with the words that say which of them have work.
+///
+/// Bits follow the graph from upstream to downstream, and the worker always takes the highest: downstream first, so a packet
+/// runs to its sink before the next one is let in, and depth stays at one or two.
+///
+/// Within the strand a cell is made ready by setting a bit, without any atomic operation. From elsewhere (`wake`) it takes two
+/// read-modify-writes: one on the remote words, one on the state, whose old value says who has to queue the strand. A plain
+/// load of the state would lose wake-ups.
+@safe
+final class Strand: RemoteWake, @unchecked Sendable {
+  /// Bits of `state`.
+  enum State {
+    /// In a worker's queue, or being run.
+    static let scheduled: UInt32 = 1
+    /// Something came since the worker last looked.
+    static let notified: UInt32 = 2
+    /// Retired: wake-ups come to nothing.
+    static let closed: UInt32 = 4
+  }
+
+  /// Requests from the control side, taken at the start of a run.
+  enum Request {
+    static let drain: UInt32 = 1
+    static let retire: UInt32 = 2
+    static let interrupt: UInt32 = 4
+    static let replace: UInt32 = 8
+    static let begin: UInt32 = 16
+  }
+
+  let state = Atomic<UInt32>(0)
+  let requests = Atomic<UInt32>(0)
+  let worker: Worker
+  unowned(unsafe) let run: GraphRun
+  let cells: UnsafeMutablePointer<Cell>
+  let cellCount: Int
+  /// Set when the cells are initialised; `cells` holds garbage before.
+  let wordCount: Int
+  /// Ready cells, as the worker knows them.
+  let words: UnsafeMutablePointer<UInt64>
+  /// Ready cells, as others told.
+  let remoteWords: UnsafeMutablePointer<Atomic<UInt64>>
+  /// Graph time 0 on the worker's clock.
+  @exclusivity(unchecked) var epoch: Nanoseconds = 0
+  @exclusivity(unchecked) var isDraining = false
+  /// Where the strand's events go to the program; nil when nobody listens.
+  @exclusivity(unchecked) var outbox: UnsafeMutablePointer<Link>?
+  /// Next in a worker's inbox or queue.
+  @exclusivity(unchecked) var following: Unmanaged<Strand>?
+
+  init(worker: Worker, run: GraphRun, cellCount: Int) {
+    self.worker = worker
+    unsafe self.run = run
+    unsafe following = nil
+    unsafe outbox = nil
+    self.cellCount = cellCount
+    wordCount = (cellCount + 63) / 64
+    unsafe cells = .allocate(capacity: cellCount)
+    unsafe words = .allocate(capacity: wordCount)
+    unsafe words.initialize(repeating: 0, count: wordCount)
+    unsafe remoteWords = .allocate(capacity: wordCount)
+    for index in 0..<wordCount { unsafe (remoteWords + index).initialize(to: Atomic(0)) }
+  }
+
+  deinit {
+    unsafe cells.deallocate()
+    unsafe words.deallocate()
+    unsafe remoteWords.deallocate()
+  }
+
+  // MARK: From any thread
+
+  override func wake(_ index: Int) {
+    unsafe remoteWords[index >> 6].bitwiseOr(1 &<< UInt64(index & 63), ordering: .acquiringAndReleasing)
+    notify()
+  }
+
+  /// Leaves a request for the worker.
+  func ask(_ request: UInt32) {
+    requests.bitwiseOr(request, ordering: .acquiringAndReleasing)
+    notify()
+  }
+
+  func notify() {
+    let old = state.bitwiseOr(State.scheduled | State.notified, ordering: .acquiringAndReleasing).oldValue
+    if old & (State.scheduled | State.closed) == 0 { worker.post(self) }
+  }
+
+  // MARK: On the worker
+
+  /// Moves what others told into the worker's own words.
+  func collect() {
+    for index in 0..<wordCount {
+      if unsafe remoteWords[index].load(ordering: .relaxed) != 0 {
+        unsafe words[index] |= remoteWords[index].exchange(0, ordering: .acquiringAndReleasing)
+      }
+    }
+  }
+
+  /// Takes the ready cell farthest downstream.
+  @inline(__always)
+  func takeReady() -> UnsafeMutablePointer<Cell>? {
+    var index = wordCount
+    while index > 0 {
+      index &-= 1
+      let word = unsafe words[index]
+      if word != 0 {
+        let bit = 63 &- word.leadingZeroBitCount
+        unsafe words[index] = word & ~(1 &<< UInt64(bit))
+        return unsafe cells + (index &<< 6 &+ bit)
+      }
+    }
+    return nil
+  }
+
+  var hasReady: Bool {
+    for index in 0..<wordCount where unsafe words[index] != 0 { return true }
+    return false
+  }
+
+  @inline(__always)
+  func markReady(_ cell: UnsafeMutablePointer<Cell>) {
+    let index = unsafe cell.pointee.index
+    unsafe words[index &>> 6] |= 1 &<< UInt64(index & 63)
+  }
+}

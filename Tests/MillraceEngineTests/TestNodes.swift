@@ -1,0 +1,249 @@
+import MillraceCore
+import MillraceGraph
+import Synchronization
+
+@testable import MillraceEngine
+
+/// What test nodes report to their test, by the name given in the parameter `probe`.
+final class Probe: Sendable {
+  struct State {
+    var values: [Int32] = []
+    var times: [Nanoseconds] = []
+    var texts: [String] = []
+    var finished = 0
+    var made = 0
+  }
+  let state = Mutex(State())
+  static let all = Mutex<[String: Probe]>([:])
+
+  static func named(_ name: String) -> Probe {
+    all.withLock { all in
+      if let probe = all[name] { return probe }
+      let probe = Probe()
+      all[name] = probe
+      return probe
+    }
+  }
+
+  var values: [Int32] { state.withLock { $0.values } }
+  var times: [Nanoseconds] { state.withLock { $0.times } }
+  var texts: [String] { state.withLock { $0.texts } }
+  var finished: Int { state.withLock { $0.finished } }
+}
+
+let testShape = OutputShape(.text, packetDuration: .milliseconds(20), packetBytes: 64)
+let probeParameter = ParameterContract("probe", .string, default: "", text: "where the test looks")
+
+/// Emits the numbers from 0, one packet each: as fast as the graph takes, or one every `interval` ms.
+struct CountSource: Node {
+  static let contract = NodeContract(
+    "test.count", "counts", outputs: [PortContract("out", .any, text: "numbers")],
+    parameters: [
+      ParameterContract("count", .integer(-1...1_000_000_000), default: 100, text: "packets; -1: for ever"),
+      ParameterContract("interval", .integer(0...1_000), unit: "ms", default: 0, text: "0: unpaced"),
+      ParameterContract("generation", .integer(0...1_000), default: 0, text: "of every packet"),
+    ], lane: .voice, drive: .itself
+  ) { resolution in
+    resolution.outputs["out"] = testShape
+    resolution.pacing = resolution.parameters.integer("interval") > 0 ? .paced : .waits
+  }
+  let count: Int
+  let interval: Nanoseconds
+  var next = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    count = setup.parameters.integer("count")
+    interval = .milliseconds(Int64(setup.parameters.integer("interval")))
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if next == count { return .ended }
+    let due = Int64(next) * interval
+    if interval > 0 && ports.now < due {
+      ports.wake(at: due)
+      return .done
+    }
+    var packet = try ports.makePacket(bytes: 4)
+    packet.timestamp = interval > 0 ? due : ports.now
+    var content = packet.mutableSamples(of: Int32.self)
+    content[0] = Int32(truncatingIfNeeded: next)
+    ports.emit(packet)
+    next += 1
+    return .again
+  }
+}
+
+/// Hands packets on; may fail, stall or keep them.
+struct PassNode: Node {
+  static let contract = NodeContract(
+    "test.pass", "passes", inputs: [PortContract("in", .any, text: "anything")],
+    outputs: [PortContract("out", .any, text: "the same")],
+    parameters: [
+      probeParameter,
+      ParameterContract("failAt", .integer(-1...1_000_000), default: -1, text: "packet number that fails"),
+      ParameterContract("hangAt", .integer(-1...1_000_000), default: -1, text: "packet number that hangs"),
+      ParameterContract("level", .number(-100...100), default: 0, live: true, text: "noted when set"),
+    ])
+  let failAt: Int
+  let hangAt: Int
+  let probe: Probe
+  var seen = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    failAt = setup.parameters.integer("failAt")
+    hangAt = setup.parameters.integer("hangAt")
+    probe = Probe.named(setup.parameters.string("probe"))
+    probe.state.withLock { $0.made += 1 }
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard let packet = ports.next() else { return .done }
+    seen += 1
+    if seen - 1 == failAt { throw NodeFault(.custom, code: 7, detail: 42) }
+    if seen - 1 == hangAt { Hang.until(probe) }
+    ports.emit(packet)
+    return .done
+  }
+
+  mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    switch consume message {
+    case .set(let parameter, let value):
+      probe.state.withLock {
+        $0.texts.append("\(Self.contract.parameters[parameter].name)=\(value.asNumber)")
+      }
+    case .text(let packet):
+      let bytes = packet.samples(of: UInt8.self)
+      let text = String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self)
+      probe.state.withLock { $0.texts.append(text) }
+    }
+  }
+
+  borrowing func explain(_ fault: NodeFault) -> String? {
+    fault.reason == .custom ? "packet \(fault.detail) was not to its taste" : nil
+  }
+}
+
+/// Blocks a worker's thread until the test lets go.
+enum Hang {
+  static func until(_ probe: Probe) {
+    while probe.finished < 1_000 { pauseBriefly() }
+  }
+}
+
+/// Collects the numbers it gets, and the time it got them.
+struct CollectSink: Node {
+  static let contract = NodeContract(
+    "test.collect", "collects", inputs: [PortContract("in", .any, text: "numbers")],
+    parameters: [probeParameter, ParameterContract("lane", .string, default: "voice", text: "unused")])
+  let probe: Probe
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    probe = Probe.named(setup.parameters.string("probe"))
+    probe.state.withLock { $0.made += 1 }
+  }
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    while let packet = ports.next() {
+      let value = packet.samples(of: Int32.self)[0]
+      let now = ports.now
+      probe.state.withLock {
+        $0.values.append(value)
+        $0.times.append(now)
+      }
+    }
+    return .done
+  }
+  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    probe.state.withLock { $0.finished += 1 }
+    return .ended
+  }
+}
+
+/// Posts an event for every packet.
+struct AnnounceSink: Node {
+  static let contract = NodeContract(
+    "test.announce", "announces", inputs: [PortContract("in", .any, text: "numbers")],
+    events: [EventContract("seen", text: "value: the number")])
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard let packet = ports.next() else { return .done }
+    let value = Int(packet.samples(of: Int32.self)[0])
+    ports.post(0) { $0.field("value", value) }
+    return .done
+  }
+}
+
+/// Refuses to be made.
+struct RefusingNode: Node {
+  static let contract = NodeContract(
+    "test.refuse", "refuses", inputs: [PortContract("in", .any, text: "anything")])
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    throw NodeProblem("the weather is bad", cure: "wait for the sun")
+  }
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { .done }
+}
+
+let testCatalogue: Catalogue = {
+  var catalogue = Catalogue()
+  catalogue.add(CountSource.self)
+  catalogue.add(PassNode.self)
+  catalogue.add(CollectSink.self)
+  catalogue.add(AnnounceSink.self)
+  catalogue.add(RefusingNode.self)
+  return catalogue
+}()
+
+/// Builds plans by hand, without the checks: the engine's tests depend on nothing but the engine.
+struct PlanBuilder {
+  var plan = GraphPlan(name: "test", nodes: [], links: [], formats: [.text, .event])
+
+  @discardableResult
+  mutating func add(
+    _ name: String, _ type: String, _ values: [String: ParameterValue] = [:], lane: Lane? = nil,
+    onError: ErrorPolicy = .stop
+  ) -> Int {
+    let contract = testCatalogue[type]!.contract
+    var parameters = ParameterValues()
+    for parameter in contract.parameters { parameters[parameter.name] = parameter.defaultValue }
+    for (name, value) in values { parameters[name] = value }
+    var resolution = Resolution(
+      node: name, parameters: parameters, inputs: [:], linkedInputs: [], wanted: [:])
+    contract.resolve(&resolution)
+    plan.nodes.append(
+      GraphPlan.Node(
+        name: name, contract: contract, parameters: parameters,
+        inputs: contract.inputs.map { NodeSetup.Port(name: $0.name, shape: testShape, isLinked: false) },
+        drivingInputs: contract.inputs.map(\.drives), heldPackets: contract.inputs.map(\.holds),
+        outputs: contract.outputs.map {
+          let shape =
+            $0.name == "events" ? OutputShape(.event, packetDuration: nil, packetBytes: 256) : testShape
+          return NodeSetup.Port(name: $0.name, shape: shape, isLinked: false)
+        }, lane: lane ?? contract.lane, budget: contract.budget, pacing: resolution.pacing, onError: onError))
+    return plan.nodes.count - 1
+  }
+
+  mutating func link(_ from: Int, _ to: Int, limit: Int = 8, policy: LinkPolicy = .block, port: Int = 0) {
+    let shape = plan.nodes[from].outputs[0].shape!
+    plan.links.append(
+      GraphPlan.Link(
+        from: .init(node: from, port: 0), to: .init(node: to, port: port), shape: shape, limit: limit,
+        policy: policy))
+    plan.nodes[from].outputs[0] = .init(name: "out", shape: shape, isLinked: true)
+    plan.nodes[to].inputs[port] = .init(name: "in", shape: shape, isLinked: true)
+  }
+
+  /// source -> pass × count -> sink
+  static func chain(
+    source: [String: ParameterValue], passes: Int, probe: String, sinkLane: Lane? = nil,
+    policy: LinkPolicy = .block, limit: Int = 8
+  ) -> GraphPlan {
+    var builder = PlanBuilder()
+    var last = builder.add("source", "test.count", source)
+    for index in 0..<passes {
+      let pass = builder.add("pass\(index)", "test.pass", ["probe": .string(probe)])
+      builder.link(last, pass, limit: limit, policy: policy)
+      last = pass
+    }
+    let sink = builder.add("sink", "test.collect", ["probe": .string(probe)], lane: sinkLane)
+    builder.link(last, sink, limit: limit, policy: policy)
+    return builder.plan
+  }
+}

@@ -52,7 +52,7 @@ extension GraphRun {
   /// Moves events from the workers' outboxes to the listeners. Only the supervisor.
   func carryEvents() {
     guard let memory = memory else { return }
-    for number in memory.outboxes.indices {
+    for number in unsafe memory.outboxes.indices {
       let outbox = unsafe memory.outboxes[number]
       while let packet = unsafe outbox.pointee.take(generation: 0) {
         let node = plan.nodes[min(packet.duration, plan.nodes.count - 1)]

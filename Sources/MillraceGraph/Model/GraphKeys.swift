@@ -1,0 +1,18 @@
+/// The keys of a graph file that are not names or parameters: one table for the reader, the JSON Schema and the pages.
+public enum GraphKeys {
+  /// The version of the format, the value of `millrace`.
+  public static let version = 1
+
+  /// Keys of the file's outermost object.
+  public static let graph = [
+    "millrace", "name", "text", "comment", "clock", "onError", "parameters", "nodes", "links", "expose",
+  ]
+  /// Keys of an entry of `parameters`.
+  public static let parameter = ["default", "type", "text", "comment"]
+  /// Keys of a node that are not parameters of its type.
+  public static let node = ["type", "lane", "onError", "budget", "comment"]
+  /// Keys of a node of type `graph`.
+  public static let include = ["type", "path", "set", "onError", "comment"]
+  /// Keys of a link written as an object.
+  public static let link = ["from", "to", "capacity", "whenFull", "comment"]
+}

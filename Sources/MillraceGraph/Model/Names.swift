@@ -1,0 +1,83 @@
+/// What a node or a parameter of a graph may be called.
+enum Names {
+  static let rule = "use letters, digits, \"_\" and \"-\""
+
+  /// What is wrong with a name; nil when nothing is. Dots are kept for ports and for nodes of included graphs.
+  static func objection(to name: String, of what: String) -> String? {
+    if name.isEmpty { return "the name of \(what) is empty" }
+    let isPlain = name.unicodeScalars.allSatisfy { scalar in
+      scalar == "_" || scalar == "-" || scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+    }
+    return isPlain ? nil : "\(Problem.quoted(name)) cannot be the name of \(what)"
+  }
+}
+
+/// Pieces of sentences.
+enum Wording {
+  /// `"a", "b" and "c"`
+  static func list(_ names: [String]) -> String { joined(names.map(Problem.quoted), by: "and") }
+
+  /// `"a", "b" or "c"`
+  static func oneOf(_ names: [String]) -> String { joined(names.map(Problem.quoted), by: "or") }
+
+  /// The first sentence of a text, to stand inside another sentence: without its full stop and its capital.
+  static func phrase(_ text: String) -> String {
+    var end = text.endIndex
+    if let stop = text.indices.first(where: { index in
+      let next = text.index(after: index)
+      return text[index] == "." && (next == text.endIndex || text[next] == " ")
+    }) {
+      end = stop
+    }
+    var phrase = String(text[..<end])
+    // A capital followed by another is an abbreviation and stays.
+    let second = phrase.dropFirst().first
+    if let first = phrase.first, second?.isUppercase != true {
+      phrase.replaceSubrange(phrase.startIndex...phrase.startIndex, with: first.lowercased())
+    }
+    return phrase
+  }
+
+  static func joined(_ words: [String], by conjunction: String) -> String {
+    guard words.count > 1, let last = words.last else { return words.first ?? "" }
+    return words.dropLast().joined(separator: ", ") + " \(conjunction) " + last
+  }
+}
+
+/// Paths as text; nothing here looks at the disk.
+enum Paths {
+  /// The folder part, without the last slash; empty for a plain name.
+  static func folder(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "" }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// A path as seen from the current directory when it was written relative to a folder. Absolute paths, URLs, and `-` for
+  /// standard input and output stay what they are.
+  static func resolve(_ path: String, in folder: String) -> String {
+    if folder.isEmpty || path.isEmpty || path == "-" || path.hasPrefix("/") || path.contains("://") {
+      return path
+    }
+    return folder.hasSuffix("/") ? folder + path : "\(folder)/\(path)"
+  }
+
+  /// The path without `.` and `x/..`, so that two spellings of one file compare equal.
+  static func normalized(_ path: String) -> String {
+    var parts: [Substring] = []
+    for part in path.split(separator: "/") where part != "." {
+      if part == "..", let last = parts.last, last != ".." {
+        parts.removeLast()
+      } else {
+        parts.append(part)
+      }
+    }
+    return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+  }
+
+  /// The file's name without folder and extension.
+  static func stem(of path: String) -> String {
+    let name = path.split(separator: "/").last ?? ""
+    guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return String(name) }
+    return String(name[..<dot])
+  }
+}

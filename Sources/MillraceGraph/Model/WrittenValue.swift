@@ -1,0 +1,63 @@
+import MillraceCore
+
+/// A value as a graph gives it, before anybody knows what type is wanted.
+enum WrittenValue: Sendable {
+  case null
+  case bool(Bool)
+  case integer(Int)
+  case number(Double)
+  case text(String)
+  /// Text from outside the graph, such as `--set`: it may turn out to be a number.
+  case outside(String)
+  case list([Located<WrittenValue>])
+  /// An object. No parameter takes one.
+  case object
+
+  init(_ node: JSONNode, _ origin: Place.Origin) {
+    switch node.value {
+    case .null: self = .null
+    case .bool(let value): self = .bool(value)
+    case .string(let value): self = .text(value)
+    case .number(let number):
+      // Whole numbers stay whole however they are written; `1e3` is as good as `1000`.
+      self = number.integer.map { .integer(Int($0)) } ?? .number(number.double)
+    case .array(let items):
+      self = .list(items.map { Located(WrittenValue($0, origin), Place(origin, $0.range)) })
+    case .object: self = .object
+    }
+  }
+
+  init(_ value: ParameterValue, _ place: Place) {
+    switch value {
+    case .bool(let value): self = .bool(value)
+    case .integer(let value): self = .integer(value)
+    case .number(let value): self = .number(value)
+    case .string(let value): self = .text(value)
+    case .list(let values): self = .list(values.map { Located(WrittenValue($0, place), place) })
+    }
+  }
+
+  /// As problems show it: text in quotes, numbers as they are, lists and objects by their kind.
+  var shown: String {
+    switch self {
+    case .null: "null"
+    case .bool(let value): "\(value)"
+    case .integer(let value): "\(value)"
+    case .number(let value): "\(value)"
+    case .text(let value), .outside(let value): Problem.quoted(value)
+    case .list: "a list"
+    case .object: "an object"
+    }
+  }
+
+  /// As it reads inside a longer text; nil for what has no place there.
+  var insideText: String? {
+    switch self {
+    case .bool(let value): "\(value)"
+    case .integer(let value): "\(value)"
+    case .number(let value): "\(value)"
+    case .text(let value), .outside(let value): value
+    case .null, .list, .object: nil
+    }
+  }
+}

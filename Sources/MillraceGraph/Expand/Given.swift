@@ -1,0 +1,22 @@
+/// A value with everything replaced that stood in it for something else.
+struct Given: Sendable {
+  /// nil: it could not be found out, and the reason is told already.
+  var value: WrittenValue?
+  /// Where it is used.
+  var place: Place
+  /// The folder relative paths start in; empty for the current directory.
+  var folder: String
+  /// It came from the environment, or is marked as secret: it is never shown.
+  var isSecret = false
+  /// Where it came from when not from its place, such as `--set rate`.
+  var note: String?
+
+  /// As problems show it, with where it came from.
+  func shown(_ value: WrittenValue) -> String {
+    if isSecret { return "a secret value" }
+    return note.map { "\(value.shown) (from \($0))" } ?? value.shown
+  }
+
+  /// A value nobody can use.
+  static func unknown(at place: Place) -> Given { Given(value: nil, place: place, folder: "") }
+}

@@ -1,0 +1,89 @@
+/// A text with `${…}` in it, taken apart.
+///
+/// `${name}` is a parameter of the graph, `${env:NAME}` an environment variable, `${env:NAME:-text}` one with a value for when it
+/// is unset or empty. `$${` stands for `${`. Any other dollar sign is itself.
+struct Template {
+  enum Piece: Hashable {
+    case text(String)
+    case parameter(String)
+    case environment(String, fallback: String?)
+  }
+
+  /// Why a text is no template, with what was found between the braces.
+  enum Fault: Error, Hashable {
+    case unclosed
+    case emptyName
+    case badVariable(String)
+    case badName(String)
+  }
+
+  private(set) var pieces: [Piece] = []
+
+  init(_ text: String) throws(Fault) {
+    guard text.utf8.contains(UInt8(ascii: "$")) else {
+      pieces = [.text(text)]
+      return
+    }
+    var plain = ""
+    var rest = Substring(text)
+    while !rest.isEmpty {
+      if rest.hasPrefix("$${") {
+        plain += "${"
+        rest = rest.dropFirst(3)
+      } else if rest.hasPrefix("${") {
+        guard let close = rest.firstIndex(of: "}") else { throw .unclosed }
+        if !plain.isEmpty { pieces.append(.text(plain)) }
+        plain = ""
+        pieces.append(try Self.reference(rest[rest.index(rest.startIndex, offsetBy: 2)..<close]))
+        rest = rest[rest.index(after: close)...]
+      } else {
+        plain.append(rest.removeFirst())
+      }
+    }
+    if !plain.isEmpty || pieces.isEmpty { pieces.append(.text(plain)) }
+  }
+
+  private static func reference(_ text: Substring) throws(Fault) -> Piece {
+    let prefix = "env:"
+    guard text.hasPrefix(prefix) else {
+      if text.isEmpty { throw .emptyName }
+      let name = String(text)
+      guard Names.objection(to: name, of: "") == nil else { throw .badName(name) }
+      return .parameter(name)
+    }
+    let variable = text.dropFirst(prefix.count)
+    let name = variable.prefix { $0 != ":" }
+    let tail = variable[name.endIndex...]
+    guard isVariable(name), tail.isEmpty || tail.hasPrefix(":-") else { throw .badVariable(String(text)) }
+    return .environment(String(name), fallback: tail.isEmpty ? nil : String(tail.dropFirst(2)))
+  }
+
+  /// The names POSIX gives environment variables (IEEE 1003.1, 3.216), in either case.
+  private static func isVariable(_ name: Substring) -> Bool {
+    guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
+    return name.utf8.allSatisfy { byte in
+      byte == UInt8(ascii: "_") || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
+    }
+  }
+}
+
+extension Template.Fault {
+  /// What is wrong and how to write it.
+  var words: (text: String, hint: String) {
+    switch self {
+    case .unclosed: ("\"${\" is never closed", "write \"${name}\", or \"$${\" for the characters themselves")
+    case .emptyName:
+      ("\"${}\" names no parameter", "write \"${name}\", or \"$${\" for the characters themselves")
+    case .badName(let name):
+      (
+        "\(Problem.quoted("${" + name + "}")) names no parameter",
+        "\(Names.rule), or \"$${\" for the characters themselves"
+      )
+    case .badVariable(let name):
+      (
+        "\(Problem.quoted("${" + name + "}")) names no environment variable",
+        "write \"${env:NAME}\" or \"${env:NAME:-default}\""
+      )
+    }
+  }
+}

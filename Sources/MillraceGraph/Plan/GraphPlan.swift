@@ -39,6 +39,8 @@ public struct GraphPlan: Sendable {
     public var latency: Nanoseconds
     public var pacing: Pacing
     public var onError: ErrorPolicy
+    /// Where it was written; nil for a plan made by hand.
+    public var origin: NodeOrigin?
 
     public init(
       name: String, contract: NodeContract, parameters: ParameterValues, secrets: Set<String> = [],
@@ -98,6 +100,8 @@ public struct GraphPlan: Sendable {
   public var links: [Link]
   /// Every format that occurs; packets carry an index into it.
   public var formats: [Format]
+  /// What is odd about the graph without keeping it from running, sorted by place.
+  public var warnings: [Problem] = []
 
   public init(name: String, clock: Clock.Kind = .realtime, nodes: [Node], links: [Link], formats: [Format]) {
     self.name = name

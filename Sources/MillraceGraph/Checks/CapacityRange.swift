@@ -1,0 +1,47 @@
+import MillraceCore
+
+enum CapacityRange: Check {
+  static let rule = "A link holds 1 to 4096 packets, or 1 ms to 60 s."
+
+  static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
+    for link in graph.links {
+      guard let capacity = link.capacity else { continue }
+      guard capacity.value.isInRange else {
+        problems.append(
+          capacity.place.error("a link holds \(range(of: capacity.value)), found \(shown(capacity.value))"))
+        continue
+      }
+      guard case .time(let time) = capacity.value, let from = link.from,
+        let shape = graph.nodes[from.node].shape(ofOutput: from.index)
+      else { continue }
+      guard let packets = GraphDraft.packets(of: time, shape) else {
+        problems.append(
+          capacity.place.error(
+            "a capacity in time needs packets of a known length, which \(shape.format) has not",
+            hint: "give a number of packets"))
+        continue
+      }
+      let most = LinkCapacity.packetRange.upperBound
+      if packets > most {
+        problems.append(
+          capacity.place.error(
+            "\(shown(capacity.value)) are \(packets) packets here, a link holds at most \(most)"))
+      }
+    }
+  }
+
+  private static func range(of capacity: LinkCapacity) -> String {
+    switch capacity {
+    case .packets: "\(LinkCapacity.packetRange.lowerBound) to \(LinkCapacity.packetRange.upperBound) packets"
+    case .time: "1 ms to 60 s"
+    }
+  }
+
+  private static func shown(_ capacity: LinkCapacity) -> String {
+    switch capacity {
+    case .packets(let count): "\(count)"
+    case .time(let time) where time % 1_000_000 == 0: "\(time / 1_000_000) ms"
+    case .time(let time): "\(Double(time) / 1e6) ms"
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import MillraceCore
+
+enum MissingParameter: Check {
+  static let rule = "A node is given every parameter its type requires."
+
+  static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
+    for node in graph.nodes {
+      guard let contract = node.contract else { continue }
+      for parameter in contract.parameters where parameter.isRequired {
+        let isGiven = node.arguments.contains { $0.name.value == parameter.name }
+        if isGiven || misspelled(of: node, contract).contains(parameter.name) { continue }
+        problems.append(
+          node.namePlace.error(
+            "\(contract.type) needs \(Problem.quoted(parameter.name)) (\(Wording.phrase(parameter.text)))",
+            hint: "add \(Problem.quoted(parameter.name)): \(example(of: parameter.kind))"))
+      }
+    }
+  }
+
+  /// What unknown parameters were probably meant for; each is told by its own check, and what it was meant for is not missing.
+  private static func misspelled(of node: DraftNode, _ contract: NodeContract) -> Set<String> {
+    let known = contract.parameters.map(\.name)
+    let unknown = node.arguments.map(\.name.value).filter { !known.contains($0) }
+    return Set(unknown.compactMap { Spelling.nearest(to: $0, among: known) })
+  }
+
+  private static func example(of kind: ParameterContract.Kind) -> String {
+    switch kind {
+    case .bool: "true"
+    case .integer(let range): "\(max(range.lowerBound, min(range.upperBound, 1)))"
+    case .number(let range): "\(max(range.lowerBound, min(range.upperBound, 1)))"
+    case .string, .path: "\"…\""
+    case .choice(let words): Problem.quoted(words.first ?? "")
+    case .list: "[ … ]"
+    }
+  }
+}

@@ -91,7 +91,7 @@ let package = Package(
     .testTarget(
       name: "MillraceDSPTests", dependencies: ["MillraceDSP", "CMillraceKernels", "CMallocCount"],
       swiftSettings: tests),
-    .testTarget(name: "MillraceGraphTests", dependencies: ["MillraceGraph"], swiftSettings: tests),
+    .testTarget(name: "MillraceGraphTests", dependencies: ["MillraceGraph", "MillraceCore"], swiftSettings: tests),
     .testTarget(
       name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),
     .testTarget(

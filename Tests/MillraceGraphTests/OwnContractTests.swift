@@ -1,0 +1,116 @@
+import MillraceCore
+import MillraceGraph
+import Testing
+
+/// Rules that the standard nodes cannot break, shown with contracts made for the purpose.
+@Suite("Rules with contracts of their own")
+struct OwnContractTests {
+  private static func words(_ contracts: [NodeContract], _ nodes: String, _ links: String) -> String {
+    let text = "{ \"millrace\": 1,\n\"nodes\": { \(nodes) },\n\"links\": [ \(links) ] }"
+    let known = TestCatalogue.contracts.merging(contracts.map { ($0.type, $0) }) { _, own in own }
+    let source = SourceFile(name: "graph.json", text: text)
+    do throws(Problems) {
+      let plan = try Graph.load(source, settings: GraphSettings(environment: .values([:])), contracts: known)
+      return Problems(plan.warnings).description
+    } catch {
+      return error.description
+    }
+  }
+
+  private static let source = NodeContract(
+    "own.source", "a source", outputs: [PortContract("out", .pcm(), text: "sound")], drive: .itself,
+    resolve: { _ in })
+
+  @Test("an output whose contract decides nothing is told, and what follows from it is not")
+  func undecided() {
+    let words = Self.words(
+      [Self.source],
+      "\"a\": { \"type\": \"own.source\" }, \"b\": { \"type\": \"audio.gain\" }, \"c\": { \"type\": \"flow.null\" }",
+      "\"a -> b -> c\"")
+    #expect(
+      words == """
+        graph.json:2:12: error: nothing says what "a.out" carries; give own.source a parameter or a linked input that decides it
+        1 error
+        """)
+  }
+
+  @Test("a node that only has accompanying inputs linked never runs")
+  func neverRuns() {
+    let follower = NodeContract(
+      "own.follower", "follows",
+      inputs: [
+        PortContract("main", .any, text: "what drives", required: false),
+        PortContract("side", .any, text: "what accompanies", required: false, drives: false),
+      ], resolve: { _ in })
+    let words = Self.words(
+      [follower], "\"a\": { \"type\": \"audio.tone\" }, \"b\": { \"type\": \"own.follower\" }",
+      "\"a -> b.side\"")
+    #expect(
+      words == """
+        graph.json:2:43: error: node "b" never runs: no link leads to an input that drives it; link "b.main"
+        1 error
+        """)
+  }
+
+  @Test("a node that needs no link and runs by itself is only warned about")
+  func alone() {
+    let clock = NodeContract(
+      "own.clock", "ticks", events: [EventContract("tick", text: "time passed")], drive: .itself,
+      resolve: { _ in })
+    let words = Self.words([clock], "\"a\": { \"type\": \"own.clock\" }", "")
+    #expect(
+      words == """
+        graph.json:2:12: warning: node "a" is not linked to anything; add a link, or take the node out
+        1 warning
+        """)
+  }
+
+  @Test("a contract that never settles in a cycle ends all the same")
+  func unsettled() {
+    let restless = NodeContract(
+      "own.restless", "wants one more", inputs: [PortContract("in", .pcm(), text: "sound", required: false)],
+      outputs: [PortContract("out", .pcm(), text: "sound")],
+      asynchronousPaths: [AsynchronousPath(from: "in", to: "out")],
+      resolve: { resolution in
+        let rate = (resolution.input?.format.rate ?? 8_000) + 1
+        resolution.outputs["out"] = .pcm(rate: rate, channels: 1, sample: .s16, frames: 160)
+      })
+    let words = Self.words(
+      [restless], "\"a\": { \"type\": \"own.restless\" }, \"b\": { \"type\": \"audio.gain\" }",
+      "\"a -> b -> a\"")
+    #expect(
+      words == """
+        graph.json:2:12: error: the formats around "a" never settle: its contract answers anew each time; take it out of the cycle
+        1 error
+        """)
+  }
+
+  @Test("two secrets of which one is part of the other are both hidden")
+  func overlappingSecrets() {
+    let talker = NodeContract(
+      "own.talker", "talks", outputs: [PortContract("out", .pcm(), text: "sound")],
+      parameters: [
+        ParameterContract("key", .string, text: "key"),
+        ParameterContract("long", .string, text: "longer key"),
+        ParameterContract("pin", .integer(0...9_999), text: "number"),
+      ], drive: .itself,
+      resolve: { resolution in
+        let values = resolution.parameters
+        resolution.refuse(
+          "key",
+          "\(values.string("long")) and \(values.string("key")) and \(values.integer("pin")) are refused",
+          cure: "do not use \(values.string("key"))")
+      })
+    var graph = GraphDescription("main")
+    graph.add(
+      "a", "own.talker", ["key": "hunter", "long": "hunter2", "pin": 1234], secrets: ["key", "long", "pin"])
+    graph.add("b", "flow.null")
+    graph.link("a -> b")
+    let known = TestCatalogue.contracts.merging([talker.type: talker]) { _, own in own }
+    let problems = #expect(throws: Problems.self) {
+      try Graph.load(graph, settings: GraphSettings(environment: .values([:])), contracts: known)
+    }
+    #expect(problems?.sorted.map(\.text) == ["••• and ••• and ••• are refused"])
+    #expect(problems?.sorted.map(\.hint) == ["do not use •••"])
+  }
+}

@@ -11,6 +11,13 @@ let package = Package(
     .executableTarget(
       name: "resample-file",
       dependencies: [.product(name: "MillraceDSP", package: "millrace")],
-      swiftSettings: [.swiftLanguageMode(.v6)])
+      swiftSettings: [.swiftLanguageMode(.v6)]),
+    .executableTarget(
+      name: "millrace-bench",
+      dependencies: [
+        .product(name: "Millrace", package: "millrace"),
+        .product(name: "MillraceDSP", package: "millrace"),
+      ],
+      swiftSettings: [.swiftLanguageMode(.v6)]),
   ]
 )

@@ -1,4 +1,4 @@
-public import Synchronization
+internal import Synchronization
 
 /// A value that a live parameter takes. Choices travel as their index in the contract's list.
 public enum LiveValue: Sendable, Hashable {
@@ -36,8 +36,6 @@ public final class Mailbox: Sendable {
   }
   private let sender: Mutex<Sender>
   @usableFromInline nonisolated(unsafe) var reader: RingReader<ControlMessage>
-  /// Set before a wake, cleared by the worker: one relaxed load tells whether to look.
-  @usableFromInline let hasMail = Atomic<Bool>(false)
 
   /// Makes an empty mailbox for at least `capacity` messages.
   public init(capacity: Int = 16) {
@@ -49,22 +47,15 @@ public final class Mailbox: Sendable {
   /// Puts a message in. Any thread; takes a lock that only senders take. False when the mailbox is full.
   public func send(_ message: consuming ControlMessage) -> Bool {
     var parcel: ControlMessage? = consume message
-    let sent = sender.withLock { sender in
+    return sender.withLock { sender in
       guard sender.writer.hasRoom, let message = parcel.take() else { return false }
       sender.writer.push(message)
       return true
     }
-    if sent { hasMail.store(true, ordering: .sequentiallyConsistent) }
-    return sent
   }
 
   /// Takes the oldest message. Only the node's worker may call this.
   @inlinable public func receive() -> ControlMessage? {
     unsafe reader.pop()
-  }
-
-  /// True once after messages came in. Only the node's worker may call this.
-  @inlinable public func takeSignal() -> Bool {
-    hasMail.load(ordering: .relaxed) && hasMail.exchange(false, ordering: .acquiring)
   }
 }

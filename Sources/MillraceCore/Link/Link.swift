@@ -33,6 +33,8 @@ public struct Link: ~Copyable {
   @usableFromInline var reader: RingReader<Packet>
   @usableFromInline let producer: Wake
   @usableFromInline let prunes: Bool
+  /// Both ends are on one worker.
+  @usableFromInline let isLocal: Bool
 
   /// Packets a dropping link may hold above its limit until its reader runs.
   static func slack(for limit: Int) -> Int { max(8, limit / 2) }
@@ -51,7 +53,8 @@ public struct Link: ~Copyable {
     self.limit = policy == .latest ? 1 : limit
     prunes = policy == .dropOldest || policy == .latest
     bound = Self.bound(limit: limit, policy: policy, burst: burst)
-    let ring = Ring<Packet>(minimumCapacity: bound)
+    isLocal = unsafe !consumer.isRemote && !producer.isRemote
+    let ring = Ring<Packet>(minimumCapacity: bound, isShared: !isLocal)
     writer = ring.writer
     reader = ring.reader
     self.policy = policy
@@ -146,6 +149,7 @@ public struct Link: ~Copyable {
       if depth == 0 { return nil }
       unsafe counters.pointee.highWater.raise(to: depth)
       guard let packet = reader.pop() else { return nil }
+      if isLocal { Ring.rewind(&writer, &reader) }
       wakeWriter()
       if prunes && depth > limit {
         unsafe counters.pointee.droppedOldest.add()

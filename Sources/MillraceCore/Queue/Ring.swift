@@ -16,15 +16,17 @@ final class RingStorage<Element: ~Copyable>: @unchecked Sendable {
   static var separation: Int { 128 }
 
   @usableFromInline
-  init(minimumCapacity: Int) {
+  init(minimumCapacity: Int, isShared: Bool) {
     precondition(minimumCapacity > 0, "a ring's capacity must be at least 1")
     var capacity = 1
     while capacity < minimumCapacity { capacity &*= 2 }
     mask = capacity - 1
     unsafe slots = .allocate(capacity: capacity)
-    unsafe indices = .allocate(byteCount: 2 * Self.separation, alignment: Self.separation)
+    // Between threads the indices stay apart; with one thread on both ends they share a line.
+    let separation = isShared ? Self.separation : MemoryLayout<Int>.stride
+    unsafe indices = .allocate(byteCount: 2 * separation, alignment: separation)
     unsafe written = indices.bindMemory(to: Atomic<Int>.self, capacity: 1)
-    unsafe read = (indices + Self.separation).bindMemory(to: Atomic<Int>.self, capacity: 1)
+    unsafe read = (indices + separation).bindMemory(to: Atomic<Int>.self, capacity: 1)
     unsafe written.initialize(to: Atomic(0))
     unsafe read.initialize(to: Atomic(0))
   }
@@ -169,10 +171,25 @@ public struct Ring<Element: ~Copyable>: ~Copyable {
   public var reader: RingReader<Element>
 
   /// Makes an empty ring.
-  /// - Parameter minimumCapacity: elements it must hold, at least 1; rounded up to a power of two.
-  @inlinable public init(minimumCapacity: Int) {
-    let storage = RingStorage<Element>(minimumCapacity: minimumCapacity)
+  /// - Parameters:
+  ///   - minimumCapacity: elements it must hold, at least 1; rounded up to a power of two.
+  ///   - isShared: false when one thread uses both ends: the ring then takes less memory.
+  @inlinable public init(minimumCapacity: Int, isShared: Bool = true) {
+    let storage = RingStorage<Element>(minimumCapacity: minimumCapacity, isShared: isShared)
     writer = RingWriter(storage)
     reader = RingReader(storage)
+  }
+
+  /// Starts again at the first slot, so that a ring which is empty most of the time keeps to one warm line of memory. Only where
+  /// one thread uses both ends. Does nothing unless the ring is empty.
+  @inlinable
+  public static func rewind(_ writer: inout RingWriter<Element>, _ reader: inout RingReader<Element>) {
+    guard writer.next == reader.next else { return }
+    writer.next = 0
+    writer.seenRead = 0
+    reader.next = 0
+    reader.seenWritten = 0
+    unsafe writer.written.pointee.store(0, ordering: .relaxed)
+    unsafe writer.read.pointee.store(0, ordering: .relaxed)
   }
 }

@@ -213,7 +213,7 @@ public final class GraphRun: @unchecked Sendable {
       throw ControlProblem(
         "the mailbox of \"\(plan.nodes[index].name)\" is full; send again when it has read some")
     }
-    places[index].strand.wake(places[index].index)
+    places[index].strand.wakeForMail(places[index].index)
   }
 
   /// What the run has done up to now; the final report once it has stopped.

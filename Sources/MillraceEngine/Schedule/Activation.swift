@@ -27,7 +27,7 @@ extension Worker {
     _ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ startTicks: UInt64, _ number: Int
   ) -> UInt64? {
     unsafe cell.pointee.table.now = time(at: startTicks) &- strand.epoch
-    if unsafe cell.pointee.mailbox.takeSignal() {
+    if unsafe strand.takeMailSignal(cell.pointee.index) {
       guard unsafe deliverMail(to: cell, strand, number) else { return nil }
     }
     let isFinishing: Bool

@@ -40,6 +40,8 @@ final class Strand: RemoteWake, @unchecked Sendable {
   let wordCount: Int
   /// Ready cells, as the worker knows them.
   let words: UnsafeMutablePointer<UInt64>
+  /// Cells with mail. Apart from the mailboxes, so that a call need not touch its own.
+  let mailWords: UnsafeMutablePointer<Atomic<UInt64>>
   /// Ready cells, as others told.
   let remoteWords: UnsafeMutablePointer<Atomic<UInt64>>
   /// Graph time 0 on the worker's clock.
@@ -61,13 +63,18 @@ final class Strand: RemoteWake, @unchecked Sendable {
     unsafe words = .allocate(capacity: wordCount)
     unsafe words.initialize(repeating: 0, count: wordCount)
     unsafe remoteWords = .allocate(capacity: wordCount)
-    for index in 0..<wordCount { unsafe (remoteWords + index).initialize(to: Atomic(0)) }
+    unsafe mailWords = .allocate(capacity: wordCount)
+    for index in 0..<wordCount {
+      unsafe (remoteWords + index).initialize(to: Atomic(0))
+      unsafe (mailWords + index).initialize(to: Atomic(0))
+    }
   }
 
   deinit {
     unsafe cells.deallocate()
     unsafe words.deallocate()
     unsafe remoteWords.deallocate()
+    unsafe mailWords.deallocate()
   }
 
   // MARK: From any thread
@@ -75,6 +82,12 @@ final class Strand: RemoteWake, @unchecked Sendable {
   override func wake(_ index: Int) {
     unsafe remoteWords[index >> 6].bitwiseOr(1 &<< UInt64(index & 63), ordering: .acquiringAndReleasing)
     notify()
+  }
+
+  /// Cell `index` has mail, and work for that reason.
+  func wakeForMail(_ index: Int) {
+    unsafe mailWords[index >> 6].bitwiseOr(1 &<< UInt64(index & 63), ordering: .acquiringAndReleasing)
+    wake(index)
   }
 
   /// Leaves a request for the worker.
@@ -113,6 +126,15 @@ final class Strand: RemoteWake, @unchecked Sendable {
       }
     }
     return nil
+  }
+
+  /// True once after a cell was told of mail.
+  @inline(__always)
+  func takeMailSignal(_ index: Int) -> Bool {
+    let bit = 1 as UInt64 &<< UInt64(index & 63)
+    if unsafe mailWords[index &>> 6].load(ordering: .relaxed) & bit == 0 { return false }
+    unsafe mailWords[index &>> 6].bitwiseAnd(~bit, ordering: .acquiringAndReleasing)
+    return true
   }
 
   var hasReady: Bool {

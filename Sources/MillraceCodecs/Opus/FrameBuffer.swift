@@ -1,0 +1,48 @@
+internal import MillraceCore
+
+/// The samples of one unfinished frame: a fixed piece of memory, aligned for any sample type.
+@safe
+struct FrameBuffer: ~Copyable {
+  /// The first byte.
+  let start: UnsafeMutableRawPointer
+  let byteCount: Int
+
+  /// Reserves and clears the memory.
+  init(byteCount: Int) {
+    self.byteCount = byteCount
+    unsafe start = .allocate(byteCount: max(byteCount, 1), alignment: 64)
+    unsafe start.initializeMemory(as: UInt8.self, repeating: 0, count: max(byteCount, 1))
+  }
+
+  deinit { unsafe start.deallocate() }
+
+  /// Zeroes a stretch, which is silence in either sample type.
+  mutating func clear(from offset: Int = 0, count: Int? = nil) {
+    let count = count ?? byteCount - offset
+    precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
+    unsafe (start + offset).initializeMemory(as: UInt8.self, repeating: 0, count: count)
+  }
+
+  /// Copies a stretch of a packet's bytes in.
+  mutating func copy(_ packet: borrowing Packet, from source: Int, to offset: Int, count: Int) {
+    precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
+    let bytes = packet.samples(of: UInt8.self)
+    precondition(source >= 0 && source + count <= bytes.count, "outside the packet")
+    let target = unsafe start + offset
+    unsafe bytes.withUnsafeBytes { from in
+      guard let first = from.baseAddress else { return }
+      unsafe target.copyMemory(from: first + source, byteCount: count)
+    }
+  }
+
+  /// Copies a stretch of bytes out.
+  borrowing func copy(from offset: Int, count: Int, into bytes: inout MutableSpan<UInt8>) {
+    precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
+    precondition(count <= bytes.count, "more than the packet holds")
+    let source = unsafe start + offset
+    unsafe bytes.withUnsafeMutableBytes { to in
+      guard let first = to.baseAddress else { return }
+      unsafe first.copyMemory(from: source, byteCount: count)
+    }
+  }
+}

@@ -1,0 +1,125 @@
+internal import COpus
+internal import MillraceCore
+
+/// One encoder of libopus, owned: given back with the value. One thread at a time; no call allocates but
+/// `init`.
+@safe
+struct LibopusEncoder: ~Copyable {
+  private let state: OpaquePointer
+
+  /// What the encoder is tuned for; fixed once made.
+  enum Application: String, CaseIterable {
+    case voip, audio, lowdelay
+
+    var code: Int32 {
+      switch self {
+      case .voip: OPUS_APPLICATION_VOIP
+      case .audio: OPUS_APPLICATION_AUDIO
+      case .lowdelay: OPUS_APPLICATION_RESTRICTED_LOWDELAY
+      }
+    }
+
+    /// The look-ahead in samples: 2.5 ms of window overlap, and 4 ms that equalise the speech layer's delay
+    /// where there is one (libopus 1.3, `opus_encoder_init`). The encoder tells the same number once it is
+    /// made.
+    func lookahead(rate: Int) -> Int { rate / 400 + (self == .lowdelay ? 0 : rate / 250) }
+  }
+
+  /// How the rate may vary from packet to packet.
+  enum RateControl: String, CaseIterable {
+    case vbr, cvbr, cbr
+  }
+
+  /// What the encoder is told about the signal.
+  enum Signal: String, CaseIterable {
+    case auto, voice, music
+
+    var code: Int32 {
+      switch self {
+      case .auto: OPUS_AUTO
+      case .voice: OPUS_SIGNAL_VOICE
+      case .music: OPUS_SIGNAL_MUSIC
+      }
+    }
+  }
+
+  /// The audio bandwidths of Opus (RFC 6716 section 2).
+  enum Bandwidth: String, CaseIterable {
+    case auto, narrow, medium, wide, superwide, full
+
+    var code: Int32 {
+      switch self {
+      case .auto: OPUS_AUTO
+      case .narrow: OPUS_BANDWIDTH_NARROWBAND
+      case .medium: OPUS_BANDWIDTH_MEDIUMBAND
+      case .wide: OPUS_BANDWIDTH_WIDEBAND
+      case .superwide: OPUS_BANDWIDTH_SUPERWIDEBAND
+      case .full: OPUS_BANDWIDTH_FULLBAND
+      }
+    }
+  }
+
+  init(rate: Int, channels: Int, application: Application) throws(NodeProblem) {
+    var error: Int32 = 0
+    guard
+      let state = unsafe opus_encoder_create(opus_int32(rate), Int32(channels), application.code, &error)
+    else {
+      throw NodeProblem("libopus makes no encoder for \(rate) Hz \(channels) ch: \(libopusWords(error))")
+    }
+    unsafe self.state = unsafe state
+  }
+
+  deinit { unsafe opus_encoder_destroy(state) }
+
+  /// Samples at the encoder's rate by which what comes out lags behind what went in.
+  var lookahead: Int {
+    var value: opus_int32 = 0
+    _ = unsafe millrace_opus_encoder_get_lookahead(state, &value)
+    return Int(value)
+  }
+
+  func set(bitrate: Int) { _ = unsafe millrace_opus_encoder_set_bitrate(state, opus_int32(bitrate)) }
+  func set(complexity: Int) { _ = unsafe millrace_opus_encoder_set_complexity(state, opus_int32(complexity)) }
+  func set(errorCorrection: Bool) {
+    _ = unsafe millrace_opus_encoder_set_inband_fec(state, errorCorrection ? 1 : 0)
+  }
+  func set(expectedLoss: Int) {
+    _ = unsafe millrace_opus_encoder_set_packet_loss_perc(state, opus_int32(expectedLoss))
+  }
+  func set(discontinuous: Bool) { _ = unsafe millrace_opus_encoder_set_dtx(state, discontinuous ? 1 : 0) }
+  func set(signal: Signal) { _ = unsafe millrace_opus_encoder_set_signal(state, signal.code) }
+  func set(bandwidth: Bandwidth) { _ = unsafe millrace_opus_encoder_set_bandwidth(state, bandwidth.code) }
+  func set(rateControl: RateControl) {
+    _ = unsafe millrace_opus_encoder_set_vbr(state, rateControl == .cbr ? 0 : 1)
+    _ = unsafe millrace_opus_encoder_set_vbr_constraint(state, rateControl == .vbr ? 0 : 1)
+  }
+
+  /// Forgets the signal so far and keeps the settings.
+  func reset() { _ = unsafe millrace_opus_encoder_reset(state) }
+
+  /// Codes one frame. Answers the bytes written, or libopus' negative error.
+  /// - Parameters:
+  ///   - pcm: interleaved samples, `frame` per channel, of the type `sample`.
+  ///   - room: bytes at `output`; also an upper bound of this packet's rate.
+  @unsafe
+  func encode(
+    _ pcm: UnsafeRawPointer, sample: SampleType, frame: Int, to output: UnsafeMutablePointer<UInt8>, room: Int
+  ) -> Int {
+    let count =
+      switch sample {
+      case .s16:
+        unsafe opus_encode(
+          state, pcm.assumingMemoryBound(to: Int16.self), Int32(frame), output, opus_int32(room))
+      case .f32:
+        unsafe opus_encode_float(
+          state, pcm.assumingMemoryBound(to: Float.self), Int32(frame), output, opus_int32(room))
+      }
+    return Int(count)
+  }
+}
+
+/// What libopus calls one of its errors. Control side.
+func libopusWords(_ code: Int32) -> String {
+  guard let text = unsafe opus_strerror(code) else { return "error \(code)" }
+  return unsafe String(cString: text)
+}

@@ -93,6 +93,9 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(name: "MillraceGraphTests", dependencies: ["MillraceGraph", "MillraceCore"], swiftSettings: tests),
     .testTarget(
+      name: "MillraceCodecsTests", dependencies: ["MillraceCodecs", "MillraceCore", "MillraceTesting", "COpus"],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),
     .testTarget(
       name: "MillraceAudioTests", dependencies: ["MillraceAudio", "MillraceDSP", "CMallocCount"],

@@ -1,0 +1,258 @@
+public import MillraceCore
+
+/// `opus.decode`: Opus packets in, PCM out.
+///
+/// In: packets whose positions and durations count at the link's rate, up to 120 ms each. Out: s16 or f32 at
+/// any Opus rate, 1 or 2 channels whatever the packets hold, in packets no longer than the input's usual one
+/// (20 ms where that is not known).
+///
+/// **Placement.** Output positions are the packets' own, at the output's rate. What lies before position 0
+/// and what `trimStart` and `trimEnd` name is decoded and thrown away, so that an encoder's input comes back
+/// complete and aligned to the sample. At another rate than the link's a boundary at position *p* falls on
+/// the first sample at or after it.
+///
+/// **Loss.** A jump of positions or a packet marked `lost` is concealed: by the copy the next packet carries
+/// (`fec`; then a lost packet waits for the next one), else by extrapolation for at most `conceal`
+/// milliseconds, then by silence, and told by the event `gap`. Jumps longer than `fill` are not filled: the
+/// output's position jumps too, marked `discontinuity`. Silence that the encoder did not send (the packet
+/// behind it is marked `silence`) is filled with comfort noise and is no loss.
+///
+/// **Bad input.** A packet that libopus refuses, or whose length is not what it claims, is concealed like a
+/// lost one and told by the event `damaged`. No content can fault the node.
+///
+/// **Restarts.** A position that goes back, and `discontinuity` without a jump, begin a new stream: the
+/// decoder forgets the old one. So does an interruption, which also drops what was decoded and not yet
+/// emitted.
+///
+/// Heap: none after `init`. One call decodes or conceals at most one packet that gives output.
+public struct OpusDecode: ~Copyable, Node {
+  private let decoder: LibopusDecoder
+  private let rate: Int
+  /// Bytes of one sample of all channels.
+  private let sampleBytes: Int
+  /// Samples of the longest packet emitted.
+  private let chunk: Int
+  /// Samples `scratch` has room for.
+  private let room: Int
+  private let extrapolates: Bool
+  private let gainIndex: Int?
+
+  private var timeline: ConcealmentTimeline
+  private var scratch: FrameBuffer
+  /// The stretch of `scratch` that is still to be emitted, and the position of its first sample.
+  private var pieceStart = 0
+  private var pieceEnd = 0
+  private var piecePosition: Int64 = 0
+  /// The packet to decode once the gap before it is filled.
+  private var held: Packet?
+  private var heldBytes = 0
+  /// The time of one position, from the packet taken last.
+  private var anchor: (position: Int64, time: Nanoseconds) = (0, 0)
+  private var generation: UInt32 = 0
+  private var isUninterruptible = false
+  private var hasJumped = false
+  private var damageCount = 0
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    guard case .opus(let linkRate, _) = setup.inputFormat(),
+      case .pcm(let rate, let channels, let sample) = setup.outputFormat()
+    else { throw NodeProblem("\"\(setup.name)\" takes Opus and gives PCM") }
+    let parameters = setup.parameters
+    decoder = try LibopusDecoder(rate: rate, channels: channels, sample: sample)
+    decoder.set(gain: parameters.number("gain"))
+    self.rate = rate
+    sampleBytes = channels * sample.byteCount
+    chunk = setup.outputs[0].shape?.frames ?? rate / 50
+    room = rate * OpusRates.longestPacket / 1000
+    extrapolates = parameters.bool("plc")
+    gainIndex = Self.contract.parameterIndex("gain")
+    timeline = ConcealmentTimeline(
+      linkRate: linkRate, rate: rate, concealLimit: parameters.integer("conceal") * rate / 1000,
+      fillLimit: Int64(parameters.integer("fill")) * Int64(rate) / 1000, recovers: parameters.bool("fec"))
+    scratch = FrameBuffer(byteCount: room * sampleBytes)
+    held = nil
+  }
+
+  // MARK: Calls
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    while true {
+      while pieceStart == pieceEnd, let step = timeline.next() { carryOut(step, &ports) }
+      if pieceStart < pieceEnd {
+        try emitPiece(&ports)
+        return pieceStart < pieceEnd || timeline.hasWork ? .again : .done
+      }
+      guard let packet = ports.next() else { return .done }
+      admit(packet, &ports)
+    }
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    while true {
+      while pieceStart == pieceEnd, let step = timeline.next() { carryOut(step, &ports) }
+      if pieceStart < pieceEnd {
+        try emitPiece(&ports)
+        return .again
+      }
+      guard let loss = timeline.close() else { return .ended }
+      post(loss, &ports)
+    }
+  }
+
+  public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    if case .set(let index, let value) = message, index == gainIndex { decoder.set(gain: value.asNumber) }
+  }
+
+  public mutating func interrupted(_ ports: inout Ports) {
+    guard generation != 0, !isUninterruptible, generation != ports.generation else { return }
+    held = nil
+    pieceStart = 0
+    pieceEnd = 0
+    timeline.forget()
+    decoder.reset()
+    hasJumped = true
+  }
+
+  // MARK: In
+
+  private mutating func admit(_ packet: consuming Packet, _ ports: inout Ports) {
+    generation = packet.generation
+    isUninterruptible = packet.flags.contains(.uninterruptible)
+    let arrival = describe(packet)
+    anchor = (arrival.position, packet.timestamp)
+    let verdict = timeline.admit(arrival)
+    if verdict.resets { decoder.reset() }
+    if verdict.jumps { hasJumped = true }
+    if let loss = verdict.loss { post(loss, &ports) }
+    heldBytes = Int(packet.byteCount)
+    if case .damaged = arrival.kind { postDamage(position: arrival.keptStart, bytes: heldBytes, &ports) }
+    if case .sound = arrival.kind { held = consume packet }
+  }
+
+  /// What the timeline needs to know of a packet, in samples at the output's rate.
+  private borrowing func describe(_ packet: borrowing Packet) -> ConcealmentTimeline.Arrival {
+    let bytes = packet.samples(of: UInt8.self)
+    let isEmpty = bytes.isEmpty
+    var placed = timeline.place(
+      position: packet.position, duration: packet.duration, trimStart: packet.trimStart,
+      trimEnd: packet.trimEnd)
+    placed.isRestart = packet.flags.contains(.discontinuity)
+    placed.followsSilence = packet.flags.contains(.silence)
+    if isEmpty || packet.flags.contains(.lost) {
+      placed.kind = placed.followsSilence ? .unsent : .lost
+      return placed
+    }
+    let samples = LibopusDecoder.samples(in: bytes, rate: rate)
+    if samples <= 0 || (packet.duration > 0 && samples != placed.samples) {
+      placed.kind = .damaged
+      return placed
+    }
+    placed.setSamples(samples)
+    placed.kind = .sound(recoverable: LibopusDecoder.recoverable(from: bytes, rate: rate))
+    return placed
+  }
+
+  // MARK: Steps
+
+  private mutating func carryOut(_ step: ConcealmentTimeline.Step, _ ports: inout Ports) {
+    switch step {
+    case .conceal(let position, let count, let mayFade):
+      conceal(count, mayFade: mayFade)
+      setPiece(0, count, position)
+    case .silence(let position, let count):
+      scratch.clear(from: 0, count: count * sampleBytes)
+      setPiece(0, count, position)
+    case .reset:
+      decoder.reset()
+    case .recover(let position, let count):
+      if decodeHeld(recovers: true, room: count) != count { conceal(count, mayFade: true) }
+      setPiece(0, count, position)
+    case .decode(let position, let from, let to):
+      let count = decodeHeld(recovers: false, room: room)
+      held = nil
+      if count >= to {
+        setPiece(from, to, position)
+      } else {
+        timeline.failedToDecode()
+        postDamage(position: position, bytes: heldBytes, &ports)
+      }
+    }
+  }
+
+  private mutating func setPiece(_ from: Int, _ to: Int, _ position: Int64) {
+    pieceStart = from
+    pieceEnd = to
+    piecePosition = position
+  }
+
+  /// Decodes the held packet or what it carries of the one before; negative or 0 when libopus refuses.
+  private mutating func decodeHeld(recovers: Bool, room: Int) -> Int {
+    guard let packet = held.take() else { return 0 }
+    let count = decode(packet, recovers: recovers, room: room)
+    held = consume packet
+    return count
+  }
+
+  private mutating func decode(_ packet: borrowing Packet, recovers: Bool, room: Int) -> Int {
+    unsafe packet.samples(of: UInt8.self).withUnsafeBufferPointer { buffer in
+      unsafe decoder.decode(
+        buffer.baseAddress, count: buffer.count, recovers: recovers, to: scratch.start, room: room)
+    }
+  }
+
+  /// Extrapolates `count` samples, or fills with silence when that is switched off.
+  private mutating func conceal(_ count: Int, mayFade: Bool) {
+    // libopus conceals multiples of 2.5 ms only.
+    let unit = rate / 400
+    let asked = min((count + unit - 1) / unit * unit, room)
+    if extrapolates || !mayFade {
+      let written = unsafe decoder.decode(nil, count: 0, to: scratch.start, room: asked)
+      if written >= count { return }
+    }
+    scratch.clear(from: 0, count: count * sampleBytes)
+  }
+
+  // MARK: Out
+
+  private mutating func emitPiece(_ ports: inout Ports) throws(NodeFault) {
+    let count = min(pieceEnd - pieceStart, chunk)
+    var packet = try ports.makePacket(bytes: count * sampleBytes)
+    var output = packet.mutableSamples(of: UInt8.self)
+    scratch.copy(from: pieceStart * sampleBytes, count: count * sampleBytes, into: &output)
+    packet.position = piecePosition
+    packet.duration = count
+    packet.timestamp = anchor.time &+ .samples(piecePosition &- anchor.position, rate: rate)
+    if hasJumped { packet.flags.insert(.discontinuity) }
+    if isUninterruptible { packet.flags.insert(.uninterruptible) }
+    hasJumped = false
+    pieceStart += count
+    piecePosition &+= Int64(count)
+    ports.emit(packet)
+  }
+
+  private borrowing func post(_ loss: ConcealmentTimeline.Loss, _ ports: inout Ports) {
+    let rate = Double(rate)
+    ports.post(Event.gap.rawValue) { event in
+      event.field("position", Double(loss.start) / rate)
+      event.field("ms", Double(loss.count) / rate * 1000, decimals: 1)
+      event.field("recovered_ms", Double(loss.recoverable) / rate * 1000, decimals: 1)
+      event.field("filled", loss.isFilled)
+    }
+  }
+
+  private mutating func postDamage(position: Int64, bytes: Int, _ ports: inout Ports) {
+    damageCount += 1
+    let count = damageCount
+    let seconds = Double(position) / Double(rate)
+    ports.post(Event.damaged.rawValue) { event in
+      event.field("position", seconds)
+      event.field("bytes", bytes)
+      event.field("count", count)
+    }
+  }
+
+  /// Events, in the contract's order.
+  enum Event: Int {
+    case gap, damaged
+  }
+}

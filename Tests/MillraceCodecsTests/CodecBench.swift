@@ -1,0 +1,151 @@
+import Foundation
+import MillraceCodecs
+import MillraceCore
+import MillraceTesting
+import Testing
+
+/// A gliding tone, 200 Hz to 3 kHz and on beyond, a function of time only: at any rate the same sound.
+func chirp(rate: Int, frames: Int, channels: Int = 1) -> [Int16] {
+  var samples: [Int16] = []
+  samples.reserveCapacity(frames * channels)
+  for index in 0..<frames {
+    let time = Double(index) / Double(rate)
+    let phase = 2 * Double.pi * (200 * time + 0.5 * 3500 * time * time)
+    let fade = min(1, time * 50)
+    for channel in 0..<channels { samples.append(Int16(9000 * fade * sin(phase) / Double(channel + 1))) }
+  }
+  return samples
+}
+
+/// Something a speech coder takes for a voice: a sawtooth whose pitch and loudness move.
+func voice(frames: Int) -> [Int16] {
+  (0..<frames).map { index in
+    let time = Double(index) / 16_000
+    let pitch = 120 + 60 * time
+    let loudness = 0.65 + 0.35 * sin(2 * .pi * 3 * time)
+    return Int16(8000 * ((time * pitch).truncatingRemainder(dividingBy: 1) - 0.5) * loudness)
+  }
+}
+
+/// The shift of `heard` against `sent` at which they agree best, within `reach` samples either way.
+func lag(_ sent: [Int16], _ heard: [Int16], reach: Int, from start: Int, count: Int) -> Int {
+  let left = sent.map(Double.init)
+  let right = heard.map(Double.init)
+  var best = (shift: 0, value: -Double.infinity)
+  for shift in -reach...reach {
+    var (product, energy) = (0.0, 1.0)
+    for index in start..<min(start + count, left.count, right.count) {
+      let place = index + shift
+      guard right.indices.contains(place) else { continue }
+      product += left[index] * right[place]
+      energy += right[place] * right[place]
+    }
+    let value = product / energy.squareRoot()
+    if value > best.value { best = (shift, value) }
+  }
+  return best.shift
+}
+
+/// Signal to noise in dB, with everything that differs counted as noise.
+func signalToNoise(_ sent: ArraySlice<Int16>, _ heard: ArraySlice<Int16>) -> Double {
+  var (signal, noise) = (0.0, 1e-9)
+  for (sent, heard) in zip(sent, heard) {
+    signal += Double(sent) * Double(sent)
+    noise += pow(Double(sent) - Double(heard), 2)
+  }
+  return 10 * log10(signal / noise)
+}
+
+/// What `opus.encode` makes of 16-bit samples handed over in packets of `cut` samples.
+func encode(
+  _ samples: [Int16], rate: Int, channels: Int = 1, cut: Int, _ parameters: [String: ParameterValue] = [:]
+) throws -> [CapturedPacket] {
+  let bench = try NodeBench(
+    OpusEncode.self, parameters,
+    inputs: ["in": .pcm(rate: rate, channels: channels, sample: .s16, frames: cut)])
+  bench.push(samples)
+  try bench.finish()
+  let packets = bench.packets()
+  #expect(bench.close() == [])
+  return packets
+}
+
+/// The shape of an Opus link that any packet fits.
+func opusShape(rate: Int, channels: Int = 1, milliseconds: Double = 20) -> OutputShape {
+  OutputShape(
+    .opus(rate: rate, channels: channels), packetDuration: Nanoseconds(milliseconds * 1e6), packetBytes: 4000)
+}
+
+/// A bench around `opus.decode`.
+func decoderBench(
+  rate: Int, channels: Int = 1, milliseconds: Double = 20, _ parameters: [String: ParameterValue] = [:]
+) throws -> NodeBench {
+  try NodeBench(
+    OpusDecode.self, parameters,
+    inputs: ["in": opusShape(rate: rate, channels: channels, milliseconds: milliseconds)])
+}
+
+/// What `opus.decode` makes of packets.
+func decode(
+  _ packets: [CapturedPacket], rate: Int, channels: Int = 1, _ parameters: [String: ParameterValue] = [:]
+) throws -> [Int16] {
+  let bench = try decoderBench(rate: rate, channels: channels, parameters)
+  for packet in packets { bench.push(packet) }
+  try bench.finish()
+  let samples = bench.int16()
+  #expect(bench.close() == [])
+  return samples
+}
+
+/// The words a graph would be refused with; "made" when it would not.
+func refusal<N: Node & ~Copyable>(
+  _ type: N.Type, _ parameters: [String: ParameterValue], inputs: [String: OutputShape] = [:]
+) -> String {
+  do {
+    _ = try NodeBench(type, parameters, inputs: inputs)
+    return "made"
+  } catch { return "\(error)" }
+}
+
+/// A folder that is gone after the test.
+final class Folder {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "millrace-codecs-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func file(_ name: String) -> String { path + "/" + name }
+}
+
+/// A program of the system, if it is there.
+enum Tool {
+  static func path(_ name: String) -> String? {
+    ["/usr/bin/", "/usr/local/bin/", "/bin/"].map { $0 + name }.first {
+      FileManager.default.isExecutableFile(atPath: $0)
+    }
+  }
+
+  static func has(_ name: String) -> Bool { path(name) != nil }
+
+  /// Runs a program to its end and answers what it wrote to standard output, and its exit status.
+  static func run(_ name: String, _ arguments: [String]) throws -> (output: Data, text: String, status: Int32)
+  {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: try #require(path(name)))
+    process.arguments = arguments
+    let pipe = Pipe()
+    let log = Pipe()
+    process.standardOutput = pipe
+    process.standardError = log
+    try process.run()
+    let data = pipe.fileHandleForReading.readDataToEndOfFile()
+    let words = log.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    let text = String(decoding: data + words, as: UTF8.self)
+    return (data, text, process.terminationStatus)
+  }
+}

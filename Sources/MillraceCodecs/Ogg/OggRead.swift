@@ -1,0 +1,177 @@
+public import MillraceCore
+
+/// `ogg.read`: an Ogg Opus file (RFC 7845) in, its Opus packets out.
+///
+/// Out: the packets as they are, placed at the link's rate (`rate`, 48 kHz unless said); lengths come from
+/// the packets themselves (RFC 6716 section 3.1). The first sound sample has position 0: the pre-skip lies at
+/// negative positions, and the last granule position becomes the `trimEnd` of the last packets.
+///
+/// **What is read.** The first Opus stream of the file; other streams in it are passed over. Chained streams
+/// follow each other without a gap: positions go on, the next stream's pre-skip is its packets' `trimStart`,
+/// and its first packet is marked `discontinuity`. `loop` does the same with the file's own beginning.
+///
+/// **Damage.** Pages with a wrong checksum, missing pages, impossible packets and a missing end are told by
+/// the event `damaged`; the next packet is marked `discontinuity` and placed by its page's granule position,
+/// so what follows stays in its place.
+///
+/// **Time.** Unpaced, packets come as fast as the graph takes them. With `pace` the *n*-th sample is due at
+/// the start plus its place. Timestamps are the start plus the position in either case.
+///
+/// The header's output gain is told by the event `opened`, not applied: set it as `gain` of opus.decode.
+///
+/// Lane `bulk`: reading may wait for the disk. Heap: none once the buffers have the size of the largest page.
+@safe
+public struct OggRead: ~Copyable, Node {
+  private let path: String
+  private let rate: Int
+  private let packetBytes: Int
+  private let isPaced: Bool
+  private let loops: Bool
+  private var demuxer: OpusDemuxer
+
+  /// A packet that is not due yet.
+  private var pending: PagedPacket?
+  private var start: Nanoseconds?
+  private var firstPosition: Int64?
+  /// Packets since the file's beginning.
+  private var passPackets = 0
+  private var mustRestart = false
+  private var soundEnd: Int64 = 0
+
+  /// Events, in the contract's order.
+  enum Event: Int {
+    case opened, damaged
+  }
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    let parameters = setup.parameters
+    guard case .opus(let rate, _) = setup.outputFormat(), let shape = setup.outputs[0].shape else {
+      throw NodeProblem("\"\(setup.name)\" gives Opus")
+    }
+    demuxer = try Self.open(parameters.string("path"))
+    path = parameters.string("path")
+    self.rate = rate
+    packetBytes = shape.packetBytes
+    isPaced = parameters.bool("pace")
+    loops = parameters.bool("loop")
+    unsafe pending = nil
+  }
+
+  private static func open(_ path: String) throws(NodeProblem) -> OpusDemuxer {
+    do throws(FileTrouble) {
+      return try OpusDemuxer(path)
+    } catch {
+      throw NodeProblem(error.text, parameter: "path", cure: error.cure)
+    }
+  }
+
+  // MARK: Calls
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    let start = self.start ?? ports.now
+    self.start = start
+    while unsafe pending == nil {
+      switch unsafe demuxer.next() {
+      case .opened(let header): postOpened(header, &ports)
+      case .packet(let packet): unsafe take(packet, &ports)
+      case .damage(let damage): post(damage, &ports)
+      case .failed(let code): throw NodeFault(.system, code: code, detail: Int64(demuxer.byteCount))
+      case .end:
+        // A file without packets, looped, would never come to an end.
+        guard loops && passPackets > 0 else { return .ended }
+        passPackets = 0
+        demuxer.rewind()
+      }
+    }
+    guard let packet = unsafe pending else { return .again }
+    if isPaced {
+      let due = unsafe self.due(packet.position, start)
+      if due > ports.now {
+        ports.wake(at: due)
+        return .done
+      }
+    }
+    unsafe pending = nil
+    try unsafe emit(packet, start, &ports)
+    guard isPaced else { return .again }
+    unsafe ports.wake(at: due(packet.position &+ Int64(packet.samples), start))
+    return .done
+  }
+
+  public borrowing func explain(_ fault: NodeFault) -> String? {
+    guard fault.reason == .system else { return nil }
+    return "\(FileTrouble.reading(path, code: fault.code).text) after \(fault.detail) bytes"
+  }
+
+  // MARK: Packets
+
+  @unsafe
+  private mutating func take(_ packet: PagedPacket, _ ports: inout Ports) {
+    if firstPosition == nil { unsafe firstPosition = packet.position }
+    passPackets += 1
+    unsafe soundEnd = packet.position &+ Int64(packet.samples)
+    // The file grew or changed since it was looked at.
+    if unsafe packet.count > packetBytes {
+      mustRestart = true
+      post(.badPacket, &ports)
+      return
+    }
+    unsafe pending = unsafe packet
+  }
+  /// When a position is due. Never cumulated, so that pacing does not drift.
+  private func due(_ position: Int64, _ start: Nanoseconds) -> Nanoseconds {
+    start &+ .samples(position &- (firstPosition ?? position), rate: OpusRates.granule)
+  }
+
+  @unsafe
+  private mutating func emit(_ found: PagedPacket, _ start: Nanoseconds, _ ports: inout Ports)
+    throws(NodeFault)
+  {
+    var packet = try unsafe ports.makePacket(bytes: found.count)
+    var output = packet.mutableSamples(of: UInt8.self)
+    unsafe output.withUnsafeMutableBytes { target in
+      guard let to = target.baseAddress, let from = unsafe found.start else { return }
+      unsafe to.copyMemory(from: from, byteCount: found.count)
+    }
+    let position = unsafe rescale(found.position, from: OpusRates.granule, to: rate)
+    let end = unsafe found.position &+ Int64(found.samples)
+    packet.position = position
+    packet.duration = unsafe found.samples * rate / OpusRates.granule
+    packet.trimStart = unsafe Int(
+      rescale(found.position &+ Int64(found.trimStart), from: OpusRates.granule, to: rate) &- position)
+    packet.trimEnd = unsafe Int(
+      rescale(end, from: OpusRates.granule, to: rate)
+        &- rescale(end &- Int64(found.trimEnd), from: OpusRates.granule, to: rate))
+    packet.timestamp = unsafe start &+ .samples(found.position, rate: OpusRates.granule)
+    if unsafe found.isRestart || mustRestart { packet.flags.insert(.discontinuity) }
+    mustRestart = false
+    ports.emit(packet)
+  }
+
+  // MARK: Events
+
+  private borrowing func postOpened(_ header: OpusHeader, _ ports: inout Ports) {
+    ports.post(Event.opened.rawValue) { event in
+      event.field("channels", header.channels)
+      event.field("preskip", header.preSkip)
+      event.field("input_rate", header.inputRate)
+      event.field("gain_db", Double(header.gain) / 256, decimals: 2)
+    }
+  }
+
+  private borrowing func post(_ damage: OpusDemuxer.Damage, _ ports: inout Ports) {
+    let what: StaticString =
+      switch damage {
+      case .noise: "bytes of no sound page"
+      case .missingPage: "page missing"
+      case .badPacket: "packet that cannot be Opus"
+      case .badStream: "stream neither mono nor stereo"
+      case .cut: "file cut off"
+      }
+    let seconds = Double(max(0, soundEnd)) / Double(OpusRates.granule)
+    ports.post(Event.damaged.rawValue) { event in
+      event.field("what", what)
+      event.field("position", seconds)
+    }
+  }
+}

@@ -1,0 +1,184 @@
+public import MillraceCore
+
+/// `ogg.write`: Opus packets in, an Ogg Opus file (RFC 7845) out.
+///
+/// In: Opus at any rate, 1 or 2 channels. Out: a file, a pipe or a device; nothing but `events`.
+///
+/// **Placement.** The pre-skip is what the first packet says by its negative position (and `trimStart`), in
+/// samples at 48 kHz; a stream that begins at a later position begins at 0 in the file. The last packet's
+/// `trimEnd` becomes the end of the last page, so that a player gives exactly the samples that were coded.
+///
+/// **Gaps.** Where positions jump (unsent silence, loss) packets of empty frames take the place, of the
+/// length and kind of the frames before, so that players which count packets stay right (RFC 7845 section
+/// 4.1); what is shorter than a frame, or longer than an hour, is only a jump of the granule position.
+/// Positions that go back are not believed: packets follow each other. Packets that cannot be Opus are left
+/// out, and their place is such a gap.
+///
+/// **Safety.** The two header pages are written with the first packet, then a page every `page` milliseconds;
+/// one packet is held back for the mark of the last. A process that is killed leaves a file that plays up to
+/// the last page. An error of the disk or a closed pipe fails the node; what was written stays and plays.
+///
+/// Lane `bulk`: a write may wait for the disk. Heap: none once the page buffer has grown.
+public struct OggWrite: ~Copyable, Node {
+  private let path: String
+  private let rate: Int
+  private let channels: Int
+  private let pageSamples: Int
+  private let comments: [String]
+  private var file: OutputFile
+  private var pager: OggPager
+  private var held: Packet?
+
+  private var hasHeaders = false
+  /// Samples at 48 kHz since the stream's start, and since the last page.
+  private var granule: Int64 = 0
+  /// As `granule`, without the padding of the last packet.
+  private var end: Int64 = 0
+  private var sincePage = 0
+  private var preSkip = 0
+  /// Position behind the packet written last, at the link's rate.
+  private var expected: Int64 = 0
+  private var packetCount = 0
+  private var gapSamples: Int64 = 0
+  /// What the first frame of the packet written last is like.
+  private var toc: UInt8 = 0
+
+  /// Longest jump that is filled with empty frames, in samples at 48 kHz.
+  private static let longestFill: Int64 = 3600 * 48_000
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    guard case .opus(let rate, let channels) = setup.inputFormat() else {
+      throw NodeProblem("\"\(setup.name)\" takes Opus only")
+    }
+    file = try Self.open(setup.parameters.string("path"))
+    path = setup.parameters.string("path")
+    self.rate = rate
+    self.channels = channels
+    pageSamples = setup.parameters.integer("page") * OpusRates.granule / 1000
+    comments = setup.parameters.strings("tags")
+    pager = OggPager(serial: Self.serial(of: setup.name))
+    held = nil
+  }
+
+  private static func open(_ path: String) throws(NodeProblem) -> OutputFile {
+    do throws(FileTrouble) {
+      return try OutputFile(path)
+    } catch {
+      throw NodeProblem(error.text, parameter: "path", cure: error.cure)
+    }
+  }
+
+  // MARK: Calls
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard let packet = ports.next() else { return .done }
+    if let before = held.take() { try write(before, isLast: false) }
+    if !packet.flags.contains(.lost) && packet.byteCount > 0 { held = consume packet }
+    return .done
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if let last = held.take() { try write(last, isLast: true) }
+    if !hasHeaders { try writeHeaders() }
+    try writePages(isForced: true)
+    postWritten(&ports)
+    return .ended
+  }
+
+  public borrowing func explain(_ fault: NodeFault) -> String? {
+    guard fault.reason == .system else { return nil }
+    let trouble = FileTrouble.writing(path, code: fault.code)
+    return "\(trouble.text) after \(fault.detail) bytes, which stay and play; \(trouble.cure)"
+  }
+
+  // MARK: Packets
+
+  private mutating func write(_ packet: consuming Packet, isLast: Bool) throws(NodeFault) {
+    let bytes = packet.samples(of: UInt8.self)
+    let samples = LibopusDecoder.samples(in: bytes, rate: OpusRates.granule)
+    guard samples > 0 else { return }
+    if !hasHeaders {
+      preSkip = Int(
+        rescale(max(0, -packet.position) + Int64(packet.trimStart), from: rate, to: OpusRates.granule))
+      expected = packet.position
+      try writeHeaders()
+    }
+    try fillGap(to: packet.position)
+    toc = bytes[0]
+    granule += Int64(samples)
+    sincePage += samples
+    packetCount += 1
+    expected = packet.position &+ Int64(samples * rate / OpusRates.granule)
+    let padding = isLast ? Int64(packet.trimEnd * OpusRates.granule / rate) : 0
+    end = max(0, granule - padding)
+    pager.add(bytes, granule: end, isLast: isLast)
+    try writePages(isForced: sincePage >= pageSamples)
+  }
+
+  private mutating func fillGap(to position: Int64) throws(NodeFault) {
+    guard position > expected else { return }
+    var rest = rescale(position &- expected, from: rate, to: OpusRates.granule)
+    gapSamples += rest
+    let frame = Int64(LibopusDecoder.samplesOfFrame(toc: toc, rate: OpusRates.granule))
+    let most = Int64(OpusRates.granule * OpusRates.longestPacket / 1000) / frame
+    while packetCount > 0 && rest >= frame && rest <= Self.longestFill {
+      let count = min(rest / frame, most)
+      try addEmpty(frames: UInt8(count), samples: count * frame)
+      rest -= count * frame
+    }
+    if rest == 0 { return }
+    // A hole may only stand between two pages.
+    try writePages(isForced: true)
+    granule += rest
+  }
+
+  /// A packet of frames without bytes: one alone, or several of one size (RFC 6716 section 3.2, codes 0 and
+  /// 3).
+  private mutating func addEmpty(frames: UInt8, samples: Int64) throws(NodeFault) {
+    granule += samples
+    sincePage += Int(samples)
+    let empty: InlineArray<2, UInt8> = [toc & 0xFC | (frames == 1 ? 0 : 3), frames]
+    pager.add(empty.span.extracting(first: frames == 1 ? 1 : 2), granule: granule)
+    try writePages(isForced: sincePage >= pageSamples)
+  }
+
+  // MARK: Pages
+
+  private mutating func writeHeaders() throws(NodeFault) {
+    hasHeaders = true
+    let head = OpusHeader(channels: channels, preSkip: min(preSkip, 0xFFFF), inputRate: rate).bytes
+    let tags = OpusHeader.tags(vendor: "millrace", comments: comments)
+    // Each header has pages of its own (RFC 7845 section 3).
+    pager.add(head.span, granule: 0, isFirst: true)
+    try writePages(isForced: true)
+    pager.add(tags.span, granule: 0)
+    try writePages(isForced: true)
+  }
+
+  private mutating func writePages(isForced: Bool) throws(NodeFault) {
+    while pager.cutPage(isForced: isForced) {
+      sincePage = 0
+      var code = unsafe file.write(pager.header)
+      if code == 0 { code = unsafe file.write(pager.body) }
+      if code != 0 { throw NodeFault(.system, code: code, detail: file.byteCount) }
+    }
+  }
+
+  private borrowing func postWritten(_ ports: inout Ports) {
+    let seconds = Double(max(0, end - Int64(preSkip))) / Double(OpusRates.granule)
+    ports.post(0) { event in
+      event.field("bytes", Int(file.byteCount))
+      event.field("packets", packetCount)
+      event.field("pages", pager.pageCount)
+      event.field("seconds", seconds)
+      event.field("filled_s", Double(gapSamples) / Double(OpusRates.granule))
+    }
+  }
+
+  /// A stream number made of the node's name (FNV-1a), so that the same graph writes the same bytes.
+  private static func serial(of name: String) -> Int32 {
+    var hash: UInt32 = 2_166_136_261
+    for byte in name.utf8 { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
+    return Int32(bitPattern: hash)
+  }
+}

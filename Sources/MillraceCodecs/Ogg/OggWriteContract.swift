@@ -1,0 +1,59 @@
+public import MillraceCore
+
+extension OggWrite {
+  public static var contract: NodeContract {
+    NodeContract(
+      "ogg.write", "Writes Opus packets to an Ogg Opus file.",
+      text: """
+        The file plays up to its last page at any moment, also when the process is killed. Unsent silence and gaps are kept in \
+        their length, and the end is exact to the sample.
+        """,
+      inputs: [
+        PortContract(
+          "in", .opus(rates: .oneOf(OpusRates.all), channels: .range(1...2)), text: "Opus packets", holds: 1)
+      ],
+      parameters: [
+        ParameterContract(
+          "path", .path, required: true,
+          text: "The file, pipe or device to write; a file that exists is replaced."),
+        ParameterContract(
+          "page", .integer(20...10_000), unit: "ms", default: 200,
+          text: "Sound in one page: what a killed process loses at most, at some 30 bytes a page."),
+        ParameterContract(
+          "tags", .list(of: .string, count: 0...64), default: [],
+          text: "Remarks for the file's tags, each NAME=value."),
+      ],
+      events: [
+        EventContract(
+          "written",
+          text: "The file is complete: bytes, packets, pages, seconds of sound, seconds of filled gaps.")
+      ],
+      lane: .bulk,
+      examples: [
+        #"{ "type": "ogg.write", "path": "uplink.opus" }"#,
+        #"{ "type": "ogg.write", "path": "call.opus", "page": 1000, "tags": ["TITLE=test call"] }"#,
+      ],
+      resolve: resolve)
+  }
+
+  private static func resolve(_ resolution: inout Resolution) {
+    for tag in resolution.parameters.strings("tags") where !isTag(tag) {
+      resolution.refuse(
+        "tags", "\"\(tag)\" is no tag",
+        cure: "write it as NAME=value, the name in plain letters, digits and spaces")
+    }
+    let path = resolution.parameters.string("path")
+    guard let code = OutputFile.obstacle(to: path) else { return }
+    let trouble = FileTrouble.writing(path, code: code)
+    resolution.refuse("path", trouble.text, cure: trouble.cure)
+  }
+
+  /// Field names are printable ASCII without `=` (the Vorbis comment rules that RFC 7845 section 5.2 refers
+  /// to).
+  private static func isTag(_ text: String) -> Bool {
+    guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")), equals > text.utf8.startIndex else {
+      return false
+    }
+    return text.utf8[..<equals].allSatisfy { (0x20...0x7D).contains($0) }
+  }
+}

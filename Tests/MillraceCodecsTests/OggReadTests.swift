@@ -1,0 +1,351 @@
+import Foundation
+import MillraceCodecs
+import MillraceCore
+import MillraceTesting
+import Testing
+
+/// What `ogg.read` gives for a file, and its events.
+func readOgg(
+  _ path: String, _ parameters: [String: ParameterValue] = [:]
+) throws -> (packets: [CapturedPacket], events: [BenchEvent]) {
+  var parameters = parameters
+  parameters["path"] = .string(path)
+  let bench = try NodeBench(OggRead.self, parameters)
+  try bench.run()
+  #expect(bench.hasEnded)
+  let result = (bench.packets(), bench.events())
+  #expect(bench.close() == [])
+  return result
+}
+
+private let sent = chirp(rate: 16_000, frames: 35_003)
+
+/// A file of the chirp, written by the node under its sibling's test.
+private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [:]) throws -> [CapturedPacket]
+{
+  let packets = try encode(sent, rate: 16_000, cut: 320)
+  try writeOgg(packets, to: path, rate: 16_000, parameters)
+  return packets
+}
+
+private func contents(_ path: String) throws -> [UInt8] {
+  Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+}
+
+private func write(_ bytes: [UInt8], to path: String) throws {
+  try Data(bytes).write(to: URL(fileURLWithPath: path))
+}
+
+@Suite("ogg.read") struct OggReadTests {
+  @Test(
+    "packets come back as they were written, with place, length and padding", arguments: [16_000, 48_000])
+  func roundTrip(rate: Int) throws {
+    let folder = try Folder()
+    let packets = try makeFile(folder.file("a.opus"))
+    let (read, events) = try readOgg(folder.file("a.opus"), ["rate": .integer(rate)])
+    let scale = rate / 16_000
+    #expect(read.map(\.bytes) == packets.map(\.bytes))
+    #expect(read.map(\.position) == packets.map { $0.position * Int64(scale) })
+    #expect(read.map(\.duration) == packets.map { $0.duration * scale })
+    #expect(read.map(\.trimEnd) == packets.map { $0.trimEnd * scale })
+    #expect(read.allSatisfy { $0.flags == [] && $0.trimStart == 0 })
+    #expect(events.map(\.name) == ["opened"])
+    #expect(events[0].number("channels") == 1)
+    #expect(events[0].number("preskip") == 312)
+    #expect(events[0].number("input_rate") == 16_000)
+    #expect(events[0].number("gain_db") == 0)
+    #expect(try decode(read, rate: rate).count == sent.count * scale)
+  }
+
+  @Test("the link carries what the file holds")
+  func resolution() throws {
+    let folder = try Folder()
+    let packets = try encode(
+      chirp(rate: 48_000, frames: 9000, channels: 2), rate: 48_000, channels: 2, cut: 480, ["frame": 60])
+    try writeOgg(packets, to: folder.file("a.opus"), rate: 48_000, channels: 2)
+    let resolution = try NodeBench.resolve(
+      OggRead.self, ["path": .string(folder.file("a.opus")), "pace": true])
+    #expect(resolution.outputs["out"]?.format == .opus(rate: 48_000, channels: 2))
+    #expect(resolution.outputs["out"]?.packetDuration == .milliseconds(60))
+    #expect(resolution.outputs["out"]?.packetBytes == packets.map(\.bytes.count).max())
+    #expect(resolution.pacing == .paced)
+  }
+
+  @Test("files that cannot be read are refused before anything starts, with a cure")
+  func refusals() throws {
+    let folder = try Folder()
+    func words(_ name: String) -> String {
+      refusal(OggRead.self, ["path": .string(folder.file(name))])
+        .replacingOccurrences(of: folder.path + "/", with: "")
+    }
+    #expect(
+      words("none.opus") == "\"path\": cannot read \"none.opus\": there is no such file; change \"path\"")
+    #expect(
+      refusal(OggRead.self, ["path": .string(folder.path)])
+        == "\"path\": cannot read \"\(folder.path)\": it is a folder; name a file in \"path\"")
+    try write([], to: folder.file("empty"))
+    #expect(words("empty") == "\"path\": cannot read \"empty\": it is empty; use a complete file")
+    try write(Array("RIFF this is a wave file, or might be one".utf8), to: folder.file("wave"))
+    #expect(
+      words("wave")
+        == "\"path\": cannot read \"wave\": it is not an Ogg file; convert it, for example with ffmpeg -i IN OUT.opus"
+    )
+    _ = try makeFile(folder.file("a.opus"))
+    let bytes = try contents(folder.file("a.opus"))
+    try write(Array(bytes[..<40]), to: folder.file("cut"))
+    #expect(
+      words("cut")
+        == "\"path\": cannot read \"cut\": it is cut off inside its first page; use a complete file")
+    try write(Array(bytes[..<120]), to: folder.file("short"))
+    #expect(
+      words("short")
+        == "\"path\": cannot read \"short\": it is cut off before its first Opus packet; use a complete file")
+    #expect(
+      refusal(OggRead.self, ["path": .string(folder.file("a.opus")), "rate": 44_100])
+        == "\"rate\": Opus does not run at 44100 Hz; use 8000, 12000, 16000, 24000 or 48000")
+  }
+
+  @Test(
+    "an Ogg file without Opus, and one with more than two channels, are told apart",
+    .enabled(if: Tool.has("ffmpeg"), "ffmpeg is not installed"))
+  func foreign() throws {
+    let folder = try Folder()
+    func make(_ name: String, _ arguments: [String]) throws {
+      let input = ["-v", "error", "-f", "lavfi", "-i", "sine=frequency=300:duration=0.5"]
+      #expect(try Tool.run("ffmpeg", input + arguments + [folder.file(name)]).status == 0)
+    }
+    try make("flac.ogg", ["-c:a", "flac", "-f", "ogg"])
+    #expect(
+      refusal(OggRead.self, ["path": .string(folder.file("flac.ogg"))])
+        == "\"path\": cannot read \"\(folder.file("flac.ogg"))\": it is an Ogg file without Opus in it; "
+        + "convert it, for example with ffmpeg -i IN OUT.opus")
+    try make("six.opus", ["-af", "aformat=sample_rates=48000:channel_layouts=5.1", "-c:a", "libopus"])
+    #expect(
+      refusal(OggRead.self, ["path": .string(folder.file("six.opus"))])
+        == "\"path\": cannot read \"\(folder.file("six.opus"))\": its Opus stream is neither mono nor stereo, "
+        + "or its header is damaged; convert it, for example with ffmpeg -i IN -ac 2 OUT.opus")
+  }
+
+  @Test(
+    "a file of another writer gives exactly its samples",
+    .enabled(if: Tool.has("ffmpeg"), "ffmpeg is not installed"))
+  func otherWriter() throws {
+    let folder = try Folder()
+    let path = folder.file("a.opus")
+    let input = ["-v", "error", "-f", "lavfi", "-i", "sine=frequency=300:sample_rate=48000:duration=1.2345"]
+    #expect(try Tool.run("ffmpeg", input + ["-c:a", "libopus", "-b:a", "48k", path]).status == 0)
+    let (read, events) = try readOgg(path)
+    #expect(events.map(\.name) == ["opened"])
+    #expect(try decode(read, rate: 48_000).count == 59_256)
+  }
+
+  @Test("a flipped bit costs its page only: the rest stays in its place and the loss is told")
+  func damagedPage() throws {
+    let folder = try Folder()
+    let packets = try makeFile(folder.file("a.opus"), ["page": 100])
+    var bytes = try contents(folder.file("a.opus"))
+    let pages = ParsedPage.all(bytes)
+    let place = pages[..<6].reduce(0) { $0 + $1.byteCount } + 60
+    bytes[place] ^= 0x10
+    try write(bytes, to: folder.file("b.opus"))
+    let (read, events) = try readOgg(folder.file("b.opus"), ["rate": 16_000])
+    let kept = Array(packets[..<20] + packets[25...])
+    #expect(read.map(\.bytes) == kept.map(\.bytes))
+    #expect(read.map(\.position) == kept.map(\.position))
+    #expect(read[20].flags == .discontinuity)
+    #expect(read.count { $0.flags == .discontinuity } == 1)
+    #expect(events.filter { $0.name == "damaged" }.count >= 1)
+    #expect(abs((events[1].number("position") ?? 0) - 0.3935) < 0.001)
+    #expect(try decode(read, rate: 16_000).count == sent.count)
+  }
+
+  @Test("noise between pages is skipped and told, and costs nothing")
+  func noise() throws {
+    let folder = try Folder()
+    let packets = try makeFile(folder.file("a.opus"))
+    let bytes = try contents(folder.file("a.opus"))
+    let pages = ParsedPage.all(bytes)
+    let place = pages[..<4].reduce(0) { $0 + $1.byteCount }
+    let noise = Array("Ogg, OggS and again OggS: this is nothing".utf8) + [UInt8](repeating: 0, count: 5000)
+    try write(Array(bytes[..<place]) + noise + Array(bytes[place...]), to: folder.file("b.opus"))
+    let (read, events) = try readOgg(folder.file("b.opus"))
+    #expect(read.map(\.bytes) == packets.map(\.bytes))
+    #expect(events.last?.string("what") == "bytes of no sound page")
+    #expect(try decode(read, rate: 48_000).count == 3 * sent.count)
+  }
+
+  @Test("a file cut off anywhere gives what came before, without complaint about the rest")
+  func truncated() throws {
+    let folder = try Folder()
+    let packets = try makeFile(folder.file("a.opus"))
+    let bytes = try contents(folder.file("a.opus"))
+    let heads = ParsedPage.all(bytes)[..<3].reduce(0) { $0 + $1.byteCount }
+    for count in stride(from: heads, to: bytes.count, by: 511) {
+      try write(Array(bytes[..<count]), to: folder.file("b.opus"))
+      let (read, events) = try readOgg(folder.file("b.opus"))
+      #expect(read.map(\.bytes) == Array(packets.map(\.bytes)[..<read.count]))
+      #expect(read.count >= 10)
+      #expect(events.last?.string("what") == "file cut off")
+    }
+  }
+
+  @Test("chained streams follow each other without a gap, each with its own pre-skip cut off")
+  func chained() throws {
+    let folder = try Folder()
+    _ = try makeFile(folder.file("a.opus"))
+    let bytes = try contents(folder.file("a.opus"))
+    try write(bytes + bytes, to: folder.file("b.opus"))
+    let (read, events) = try readOgg(folder.file("b.opus"), ["rate": 16_000])
+    #expect(events.map(\.name) == ["opened", "opened"])
+    let half = read.count / 2
+    #expect(read[half].position == Int64(sent.count - 104))
+    #expect(read[half].trimStart == 104)
+    #expect(read[half].flags == .discontinuity)
+    let heard = try decode(read, rate: 16_000)
+    #expect(heard.count == 2 * sent.count)
+    #expect(Array(heard[..<sent.count]) == Array(heard[sent.count...]))
+  }
+
+  @Test("looped, a file begins again at its end and positions go on")
+  func loop() throws {
+    let folder = try Folder()
+    let packets = try makeFile(folder.file("a.opus"))
+    let bench = try NodeBench(
+      OggRead.self, ["path": .string(folder.file("a.opus")), "loop": true, "rate": 16_000])
+    try bench.run(calls: 3 * packets.count)
+    #expect(!bench.hasEnded)
+    let read = bench.packets()
+    #expect(read.count == 3 * packets.count)
+    let heard = try decode(read, rate: 16_000)
+    #expect(heard.count == 3 * sent.count)
+    #expect(Array(heard[..<sent.count]) == Array(heard[(2 * sent.count)...]))
+    #expect(bench.events().count == 3)
+  }
+
+  @Test("paced, the packets come by the clock, each at the start plus its place")
+  func paced() throws {
+    let folder = try Folder()
+    _ = try makeFile(folder.file("a.opus"))
+    let bench = try NodeBench(OggRead.self, ["path": .string(folder.file("a.opus")), "pace": true])
+    try bench.run()
+    #expect(bench.packets().map(\.timestamp) == [-6_500_000])
+    #expect(bench.timerWish == 20_000_000)
+    try bench.advance(to: 19_999_999)
+    #expect(bench.packets().isEmpty)
+    try bench.advance(to: 1_000_000_000)
+    let read = bench.packets()
+    #expect(read.count == 50)
+    #expect(read.last?.timestamp == 993_500_000)
+    try bench.advance(to: 5_000_000_000)
+    #expect(bench.hasEnded)
+  }
+
+  @Test("other streams in the file are passed over")
+  func multiplexed() throws {
+    let folder = try Folder()
+    let packets = try makeFile(folder.file("a.opus"))
+    let bytes = try contents(folder.file("a.opus"))
+    // The same file under another serial number and codec name makes the other stream.
+    var foreign = bytes
+    var places: [Range<Int>] = []
+    var start = 0
+    for page in ParsedPage.all(bytes) {
+      places.append(start..<start + page.byteCount)
+      foreign[start + 14] ^= 0x55
+      start += page.byteCount
+    }
+    for index in 0..<4 { foreign[places[0].lowerBound + 28 + index] = UInt8(ascii: "x") }
+    for place in places { foreign.replaceSubrange(place, with: checked(Array(foreign[place]))) }
+    let mixed = places.flatMap { Array(foreign[$0]) + Array(bytes[$0]) }
+    try write(mixed, to: folder.file("b.ogg"))
+    let (read, events) = try readOgg(folder.file("b.ogg"), ["rate": 16_000])
+    #expect(read.map(\.bytes) == packets.map(\.bytes))
+    #expect(read.map(\.position) == packets.map(\.position))
+    #expect(events.map(\.name) == ["opened"])
+  }
+
+  /// A page with its checksum made right (RFC 3533 section 6: polynomial 0x04C11DB7, nothing inverted).
+  private func checked(_ page: [UInt8]) -> [UInt8] {
+    var page = page
+    for index in 22..<26 { page[index] = 0 }
+    var sum: UInt32 = 0
+    for byte in page {
+      sum ^= UInt32(byte) << 24
+      for _ in 0..<8 { sum = sum & 0x8000_0000 != 0 ? sum << 1 ^ 0x04C1_1DB7 : sum << 1 }
+    }
+    for index in 0..<4 { page[22 + index] = UInt8(truncatingIfNeeded: sum >> UInt32(8 * index)) }
+    return page
+  }
+
+  @Test("the header's gain is told")
+  func gain() throws {
+    let folder = try Folder()
+    _ = try makeFile(folder.file("a.opus"))
+    var bytes = try contents(folder.file("a.opus"))
+    let length = ParsedPage.all(bytes)[0].byteCount
+    // -3.5 dB in 1/256 dB.
+    let gain = UInt16(bitPattern: -896)
+    bytes[28 + 16] = UInt8(gain & 255)
+    bytes[28 + 17] = UInt8(gain >> 8)
+    try write(checked(Array(bytes[..<length])) + Array(bytes[length...]), to: folder.file("b.opus"))
+    #expect(try readOgg(folder.file("b.opus")).events.first?.number("gain_db") == -3.5)
+  }
+
+  @Test("bytes changed anywhere never stop it, and what comes out still decodes")
+  func fuzz() throws {
+    let folder = try Folder()
+    _ = try makeFile(folder.file("a.opus"), ["page": 60])
+    let bytes = try contents(folder.file("a.opus"))
+    var random = SplitMix64(seed: 21)
+    for _ in 0..<60 {
+      var broken = bytes
+      for _ in 0..<1 + Int(random.next() % 20) {
+        broken[Int(random.next() % UInt64(broken.count))] = UInt8(truncatingIfNeeded: random.next())
+      }
+      if random.next() % 4 == 0 { broken.removeSubrange(200..<200 + Int(random.next() % 2000)) }
+      try write(broken, to: folder.file("b.opus"))
+      guard let (read, _) = try? readOgg(folder.file("b.opus")) else { continue }
+      #expect(read.allSatisfy { $0.duration > 0 && $0.duration <= 5760 })
+      _ = try decode(read, rate: 48_000)
+    }
+  }
+
+  @Test("checksums repaired over changed bytes never stop it either")
+  func deepFuzz() throws {
+    let folder = try Folder()
+    _ = try makeFile(folder.file("a.opus"), ["page": 60])
+    let bytes = try contents(folder.file("a.opus"))
+    let pages = ParsedPage.all(bytes)
+    var random = SplitMix64(seed: 22)
+    for _ in 0..<60 {
+      var broken: [UInt8] = []
+      var start = 0
+      for page in pages {
+        var piece = Array(bytes[start..<start + page.byteCount])
+        start += page.byteCount
+        if random.next() % 4 == 0 {
+          // Granule position, number and content, but not the lengths: those decide where the page ends.
+          let places = Array(6..<14) + Array(18..<22) + Array(27 + Int(piece[26])..<piece.count)
+          piece[places[Int(random.next() % UInt64(places.count))]] = UInt8(truncatingIfNeeded: random.next())
+        }
+        broken += checked(piece)
+      }
+      try write(broken, to: folder.file("b.opus"))
+      guard let (read, _) = try? readOgg(folder.file("b.opus")) else { continue }
+      _ = try decode(read, rate: 48_000, ["fill": 500])
+    }
+  }
+
+  @Test(
+    "reading makes no heap request once the buffers have grown",
+    .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"))
+  func heap() throws {
+    let folder = try Folder()
+    let packets = try makeFile(folder.file("a.opus"))
+    let bench = try NodeBench(OggRead.self, ["path": .string(folder.file("a.opus")), "loop": true])
+    try bench.run(calls: packets.count + 20)
+    bench.resetHeapRequests()
+    try bench.run(calls: 2 * packets.count)
+    #expect(bench.heapRequests == 0)
+  }
+}

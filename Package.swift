@@ -98,7 +98,10 @@ let package = Package(
     .testTarget(
       name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),
     .testTarget(
-      name: "MillraceAudioTests", dependencies: ["MillraceAudio", "MillraceDSP", "CMallocCount"],
+      name: "MillraceAudioTests",
+      dependencies: [
+        "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "CFFmpeg", "CMediaShim", "CMallocCount",
+      ],
       swiftSettings: tests),
   ]
 )

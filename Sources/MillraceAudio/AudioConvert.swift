@@ -1,0 +1,178 @@
+public import MillraceCore
+internal import MillraceDSP
+
+/// `audio.convert`: changes the sample type, the channels and the packet length; not the rate.
+///
+/// - In `in`, out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. What the graph file leaves open is as the consumers
+///   take it, and as the input where they take that.
+/// - Floats become 16 bits by rounding to nearest and saturating; 16 bits to float and back is exact.
+/// - Channels: to mono, every channel times 1/n (cannot overload); from mono, the same to all; otherwise channels keep
+///   their number, missing ones are silent, surplus ones are left out. `matrix` replaces that.
+/// - `frame` or `samples` cuts the stream into packets of that length, whatever comes in. The last one is short, or filled
+///   with silence when `pad` is true. A packet's position and time are those of its first sample.
+/// - A discontinuity, a jump forward, the start of another reply: what is held goes out as a short packet first.
+///   An interruption drops it. Lost packets (without bytes) count as a discontinuity.
+/// - Latency none, or with a packet length what a sample can wait for the rest of its packet.
+/// - Where nothing has to change, packets pass untouched.
+@safe
+public struct AudioConvert: ~Copyable, Node {
+  public static let contract = NodeContract(
+    "audio.convert", "changes sample type, channels and packet length",
+    text: """
+      To mono each channel counts 1/n; from mono every channel gets the sound; otherwise channels keep their number. \
+      What is not given is chosen to suit the consumers.
+      """,
+    inputs: [PortContract("in", SoundBounds.pcm, text: "sound")],
+    outputs: [PortContract("out", SoundBounds.pcm, text: "the sound in its new form")],
+    parameters: [
+      ParameterContract("sample", SampleType.choice, text: "sample type; absent: as the consumers take"),
+      ParameterContract(
+        "channels", .integer(SoundBounds.channels), text: "channels; absent: as the consumers take"),
+      ParameterContract(
+        "matrix", .list(of: .number(-8...8), count: 1...64),
+        text: "factors from every input channel to the first output channel, then to the second, and so on"),
+      ParameterContract(
+        "frame", .number(SoundBounds.frame), unit: "ms", text: "packet length; absent: as it comes"),
+      ParameterContract(
+        "samples", .integer(1...192_000), text: "packet length in samples per channel, in place of `frame`"),
+      ParameterContract("pad", .bool, default: false, text: "true: a short packet is filled with silence"),
+    ],
+    budget: 150,
+    examples: [
+      #"{ "type": "audio.convert", "sample": "f32" }"#,
+      #"{ "type": "audio.convert", "channels": 1, "frame": 20, "pad": true }"#,
+      #"{ "type": "audio.convert", "channels": 1, "matrix": [1, 0] }"#,
+    ],
+    resolve: resolve)
+
+  private static func resolve(_ resolution: inout Resolution) {
+    let values = resolution.parameters
+    guard let shape = resolution.input, let inputFrames = shape.frames,
+      case .pcm(let rate, let inputChannels, let inputSample) = shape.format
+    else { return }
+    let preferred = Format.pcm(
+      rate: rate, channels: values.has("channels") ? values.integer("channels") : inputChannels,
+      sample: values.sample("sample") ?? inputSample)
+    let format =
+      resolution.nearestWanted(
+        to: preferred, fixedRate: true, fixedChannels: values.has("channels"),
+        fixedSample: values.has("sample"))
+      ?? preferred
+    guard case .pcm(_, let channels, let sample) = format else { return }
+    checkMatrix(values, inputChannels, channels, &resolution)
+    if values.has("frame") && values.has("samples") {
+      resolution.refuse(
+        "samples", "\"frame\" and \"samples\" both give the packet length", cure: "leave one of them out")
+    }
+    guard let frames = packetFrames(values, rate: rate) else {
+      var output = OutputShape.pcm(rate: rate, channels: channels, sample: sample, frames: inputFrames)
+      output.packetDuration = shape.packetDuration
+      output.burst = shape.burst
+      resolution.outputs["out"] = output
+      return
+    }
+    // Whole packets one input completes, and the rest of a stream that a discontinuity cuts off.
+    let burst = (inputFrames + frames - 1) / frames + 1
+    resolution.outputs["out"] = .pcm(
+      rate: rate, channels: channels, sample: sample, frames: frames, burst: burst)
+    resolution.latency = .samples(Int64(frames - divisor(frames, inputFrames)), rate: rate)
+  }
+
+  private static func checkMatrix(
+    _ values: ParameterValues, _ inputs: Int, _ outputs: Int, _ resolution: inout Resolution
+  ) {
+    guard values.has("matrix") else { return }
+    let count = values.numbers("matrix").count
+    guard count != inputs * outputs else { return }
+    resolution.refuse(
+      "matrix", "\(count) factors do not lead from \(inputs) channels to \(outputs)",
+      cure: "give \(inputs * outputs): \(inputs) for each output channel")
+  }
+
+  private static func packetFrames(_ values: ParameterValues, rate: Int) -> Int? {
+    if values.has("samples") { return values.integer("samples") }
+    return values.has("frame") ? SoundBounds.frames(milliseconds: values.number("frame"), rate: rate) : nil
+  }
+
+  private static func divisor(_ a: Int, _ b: Int) -> Int { b == 0 ? a : divisor(b, a % b) }
+
+  private var conversion: SampleForm
+  /// True: packets leave as they came.
+  private let passes: Bool
+  /// Packet length in samples per channel; nil: as it comes.
+  private let frames: Int?
+  private let pads: Bool
+  private var queue: FrameQueue
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    guard let input = setup.inputs[0].shape, let frames = input.frames,
+      case .pcm(let rate, let channels, let sample) = setup.outputFormat()
+    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    let values = setup.parameters
+    let matrix = values.has("matrix") ? values.numbers("matrix").map { Float($0) } : nil
+    conversion = SampleForm(
+      from: input.format, to: setup.outputFormat(), matrix: matrix, longest: frames)
+    let length = Self.packetFrames(values, rate: rate)
+    let frameBytes = channels * sample.byteCount
+    queue = FrameQueue(rate: rate, frameBytes: frameBytes, capacity: length.map { $0 + frames } ?? 1)
+    passes = length == nil && conversion.isIdentity
+    pads = values.bool("pad")
+    self.frames = length
+  }
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard let packet = ports.next() else { return .done }
+    if passes {
+      ports.emit(packet)
+      return .done
+    }
+    if let frames { try cut(packet, into: frames, &ports) } else { try convert(packet, &ports) }
+    return .done
+  }
+
+  /// One packet in, one out.
+  private mutating func convert(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
+    let count = Int(packet.byteCount) / conversion.inputFrameBytes
+    var output = try ports.makePacket(bytes: count * conversion.outputFrameBytes)
+    output.describeLike(packet)
+    var bytes = output.mutableSamples(of: UInt8.self)
+    conversion.convert(packet, into: &bytes)
+    ports.emit(output)
+  }
+
+  /// One packet in, those it completes out.
+  private mutating func cut(
+    _ packet: borrowing Packet, into frames: Int, _ ports: inout Ports
+  ) throws(NodeFault) {
+    if queue.isBroken(by: packet) { try emitRest(frames, &ports) }
+    queue.follow(packet, frames: Int(packet.byteCount) / conversion.inputFrameBytes)
+    conversion.append(packet, to: &queue)
+    while queue.frames >= frames { try emit(frames, &ports) }
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if let frames { try emitRest(frames, &ports) }
+    return .ended
+  }
+
+  public mutating func interrupted(_ ports: inout Ports) {
+    queue.clear()
+  }
+
+  /// Sends what is held, shorter than a packet.
+  private mutating func emitRest(_ frames: Int, _ ports: inout Ports) throws(NodeFault) {
+    let rest = queue.frames
+    if rest > 0 { try emit(pads ? frames : rest, &ports) }
+    queue.clear()
+  }
+
+  /// Sends the oldest frames in a packet of `length`, silence after them where fewer are held.
+  private mutating func emit(_ length: Int, _ ports: inout Ports) throws(NodeFault) {
+    var output = try ports.makePacket(bytes: length * conversion.outputFrameBytes)
+    queue.describe(&output, duration: length)
+    var bytes = output.mutableSamples(of: UInt8.self)
+    let used = queue.take(into: &bytes)
+    for index in used..<bytes.count { bytes[index] = 0 }
+    ports.emit(output)
+  }
+}

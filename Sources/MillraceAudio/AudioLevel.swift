@@ -1,0 +1,161 @@
+public import MillraceCore
+internal import MillraceDSP
+
+/// `audio.level`: measures sound and lets it pass.
+///
+/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. Out `out`, which may stay unlinked: the same packets, never copied.
+/// - Event `level` every `window` milliseconds of sound: RMS and peak in dBFS. A full-scale sine has a peak of 0 dBFS and
+///   an RMS of -3.01 dBFS; silence is -120. Windows are counted in samples, so the figures do not depend on how the sound
+///   is cut into packets. What is left at the end is reported as a shorter window.
+/// - Event `clip` after a window in which samples stood at full scale.
+/// - Latency none. A NaN counts as 0. Lost packets (without bytes) pass and are not measured.
+@safe
+public struct AudioLevel: ~Copyable, Node {
+  public static let contract = NodeContract(
+    "audio.level", "measures RMS and peak, and lets the sound pass",
+    text: """
+      Levels are in dBFS: 0 is full scale, -120 stands for silence. With more than one channel the event also carries \
+      the figures of each (`rms1`, `peak1`, ...).
+      """,
+    inputs: [PortContract("in", SoundBounds.pcm, text: "sound to measure")],
+    outputs: [PortContract("out", SoundBounds.pcm, text: "the same packets", required: false)],
+    parameters: [
+      ParameterContract(
+        "window", .number(10...60_000), unit: "ms", default: 1_000, text: "sound one `level` event stands for"
+      )
+    ],
+    events: [
+      EventContract(
+        "level",
+        text: """
+          a window is full: `position` of its first sample, `samples` in it per channel, `rms` and `peak` in dBFS over \
+          all channels, `rms1`, `peak1` and so on of each channel when there are several
+          """),
+      EventContract(
+        "clip",
+        text: "a window held samples at full scale: `position` of its first sample, `samples` at full scale"),
+    ],
+    budget: 100,
+    examples: [#"{ "type": "audio.level", "window": 200 }"#])
+
+  private enum Event {
+    static let level = 0
+    static let clip = 1
+  }
+
+  /// Field names by channel; events take fixed texts only, so that writing them costs no heap.
+  private static let rmsNames: InlineArray<8, StaticString> = [
+    "rms1", "rms2", "rms3", "rms4", "rms5", "rms6", "rms7", "rms8",
+  ]
+  private static let peakNames: InlineArray<8, StaticString> = [
+    "peak1", "peak2", "peak3", "peak4", "peak5", "peak6", "peak7", "peak8",
+  ]
+
+  private let channels: Int
+  private let sample: SampleType
+  private let windowFrames: Int
+  /// One channel of one packet.
+  private let row: UnsafeMutableBufferPointer<Float>
+  private var squares = InlineArray<8, Double>(repeating: 0)
+  private var peaks = InlineArray<8, Double>(repeating: 0)
+  private var clipped = 0
+  private var measured = 0
+  private var windowStart: Int64 = 0
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    guard case .pcm(let rate, let channels, let sample) = setup.inputFormat(),
+      let shape = setup.inputs[0].shape
+    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    self.channels = channels
+    self.sample = sample
+    windowFrames = SoundBounds.frames(milliseconds: setup.parameters.number("window"), rate: rate)
+    unsafe row = .allocate(capacity: shape.packetBytes / (channels * sample.byteCount))
+    unsafe row.initialize(repeating: 0)
+  }
+
+  deinit { unsafe row.deallocate() }
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard let packet = ports.next() else { return .done }
+    var done = 0
+    let frames = Int(packet.byteCount) / (channels * sample.byteCount)
+    while done < frames {
+      if measured == 0 { windowStart = packet.position &+ Int64(done) }
+      let piece = min(frames - done, windowFrames - measured)
+      measure(packet, from: done, frames: piece)
+      done += piece
+      measured += piece
+      if measured == windowFrames { report(&ports) }
+    }
+    ports.emit(packet)
+    return .done
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if measured > 0 { report(&ports) }
+    return .ended
+  }
+
+  /// Adds a stretch of a packet to the window.
+  private mutating func measure(_ packet: borrowing Packet, from first: Int, frames: Int) {
+    for channel in 0..<channels {
+      let part: SampleEnergy
+      switch sample {
+      case .s16:
+        let run = packet.samples(of: Int16.self).extracting(first * channels..<(first + frames) * channels)
+        var target = unsafe MutableSpan(_unsafeElements: row.extracting(0..<frames))
+        SampleConversion.deinterleave(run, channels: channels, channel: channel, into: &target)
+      case .f32:
+        let run = packet.samples(of: Float.self).extracting(first * channels..<(first + frames) * channels)
+        var target = unsafe MutableSpan(_unsafeElements: row.extracting(0..<frames))
+        SampleConversion.deinterleave(run, channels: channels, channel: channel, into: &target)
+      }
+      part = SampleMath.energy(unsafe Span(_unsafeElements: row.extracting(0..<frames)))
+      squares[channel] += part.squares
+      peaks[channel] = max(peaks[channel], part.peak)
+      if part.peak >= fullScale { countClipped(frames) }
+    }
+  }
+
+  /// The magnitude from which a sample counts as clipped: the largest positive value of the type.
+  private var fullScale: Double { sample == .s16 ? 32_767.0 / 32_768 : 1 }
+
+  private mutating func countClipped(_ frames: Int) {
+    let limit = Float(fullScale)
+    for index in 0..<frames where unsafe row[index].magnitude >= limit { clipped += 1 }
+  }
+
+  /// Posts the window and starts the next.
+  private mutating func report(_ ports: inout Ports) {
+    let (squares, peaks, frames, channels, start) = (squares, peaks, measured, channels, windowStart)
+    var sum = 0.0
+    var peak = 0.0
+    for channel in 0..<channels {
+      sum += squares[channel]
+      peak = max(peak, peaks[channel])
+    }
+    ports.post(Event.level) { event in
+      event.field("position", Int(start))
+      event.field("samples", frames)
+      event.field("rms", Decibels.decibels(power: sum / Double(frames * channels)), decimals: 2)
+      event.field("peak", Decibels.decibels(amplitude: peak), decimals: 2)
+      guard channels > 1 else { return }
+      for channel in 0..<channels {
+        event.field(
+          Self.rmsNames[channel], Decibels.decibels(power: squares[channel] / Double(frames)), decimals: 2)
+        event.field(Self.peakNames[channel], Decibels.decibels(amplitude: peaks[channel]), decimals: 2)
+      }
+    }
+    if clipped > 0 {
+      let count = clipped
+      ports.post(Event.clip) { event in
+        event.field("position", Int(start))
+        event.field("samples", count)
+      }
+    }
+    self.squares = InlineArray(repeating: 0)
+    self.peaks = InlineArray(repeating: 0)
+    clipped = 0
+    measured = 0
+  }
+}

@@ -1,0 +1,77 @@
+internal import MillraceCore
+internal import MillraceDSP
+
+/// Sound on its way from packets of one length to packets of another, with the position and time of its oldest frame.
+@safe
+struct FrameQueue: ~Copyable {
+  private let rate: Int
+  private let frameBytes: Int
+  private var bytes: Reblocker<UInt8>
+  /// Position after the newest frame; nil before the first packet and after `clear`.
+  private var end: Int64?
+  /// The newest packet: what the times of all held frames are reckoned from.
+  private var anchorPosition: Int64 = 0
+  private var anchorTime: Nanoseconds = 0
+  private var flags: PacketFlags = []
+  private var generation: UInt32 = 0
+  private var startsBroken = false
+
+  /// Makes a queue for `capacity` frames of `frameBytes` bytes.
+  init(rate: Int, frameBytes: Int, capacity: Int) {
+    self.rate = rate
+    self.frameBytes = frameBytes
+    bytes = Reblocker(capacity: capacity * frameBytes)
+  }
+
+  /// Frames held.
+  var frames: Int { bytes.count / frameBytes }
+
+  /// True when a packet does not belong right after what is held.
+  func isBroken(by packet: borrowing Packet) -> Bool {
+    guard let end else { return false }
+    return packet.byteCount == 0 || packet.flags.contains(.discontinuity) || packet.position > end
+      || packet.generation != generation
+  }
+
+  /// Notes a packet whose `frames` frames will be appended next.
+  mutating func follow(_ packet: borrowing Packet, frames: Int) {
+    if end == nil {
+      startsBroken = startsBroken || packet.flags.contains(.discontinuity)
+    }
+    guard frames > 0 else {
+      startsBroken = true
+      return
+    }
+    anchorPosition = end ?? packet.position
+    anchorTime = packet.timestamp
+    flags = packet.flags.subtracting(.discontinuity)
+    generation = packet.generation
+    end = anchorPosition &+ Int64(frames)
+  }
+
+  /// Appends the frames of the packet noted last.
+  mutating func append(_ samples: Span<UInt8>) {
+    let taken = bytes.write(samples)
+    precondition(taken == samples.count, "a packet longer than its port was resolved for")
+  }
+
+  /// Writes position, time, duration, reply and marks of the oldest frame held on a packet.
+  mutating func describe(_ packet: inout Packet, duration: Int) {
+    let position = (end ?? 0) &- Int64(frames)
+    packet.position = position
+    packet.timestamp = anchorTime &+ .samples(position &- anchorPosition, rate: rate)
+    packet.duration = duration
+    packet.generation = generation
+    packet.flags = startsBroken ? flags.union(.discontinuity) : flags
+    startsBroken = false
+  }
+
+  /// Moves the oldest frames to the start of `target`, as many as it holds or as there are, and answers their bytes.
+  mutating func take(into target: inout MutableSpan<UInt8>) -> Int { bytes.drain(into: &target) }
+
+  /// Forgets what is held; the next packet starts a new stream.
+  mutating func clear() {
+    bytes.reset()
+    end = nil
+  }
+}

@@ -1,0 +1,187 @@
+internal import MillraceCore
+internal import MillraceDSP
+
+/// The inputs of a mixer: the packet each holds, how far it is known, its gain. Memory is taken in `init`.
+@safe
+struct MixInputs: ~Copyable {
+  /// One input, beside its packet.
+  private struct Input {
+    var frameBytes = 2
+    var sample = SampleType.s16
+    var gain = GainRamp(gain: 1)
+    /// True while its place in `packets` holds one, which stands for positions `start..<end`.
+    var holds = false
+    var start: Int64 = 0
+    var end: Int64 = 0
+    /// Position up to which everything is known; nil: nothing came yet.
+    var known: Int64?
+  }
+
+  /// Inputs, linked or not.
+  let count: Int
+  private let channels: Int
+  private let inputs: UnsafeMutableBufferPointer<Input>
+  private let packets: UnsafeMutablePointer<Packet>
+  /// A stretch of one input in float, for a gain on the move.
+  private let scratch: UnsafeMutableBufferPointer<Float>
+  private let total: UnsafeMutableBufferPointer<Float>
+  /// A position and its time, for stretches in which no input has anything.
+  private var anchorPosition: Int64 = 0
+  private var anchorTime: Nanoseconds = 0
+
+  /// Makes `count` inputs for stretches of up to `longest` samples per channel.
+  init(count: Int, channels: Int, longest: Int) {
+    self.count = count
+    self.channels = channels
+    unsafe inputs = .allocate(capacity: count)
+    unsafe inputs.initialize(repeating: Input())
+    unsafe packets = .allocate(capacity: count)
+    unsafe scratch = .allocate(capacity: longest * channels)
+    unsafe scratch.initialize(repeating: 0)
+    unsafe total = .allocate(capacity: longest * channels)
+    unsafe total.initialize(repeating: 0)
+  }
+
+  deinit {
+    for index in 0..<count where unsafe inputs[index].holds {
+      unsafe (packets + index).deinitialize(count: 1)
+    }
+    unsafe packets.deallocate()
+    unsafe inputs.deallocate()
+    unsafe scratch.deallocate()
+    unsafe total.deallocate()
+  }
+
+  /// Says which sample type an input carries.
+  mutating func setSample(_ sample: SampleType, of index: Int) {
+    unsafe inputs[index].sample = sample
+    unsafe inputs[index].frameBytes = channels * sample.byteCount
+  }
+
+  /// Moves an input's gain, an amplitude factor, over some frames.
+  mutating func setGain(_ gain: Double, of index: Int, frames: Int) {
+    unsafe inputs[index].gain.ramp(to: gain, frames: frames)
+  }
+
+  /// Lowest position of what is held; nil when nothing is.
+  var firstPosition: Int64? {
+    var lowest: Int64?
+    for index in 0..<count where unsafe inputs[index].holds {
+      lowest = unsafe min(lowest ?? .max, inputs[index].start)
+    }
+    return lowest
+  }
+
+  /// Takes packets where none is held, and answers up to which position every input is known. `isLast`: no input will
+  /// bring anything after that.
+  mutating func refill(mixed: Int64?, _ ports: inout Ports) -> (limit: Int64, isLast: Bool) {
+    var limit = Int64.max
+    var last = Int64.min
+    for index in 0..<count {
+      while unsafe !inputs[index].holds {
+        guard let packet = ports.next(index) else { break }
+        hold(packet, index, mixed: mixed ?? .min)
+      }
+      let known = unsafe inputs[index].known ?? .min
+      if ports.isOver(index) { last = max(last, known) } else { limit = min(limit, known) }
+    }
+    return limit == .max ? (last, true) : (limit, false)
+  }
+
+  /// Keeps a packet, unless nothing of it can be heard any more.
+  private mutating func hold(_ packet: consuming Packet, _ index: Int, mixed: Int64) {
+    let frames = unsafe Int(packet.byteCount) / inputs[index].frameBytes
+    let start = packet.position
+    let end = start &+ Int64(frames > 0 ? frames : packet.duration)
+    unsafe inputs[index].known = max(inputs[index].known ?? .min, end)
+    guard frames > 0, end > mixed else { return }
+    unsafe inputs[index].start = start
+    unsafe inputs[index].end = end
+    unsafe inputs[index].holds = true
+    unsafe (packets + index).initialize(to: packet)
+  }
+
+  private mutating func release(_ index: Int) {
+    unsafe inputs[index].holds = false
+    unsafe (packets + index).deinitialize(count: 1)
+  }
+
+  /// Time of a position: that of the first input that has it, otherwise reckoned from the last one known.
+  mutating func time(of position: Int64, rate: Int) -> Nanoseconds {
+    for index in 0..<count {
+      let input = unsafe inputs[index]
+      guard input.holds, input.start <= position, position < input.end else { continue }
+      anchorTime = unsafe packets[index].timestamp &+ .samples(position &- input.start, rate: rate)
+      anchorPosition = position
+      return anchorTime
+    }
+    return anchorTime &+ .samples(position &- anchorPosition, rate: rate)
+  }
+
+  /// Adds all inputs over a stretch to the sum, `offset` frames into it. `reply` is the reply the sum belongs to: nil
+  /// while it is silent, 0 when not all of it belongs to one.
+  mutating func sum(from start: Int64, frames: Int, at offset: Int, into reply: inout UInt32?) {
+    let end = start &+ Int64(frames)
+    for index in 0..<count {
+      let input = unsafe inputs[index]
+      guard input.holds, input.start < end else { continue }
+      let (first, past) = (max(start, input.start), min(end, input.end))
+      let place = (offset + Int(first &- start)) * channels
+      let target = unsafe total.extracting(place..<place + Int(past &- first) * channels)
+      unsafe add(index, Int(first &- input.start) * channels, to: target)
+      let generation = unsafe packets[index].generation
+      reply = reply == nil || reply == generation ? generation : 0
+      if input.end <= end { release(index) }
+    }
+  }
+
+  /// Makes the sum silent.
+  mutating func clearSum() { unsafe total.update(repeating: 0) }
+
+  /// Adds the samples of the held packet from `first` on.
+  private mutating func add(_ index: Int, _ first: Int, to target: UnsafeMutableBufferPointer<Float>) {
+    let count = target.count
+    let gain = unsafe inputs[index].gain
+    var sum = unsafe MutableSpan(_unsafeElements: target)
+    guard !gain.isRamping else { return unsafe addRamped(index, first, to: target) }
+    switch unsafe inputs[index].sample {
+    case .s16:
+      let run = unsafe packets[index].samples(of: Int16.self).extracting(first..<first + count)
+      SampleMath.mix(run, gain: Float(gain.target), into: &sum)
+    case .f32:
+      let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
+      SampleMath.mix(run, gain: Float(gain.target), into: &sum)
+    }
+  }
+
+  private mutating func addRamped(_ index: Int, _ first: Int, to target: UnsafeMutableBufferPointer<Float>) {
+    let count = target.count
+    var floats = unsafe MutableSpan(_unsafeElements: scratch.extracting(0..<count))
+    switch unsafe inputs[index].sample {
+    case .s16:
+      SampleConversion.convert(
+        unsafe packets[index].samples(of: Int16.self).extracting(first..<first + count), into: &floats)
+    case .f32:
+      let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
+      for place in run.indices { floats[place] = run[place] }
+    }
+    unsafe inputs[index].gain.apply(to: &floats, channels: channels)
+    var sum = unsafe MutableSpan(_unsafeElements: target)
+    SampleMath.mix(floats.span, into: &sum)
+  }
+
+  /// The sum's first samples, all channels together.
+  var result: Span<Float> {
+    @_lifetime(borrow self)
+    borrowing get { unsafe _overrideLifetime(Span(_unsafeElements: total), borrowing: self) }
+  }
+
+  /// Drops held packets of replies older than the one that is valid now.
+  mutating func dropReplies(before current: UInt32) {
+    for index in 0..<count where unsafe inputs[index].holds {
+      let (generation, flags) = unsafe (packets[index].generation, packets[index].flags)
+      let isOld = generation != 0 && Int32(bitPattern: current &- generation) > 0
+      if isOld && !flags.contains(.uninterruptible) { release(index) }
+    }
+  }
+}

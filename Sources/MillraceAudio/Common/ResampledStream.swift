@@ -1,0 +1,117 @@
+internal import MillraceCore
+internal import MillraceDSP
+
+/// A resampler and where its stream stands: which input it has seen, which output position comes next.
+@safe
+struct ResampledStream: ~Copyable {
+  var resampler: Resampler
+  private let runsIn: Bool
+  /// Silent input frames before the stream, a whole number of output samples long, so that output positions stay exact.
+  private let leadIn: Int
+  private let zeros: UnsafeMutableBufferPointer<Float>
+  private let dump: UnsafeMutableBufferPointer<Float>
+
+  private var isFresh = true
+  /// Input frames of this stream taken, and the next output's number since the lead-in began.
+  private var taken: Int64 = 0
+  private var index: Int64 = 0
+  /// Input position of the stream's start, and the output position that belongs to it.
+  private var inputStart: Int64 = 0
+  private var outputStart: Int64 = 0
+  /// Time of the newest packet, and its first frame's place in the stream.
+  private var anchorTime: Nanoseconds = 0
+  private var anchor: Int64 = 0
+  private var isBroken = false
+
+  /// A ratio whose whole-sample lead-in would be longer than this keeps its positions within half a sample instead.
+  private static let longestLeadIn = 4_096
+  private static let chunk = 64
+
+  init(_ resampler: consuming Resampler, runsIn: Bool) {
+    let (rate, target, channels) = (resampler.inputRate, resampler.outputRate, resampler.channels)
+    let step = rate / Self.divisor(rate, target)
+    let latency = resampler.latencyFrames
+    let whole = (latency + step - 1) / step * step
+    leadIn = !runsIn ? 0 : whole <= Self.longestLeadIn ? whole : latency
+    self.runsIn = runsIn
+    unsafe zeros = .allocate(capacity: Self.chunk * channels)
+    unsafe zeros.initialize(repeating: 0)
+    unsafe dump = .allocate(capacity: resampler.maximumOutputCount(forInput: Self.chunk) * channels)
+    unsafe dump.initialize(repeating: 0)
+    self.resampler = resampler
+  }
+
+  deinit {
+    unsafe zeros.deallocate()
+    unsafe dump.deallocate()
+  }
+
+  private static func divisor(_ a: Int, _ b: Int) -> Int { b == 0 ? a : divisor(b, a % b) }
+
+  /// The next packet starts a new stream.
+  mutating func forget() { isFresh = true }
+
+  /// Notes a packet of the stream, starting anew where it does not follow, and answers how many samples it will give.
+  mutating func take(_ packet: borrowing Packet, frames: Int) -> Int {
+    guard frames > 0 else {
+      isFresh = true
+      isBroken = true
+      return 0
+    }
+    let jumps = packet.position > inputStart &+ taken
+    if isFresh || jumps || packet.flags.contains(.discontinuity) {
+      isBroken = isBroken || jumps && !isFresh || packet.flags.contains(.discontinuity)
+      start(at: packet.position)
+    }
+    anchorTime = packet.timestamp
+    anchor = taken
+    taken &+= Int64(frames)
+    return resampler.outputCount(forInput: frames)
+  }
+
+  private mutating func start(at position: Int64) {
+    resampler.reset()
+    (isFresh, taken, index, inputStart) = (false, 0, 0, position)
+    outputStart = scaled(position)
+    var left = leadIn
+    while left > 0 {
+      let frames = min(left, Self.chunk)
+      let input = unsafe Span(_unsafeElements: zeros).extracting(0..<frames * resampler.channels)
+      var output = unsafe MutableSpan(_unsafeElements: dump)
+      index &+= Int64(resampler.process(input, into: &output).produced)
+      left -= frames
+    }
+  }
+
+  /// Writes time, position, duration and marks of the next `count` samples, and counts them.
+  mutating func describe(_ output: inout Packet, count: Int) {
+    let offset =
+      Nanoseconds.samples(index, rate: resampler.outputRate)
+      &- .samples(anchor &+ Int64(leadIn), rate: resampler.inputRate)
+    output.timestamp = anchorTime &+ offset
+    output.position = outputStart &+ index &- scaled(Int64(leadIn))
+    output.duration = count
+    guard count > 0 else { return }
+    if isBroken { output.flags.insert(.discontinuity) } else { output.flags.remove(.discontinuity) }
+    isBroken = false
+    index &+= Int64(count)
+  }
+
+  /// Samples the end of the stream still gives: up to the rounded length of all input.
+  var remaining: Int {
+    guard !isFresh else { return 0 }
+    let nearest = scaled(taken, plus: Int64(resampler.inputRate) / 2)
+    return Int(max(0, scaled(Int64(leadIn)) &+ nearest &- index))
+  }
+
+  /// A number of input frames in output samples, rounded down. Whole seconds apart, so that nothing overflows.
+  private func scaled(_ frames: Int64, plus extra: Int64 = 0) -> Int64 {
+    let (rate, target) = (Int64(resampler.inputRate), Int64(resampler.outputRate))
+    var (seconds, rest) = frames.quotientAndRemainder(dividingBy: rate)
+    if rest < 0 {
+      seconds &-= 1
+      rest &+= rate
+    }
+    return seconds &* target &+ (rest &* target &+ extra) / rate
+  }
+}

@@ -1,0 +1,17 @@
+public import MillraceCore
+
+extension Catalogue {
+  /// The sound nodes: files, tones, and what can be done to PCM.
+  public static let audioNodes: Catalogue = {
+    var catalogue = Catalogue()
+    catalogue.add(AudioRead.self)
+    catalogue.add(AudioWrite.self)
+    catalogue.add(AudioTone.self)
+    catalogue.add(AudioResample.self)
+    catalogue.add(AudioConvert.self)
+    catalogue.add(AudioMix.self)
+    catalogue.add(AudioGain.self)
+    catalogue.add(AudioLevel.self)
+    return catalogue
+  }()
+}

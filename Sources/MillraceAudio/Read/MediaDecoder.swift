@@ -1,0 +1,223 @@
+internal import CFFmpeg
+internal import CMediaShim
+internal import Glibc
+internal import MillraceCore
+
+/// One pass of FFmpeg's libraries over the sound of a file: packets in order, decoded frame by frame.
+///
+/// The libraries cut off an encoder's delay and padding where the file tells them. They allocate with every packet.
+/// Blocks; one thread at a time.
+@safe
+final class MediaDecoder {
+  /// The frame decoded last. Its samples belong to the decoder until the next call.
+  let frame: UnsafeMutablePointer<AVFrame>
+  /// Stretches the decoder gave up.
+  private(set) var damageCount = 0
+  /// The library's words at the last failure.
+  private(set) var words = LibraryWords()
+
+  private let path: String
+  private var context: UnsafeMutablePointer<AVFormatContext>?
+  private var codec: UnsafeMutablePointer<AVCodecContext>?
+  private let packet: UnsafeMutablePointer<AVPacket>
+  private var streamIndex = 0
+  private var isDraining = false
+  /// Refusals in a row; a decoder that refuses this often has lost the thread.
+  private var refusals = 0
+  private static let mostRefusals = 1_000
+
+  /// Log capture is for the whole process; the first decoder asks for it.
+  private static let capturesLog: Void = millrace_av_capture_log()
+
+  /// Opens a file and its decoder, and decodes the first frame.
+  init(_ path: String) throws(NodeProblem) {
+    _ = Self.capturesLog
+    guard let packet = unsafe av_packet_alloc(), let frame = unsafe av_frame_alloc() else {
+      fatalError("no memory for a decoder")
+    }
+    unsafe self.packet = unsafe packet
+    unsafe self.frame = unsafe frame
+    self.path = path
+    millrace_av_clear_log()
+    try openFile()
+    try openCodec()
+    guard try decodeFirst() else {
+      throw problem("holds no sound that can be decoded", cure: "check that it plays, or convert it again")
+    }
+  }
+
+  private func decodeFirst() throws(NodeProblem) -> Bool {
+    do throws(NodeFault) { return try next() } catch {
+      throw problem("cannot be read: \(words.text ?? LibraryWords.describe(error.code))", cure: nil)
+    }
+  }
+
+  deinit {
+    unsafe avcodec_free_context(&codec)
+    unsafe avformat_close_input(&context)
+    var packet: UnsafeMutablePointer<AVPacket>? = unsafe packet
+    unsafe av_packet_free(&packet)
+    var frame: UnsafeMutablePointer<AVFrame>? = unsafe frame
+    unsafe av_frame_free(&frame)
+  }
+
+  // MARK: Opening
+
+  private func openFile() throws(NodeProblem) {
+    // The prefix keeps names such as "concat:..." from being taken for a protocol.
+    let status = unsafe avformat_open_input(&context, "file:" + path, nil, nil)
+    guard status >= 0 else {
+      throw problem(
+        "is no sound file that can be read: \(libraryWords(status))",
+        cure: "convert it to WAV, FLAC, MP3, Ogg or MP4")
+    }
+    let found = unsafe avformat_find_stream_info(context, nil)
+    guard found >= 0 else { throw problem("cannot be read: \(libraryWords(found))", cure: nil) }
+  }
+
+  private func openCodec() throws(NodeProblem) {
+    guard let context = unsafe context else { return }
+    var decoder: UnsafePointer<AVCodec>?
+    let index = unsafe av_find_best_stream(context, AVMEDIA_TYPE_AUDIO, -1, -1, &decoder, 0)
+    if index == millrace_averror_decoder_not_found {
+      throw problem(
+        "holds sound this system has no decoder for", cure: "convert it to WAV, FLAC, MP3, Ogg or MP4")
+    }
+    guard index >= 0, let decoder = unsafe decoder else {
+      throw problem("holds no sound, only \(streamNames)", cure: "name a file with sound")
+    }
+    streamIndex = Int(index)
+    for other in unsafe 0..<Int(context.pointee.nb_streams) where other != streamIndex {
+      unsafe context.pointee.streams[other]?.pointee.discard = AVDISCARD_ALL
+    }
+    unsafe codec = unsafe avcodec_alloc_context3(decoder)
+    guard let codec = unsafe codec, let stream = unsafe stream else { fatalError("no memory for a decoder") }
+    unsafe avcodec_parameters_to_context(codec, stream.pointee.codecpar)
+    unsafe codec.pointee.pkt_timebase = stream.pointee.time_base
+    // Threads would add frames of delay and a wake-up a packet; sound decodes a thousand times faster than it plays.
+    unsafe codec.pointee.thread_count = 1
+    // A lossless frame that fails its checksum is a burst of noise, not sound.
+    if isLossless { unsafe codec.pointee.err_recognition = AV_EF_CRCCHECK | AV_EF_EXPLODE }
+    let status = unsafe avcodec_open2(codec, decoder, nil)
+    guard status >= 0 else { throw problem("cannot be decoded: \(libraryWords(status))", cure: nil) }
+  }
+
+  private func problem(_ text: String, cure: String?) -> NodeProblem {
+    NodeProblem("\"\(path)\" \(text)", parameter: "path", cure: cure)
+  }
+
+  /// The library's line if it logged one, with the code's own text otherwise.
+  private func libraryWords(_ code: Int32) -> String {
+    words.keep()
+    return words.text ?? LibraryWords.describe(code)
+  }
+
+  /// What the streams are, such as `video h264, subtitle subrip`.
+  private var streamNames: String {
+    guard let context = unsafe context, unsafe context.pointee.nb_streams > 0 else { return "data" }
+    return (0..<Int(unsafe context.pointee.nb_streams)).map { index in
+      guard let parameters = unsafe context.pointee.streams[index]?.pointee.codecpar else { return "data" }
+      let kind = unsafe av_get_media_type_string(parameters.pointee.codec_type)
+      let kindName = unsafe kind.map { unsafe String(cString: $0) } ?? "data"
+      return unsafe kindName + " " + String(cString: avcodec_get_name(parameters.pointee.codec_id))
+    }.joined(separator: ", ")
+  }
+
+  // MARK: Facts
+
+  private var stream: UnsafeMutablePointer<AVStream>? {
+    unsafe context?.pointee.streams[streamIndex]
+  }
+
+  /// True when the codec keeps every sample, so that the announced length is exact.
+  private var isLossless: Bool {
+    guard let id = unsafe stream?.pointee.codecpar.pointee.codec_id,
+      let descriptor = unsafe avcodec_descriptor_get(id)
+    else { return false }
+    return unsafe descriptor.pointee.props & AV_CODEC_PROP_LOSSY == 0
+  }
+
+  /// Rate, channels and announced length.
+  var facts: AudioFacts {
+    let rate = unsafe Int(frame.pointee.sample_rate)
+    let channels = unsafe Int(frame.pointee.ch_layout.nb_channels)
+    var facts = AudioFacts(rate: rate, channels: channels)
+    guard let context = unsafe context, let stream = unsafe stream else { return facts }
+    // A length reckoned from the bit rate is a guess, not an announcement.
+    let isAnnounced = unsafe context.pointee.duration_estimation_method == AVFMT_DURATION_FROM_STREAM
+    let duration = unsafe stream.pointee.duration
+    guard isAnnounced, duration != millrace_av_no_timestamp else { return facts }
+    facts.length = unsafe av_rescale_q(duration, stream.pointee.time_base, sampleBase)
+    // Lossy containers count the encoder's delay and padding, a frame or two, in their length.
+    facts.tolerance = isLossless ? 0 : Int64(rate / 4)
+    // MP4 states the length without padding (edit list), but the libraries leave cutting it off to the reader.
+    facts.endsAtLength = unsafe String(cString: context.pointee.iformat.pointee.name).hasPrefix("mov")
+    return facts
+  }
+
+  private var sampleBase: AVRational { unsafe AVRational(num: 1, den: frame.pointee.sample_rate) }
+
+  /// Samples per channel in `frame`.
+  var frameLength: Int64 { unsafe Int64(frame.pointee.nb_samples) }
+
+  /// The frame's first sample in samples since time 0 of the stream; nil when the file gives no time.
+  var frameStart: Int64? {
+    guard let stream = unsafe stream, unsafe frame.pointee.pts != millrace_av_no_timestamp else { return nil }
+    return unsafe av_rescale_q(frame.pointee.pts, stream.pointee.time_base, sampleBase)
+  }
+
+  // MARK: Decoding
+
+  /// Decodes the next frame into `frame`; false at the end. Damaged packets are counted and left out.
+  func next() throws(NodeFault) -> Bool {
+    while true {
+      let status = unsafe avcodec_receive_frame(codec, frame)
+      if status == 0 {
+        refusals = 0
+        return true
+      }
+      if status == millrace_averror_eof { return false }
+      if status != millrace_averror_again { try refuse(status) }
+      try feed()
+    }
+  }
+
+  /// Gives the decoder the next packet of the stream, or the end.
+  private func feed() throws(NodeFault) {
+    unsafe av_packet_unref(packet)
+    guard !isDraining else { return }
+    let status = unsafe av_read_frame(context, packet)
+    if status == millrace_averror_again { return }
+    guard status >= 0 else {
+      // A disk that fails is a fault; bytes that make no sense any more are the end.
+      if status == millrace_averror(EIO) { throw NodeFault(.system, code: EIO) }
+      isDraining = true
+      unsafe avcodec_send_packet(codec, nil)
+      return
+    }
+    guard unsafe Int(packet.pointee.stream_index) == streamIndex else { return }
+    let sent = unsafe avcodec_send_packet(codec, packet)
+    if sent < 0 && sent != millrace_averror_again { try refuse(sent) }
+  }
+
+  private func refuse(_ status: Int32) throws(NodeFault) {
+    words.keep()
+    damageCount += 1
+    refusals += 1
+    if status == millrace_averror_no_memory || refusals > Self.mostRefusals {
+      throw NodeFault(.library, code: status)
+    }
+  }
+
+  /// Goes to the packet at or before a sample of the stream's time and decodes a frame. False when that is not possible.
+  func seek(toStreamSample sample: Int64) throws(NodeFault) -> Bool {
+    guard let stream = unsafe stream else { return false }
+    let time = unsafe av_rescale_q(sample, sampleBase, stream.pointee.time_base)
+    guard unsafe avformat_seek_file(context, Int32(streamIndex), Int64.min, time, time, 0) >= 0 else {
+      return false
+    }
+    unsafe avcodec_flush_buffers(codec)
+    isDraining = false
+    return try next()
+  }
+}

@@ -1,0 +1,219 @@
+import CFFmpeg
+import MillraceAudio
+import MillraceCore
+import MillraceTesting
+import Testing
+
+/// A codec, its container and how near its sound must come.
+struct MediaCase: Sendable, CustomTestStringConvertible {
+  var codec: String
+  var ending: String
+  var rate: Int
+  /// RMS of the error against a tone of RMS 0.35; 0: lossless.
+  var error = 0.0
+
+  var testDescription: String { "\(codec) in \(ending)" }
+
+  static let all = [
+    MediaCase(codec: "flac", ending: "flac", rate: 44_100),
+    MediaCase(codec: "libmp3lame", ending: "mp3", rate: 44_100, error: 0.02),
+    MediaCase(codec: "libmp3lame", ending: "mp3", rate: 16_000, error: 0.02),
+    MediaCase(codec: "aac", ending: "m4a", rate: 48_000, error: 0.01),
+    MediaCase(codec: "libopus", ending: "ogg", rate: 48_000, error: 0.05),
+    MediaCase(codec: "libvorbis", ending: "ogg", rate: 44_100, error: 0.01),
+    MediaCase(codec: "alac", ending: "m4a", rate: 48_000),
+  ]
+  static var here: [MediaCase] { all.filter { MediaFile.canEncode($0.codec) } }
+}
+
+@Suite("audio.read through the libraries")
+struct AudioReadMediaTests {
+  private let folder = TemporaryFolder()
+
+  private func make(_ media: MediaCase, seconds: Double = 1.5, channels: Int = 1) -> (
+    path: String, samples: [Int16]
+  ) {
+    let path = folder.file("sound." + media.ending)
+    let frames = Int(seconds * Double(media.rate))
+    let samples = Fixture.sine16(440, rate: media.rate, frames: frames, channels: channels)
+    MediaFile.write(samples, codec: media.codec, rate: media.rate, channels: channels, to: path)
+    return (path, samples)
+  }
+
+  private func read(_ path: String, _ parameters: [String: ParameterValue] = [:]) throws -> [Int16] {
+    let bench = try NodeBench(
+      AudioRead.self, parameters.merging(["path": .string(path)]) { first, _ in first })
+    try bench.run()
+    #expect(bench.hasEnded)
+    let samples = bench.int16()
+    #expect(bench.events().isEmpty)
+    #expect(bench.close() == [])
+    return samples
+  }
+
+  @Test("a decoded file has the original's length, place and sound", arguments: MediaCase.here)
+  func roundTrip(media: MediaCase) throws {
+    let (path, samples) = make(media)
+    let given = try read(path)
+    #expect(given.count == samples.count)
+    // The first tenth of a second is the encoders' onset; what is out of place would differ everywhere.
+    let difference = zip(given, samples).map { Float(Int($0) - Int($1)) / 32_768 }.dropFirst(media.rate / 10)
+    #expect(Fixture.rms(Array(difference)) <= media.error)
+  }
+
+  @Test("stereo keeps its sides, and floats are the same sound", arguments: MediaCase.here)
+  func stereo(media: MediaCase) throws {
+    let path = folder.file("stereo." + media.ending)
+    let left = Fixture.sine16(440, rate: media.rate, frames: media.rate)
+    MediaFile.write(left.flatMap { [$0, 0] }, codec: media.codec, rate: media.rate, channels: 2, to: path)
+    let shorts = try read(path)
+    let sides = (0..<2).map { side in stride(from: side, to: shorts.count, by: 2).map { shorts[$0] } }
+    #expect(Fixture.rms(sides[0]) > 0.3 && Fixture.rms(sides[1]) < 0.02)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path), "sample": "f32"])
+    try bench.run()
+    let floats = bench.float()
+    #expect(floats.count == shorts.count)
+    #expect(zip(floats, shorts).allSatisfy { abs($0 * 32_768 - Float($1)) <= 1 })
+  }
+
+  @Test("a start in the middle gives what an unbroken pass gives there", arguments: MediaCase.here)
+  func start(media: MediaCase) throws {
+    let (path, _) = make(media, seconds: 3)
+    let whole = try read(path)
+    for milliseconds in [10, 700, 2_345] {
+      let first = Int((Double(milliseconds) * Double(media.rate) / 1_000).rounded())
+      let part = try read(path, ["start": .number(Double(milliseconds))])
+      #expect(part.count == whole.count - first)
+      // Predictors of Opus need longer than the preroll to agree to the last bit.
+      let difference = zip(part, whole[first...]).map { abs(Int($0) - Int($1)) }.max() ?? 999
+      #expect(difference <= (media.codec == "libopus" ? 200 : 1))
+    }
+  }
+
+  @Test("a loop over a compressed file has no seam", arguments: MediaCase.here)
+  func loop(media: MediaCase) throws {
+    let (path, _) = make(media, seconds: 0.3)
+    let once = try read(path)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path), "loop": true])
+    bench.hold()
+    var given: [Int16] = []
+    for _ in 0..<40 {
+      try bench.run(calls: 1)
+      let packet = bench.take()!
+      let samples = packet.samples(of: Int16.self)
+      for index in samples.indices { given.append(samples[index]) }
+    }
+    #expect(given == given.indices.map { once[$0 % once.count] })
+  }
+
+  @Test("damage in a FLAC file becomes silence of the same length, and is told")
+  func damagedFLAC() throws {
+    let (path, samples) = make(MediaCase.all[0])
+    var bytes = contents(path)
+    for index in bytes.count / 2..<bytes.count / 2 + 100 { bytes[index] ^= 0x55 }
+    put(bytes, at: path)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    try bench.run()
+    let given = bench.int16()
+    #expect(given.count == samples.count)
+    let wrong = given.indices.filter { given[$0] != samples[$0] }
+    #expect(!wrong.isEmpty && wrong.count < 4 * 4_608 && wrong.allSatisfy { given[$0] == 0 })
+    let events = bench.events()
+    #expect(!events.isEmpty && events.allSatisfy { $0.name == "damaged" })
+    #expect(events.last?.number("count") ?? 0 >= 1)
+  }
+
+  @Test(
+    "every damage to every format ends in sound, events or a refusal, never in a crash",
+    arguments: MediaCase.here)
+  func damage(media: MediaCase) throws {
+    let (path, samples) = make(media, seconds: 1)
+    let whole = contents(path)
+    var random = SplitMix64(seed: 11)
+    for turn in 0..<24 {
+      var bytes = whole
+      switch turn % 3 {
+      case 0: bytes = Array(bytes[..<(bytes.count * (turn + 1) / 25)])
+      case 1:
+        for _ in 0..<(1 << (turn / 3)) {
+          bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+        }
+      default:
+        let place = Int.random(in: 0..<bytes.count, using: &random)
+        bytes.replaceSubrange(place..<min(bytes.count, place + 300), with: [])
+      }
+      put(bytes, at: path)
+      do {
+        let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+        try bench.run(calls: 10_000)
+        #expect(bench.hasEnded)
+        let channels = bench.shape().format.channels ?? 1
+        #expect(bench.int16().count / channels <= samples.count + 20 * media.rate)
+      } catch let problem as BenchProblem {
+        #expect(problem.description.contains(path))
+      } catch let fault as BenchFault {
+        #expect(fault.text?.contains(path) == true)
+      }
+    }
+  }
+
+  @Test("a truncated FLAC file gives what is there and says how much should be", arguments: [0.3, 0.9])
+  func truncated(share: Double) throws {
+    let path = folder.file("noise.flac")
+    // Noise does not compress, so that a part of the bytes is as large a part of the sound.
+    let samples = Fixture.noise16(seed: 8, count: 66_150)
+    MediaFile.write(samples, codec: "flac", rate: 44_100, to: path)
+    let bytes = contents(path)
+    put(Array(bytes[..<Int(Double(bytes.count) * share)]), at: path)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    try bench.run()
+    let given = bench.int16()
+    #expect(given == Array(samples[..<given.count]) && !given.isEmpty)
+    let event = try #require(bench.events().last)
+    #expect(event.name == "truncated" && event.number("expected") == Double(samples.count))
+    #expect(event.number("samples") == Double(given.count))
+  }
+
+  @Test("an MP4 file without its index is refused with the library's own words")
+  func noIndex() throws {
+    let media = try #require(MediaCase.all.first { $0.codec == "alac" })
+    let (path, _) = make(media)
+    let bytes = contents(path)
+    put(Array(bytes[..<(bytes.count / 2)]), at: path)
+    #expect(
+      refusal(AudioRead.self, ["path": .string(path)])
+        == "\"path\": \"\(path)\" is no sound file that can be read: [mov,mp4,m4a,3gp,3g2,mj2] moov atom not found; "
+        + "convert it to WAV, FLAC, MP3, Ogg or MP4")
+  }
+
+  @Test("a file without sound is refused, saying what it holds")
+  func noSound() throws {
+    let path = folder.file("picture.bmp")
+    // A BMP of one pixel: 54 bytes of header, one row of 4 bytes.
+    var bytes =
+      Array("BM".utf8) + [58, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]
+    bytes += [1, 0, 24, 0] + [UInt8](repeating: 0, count: 24) + [1, 2, 3, 0]
+    put(bytes, at: path)
+    #expect(
+      refusal(AudioRead.self, ["path": .string(path)])
+        == "\"path\": \"\(path)\" holds no sound, only video bmp; name a file with sound")
+  }
+
+  @Test(
+    "recordings of the corpus decode to their stated length",
+    .enabled(if: Corpus.has("audio/speech"), Comment(rawValue: Corpus.skipReason)))
+  func corpus() throws {
+    for (file, rate, channels) in [
+      ("audio/speech/vctk_p286_48k.flac", 48_000, 1), ("audio/music/original_48k.flac", 48_000, 2),
+      ("audio/tts/LJ001-0001.mp3", 22_050, 1),
+    ] {
+      let path = try #require(Corpus.path(file))
+      let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+      try bench.run()
+      #expect(bench.shape().format == .pcm(rate: rate, channels: channels, sample: .s16))
+      let samples = bench.int16()
+      #expect(samples.count > rate && Fixture.rms(samples) > 0.005)
+      #expect(bench.events().isEmpty)
+    }
+  }
+}

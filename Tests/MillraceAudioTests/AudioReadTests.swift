@@ -1,0 +1,160 @@
+import Glibc
+import MillraceAudio
+import MillraceCore
+import MillraceTesting
+import Testing
+
+@Suite("audio.read")
+struct AudioReadTests {
+  private let folder = TemporaryFolder()
+  private var path: String { folder.file("in.wav") }
+  private static let samples = Fixture.noise16(seed: 6, count: 1_000)
+
+  private func bench(_ parameters: [String: ParameterValue] = [:]) throws -> NodeBench {
+    try NodeBench(AudioRead.self, parameters.merging(["path": .string(path)]) { first, _ in first })
+  }
+
+  init() throws { try writeWAV(Self.samples, rate: 16_000, to: folder.file("in.wav")) }
+
+  @Test("gives the file's samples in packets of 20 ms, the last being short")
+  func reads() throws {
+    let bench = try bench()
+    try bench.run()
+    let packets = bench.packets()
+    #expect(packets.map(\.duration) == [320, 320, 320, 40])
+    #expect(packets.map(\.position) == [0, 320, 640, 960])
+    #expect(packets.map(\.timestamp) == [0, 20_000_000, 40_000_000, 60_000_000])
+    #expect(packets.flatMap(\.int16) == Self.samples)
+    #expect(bench.hasEnded && bench.events().isEmpty && bench.close() == [])
+    #expect(bench.resolution.pacing == .waits)
+  }
+
+  @Test("gives floats when asked, and every WAV encoding in either type")
+  func types() throws {
+    let bench = try bench(["sample": "f32"])
+    try bench.run()
+    #expect(bench.float() == Self.samples.map { Float($0) / 32_768 })
+    #expect(bench.shape().format == .pcm(rate: 16_000, channels: 1, sample: .f32))
+  }
+
+  @Test("paced packets come at their time, computed from their position")
+  func paced() throws {
+    let bench = try bench(["pace": true, "frame": 10])
+    try bench.advance(to: .milliseconds(25))
+    #expect(bench.packets().map(\.timestamp) == [0, 10_000_000, 20_000_000])
+    #expect(bench.timerWish == 30_000_000)
+    try bench.advance(to: .milliseconds(200))
+    let packets = bench.packets()
+    #expect(packets.map(\.timestamp) == [30_000_000, 40_000_000, 50_000_000, 60_000_000])
+    #expect(packets.last?.duration == 40 && bench.hasEnded)
+    #expect(bench.resolution.pacing == .paced)
+  }
+
+  @Test("start and length cut a part out")
+  func part() throws {
+    let bench = try bench(["start": 10, "length": 25])
+    try bench.run()
+    let packets = bench.packets()
+    #expect(packets.map(\.position) == [0, 320])
+    #expect(packets.flatMap(\.int16) == Array(Self.samples[160..<560]))
+    #expect(bench.events().isEmpty)
+  }
+
+  @Test("a loop goes on without a seam", arguments: [nil, 12.5] as [Double?])
+  func loops(length: Double?) throws {
+    var parameters: [String: ParameterValue] = ["loop": true, "start": 10]
+    if let length { parameters["length"] = .number(length) }
+    let bench = try bench(parameters)
+    bench.hold()
+    var given: [Int16] = []
+    for position in 0..<20 {
+      try bench.run(calls: 1)
+      let packet = bench.take()!
+      let (place, count) = (packet.position, packet.duration)
+      #expect(place == Int64(position * 320) && count == 320)
+      let samples = packet.samples(of: Int16.self)
+      for index in samples.indices { given.append(samples[index]) }
+    }
+    let region = Array(Self.samples[160..<(length == nil ? 1_000 : 360)])
+    #expect(given == (0..<6_400).map { region[$0 % region.count] })
+  }
+
+  @Test("a loop over nothing ends")
+  func emptyLoop() throws {
+    let bench = try bench(["loop": true, "length": 0])
+    try bench.run(calls: 10)
+    #expect(bench.hasEnded && bench.packets().isEmpty)
+  }
+
+  @Test("a file without samples ends at once")
+  func noSamples() throws {
+    try writeWAV([], rate: 16_000, to: path)
+    let bench = try bench()
+    try bench.run()
+    #expect(bench.hasEnded && bench.packets().isEmpty && bench.events().isEmpty)
+  }
+
+  @Test("a file cut short gives what it has and says so")
+  func truncated() throws {
+    put(Array(contents(path).dropLast(500)), at: path)
+    let bench = try bench()
+    try bench.run()
+    #expect(bench.int16() == Array(Self.samples[..<750]))
+    let events = bench.events()
+    #expect(events.map(\.name) == ["truncated"])
+    #expect(events[0].number("samples") == 750 && events[0].number("expected") == 1_000)
+  }
+
+  @Test("a WAV file's other codecs are left to the libraries")
+  func aLaw() throws {
+    try #require(MediaFile.canEncode("pcm_alaw"))
+    MediaFile.write(Self.samples.map { $0 / 4 }, codec: "pcm_alaw", rate: 8_000, to: path)
+    let bench = try bench()
+    try bench.run()
+    let given = bench.int16()
+    #expect(given.count == 1_000)
+    #expect(zip(given, Self.samples).allSatisfy { abs(Int($0) - Int($1) / 4) <= 160 })
+  }
+
+  @Test("a file that is not there or not sound is refused with the cure")
+  func refused() throws {
+    func text(_ path: String) -> String? { refusal(AudioRead.self, ["path": .string(path)]) }
+    let missing = folder.file("missing.wav")
+    #expect(
+      text(missing)
+        == "\"path\": there is no file \"\(missing)\"; check the path; a relative one starts at the graph file's folder"
+    )
+    #expect(text(folder.path) == "\"path\": \"\(folder.path)\" is a folder; name a sound file in it")
+    let empty = folder.file("empty.wav")
+    put([], at: empty)
+    #expect(text(empty) == "\"path\": \"\(empty)\" is empty; record it again")
+    let pipe = folder.file("pipe")
+    mkfifo(pipe, 0o600)
+    #expect(
+      text(pipe) == "\"path\": \"\(pipe)\" is a pipe or a device, not a file; read a stream with process.pipe"
+    )
+    let random = folder.file("random.bin")
+    put((0..<4_000).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ $0 >> 3) }, at: random)
+    let noSound = text(random)
+    #expect(noSound?.hasPrefix("\"path\": \"\(random)\" ") == true)
+    #expect(noSound?.contains("@ 0x") == false)
+    let cut = folder.file("cut.wav")
+    put(Array("RIFF".utf8), at: cut)
+    #expect(
+      text(cut)
+        == "\"path\": \"\(cut)\" is not a WAV file: it has 4 bytes, the shortest WAV file has 44; record it again"
+    )
+  }
+
+  @Test("a start behind the end, and a rate that cannot be carried, are refused")
+  func bounds() throws {
+    #expect(
+      refusal(AudioRead.self, ["path": .string(path), "start": 63])
+        == "\"start\": \"\(path)\" lasts 62 ms, less than the start; begin earlier")
+    try writeWAV([1, 2], rate: 4_000, to: path)
+    #expect(
+      refusal(AudioRead.self, ["path": .string(path)])
+        == "\"path\": \"\(path)\" has 4000 Hz; 8000 to 192000 Hz can be read; convert it first: "
+        + "ffmpeg -i \"\(path)\" -ar 48000 sound.wav")
+  }
+}

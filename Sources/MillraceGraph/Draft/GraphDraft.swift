@@ -5,7 +5,7 @@ import MillraceCore
 ///
 /// The steps record facts and never complain; the checks read the facts and say what is wrong with them. So a mistake in one
 /// place does not hide the mistakes in others.
-struct GraphDraft: Sendable {
+struct GraphDraft {
   let contracts: [String: NodeContract]
   var name = ""
   var clock = Clock.Kind.realtime
@@ -92,7 +92,10 @@ struct PortRef: Sendable, Hashable {
 }
 
 /// A node in the draft.
-struct DraftNode: Sendable {
+///
+/// A reference: it holds some thirty others, and copying them at every look cost a quarter of the time of loading a graph.
+/// Only the draft it was made for refers to it.
+final class DraftNode {
   /// With the names of the including nodes in front.
   let name: String
   let scope: Int

@@ -101,7 +101,7 @@ struct Expander {
   }
 
   private mutating func node(_ declaration: NodeDeclaration, in scope: Int) -> DraftNode {
-    var node = DraftNode(
+    let node = DraftNode(
       name: draft.scopes[scope].prefix + declaration.name.value, scope: scope,
       namePlace: declaration.name.place,
       type: declaration.type, contract: draft.contracts[declaration.type.value])

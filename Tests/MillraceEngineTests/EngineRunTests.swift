@@ -37,6 +37,22 @@ struct EngineRunTests {
     #expect(report.leakedBlocks == 0)
   }
 
+  @Test("a node that answers again is called again before its next packet comes")
+  func again() throws {
+    var builder = PlanBuilder()
+    // Without further calls a number's repetitions would wait for the next number.
+    let source = builder.add("source", "test.count", ["count": 5, "interval": 20])
+    let middle = builder.add("repeat", "test.repeat")
+    let sink = builder.add("sink", "test.collect", ["probe": "again"])
+    builder.link(source, middle)
+    builder.link(middle, sink)
+    let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
+    let run = try engine.start(builder.plan)
+    _ = try #require(run.waitUntilStopped(timeout: 20_000_000_000))
+    #expect(Probe.named("again").values == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4])
+    #expect(Probe.named("again").times == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4].map { $0 * 20_000_000 })
+  }
+
   @Test("a paced source emits each packet when it is due, and age is measured")
   func paced() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)

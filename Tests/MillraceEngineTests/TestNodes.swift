@@ -123,6 +123,32 @@ struct PassNode: Node {
   }
 }
 
+/// Takes a number n and emits it n times, one packet a call.
+struct RepeatNode: Node {
+  static let contract = NodeContract(
+    "test.repeat", "repeats", inputs: [PortContract("in", .any, text: "numbers")],
+    outputs: [PortContract("out", .any, text: "each number so many times")])
+  var value: Int32 = 0
+  var left: Int32 = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if left == 0 {
+      guard let packet = ports.next() else { return .done }
+      value = packet.samples(of: Int32.self)[0]
+      left = value
+    }
+    guard left > 0 else { return .done }
+    var packet = try ports.makePacket(bytes: 4)
+    var content = packet.mutableSamples(of: Int32.self)
+    content[0] = value
+    ports.emit(packet)
+    left -= 1
+    return left > 0 ? .again : .done
+  }
+}
+
 /// Blocks a worker's thread until the test lets go.
 enum Hang {
   static func until(_ probe: Probe) {
@@ -187,6 +213,7 @@ let testCatalogue: Catalogue = {
   catalogue.add(PassNode.self)
   catalogue.add(CollectSink.self)
   catalogue.add(AnnounceSink.self)
+  catalogue.add(RepeatNode.self)
   catalogue.add(RefusingNode.self)
   return catalogue
 }()

@@ -69,6 +69,7 @@ extension Worker {
       unsafe discardInputs(of: cell)
       return .idle
     }
+    if unsafe cell.pointee.wantsAgain { return unsafe hasRoom(cell) ?? .process }
     switch unsafe inputs(of: cell) {
     case .waiting: return .idle
     case .ready: return unsafe hasRoom(cell) ?? .process
@@ -158,6 +159,7 @@ extension Worker {
       return
     }
     let wish = unsafe cell.pointee.table.wakeAt
+    unsafe cell.pointee.wantsAgain = false
     switch result {
     case .outcome(.done):
       if wasFinishing {
@@ -168,6 +170,7 @@ extension Worker {
       // A node that took nothing and still has packets waits for something else: calling it again would spin.
       if tookSome, unsafe inputs(of: cell) != .waiting { unsafe strand.markReady(cell) }
     case .outcome(.again):
+      unsafe cell.pointee.wantsAgain = true
       if wish != Nanoseconds.max {
         unsafe armWish(cell, strand, wish)
       } else {

@@ -50,6 +50,8 @@ struct Cell: ~Copyable {
   var phase = CellPhase.running
   let drive: Drive
   let isSink: Bool
+  /// The last call asked for another one, whatever the inputs hold.
+  var wantsAgain = false
   /// The cell has taken its first packet.
   var isFed = false
   /// No linked input: ends only by itself or when the graph drains.

@@ -75,11 +75,13 @@ let package = Package(
     .target(
       name: "MillraceRunner",
       dependencies: [
-        "Millrace", "CMillraceSys", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "CMillraceSys",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
     .executableTarget(
-      name: "millrace", dependencies: ["MillraceRunner"], path: "Sources/millrace-cli", swiftSettings: strict),
+      name: "millrace", dependencies: ["MillraceCore", "MillraceRunner"], path: "Sources/millrace-cli",
+      swiftSettings: strict),
 
     // Tests.
     .testTarget(
@@ -94,6 +96,9 @@ let package = Package(
     .testTarget(name: "MillraceGraphTests", dependencies: ["MillraceGraph", "MillraceCore"], swiftSettings: tests),
     .testTarget(
       name: "MillraceCodecsTests", dependencies: ["MillraceCodecs", "MillraceCore", "MillraceTesting", "COpus"],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceRunnerTests", dependencies: ["MillraceRunner", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),

@@ -1,1 +1,4 @@
-print("millrace")
+import MillraceCore
+import MillraceRunner
+
+MillraceCommand.main(catalogue: Catalogue())

@@ -99,21 +99,21 @@ public struct TerminalStyle: Sendable, Hashable {
 }
 
 /// A table of text: columns as wide as their widest cell, two blanks between them.
-struct TextTable {
-  enum Alignment { case left, right }
+package struct TextTable {
+  package enum Alignment { case left, right }
   private let alignments: [Alignment]
   private var rows: [[String]] = []
   private let headings: [String]
 
-  init(_ columns: [(heading: String, alignment: Alignment)]) {
+  package init(_ columns: [(heading: String, alignment: Alignment)]) {
     headings = columns.map(\.heading)
     alignments = columns.map(\.alignment)
   }
 
-  mutating func add(_ cells: [String]) { rows.append(cells) }
+  package mutating func add(_ cells: [String]) { rows.append(cells) }
 
   /// The lines of the table, its headings dim. Columns in which no row says anything are left out.
-  func lines(_ style: TerminalStyle, indent: Int = 2) -> [String] {
+  package func lines(_ style: TerminalStyle, indent: Int = 2) -> [String] {
     let kept = headings.indices.filter { column in rows.contains { !$0[column].isEmpty } }
     let widths = headings.indices.map { column in
       (rows.map { $0[column] } + [headings[column]]).map { TerminalStyle.columns(of: $0) }.max() ?? 0

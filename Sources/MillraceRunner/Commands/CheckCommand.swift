@@ -1,0 +1,41 @@
+internal import ArgumentParser
+internal import MillraceCore
+internal import MillraceGraph
+
+/// `check`: loads graphs through all checks and starts nothing.
+struct CheckCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check", abstract: "Checks graph files and tells everything that is wrong with them.")
+
+  @Argument(help: "Graph files.", completion: .file(extensions: ["json"]))
+  var files: [String]
+
+  @OptionGroup var options: GraphOptions
+
+  @Flag(name: .long, help: "Print the problems as one JSON document.")
+  var json = false
+
+  func run() throws {
+    var all = Problems()
+    var accepted: [String] = []
+    for file in files {
+      do throws(Problems) {
+        let plan = try Graph.load(
+          path: file, settings: options.settings(), catalogue: RunnerContext.catalogue)
+        all.append(contentsOf: Problems(plan.warnings))
+        accepted.append(
+          "\(file): ok, \(Figures.counted(plan.nodes.count, "node")), \(Figures.counted(plan.links.count, "link"))\n"
+        )
+      } catch {
+        all.append(contentsOf: error)
+      }
+    }
+    if json {
+      Output.standard.write(all.json(pretty: true) + "\n")
+    } else {
+      for line in accepted { Output.standard.write(line) }
+      if !all.isEmpty { GraphOptions.tell(all) }
+    }
+    if all.hasErrors { throw ExitStatus.refused }
+  }
+}

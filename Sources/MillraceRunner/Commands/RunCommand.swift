@@ -1,0 +1,83 @@
+internal import ArgumentParser
+internal import MillraceCore
+internal import MillraceGraph
+
+/// `run`: runs graphs until they end.
+struct RunCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run", abstract: "Runs graphs until they end.",
+    discussion: """
+      The first interrupt (Ctrl-C) ends the sources and lets what is inside flow out; the second stops at once. A request to \
+      end (SIGTERM) does what the first interrupt does. Everything the runner tells goes to standard error.
+      """)
+
+  @Argument(help: "Graph files.", completion: .file(extensions: ["json"]))
+  var files: [String]
+
+  @OptionGroup var options: GraphOptions
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "How many instances of each graph; {instance} in a --set value is its number.", valueName: "count"))
+  var instances = 1
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "Drain after so much graph time, such as 10s, 500ms or 2min; on a virtual clock soon after it.",
+      valueName: "time"))
+  var duration: TimeSpan?
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp("Voice workers; without it, one for each processor, four at most.", valueName: "count")
+  )
+  var workers: Int?
+
+  @Option(
+    name: .long, help: ArgumentHelp("Write what happened to a .json file.", valueName: "file"),
+    completion: .file(extensions: ["json"]))
+  var report: String?
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp("Write every call of every node as a trace for ui.perfetto.dev.", valueName: "file"),
+    completion: .file(extensions: ["json"]))
+  var trace: String?
+
+  @Flag(name: .shortAndLong, help: "Tell nothing but errors.")
+  var quiet = false
+
+  /// Most instances: each has some threads' worth of memory, and the machine ends somewhere.
+  private static let mostInstances = 100_000
+  private static let mostWorkers = 64
+
+  func validate() throws {
+    guard (1...Self.mostInstances).contains(instances) else {
+      throw ValidationError("--instances takes 1 to \(Self.mostInstances).")
+    }
+    if let workers, !(1...Self.mostWorkers).contains(workers) {
+      throw ValidationError("--workers takes 1 to \(Self.mostWorkers).")
+    }
+    if let report, !report.hasSuffix(".json") {
+      throw ValidationError("--report writes JSON: give it a file name that ends in .json.")
+    }
+  }
+
+  func run() throws {
+    var graphs: [RunSession.Graph] = []
+    for file in files {
+      let first = try options.load(file, instance: 1)
+      var plans = [first]
+      for number in 1..<instances {
+        plans.append(options.differsByInstance ? try options.load(file, instance: number + 1) : first)
+      }
+      if instances > 1 { for index in plans.indices { plans[index].name += " #\(index + 1)" } }
+      graphs.append(RunSession.Graph(title: first.name, plans: plans))
+    }
+    var session = try RunSession(
+      graphs, duration: duration?.nanoseconds, workers: workers, report: report, trace: trace, isQuiet: quiet)
+    try session.perform()
+  }
+}

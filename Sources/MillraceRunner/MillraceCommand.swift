@@ -1,0 +1,105 @@
+internal import ArgumentParser
+internal import Glibc
+public import MillraceCore
+internal import Synchronization
+
+/// The runner as a library: `millrace` itself, and every runner of a bot author's own, is a call of `main`.
+///
+/// ```swift
+/// import Millrace
+/// import MillraceRunner
+///
+/// var catalogue = Catalogue.standard
+/// catalogue.add(Whisper.self)
+/// MillraceCommand.main(catalogue: catalogue, name: "mybot")
+/// ```
+///
+/// All subcommands then know the added nodes: `mybot nodes bot.whisper`, `mybot schema`, `mybot run graph.json`.
+public enum MillraceCommand {
+  /// The version `--version` prints.
+  public static let version = "0.1.0"
+
+  /// Reads the arguments, does what they ask for and ends the process with the status of `ExitStatus`.
+  /// - Parameters:
+  ///   - catalogue: the node types graphs may use.
+  ///   - name: what the program is called in its help and in completion scripts.
+  ///   - arguments: what stands behind the program's name; nil: those of the process.
+  public static func main(catalogue: Catalogue, name: String = "millrace", arguments: [String]? = nil)
+    -> Never
+  {
+    exit(run(catalogue: catalogue, name: name, arguments: arguments).rawValue)
+  }
+
+  /// As `main`, but answers the status in place of ending the process. One call at a time.
+  public static func run(catalogue: Catalogue, name: String = "millrace", arguments: [String]? = nil)
+    -> ExitStatus
+  {
+    RunnerContext.current.withLock { $0 = RunnerContext(catalogue: catalogue, name: name) }
+    Signals.survivePipes()
+    do {
+      var command = try RootCommand.parseAsRoot(arguments)
+      try command.run()
+      return .done
+    } catch let status as ExitStatus {
+      return status
+    } catch {
+      return answer(error)
+    }
+  }
+
+  /// What ArgumentParser throws: a wrong call, or help, a version, a completion script to be printed.
+  private static func answer(_ error: any Error) -> ExitStatus {
+    let message = RootCommand.fullMessage(for: error)
+    if RootCommand.exitCode(for: error).isSuccess {
+      Output.standard.write(message.isEmpty ? "" : message + "\n")
+      return .done
+    }
+    Output.error.write(message + "\n")
+    return .usage
+  }
+}
+
+/// What a runner's process ends with.
+public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
+  /// Everything was done; a graph ended by itself, by its duration, or was drained on request.
+  case done = 0
+  /// The graph was refused: by the checks, or because a node could not be made.
+  case refused = 1
+  /// The call was wrong, or a file it names cannot be written.
+  case usage = 2
+  /// A node failed while its graph ran.
+  case failed = 3
+  /// A service refused: credentials, quota.
+  case serviceRefused = 4
+  /// Stopped by a second interrupt (128 and the number of SIGINT).
+  case interrupted = 130
+}
+
+/// What the subcommands need to know of the program they are in.
+struct RunnerContext: Sendable {
+  var catalogue = Catalogue()
+  var name = "millrace"
+
+  /// ArgumentParser makes commands itself and hands nothing through, so this has to be found by name.
+  static let current = Mutex(RunnerContext())
+
+  static var catalogue: Catalogue { current.withLock { $0.catalogue } }
+}
+
+/// The program: everything is in its subcommands.
+struct RootCommand: ParsableCommand {
+  static var configuration: CommandConfiguration {
+    CommandConfiguration(
+      commandName: RunnerContext.current.withLock { $0.name },
+      abstract: "Runs media graphs: typed nodes, links between them, declared in JSON.",
+      discussion: """
+        Exit status: 0 done, 1 the graph was refused, 2 the call was wrong, 3 a node failed while running, 4 a service \
+        refused, 130 interrupted.
+        """,
+      version: MillraceCommand.version,
+      subcommands: [
+        RunCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self, NodesCommand.self,
+        SchemaCommand.self,
+      ])
+  }
+}

@@ -1,0 +1,113 @@
+internal import MillraceCore
+internal import MillraceEngine
+internal import MillraceGraph
+internal import Synchronization
+
+/// What the events of all runs said, for the meters, the notices and the summary.
+///
+/// Only figures and the words of nodes about files and themselves are taken out of events; what is said in a conversation is
+/// never shown.
+final class EventBoard: Sendable {
+  /// A sound level, as `audio.level` posts it.
+  struct Level: Sendable {
+    var rms: Double
+    var peak: Double
+  }
+
+  private struct State {
+    /// Levels by run and node, in the order they first came.
+    var levels: [(label: String, level: Level)] = []
+    var places: [String: Int] = [:]
+    var notices: [String] = []
+    /// Events already told, and how many more of them came.
+    var repeats: [String: Int] = [:]
+    /// What nodes wrote, by run and node, in their own figures.
+    var written: [String: String] = [:]
+    var watchers = 0
+  }
+  private let state = Mutex(State())
+
+  /// Events of nodes about their media that a user should hear of.
+  private static let remarks: Set = ["damaged", "truncated"]
+
+  /// Takes the events of a run until it ends. Call before the run starts.
+  /// - Parameter label: stands in front of node names when several runs are shown.
+  func watch(_ run: GraphRun, label: String) {
+    let events = run.events
+    state.withLock { $0.watchers += 1 }
+    Task.detached {
+      for await event in events { self.take(event, label) }
+      self.state.withLock { $0.watchers -= 1 }
+    }
+  }
+
+  /// True when everything that runs posted has been read.
+  var isComplete: Bool { state.withLock { $0.watchers == 0 } }
+
+  /// The levels now.
+  var levels: [(label: String, level: Level)] { state.withLock { $0.levels } }
+
+  /// Takes the notices that came since the last call.
+  func takeNotices() -> [String] {
+    state.withLock { state in
+      defer { state.notices = [] }
+      return state.notices
+    }
+  }
+
+  /// What a node said it wrote; nil when it said nothing.
+  func written(by node: String, label: String) -> String? { state.withLock { $0.written[label + node] } }
+
+  private func take(_ event: GraphEvent, _ label: String) {
+    let fields = Fields(event.json)
+    switch event.name {
+    case "level":
+      guard let rms = fields.number("rms"), let peak = fields.number("peak") else { return }
+      state.withLock { state in
+        let name = label + event.node
+        if let place = state.places[name] {
+          state.levels[place].level = Level(rms: rms, peak: peak)
+        } else {
+          state.places[name] = state.levels.count
+          state.levels.append((name, Level(rms: rms, peak: peak)))
+        }
+      }
+    case "written": state.withLock { $0.written[label + event.node] = fields.words }
+    case "nodeFailed": note("node \"\(label)\(event.node)\" failed: \(fields.text("text") ?? "")")
+    case "nodeRestarted": note("node \"\(label)\(event.node)\" was made anew")
+    case "nodeIsolated": note("node \"\(label)\(event.node)\" was cut off; the rest goes on")
+    case "nodeDetached": note("node \"\(label)\(event.node)\" did not return and was left behind")
+    case let name where Self.remarks.contains(name):
+      let isFirst = state.withLock { state in
+        state.repeats[label + event.node + name, default: 0] += 1
+        return state.repeats[label + event.node + name] == 1
+      }
+      if isFirst { note("node \"\(label)\(event.node)\": \(name): \(fields.words)") }
+    default: break
+    }
+  }
+
+  private func note(_ text: String) { state.withLock { $0.notices.append(text) } }
+
+  /// The members of an event beside those every event has.
+  private struct Fields {
+    private let object: JSONObject?
+
+    init(_ json: String) {
+      object = (try? JSONDocument.scan(SourceFile(name: "event", text: json)))?.root.object
+    }
+
+    func number(_ name: String) -> Double? { object?[name]?.value.double }
+    func text(_ name: String) -> String? { object?[name]?.value.string }
+
+    /// `samples 96000, seconds 2`.
+    var words: String {
+      let common: Set = ["time", "node", "event"]
+      return (object?.members ?? []).filter { !common.contains($0.key) }.map { member in
+        let value =
+          member.value.number?.literal ?? member.value.string ?? member.value.bool.map { "\($0)" } ?? ""
+        return "\(member.key) \(value)"
+      }.joined(separator: ", ")
+    }
+  }
+}

@@ -1,0 +1,150 @@
+internal import CMillraceSys
+internal import MillraceCore
+internal import MillraceEngine
+internal import MillraceGraph
+
+/// Shows how runs are going: a few lines redrawn in place on a terminal, else a line every few seconds.
+struct Progress {
+  private let output: Output
+  private let runs: [GraphRun]
+  private let board: EventBoard
+  private let title: String
+  private let redraws: Bool
+  private let interval: Nanoseconds
+  private let startedAt = millrace_monotonic_ns()
+  private var shownAt: Nanoseconds?
+  /// Where the present rates are measured from.
+  private var last: (at: Nanoseconds, totals: RunTotals)?
+  /// Packets a second and processor share over the last interval.
+  private var rates = (packets: 0.0, processor: 0.0, speed: 0.0)
+  private var drawnLines = 0
+
+  /// Ten times a second on a terminal; slower when there is much to read.
+  private static let redrawInterval: Nanoseconds = .milliseconds(100)
+  private static let lineInterval: Nanoseconds = .milliseconds(5_000)
+  /// Rates are taken over at least this, so that they can be read.
+  private static let rateInterval: Nanoseconds = .milliseconds(500)
+  /// Reading the counters of a run takes some microseconds; above so many runs once a second is enough.
+  private static let manyRuns = 32
+  /// Most meters shown.
+  private static let mostMeters = 8
+
+  /// - Parameter redraws: false when something else writes to the same terminal.
+  init(_ runs: [GraphRun], title: String, board: EventBoard, output: Output, redraws: Bool) {
+    self.runs = runs
+    self.title = title
+    self.board = board
+    self.output = output
+    self.redraws = redraws && output.canRedraw
+    interval =
+      self.redraws
+      ? (runs.count > Self.manyRuns ? .milliseconds(1_000) : Self.redrawInterval) : Self.lineInterval
+  }
+
+  /// Shows the state if it is time to.
+  mutating func update(now: Nanoseconds) {
+    let notices = board.takeNotices()
+    if !notices.isEmpty { tell(notices) }
+    let due = now - (shownAt ?? (redraws ? startedAt - interval : startedAt)) >= interval
+    guard due || (redraws && !notices.isEmpty) else { return }
+    shownAt = now
+    let totals = RunTotals(runs)
+    takeRates(totals, now)
+    if redraws { draw(totals) } else { output.write(plainLine(totals) + "\n") }
+  }
+
+  /// Lines above the meters, for good.
+  private mutating func tell(_ notices: [String]) {
+    clear()
+    for notice in notices { output.write(output.style.paint("\(title): \(notice)", .yellow) + "\n") }
+  }
+
+  /// Takes the meters away, so that the summary can stand in their place.
+  mutating func clear() {
+    guard drawnLines > 0 else { return }
+    output.write("\u{1B}[\(drawnLines)A\r\u{1B}[J")
+    drawnLines = 0
+  }
+
+  /// What came too late for the last update.
+  mutating func finish() {
+    clear()
+    tell(board.takeNotices())
+  }
+
+  private mutating func takeRates(_ totals: RunTotals, _ now: Nanoseconds) {
+    guard let before = last else {
+      last = (now, totals)
+      return
+    }
+    let span = now - before.at
+    guard span >= Self.rateInterval || !redraws else { return }
+    rates.packets = Double(totals.delivered - before.totals.delivered) * 1e9 / Double(span)
+    rates.processor = Double(totals.busy - before.totals.busy) * 100 / Double(span)
+    rates.speed = Double(totals.time - before.totals.time) / Double(span)
+    last = (now, totals)
+  }
+
+  // MARK: Words
+
+  private func state(_ totals: RunTotals) -> String {
+    if runs.count == 1 {
+      return totals.stopped == 1 ? "stopped" : totals.draining == 1 ? "draining" : "running"
+    }
+    let parts = [(totals.running, "running"), (totals.draining, "draining"), (totals.stopped, "stopped")]
+    return parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+  }
+
+  private func facts(_ totals: RunTotals) -> [String] {
+    var facts = [
+      "\(Figures.number(rates.packets, decimals: rates.packets < 10 ? 1 : 0)) packets/s",
+      "\(Figures.number(rates.processor)) % of a processor",
+    ]
+    if runs.contains(where: { $0.plan.clock == .virtual }) {
+      facts.append("\(Figures.number(rates.speed, decimals: rates.speed < 10 ? 1 : 0)) × real time")
+    }
+    if totals.worst > 0 { facts.append("worst call \(Figures.duration(totals.worst)) (\(totals.worstNode))") }
+    if totals.overBudget > 0 { facts.append("\(totals.overBudget) over budget") }
+    facts.append(totals.dropped == 0 ? "nothing dropped" : "\(totals.dropped) dropped")
+    return facts
+  }
+
+  private func plainLine(_ totals: RunTotals) -> String {
+    let levels = board.levels.prefix(Self.mostMeters).map {
+      "\($0.label) \(Figures.fixed($0.level.rms, decimals: 1)) dBFS"
+    }
+    let time = Figures.duration(totals.time / 100_000_000 * 100_000_000)
+    return "\(title): \(time), \(state(totals)), " + (facts(totals) + levels).joined(separator: ", ")
+  }
+
+  // MARK: Drawing
+
+  private mutating func draw(_ totals: RunTotals) {
+    let style = output.style
+    let room = style.width - 1
+    let seconds = Figures.fixed(Double(totals.time) / 1e9, decimals: 1)
+    let head = TerminalStyle.cut("\(title)  \(seconds) s  \(state(totals))", to: room)
+    var lines = [style.paint(head, .bold)]
+    lines.append(
+      style.paint(TerminalStyle.cut("  " + facts(totals).joined(separator: " · "), to: room), .dim))
+    let levels = board.levels.prefix(Self.mostMeters)
+    let names = levels.map { TerminalStyle.columns(of: $0.label) }.max() ?? 0
+    let cells = min(48, room - names - 30)
+    for (label, level) in levels {
+      let name = TerminalStyle.padded(label, to: names)
+      let rms = TerminalStyle.padded(before: Figures.fixed(level.rms, decimals: 1), to: 6)
+      let peak = TerminalStyle.padded(before: Figures.fixed(level.peak, decimals: 1), to: 6)
+      if cells >= 8 {
+        let bar = LevelBar.draw(rms: level.rms, peak: level.peak, cells: cells, style: style)
+        lines.append("  \(name) \(bar) \(rms) dBFS peak\(peak)")
+      } else {
+        lines.append(TerminalStyle.cut("  \(name) \(rms) dBFS", to: room))
+      }
+    }
+    var frame = drawnLines > 0 ? "\u{1B}[\(drawnLines)A\r" : ""
+    for line in lines { frame += "\u{1B}[2K\(line)\n" }
+    // Fewer lines than before cannot happen: meters only come.
+    drawnLines = lines.count
+    output.write(frame)
+  }
+}

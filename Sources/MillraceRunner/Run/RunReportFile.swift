@@ -1,0 +1,74 @@
+internal import MillraceCore
+internal import MillraceEngine
+internal import MillraceGraph
+
+/// The report of runs as JSON, for `--report`. Times are in milliseconds; no parameter value is in it.
+enum RunReportFile {
+  /// Version of the layout below.
+  static let version = 1
+
+  static func json(_ reports: [(plan: GraphPlan, report: RunReport)]) -> String {
+    var json = JSONWriter(pretty: true)
+    json.object { json in
+      json.member("millraceReport", version)
+      json.array("runs") { json in
+        for (_, report) in reports { json.object { write(report, to: &$0) } }
+      }
+    }
+    return json.text + "\n"
+  }
+
+  private static func milliseconds(_ time: Nanoseconds) -> Double { Double(time) / 1e6 }
+
+  private static func write(_ report: RunReport, to json: inout JSONWriter) {
+    json.member("name", report.name)
+    json.member("clock", report.clock.rawValue)
+    json.member("phase", report.phase.rawValue)
+    json.member("duration", milliseconds(report.duration))
+    if let first = report.timeToFirstPacket { json.member("timeToFirstPacket", milliseconds(first)) }
+    if let failure = report.failure {
+      json.object("failure") { json in
+        json.member("node", failure.node)
+        json.member("text", failure.text)
+      }
+    }
+    json.member("poolBytes", report.poolBytes)
+    json.member("leakedBlocks", report.leakedBlocks)
+    json.member("lostEvents", report.lostEvents)
+    json.array("detachedNodes") { json in for name in report.detachedNodes { json.value(name) } }
+    json.array("nodes") { json in for node in report.nodes { json.object { write(node, to: &$0) } } }
+    json.array("links") { json in for link in report.links { json.object { write(link, to: &$0) } } }
+  }
+
+  private static func write(_ node: NodeReport, to json: inout JSONWriter) {
+    json.member("name", node.name)
+    json.member("type", node.type)
+    json.member("lane", node.lane.rawValue)
+    json.member("calls", node.activations)
+    json.member("packetsIn", node.packetsIn)
+    json.member("packetsOut", node.packetsOut)
+    json.member("busy", milliseconds(node.busy))
+    json.member("worstCall", milliseconds(node.worst))
+    json.member("budget", Double(node.budget) / 1e3)
+    json.member("overBudget", node.overBudget)
+    json.member("blocked", node.blocked)
+    json.member("starved", node.starved)
+    json.member("restarts", node.restarts)
+    if let age = node.lastAge { json.member("lastAge", milliseconds(age)) }
+    if let age = node.worstAge { json.member("worstAge", milliseconds(age)) }
+  }
+
+  private static func write(_ link: LinkReport, to json: inout JSONWriter) {
+    json.member("name", link.name)
+    json.member("format", link.format.description)
+    json.member("capacity", link.limit)
+    json.member("whenFull", link.policy.rawValue)
+    json.member("pushed", link.pushed)
+    json.member("popped", link.popped)
+    json.member("droppedOldest", link.droppedOldest)
+    json.member("droppedNewest", link.droppedNewest)
+    json.member("droppedStale", link.droppedStale)
+    json.member("discarded", link.discarded)
+    json.member("highWater", link.highWater)
+  }
+}

@@ -1,0 +1,44 @@
+internal import Glibc
+internal import Synchronization
+
+// Outside the type, so that a handler, which may capture nothing, reaches them. `listen` touches both first: their
+// initialisers never run inside a handler.
+private let interrupts = Atomic<Int>(0)
+private let terminations = Atomic<Int>(0)
+
+/// Signals as counters: handlers only count, the run's own loop looks.
+///
+/// Handlers and not a blocked mask, because programs started by a node would inherit the mask.
+enum Signals {
+  /// Interrupts (Ctrl-C) since `listen`.
+  static var interruptCount: Int { interrupts.load(ordering: .relaxed) }
+  /// True once the process was asked to end (SIGTERM, SIGHUP).
+  static var isTerminated: Bool { terminations.load(ordering: .relaxed) > 0 }
+
+  /// A closed pipe becomes an error of the write, not the end of the process. Programs started by a node get the default
+  /// again, since a handler does not survive `exec`.
+  static func survivePipes() {
+    install(SIGPIPE) { _ in }
+  }
+
+  /// Counts interrupts and requests to end, from zero. A third interrupt ends the process on the spot.
+  static func listen() {
+    interrupts.store(0, ordering: .relaxed)
+    terminations.store(0, ordering: .relaxed)
+    install(SIGINT) { _ in
+      // Whoever presses it three times wants out, whatever hangs.
+      if interrupts.add(1, ordering: .relaxed).newValue >= 3 { _exit(ExitStatus.interrupted.rawValue) }
+    }
+    for signal in [SIGTERM, SIGHUP] {
+      install(signal) { _ in terminations.add(1, ordering: .relaxed) }
+    }
+  }
+
+  private static func install(_ signal: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {
+    var action = sigaction()
+    unsafe action.__sigaction_handler.sa_handler = handler
+    unsafe sigemptyset(&action.sa_mask)
+    action.sa_flags = SA_RESTART
+    unsafe sigaction(signal, &action, nil)
+  }
+}

@@ -1,0 +1,155 @@
+import Glibc
+import MillraceGraph
+import MillraceRunner
+import Testing
+
+@Suite("Running graphs from the command line", .timeLimit(.minutes(2)))
+struct RunTests {
+  @Test("a graph that ends by itself ends with 0, formats told before and a summary after")
+  func done() async {
+    let result = await #expect(
+      processExitsWith: .exitCode(0), observing: [\.standardErrorContent, \.standardOutputContent]
+    ) { runner("run", "good.json") }
+    let words = errors(of: result)
+    #expect(!output(of: result).contains("count"), "standard output belongs to the nodes")
+    #expect(words.hasPrefix("count\n  link        carries"))
+    #expect(words.contains("  src -> end  text"))
+    #expect(words.contains("\ncount: done after "))
+    #expect(words.contains("  src   test.count"))
+    #expect(words.contains("count: node \"src\": truncated: expected 12\n"))
+  }
+
+  @Test("quiet means silent while all is well")
+  func quiet() async {
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardErrorContent]) {
+      runner("run", "good.json", "--quiet")
+    }
+    #expect(!errors(of: result).contains("count"))
+  }
+
+  @Test("a node that fails ends with 3 and is named at its place in the file, in its own words")
+  func failed() async {
+    let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardErrorContent]) {
+      runner("run", "-q", "fails.json")
+    }
+    #expect(
+      errors(of: result)
+        == "fails.json:7:5: error: packet 3 was one too many; give it fewer\n1 error\n")
+  }
+
+  @Test("a node that cannot be made ends with 1 before anything runs")
+  func refused() async {
+    let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+      runner("run", "-q", "refuses.json")
+    }
+    #expect(
+      errors(of: result)
+        == "refuses.json:6:5: error: the word \"refuse\" is not liked; say another\n1 error\n")
+  }
+
+  @Test("a graph with problems is not run: 1, and the problems")
+  func problems() async {
+    let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+      runner("run", "good.json", "wrong.json")
+    }
+    #expect(errors(of: result).hasPrefix("wrong.json:6:"))
+  }
+
+  @Test("the first interrupt drains: 0, and the graph is over")
+  func drained() async {
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardErrorContent]) {
+      runner("run", "interrupted.json", "--set", "count=-1")
+    }
+    #expect(errors(of: result).contains("count: done after "))
+  }
+
+  @Test("a request to end drains as well")
+  func terminated() async {
+    await #expect(processExitsWith: .exitCode(0)) {
+      runner("run", "-q", "terminated.json", "--set", "count=-1")
+    }
+  }
+
+  @Test("the second interrupt stops what does not drain: 130")
+  func interrupted() async {
+    await #expect(processExitsWith: .exitCode(130)) {
+      runner("run", "-q", "clings.json", "--set", "count=-1")
+    }
+  }
+
+  @Test("the duration drains an endless graph")
+  func duration() async {
+    await #expect(processExitsWith: .exitCode(0)) {
+      runner("run", "-q", "endless.json", "--set", "count=-1", "--duration", "100ms")
+    }
+    await #expect(processExitsWith: .exitCode(0)) {
+      runner("run", "-q", "endless.json", "--set", "count=-1", "--duration", "60s", "--clock", "virtual")
+    }
+  }
+
+  @Test("the report counts what went over every link, for every run")
+  func report() async throws {
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner(
+        "run", "-q", "good.json", "--instances", "3", "--set", "count=7", "--report", "report.json",
+        showing: "report.json")
+    }
+    let root = try JSONDocument.scan(SourceFile(name: "report", text: output(of: result)))
+      .root
+    let runs = try #require(root["runs"]?.array)
+    #expect(runs.compactMap { $0["name"]?.string } == ["count #1", "count #2", "count #3"])
+    for run in runs {
+      #expect(run["phase"]?.string == "stopped")
+      #expect(run["failure"] == nil)
+      #expect(run["links"]?.array?.first?["pushed"]?.integer == 7)
+      #expect(run["nodes"]?.array?.last?["packetsIn"]?.integer == 7)
+    }
+  }
+
+  @Test("instances may differ by their number in a value")
+  func instanceNumbers() async throws {
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner(
+        "run", "-q", "good.json", "--instances", "2", "--set", "count=1{instance}", "--report", "report.json",
+        showing: "report.json")
+    }
+    let root = try JSONDocument.scan(SourceFile(name: "report", text: output(of: result)))
+      .root
+    let pushed = root["runs"]?.array?.compactMap { $0["links"]?.array?.first?["pushed"]?.integer }
+    #expect(pushed == [11, 12])
+  }
+
+  @Test("a failing run is in the report with its words")
+  func failureInReport() async throws {
+    let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardOutputContent]) {
+      runner("run", "-q", "fails.json", "--report", "report.json", showing: "report.json")
+    }
+    let root = try JSONDocument.scan(SourceFile(name: "report", text: output(of: result)))
+      .root
+    let failure = try #require(root["runs"]?.array?.first?["failure"])
+    #expect(failure["node"]?.string == "end")
+    #expect(failure["text"]?.string == "packet 3 was one too many; give it fewer")
+  }
+
+  @Test("the trace is a list of complete events, each on a named thread")
+  func trace() async throws {
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("run", "-q", "good.json", "--clock", "virtual", "--trace", "trace.json", showing: "trace.json")
+    }
+    let words = output(of: result)
+    let events = try #require(try JSONDocument.scan(SourceFile(name: "trace", text: words)).root.array)
+    let threads = events.filter { $0["ph"]?.string == "M" }.compactMap { $0["tid"]?.integer }
+    let calls = events.filter { $0["ph"]?.string == "X" }
+    #expect(Set(calls.compactMap { $0["name"]?.string }) == ["src", "end"])
+    #expect(calls.allSatisfy { threads.contains($0["tid"]?.integer ?? 0) && ($0["dur"]?.double ?? -1) >= 0 })
+    #expect(calls.allSatisfy { ($0["ts"]?.double ?? -1) >= 0 })
+  }
+
+  @Test("graphs that ask for different clocks are not run together")
+  func twoClocks() async {
+    let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+      runner("run", "good.json", "virtual.json")
+    }
+    #expect(errors(of: result).contains("give --clock, or run them apart"))
+  }
+}

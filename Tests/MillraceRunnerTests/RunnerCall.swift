@@ -1,0 +1,67 @@
+import Glibc
+import MillraceCore
+import MillraceGraph
+import MillraceRunner
+import Testing
+
+/// Runs the runner in this process, which an exit test has made for the purpose, in a fresh folder with some graph files.
+/// - Parameter file: is printed afterwards.
+func runner(_ arguments: String..., showing file: String? = nil) {
+  var template = Array("/tmp/millrace-runner-XXXXXX".utf8CString)
+  let folder = template.withUnsafeMutableBufferPointer {
+    mkdtemp($0.baseAddress!).map { String(cString: $0) }!
+  }
+  chdir(folder)
+  setenv("MILLRACE_TEST_WORD", "sesame", 1)
+  func graph(_ name: String, _ source: String, _ sink: String, clock: String = "realtime") {
+    write(
+      """
+      {
+        "millrace": 1,
+        "name": "count", "clock": "\(clock)",
+        "parameters": { "count": { "default": 100 } },
+        "nodes": {
+          "src": { "type": "test.count", "count": "${count}"\(source) },
+          "end": { "type": "test.sink"\(sink) }
+        },
+        "links": [ "src -> end" ]
+      }
+
+      """, to: name)
+  }
+  graph("good.json", "", "")
+  graph("virtual.json", "", "", clock: "virtual")
+  graph("wrong.json", #", "word": 1"#, #", "failAtt": 3"#)
+  graph("fails.json", "", #", "failAt": 3"#)
+  graph("refuses.json", #", "word": "refuse""#, "")
+  graph("secret.json", #", "word": "${env:MILLRACE_TEST_WORD}""#, "")
+  graph("endless.json", #", "pace": true"#, "")
+  graph("interrupted.json", #", "pace": true"#, #", "interruptAt": 3"#)
+  graph("terminated.json", #", "pace": true"#, #", "terminateAt": 3"#)
+  graph("clings.json", #", "pace": true"#, #", "interruptAt": 3, "clings": true"#)
+  guard let file else { MillraceCommand.main(catalogue: .runnerTests, name: "counter", arguments: arguments) }
+  let status = MillraceCommand.run(catalogue: .runnerTests, name: "counter", arguments: arguments)
+  let bytes = (try? SourceFile.read(path: file))?.bytes ?? Array("no such file".utf8)
+  var offset = 0
+  while offset < bytes.count {
+    offset += max(0, Glibc.write(1, Array(bytes[offset...]), bytes.count - offset))
+  }
+  exit(status.rawValue)
+}
+
+private func write(_ text: String, to path: String) {
+  let file = fopen(path, "w")!
+  fputs(text, file)
+  fclose(file)
+}
+
+/// What an exit test's process wrote to standard output. A process that writes nothing has some bytes of the test library here, so
+/// silence is best tested by words that are not there.
+func output(of result: ExitTest.Result?) -> String {
+  String(decoding: result?.standardOutputContent ?? [], as: UTF8.self)
+}
+
+/// What it wrote to standard error.
+func errors(of result: ExitTest.Result?) -> String {
+  String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+}

@@ -1,0 +1,179 @@
+import Glibc
+import MillraceGraph
+import MillraceRunner
+import Testing
+
+@Suite("The runner: exit status and words", .timeLimit(.minutes(2)))
+struct RunnerTests {
+  // MARK: Calls
+
+  @Test("help, version and completion scripts are printed and end with 0")
+  func help() async {
+    let help = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("--help")
+    }
+    let words = output(of: help)
+    #expect(words.contains("USAGE: counter <subcommand>"))
+    for command in ["run", "check", "explain", "draw", "nodes", "schema"] {
+      #expect(words.contains("\n  \(command) "))
+    }
+    let version = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("--version")
+    }
+    #expect(output(of: version) == "\(MillraceCommand.version)\n")
+    let script = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("--generate-completion-script", "bash")
+    }
+    #expect(output(of: script).contains("_counter()"))
+  }
+
+  @Test("a wrong call ends with 2 and says what is wrong on standard error")
+  func usage() async {
+    let unknown = await #expect(
+      processExitsWith: .exitCode(2), observing: [\.standardErrorContent, \.standardOutputContent]
+    ) { runner("rnu") }
+    #expect(errors(of: unknown).hasPrefix("Error: Unexpected argument 'rnu'\n"))
+    #expect(!output(of: unknown).contains("Error"))
+    let duration = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("run", "good.json", "--duration", "soon")
+    }
+    #expect(errors(of: duration).contains("'soon' is invalid for '--duration <time>'"))
+    await #expect(processExitsWith: .exitCode(2)) { runner("run", "good.json", "--instances", "0") }
+    await #expect(processExitsWith: .exitCode(2)) { runner("run", "good.json", "--report", "report.txt") }
+    await #expect(processExitsWith: .exitCode(2)) { runner("nodes", "--markdown", "--json") }
+  }
+
+  @Test("a file that cannot be written is told before anything runs")
+  func unwritable() async {
+    let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("run", "good.json", "--report", "no/such/folder/report.json")
+    }
+    #expect(
+      errors(of: result)
+        == "error: cannot write \"no/such/folder/report.json\": no such file or directory; choose another place\n"
+    )
+  }
+
+  // MARK: Checks
+
+  @Test("a good graph is accepted with its size")
+  func checkAccepts() async {
+    let result = await #expect(
+      processExitsWith: .exitCode(0), observing: [\.standardErrorContent, \.standardOutputContent]
+    ) { runner("check", "good.json") }
+    #expect(output(of: result) == "good.json: ok, 2 nodes, 1 link\n")
+    #expect(!errors(of: result).contains("error"))
+  }
+
+  @Test("every problem of every file is told, in order, and the status is 1")
+  func checkRefuses() async throws {
+    let result = await #expect(
+      processExitsWith: .exitCode(1), observing: [\.standardErrorContent, \.standardOutputContent]
+    ) { runner("check", "wrong.json", "missing.json", "good.json") }
+    #expect(output(of: result) == "good.json: ok, 2 nodes, 1 link\n")
+    let lines = errors(of: result).split(separator: "\n").map(String.init)
+    try #require(lines.count == 4)
+    #expect(lines[0].hasPrefix("error: cannot open \"missing.json\""))
+    #expect(lines[1].hasPrefix("wrong.json:6:"))
+    #expect(lines[2].hasPrefix("wrong.json:7:"))
+    #expect(lines[3] == "3 errors")
+  }
+
+  @Test("problems as JSON go to standard output")
+  func checkJSON() async throws {
+    let result = await #expect(
+      processExitsWith: .exitCode(1), observing: [\.standardErrorContent, \.standardOutputContent]
+    ) { runner("check", "--json", "wrong.json") }
+    #expect(!errors(of: result).contains("error"))
+    let root = try JSONDocument.scan(SourceFile(name: "output", text: output(of: result))).root
+    #expect(root["errors"]?.integer == 2)
+    #expect(root["problems"]?.array?.first?["line"]?.integer == 6)
+  }
+
+  @Test("a value for a parameter the graph has not is refused with the nearest name")
+  func unknownSetting() async {
+    let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+      runner("check", "good.json", "--set", "cuont=3")
+    }
+    #expect(errors(of: result).contains("did you mean \"count\"?"))
+  }
+
+  // MARK: Showing
+
+  @Test("nodes lists the author's own types, and tells about one")
+  func nodes() async {
+    let all = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("nodes")
+    }
+    #expect(
+      output(of: all) == """
+        test
+          test.count  emits packets
+          test.sink   takes packets
+
+        2 node types; nodes TYPE tells all about one
+
+        """)
+    let one = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("nodes", "test.count")
+    }
+    #expect(output(of: one).hasPrefix("test.count\n  emits packets\n\nOutputs\n"))
+    let wrong = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("nodes", "test.cuont")
+    }
+    #expect(
+      errors(of: wrong)
+        == "error: there is no node type \"test.cuont\"; did you mean \"test.count\"?\n")
+  }
+
+  @Test("draw takes the form from the option, else from the file's ending, else SVG")
+  func draw() async {
+    let svg = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("draw", "good.json")
+    }
+    #expect(output(of: svg).hasPrefix("<svg "))
+    let dot = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("draw", "good.json", "--format", "dot")
+    }
+    #expect(output(of: dot).hasPrefix("digraph \"count\" {\n"))
+    let file = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("draw", "good.json", "-o", "drawing.mmd", showing: "drawing.mmd")
+    }
+    #expect(output(of: file).hasPrefix("---\ntitle: \"count\"\n---\nflowchart LR\n"))
+  }
+
+  @Test("a secret is shown by no command")
+  func secrets() async {
+    for form in ["svg", "dot", "mermaid"] {
+      let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+        [form = form as String] in
+        runner("draw", "secret.json", "--format", form)
+      }
+      #expect(output(of: result).contains("(secret)"))
+      #expect(!output(of: result).contains("sesame"))
+    }
+    let explained = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("explain", "secret.json", "--json")
+    }
+    #expect(!output(of: explained).contains("sesame"))
+  }
+
+  @Test("nodes writes its pages into a folder")
+  func pages() async {
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("nodes", "--markdown", "--output", "reference")
+    }
+    #expect(output(of: result) == "reference: 3 pages\n")
+  }
+
+  @Test("a reader that goes away is no error")
+  func closedOutput() async {
+    await #expect(processExitsWith: .exitCode(0)) {
+      var ends: [Int32] = [0, 0]
+      pipe(&ends)
+      dup2(ends[1], 1)
+      close(ends[0])
+      runner("schema")
+    }
+  }
+}

@@ -84,11 +84,16 @@ let package = Package(
       swiftSettings: strict),
 
     // Tests.
+    .executableTarget(
+      name: "robot-bot", dependencies: ["Millrace"], path: "Sources/Examples/RobotBot",
+      swiftSettings: [.swiftLanguageMode(.v6)]),
+
     .testTarget(
       name: "CInteropTests", dependencies: ["COpus", "COgg", "CFFmpeg", "CMediaShim", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(
-      name: "MillraceEngineTests", dependencies: ["MillraceEngine", "MillraceGraph", "MillraceCore", "CMillraceSys"],
+      name: "MillraceEngineTests",
+      dependencies: ["MillraceEngine", "MillraceGraph", "MillraceCore", "CMillraceSys", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDSPTests", dependencies: ["MillraceDSP", "CMillraceKernels", "CMallocCount"],

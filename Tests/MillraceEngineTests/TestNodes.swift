@@ -214,6 +214,9 @@ let testCatalogue: Catalogue = {
   catalogue.add(CollectSink.self)
   catalogue.add(AnnounceSink.self)
   catalogue.add(RepeatNode.self)
+  catalogue.add(HeapWatchingSource.self)
+  catalogue.add(SilentSink.self)
+  catalogue.add(PlainPass.self)
   catalogue.add(RefusingNode.self)
   return catalogue
 }()

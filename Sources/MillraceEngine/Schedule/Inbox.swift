@@ -24,21 +24,19 @@ struct Inbox: ~Copyable {
   /// True when nothing waits.
   var isEmpty: Bool { unsafe head.load(ordering: .sequentiallyConsistent) == nil }
 
-  /// Takes everything, oldest first, and hands it to `body`. Only the worker.
-  borrowing func empty(_ body: (Unmanaged<Strand>) -> Void) {
+  /// Moves everything to the end of a queue, oldest first. Only the worker.
+  borrowing func empty(into queue: inout ReadyQueue) {
     guard unsafe head.load(ordering: .relaxed) != nil else { return }
     var newestFirst = unsafe head.exchange(nil, ordering: .acquiring)
     var oldestFirst: Unmanaged<Strand>?
     while let entry = unsafe newestFirst {
-      unsafe entry._withUnsafeGuaranteedRef { strand in
-        unsafe newestFirst = unsafe strand.following
-        unsafe strand.following = unsafe oldestFirst
-      }
+      unsafe newestFirst = unsafe entry._withUnsafeGuaranteedRef { unsafe $0.following }
+      unsafe entry._withUnsafeGuaranteedRef { unsafe $0.following = unsafe oldestFirst }
       unsafe oldestFirst = unsafe entry
     }
     while let entry = unsafe oldestFirst {
       unsafe oldestFirst = unsafe entry._withUnsafeGuaranteedRef { unsafe $0.following }
-      unsafe body(entry)
+      unsafe queue.push(entry)
     }
   }
 }

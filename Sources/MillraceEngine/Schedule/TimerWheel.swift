@@ -60,50 +60,54 @@ struct TimerWheel: ~Copyable {
     unsafe count &-= 1
   }
 
-  /// Takes out every timer that is due and hands its cell to `fire`.
-  mutating func expire(now: Nanoseconds, _ fire: (UnsafeMutablePointer<Cell>) -> Void) {
+  /// Takes out one timer that is due and answers its cell; nil when none is left. Call until nil.
+  mutating func takeDue(now: Nanoseconds) -> UnsafeMutablePointer<Cell>? {
     let last = unsafe now / Self.tick
-    if unsafe count == 0 {
+    guard unsafe count > 0 else {
       unsafe handled = max(handled, last)
-      return
+      return nil
     }
     // After a long sleep one round over all slots sees every timer.
-    var tick = unsafe max(handled &+ 1, last &- Int64(Self.slotCount) &+ 1)
-    while tick <= last {
-      let slot = unsafe Int(tick) & (Self.slotCount - 1)
+    unsafe handled = max(handled, last &- Int64(Self.slotCount))
+    while unsafe handled < last {
+      let slot = unsafe Int(handled &+ 1) & (Self.slotCount - 1)
       if unsafe occupied[slot &>> 6] & (1 &<< UInt64(slot & 63)) != 0 {
-        unsafe expire(slot: slot, last, fire)
-      }
-      tick &+= 1
-    }
-    unsafe handled = max(handled, last)
-  }
-
-  private mutating func expire(slot: Int, _ last: Int64, _ fire: (UnsafeMutablePointer<Cell>) -> Void) {
-    var next = unsafe slots[slot]
-    while let cell = unsafe next {
-      unsafe next = unsafe cell.pointee.timerNext
-      if unsafe cell.pointee.timerTick <= last {
-        unsafe cancel(cell)
-        unsafe fire(cell)
-      }
-    }
-  }
-
-  /// On a virtual clock: takes out every timer whose exact deadline has come.
-  mutating func expireExactly(now: Nanoseconds, _ fire: (UnsafeMutablePointer<Cell>) -> Void) {
-    let tick = unsafe (now &+ (Self.tick - 1)) / Self.tick
-    for candidate in unsafe [handled &+ 1, tick] {
-      var next = unsafe slots[Int(candidate) & (Self.slotCount - 1)]
-      while let cell = unsafe next {
-        unsafe next = unsafe cell.pointee.timerNext
-        if unsafe cell.pointee.timerDeadline <= now {
-          unsafe cancel(cell)
-          unsafe fire(cell)
+        var next = unsafe slots[slot]
+        while let cell = unsafe next {
+          if unsafe cell.pointee.timerTick <= last {
+            unsafe cancel(cell)
+            return unsafe cell
+          }
+          unsafe next = unsafe cell.pointee.timerNext
         }
       }
+      unsafe handled &+= 1
     }
+    return nil
+  }
+
+  /// The same on a virtual clock, where a timer is due at its exact deadline.
+  mutating func takeExactlyDue(now: Nanoseconds) -> UnsafeMutablePointer<Cell>? {
+    guard unsafe count > 0 else { return nil }
+    // The clock only ever stops at deadlines, so what is due lies in the slot of this time, or in the first one not yet
+    // handled, where late wishes go.
+    let tick = unsafe (now &+ (Self.tick - 1)) / Self.tick
+    if let cell = unsafe takeExactlyDue(slot: handled &+ 1, now) { return unsafe cell }
+    if let cell = unsafe takeExactlyDue(slot: tick, now) { return unsafe cell }
     unsafe handled = max(handled, tick &- 1)
+    return nil
+  }
+
+  private mutating func takeExactlyDue(slot tick: Int64, _ now: Nanoseconds) -> UnsafeMutablePointer<Cell>? {
+    var next = unsafe slots[Int(tick) & (Self.slotCount - 1)]
+    while let cell = unsafe next {
+      if unsafe cell.pointee.timerDeadline <= now {
+        unsafe cancel(cell)
+        return unsafe cell
+      }
+      unsafe next = unsafe cell.pointee.timerNext
+    }
+    return nil
   }
 
   /// When the earliest timer fires: the end of its millisecond, or its exact deadline.
@@ -111,13 +115,16 @@ struct TimerWheel: ~Copyable {
     guard unsafe count > 0 else { return nil }
     var best: Nanoseconds?
     let start = unsafe handled &+ 1
-    for offset in unsafe 0..<Int64(Self.slotCount) {
+    // A loop by hand: a range of Int64 asks the heap for memory in debug builds.
+    var offset: Int64 = -1
+    while unsafe offset < Int64(Self.slotCount) - 1 {
+      offset &+= 1
       let slot = unsafe Int(start &+ offset) & (Self.slotCount - 1)
       if unsafe occupied[slot &>> 6] & (1 &<< UInt64(slot & 63)) == 0 { continue }
       var next = unsafe slots[slot]
       while let cell = unsafe next {
         let time = unsafe exact ? cell.pointee.timerDeadline : cell.pointee.timerTick &* Self.tick
-        if best.map({ time < $0 }) ?? true { best = time }
+        best = min(best ?? time, time)
         unsafe next = unsafe cell.pointee.timerNext
       }
       // A timer of this round is earlier than all timers of later slots and rounds.

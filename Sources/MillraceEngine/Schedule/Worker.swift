@@ -143,7 +143,7 @@ final class Worker: @unchecked Sendable {
 
   private func loop(_ number: Int) {
     while !isStopping.load(ordering: .relaxed) {
-      unsafe inbox.empty { unsafe ready.push($0) }
+      unsafe inbox.empty(into: &ready)
       expireTimers()
       guard let entry = unsafe ready.pop() else {
         rest()
@@ -164,15 +164,12 @@ final class Worker: @unchecked Sendable {
 
   private func expireTimers() {
     if isVirtual {
-      unsafe wheel.expireExactly(now: virtualNow) { unsafe fire($0) }
+      while let cell = unsafe wheel.takeExactlyDue(now: virtualNow) { unsafe makeReady(cell) }
       return
     }
     if unsafe scale.nanoseconds(TickScale.now &- anchorTicks) > 4_000_000 { anchor() }
-    unsafe wheel.expire(now: now) { unsafe fire($0) }
-  }
-
-  private func fire(_ cell: UnsafeMutablePointer<Cell>) {
-    unsafe makeReady(cell)
+    let now = now
+    while let cell = unsafe wheel.takeDue(now: now) { unsafe makeReady(cell) }
   }
 
   /// Marks a cell of this worker ready and queues its strand. On the worker's thread, outside a run of the strand.

@@ -1,0 +1,35 @@
+import Millrace
+
+// A bot in one file: a node of its own, a graph built in Swift, a live change, events as they come, a report.
+//
+//   swift run robot-bot INPUT OUTPUT.wav
+let arguments = CommandLine.arguments
+let input = arguments.count > 1 ? arguments[1] : "/usr/share/sounds/alsa/Front_Center.wav"
+let output = arguments.count > 2 ? arguments[2] : "robot.wav"
+
+var catalogue = Catalogue.standard
+catalogue.add(RobotVoice.self)
+
+var graph = GraphDescription("robot")
+graph.add("mic", "audio.read", ["path": .string(input), "pace": true])
+graph.add("mono", "audio.convert", ["channels": 1, "sample": "s16"])
+graph.add("robot", "example.robotVoice", ["frequency": 40])
+graph.add("meter", "audio.level", ["window": 200])
+graph.add("speaker", "audio.write", ["path": .string(output)])
+graph.link("mic -> mono -> robot -> meter -> speaker")
+
+do {
+  let plan = try Graph.load(graph, catalogue: catalogue)
+  let engine = Engine(catalogue: catalogue)
+  let run = try engine.prepare(plan)
+  let events = run.events
+  run.start()
+  try run.set("robot", "frequency", to: 80)
+  for await event in events { print(event.json) }
+  let report = await run.wait()
+  if let failure = report.failure { throw failure }
+  print("wrote \(output): \(Double(report.duration) / 1e9) s of a robot")
+} catch {
+  // Whatever it was, its description says what, where and what to do.
+  print("error: \(error)")
+}

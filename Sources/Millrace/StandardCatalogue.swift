@@ -1,0 +1,20 @@
+internal import MillraceAudio
+internal import MillraceCodecs
+public import MillraceCore
+internal import MillraceFlow
+
+extension Catalogue {
+  /// Every node type that comes with Millrace. Add your own to a copy:
+  ///
+  /// ```swift
+  /// var catalogue = Catalogue.standard
+  /// catalogue.add(Parrot.self)
+  /// ```
+  public static let standard: Catalogue = {
+    var catalogue = Catalogue()
+    catalogue.add(contentsOf: .audioNodes)
+    catalogue.add(contentsOf: .codecs)
+    catalogue.add(contentsOf: .flow)
+    return catalogue
+  }()
+}

@@ -106,6 +106,10 @@ let package = Package(
       name: "MillraceRunnerTests", dependencies: ["MillraceRunner", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceFlowTests",
+      dependencies: ["MillraceFlow", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),
     .testTarget(
       name: "MillraceAudioTests",

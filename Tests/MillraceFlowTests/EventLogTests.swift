@@ -1,0 +1,144 @@
+import Foundation
+import MillraceCore
+import MillraceFlow
+import MillraceTesting
+import Testing
+
+@Suite("event.log") struct EventLogTests {
+  @Test("each event becomes one line, from several nodes in turn, and is in the file before the next call")
+  func writesLines() throws {
+    let scratch = Scratch()
+    let bench = try NodeBench(
+      EventLog.self, ["path": .string(scratch.path("log"))], inputs: ["in1": events, "in3": events])
+    bench.push(text: #"{"a":1}"#, to: "in1")
+    bench.push(text: #"{"a":2}"#, to: "in1")
+    bench.push(text: "{\"b\":\n1}\n", to: "in3")
+    try bench.run()
+    #expect(scratch.text("log") == "{\"a\":1}\n{\"b\": 1}\n{\"a\":2}\n")
+    bench.push(text: #"{"a":3}"#, to: "in1")
+    try bench.run()
+    #expect(scratch.text("log").hasSuffix("{\"a\":2}\n{\"a\":3}\n"))
+    try bench.finish()
+    #expect(bench.close() == [])
+  }
+
+  @Test("a new log empties the file, an appending one ends the line a killed program left")
+  func append() throws {
+    let scratch = Scratch()
+    scratch.write("{\"old\":1}\n{\"cut", to: "log")
+    let path = ParameterValue.string(scratch.path("log"))
+    let going = try NodeBench(EventLog.self, ["path": path, "append": true], inputs: ["in1": events])
+    going.push(text: "{}")
+    try going.run()
+    #expect(scratch.text("log") == "{\"old\":1}\n{\"cut\n{}\n")
+    let fresh = try NodeBench(EventLog.self, ["path": path], inputs: ["in1": events])
+    fresh.push(text: "{}")
+    try fresh.run()
+    #expect(scratch.text("log") == "{}\n")
+  }
+
+  @Test("more than fits the gathering memory is written in whole lines")
+  func long() throws {
+    let scratch = Scratch()
+    let shape = OutputShape(.event, packetDuration: nil, packetBytes: 100_000)
+    let bench = try NodeBench(EventLog.self, ["path": .string(scratch.path("log"))], inputs: ["in1": shape])
+    let texts = [70_000, 100_000, 3, 100_000].map { String(repeating: "x", count: $0) }
+    for text in texts { bench.push(text: text) }
+    try bench.run()
+    #expect(scratch.text("log") == texts.map { $0 + "\n" }.joined())
+  }
+
+  @Test("a file that cannot be made is refused with the reason and the cure")
+  func refusals() throws {
+    let scratch = Scratch()
+    func text(_ path: String) -> String {
+      do {
+        _ = try NodeBench(EventLog.self, ["path": .string(path)], inputs: ["in1": events])
+        return "made"
+      } catch { return "\(error)" }
+    }
+    let missing = scratch.path("none/log")
+    #expect(
+      text(missing)
+        == "cannot write \"\(missing)\": No such file or directory (errno 2); make the directory first, or correct the path"
+    )
+    #expect(
+      text(scratch.folder)
+        == "cannot write \"\(scratch.folder)\": Is a directory (errno 21); name a file in it, such as \"\(scratch.folder)/events.jsonl\""
+    )
+  }
+
+  @Test("a directory without permission is refused with the reason and the cure")
+  func noPermission() async throws {
+    await #expect(processExitsWith: .exitCode(42)) {
+      let scratch = Scratch()
+      let path = scratch.path("log")
+      chmod(scratch.folder, 0o555)
+      // The superuser may write everywhere: be nobody.
+      if getuid() == 0 { setuid(65_534) }
+      var text = "made"
+      do {
+        _ = try NodeBench(EventLog.self, ["path": .string(path)], inputs: ["in1": events])
+      } catch { text = "\(error)" }
+      let expected =
+        "cannot write \"\(path)\": Permission denied (errno 13); give this user the right to write there, or name another place"
+      exit(text == expected ? 42 : 1)
+    }
+  }
+
+  @Test("a full disk is a fault in words")
+  func full() throws {
+    let bench = try NodeBench(EventLog.self, ["path": "/dev/full"], inputs: ["in1": events])
+    bench.push(text: "{}")
+    #expect {
+      try bench.run()
+    } throws: {
+      "\($0)"
+        == "cannot write \"/dev/full\": No space left on device (errno 28); make room on the disk; the lines written so far are whole"
+    }
+  }
+
+  @Test("a line the system accepted only in part is taken back")
+  func wholeLines() async throws {
+    await #expect(processExitsWith: .exitCode(42)) {
+      let scratch = Scratch()
+      signal(SIGXFSZ, SIG_IGN)
+      var limit = rlimit(rlim_cur: 1000, rlim_max: 1000)
+      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+      let bench = try NodeBench(
+        EventLog.self, ["path": .string(scratch.path("log"))], inputs: ["in1": events])
+      let line = String(repeating: "x", count: 299)
+      for _ in 0..<5 { bench.push(text: line) }
+      var text = ""
+      do { try bench.run() } catch { text = "\(error)" }
+      let isExplained = text.hasSuffix(
+        "File too large (errno 27); start a new file; the lines written so far are whole")
+      exit(isExplained && scratch.text("log") == String(repeating: line + "\n", count: 3) ? 42 : 1)
+    }
+  }
+
+  @Test("- is the standard output")
+  func standardOutput() async throws {
+    let result = try await #require(
+      processExitsWith: .success, observing: [\.standardOutputContent]
+    ) {
+      let bench = try NodeBench(EventLog.self, ["path": "-"], inputs: ["in1": events])
+      bench.push(text: #"{"heard":true}"#)
+      try bench.run()
+    }
+    #expect(String(decoding: result.standardOutputContent, as: UTF8.self).hasSuffix("{\"heard\":true}\n"))
+  }
+
+  @Test("it asks for no heap", .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
+  func noHeap() throws {
+    let scratch = Scratch()
+    let bench = try NodeBench(
+      EventLog.self, ["path": .string(scratch.path("log"))], inputs: ["in1": events, "in2": events])
+    for number in 0..<2000 { bench.push(text: "{\"n\":\(number)}", to: "in\(number % 2 + 1)") }
+    try bench.run(calls: 2)
+    bench.resetHeapRequests()
+    try bench.run()
+    #expect(bench.heapRequests == 0)
+    #expect(scratch.text("log").split(separator: "\n").count == 2000)
+  }
+}

@@ -22,6 +22,22 @@ struct SchemaTests {
     #expect(schema["required"]?.array?.compactMap(\.string) == ["millrace", "nodes"])
   }
 
+  @Test("it knows exactly the keys the reader knows")
+  func keys() throws {
+    func names(_ node: JSONNode?) -> Set<String> {
+      Set((node?["properties"]?.object?.members ?? []).map(\.key))
+    }
+    let definitions = try #require(schema["$defs"])
+    #expect(names(schema) == Set(GraphKeys.graph))
+    #expect(names(definitions["parameter"]) == Set(GraphKeys.parameter))
+    #expect(names(definitions["node.graph"]) == Set(GraphKeys.include))
+    #expect(names(definitions["link"]?["anyOf"]?.array?[1]) == Set(GraphKeys.link))
+    let read = Set(SketchContracts.read.parameters.map(\.name))
+    #expect(names(definitions["node.audio.read"]).subtracting(read) == Set(GraphKeys.node))
+    let limits = definitions["link"]?["anyOf"]?.array?[1]["properties"]?["capacity"]?["anyOf"]?.array?[0]
+    #expect(limits?["maximum"]?.integer == Int64(LinkCapacity.packetRange.upperBound))
+  }
+
   @Test("every node type has a definition, a choice with its summary, and a branch that leads to it")
   func everyType() throws {
     let choices = try #require(schema["$defs"]?["node"]?["properties"]?["type"]?["oneOf"]?.array)

@@ -7,7 +7,7 @@ internal import MillraceCore
 public struct GraphDrawing: Sendable {
   /// Which way packets flow in the SVG drawing.
   public enum Direction: String, Sendable, Hashable, CaseIterable {
-    /// To the right while that stays within the width of a page, else down.
+    /// To the right while that stays within the width of a page, else whichever is narrower.
     case automatic
     case right
     case down

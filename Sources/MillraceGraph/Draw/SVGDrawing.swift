@@ -14,7 +14,9 @@ extension GraphDrawing {
     case .down: return SVGPage(self, flowsRight: false).document()
     case .automatic:
       let page = SVGPage(self, flowsRight: true)
-      return page.width <= Self.pageWidth ? page.document() : SVGPage(self, flowsRight: false).document()
+      if page.width <= Self.pageWidth { return page.document() }
+      let other = SVGPage(self, flowsRight: false)
+      return (other.width < page.width ? other : page).document()
     }
   }
 }

@@ -1,0 +1,49 @@
+import MillraceGraph
+import Testing
+
+@testable import MillraceRunner
+
+@Suite("Words of the command line, meters of the terminal")
+struct TerminalTests {
+  @Test(
+    "a stretch of time needs a number and a unit",
+    arguments: [
+      ("10s", 10_000_000_000), ("500ms", 500_000_000), ("1.5s", 1_500_000_000), ("2min", 120_000_000_000),
+      ("1h", 3_600_000_000_000),
+    ] as [(String, Int64)])
+  func times(text: String, nanoseconds: Int64) {
+    #expect(TimeSpan(argument: text)?.nanoseconds == nanoseconds)
+  }
+
+  @Test(
+    "anything else is no time",
+    arguments: ["", "10", "s", "-1s", "0s", "1e9s", "nans", "1..5s", "10 s", "999999h"])
+  func noTimes(text: String) {
+    #expect(TimeSpan(argument: text) == nil)
+  }
+
+  @Test("a value is everything behind the first equals sign, and may be empty")
+  func assignments() {
+    #expect(Assignment(argument: "input=a=b.wav")?.value == "a=b.wav")
+    #expect(Assignment(argument: "input=")?.value == "")
+    #expect(Assignment(argument: "input") == nil)
+    #expect(Assignment(argument: "=x") == nil)
+  }
+
+  @Test("a meter shows the RMS as a bar in eighths of a cell and the peak as a mark, over 60 dB")
+  func meter() {
+    let style = TerminalStyle.plain
+    #expect(LevelBar.draw(rms: -30, peak: -10, cells: 12, style: style) == "██████····│·")
+    #expect(LevelBar.draw(rms: -32.5, peak: -31, cells: 12, style: style) == "█████▌······")
+    #expect(LevelBar.draw(rms: -120, peak: -120, cells: 12, style: style) == "············")
+    #expect(LevelBar.draw(rms: 0, peak: 3, cells: 12, style: style) == "████████████")
+  }
+
+  @Test("a meter is green below -18, yellow below -9, red above")
+  func meterColours() {
+    let bar = LevelBar.draw(rms: 0, peak: 0, cells: 20, style: TerminalStyle(width: 80, isColoured: true))
+    #expect(bar.ranges(of: "\u{1B}[32m").count == 14)
+    #expect(bar.ranges(of: "\u{1B}[33m").count == 3)
+    #expect(bar.ranges(of: "\u{1B}[31m").count == 3)
+  }
+}

@@ -80,7 +80,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .executableTarget(
-      name: "millrace", dependencies: ["MillraceCore", "MillraceRunner"], path: "Sources/millrace-cli",
+      name: "millrace", dependencies: ["Millrace", "MillraceRunner"], path: "Sources/millrace-cli",
       swiftSettings: strict),
 
     // Tests.

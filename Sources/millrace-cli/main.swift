@@ -1,4 +1,4 @@
-import MillraceCore
+import Millrace
 import MillraceRunner
 
-MillraceCommand.main(catalogue: Catalogue())
+MillraceCommand.main(catalogue: .standard)

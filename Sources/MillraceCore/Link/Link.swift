@@ -16,12 +16,15 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
 
 /// The memory of one link: a ring, its policy and its counters. Lives at a fixed address while its graph runs.
 ///
-/// The upper fields belong to the writing worker, the lower to the reading worker; `deinit` frees what is still queued. The
-/// reader carries out `dropOldest` and `latest`: the ring has slack above `limit`, so the ring never has two readers.
+/// One worker writes, one reads; `deinit` frees what is still queued. The reader carries out `dropOldest` and `latest`: the
+/// ring has slack above `limit`, so the ring never has two readers.
+///
+/// The ends of the ring have memory of their own: changing an end takes exclusive access to that end only, never to the whole
+/// link, which another worker may be using at the same time.
 @safe
 public struct Link: ~Copyable {
   // Writing side.
-  @usableFromInline var writer: RingWriter<Packet>
+  @usableFromInline let writer: UnsafeMutablePointer<RingWriter<Packet>>
   @usableFromInline let policy: LinkPolicy
   @usableFromInline let limit: Int
   @usableFromInline let bound: Int
@@ -30,11 +33,15 @@ public struct Link: ~Copyable {
   @usableFromInline let hasEnded = Atomic<Bool>(false)
   @usableFromInline let writerWaits = Atomic<Bool>(false)
   // Reading side.
-  @usableFromInline var reader: RingReader<Packet>
+  @usableFromInline let reader: UnsafeMutablePointer<RingReader<Packet>>
   @usableFromInline let producer: Wake
   @usableFromInline let prunes: Bool
   /// Both ends are on one worker.
   @usableFromInline let isLocal: Bool
+  private let ends: UnsafeMutableRawPointer
+
+  /// Bytes of a cache line; two between ends on different workers, because the prefetcher fetches lines in pairs.
+  private static var cacheLine: Int { 64 }
 
   /// Packets a dropping link may hold above its limit until its reader runs.
   static func slack(for limit: Int) -> Int { max(8, limit / 2) }
@@ -55,12 +62,24 @@ public struct Link: ~Copyable {
     bound = Self.bound(limit: limit, policy: policy, burst: burst)
     isLocal = unsafe !consumer.isRemote && !producer.isRemote
     let ring = Ring<Packet>(minimumCapacity: bound, isShared: !isLocal)
-    writer = ring.writer
-    reader = ring.reader
+    let separation = isLocal ? MemoryLayout<RingWriter<Packet>>.stride : 2 * Self.cacheLine
+    unsafe ends = .allocate(
+      byteCount: separation + MemoryLayout<RingReader<Packet>>.stride,
+      alignment: isLocal ? Self.cacheLine : 2 * Self.cacheLine)
+    unsafe writer = ends.bindMemory(to: RingWriter<Packet>.self, capacity: 1)
+    unsafe reader = (ends + separation).bindMemory(to: RingReader<Packet>.self, capacity: 1)
+    unsafe writer.initialize(to: ring.writer)
+    unsafe reader.initialize(to: ring.reader)
     self.policy = policy
     unsafe self.counters = unsafe counters
     unsafe self.consumer = unsafe consumer
     unsafe self.producer = unsafe producer
+  }
+
+  deinit {
+    unsafe writer.deinitialize(count: 1)
+    unsafe reader.deinitialize(count: 1)
+    unsafe ends.deallocate()
   }
 
   /// Packets the link can ever hold, slack and burst included; pools are sized by it.
@@ -74,56 +93,56 @@ public struct Link: ~Copyable {
 
   /// True when the writing node may run as far as this link is concerned.
   @inlinable
-  public mutating func hasRoom() -> Bool {
-    policy != .block || writer.hasRoom(within: limit)
+  public func hasRoom() -> Bool {
+    unsafe policy != .block || writer.pointee.hasRoom(within: limit)
   }
 
   /// As `hasRoom`, and when it is false the reader will wake the writing cell after its next pop.
   @inlinable
-  public mutating func hasRoomOrAsks() -> Bool {
+  public func hasRoomOrAsks() -> Bool {
     if hasRoom() { return true }
     // Ask first, look again after: a pop in between is seen by one of the two.
     writerWaits.store(true, ordering: .sequentiallyConsistent)
     if unsafe producer.isRemote { atomicMemoryFence(ordering: .sequentiallyConsistent) }
-    guard writer.hasRoom(within: limit) else { return false }
+    guard unsafe writer.pointee.hasRoom(within: limit) else { return false }
     writerWaits.store(false, ordering: .relaxed)
     return true
   }
 
   /// Appends a packet under the policy. Answers false when the packet was lost in a way that is the writer's fault.
   @inlinable
-  public mutating func put(_ packet: consuming Packet) -> Bool {
+  public func put(_ packet: consuming Packet) -> Bool {
     switch policy {
     case .dropNewest:
-      if !writer.hasRoom(within: limit) {
+      if unsafe !writer.pointee.hasRoom(within: limit) {
         unsafe counters.pointee.droppedNewest.add()
         return true
       }
     case .fail:
-      if !writer.hasRoom(within: limit) {
+      if unsafe !writer.pointee.hasRoom(within: limit) {
         unsafe counters.pointee.droppedNewest.add()
         return false
       }
     case .block, .dropOldest, .latest: break
     }
-    if !writer.hasRoom(within: bound) {
+    if unsafe !writer.pointee.hasRoom(within: bound) {
       unsafe counters.pointee.droppedNewest.add()
       return policy != .block
     }
-    writer.push(packet)
+    unsafe writer.pointee.push(packet)
     unsafe counters.pointee.pushed.add()
     unsafe consumer.mark()
     return true
   }
 
   /// Packets queued at this moment, as the writer sees it: at least as many as there are.
-  public mutating func queuedCount() -> Int { writer.count }
+  public func queuedCount() -> Int { unsafe writer.pointee.count }
 
   /// Counts a packet that could not even be made.
   public func noteLost() { unsafe counters.pointee.droppedNewest.add() }
 
   /// Says that nothing more will come. The reader sees it after the last packet. Only the writer.
-  public mutating func end() {
+  public func end() {
     hasEnded.store(true, ordering: .releasing)
     unsafe consumer.mark()
   }
@@ -132,24 +151,24 @@ public struct Link: ~Copyable {
 
   /// True when a packet can be taken. (It may still turn out stale.)
   @inlinable
-  public mutating func hasPacket() -> Bool { !reader.isEmpty }
+  public func hasPacket() -> Bool { unsafe !reader.pointee.isEmpty }
 
   /// True when nothing is left and nothing will come.
   @inlinable
-  public mutating func isOver() -> Bool {
+  public func isOver() -> Bool {
     // The end is published after the last packet: look at it first, at the ring second.
-    hasEnded.load(ordering: .acquiring) && reader.isEmpty
+    unsafe hasEnded.load(ordering: .acquiring) && reader.pointee.isEmpty
   }
 
   /// Takes the oldest packet that is still worth having, dropping what the policy or an interruption made worthless.
   @inlinable
-  public mutating func take(generation: UInt32) -> Packet? {
+  public func take(generation: UInt32) -> Packet? {
     while true {
-      let depth = reader.count
+      let depth = unsafe reader.pointee.count
       if depth == 0 { return nil }
       unsafe counters.pointee.highWater.raise(to: depth)
-      guard let packet = reader.pop() else { return nil }
-      if isLocal { Ring.rewind(&writer, &reader) }
+      guard let packet = unsafe reader.pointee.pop() else { return nil }
+      if isLocal { unsafe Ring.rewind(&writer.pointee, &reader.pointee) }
       wakeWriter()
       if prunes && depth > limit {
         unsafe counters.pointee.droppedOldest.add()
@@ -165,7 +184,7 @@ public struct Link: ~Copyable {
   }
 
   @inlinable
-  mutating func wakeWriter() {
+  func wakeWriter() {
     guard policy == .block else { return }
     if unsafe producer.isRemote { atomicMemoryFence(ordering: .sequentiallyConsistent) }
     if writerWaits.load(ordering: .relaxed) {
@@ -175,8 +194,8 @@ public struct Link: ~Copyable {
   }
 
   /// Drops everything queued, counted as `reason`.
-  public mutating func discard() {
-    while let packet = reader.pop() {
+  public func discard() {
+    while let packet = unsafe reader.pointee.pop() {
       _ = consume packet
       unsafe counters.pointee.discarded.add()
     }

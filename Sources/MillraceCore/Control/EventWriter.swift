@@ -64,6 +64,9 @@ public struct EventWriter: ~Copyable, ~Escapable {
 
   // MARK: Pieces
 
+  /// True while everything written so far found room.
+  var isWithin: Bool { count <= capacity }
+
   @_lifetime(self: copy self)
   mutating func begin(_ name: StaticString) -> Int {
     let mark = count

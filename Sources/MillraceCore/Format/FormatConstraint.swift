@@ -97,7 +97,7 @@ public struct FormatConstraint: Sendable, Hashable {
 }
 
 extension FormatConstraint: CustomStringConvertible {
-  /// As errors and listings show it: `s16 or f32, 8000, 16000 Hz, 1 to 2 ch`.
+  /// As errors and listings show it: `s16/f32 8000, 16000 Hz 1 to 2 ch or opus`.
   public var description: String {
     if alternatives.isEmpty { return "any format" }
     return alternatives.map(\.description).joined(separator: " or ")

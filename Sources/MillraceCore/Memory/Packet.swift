@@ -49,31 +49,48 @@ public struct Packet: ~Copyable, Sendable {
     self.flags = flags
   }
 
+  // Position, duration and trims lie in the block: written while it is shared, they would change under the other holders.
+  @inlinable borrowing func checkUnique() {
+    precondition(block.isUnique, "move or trim a shared packet")
+  }
+
   /// Position of the first sample since the stream's start, in samples at the port's rate.
   ///
   /// Recordings align by it, never by wall time. An encoder's first packet has a negative position: what a decoder must
-  /// throw away before sample 0 (the pre-skip).
+  /// throw away before sample 0 (the pre-skip). Like durations and trims, it may be set only while the block is not shared.
   @inlinable public var position: Int64 {
     get { unsafe block.header.pointee.position }
-    set { unsafe block.header.pointee.position = newValue }
+    set {
+      checkUnique()
+      unsafe block.header.pointee.position = newValue
+    }
   }
 
   /// Samples per channel the packet stands for, at the port's rate. 0 where the format has none (text, events).
   @inlinable public var duration: Int {
     get { unsafe Int(block.header.pointee.duration) }
-    set { unsafe block.header.pointee.duration = Int32(truncatingIfNeeded: newValue) }
+    set {
+      checkUnique()
+      unsafe block.header.pointee.duration = Int32(truncatingIfNeeded: newValue)
+    }
   }
 
   /// Samples per channel to throw away at the start of what this packet decodes to.
   @inlinable public var trimStart: Int {
     get { unsafe Int(block.header.pointee.trimStart) }
-    set { unsafe block.header.pointee.trimStart = Int32(truncatingIfNeeded: newValue) }
+    set {
+      checkUnique()
+      unsafe block.header.pointee.trimStart = Int32(truncatingIfNeeded: newValue)
+    }
   }
 
   /// Samples per channel to throw away at the end of what this packet decodes to (an encoder's padding).
   @inlinable public var trimEnd: Int {
     get { unsafe Int(block.header.pointee.trimEnd) }
-    set { unsafe block.header.pointee.trimEnd = Int32(truncatingIfNeeded: newValue) }
+    set {
+      checkUnique()
+      unsafe block.header.pointee.trimEnd = Int32(truncatingIfNeeded: newValue)
+    }
   }
 
   /// A second packet over the same bytes, for fan-out. Neither may be written while both live.

@@ -22,7 +22,8 @@ public struct Ports: ~Copyable, ~Escapable {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
     guard let link = unsafe table.pointee.inputs[input].link else { return nil }
     guard let packet = unsafe link.pointee.take(generation: table.pointee.generation) else { return nil }
-    unsafe table.pointee.taken &+= 1
+    // Spelled out: `&+=` here does not compile under the thread sanitizer (its access hook counts as an escape).
+    unsafe table.pointee.taken = table.pointee.taken &+ 1
     unsafe table.pointee.lastGeneration = packet.generation
     let age = unsafe table.pointee.now &- packet.timestamp
     if unsafe age > table.pointee.age { unsafe table.pointee.age = age }
@@ -170,6 +171,11 @@ public struct Ports: ~Copyable, ~Escapable {
     writer.decimal(Double(now) / 1e9, decimals: 6)
     writer.byte(UInt8(ascii: ","))
     for index in unsafe 0..<prefix.count { unsafe writer.byte(prefix.start[index]) }
+    // A block too small for the beginning has no place for an ending either.
+    guard writer.isWithin else {
+      unsafe table.pointee.outbox?.pointee.noteLost()
+      return
+    }
     fields(&writer)
     let length = writer.finish()
     var packet = Packet(block, byteCount: length, timestamp: now)

@@ -102,6 +102,7 @@ let package = Package(
     .testTarget(
       name: "MillraceCodecsTests", dependencies: ["MillraceCodecs", "MillraceCore", "MillraceTesting", "COpus"],
       swiftSettings: tests),
+    .testTarget(name: "MillraceCoreTests", dependencies: ["MillraceCore"], swiftSettings: tests),
     .testTarget(
       name: "MillraceRunnerTests", dependencies: ["MillraceRunner", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),

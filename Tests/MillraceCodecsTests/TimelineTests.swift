@@ -32,6 +32,24 @@ private func frames() -> FrameTimeline { FrameTimeline(rate: 1000, frame: 100, l
     #expect(!timeline.completesFrame(available: 49))
   }
 
+  @Test("a filter's run-in before position 0 stays before it, in front of the look-ahead")
+  func runIn() {
+    var timeline = frames()
+    timeline.admit(position: -40, count: 140, isLost: false, timestamp: 1_000_000_000)
+    let slot = FrameTimeline.Slot(
+      position: -70, duration: 100, trimEnd: 0, timestamp: 970_000_000, isLast: false)
+    #expect(
+      steps(&timeline, samples: 140) == [
+        .samples(offset: 0, count: 100), .encode(slot), .samples(offset: 0, count: 40),
+      ])
+    let wasOpen = timeline.close()
+    #expect(wasOpen)
+    // 100 samples from position 0 on: with the look-ahead they end at 130, the second frame at 160.
+    let last = FrameTimeline.Slot(
+      position: 30, duration: 100, trimEnd: 30, timestamp: 1_070_000_000, isLast: true)
+    #expect(steps(&timeline) == [.silence(offset: 40, count: 60), .encode(last)])
+  }
+
   @Test("the end flushes the look-ahead and states the padding of the last frame")
   func closing() {
     var timeline = frames()

@@ -3,7 +3,8 @@ internal import MillraceCore
 /// Where the samples of an encoder go: which frame, at which place, between how much silence.
 ///
 /// A pure state machine: it is told of packets and closed at the end, and answers what to do next. It holds
-/// no samples. Positions inside count from the first input sample ever.
+/// no samples. Positions inside count from the first input sample ever, or
+/// from 0 when that lies before 0.
 struct FrameTimeline {
   /// What to do next.
   enum Step: Equatable {
@@ -59,8 +60,13 @@ struct FrameTimeline {
 
   /// Takes note of a packet. Ask for steps until there are none before the next one.
   mutating func admit(position: Int64, count: Int, isLost: Bool, timestamp: Nanoseconds) {
+    if origin == nil {
+      // A stream that begins late begins at 0. One that begins before 0 carries a filter's run-in, which stays before 0 and
+      // is thrown away behind the decoder together with the look-ahead.
+      origin = max(0, position)
+      frameStart = min(0, position)
+    }
     var place = position &- (origin ?? position)
-    if origin == nil { origin = position }
     if place < next {
       origin = position &- next
       place = next

@@ -114,7 +114,7 @@ extension NodeBench {
   /// Lets waiting packets enter their links while there is room.
   func feed() {
     unsafe wiring.feeder.pointee.now = now
-    var outside = unsafe Ports(wiring.feeder)
+    var outside = unsafe Ports(feederTable)
     for index in feeds.indices where feeds[index].shape != nil {
       while !feeds[index].isEmpty && outside.hasRoom(index) {
         let content = feeds[index].waiting[feeds[index].entered]

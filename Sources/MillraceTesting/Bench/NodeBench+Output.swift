@@ -48,7 +48,7 @@ extension NodeBench {
     let index = self.output(output)
     guard isHeld[index] else { fatalError("hold(\"\(output)\") first: a bench copies out what is not held") }
     unsafe wiring.drain.pointee.generation = wiring.node.pointee.generation
-    var outside = unsafe Ports(wiring.drain)
+    var outside = unsafe Ports(drainTable)
     return outside.next(index)
   }
 
@@ -60,7 +60,7 @@ extension NodeBench {
   /// Copies out what the node has emitted.
   func collect() {
     unsafe wiring.drain.pointee.generation = wiring.node.pointee.generation
-    var outside = unsafe Ports(wiring.drain)
+    var outside = unsafe Ports(drainTable)
     for index in captured.indices where !isHeld[index] {
       while let packet = outside.next(index) { captured[index].append(CapturedPacket(packet)) }
     }

@@ -123,7 +123,7 @@ extension NodeBench {
   }
 
   private var hasRoom: Bool {
-    let ports = unsafe Ports(wiring.node)
+    let ports = unsafe Ports(nodeTable)
     for index in outputNames.indices where !ports.hasRoom(index) { return false }
     return true
   }
@@ -141,7 +141,7 @@ extension NodeBench {
     unsafe wiring.node.pointee.now = now
     unsafe wiring.node.pointee.fault = nil
     callCount += 1
-    var ports = unsafe Ports(wiring.node)
+    var ports = unsafe Ports(nodeTable)
     let before = millrace_malloc_thread_requests()
     let result = body(&ports)
     heapRequests += Int(millrace_malloc_thread_requests() - before)

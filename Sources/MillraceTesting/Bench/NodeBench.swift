@@ -45,6 +45,10 @@ public final class NodeBench {
   let inputNames: [String]
   let outputNames: [String]
   let wiring: BenchWiring
+  /// The tables of `wiring`, held directly: ports lent from a property of another object crash the optimiser.
+  let nodeTable: UnsafeMutablePointer<PortTable>
+  let feederTable: UnsafeMutablePointer<PortTable>
+  let drainTable: UnsafeMutablePointer<PortTable>
   let wakes = BenchWake()
   let start: Nanoseconds
   var executor: AnyExecutor?
@@ -118,6 +122,9 @@ public final class NodeBench {
       },
       events: entry.contract.events.map(\.name),
       eventsOutput: setup.outputs.firstIndex { $0.name == NodeContract.eventsPort }, nodeName: Self.nodeName)
+    unsafe nodeTable = wiring.node
+    unsafe feederTable = wiring.feeder
+    unsafe drainTable = wiring.drain
     do {
       executor = try entry.make(
         NodeSetup(

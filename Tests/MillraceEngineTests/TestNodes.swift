@@ -13,8 +13,8 @@ final class Probe: Sendable {
     var finished = 0
     var made = 0
   }
-  let state = Mutex(State())
-  static let all = Mutex<[String: Probe]>([:])
+  let state = Locked(State())
+  static let all = Locked<[String: Probe]>([:])
 
   static func named(_ name: String) -> Probe {
     all.withLock { all in

@@ -1,5 +1,3 @@
-internal import Glibc
-
 /// A value that a live parameter takes. Choices travel as their index in the contract's list.
 public enum LiveValue: Sendable, Hashable {
   case bool(Bool)
@@ -31,7 +29,7 @@ public enum ControlMessage: ~Copyable, Sendable {
 /// Senders take turns on a lock; the worker never does. It does not grow: a full mailbox refuses.
 @safe
 public final class Mailbox: Sendable {
-  private let turn = SenderLock()
+  private let turn = Lock()
   private nonisolated(unsafe) var writer: RingWriter<ControlMessage>
   @usableFromInline nonisolated(unsafe) var reader: RingReader<ControlMessage>
 
@@ -54,28 +52,5 @@ public final class Mailbox: Sendable {
   /// Takes the oldest message. Only the node's worker may call this.
   @inlinable public func receive() -> ControlMessage? {
     unsafe reader.pop()
-  }
-}
-
-/// A lock for senders, who are never on a worker.
-///
-/// A POSIX mutex and not `Synchronization.Mutex`, because the thread sanitizer does not see what the latter orders: every
-/// test with two senders would report races that are none.
-@safe
-private final class SenderLock: @unchecked Sendable {
-  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-
-  init() {
-    unsafe mutex.initialize(to: pthread_mutex_t())
-    _ = unsafe pthread_mutex_init(mutex, nil)
-  }
-
-  func lock() { _ = unsafe pthread_mutex_lock(mutex) }
-  func unlock() { _ = unsafe pthread_mutex_unlock(mutex) }
-
-  deinit {
-    _ = unsafe pthread_mutex_destroy(mutex)
-    unsafe mutex.deinitialize(count: 1)
-    unsafe mutex.deallocate()
   }
 }

@@ -24,7 +24,7 @@ final class EngineCore: @unchecked Sendable {
     var traceNames: [TraceNames] = []
     var activeRuns = 0
   }
-  private let numbers = Mutex(Numbers())
+  private let numbers = Locked(Numbers())
 
   /// Which trace numbers belong to which run.
   struct TraceNames: Sendable {
@@ -113,10 +113,9 @@ final class EngineCore: @unchecked Sendable {
     supervisor.post(.started(run))
     run.announce("started")
     if clock == .realtime { run.epoch.store(epoch, ordering: .releasing) }
-    for strand in run.strands {
-      unsafe strand.epoch = epoch
-      strand.ask(Strand.Request.begin)
-    }
+    // All strands know the time before the first begins: it may wake the others at once.
+    for strand in run.strands { unsafe strand.epoch = epoch }
+    for strand in run.strands { strand.ask(Strand.Request.begin) }
   }
 
   func runEnded() {

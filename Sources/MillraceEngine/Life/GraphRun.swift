@@ -47,7 +47,7 @@ public final class GraphRun: @unchecked Sendable {
     var leakedBlocks = 0
     var finalReport: RunReport?
   }
-  let status = Mutex(Status())
+  let status = Locked(Status())
 
   /// What becomes of a node that failed.
   @safe

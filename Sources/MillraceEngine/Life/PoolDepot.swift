@@ -14,7 +14,7 @@ final class PoolDepot: Sendable {
     var pools: [Size: [BlockPool]] = [:]
     var byteCount = 0
   }
-  private let shelf = Mutex(Shelf())
+  private let shelf = Locked(Shelf())
   /// Bytes kept at most; beyond, pools are freed.
   private let limit: Int
 

@@ -23,7 +23,7 @@ final class Supervisor: @unchecked Sendable {
   /// How often events are carried while runs are active.
   static let eventInterval: Nanoseconds = 10_000_000
 
-  private let messages = Mutex<[Message]>([])
+  private let messages = Locked<[Message]>([])
   private let sleepWord: UnsafeMutablePointer<UInt32>
   private var active: [Int: GraphRun] = [:]
   private var deadlines: [Int: Nanoseconds] = [:]

@@ -1,0 +1,54 @@
+internal import MillraceCore
+
+/// What `process.pipe` will carry, decided before the program starts.
+enum ProcessShape {
+  /// Length of a packet of sound when neither the parameters nor the input say: the frame of most speech codecs.
+  private static let usualFrame: Nanoseconds = 20_000_000
+
+  static func resolve(_ resolution: inout Resolution) {
+    let parameters = resolution.parameters
+    if parameters.strings("command").first == "" {
+      resolution.refuse("command", "the program has no name", cure: "give its name or its path first")
+    }
+    for text in parameters.strings("environment") where !text.dropFirst().contains("=") {
+      resolution.refuse(
+        "environment", "\"\(text)\" is not a variable with its value", cure: "write \"\(text)=value\"")
+    }
+    // A program without a pipe to the graph makes the pace of nobody; with one it can be made to wait on both sides.
+    resolution.pacing = .waits
+    guard resolution.wanted["out"] != nil else { return }
+    if parameters.string("mode") == "lines" {
+      resolution.outputs["out"] = lines(resolution)
+    } else if let shape = sound(&resolution) {
+      resolution.outputs["out"] = shape
+    }
+  }
+
+  /// Text or events: what the consumers take, and of both what comes in.
+  private static func lines(_ resolution: Resolution) -> OutputShape {
+    var formats: [Format] = [.text, .event]
+    if resolution.input?.format == .event { formats.reverse() }
+    let format = formats.first { resolution.isWanted($0) } ?? formats[0]
+    return OutputShape(format, packetDuration: nil, packetBytes: OutputIntake.longestLine)
+  }
+
+  private static func sound(_ resolution: inout Resolution) -> OutputShape? {
+    let parameters = resolution.parameters
+    let input = resolution.input
+    let rate = parameters.has("rate") ? parameters.integer("rate") : input?.format.rate
+    let channels = parameters.has("channels") ? parameters.integer("channels") : input?.format.channels
+    guard let rate, let channels else {
+      // In a cycle the input is not known yet: it will be asked again.
+      guard !resolution.linkedInputs.contains("in") || input != nil else { return nil }
+      resolution.refuse(
+        rate == nil ? "rate" : "channels",
+        "nothing tells the \(rate == nil ? "rate" : "channels") of the sound the program writes",
+        cure: "give \"rate\" and \"channels\", or set \"mode\" to \"lines\" if it writes text")
+      return nil
+    }
+    var frame = input?.packetDuration ?? usualFrame
+    if parameters.has("frame") { frame = Nanoseconds(parameters.number("frame") * 1e6) }
+    let frames = max(1, Int((Double(frame) * Double(rate) / 1e9).rounded()))
+    return .pcm(rate: rate, channels: channels, sample: .s16, frames: frames)
+  }
+}

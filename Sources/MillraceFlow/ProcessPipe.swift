@@ -1,0 +1,281 @@
+public import MillraceCore
+internal import Synchronization
+
+/// `process.pipe`: any program as a node.
+///
+/// - In `in`: s16 sound, written to the program's standard input as it is (little-endian, interleaved; lost packets as silence),
+///   or text or events, written as lines. Unlinked: the program's input is empty.
+/// - Out `out`: what the program writes. Mode `pcm`: s16 sound of `rate` and `channels` in packets of `frame`; the last may be
+///   shorter. Mode `lines`: UTF-8 text or events, one line a packet, empty lines left out, 65,536 bytes at most. Unlinked: read and
+///   thrown away.
+/// - Sound is stamped as if the program answered sample for sample: the n-th sample out has the time of the n-th sample in, so
+///   that a late answer shows as latency. Lines have the time they came.
+/// - A program that does not read holds its input back: the link's policy decides what happens to what comes meanwhile.
+/// - Faults, with the exit status or signal and the last lines of the program's standard error: it ends with another status
+///   than 0; it answers nothing for `stall`; what it writes is half a sample, not UTF-8, or too long a line. An exit with status 0
+///   ends the node.
+/// - When the node goes, the program and all it started in its process group get SIGTERM, and SIGKILL a second later.
+public struct ProcessPipe: Node, ~Copyable {
+  public static let contract = NodeContract(
+    "process.pipe", "runs any program as a node, over its standard input and output",
+    text: """
+      Sound goes in and out as raw 16-bit samples, text and events as lines. What the program says on its standard error is \
+      kept for the words about a failure. The program is started without a shell; start sh -c for one.
+      """,
+    inputs: [
+      PortContract(
+        "in",
+        .pcm(rates: .range(8_000...192_000), channels: .range(1...8), samples: [.s16])
+          .or(.kind(.text)).or(.kind(.event)), text: "what the program reads", required: false)
+    ],
+    outputs: [
+      PortContract(
+        "out",
+        .pcm(rates: .range(8_000...192_000), channels: .range(1...8), samples: [.s16])
+          .or(.kind(.text)).or(.kind(.event)), text: "what the program writes", required: false)
+    ],
+    parameters: [
+      ParameterContract(
+        "command", .list(of: .string, count: 1...64), required: true, text: "the program and its arguments"),
+      ParameterContract(
+        "mode", .choice(["pcm", "lines"]), default: "pcm", text: "what the program writes: raw sound or lines"
+      ),
+      ParameterContract(
+        "rate", .integer(8_000...192_000), unit: "Hz", text: "of the sound it writes; otherwise as the input"),
+      ParameterContract(
+        "channels", .integer(1...8), text: "of the sound it writes; otherwise as the input"),
+      ParameterContract(
+        "frame", .number(1...1_000), unit: "ms",
+        text: "length of the packets its sound is cut into; otherwise as the input, or 20 ms"),
+      ParameterContract(
+        "stall", .number(0...86_400_000), unit: "ms", default: 0,
+        text: "longest time it may leave its input unanswered; 0: no limit"),
+      ParameterContract("directory", .path, text: "where it starts; otherwise where the graph runs"),
+      ParameterContract(
+        "environment", .list(of: .string, count: 0...64), default: .list([]),
+        text: "variables as NAME=value, added to those of this process"),
+    ],
+    lane: .external, budget: 200, drive: .itself,
+    asynchronousPaths: [AsynchronousPath(from: "in", to: "out")], followsVirtualClock: false,
+    examples: [
+      #"{ "type": "process.pipe", "command": ["sox", "-t", "raw", "-r", "16000", "-e", "signed", "-b", "16", "-c", "1", "-", "-t", "raw", "-", "vol", "2"] }"#,
+      #"{ "type": "process.pipe", "command": ["recognizer", "--json"], "mode": "lines", "stall": 5000 }"#,
+    ],
+    resolve: { ProcessShape.resolve(&$0) })
+
+  /// Chunks on the way to the program; as many packets lag at most before the link's policy counts.
+  private static let inputChunks = 8
+  /// Chunks on the way from the program.
+  private static let outputChunks = 8
+  /// How often the node looks around after its input has ended; wake-ups come from its threads.
+  private static let lastInterval: Nanoseconds = 1_000_000_000
+
+  private let exchange: ProcessExchange
+  private let command: String
+  private let isFed: Bool
+  private let isHeard: Bool
+  private let isSoundIn: Bool
+  private let frameBytesIn: Int
+  /// Rate of the sound that comes out; 0 for lines.
+  private let rate: Int
+  private let frameBytesOut: Int
+  private let stall: Nanoseconds
+
+  /// Time of the first sample; nil before there is one.
+  private var origin: Nanoseconds?
+  private var position: Int64 = 0
+  /// Since when the program owes an answer; nil: it does not.
+  private var owesSince: Nanoseconds?
+  /// Chunks of input given, and of those the program has read when it was last looked at.
+  private var given = 0
+  private var seenFed = 0
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    let input = setup.inputs[0]
+    let output = setup.outputs[0]
+    let words = setup.parameters.strings("command")
+    guard let bell = PipeBell() else {
+      throw NodeProblem(
+        "this process may open no more files", cure: "raise the limit of open files (ulimit -n)")
+    }
+    let outputBytes = output.shape?.packetBytes ?? 1
+    let exchange = ProcessExchange(
+      // A line gets a break.
+      input: ChunkQueue(chunkBytes: (input.shape?.packetBytes ?? 0) + 1, count: Self.inputChunks),
+      output: ChunkQueue(chunkBytes: outputBytes, count: Self.outputChunks), waker: setup.waker,
+      keeperBell: bell)
+    let frameBytes = output.shape?.format.frameBytes
+    let form: OutputIntake.Form =
+      !output.isLinked ? .nothing : frameBytes.map { .sound(frameBytes: $0) } ?? .lines
+    try Self.start(
+      words, setup.parameters, exchange, isFed: input.isLinked,
+      intake: OutputIntake(form, chunkBytes: outputBytes))
+
+    // Nothing may throw from here on: the node's end is what ends the program.
+    self.exchange = exchange
+    command = words[0]
+    isFed = input.isLinked
+    isHeard = output.isLinked
+    isSoundIn = input.shape?.format.kind == .pcm
+    frameBytesIn = input.shape?.format.frameBytes ?? 1
+    rate = output.shape?.format.rate ?? 0
+    frameBytesOut = frameBytes ?? 1
+    stall = Nanoseconds(setup.parameters.number("stall") * 1e6)
+  }
+
+  /// Starts the program and the threads around it.
+  private static func start(
+    _ words: [String], _ parameters: ParameterValues, _ exchange: ProcessExchange, isFed: Bool,
+    intake: consuming OutputIntake
+  ) throws(NodeProblem) {
+    let child = try ChildProcess(
+      words, directory: parameters.has("directory") ? parameters.string("directory") : nil,
+      environment: parameters.strings("environment"), isFed: isFed)
+    let parcel = Parcel(ProgramKeeper(exchange, child, intake))
+    let hasKeeper = OwnThread.start("millrace-keeper") { parcel.take()?.run() }
+    let hasFeeder =
+      !isFed
+      || hasKeeper
+        && OwnThread.start("millrace-feeder") {
+          ProgramFeeder(exchange: exchange, descriptor: child.input).run()
+        }
+    guard !hasKeeper || !hasFeeder else { return }
+    exchange.stop()
+    if !hasFeeder { child.closeInput() }
+    // Here nobody minds waiting: the graph does not start.
+    if !hasKeeper { parcel.take()?.run() }
+    throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
+  }
+
+  deinit { exchange.stop() }
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    // What the program wrote before its end is in the queue once the end is seen: look at it first.
+    let verdict = exchange.verdict
+    let emitted = try deliver(&ports)
+    if !emitted, let verdict { return try conclude(verdict) }
+    noteAnswer(ports.now, emitted: emitted)
+    let took = feed(&ports)
+    let deadline = try watch(&ports)
+    if emitted || took { return .again }
+    if let deadline { ports.wake(at: deadline) }
+    return .done
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    // Without an input the graph is draining, and nothing but the node's end ends the program.
+    guard isFed else { return .ended }
+    let verdict = exchange.verdict
+    let emitted = try deliver(&ports)
+    if !emitted, let verdict { return try conclude(verdict) }
+    noteAnswer(ports.now, emitted: emitted)
+    let took = feed(&ports)
+    if owesSince == nil { owesSince = ports.now }
+    let deadline = try watch(&ports)
+    if !emitted && !took { ports.wake(at: min(deadline ?? .max, ports.now + Self.lastInterval)) }
+    return .again
+  }
+
+  // MARK: Pieces
+
+  /// Emits the oldest chunk, if there is one.
+  private mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard isHeard, let count = exchange.output.count else { return false }
+    var packet = try ports.makePacket(bytes: count)
+    var target = packet.mutableSamples(of: UInt8.self)
+    let source = unsafe exchange.output.bytes
+    for index in 0..<count { target[index] = unsafe source[index] }
+    exchange.output.drop()
+    exchange.noteOutputTaken()
+    if rate > 0 {
+      let start = origin ?? ports.now
+      origin = start
+      packet.timestamp = start + .samples(position, rate: rate)
+      packet.position = position
+      packet.duration = count / frameBytesOut
+      position += Int64(packet.duration)
+    }
+    ports.emit(packet)
+    return true
+  }
+
+  /// Gives the program the oldest packet, if there is one and room for it.
+  private mutating func feed(_ ports: inout Ports) -> Bool {
+    guard isFed else { return false }
+    if ports.isOver() {
+      exchange.endInput()
+      return false
+    }
+    guard ports.hasPacket() else { return false }
+    guard exchange.isInputRefused.load(ordering: .acquiring) || exchange.hasInputRoom() else { return false }
+    guard let packet = ports.next() else { return false }
+    if origin == nil { origin = packet.timestamp }
+    if owesSince == nil { owesSince = ports.now }
+    // A program that closed its input gets no more; it may still have something to say.
+    guard !exchange.isInputRefused.load(ordering: .acquiring) else { return true }
+    let count = copy(packet)
+    if count > 0 {
+      exchange.input.publish(count)
+      given &+= 1
+      exchange.feederBell.ring()
+    }
+    return true
+  }
+
+  /// Copies a packet's content into the queue's free chunk and answers its length.
+  private func copy(_ packet: borrowing Packet) -> Int {
+    let source = packet.samples(of: UInt8.self)
+    let target = unsafe exchange.input.space
+    guard isSoundIn else {
+      var count = source.count
+      while count > 0 && (source[count - 1] == 10 || source[count - 1] == 13) { count -= 1 }
+      for index in 0..<count {
+        let byte = source[index]
+        unsafe target[index] = byte == 10 || byte == 13 ? 32 : byte
+      }
+      unsafe target[count] = 10
+      return count + 1
+    }
+    guard packet.flags.contains(.lost) else {
+      for index in source.indices { unsafe target[index] = source[index] }
+      return source.count
+    }
+    let room = (exchange.input.chunkBytes - 1) / frameBytesIn
+    let count = min(packet.duration, room) * frameBytesIn
+    unsafe target.update(repeating: 0, count: count)
+    return count
+  }
+
+  /// Takes output as an answer to everything before it. A program whose output nobody wants answers by reading.
+  private mutating func noteAnswer(_ now: Nanoseconds, emitted: Bool) {
+    if isHeard {
+      if emitted { owesSince = nil }
+      return
+    }
+    let fed = exchange.fed.load(ordering: .relaxed)
+    if fed != seenFed { owesSince = fed == given ? nil : now }
+    seenFed = fed
+  }
+
+  /// Fails when the program left its input unanswered for too long, otherwise says when to look again; nil when it owes nothing.
+  private mutating func watch(_ ports: inout Ports) throws(NodeFault) -> Nanoseconds? {
+    guard stall > 0 else { return nil }
+    guard let since = owesSince else { return nil }
+    if ports.now - since >= stall { throw NodeFault(.stalled, detail: ports.now - since) }
+    return since + stall
+  }
+
+  private func conclude(_ verdict: ProcessExchange.Verdict) throws(NodeFault) -> Outcome {
+    switch verdict {
+    case .done: return .ended
+    case .failed(let status): throw NodeFault(.gone, code: status)
+    case .garbage(let kind, let place): throw NodeFault(.badInput, code: kind.rawValue, detail: Int64(place))
+    }
+  }
+
+  public borrowing func explain(_ fault: NodeFault) -> String? {
+    guard let text = ProcessWords.text(fault, program: command) else { return nil }
+    guard let remarks = exchange.lastRemarks else { return text }
+    return "\(text); it said: \(remarks)"
+  }
+}

@@ -1,0 +1,348 @@
+import Foundation
+import MillraceCore
+import MillraceFlow
+import MillraceTesting
+import Testing
+
+/// Seconds no test should ever need; a program that hangs then fails the test instead of stopping the suite.
+private let limit = 20.0
+
+/// A bench around a program, on the real clock. A node that should hear nothing for 10 s fails as stalled.
+private func bench(
+  _ command: [String], _ more: [String: ParameterValue] = [:], in input: OutputShape? = speech,
+  outputs: [String]? = nil, outputLimit: Int = 8
+) throws -> NodeBench {
+  var parameters: [String: ParameterValue] = ["command": .list(command.map { .string($0) }), "stall": 10_000]
+  parameters.merge(more) { _, new in new }
+  return try NodeBench(
+    ProcessPipe.self, parameters, inputs: input.map { ["in": $0] } ?? [:], outputs: outputs, clock: .realtime,
+    outputLimit: outputLimit)
+}
+
+private func shell(
+  _ script: String, _ more: [String: ParameterValue] = [:], in input: OutputShape? = speech,
+  outputs: [String]? = nil
+) throws -> NodeBench {
+  try bench(["sh", "-c", script], more, in: input, outputs: outputs)
+}
+
+/// What the node's failure says; nil when it does not fail in time.
+private func failure(of bench: NodeBench) -> String? {
+  do {
+    _ = try bench.wait(limit) { bench.hasEnded }
+    if !bench.hasEnded { try bench.finish() }
+    return nil
+  } catch { return "\(error)" }
+}
+
+/// True once a condition of the world outside holds.
+private func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
+  let end = Date().addingTimeInterval(limit)
+  while Date() < end {
+    if try condition() { return true }
+    usleep(2000)
+  }
+  return false
+}
+
+/// True while a process runs, or is a zombie that we should have reaped. (Those of others are reaped when their parent likes.)
+private func isAlive(_ process: Int32) -> Bool {
+  guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return false }
+  let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+  return fields.count > 1 && (fields[0] != "Z" || Int32(fields[1]) == getpid())
+}
+
+@Suite("process.pipe", .serialized) struct ProcessPipeTests {
+  @Test("sound through cat comes back sample for sample, at its time and position")
+  func sound() throws {
+    let bench = try bench(["cat"])
+    let samples = (0..<16_050).map { Int16(truncatingIfNeeded: $0 * 7) }
+    bench.push(samples, timestamp: 5_000_000)
+    var packets: [CapturedPacket] = []
+    #expect(
+      try bench.wait(limit) {
+        packets += bench.packets()
+        return packets.count == 100
+      })
+    try bench.finish()
+    packets += bench.packets()
+    #expect(packets.flatMap(\.int16) == samples)
+    #expect(packets.map(\.duration) == Array(repeating: 160, count: 100) + [50])
+    #expect(packets.map(\.position) == (0..<101).map { Int64($0) * 160 })
+    #expect(packets.map(\.timestamp) == (0..<101).map { 5_000_000 + Int64($0) * 10_000_000 })
+    #expect(bench.hasEnded)
+    #expect(bench.close() == [])
+  }
+
+  @Test("lines go in and come out whole, one a packet, without empty ones", arguments: [lines, events])
+  func text(shape: OutputShape) throws {
+    let bench = try bench(["cat"], ["mode": "lines"], in: shape)
+    for text in ["{\"a\":1}", "grüß\ndich\n", "", "x"] { bench.push(text: text) }
+    #expect(try bench.wait(limit) { bench.linkCounts()?.pushed == 3 })
+    try bench.finish()
+    #expect(bench.texts() == ["{\"a\":1}", "grüß dich", "x"])
+    #expect(bench.shape().format == shape.format)
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "what a program says without input arrives, its last line too without a break, and its exit ends the node"
+  )
+  func source() throws {
+    let bench = try shell(#"printf 'one\r\n\ntwo\nthree'"#, ["mode": "lines"], in: nil)
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    #expect(bench.texts() == ["one", "two", "three"])
+    #expect(bench.close() == [])
+  }
+
+  @Test("sound becomes lines, and the program's answer after the end of its input still arrives")
+  func answerAtEnd() throws {
+    let bench = try shell("wc -c | tr -d ' '", ["mode": "lines"])
+    bench.push([Int16](repeating: 1, count: 800))
+    try bench.run()
+    try bench.finish()
+    #expect(bench.texts() == ["1600"])
+  }
+
+  @Test("lost packets reach the program as silence of their length")
+  func lost() throws {
+    let bench = try shell("od -An -v -tu1 -w4 | tr -d ' '", ["mode": "lines"])
+    bench.push([257, 257] as [Int16])
+    bench.push(bytes: [], duration: 2, flags: .lost)
+    try bench.run()
+    try bench.finish()
+    #expect(bench.texts() == ["1111", "0000"])
+  }
+
+  @Test("directory and environment reach the program")
+  func surroundings() throws {
+    let bench = try shell(
+      #"pwd; echo "$SHADE"; echo "${PATH:+kept}""#,
+      ["mode": "lines", "directory": "/usr", "environment": ["SHADE=deep = blue"]], in: nil)
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    #expect(bench.texts() == ["/usr", "deep = blue", "kept"])
+  }
+
+  @Test("the program inherits no open file of ours")
+  func inheritsNothing() throws {
+    let scratch = Scratch()
+    let leaky = open(scratch.path("open"), O_CREAT | O_RDWR, 0o600)
+    defer { close(leaky) }
+    let bench = try bench(["ls", "/proc/self/fd"], ["mode": "lines"], in: nil)
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    // The fourth is the directory that ls is reading.
+    #expect(bench.texts() == ["0", "1", "2", "3"])
+  }
+
+  @Test("a program that cannot be started is refused with reason and cure")
+  func refusals() throws {
+    func text(_ command: [String], _ more: [String: ParameterValue] = [:]) -> String {
+      do {
+        _ = try bench(command, more)
+        return "made"
+      } catch { return "\(error)" }
+    }
+    #expect(
+      text(["no-such-program"])
+        == "cannot start \"no-such-program\": No such file or directory (errno 2); install it, or give its full path"
+    )
+    #expect(
+      text(["/etc/passwd"])
+        == "cannot start \"/etc/passwd\": Permission denied (errno 13); make it executable: chmod +x")
+    #expect(
+      text(["cat"], ["directory": "/nowhere"])
+        == "cannot start in \"/nowhere\": No such file or directory (errno 2); make the directory first, or correct the path"
+    )
+    #expect(
+      text(["cat"], ["directory": "/etc/passwd"])
+        == "cannot start in \"/etc/passwd\": it is not a directory; name a directory")
+    #expect(text([""]) == "\"command\": the program has no name; give its name or its path first")
+    #expect(
+      text(["cat"], ["environment": ["SHADE"]])
+        == "\"environment\": \"SHADE\" is not a variable with its value; write \"SHADE=value\"")
+  }
+
+  @Test("the format of its sound is as the input's unless told, and must be known")
+  func shapes() throws {
+    func shape(_ parameters: [String: ParameterValue], _ input: OutputShape?) throws -> Resolution {
+      try NodeBench.resolve(
+        ProcessPipe.self, parameters.merging(["command": ["cat"]]) { first, _ in first },
+        inputs: input.map { ["in": $0] } ?? [:])
+    }
+    #expect(try shape([:], speech).outputs["out"] == speech)
+    #expect(
+      try shape(["rate": 48_000, "channels": 2, "frame": 2.5], speech).outputs["out"]
+        == .pcm(rate: 48_000, channels: 2, sample: .s16, frames: 120))
+    #expect(
+      try shape(["rate": 8_000, "channels": 1], lines).outputs["out"]
+        == .pcm(rate: 8_000, channels: 1, sample: .s16, frames: 160))
+    let problem = try #require(try shape([:], lines).problems.first)
+    #expect(problem.parameter == "rate")
+    #expect(problem.text == "nothing tells the rate of the sound the program writes")
+  }
+
+  @Test(
+    "an end with another status or by a signal says so, with the last lines of the standard error",
+    arguments: [
+      ("echo first >&2; echo second >&2; exit 3", "ended with status 3; it said: first | second"),
+      ("exit 127", "ended with status 127"),
+      ("kill -9 $$", "ended by SIGKILL (9)"),
+      ("echo oops >&2; kill -SEGV $$", "ended by SIGSEGV (11); it said: oops"),
+    ])
+  func death(script: String, words: String) throws {
+    let bench = try shell(script)
+    #expect(failure(of: bench) == "the program \"sh\" \(words)")
+    #expect(bench.fault?.fault.reason == .gone)
+  }
+
+  @Test("what was written before a death still arrives")
+  func lastWords() throws {
+    let bench = try shell("echo farewell; exit 1", ["mode": "lines"])
+    #expect(failure(of: bench) == "the program \"sh\" ended with status 1")
+    #expect(bench.texts() == ["farewell"])
+  }
+
+  @Test("a program that answers nothing is stalled, before and after the end of its input")
+  func stall() throws {
+    let running = try bench(["sleep", "1000"], ["stall": 50])
+    running.push([Int16](repeating: 1, count: 160))
+    let first = try #require(failure(of: running))
+    #expect(first.hasPrefix("the program \"sleep\" answered nothing for "))
+    #expect(first.hasSuffix(" ms; look why it waits, or raise \"stall\""))
+    #expect(running.fault?.fault.reason == .stalled)
+
+    let ending = try bench(["sleep", "1000"], ["stall": 50])
+    #expect(throws: BenchFault.self) { try ending.finish() }
+    #expect(ending.fault?.fault.reason == .stalled)
+  }
+
+  @Test("a program whose output nobody wants answers by reading")
+  func sink() throws {
+    let scratch = Scratch()
+    let reading = try shell("cat > \(scratch.path("heard"))", outputs: [])
+    reading.push([Int16](repeating: 1, count: 160 * 100))
+    #expect(
+      try eventually {
+        try reading.run()
+        return scratch.text("heard").utf8.count == 32_000
+      })
+    try reading.finish()
+    #expect(reading.fault == nil)
+    let deaf = try bench(["sleep", "1000"], ["stall": 50], outputs: [])
+    deaf.push([Int16](repeating: 1, count: 160 * 100))
+    #expect(failure(of: deaf)?.contains("answered nothing") == true)
+  }
+
+  @Test("half a sample, text that is not UTF-8 and a line without end are faults that say where")
+  func garbage() throws {
+    #expect(
+      failure(of: try shell("printf abcde", ["rate": 8_000, "channels": 1], in: nil))
+        == "the program \"sh\" wrote sound that ends inside a sample at byte 5; it must write 16-bit samples, all channels of each"
+    )
+    #expect(
+      failure(of: try shell(#"printf 'good\nb\377d\n'"#, ["mode": "lines"], in: nil))
+        == "the program \"sh\" wrote a line that is not UTF-8 at byte 5; set \"mode\" to \"pcm\" if it writes sound"
+    )
+    #expect(
+      failure(of: try shell("echo ok; head -c 70000 /dev/zero | tr '\\0' x", ["mode": "lines"], in: nil))
+        == "the program \"sh\" wrote a line longer than 65536 bytes at byte 3; it must end its lines, or set \"mode\" to \"pcm\" if it writes sound"
+    )
+  }
+
+  @Test("a line of the longest length passes")
+  func longestLine() throws {
+    let bench = try shell(
+      "head -c 65536 /dev/zero | tr '\\0' x; echo; echo after", ["mode": "lines"], in: nil)
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    #expect(bench.texts().map(\.utf8.count) == [65_536, 5])
+  }
+
+  @Test("a program that does not read holds its input back, and gets all of it when it does")
+  func backPressure() throws {
+    let scratch = Scratch()
+    let gate = scratch.path("gate")
+    mkfifo(gate, 0o600)
+    // The program waits until somebody opens the gate for writing.
+    let bench = try shell("read line < \(gate); cat")
+    let samples = [Int16](repeating: 3, count: 160 * 1000)
+    bench.push(samples)
+    try bench.run()
+    // 8 packets in the node's queue and 8 KiB in the pipe, of 1000 packets; then it takes no more.
+    #expect(try bench.wait(limit) { bench.callCount > 8 })
+    #expect(!(try bench.wait(0.05) { bench.callCount > 60 }))
+    let opened = open(gate, O_WRONLY)
+    write(opened, "go\n", 3)
+    close(opened)
+    var count = 0
+    #expect(
+      try bench.wait(limit) {
+        count += bench.int16().count
+        return count == samples.count
+      })
+    try bench.finish()
+    #expect(bench.close() == [])
+  }
+
+  @Test("a reader that takes nothing holds the program back without loss")
+  func outputPressure() throws {
+    let bench = try bench(["seq", "100000"], ["mode": "lines"], in: nil)
+    bench.hold()
+    #expect(try bench.wait(limit) { bench.linkCounts()?.pushed == 8 })
+    bench.release()
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    #expect(bench.texts() == (1...100_000).map { "\($0)" })
+  }
+
+  @Test("a program that ends well before its input does ends the node")
+  func earlyEnd() throws {
+    let bench = try bench(["head", "-c", "320"])
+    bench.push([Int16](repeating: 5, count: 160 * 500))
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    #expect(bench.fault == nil)
+    #expect(bench.int16() == [Int16](repeating: 5, count: 160))
+    #expect(bench.close() == [])
+  }
+
+  @Test("when the node goes, the program and what it started go, and no zombie stays")
+  func ends() throws {
+    for script in [
+      "sleep 1000 & echo $!; echo $$; wait", "trap '' TERM; sleep 1000 & echo $!; echo $$; wait",
+    ] {
+      var bench: NodeBench? = try shell(script, ["mode": "lines"])
+      var ids: [Int32] = []
+      #expect(
+        try bench!.wait(limit) {
+          ids += bench!.texts().compactMap { Int32($0) }
+          return ids.count == 2
+        })
+      #expect(ids.allSatisfy(isAlive))
+      bench = nil
+      #expect(eventually { !ids.contains(where: isAlive) })
+    }
+  }
+
+  @Test("what a program leaves behind ends with it, and does not keep the node waiting")
+  func leftovers() throws {
+    let bench = try shell("sleep 1000 & echo $!", ["mode": "lines"], in: nil)
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    let left = try #require(bench.texts().first.flatMap { Int32($0) })
+    #expect(eventually { !isAlive(left) })
+  }
+
+  @Test(
+    "its calls ask for no heap", .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
+  func noHeap() throws {
+    let bench = try bench(["cat"])
+    bench.push([Int16](repeating: 7, count: 160 * 3000))
+    var count = 0
+    func heard(_ wanted: Int) -> Bool {
+      count += bench.packets().count
+      return count >= wanted
+    }
+    #expect(try bench.wait(limit) { heard(100) })
+    bench.resetHeapRequests()
+    #expect(try bench.wait(limit) { heard(3000) })
+    #expect(bench.heapRequests == 0)
+    try bench.finish()
+  }
+}

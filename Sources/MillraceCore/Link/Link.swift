@@ -49,8 +49,11 @@ public struct Link: ~Copyable {
   /// Makes an empty link.
   /// - Parameters:
   ///   - limit: packets it holds before the policy acts, at least 1.
+  ///   - policy: what it does when it is full.
   ///   - burst: packets the writer may emit in one call after it saw room.
-  ///   - consumer: how to tell the reading cell; `producer`: how to tell the writing cell.
+  ///   - counters: where it counts; they outlive the link.
+  ///   - consumer: how to tell the reading cell.
+  ///   - producer: how to tell the writing cell.
   @unsafe
   public init(
     limit: Int, policy: LinkPolicy, burst: Int, counters: UnsafeMutablePointer<LinkCounters>, consumer: Wake,

@@ -7,7 +7,10 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
 @Suite("marble lines") struct MarbleTests {
   @Test(
     "a node one packet late draws its input one packet late",
-    arguments: [("a-b--|", "--a--(b|)"), ("(abc)-d|", "(ab)-c(d|)"), ("|", "|"), ("a---", "----"), ("", "")])
+    arguments: [
+      ("a-b--|", "--a--(b|)"), ("a-b-(cd)-|", "--a-(bc)-(d|)"), ("(abc)-d|", "(ab)-c(d|)"), ("|", "|"),
+      ("a---", "----"), ("", ""),
+    ])
   func late(input: String, output: String) throws {
     let bench = try NodeBench(Keeper.self, inputs: ["in": letters])
     #expect(bench.marbles(input) == output)

@@ -4,7 +4,7 @@ public import MillraceCore
 extension NodeBench {
   /// Calls `process` as an engine would, until nothing is left to do at the present time: the drive condition no longer
   /// holds, or a held output is full.
-  /// - Parameter calls: most calls to make; for nodes that would never stop by themselves.
+  /// - Parameter limit: most calls to make; for nodes that would never stop by themselves.
   /// - Returns: calls made.
   /// - Throws: the node's fault. No more calls are made after one.
   @discardableResult

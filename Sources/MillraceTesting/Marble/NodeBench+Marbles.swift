@@ -52,6 +52,7 @@ extension NodeBench {
   ///   - output: the port to draw.
   ///   - tick: nanoseconds between two characters.
   ///   - tail: ticks to go on after the last character.
+  ///   - alphabet: what letters stand for.
   public func marbles(
     _ lines: [String: String], output: String = "out", tick: Nanoseconds = .milliseconds(20), tail: Int = 0,
     alphabet: MarbleAlphabet = .text

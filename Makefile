@@ -120,6 +120,20 @@ format: ## put all Swift files into the one format
 bench: deps ## measure and print the figures (SUITE=name for one suite)
 	@swift run --configuration release --package-path benchmarks millrace-bench $(SUITE)
 
+.PHONY: reference
+reference: build ## write the page of every node into Documentation/reference
+	@rm -rf Documentation/reference
+	$(MILLRACE) nodes --markdown -o Documentation/reference
+
+.PHONY: reference-check
+reference-check: build
+	@# The pages are made from the contracts; a contract that changed has to bring its page along.
+	fresh=$$(mktemp --directory)
+	trap 'rm -rf "$$fresh"' EXIT
+	$(MILLRACE) nodes --markdown -o "$$fresh/reference" >/dev/null
+	diff --recursive --brief Documentation/reference "$$fresh/reference" ||
+	  { echo "make: error: Documentation/reference is out of date; run make reference" >&2; exit 1; }
+
 .PHONY: docs
 docs: deps ## build the documentation of every library into .build/docs, warnings as errors
 	@mkdir -p .build/docs

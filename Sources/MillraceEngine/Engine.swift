@@ -36,8 +36,11 @@ public final class Engine: Sendable {
   public var clock: Clock.Kind { core.clock }
 
   /// Makes every node of a plan and gets all its memory, but moves nothing yet. Control side; may open files.
-  /// - Parameter observesEvents: false leaves out what carries events to the program (`GraphRun.events` then has only the
-  ///   run's own), for many instances at the lowest cost.
+  /// - Parameters:
+  ///   - plan: a checked graph whose node types are in the engine's catalogue.
+  ///   - observesEvents: false leaves out what carries events to the program (`GraphRun.events` then has only the run's own),
+  ///     for many instances at the lowest cost.
+  /// - Throws: which node could not be made, and why.
   public func prepare(_ plan: GraphPlan, observesEvents: Bool = true) throws(StartProblem) -> GraphRun {
     guard !plan.nodes.isEmpty else { throw StartProblem(node: "", text: "the graph has no node") }
     return try RunBuilder.build(plan, on: core, observesEvents: observesEvents)

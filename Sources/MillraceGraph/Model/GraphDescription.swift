@@ -32,6 +32,7 @@ public struct GraphDescription: Sendable {
 
   /// Declares a parameter, to be given by `GraphSettings.set` or by an including graph, and used as `${name}`.
   /// - Parameters:
+  ///   - name: what `${name}` and `GraphSettings.set` call it.
   ///   - type: what values from outside are read as; nil: whatever the parameter they end up in takes.
   ///   - defaultValue: nil when the value must be given.
   public mutating func parameter(

@@ -21,6 +21,8 @@ public enum Graph {
   /// - Parameters:
   ///   - text: what would stand in the file.
   ///   - name: what problems call it. With folders in front, relative paths start there, as if it were that file.
+  ///   - settings: values for its parameters, the environment, the clock.
+  ///   - catalogue: the node types it may use.
   public static func load(
     text: String, name: String, settings: GraphSettings = GraphSettings(), catalogue: Catalogue
   ) throws(Problems) -> GraphPlan {

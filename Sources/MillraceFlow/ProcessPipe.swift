@@ -14,7 +14,8 @@ internal import Synchronization
 /// - Faults, with the exit status or signal and the last lines of the program's standard error: it ends with another status
 ///   than 0; it answers nothing for `stall`; what it writes is half a sample, not UTF-8, or too long a line. An exit with status 0
 ///   ends the node.
-/// - When the node goes, the program and all it started in its process group get SIGTERM, and SIGKILL a second later.
+/// - When the node goes, the program and all it started in its process group get SIGTERM, and SIGKILL once the
+///   program has ended or a second has passed.
 public struct ProcessPipe: Node, ~Copyable {
   public static let contract = NodeContract(
     "process.pipe", "runs any program as a node, over its standard input and output",

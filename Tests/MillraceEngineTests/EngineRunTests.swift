@@ -53,6 +53,20 @@ struct EngineRunTests {
     #expect(Probe.named("again").times == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4].map { $0 * 20_000_000 })
   }
 
+  @Test("a node that asks for a call and takes nothing in it is still told of its input's end")
+  func hesitant() throws {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 5])
+    let middle = builder.add("hesitant", "test.hesitant")
+    let sink = builder.add("sink", "test.collect", ["probe": "hesitant"])
+    builder.link(source, middle)
+    builder.link(middle, sink)
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let run = try engine.start(builder.plan)
+    _ = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+    #expect(Probe.named("hesitant").values == [0, 1, 2, 3, 4])
+  }
+
   @Test("a paced source emits each packet when it is due, and age is measured")
   func paced() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)

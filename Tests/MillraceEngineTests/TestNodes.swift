@@ -123,6 +123,25 @@ struct PassNode: Node {
   }
 }
 
+/// Asks for another call after every packet and takes nothing in it: the end of its input comes unseen.
+struct HesitantNode: Node {
+  static let contract = NodeContract(
+    "test.hesitant", "passes, then looks again", inputs: [PortContract("in", .any, text: "anything")],
+    outputs: [PortContract("out", .any, text: "the same")])
+  var looksAgain = false
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if looksAgain {
+      looksAgain = false
+      return .done
+    }
+    guard let packet = ports.next() else { return .done }
+    ports.emit(packet)
+    looksAgain = true
+    return .again
+  }
+}
+
 /// Takes a number n and emits it n times, one packet a call.
 struct RepeatNode: Node {
   static let contract = NodeContract(
@@ -213,6 +232,7 @@ let testCatalogue: Catalogue = {
   catalogue.add(PassNode.self)
   catalogue.add(CollectSink.self)
   catalogue.add(AnnounceSink.self)
+  catalogue.add(HesitantNode.self)
   catalogue.add(RepeatNode.self)
   catalogue.add(HeapWatchingSource.self)
   catalogue.add(SilentSink.self)

@@ -7,7 +7,11 @@ final class Scratch {
 
   init() {
     folder = NSTemporaryDirectory() + "millrace-flow-\(UUID().uuidString)"
-    try! FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    do {
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    } catch {
+      fatalError("no scratch folder for a test: \(error)")
+    }
   }
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }

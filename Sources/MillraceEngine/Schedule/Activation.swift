@@ -167,8 +167,10 @@ extension Worker {
         return
       }
       if wish != Nanoseconds.max { unsafe armWish(cell, strand, wish) }
-      // A node that took nothing and still has packets waits for something else: calling it again would spin.
-      if tookSome, unsafe inputs(of: cell) != .waiting { unsafe strand.markReady(cell) }
+      // A node that took nothing and still has packets waits for something else: calling it again would spin. But when nothing
+      // more can come it is called once more, to finish.
+      let inputs = unsafe inputs(of: cell)
+      if inputs == .over || (tookSome && inputs == .ready) { unsafe strand.markReady(cell) }
     case .outcome(.again):
       unsafe cell.pointee.wantsAgain = true
       if wish != Nanoseconds.max {

@@ -1,0 +1,53 @@
+import Glibc
+import Millrace
+
+/// Resident memory of live uplinks: what the process grows by, divided by how many there are.
+enum MemorySuite {
+  private static let sessions = 200
+
+  static func run() throws -> [Figure] {
+    let workspace = try Workspace()
+    let input = workspace.file("voice.wav")
+    try Sound.write(Sound.voice(seconds: 20, rate: 48_000), rate: 48_000, to: input)
+    let plans = try (0..<sessions).map { index in
+      let values = ["input": input, "output": workspace.file("up\(index).opus"), "pace": "true"]
+      return try plan(UplinkSuite.graph, named: "uplink.json", set: values)
+    }
+    let engine = Engine(catalogue: .standard)
+    // What is paid once a process (tables, threads, the heap's own pages) is not a session's.
+    let first = try engine.start(plans[0], observesEvents: false)
+    sleep(1)
+    let before = try residentKilobytes()
+    let runs = try plans.dropFirst().map { try engine.prepare($0, observesEvents: false) }
+    let prepared = try residentKilobytes()
+    for run in runs { run.start() }
+    var samples: [Double] = []
+    for _ in 0..<4 {
+      sleep(1)
+      samples.append((try residentKilobytes() - before) / Double(runs.count))
+    }
+    for run in [first] + runs { run.stop() }
+    for run in [first] + runs { _ = try finished(run) }
+    return [
+      Figure(
+        "memory", "a prepared uplink of \(sessions)", unit: "KB",
+        samples: [(prepared - before) / Double(runs.count)]),
+      Figure("memory", "a running uplink of \(sessions)", unit: "KB", goal: "<= 150", samples: samples),
+    ]
+  }
+
+  /// Resident memory of the process in units of 1,000 bytes (proc(5): the second number of statm, in pages).
+  private static func residentKilobytes() throws -> Double {
+    guard let file = fopen("/proc/self/statm", "r") else {
+      throw BenchProblem("cannot read /proc/self/statm")
+    }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 128)
+    fgets(&line, Int32(line.count), file)
+    let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    guard let pages = text.split(separator: " ").dropFirst().first.flatMap({ Double($0) }) else {
+      throw BenchProblem("/proc/self/statm says \"\(text)\"")
+    }
+    return pages * Double(sysconf(Int32(_SC_PAGESIZE))) / 1_000
+  }
+}

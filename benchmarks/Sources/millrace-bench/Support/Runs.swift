@@ -1,0 +1,28 @@
+import Millrace
+
+/// The graph that ships with the project and is measured here.
+let uplinkGraph: String = {
+  // This file is benchmarks/Sources/millrace-bench/Support/Runs.swift.
+  let parts = #filePath.split(separator: "/").dropLast(5)
+  return "/" + parts.joined(separator: "/") + "/graphs/voice-uplink.json"
+}()
+
+/// Runs a plan to its end and answers the report; a failed graph is a failed measurement.
+func runToEnd(_ plan: GraphPlan, on engine: Engine) throws -> RunReport {
+  let run = try engine.start(plan, observesEvents: false)
+  return try finished(run)
+}
+
+/// Waits for the end of a run, two minutes at the most.
+func finished(_ run: GraphRun) throws -> RunReport {
+  guard let report = run.waitUntilStopped(timeout: 120_000_000_000) else {
+    throw BenchProblem("graph \"\(run.name)\" did not end within two minutes")
+  }
+  if let failure = report.failure { throw BenchProblem("graph \"\(run.name)\": \(failure)") }
+  return report
+}
+
+/// Loads a graph written here.
+func plan(_ text: String, named name: String, set: [String: String] = [:]) throws -> GraphPlan {
+  try Graph.load(text: text, name: name, settings: GraphSettings(set: set), catalogue: .standard)
+}

@@ -1,0 +1,131 @@
+import Glibc
+import MillraceDSP
+
+/// Tone bursts sent through a resampler, one after the other, and what came out in place of each.
+///
+/// A burst lasts 240 ms at half of full scale with soft ends of 30 ms; the middle 120 ms are looked at. In band means
+/// below 0.85 of the smaller of the two half rates.
+struct ToneProbe {
+  /// Seconds from an impulse going in to its peak coming out.
+  private(set) var latency = 0.0
+  /// The tone fitted by least squares against everything else, in dB; the worst tone in band.
+  private(set) var worstSNR = Double.infinity
+  /// Going down: what is left of tones above 1.15 of the output's half rate, in dB of the tone; the worst.
+  private(set) var worstAlias: Double?
+  /// Going up: what appears beyond the input's half rate, in dB of the whole; the worst tone in band.
+  private(set) var worstImage: Double?
+
+  private static let amplitude = 0.5
+  private let from: Int
+  private let to: Int
+
+  init(from: Int, to: Int, quality: Resampler.Quality) throws {
+    self.from = from
+    self.to = to
+    let band = Double(min(from, to)) / 2
+    let inBand = Self.steps(100, 0.85 * band, 25)
+    let beyond = to < from ? Self.steps(1.15 * band, 0.99 * Double(from) / 2, 24) : []
+    let tones = inBand + beyond
+    let (input, impulse) = signal(tones)
+    let output = try resampled(input, from: from, to: to, quality: quality) { min($0, from / 100) }.map(
+      Double.init)
+    latency = delay(of: impulse, in: output)
+    for (index, tone) in tones.enumerated() {
+      let start = (Double(from / 5) + (Double(index) + 0.25) * Double(burst)) / Double(from) + latency
+      let first = Int(start * Double(to))
+      let middle = Array(output[first..<first + to * 3 / 25])
+      if index >= inBand.count {
+        let level = middle.reduce(0) { $0 + $1 * $1 } / Double(middle.count)
+        let alias = 10 * log10(level / (Self.amplitude * Self.amplitude / 2) + 1e-20)
+        worstAlias = max(worstAlias ?? -.infinity, alias)
+        continue
+      }
+      worstSNR = min(worstSNR, fit(tone, to: middle))
+      if to > from { worstImage = max(worstImage ?? -.infinity, image(in: middle)) }
+    }
+  }
+
+  private static func steps(_ first: Double, _ last: Double, _ count: Int) -> [Double] {
+    (0..<count).map { first + (last - first) * Double($0) / Double(count - 1) }
+  }
+
+  private var burst: Int { from * 6 / 25 }
+
+  /// Silence, the bursts, silence with an impulse in its middle; and where the impulse is.
+  private func signal(_ tones: [Double]) -> (samples: [Float], impulse: Int) {
+    var samples = [Float](repeating: 0, count: from / 5)
+    let soft = 0.03 * Double(from)
+    for tone in tones {
+      for index in 0..<burst {
+        let fromEnd = Double(min(index, burst - 1 - index))
+        let ramp = 0.5 - 0.5 * cos(.pi * min(1, fromEnd / soft))
+        let angle = 2 * .pi * tone * Double(index) / Double(from) + 0.3
+        samples.append(Float(Self.amplitude * ramp * sin(angle)))
+      }
+    }
+    samples.append(contentsOf: repeatElement(0, count: from / 2))
+    let impulse = samples.count - from / 4
+    samples[impulse] = 0.9
+    return (samples, impulse)
+  }
+
+  /// Seconds by which the impulse comes out late: its highest sample, refined by a parabola through it and its neighbours.
+  private func delay(of impulse: Int, in output: [Double]) -> Double {
+    let ideal = Double(impulse) * Double(to) / Double(from)
+    let near = Int(ideal) - to / 20..<min(output.count - 1, Int(ideal) + to / 10)
+    let peak = near.max { output[$0].magnitude < output[$1].magnitude } ?? near.lowerBound
+    let (before, top, after) = (output[peak - 1], output[peak], output[peak + 1])
+    let offset = 0.5 * (before - after) / (before - 2 * top + after)
+    return (Double(peak) + offset - ideal) / Double(to)
+  }
+
+  /// Fits a sine and a cosine of the tone's frequency by least squares; answers the fitted power over the rest in dB.
+  private func fit(_ tone: Double, to samples: [Double]) -> Double {
+    let angles = samples.indices.map { 2 * .pi * tone * Double($0) / Double(to) }
+    var (ss, sc, cc, sy, cy, yy) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for (sample, angle) in zip(samples, angles) {
+      let (s, c) = (sin(angle), cos(angle))
+      ss += s * s
+      sc += s * c
+      cc += c * c
+      sy += s * sample
+      cy += c * sample
+      yy += sample * sample
+    }
+    let determinant = ss * cc - sc * sc
+    let sine = (sy * cc - cy * sc) / determinant
+    let cosine = (cy * ss - sy * sc) / determinant
+    var rest = 0.0
+    for (sample, angle) in zip(samples, angles) {
+      let difference = sample - sine * sin(angle) - cosine * cos(angle)
+      rest += difference * difference
+    }
+    return 10 * log10((yy - rest) / (rest + 1e-20))
+  }
+
+  /// Power beyond the input's half rate over all power, in dB, through a Blackman window.
+  private func image(in samples: [Double]) -> Double {
+    let count = samples.count
+    let turn = (0..<count).map { 2 * .pi * Double($0) / Double(count) }
+    let (sines, cosines) = (turn.map(sin), turn.map(cos))
+    let windowed = samples.indices.map { index in
+      let angle = 2 * .pi * Double(index) / Double(count - 1)
+      return samples[index] * (0.42 - 0.5 * cos(angle) + 0.08 * cos(2 * angle))
+    }
+    var beyond = 0.0
+    for bin in (count * from / to / 2 + 1)...count / 2 {
+      var (real, imaginary) = (0.0, 0.0)
+      var place = 0
+      for sample in windowed {
+        real += sample * cosines[place]
+        imaginary += sample * sines[place]
+        place += bin
+        if place >= count { place -= count }
+      }
+      beyond += real * real + imaginary * imaginary
+    }
+    // Parseval: half the sum over all bins of both signs.
+    let all = windowed.reduce(0) { $0 + $1 * $1 } * Double(count) / 2
+    return 10 * log10(beyond / all + 1e-20)
+  }
+}

@@ -23,7 +23,7 @@ struct ToneProbe {
     self.from = from
     self.to = to
     let band = Double(min(from, to)) / 2
-    let inBand = Self.steps(100, 0.85 * band, 25)
+    let inBand = Self.steps(100, 0.84 * band, 24) + [0.85 * band]
     let beyond = to < from ? Self.steps(1.15 * band, 0.99 * Double(from) / 2, 24) : []
     let tones = inBand + beyond
     let (input, impulse) = signal(tones)

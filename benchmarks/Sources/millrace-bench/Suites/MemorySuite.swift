@@ -1,3 +1,5 @@
+import COgg
+import COpus
 import Glibc
 import Millrace
 
@@ -26,14 +28,25 @@ enum MemorySuite {
       sleep(1)
       samples.append((try residentKilobytes() - before) / Double(runs.count))
     }
+    let blocks = Double(first.report().poolBytes) / 1_000
     for run in [first] + runs { run.stop() }
     for run in [first] + runs { _ = try finished(run) }
+    let name = "uplink, \(sessions) live"
     return [
-      Figure(
-        "memory", "a prepared uplink of \(sessions)", unit: "KB",
-        samples: [(prepared - before) / Double(runs.count)]),
-      Figure("memory", "a running uplink of \(sessions)", unit: "KB", goal: "<= 150", samples: samples),
+      Figure("memory", "\(name): running", unit: "KB", goal: "<= 150", samples: samples),
+      Figure("memory", "\(name): prepared", unit: "KB", samples: [(prepared - before) / Double(runs.count)]),
+      Figure("memory", "\(name): packet blocks of it", unit: "KB", samples: [blocks]),
+      Figure("memory", "\(name): Opus and Ogg of it", of: "floor", unit: "KB", samples: [libraries()]),
     ]
+  }
+
+  /// What libopus and libogg take for themselves: an encoder, and a stream's buffers as it is made.
+  private static func libraries() -> Double {
+    var stream = ogg_stream_state()
+    ogg_stream_init(&stream, 1)
+    defer { ogg_stream_clear(&stream) }
+    let lacing = stream.lacing_storage * (MemoryLayout<Int32>.size + MemoryLayout<Int64>.size)
+    return Double(Int(opus_encoder_get_size(1)) + stream.body_storage + lacing) / 1_000
   }
 
   /// Resident memory of the process in units of 1,000 bytes (proc(5): the second number of statm, in pages).

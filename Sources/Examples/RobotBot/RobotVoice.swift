@@ -29,7 +29,7 @@ struct RobotVoice: Node {
     var said = try ports.makeWritable(heard)
     var samples = said.mutableSamples(of: Int16.self)
     for index in samples.indices {
-      samples[index] = Int16(Double(samples[index]) * sin(phase))
+      samples[index] = Int16(clamping: Int(Double(samples[index]) * sin(phase)))
       phase = (phase + step).truncatingRemainder(dividingBy: 2 * .pi)
     }
     ports.emit(said)

@@ -1,3 +1,4 @@
+import Glibc
 import Millrace
 
 // A bot in one file: a node of its own, a graph built in Swift, a live change, events as they come, a report.
@@ -31,5 +32,7 @@ do {
   print("wrote \(output): \(Double(report.duration) / 1e9) s of a robot")
 } catch {
   // Whatever it was, its description says what, where and what to do.
-  print("error: \(error)")
+  let text = Array("error: \(error)\n".utf8)
+  _ = text.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
+  exit(1)
 }

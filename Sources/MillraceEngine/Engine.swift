@@ -13,8 +13,8 @@ public import MillraceGraph
 /// let report = await run.wait()
 /// ```
 ///
-/// A node is a cell on its graph's home worker; packets cross threads only between lanes. Thread-safe. Dropping the last
-/// reference stops every run and ends the threads.
+/// A node is a cell on its graph's home worker; packets cross threads only between lanes. Thread-safe. A run keeps its engine
+/// alive; the threads end with the last reference to the engine and its runs.
 public final class Engine: Sendable {
   let core: EngineCore
 
@@ -43,7 +43,7 @@ public final class Engine: Sendable {
   /// - Throws: which node could not be made, and why.
   public func prepare(_ plan: GraphPlan, observesEvents: Bool = true) throws(StartProblem) -> GraphRun {
     guard !plan.nodes.isEmpty else { throw StartProblem(node: "", text: "the graph has no node") }
-    return try RunBuilder.build(plan, on: core, observesEvents: observesEvents)
+    return try RunBuilder.build(plan, on: self, observesEvents: observesEvents)
   }
 
   /// `prepare`, then `start`.

@@ -204,6 +204,63 @@ struct EngineRunTests {
     Probe.named("hanging").state.withLock { $0.finished = 1_000 }
   }
 
+  @Test("a run outlives the program's hold on its engine")
+  func engineDropped() throws {
+    var run: GraphRun?
+    do {
+      let engine = Engine(catalogue: testCatalogue, workers: 1)
+      run = try engine.start(
+        PlanBuilder.chain(
+          source: ["count": 50, "interval": 2], passes: 1, probe: "dropped", policy: .dropOldest))
+    }
+    let report = try #require(run?.waitUntilStopped(timeout: 20_000_000_000))
+    #expect(report.failure == nil)
+    #expect(Probe.named("dropped").values.count == 50)
+  }
+
+  @Test("a run that is prepared and never started gives everything back; stopped, it tells so")
+  func neverStarted() throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let plan = PlanBuilder.chain(source: ["count": 5], passes: 2, probe: "never")
+    do { _ = try engine.prepare(plan) }
+    #expect(engine.core.voiceWorkers[0].load.load(ordering: .relaxed) == 0)
+    let run = try engine.prepare(plan)
+    run.stop()
+    let report = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+    #expect(report.phase == .stopped && report.leakedBlocks == 0)
+    #expect(Probe.named("never").values.isEmpty)
+  }
+
+  @Test("two nodes that fail at the same moment stop the graph once, and only the first is told")
+  func twoFailures() throws {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": -1])
+    for name in ["a", "b", "c"] {
+      let bad = builder.add(name, "test.pass", ["failAt": 3, "probe": "two-failures"])
+      builder.link(source, bad)
+    }
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    for _ in 0..<50 {
+      let run = try engine.start(builder.plan)
+      let report = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+      #expect(report.failure?.text == "packet 42 was not to its taste")
+    }
+  }
+
+  @Test("a node's wish to be called comes true although no packet came")
+  func wish() throws {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 2, "interval": 500])
+    let middle = builder.add("echo", "test.echo")
+    let sink = builder.add("sink", "test.collect", ["probe": "wish"])
+    builder.link(source, middle)
+    builder.link(middle, sink)
+    let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
+    let run = try engine.start(builder.plan)
+    _ = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+    #expect(Probe.named("wish").times == [0, 100, 500].map { $0 * 1_000_000 })
+  }
+
   @Test("a node that cannot be made refuses the start, with its words and the cure")
   func refusedStart() throws {
     var builder = PlanBuilder()

@@ -142,6 +142,31 @@ struct HesitantNode: Node {
   }
 }
 
+/// Hands packets on, and says the first once more 100 ms later.
+struct EchoNode: Node {
+  static let contract = NodeContract(
+    "test.echo", "passes, echoes the first", inputs: [PortContract("in", .any, text: "numbers")],
+    outputs: [PortContract("out", .any, text: "the same, and an echo")])
+  var echoAt: Nanoseconds?
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if let packet = ports.next() {
+      if echoAt == nil {
+        echoAt = ports.now + .milliseconds(100)
+        ports.wake(at: ports.now + .milliseconds(100))
+      }
+      ports.emit(packet)
+    } else if let time = echoAt, ports.now >= time {
+      echoAt = .max
+      var packet = try ports.makePacket(bytes: 4)
+      var content = packet.mutableSamples(of: Int32.self)
+      content[0] = -1
+      ports.emit(packet)
+    }
+    return .done
+  }
+}
+
 /// Takes a number n and emits it n times, one packet a call.
 struct RepeatNode: Node {
   static let contract = NodeContract(
@@ -232,6 +257,7 @@ let testCatalogue: Catalogue = {
   catalogue.add(PassNode.self)
   catalogue.add(CollectSink.self)
   catalogue.add(AnnounceSink.self)
+  catalogue.add(EchoNode.self)
   catalogue.add(HesitantNode.self)
   catalogue.add(RepeatNode.self)
   catalogue.add(HeapWatchingSource.self)

@@ -50,8 +50,8 @@ public struct Wake {
 
 /// A way for threads and tasks outside the graph to make the engine call a node's `process`.
 ///
-/// For nodes that talk to a process, a socket or a device on a thread of their own: exchange data through a `Ring`, then
-/// `wake`. Any thread may call it, also after the graph has stopped (then nothing happens).
+/// For nodes with drive `itself` that talk to a process, a socket or a device on a thread of their own: exchange data
+/// through a `Ring`, then `wake`. Any thread may call it, also after the graph has stopped (then nothing happens).
 public struct Waker: Sendable {
   private let group: RemoteWake?
   private let index: Int

@@ -153,13 +153,22 @@ public struct Ports: ~Copyable, ~Escapable {
     return unsafe table.pointee.outbox != nil || (output >= 0 && table.pointee.outputs[output].linkCount > 0)
   }
 
+  /// Counts an event that could not be written, wherever it was to go.
+  private func noteLostEvent() {
+    unsafe table.pointee.outbox?.pointee.noteLost()
+    let output = unsafe table.pointee.eventsOutput
+    guard output >= 0 else { return }
+    let slot = unsafe table.pointee.outputs[output]
+    for index in unsafe 0..<slot.linkCount { unsafe slot.links.unsafelyUnwrapped[index].pointee.noteLost() }
+  }
+
   @usableFromInline
   mutating func write(_ event: Int, _ fields: (inout EventWriter) -> Void) {
     precondition(unsafe event >= 0 && event < table.pointee.prefixCount, "no such event in the contract")
     guard let pool = unsafe table.pointee.eventPool,
       let header = unsafe pool._withUnsafeGuaranteedRef({ unsafe $0.takeHeader() })
     else {
-      unsafe table.pointee.outbox?.pointee.noteLost()
+      noteLostEvent()
       return
     }
     let block = unsafe Block(header)
@@ -173,7 +182,7 @@ public struct Ports: ~Copyable, ~Escapable {
     for index in unsafe 0..<prefix.count { unsafe writer.byte(prefix.start[index]) }
     // A block too small for the beginning has no place for an ending either.
     guard writer.isWithin else {
-      unsafe table.pointee.outbox?.pointee.noteLost()
+      noteLostEvent()
       return
     }
     fields(&writer)

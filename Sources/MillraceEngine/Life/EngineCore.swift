@@ -40,12 +40,15 @@ final class EngineCore: @unchecked Sendable {
     self.catalogue = catalogue
     self.clock = clock
     let isVirtual = clock == .virtual
+    let canReplace = millrace_barrier_prepare()
     voiceWorkers = (1...max(1, workers)).map {
-      Worker(name: "millrace-v\($0)", isVirtual: isVirtual, nice: 0)
+      Worker(name: "millrace-v\($0)", isVirtual: isVirtual, nice: 0, canReplaceThreads: canReplace)
     }
     // The bulk worker gives way to voice by 5 steps of niceness, about a third of the weight.
-    bulkWorker = isVirtual ? voiceWorkers[0] : Worker(name: "millrace-bulk", isVirtual: false, nice: 5)
-    _ = millrace_barrier_prepare()
+    bulkWorker =
+      isVirtual
+      ? voiceWorkers[0]
+      : Worker(name: "millrace-bulk", isVirtual: false, nice: 5, canReplaceThreads: canReplace)
     for worker in allWorkers { worker.startThread() }
     supervisor.startThread()
   }
@@ -96,13 +99,8 @@ final class EngineCore: @unchecked Sendable {
   // MARK: Starting
 
   func start(_ run: GraphRun) {
-    let phase = numbers.withLock { numbers -> Int in
-      defer { numbers.activeRuns += 1 }
-      return numbers.activeRuns % 20
-    }
     // Time 0 of the graph lies on a whole millisecond, the grain of the timers; instances are spread over 20 ms.
     let tick = unsafe TimerWheel.tick
-    let epoch = millrace_monotonic_ns() / tick * tick + Int64(phase) * tick
     let mayStart = run.status.withLock { status in
       guard status.phase == .prepared else { return false }
       status.phase = .running
@@ -110,18 +108,25 @@ final class EngineCore: @unchecked Sendable {
       return true
     }
     guard mayStart else { return }
+    let others = numbers.withLock { numbers in
+      defer { numbers.activeRuns += 1 }
+      return numbers.activeRuns
+    }
+    let phase = others == 0 ? 0 : Int64(run.id % 20)
+    let epoch = millrace_monotonic_ns() / tick * tick + phase * tick
     supervisor.post(.started(run))
     run.announce("started")
     if clock == .realtime { run.epoch.store(epoch, ordering: .releasing) }
     // All strands know the time before the first begins: it may wake the others at once.
     for strand in run.strands { unsafe strand.epoch = epoch }
-    for strand in run.strands { strand.ask(Strand.Request.begin) }
+    for strand in run.strands { strand.release(with: Strand.Request.begin) }
   }
 
   func runEnded() {
     numbers.withLock { $0.activeRuns -= 1 }
   }
 
+  /// Ends the threads. Nobody holds a run any more, so none is at work.
   func shutDown() {
     supervisor.shutDown()
     for worker in allWorkers { worker.stop() }

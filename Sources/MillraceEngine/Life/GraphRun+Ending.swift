@@ -71,6 +71,8 @@ extension GraphRun {
   /// Writes the final report, frees the run's memory (unless a lost thread still has it), tells everyone.
   func close(releasing: Bool) {
     let time = graphTime
+    let wasStarted = status.withLock { $0.askedAt != 0 }
+    dropUnusedNodes()
     if releasing { releaseQueued() }
     let leaked = releasing ? returnPools() : 0
     let (report, waiters, listeners) = status.withLock { status in
@@ -96,9 +98,18 @@ extension GraphRun {
     }
     if releasing { releaseMemory() }
     for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }
-    engine.runEnded()
+    if wasStarted { engine.runEnded() }
     for waiter in waiters { waiter.resume(returning: report) }
     publishStopped()
+  }
+
+  /// Drops nodes that were made anew for a run that stopped before it took them.
+  private func dropUnusedNodes() {
+    let verdicts = status.withLock { status in
+      defer { status.verdicts = [:] }
+      return status.verdicts
+    }
+    for case .replace(let executor) in verdicts.values { unsafe executor.release() }
   }
 
   /// Frees what is still queued, so that the pools get their blocks back. No worker touches the run any more.
@@ -109,6 +120,16 @@ extension GraphRun {
     guard let memory = memory else { return }
     memory.freeLinks()
     for mailbox in mailboxes { while let message = mailbox.receive() { _ = consume message } }
+  }
+
+  /// Frees a run that was prepared and never started: no worker has ever known of it.
+  func dropUnstarted() {
+    for strand in strands {
+      for index in 0..<strand.cellCount { unsafe strand.cells[index].executor.release() }
+      strand.worker.load.subtract(1, ordering: .relaxed)
+    }
+    releaseQueued()
+    _ = returnPools()
   }
 
   /// Hands whole pools back to the depot; answers the blocks that nodes still hold.
@@ -136,7 +157,7 @@ extension GraphRun {
 extension Strand {
   /// True when the strand's worker is inside a node of this strand.
   var isInCall: Bool {
-    let address = worker.cellInCall.load(ordering: .acquiring)
+    let address = worker.cellInCall
     let first = unsafe UInt(bitPattern: cells)
     let end = unsafe UInt(bitPattern: cells + cellCount)
     return address >= first && address < end
@@ -144,14 +165,14 @@ extension Strand {
 
   /// The name of the node of this strand that the worker is inside of.
   func nodeInCall(of run: GraphRun) -> String? {
-    let address = worker.cellInCall.load(ordering: .acquiring)
+    let address = worker.cellInCall
     guard isInCall, let cell = unsafe UnsafeMutablePointer<Cell>(bitPattern: address) else { return nil }
     return unsafe run.plan.nodes[cell.pointee.nodeIndex].name
   }
 
   /// Gives the worker a new thread, if it is still inside a node of this strand.
   func replaceThread() -> Bool {
-    let address = worker.cellInCall.load(ordering: .acquiring)
+    let address = worker.cellInCall
     return isInCall && worker.replaceThread(stuckIn: address)
   }
 }

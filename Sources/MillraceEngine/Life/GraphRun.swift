@@ -13,6 +13,8 @@ public final class GraphRun: @unchecked Sendable {
   public let id: Int
   public let plan: GraphPlan
   let engine: EngineCore
+  /// Keeps the workers at work as long as there is a run.
+  private let owner: Engine
   // Set once while the run is prepared, before any worker knows of it.
   var strands: [Strand] = []
   var memory: RunMemory?
@@ -57,20 +59,24 @@ public final class GraphRun: @unchecked Sendable {
     case isolate
   }
 
-  init(id: Int, plan: GraphPlan, engine: EngineCore) {
+  init(id: Int, plan: GraphPlan, owner: Engine) {
     self.id = id
     self.plan = plan
-    self.engine = engine
+    self.owner = owner
+    engine = owner.core
     unsafe stoppedWord = .allocate(capacity: 1)
     unsafe stoppedWord.initialize(to: 0)
     memory = nil
   }
 
-  deinit { unsafe stoppedWord.deallocate() }
+  deinit {
+    if memory != nil && status.withLock({ $0.phase == .prepared }) { dropUnstarted() }
+    unsafe stoppedWord.deallocate()
+  }
 
   // MARK: Life
 
-  /// The run's name: the graph's, with the run's number when there are several.
+  /// The graph's name.
   public var name: String { plan.name }
 
   /// Where the run stands.

@@ -38,10 +38,11 @@ struct RunBuilder {
   private var pools: [[Int]: BlockPool] = [:]
 
   /// Builds a run in phase `prepared`. Control side.
-  static func build(_ plan: GraphPlan, on core: EngineCore, observesEvents: Bool) throws(StartProblem)
+  static func build(_ plan: GraphPlan, on engine: Engine, observesEvents: Bool) throws(StartProblem)
     -> GraphRun
   {
-    let run = GraphRun(id: core.newRunNumber(), plan: plan, engine: core)
+    let core = engine.core
+    let run = GraphRun(id: core.newRunNumber(), plan: plan, owner: engine)
     var builder = RunBuilder(core, plan, run, observesEvents)
     try builder.build()
     return run
@@ -119,6 +120,11 @@ struct RunBuilder {
 
   // MARK: Memory
 
+  /// True for the output every node with events has: its blocks come from the event pool.
+  private func isEventsPort(_ end: GraphPlan.End) -> Bool {
+    plan.nodes[end.node].outputs[end.port].name == NodeContract.eventsPort
+  }
+
   private func links(from node: Int, port: Int) -> [Int] {
     plan.links.indices.filter { plan.links[$0].from == GraphPlan.End(node: node, port: port) }
   }
@@ -127,7 +133,7 @@ struct RunBuilder {
   private mutating func makePools() -> [[BlockPool?]] {
     var needs: [Int: (bytes: Int, count: Int)] = [:]
     func key(_ bytes: Int) -> Int { Int.bitWidth - max(1, bytes - 1).leadingZeroBitCount }
-    for link in plan.links where link.shape.format != .event {
+    for link in plan.links where !isEventsPort(link.from) {
       let bytes = (max(1, link.shape.packetBytes) + 63) & ~63
       let held = plan.nodes[link.to.node].heldPackets[link.to.port]
       let bound = Link.bound(limit: link.limit, policy: link.policy, burst: link.shape.burst)
@@ -149,14 +155,14 @@ struct RunBuilder {
           return spare(plan.nodes[node].outputs[port])
         }
         let shape = plan.links[link].shape
-        return shape.format == .event ? nil : made[key((max(1, shape.packetBytes) + 63) & ~63)]
+        return isEventsPort(plan.links[link].from) ? nil : made[key((max(1, shape.packetBytes) + 63) & ~63)]
       }
     }
   }
 
   /// A node may make packets for an output nobody listens to: two blocks serve for that.
   private mutating func spare(_ port: NodeSetup.Port) -> BlockPool? {
-    guard let shape = port.shape, shape.format != .event else { return nil }
+    guard let shape = port.shape, port.name != NodeContract.eventsPort else { return nil }
     let pool = core.depot.take(blockBytes: max(1, shape.packetBytes), blockCount: 1 + shape.burst)
     memory.pools.append(pool)
     run.poolBytes += pool.byteCount
@@ -257,10 +263,10 @@ struct RunBuilder {
   private mutating func makeEventPool() -> BlockPool? {
     let speaking = plan.nodes.count { !$0.contract.events.isEmpty }
     guard speaking > 0 else { return nil }
-    let linked = plan.links.filter { $0.shape.format == .event }
-      .reduce(0) { $0 + Link.bound(limit: $1.limit, policy: $1.policy, burst: 1) }
+    let linked = plan.links.filter { isEventsPort($0.from) }
+      .reduce(0) { $0 + Link.bound(limit: $1.limit, policy: $1.policy, burst: $1.shape.burst) }
     guard observesEvents || linked > 0 else { return nil }
-    let count = linked + (observesEvents ? outboxLimit : 0) + 2 * speaking
+    let count = linked + (observesEvents ? strands.count * (outboxLimit + 1) : 0) + 2 * speaking
     let pool = core.depot.take(blockBytes: Self.eventBytes, blockCount: count)
     memory.pools.append(pool)
     run.poolBytes += pool.byteCount

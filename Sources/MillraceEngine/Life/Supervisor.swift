@@ -20,6 +20,8 @@ final class Supervisor: @unchecked Sendable {
 
   /// A run is given so long to stop before the nodes that hold it are left behind.
   static let stopLimit: Nanoseconds = 1_900_000_000
+  /// How often a run whose worker is held by somebody else is looked at again, 25 ms apart, before it is left behind.
+  static let patienceLimit = 3
   /// How often events are carried while runs are active.
   static let eventInterval: Nanoseconds = 10_000_000
 
@@ -27,6 +29,7 @@ final class Supervisor: @unchecked Sendable {
   private let sleepWord: UnsafeMutablePointer<UInt32>
   private var active: [Int: GraphRun] = [:]
   private var deadlines: [Int: Nanoseconds] = [:]
+  private var patience: [Int: Int] = [:]
   private var restarts: [Restart] = []
   /// Runs with a node that never returned: their memory is still in its hands.
   private var abandoned: [GraphRun] = []
@@ -97,7 +100,8 @@ final class Supervisor: @unchecked Sendable {
   private func handle(_ message: Message) {
     switch message {
     case .started(let run):
-      active[run.id] = run
+      // A stop may have overtaken it.
+      if run.canRestart { active[run.id] = run }
     case .failed(let run, let node, let fault): answerFailure(run, node, fault)
     case .finished(let run), .stop(let run): beginStop(run)
     case .retired(let run): finish(run)
@@ -110,6 +114,8 @@ final class Supervisor: @unchecked Sendable {
   // MARK: Failures
 
   private func answerFailure(_ run: GraphRun, _ node: Int, _ fault: NodeFault) {
+    // All stops begin on this thread: in any later phase the node may be gone already, and the run ends anyhow.
+    guard run.canRestart else { return }
     let planned = run.plan.nodes[node]
     let text = run.explain(fault, of: node)
     run.announce("nodeFailed", node: planned.name) { $0.member("text", text) }
@@ -170,18 +176,22 @@ final class Supervisor: @unchecked Sendable {
   // MARK: Ending
 
   private func beginStop(_ run: GraphRun) {
-    let begins = run.status.withLock { status in
-      guard status.phase == .prepared || status.phase == .running || status.phase == .draining else {
-        return false
-      }
-      status.phase = .stopping
-      return true
+    let before = run.status.withLock { status in
+      let before = status.phase
+      if before != .stopping && before != .stopped { status.phase = .stopping }
+      return before
     }
-    guard begins else { return }
+    guard before != .stopping && before != .stopped else { return }
     active[run.id] = run
     restarts.removeAll { $0.run === run }
     deadlines[run.id] = millrace_monotonic_ns() + Self.stopLimit
-    for strand in run.strands { strand.ask(Strand.Request.retire) }
+    for strand in run.strands {
+      if before == .prepared {
+        strand.release(with: Strand.Request.retire)
+      } else {
+        strand.ask(Strand.Request.retire)
+      }
+    }
   }
 
   private func finish(_ run: GraphRun) {
@@ -200,11 +210,16 @@ final class Supervisor: @unchecked Sendable {
       guard let name = strand.nodeInCall(of: run), strand.replaceThread() else { continue }
       stuck.append(name)
     }
-    guard !stuck.isEmpty else {
-      // The node came back just now, or another graph's node holds the worker: a little more time settles it.
-      deadlines[id] = millrace_monotonic_ns() + 50_000_000
-      return
+    if stuck.isEmpty {
+      // The node came back just now, or another graph's node holds the worker: a little more time may settle it.
+      let attempt = patience[id, default: 0] + 1
+      patience[id] = attempt
+      guard attempt > Self.patienceLimit else {
+        deadlines[id] = millrace_monotonic_ns() + 25_000_000
+        return
+      }
     }
+    patience[id] = nil
     deadlines[id] = nil
     active[id] = nil
     abandoned.append(run)
@@ -213,9 +228,15 @@ final class Supervisor: @unchecked Sendable {
     run.status.withLock { status in
       status.detached = stuck
       if status.failure == nil {
-        status.failure = RunFailure(
-          node: stuck[0], fault: nil,
-          text: "did not return when the graph was stopped; its thread was left behind after 2 s")
+        status.failure =
+          stuck.first.map {
+            RunFailure(
+              node: $0, fault: nil,
+              text: "did not return when the graph was stopped; its thread was left behind after 2 s")
+          }
+          ?? RunFailure(
+            node: run.plan.nodes[0].name, fault: nil,
+            text: "could not be dropped: a node of another graph holds the worker; stop that graph too")
       }
     }
     run.close(releasing: false)

@@ -24,11 +24,11 @@ extension Worker {
   /// Answers the tick count at the end, which is the start of the next call; nil when the thread was replaced meanwhile.
   @inline(__always)
   func activate(
-    _ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ startTicks: UInt64, _ number: Int
+    _ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ startTicks: UInt64, _ seat: Seat
   ) -> UInt64? {
     unsafe cell.pointee.table.now = time(at: startTicks) &- strand.epoch
     if unsafe strand.takeMailSignal(cell.pointee.index) {
-      guard unsafe deliverMail(to: cell, strand, number) else { return nil }
+      guard unsafe deliverMail(to: cell, strand, seat) else { return nil }
     }
     let isFinishing: Bool
     switch unsafe gate(cell) {
@@ -40,16 +40,19 @@ extension Worker {
       return startTicks
     case .starved:
       unsafe cell.pointee.counters.pointee.starved.add()
-      unsafe wheel.arm(cell, at: strand.epoch &+ cell.pointee.table.now &+ Self.starvedRetry)
+      let retry = unsafe strand.epoch &+ cell.pointee.table.now &+ Self.starvedRetry
+      if unsafe !cell.pointee.isInWheel || cell.pointee.timerDeadline > retry {
+        unsafe wheel.arm(cell, at: retry)
+      }
       return startTicks
     }
     let taken = unsafe cell.pointee.table.taken
-    unsafe enter(cell)
+    unsafe enter(cell, seat)
     var ports = unsafe Ports(Cell.table(of: cell))
     let result = unsafe cell.pointee.executor._withUnsafeGuaranteedRef {
       isFinishing ? $0.finish(&ports) : $0.process(&ports)
     }
-    guard leave(number) else { return nil }
+    guard leave(seat) else { return nil }
     let end = TickScale.now
     unsafe count(cell, start: startTicks, end: end, taken: cell.pointee.table.taken &- taken)
     unsafe settle(
@@ -172,14 +175,24 @@ extension Worker {
       let inputs = unsafe inputs(of: cell)
       if inputs == .over || (tookSome && inputs == .ready) { unsafe strand.markReady(cell) }
     case .outcome(.again):
-      unsafe cell.pointee.wantsAgain = true
       if wish != Nanoseconds.max {
         unsafe armWish(cell, strand, wish)
       } else {
+        unsafe cell.pointee.wantsAgain = true
         unsafe strand.markReady(cell)
       }
     case .outcome(.ended): unsafe end(cell, strand)
     case .fault(let fault): unsafe fail(cell, strand, fault)
+    }
+  }
+
+  /// After a call that is neither `process` nor `finish`: what it left in the port table.
+  @inline(never)
+  private func settleAside(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
+    if unsafe cell.pointee.table.fault != nil {
+      unsafe failFromPorts(cell, strand)
+    } else if unsafe cell.pointee.table.wakeAt != Nanoseconds.max {
+      unsafe armWish(cell, strand, cell.pointee.table.wakeAt)
     }
   }
 
@@ -188,8 +201,11 @@ extension Worker {
     let deadline = unsafe wish &+ strand.epoch
     if deadline <= now {
       unsafe wheel.cancel(cell)
+      unsafe cell.pointee.hasWish = false
+      unsafe cell.pointee.wantsAgain = true
       unsafe strand.markReady(cell)
     } else {
+      unsafe cell.pointee.hasWish = true
       unsafe wheel.arm(cell, at: deadline)
     }
   }
@@ -248,11 +264,11 @@ extension Worker {
   // MARK: Control
 
   @inline(never)
-  private func deliverMail(to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ number: Int) -> Bool {
+  private func deliverMail(to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ seat: Seat) -> Bool {
     while let message = unsafe cell.pointee.mailbox.receive() {
       // A node that failed or ended has nobody to read its mail.
       guard unsafe cell.pointee.phase == .running || cell.pointee.phase == .finishing else { continue }
-      unsafe enter(cell)
+      unsafe enter(cell, seat)
       var parcel: ControlMessage? = consume message
       var ports = unsafe Ports(Cell.table(of: cell))
       let result = unsafe cell.pointee.executor._withUnsafeGuaranteedRef { executor in
@@ -262,11 +278,12 @@ extension Worker {
           CallResult.outcome(.done)
         }
       }
-      guard leave(number) else { return false }
+      guard leave(seat) else { return false }
       if case .fault(let fault) = result {
+        unsafe cell.pointee.table.fault = nil
         unsafe fail(cell, strand, fault)
-      } else if unsafe cell.pointee.table.fault != nil {
-        unsafe failFromPorts(cell, strand)
+      } else {
+        unsafe settleAside(cell, strand)
       }
     }
     return true
@@ -274,15 +291,15 @@ extension Worker {
 
   /// Carries out what the control side asked of a strand. False when the thread was replaced meanwhile.
   @inline(never)
-  func answerRequests(of strand: Strand, _ number: Int) -> Bool {
+  func answerRequests(of strand: Strand, _ seat: Seat) -> Bool {
     let requests = strand.requests.exchange(0, ordering: .acquiringAndReleasing)
-    if requests & Strand.Request.retire != 0 { return retire(strand, number) }
+    if requests & Strand.Request.retire != 0 { return retire(strand, seat) }
     if requests & Strand.Request.begin != 0 { begin(strand) }
     if requests & Strand.Request.interrupt != 0 {
-      guard interrupt(strand, number) else { return false }
+      guard interrupt(strand, seat) else { return false }
     }
     if requests & Strand.Request.replace != 0 {
-      guard replaceFailed(in: strand, number) else { return false }
+      guard replaceFailed(in: strand, seat) else { return false }
     }
     if requests & Strand.Request.drain != 0 { drain(strand) }
     return true
@@ -319,7 +336,7 @@ extension Worker {
     }
   }
 
-  private func interrupt(_ strand: Strand, _ number: Int) -> Bool {
+  private func interrupt(_ strand: Strand, _ seat: Seat) -> Bool {
     let generation = unsafe strand.run.generation.load(ordering: .acquiring)
     for index in stride(from: strand.cellCount - 1, through: 0, by: -1) {
       let cell = unsafe strand.cells + index
@@ -327,17 +344,18 @@ extension Worker {
       unsafe cell.pointee.table.generation = generation
       guard unsafe cell.pointee.phase == .running || cell.pointee.phase == .finishing else { continue }
       unsafe cell.pointee.table.now = now &- strand.epoch
-      unsafe enter(cell)
+      unsafe enter(cell, seat)
       var ports = unsafe Ports(Cell.table(of: cell))
       unsafe cell.pointee.executor._withUnsafeGuaranteedRef { $0.interrupted(&ports) }
-      guard leave(number) else { return false }
+      guard leave(seat) else { return false }
+      unsafe settleAside(cell, strand)
       unsafe strand.markReady(cell)
     }
     return true
   }
 
   /// Puts the nodes that were made anew in the place of those that failed, or isolates what is not to come back.
-  private func replaceFailed(in strand: Strand, _ number: Int) -> Bool {
+  private func replaceFailed(in strand: Strand, _ seat: Seat) -> Bool {
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
       guard unsafe cell.pointee.phase == .failed else { continue }
@@ -346,10 +364,14 @@ extension Worker {
       case .replace(let executor):
         let old = unsafe cell.pointee.executor
         unsafe cell.pointee.executor = unsafe executor
-        unsafe enter(cell)
+        unsafe enter(cell, seat)
         unsafe old.release()
-        guard leave(number) else { return false }
+        guard leave(seat) else { return false }
         unsafe cell.pointee.counters.pointee.restarts.add()
+        unsafe cell.pointee.table.fault = nil
+        unsafe cell.pointee.table.lastGeneration = 0
+        unsafe cell.pointee.wantsAgain = false
+        unsafe cell.pointee.hasWish = false
         unsafe cell.pointee.phase = strand.isDraining && cell.pointee.isSource ? .finishing : .running
         unsafe strand.markReady(cell)
       case .isolate:
@@ -360,15 +382,15 @@ extension Worker {
   }
 
   /// Drops every node of a strand and closes it for wake-ups. The run is told by the caller, when it is done with the strand.
-  private func retire(_ strand: Strand, _ number: Int) -> Bool {
+  private func retire(_ strand: Strand, _ seat: Seat) -> Bool {
     strand.state.bitwiseOr(Strand.State.closed, ordering: .acquiringAndReleasing)
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
       unsafe wheel.cancel(cell)
       unsafe cell.pointee.phase = .ended
-      unsafe enter(cell)
+      unsafe enter(cell, seat)
       unsafe cell.pointee.executor.release()
-      guard leave(number) else { return false }
+      guard leave(seat) else { return false }
     }
     return true
   }

@@ -8,7 +8,7 @@ enum CellPhase: UInt8 {
   case finishing
   /// Failed and waits to be made anew; its inputs queue up.
   case failed
-  /// Isolated: takes its inputs and throws them away, so that nobody upstream waits for it.
+  /// Isolated, or ended before its inputs: takes them and throws them away, so that nobody upstream waits for it.
   case discarding
   /// Will never be called again.
   case ended
@@ -34,7 +34,7 @@ struct CellCounters: ~Copyable {
   let lastAge = Counter()
   /// Age of the oldest packet ever taken.
   let worstAge = Counter()
-  /// Calls made anew after a fault.
+  /// Times the node was made anew after a fault.
   let restarts = Counter()
 }
 
@@ -52,6 +52,8 @@ struct Cell: ~Copyable {
   let isSink: Bool
   /// The last call asked for another one, whatever the inputs hold.
   var wantsAgain = false
+  /// The armed timer is the node's own wish.
+  var hasWish = false
   /// The cell has taken its first packet.
   var isFed = false
   /// No linked input: ends only by itself or when the graph drains.

@@ -30,13 +30,13 @@ final class Strand: RemoteWake, @unchecked Sendable {
     static let begin: UInt32 = 16
   }
 
-  let state = Atomic<UInt32>(0)
+  /// Born as if queued: until the run starts or is stopped, wake-ups only leave their bits.
+  let state = Atomic<UInt32>(State.scheduled)
   let requests = Atomic<UInt32>(0)
   let worker: Worker
   unowned(unsafe) let run: GraphRun
   let cells: UnsafeMutablePointer<Cell>
   let cellCount: Int
-  /// Set when the cells are initialised; `cells` holds garbage before.
   let wordCount: Int
   /// Ready cells, as the worker knows them.
   let words: UnsafeMutablePointer<UInt64>
@@ -94,6 +94,12 @@ final class Strand: RemoteWake, @unchecked Sendable {
   func ask(_ request: UInt32) {
     requests.bitwiseOr(request, ordering: .acquiringAndReleasing)
     notify()
+  }
+
+  /// Queues the strand for the first time. Once in its life, when the run starts or is stopped before that.
+  func release(with request: UInt32) {
+    requests.bitwiseOr(request, ordering: .acquiringAndReleasing)
+    worker.post(self)
   }
 
   func notify() {

@@ -30,8 +30,10 @@ final class Worker: @unchecked Sendable {
   /// Which thread owns the worker: a thread that finds another number here has been replaced, its own
   /// negated means that is being decided.
   private let owner = Atomic<Int>(0)
-  /// The cell that is in a call, as its address; 0: none.
-  let cellInCall = Atomic<UInt>(0)
+  /// Where the present thread notes the cell it is calling: the address of its slot.
+  private let callSlot = Atomic<UInt>(0)
+  /// False where the kernel cannot make all threads pass a barrier: a stuck thread then keeps its worker.
+  private let canReplaceThreads: Bool
   /// Strands of running graphs, for choosing the least loaded worker.
   let load = Atomic<Int>(0)
   /// Ticks spent in strands, for the load of the worker.
@@ -47,7 +49,8 @@ final class Worker: @unchecked Sendable {
   /// `virtualNow` for other threads.
   private let publishedNow = Atomic<Int64>(0)
 
-  init(name: String, isVirtual: Bool, nice: Int32) {
+  init(name: String, isVirtual: Bool, nice: Int32, canReplaceThreads: Bool) {
+    self.canReplaceThreads = canReplaceThreads
     self.name = name
     self.isVirtual = isVirtual
     self.nice = nice
@@ -81,28 +84,46 @@ final class Worker: @unchecked Sendable {
     startThread(number: 1)
   }
 
+  /// A thread's right to the worker: its number, and a slot of its own for the cell it is calling. A thread that was replaced
+  /// keeps its slot for good, so that coming back it cannot touch its successor's.
+  @safe
+  struct Seat: @unchecked Sendable {
+    let number: Int
+    let call: UnsafeMutablePointer<Atomic<UInt>>
+  }
+
   private func startThread(number: Int) {
+    let slot = UnsafeMutablePointer<Atomic<UInt>>.allocate(capacity: 1)
+    unsafe slot.initialize(to: Atomic(0))
+    let seat = unsafe Seat(number: number, call: slot)
+    callSlot.store(UInt(bitPattern: slot), ordering: .sequentiallyConsistent)
     startDetachedThread(name) { [self] in
       if nice != 0 { _ = millrace_set_thread_nice(nice) }
       millrace_set_timer_slack(1_000)
       anchor()
-      loop(number)
+      loop(seat)
     }
+  }
+
+  /// The cell that is in a call, as its address; 0: none. Any thread.
+  var cellInCall: UInt {
+    let slot = unsafe UnsafePointer<Atomic<UInt>>(bitPattern: callSlot.load(ordering: .acquiring))
+    return unsafe slot?.pointee.load(ordering: .sequentiallyConsistent) ?? 0
   }
 
   /// Gives the worker a new thread when the old one is still in the call it was seen in. The old thread's call goes on, but
   /// nothing follows it. False when the call returned after all.
   func replaceThread(stuckIn cell: UInt) -> Bool {
+    guard canReplaceThreads else { return false }
     let number = owner.load(ordering: .sequentiallyConsistent)
     owner.store(-number, ordering: .sequentiallyConsistent)
     // After this the thread has either left the call visibly, or will find the worker contested when it does. Then both
     // sides try to settle it, and one succeeds.
     millrace_barrier_all_threads()
-    let isStuck = cellInCall.load(ordering: .sequentiallyConsistent) == cell
+    let isStuck = cellInCall == cell
     let (settled, _) = owner.compareExchange(
       expected: -number, desired: isStuck ? number + 1 : number, ordering: .sequentiallyConsistent)
     guard settled && isStuck else { return false }
-    cellInCall.store(0, ordering: .sequentiallyConsistent)
     startThread(number: number + 1)
     return true
   }
@@ -141,7 +162,7 @@ final class Worker: @unchecked Sendable {
 
   // MARK: The loop
 
-  private func loop(_ number: Int) {
+  private func loop(_ seat: Seat) {
     while !isStopping.load(ordering: .relaxed) {
       unsafe inbox.empty(into: &ready)
       expireTimers()
@@ -149,7 +170,7 @@ final class Worker: @unchecked Sendable {
         rest()
         continue
       }
-      let verdict = unsafe entry._withUnsafeGuaranteedRef { run($0, number) }
+      let verdict = unsafe entry._withUnsafeGuaranteedRef { run($0, seat) }
       switch verdict {
       case .idle: break
       case .more: unsafe ready.push(entry)
@@ -164,12 +185,21 @@ final class Worker: @unchecked Sendable {
 
   private func expireTimers() {
     if isVirtual {
-      while let cell = unsafe wheel.takeExactlyDue(now: virtualNow) { unsafe makeReady(cell) }
+      while let cell = unsafe wheel.takeExactlyDue(now: virtualNow) { unsafe fire(cell) }
       return
     }
     if unsafe scale.nanoseconds(TickScale.now &- anchorTicks) > 4_000_000 { anchor() }
     let now = now
-    while let cell = unsafe wheel.takeDue(now: now) { unsafe makeReady(cell) }
+    while let cell = unsafe wheel.takeDue(now: now) { unsafe fire(cell) }
+  }
+
+  /// A cell's timer has come: the node is called if it had wished for that.
+  private func fire(_ cell: UnsafeMutablePointer<Cell>) {
+    if unsafe cell.pointee.hasWish {
+      unsafe cell.pointee.hasWish = false
+      unsafe cell.pointee.wantsAgain = true
+    }
+    unsafe makeReady(cell)
   }
 
   /// Marks a cell of this worker ready and queues its strand. On the worker's thread, outside a run of the strand.
@@ -217,20 +247,20 @@ final class Worker: @unchecked Sendable {
     case replaced
   }
 
-  private func run(_ strand: Strand, _ number: Int) -> Verdict {
+  private func run(_ strand: Strand, _ seat: Seat) -> Verdict {
     _ = strand.state.exchange(Strand.State.scheduled, ordering: .acquiringAndReleasing)
     strand.collect()
     let start = TickScale.now
     var ticks = start
     if strand.requests.load(ordering: .relaxed) != 0 {
-      guard answerRequests(of: strand, number) else { return .replaced }
+      guard answerRequests(of: strand, seat) else { return .replaced }
       if strand.state.load(ordering: .relaxed) & Strand.State.closed != 0 { return .retired }
       ticks = TickScale.now
     }
     if isVirtual { waitForEventRoom(strand) }
     var left = Self.budget
     while left > 0, let cell = unsafe strand.takeReady() {
-      guard let end = unsafe activate(cell, strand, ticks, number) else { return .replaced }
+      guard let end = unsafe activate(cell, strand, ticks, seat) else { return .replaced }
       ticks = end
       left &-= 1
     }
@@ -255,24 +285,25 @@ final class Worker: @unchecked Sendable {
 
   /// Notes that the thread enters a node. Plain stores: who replaces the thread makes all threads pass a barrier.
   @inline(__always)
-  func enter(_ cell: UnsafeMutablePointer<Cell>) {
-    cellInCall.store(UInt(bitPattern: cell), ordering: .relaxed)
+  func enter(_ cell: UnsafeMutablePointer<Cell>, _ seat: Seat) {
+    unsafe seat.call.pointee.store(UInt(bitPattern: cell), ordering: .relaxed)
     millrace_compiler_barrier()
   }
 
   /// Notes that the thread is back. False when it was replaced meanwhile and must not touch anything any more.
   @inline(__always)
-  func leave(_ number: Int) -> Bool {
+  func leave(_ seat: Seat) -> Bool {
     millrace_compiler_barrier()
-    cellInCall.store(0, ordering: .relaxed)
+    unsafe seat.call.pointee.store(0, ordering: .relaxed)
     millrace_compiler_barrier()
-    return owner.load(ordering: .relaxed) == number || keepsWorker(number)
+    return owner.load(ordering: .relaxed) == seat.number || keepsWorker(seat)
   }
 
   /// The worker is contested or taken: true when this thread wins it back.
   @inline(never)
-  private func keepsWorker(_ number: Int) -> Bool {
-    owner.compareExchange(expected: -number, desired: number, ordering: .sequentiallyConsistent).exchanged
+  private func keepsWorker(_ seat: Seat) -> Bool {
+    owner.compareExchange(expected: -seat.number, desired: seat.number, ordering: .sequentiallyConsistent)
+      .exchanged
   }
 }
 

@@ -30,21 +30,28 @@ public struct TraceReader: ~Copyable {
   /// The spans since the last call, worker by worker, oldest first.
   public mutating func read() -> [TraceSpan] {
     let scale = TickScale.machine
-    // Ticks and clock now, to date what is counted in ticks.
-    let ticksNow = millrace_ticks()
-    let clockNow = millrace_monotonic_ns()
-    let names = core.traceNames
-    var spans: [TraceSpan] = []
+    var batches: [(worker: String, records: [TraceRing.Record])] = []
     for (index, worker) in core.allWorkers.enumerated() {
       let (records, end, lost) = worker.trace.records(from: next[index])
       next[index] = end
       lostCount += lost
-      for record in records {
-        guard let name = Self.find(record.cell, names) else { continue }
-        let age = scale.nanoseconds(ticksNow &- record.startTicks)
+      batches.append((worker.name, records))
+    }
+    // Names, ticks and clock after the records: nothing read lies in their future.
+    let names = core.traceNames
+    let ticksNow = millrace_ticks()
+    let clockNow = millrace_monotonic_ns()
+    var spans: [TraceSpan] = []
+    for batch in batches {
+      for record in batch.records {
+        guard let name = Self.find(record.cell, names) else {
+          lostCount += 1
+          continue
+        }
+        let age = ticksNow > record.startTicks ? scale.nanoseconds(ticksNow &- record.startTicks) : 0
         spans.append(
           TraceSpan(
-            run: name.run, node: name.node, worker: worker.name, start: clockNow - age,
+            run: name.run, node: name.node, worker: batch.worker, start: clockNow - age,
             duration: scale.nanoseconds(UInt64(record.ticks))))
       }
     }

@@ -129,6 +129,9 @@ public final class GraphRun: @unchecked Sendable {
     unsafe millrace_futex_wake(stoppedWord, Int32.max)
   }
 
+  /// Graph time now; 0 before the start, the time of the stop after it. Costs far less than a report.
+  public var time: Nanoseconds { graphTime }
+
   // MARK: Events
 
   /// What happens in the run from now on. Each call makes a stream of its own that ends with the run; a listener that falls

@@ -106,7 +106,8 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(name: "MillraceCoreTests", dependencies: ["MillraceCore"], swiftSettings: tests),
     .testTarget(
-      name: "MillraceRunnerTests", dependencies: ["MillraceRunner", "MillraceGraph", "MillraceCore"],
+      name: "MillraceRunnerTests",
+      dependencies: ["MillraceRunner", "Millrace", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceFlowTests",

@@ -67,11 +67,11 @@ public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
   case refused = 1
   /// The call was wrong, or a file it names cannot be written.
   case usage = 2
-  /// A node failed while its graph ran.
+  /// A node failed while its graph ran, and ended it or was cut off from it.
   case failed = 3
   /// A service refused: credentials, quota.
   case serviceRefused = 4
-  /// Stopped by a second interrupt (128 and the number of SIGINT).
+  /// Stopped by a second interrupt, or asked to end before anything started (128 and the number of SIGINT).
   case interrupted = 130
 }
 

@@ -37,6 +37,73 @@ struct RunTests {
         == "fails.json:7:5: error: packet 3 was one too many; give it fewer\n1 error\n")
   }
 
+  @Test("a node that was cut off is told even when quiet, and ends with 3")
+  func isolated() async {
+    let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardErrorContent]) {
+      runner("run", "-q", "isolates.json")
+    }
+    #expect(
+      errors(of: result) == """
+        count: node "end" failed: packet 3 was one too many; give it fewer
+        count: node "end" was cut off; the rest goes on
+
+        """)
+  }
+
+  @Test("one of many runs whose node was cut off ends with 3")
+  func isolatedAmongMany() async {
+    await #expect(processExitsWith: .exitCode(3)) {
+      runner("run", "-q", "isolates.json", "--instances", "20")
+    }
+  }
+
+  @Test("a node that was made anew is told even when quiet, and ends with 0")
+  func restarted() async {
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardErrorContent]) {
+      runner("run", "-q", "restarts.json")
+    }
+    #expect(
+      errors(of: result) == """
+        count: node "end" failed: packet 60 was one too many; give it fewer
+        count: node "end" was made anew
+
+        """)
+  }
+
+  @Test("a report that does not fit on the disk ends with 2")
+  func reportOnFullDisk() async {
+    let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("run", "-q", "good.json", "--report", "full.json")
+    }
+    #expect(errors(of: result).contains("no space left on device; make room or choose another place"))
+  }
+
+  @Test("a trace that does not fit on the disk ends with 2")
+  func traceOnFullDisk() async {
+    let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("run", "-q", "good.json", "--trace", "full.json")
+    }
+    #expect(errors(of: result).contains("no space left on device; make room or choose another place"))
+  }
+
+  @Test("an interrupt while nodes are made ends with 130 before anything runs")
+  func interruptedEarly() async {
+    let result = await #expect(processExitsWith: .exitCode(130), observing: [\.standardErrorContent]) {
+      runner("run", "hasty.json")
+    }
+    #expect(!errors(of: result).contains("done after"))
+  }
+
+  @Test("files are told with what their nodes said, whichever of several runs wrote them")
+  func writtenBySeveral() async {
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardErrorContent]) {
+      runner("run", "writes.json", "--instances", "2", "--set", "count=7")
+    }
+    let lines = errors(of: result).split(separator: "\n").filter { $0.hasPrefix("  good.json  ") }
+    #expect(lines.count == 1, "one file, one line")
+    #expect(lines.first?.hasSuffix(" (packets 7)") == true)
+  }
+
   @Test("a node that cannot be made ends with 1 before anything runs")
   func refused() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {

@@ -1,8 +1,13 @@
+import Foundation
 import Glibc
 import MillraceCore
 import MillraceGraph
 import MillraceRunner
+import Synchronization
 import Testing
+
+/// The folder of this process, for its end.
+private let madeFolder = Mutex("")
 
 /// Runs the runner in this process, which an exit test has made for the purpose, in a fresh folder with some graph files.
 /// - Parameter file: is printed afterwards.
@@ -12,6 +17,11 @@ func runner(_ arguments: String..., showing file: String? = nil) {
     mkdtemp($0.baseAddress!).map { String(cString: $0) }!
   }
   chdir(folder)
+  madeFolder.withLock { $0 = folder }
+  atexit {
+    // Kept for `_exit`, which calls nothing: a test that ends so removes its folder itself.
+    try? FileManager.default.removeItem(atPath: madeFolder.withLock { $0 })
+  }
   setenv("MILLRACE_TEST_WORD", "sesame", 1)
   func graph(_ name: String, _ source: String, _ sink: String, clock: String = "realtime") {
     write(
@@ -33,6 +43,11 @@ func runner(_ arguments: String..., showing file: String? = nil) {
   graph("virtual.json", "", "", clock: "virtual")
   graph("wrong.json", #", "word": 1"#, #", "failAtt": 3"#)
   graph("fails.json", "", #", "failAt": 3"#)
+  graph("isolates.json", "", #", "failAt": 3, "onError": "isolate""#)
+  graph("restarts.json", "", #", "failAt": 60, "onError": "restart""#)
+  graph("hasty.json", #", "word": "interrupt", "pace": true"#, "")
+  graph("writes.json", "", #", "path": "good.json""#)
+  symlink("/dev/full", "full.json")
   graph("refuses.json", #", "word": "refuse""#, "")
   graph("secret.json", #", "word": "${env:MILLRACE_TEST_WORD}""#, "")
   graph("endless.json", #", "pace": true"#, "")

@@ -26,6 +26,7 @@ struct CountSource: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     count = setup.parameters.integer("count")
     isPaced = setup.parameters.bool("pace")
+    if setup.parameters.string("word") == "interrupt" { kill(getpid(), SIGINT) }
     if setup.parameters.string("word") == "refuse" {
       throw NodeProblem("the word \"refuse\" is not liked", cure: "say another")
     }
@@ -57,7 +58,8 @@ struct CountSink: Node {
       ParameterContract(
         "clings", .bool, default: false, text: "asks for another SIGINT when drained, and goes on"),
       ParameterContract("path", .path, text: "a file said to be written"),
-    ])
+    ],
+    events: [EventContract("written", text: "posted at the end")])
   private let parameters: ParameterValues
   private var taken = 0
   private var hasAsked = false
@@ -75,7 +77,10 @@ struct CountSink: Node {
   }
 
   mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    guard parameters.bool("clings") else { return .ended }
+    guard parameters.bool("clings") else {
+      ports.post(0) { $0.field("packets", taken) }
+      return .ended
+    }
     if !hasAsked {
       hasAsked = true
       kill(getpid(), SIGINT)

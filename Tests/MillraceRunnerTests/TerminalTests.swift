@@ -1,10 +1,23 @@
 import MillraceGraph
 import Testing
 
+import MillraceEngine
 @testable import MillraceRunner
 
 @Suite("Words of the command line, meters of the terminal")
 struct TerminalTests {
+  @Test("notices nobody takes are kept up to a number, and the rest is counted")
+  func untakenNotices() {
+    let board = EventBoard()
+    for _ in 0..<EventBoard.mostNotices + 3 {
+      board.take(GraphEvent(time: 0, node: "a", name: "nodeRestarted", json: "{}"), "")
+    }
+    let notices = board.takeNotices()
+    #expect(notices.count == EventBoard.mostNotices + 1)
+    #expect(notices.last?.text == "3 more came too fast to be told")
+    #expect(board.takeNotices().isEmpty)
+  }
+
   @Test(
     "a stretch of time needs a number and a unit",
     arguments: [

@@ -46,7 +46,7 @@ struct RunCommand: ParsableCommand {
     completion: .file(extensions: ["json"]))
   var trace: String?
 
-  @Flag(name: .shortAndLong, help: "Tell nothing but errors.")
+  @Flag(name: .shortAndLong, help: "Tell nothing but errors and failed nodes.")
   var quiet = false
 
   /// Most instances: each has some threads' worth of memory, and the machine ends somewhere.

@@ -14,11 +14,24 @@ final class EventBoard: Sendable {
     var peak: Double
   }
 
+  /// One line for the user.
+  struct Notice: Sendable {
+    var text: String
+    /// True when it is an error that no later word repeats, so that it is told even where only errors are.
+    var isError: Bool
+  }
+
+  /// Most notices kept until they are taken; of more only the number is told.
+  static let mostNotices = 64
+
   private struct State {
     /// Levels by run and node, in the order they first came.
     var levels: [(label: String, level: Level)] = []
     var places: [String: Int] = [:]
-    var notices: [String] = []
+    var notices: [Notice] = []
+    /// Notices that came when `notices` was full.
+    var untold = 0
+    var hasIsolated = false
     /// Events already told, and how many more of them came.
     var repeats: [String: Int] = [:]
     /// What nodes wrote, by run and node, in their own figures.
@@ -34,9 +47,11 @@ final class EventBoard: Sendable {
   /// - Parameter label: stands in front of node names when several runs are shown.
   func watch(_ run: GraphRun, label: String) {
     let events = run.events
+    // The failure of a node that stops its graph is told at the end, at its place in the file.
+    let stopping = Set(run.plan.nodes.filter { $0.onError == .stop }.map(\.name))
     state.withLock { $0.watchers += 1 }
     Task.detached {
-      for await event in events { self.take(event, label) }
+      for await event in events { self.take(event, label, stopping) }
       self.state.withLock { $0.watchers -= 1 }
     }
   }
@@ -48,17 +63,22 @@ final class EventBoard: Sendable {
   var levels: [(label: String, level: Level)] { state.withLock { $0.levels } }
 
   /// Takes the notices that came since the last call.
-  func takeNotices() -> [String] {
+  func takeNotices() -> [Notice] {
     state.withLock { state in
-      defer { state.notices = [] }
-      return state.notices
+      defer { (state.notices, state.untold) = ([], 0) }
+      guard state.untold > 0 else { return state.notices }
+      return state.notices + [Notice(text: "\(state.untold) more came too fast to be told", isError: true)]
     }
   }
+
+  /// True when a node was cut off from its graph for good.
+  var hasIsolated: Bool { state.withLock { $0.hasIsolated } }
 
   /// What a node said it wrote; nil when it said nothing.
   func written(by node: String, label: String) -> String? { state.withLock { $0.written[label + node] } }
 
-  private func take(_ event: GraphEvent, _ label: String) {
+  /// - Parameter stopping: nodes whose failure ends their run.
+  func take(_ event: GraphEvent, _ label: String, _ stopping: Set<String> = []) {
     let fields = Fields(event.json)
     switch event.name {
     case "level":
@@ -73,10 +93,16 @@ final class EventBoard: Sendable {
         }
       }
     case "written": state.withLock { $0.written[label + event.node] = fields.words }
-    case "nodeFailed": note("node \"\(label)\(event.node)\" failed: \(fields.text("text") ?? "")")
-    case "nodeRestarted": note("node \"\(label)\(event.node)\" was made anew")
-    case "nodeIsolated": note("node \"\(label)\(event.node)\" was cut off; the rest goes on")
-    case "nodeDetached": note("node \"\(label)\(event.node)\" did not return and was left behind")
+    case "nodeFailed":
+      note(
+        "node \"\(label)\(event.node)\" failed: \(fields.text("text") ?? "")",
+        isError: !stopping.contains(event.node))
+    case "nodeRestarted": note("node \"\(label)\(event.node)\" was made anew", isError: true)
+    case "nodeIsolated":
+      state.withLock { $0.hasIsolated = true }
+      note("node \"\(label)\(event.node)\" was cut off; the rest goes on", isError: true)
+    case "nodeDetached":
+      note("node \"\(label)\(event.node)\" did not return and was left behind", isError: true)
     case let name where Self.remarks.contains(name):
       let isFirst = state.withLock { state in
         state.repeats[label + event.node + name, default: 0] += 1
@@ -87,7 +113,15 @@ final class EventBoard: Sendable {
     }
   }
 
-  private func note(_ text: String) { state.withLock { $0.notices.append(text) } }
+  private func note(_ text: String, isError: Bool = false) {
+    state.withLock { state in
+      if state.notices.count < Self.mostNotices {
+        state.notices.append(Notice(text: text, isError: isError))
+      } else {
+        state.untold += 1
+      }
+    }
+  }
 
   /// The members of an event beside those every event has.
   private struct Fields {

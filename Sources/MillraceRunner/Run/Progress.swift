@@ -10,11 +10,12 @@ struct Progress {
   private let board: EventBoard
   private let title: String
   private let redraws: Bool
+  private let isQuiet: Bool
   private let interval: Nanoseconds
   private let startedAt = millrace_monotonic_ns()
   private var shownAt: Nanoseconds?
   /// Where the present rates are measured from.
-  private var last: (at: Nanoseconds, totals: RunTotals)?
+  private var last: (at: Nanoseconds, totals: RunTotals)
   /// Packets a second and processor share over the last interval.
   private var rates = (packets: 0.0, processor: 0.0, speed: 0.0)
   private var drawnLines = 0
@@ -29,13 +30,20 @@ struct Progress {
   /// Most meters shown.
   private static let mostMeters = 8
 
-  /// - Parameter redraws: false when something else writes to the same terminal.
-  init(_ runs: [GraphRun], title: String, board: EventBoard, output: Output, redraws: Bool) {
+  /// Begin it before the runs start: the first rates are taken from here on.
+  /// - Parameters:
+  ///   - redraws: false when something else writes to the same terminal.
+  ///   - isQuiet: true when nothing but errors is shown.
+  init(
+    _ runs: [GraphRun], title: String, board: EventBoard, output: Output, redraws: Bool, isQuiet: Bool
+  ) {
     self.runs = runs
     self.title = title
     self.board = board
     self.output = output
-    self.redraws = redraws && output.canRedraw
+    self.isQuiet = isQuiet
+    self.redraws = redraws && output.canRedraw && !isQuiet
+    last = (startedAt, RunTotals(isQuiet ? [] : runs))
     interval =
       self.redraws
       ? (runs.count > Self.manyRuns ? .milliseconds(1_000) : Self.redrawInterval) : Self.lineInterval
@@ -45,6 +53,7 @@ struct Progress {
   mutating func update(now: Nanoseconds) {
     let notices = board.takeNotices()
     if !notices.isEmpty { tell(notices) }
+    guard !isQuiet else { return }
     let due = now - (shownAt ?? (redraws ? startedAt - interval : startedAt)) >= interval
     guard due || (redraws && !notices.isEmpty) else { return }
     shownAt = now
@@ -54,9 +63,11 @@ struct Progress {
   }
 
   /// Lines above the meters, for good.
-  private mutating func tell(_ notices: [String]) {
+  private mutating func tell(_ notices: [EventBoard.Notice]) {
     clear()
-    for notice in notices { output.write(output.style.paint("\(title): \(notice)", .yellow) + "\n") }
+    for notice in notices where notice.isError || !isQuiet {
+      output.write(output.style.paint("\(title): \(notice.text)", .yellow) + "\n")
+    }
   }
 
   /// Takes the meters away, so that the summary can stand in their place.
@@ -73,12 +84,9 @@ struct Progress {
   }
 
   private mutating func takeRates(_ totals: RunTotals, _ now: Nanoseconds) {
-    guard let before = last else {
-      last = (now, totals)
-      return
-    }
+    let before = last
     let span = now - before.at
-    guard span >= Self.rateInterval || !redraws else { return }
+    guard span >= Self.rateInterval || (!redraws && span > 0) else { return }
     rates.packets = Double(totals.delivered - before.totals.delivered) * 1e9 / Double(span)
     rates.processor = Double(totals.busy - before.totals.busy) * 100 / Double(span)
     rates.speed = Double(totals.time - before.totals.time) / Double(span)

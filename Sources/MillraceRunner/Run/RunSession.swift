@@ -65,13 +65,18 @@ struct RunSession: ~Copyable {
 
   mutating func perform() throws {
     if !isQuiet { for graph in graphs { tellLinks(graph) } }
-    try prepare()
+    // Before nodes are made: that may take long, and may already have something to clean up.
     Signals.listen()
+    try prepare()
+    var progress = Progress(
+      runs, title: graphs.map(\.title).joined(separator: " + "), board: board, output: out,
+      redraws: !writesToScreen, isQuiet: isQuiet)
     startedAt = millrace_monotonic_ns()
     for run in runs { run.start() }
-    watch()
+    watch(&progress)
     endedAt = millrace_monotonic_ns()
     waitForEvents()
+    progress.finish()
     let status = tellEnd()
     if status != .done { throw status }
   }
@@ -90,14 +95,26 @@ struct RunSession: ~Copyable {
     for plan in all {
       do throws(StartProblem) {
         let run = try engine.prepare(plan, observesEvents: isWatched)
-        if isWatched { board.watch(run, label: all.count == 1 ? "" : "\(plan.name): ") }
+        // What its own events say of failed nodes decides the exit status, however many runs there are.
+        if isWatched || plan.nodes.contains(where: { $0.onError != .stop }) {
+          board.watch(run, label: label(of: plan))
+        }
         runs.append(run)
       } catch {
         GraphOptions.tell(Problems([Self.problem(error, plan)]))
         for run in runs { run.stop() }
         throw ExitStatus.refused
       }
+      if Signals.interruptCount > 0 || Signals.isTerminated {
+        for run in runs { run.stop() }
+        throw ExitStatus.interrupted
+      }
     }
+  }
+
+  /// What stands in front of the names of a run's nodes, so that those of several runs can be told apart.
+  private func label(of plan: GraphPlan) -> String {
+    graphs.count == 1 && graphs[0].plans.count == 1 ? "" : "\(plan.name): "
   }
 
   /// A node's refusal to start, at its place in the graph file.
@@ -110,10 +127,7 @@ struct RunSession: ~Copyable {
 
   // MARK: Watching
 
-  private mutating func watch() {
-    var progress = Progress(
-      runs, title: graphs.map(\.title).joined(separator: " + "), board: board, output: out,
-      redraws: !writesToScreen)
+  private mutating func watch(_ progress: inout Progress) {
     var first = 0
     while first < runs.count {
       heedSignals()
@@ -126,9 +140,9 @@ struct RunSession: ~Copyable {
         continue
       }
       trace?.take()
-      if !isQuiet { progress.update(now: millrace_monotonic_ns()) }
+      progress.update(now: millrace_monotonic_ns())
     }
-    if !isQuiet { progress.finish() }
+    progress.clear()
   }
 
   /// Time on the wall until the next look at `--duration` is due; nil when there is nothing to wait for.
@@ -136,7 +150,7 @@ struct RunSession: ~Copyable {
     guard let duration, !isDraining else { return nil }
     if engine.clock == .realtime { return startedAt + duration - millrace_monotonic_ns() }
     // Virtual time runs as fast as the machine: all there is to do is look often.
-    let time = runs.map { $0.report().duration }.max() ?? 0
+    let time = runs.map(\.time).max() ?? 0
     return time >= duration ? 0 : Self.virtualTick
   }
 
@@ -175,6 +189,7 @@ struct RunSession: ~Copyable {
   private mutating func tellEnd() -> ExitStatus {
     let reports = runs.map { $0.report() }
     var status: ExitStatus = isStopping ? .interrupted : .done
+    if board.hasIsolated { status = .failed }
     if !isQuiet { tellSummaries(reports) }
     for (run, report) in zip(runs, reports) {
       guard let failure = report.failure else { continue }
@@ -191,7 +206,7 @@ struct RunSession: ~Copyable {
       do {
         try TextFile.write(RunReportFile.json(zip(runs.map(\.plan), reports).map { ($0, $1) }), to: report)
       } catch {
-        if status == .done { status = .failed }
+        if status == .done { status = .usage }
       }
     }
     return status
@@ -199,14 +214,16 @@ struct RunSession: ~Copyable {
 
   private func tellUnwritable(_ what: String, _ failure: String, _ status: inout ExitStatus) {
     out.write("error: the \(what) could not be written: \(failure); make room or choose another place\n")
-    if status == .done { status = .failed }
+    if status == .done { status = .usage }
   }
 
   private func tellSummaries(_ reports: [RunReport]) {
     var first = 0
     for graph in graphs {
       var summary = Summary(graph.plans[0], title: graph.title, wall: endedAt - startedAt)
-      for report in reports[first..<first + graph.plans.count] { summary.add(report) }
+      for (plan, report) in zip(graph.plans, reports[first...]) {
+        summary.add(report, plan, label: label(of: plan))
+      }
       first += graph.plans.count
       out.write("\n" + summary.text(out.style, board: board))
     }

@@ -10,6 +10,11 @@ struct Summary {
   /// Time on the wall from start to end.
   private let wall: Nanoseconds
   private var reports: [RunReport] = []
+  /// The plan of each run, whose paths may differ, and what the event board knows it by.
+  private var labelledPlans: [(plan: GraphPlan, label: String)] = []
+
+  /// Most written files told by name.
+  private static let mostFiles = 32
 
   init(_ plan: GraphPlan, title: String, wall: Nanoseconds) {
     self.plan = plan
@@ -17,7 +22,14 @@ struct Summary {
     self.wall = wall
   }
 
-  mutating func add(_ report: RunReport) { reports.append(report) }
+  /// Takes a run in.
+  /// - Parameters:
+  ///   - plan: its plan: that of the summary, but for parameters.
+  ///   - label: what its nodes are called by in front of their names.
+  mutating func add(_ report: RunReport, _ plan: GraphPlan, label: String) {
+    reports.append(report)
+    labelledPlans.append((plan, label))
+  }
 
   // MARK: Text
 
@@ -98,17 +110,22 @@ struct Summary {
   private func count(_ value: Int) -> String { value == 0 ? "" : "\(value)" }
   private func time(_ value: Nanoseconds) -> String { value == 0 ? "" : Figures.duration(value) }
 
-  /// Files of nodes at the end of the graph, with their size now and what the node said of them.
+  /// Files of nodes at the end of the graphs, each once, with their size now and what the node said of them.
   private func outputLines(_ board: EventBoard) -> [String] {
-    plan.nodes.filter(\.isSink).compactMap { node in
-      guard case .string(let path)? = node.parameters["path"], !node.secrets.contains("path") else {
-        return nil
+    var lines: [String] = []
+    var told: Set<String> = []
+    for (plan, label) in labelledPlans {
+      for node in plan.nodes where node.isSink && !node.secrets.contains("path") {
+        guard case .string(let path)? = node.parameters["path"], told.insert(path).inserted else { continue }
+        guard told.count <= Self.mostFiles else { continue }
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+        let words = board.written(by: node.name, label: label).map { " (\($0))" } ?? ""
+        lines.append("  \(path)  \(Figures.bytes(Int(status.st_size)))\(words)")
       }
-      var status = stat()
-      guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-      let words = board.written(by: node.name, label: "").map { " (\($0))" } ?? ""
-      return "  \(path)  \(Figures.bytes(Int(status.st_size)))\(words)"
     }
+    if told.count > Self.mostFiles { lines.append("  and \(told.count - Self.mostFiles) more") }
+    return lines
   }
 
   /// What went wrong without ending anything.

@@ -11,7 +11,8 @@ internal import MillraceDSP
 /// - `frame` or `samples` cuts the stream into packets of that length, whatever comes in. The last one is short, or filled
 ///   with silence when `pad` is true. A packet's position and time are those of its first sample.
 /// - A discontinuity, a jump forward, the start of another reply: what is held goes out as a short packet first.
-///   An interruption drops it. Lost packets (without bytes) count as a discontinuity.
+///   The interruption of its reply drops it; sound of no reply, and what must be played anyhow, stays.
+///   Lost packets (without bytes) count as a discontinuity.
 /// - Latency none, or with a packet length what a sample can wait for the rest of its packet.
 /// - Where nothing has to change, packets pass untouched.
 @safe
@@ -103,6 +104,7 @@ public struct AudioConvert: ~Copyable, Node {
   private let frames: Int?
   private let pads: Bool
   private var queue: FrameQueue
+  private var reply = HeldReply()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let input = setup.inputs[0].shape, let frames = input.frames,
@@ -145,6 +147,7 @@ public struct AudioConvert: ~Copyable, Node {
     _ packet: borrowing Packet, into frames: Int, _ ports: inout Ports
   ) throws(NodeFault) {
     if queue.isBroken(by: packet) { try emitRest(frames, &ports) }
+    reply.follow(packet)
     queue.follow(packet, frames: Int(packet.byteCount) / conversion.inputFrameBytes)
     conversion.append(packet, to: &queue)
     while queue.frames >= frames { try emit(frames, &ports) }
@@ -156,7 +159,7 @@ public struct AudioConvert: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    queue.clear()
+    if reply.isVoid(at: ports.generation) { queue.clear() }
   }
 
   /// Sends what is held, shorter than a packet.

@@ -11,7 +11,8 @@ internal import MillraceDSP
 ///   and the filter's run-in comes first, at negative positions (10 ms in, 10 ms out from the start; nothing is held
 ///   back longer than the filter needs). `file`: the output begins at position 0, so the first packet is shorter.
 /// - The output is a function of the stream alone, however it is cut into packets.
-/// - A discontinuity, and an interruption, restart the filter at the next packet's position.
+/// - A discontinuity restarts the filter at the next packet's position. So does the interruption of the reply whose sound
+///   is in the filter; sound of no reply, and what must be played anyhow, goes on unhurt.
 /// - Equal rates: packets pass untouched. Lost packets (without bytes) are dropped; the next one restarts the filter.
 @safe
 public struct AudioResample: ~Copyable, Node {
@@ -71,6 +72,7 @@ public struct AudioResample: ~Copyable, Node {
   /// True: the rates are equal, and the stream stays unused.
   private let passes: Bool
   private var stream: ResampledStream
+  private var reply = HeldReply()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let inputRate, let channels, let sample) = setup.inputFormat(),
@@ -101,6 +103,7 @@ public struct AudioResample: ~Copyable, Node {
       ports.emit(packet)
       return .done
     }
+    reply.follow(packet)
     let frames = Int(packet.byteCount) / inputFrameBytes
     let count = stream.take(packet, frames: frames)
     guard frames > 0 else { return .done }
@@ -136,6 +139,7 @@ public struct AudioResample: ~Copyable, Node {
     guard count > 0 else { return .ended }
     var output = try ports.makePacket(bytes: count * inputFrameBytes)
     stream.describe(&output, count: count)
+    reply.mark(&output)
     switch sample {
     case .s16:
       var target = output.mutableSamples(of: Int16.self)
@@ -149,6 +153,6 @@ public struct AudioResample: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    stream.forget()
+    if reply.isVoid(at: ports.generation) { stream.forget() }
   }
 }

@@ -111,15 +111,35 @@ struct AudioConvertTests {
     #expect(packets.map(\.generation) == [0, 0, 0, 3])
   }
 
-  @Test("an interruption drops what is held")
+  @Test("an interruption drops what is held of the old reply")
   func interruption() throws {
     let bench = try NodeBench(AudioConvert.self, ["samples": 4], inputs: ["in": shape()])
+    bench.interrupt()
+    bench.setGeneration(1)
     bench.push([1, 2] as [Int16])
     try bench.run()
     bench.interrupt()
+    bench.setGeneration(2)
     bench.push([3, 4, 5, 6] as [Int16])
     try bench.finish()
     #expect(bench.packets().map(\.int16) == [[3, 4, 5, 6]])
+  }
+
+  @Test(
+    "an interruption leaves sound of no reply, and what must be played anyhow, as it is",
+    arguments: [(0, []), (1, .uninterruptible)] as [(UInt32, PacketFlags)])
+  func interruptionSpares(generation: UInt32, flags: PacketFlags) throws {
+    let bench = try NodeBench(AudioConvert.self, ["samples": 4], inputs: ["in": shape()])
+    bench.interrupt()
+    bench.setGeneration(generation)
+    bench.push([1, 2] as [Int16], flags: flags)
+    try bench.run()
+    bench.interrupt()
+    bench.push([3, 4, 5, 6] as [Int16], flags: flags)
+    try bench.finish()
+    let packets = bench.packets()
+    #expect(packets.map(\.int16) == [[1, 2, 3, 4], [5, 6]])
+    #expect(packets.map(\.position) == [0, 4])
   }
 
   @Test(

@@ -121,15 +121,39 @@ struct AudioResampleTests {
     #expect(packets[2].int16.allSatisfy { $0 == 0 } && packets[3].int16.allSatisfy { $0 == 0 })
   }
 
-  @Test("an interruption restarts the filter")
+  @Test("an interruption restarts the filter when the old reply's sound is in it")
   func interruption() throws {
     let bench = try NodeBench(AudioResample.self, ["rate": 16_000], inputs: ["in": shape(48_000)])
+    bench.interrupt()
+    bench.setGeneration(1)
     bench.push([Int16](repeating: 20_000, count: 960))
     try bench.run()
     bench.interrupt()
+    bench.setGeneration(2)
     bench.push([Int16](repeating: 0, count: 960))
     try bench.finish()
-    #expect(bench.packets().last!.int16.allSatisfy { $0 == 0 })
+    let heard = bench.packets().filter { $0.generation == 2 }
+    #expect(!heard.isEmpty && heard.allSatisfy { $0.int16.allSatisfy { $0 == 0 } })
+  }
+
+  @Test(
+    "an interruption leaves sound of no reply, and what must be played anyhow, as it is",
+    arguments: [(0, []), (1, .uninterruptible)] as [(UInt32, PacketFlags)])
+  func interruptionSpares(generation: UInt32, flags: PacketFlags) throws {
+    let samples = Fixture.noise16(seed: 4, count: 4_800)
+    let bench = try NodeBench(AudioResample.self, ["rate": 16_000], inputs: ["in": shape(48_000)])
+    bench.interrupt()
+    bench.setGeneration(generation)
+    for start in stride(from: 0, to: samples.count, by: 960) {
+      bench.push(Array(samples[start..<start + 960]), flags: flags)
+      try bench.run()
+      bench.interrupt()
+    }
+    try bench.finish()
+    let heard = bench.packets()
+    let whole = try run(samples, from: 48_000, to: 16_000)
+    #expect(heard.map(\.int16) == whole.map(\.int16))
+    #expect(heard.map(\.position) == whole.map(\.position))
   }
 
   @Test("a lost packet is dropped and the filter restarts behind it")

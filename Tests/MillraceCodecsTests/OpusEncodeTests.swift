@@ -201,6 +201,17 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(Fixture.rms(Array(heard[16_000..<50_000])) < 0.01)
   }
 
+  @Test("a call codes one frame at most, also of those that are not sent")
+  func oneFrameACall() throws {
+    let bench = try NodeBench(
+      OpusEncode.self, ["dtx": true], inputs: ["in": shape(16_000, frames: 16_000)])
+    bench.push([Int16](repeating: 0, count: 16_000))
+    try bench.run()
+    #expect(bench.packets().count < 40)
+    #expect(bench.callCount >= 50)
+    try bench.finish()
+  }
+
   @Test("an interruption silences what waited of the old reply and leaves uplink audio alone")
   func interruption() throws {
     let reply = try encoderBench()

@@ -26,7 +26,7 @@ public import MillraceCore
 /// **Interruption.** Samples of the interrupted reply that wait for their frame are silenced and the rest of
 /// their packet is dropped; uplink audio, which belongs to no reply, is not touched.
 ///
-/// Heap: none after `init`. One call codes at most one frame.
+/// Heap: none after `init`. One call codes at most one frame, sent or not.
 public struct OpusEncode: ~Copyable, Node {
   private let encoder: LibopusEncoder
   private let sample: SampleType
@@ -148,7 +148,7 @@ public struct OpusEncode: ~Copyable, Node {
     held = consume packet
   }
 
-  /// Does one step of the timeline. True when a packet went out.
+  /// Does one step of the timeline. True when a frame was coded, be it sent or not: that is as much as a call may cost.
   private mutating func carryOut(_ step: FrameTimeline.Step, _ ports: inout Ports) throws(NodeFault) -> Bool {
     switch step {
     case .silence(let offset, let count):
@@ -159,7 +159,8 @@ public struct OpusEncode: ~Copyable, Node {
       encoder.reset()
       hasSkipped = true
     case .encode(let slot):
-      return try encode(slot, &ports)
+      try encode(slot, &ports)
+      return true
     }
     return false
   }
@@ -172,7 +173,7 @@ public struct OpusEncode: ~Copyable, Node {
     if heldRest > 0 { held = consume packet }
   }
 
-  private mutating func encode(_ slot: FrameTimeline.Slot, _ ports: inout Ports) throws(NodeFault) -> Bool {
+  private mutating func encode(_ slot: FrameTimeline.Slot, _ ports: inout Ports) throws(NodeFault) {
     var packet = try ports.makePacket(bytes: packetBytes)
     var output = packet.mutableSamples(of: UInt8.self)
     let room = packetBytes
@@ -183,7 +184,7 @@ public struct OpusEncode: ~Copyable, Node {
     if count < 0 { throw NodeFault(.library, code: Int32(count), detail: slot.position) }
     if isDiscontinuous && count <= OpusEncodeSettings.unsentBytes && !slot.isLast {
       hasUnsentSilence = true
-      return false
+      return
     }
     packet.setByteCount(count)
     packet.position = slot.position
@@ -196,7 +197,6 @@ public struct OpusEncode: ~Copyable, Node {
     hasUnsentSilence = false
     hasSkipped = false
     ports.emit(packet)
-    return true
   }
 
   /// Without an expected loss the library leaves the copies out even when they are switched on.

@@ -21,6 +21,6 @@ struct HeldReply {
 
   /// True when the packet noted last belongs to a reply that is over, now that `current` is the valid one.
   func isVoid(at current: UInt32) -> Bool {
-    generation != 0 && !isUninterruptible && generation != current
+    generation != 0 && !isUninterruptible && Int32(bitPattern: current &- generation) > 0
   }
 }

@@ -10,6 +10,12 @@ internal import Synchronization
 ///   thrown away.
 /// - Sound is stamped as if the program answered sample for sample: the n-th sample out has the time of the n-th sample in, so
 ///   that a late answer shows as latency. Lines have the time they came.
+/// - So that this stays true, the program gets silence where positions jump forward, as for lost packets. A gap of more than 10 s
+///   is not filled: positions and times jump at its place in the output too, marked `discontinuity`. Positions that go back are
+///   not believed.
+/// - Interruption: sound that answers a reply that is over, sample for sample, is thrown away, whenever it comes. Other answers
+///   do not tell what they answer: what is queued either way is thrown away, and so is all that comes before the next input.
+///   A program that answers an old line later than that is taken to answer the new one.
 /// - A program that does not read holds its input back: the link's policy decides what happens to what comes meanwhile.
 /// - Faults, with the exit status or signal and the last lines of the program's standard error: it ends with another status
 ///   than 0; it answers nothing for `stall`; what it writes is half a sample, not UTF-8, or too long a line. An exit with status 0
@@ -82,9 +88,20 @@ public struct ProcessPipe: Node, ~Copyable {
   private let frameBytesOut: Int
   private let stall: Nanoseconds
 
-  /// Time of the first sample; nil before there is one.
-  private var origin: Nanoseconds?
-  private var position: Int64 = 0
+  private var timeline: AnswerTimeline
+  /// The packet that waits for its turn, and the samples of silence to give before it.
+  private var held: Packet?
+  private var silence = 0
+  /// Bytes of the oldest chunk of output that were emitted.
+  private var emittedBytes = 0
+  /// Output was thrown away; the next packet says so.
+  private var hasDropped = false
+  /// What comes answers a reply that is over.
+  private var dropsAnswers = false
+  /// Whose the packet taken last is, and the first chunk of input since then that an interruption voids.
+  private var generation: UInt32 = 0
+  private var isUninterruptible = false
+  private var firstVoidable = 0
   /// Since when the program owes an answer; nil: it does not.
   private var owesSince: Nanoseconds?
   /// Chunks of input given, and of those the program has read when it was last looked at.
@@ -122,6 +139,9 @@ public struct ProcessPipe: Node, ~Copyable {
     rate = output.shape?.format.rate ?? 0
     frameBytesOut = frameBytes ?? 1
     stall = Nanoseconds(setup.parameters.number("stall") * 1e6)
+    timeline = AnswerTimeline(
+      inputRate: isSoundIn ? input.shape?.format.rate ?? 0 : 0, outputRate: output.shape?.format.rate ?? 0)
+    held = nil
   }
 
   /// Starts the program and the threads around it.
@@ -179,48 +199,149 @@ public struct ProcessPipe: Node, ~Copyable {
 
   // MARK: Pieces
 
-  /// Emits the oldest chunk, if there is one.
+  /// Emits the oldest chunk, if there is one, or the part of it that belongs together. True when there was one.
   private mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard isHeard, let count = exchange.output.count else { return false }
-    var packet = try ports.makePacket(bytes: count)
-    var target = packet.mutableSamples(of: UInt8.self)
-    let source = unsafe exchange.output.bytes
-    for index in 0..<count { target[index] = unsafe source[index] }
-    exchange.output.drop()
-    exchange.noteOutputTaken()
     if rate > 0 {
-      let start = origin ?? ports.now
-      origin = start
-      packet.timestamp = start + .samples(position, rate: rate)
-      packet.position = position
-      packet.duration = count / frameBytesOut
-      position += Int64(packet.duration)
+      try deliverSound(of: count, &ports)
+    } else if !dropsAnswers {
+      ports.emit(try copyAnswer(0, count, &ports))
+      emittedBytes = count
+    } else {
+      emittedBytes = count
     }
-    ports.emit(packet)
+    if emittedBytes >= count { dropAnswer() }
     return true
   }
 
-  /// Gives the program the oldest packet, if there is one and room for it.
+  private mutating func deliverSound(of byteCount: Int, _ ports: inout Ports) throws(NodeFault) {
+    timeline.begin(at: ports.now)
+    let piece = timeline.answer(limit: (byteCount - emittedBytes) / frameBytesOut)
+    let start = emittedBytes
+    emittedBytes += piece.count * frameBytesOut
+    if piece.isBroken { hasDropped = true }
+    guard !dropsAnswers && !piece.isVoid(at: ports.generation) else {
+      hasDropped = true
+      return
+    }
+    var packet = try copyAnswer(start, piece.count * frameBytesOut, &ports)
+    packet.timestamp = piece.timestamp
+    packet.position = piece.position
+    packet.duration = piece.count
+    if answersSamples {
+      packet.generation = piece.generation
+      if piece.isUninterruptible { packet.flags.insert(.uninterruptible) }
+    }
+    if hasDropped { packet.flags.insert(.discontinuity) }
+    hasDropped = false
+    ports.emit(packet)
+  }
+
+  /// True when the count of samples tells which input an output answers.
+  private var answersSamples: Bool { isSoundIn && rate > 0 }
+
+  /// A packet with bytes of the oldest chunk.
+  private borrowing func copyAnswer(
+    _ start: Int, _ count: Int, _ ports: inout Ports
+  ) throws(NodeFault) -> Packet {
+    var packet = try ports.makePacket(bytes: count)
+    var target = packet.mutableSamples(of: UInt8.self)
+    let source = unsafe exchange.output.bytes + start
+    for index in 0..<count { target[index] = unsafe source[index] }
+    return packet
+  }
+
+  private mutating func dropAnswer() {
+    emittedBytes = 0
+    exchange.output.drop()
+    exchange.noteOutputTaken()
+  }
+
+  /// Gives the program the oldest packet or a piece of the silence before it, if there is one and room for it.
   private mutating func feed(_ ports: inout Ports) -> Bool {
     guard isFed else { return false }
-    if ports.isOver() {
-      exchange.endInput()
-      return false
+    if held == nil && silence == 0 {
+      if ports.isOver() {
+        exchange.endInput()
+        return false
+      }
+      guard ports.hasPacket() else { return false }
     }
-    guard ports.hasPacket() else { return false }
-    guard exchange.isInputRefused.load(ordering: .acquiring) || exchange.hasInputRoom() else { return false }
-    guard let packet = ports.next() else { return false }
-    if origin == nil { origin = packet.timestamp }
-    if owesSince == nil { owesSince = ports.now }
+    let isRefused = exchange.isInputRefused.load(ordering: .acquiring)
+    guard isRefused || exchange.hasInputRoom() else { return false }
+    if held == nil && silence == 0 {
+      guard let packet = ports.next() else { return false }
+      if owesSince == nil { owesSince = ports.now }
+      admit(packet)
+    }
     // A program that closed its input gets no more; it may still have something to say.
-    guard !exchange.isInputRefused.load(ordering: .acquiring) else { return true }
-    let count = copy(packet)
-    if count > 0 {
-      exchange.input.publish(count)
-      given &+= 1
-      exchange.feederBell.ring()
+    if isRefused {
+      held = nil
+      silence = 0
+    } else if silence > 0 {
+      give(silenceChunk())
+    } else if let packet = held.take() {
+      give(copy(packet))
     }
     return true
+  }
+
+  /// Notes what a packet belongs to and what is missing before it.
+  private mutating func admit(_ packet: consuming Packet) {
+    let isMarked = packet.flags.contains(.uninterruptible)
+    if packet.generation != generation || isMarked != isUninterruptible { firstVoidable = given }
+    generation = packet.generation
+    isUninterruptible = isMarked
+    dropsAnswers = false
+    guard isSoundIn else {
+      timeline.begin(at: packet.timestamp)
+      held = consume packet
+      return
+    }
+    let isLost = packet.flags.contains(.lost)
+    let count = isLost ? packet.duration : Int(packet.byteCount) / frameBytesIn
+    silence = timeline.admit(packet, count: count, isLost: isLost)
+    if !isLost { held = consume packet }
+  }
+
+  /// Hands the filled chunk over.
+  private mutating func give(_ count: Int) {
+    guard count > 0 else { return }
+    exchange.input.publish(count)
+    given &+= 1
+    exchange.feederBell.ring()
+  }
+
+  /// Fills the queue's free chunk with silence that is due and answers its length.
+  private mutating func silenceChunk() -> Int {
+    let frames = min(silence, (exchange.input.chunkBytes - 1) / frameBytesIn)
+    silence -= frames
+    let count = frames * frameBytesIn
+    unsafe exchange.input.space.update(repeating: 0, count: count)
+    return count
+  }
+
+  public mutating func interrupted(_ ports: inout Ports) {
+    guard generation != 0, !isUninterruptible, generation != ports.generation else { return }
+    var waiting = silence
+    if let packet = held.take() { waiting += Int(packet.byteCount) / frameBytesIn }
+    silence = 0
+    guard !answersSamples else {
+      // The program has to get what was given, for the count's sake; what it makes of it will be known by the count.
+      timeline.withdraw(waiting)
+      return
+    }
+    exchange.voidInput(from: firstVoidable, to: given)
+    dropsAnswers = true
+    // The next input may be taken before these are: they go now. The program may write on meanwhile, so not without limit.
+    for _ in 0..<Self.outputChunks {
+      guard isHeard, let count = exchange.output.count else { return }
+      if rate > 0 {
+        _ = timeline.answer(limit: (count - emittedBytes) / frameBytesOut)
+        hasDropped = true
+      }
+      dropAnswer()
+    }
   }
 
   /// Copies a packet's content into the queue's free chunk and answers its length.
@@ -237,14 +358,8 @@ public struct ProcessPipe: Node, ~Copyable {
       unsafe target[count] = 10
       return count + 1
     }
-    guard packet.flags.contains(.lost) else {
-      for index in source.indices { unsafe target[index] = source[index] }
-      return source.count
-    }
-    let room = (exchange.input.chunkBytes - 1) / frameBytesIn
-    let count = min(packet.duration, room) * frameBytesIn
-    unsafe target.update(repeating: 0, count: count)
-    return count
+    for index in source.indices { unsafe target[index] = source[index] }
+    return source.count
   }
 
   /// Takes output as an answer to everything before it. A program whose output nobody wants answers by reading.

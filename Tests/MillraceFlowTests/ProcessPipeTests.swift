@@ -114,6 +114,115 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.texts() == ["1111", "0000"])
   }
 
+  /// What `cat` makes of what is pushed.
+  private func echoed(_ push: (NodeBench) -> Void) throws -> [CapturedPacket] {
+    let bench = try bench(["cat"])
+    push(bench)
+    try bench.run()
+    try bench.finish()
+    #expect(bench.close() == [])
+    return bench.packets()
+  }
+
+  @Test("what is missing reaches the program as silence, and what comes after it keeps its time")
+  func missing() throws {
+    let sound = [Int16](repeating: 9, count: 160)
+    let packets = try echoed { bench in
+      bench.push(sound)
+      bench.setPosition(640)
+      bench.push(sound)
+      bench.push(bytes: [], duration: 480, flags: .lost)
+      bench.push(sound)
+      // Not believed: no gap either way.
+      bench.setPosition(0)
+      bench.push(sound)
+    }
+    let silence = [Int16](repeating: 0, count: 480)
+    #expect(packets.flatMap(\.int16) == sound + silence + sound + silence + sound + sound)
+    #expect(packets.map(\.position) == (0..<10).map { $0 * 160 })
+    #expect(packets.map(\.timestamp) == (0..<10).map { $0 * 10_000_000 })
+    #expect(packets.allSatisfy { $0.flags == [] })
+  }
+
+  @Test("a gap of more than 10 s is not filled: position and time jump at its place, and say so")
+  func jump() throws {
+    let packets = try echoed { bench in
+      bench.push([Int16](repeating: 1, count: 200))
+      bench.setPosition(960_000)
+      bench.push([Int16](repeating: 2, count: 160))
+      bench.push(bytes: [], duration: 960_000, flags: .lost)
+      bench.push([Int16](repeating: 3, count: 160))
+    }
+    #expect(
+      packets.flatMap(\.int16)
+        == [Int16](repeating: 1, count: 200) + [Int16](repeating: 2, count: 160)
+        + [Int16](repeating: 3, count: 160))
+    let jumps = packets.filter { $0.flags == .discontinuity }
+    #expect(jumps.map(\.position) == [960_000, 1_920_160])
+    #expect(jumps.map(\.timestamp) == [60_000_000_000, 120_010_000_000])
+  }
+
+  @Test("sound of a reply that is over is thrown away to the sample, however late the program answers")
+  func interruption() throws {
+    let scratch = Scratch()
+    let gate = scratch.path("gate")
+    mkfifo(gate, 0o600)
+    let bench = try shell("read line < \(gate); cat")
+    bench.interrupt()
+    bench.setGeneration(1)
+    bench.push([Int16](repeating: 1, count: 240))
+    try bench.run()
+    bench.interrupt()
+    bench.setGeneration(2)
+    bench.push([Int16](repeating: 2, count: 160))
+    try bench.run()
+    let opened = open(gate, O_WRONLY)
+    write(opened, "go\n", 3)
+    close(opened)
+    try bench.finish()
+    let packets = bench.packets()
+    #expect(packets.flatMap(\.int16) == [Int16](repeating: 2, count: 160))
+    #expect(packets.allSatisfy { $0.generation == 2 })
+    #expect(packets.map(\.position) == [240, 320])
+    #expect(packets.map(\.timestamp) == [15_000_000, 20_000_000])
+    #expect(packets.map(\.flags) == [.discontinuity, []])
+  }
+
+  @Test("an interruption leaves sound of no reply, and what must be played anyhow, as it is")
+  func interruptionSpares() throws {
+    for (generation, flags) in [(0, []), (1, .uninterruptible)] as [(UInt32, PacketFlags)] {
+      let packets = try echoed { bench in
+        bench.interrupt()
+        bench.setGeneration(generation)
+        bench.push([Int16](repeating: 1, count: 160), flags: flags)
+        try? bench.run()
+        bench.interrupt()
+        bench.push([Int16](repeating: 2, count: 160), flags: flags)
+      }
+      #expect(
+        packets.flatMap(\.int16) == [Int16](repeating: 1, count: 160) + [Int16](repeating: 2, count: 160))
+      #expect(packets.allSatisfy { $0.generation == generation && $0.flags == flags })
+    }
+  }
+
+  @Test("answers in lines to a reply that is over are thrown away until there is new input")
+  func interruptionOfLines() throws {
+    let scratch = Scratch()
+    let gate = scratch.path("gate")
+    mkfifo(gate, 0o600)
+    let bench = try shell("read line < \(gate); cat", ["mode": "lines"], in: lines)
+    bench.interrupt()
+    bench.setGeneration(1)
+    bench.push(bytes: Array("old".utf8))
+    try bench.run()
+    bench.interrupt()
+    let opened = open(gate, O_WRONLY)
+    write(opened, "go\n", 3)
+    close(opened)
+    try bench.finish()
+    #expect(bench.linkCounts()?.pushed == 0)
+  }
+
   @Test("directory and environment reach the program")
   func surroundings() throws {
     let bench = try shell(
@@ -327,6 +436,13 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(try bench.wait(limit) { bench.hasEnded })
     let left = try #require(bench.texts().first.flatMap { Int32($0) })
     #expect(eventually { !isAlive(left) })
+  }
+
+  @Test("what a program leaves behind cannot keep the node by writing for ever")
+  func endlessLeftovers() throws {
+    let bench = try shell("yes & exit 0", ["mode": "lines"], in: nil)
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    #expect(bench.fault == nil)
   }
 
   @Test(

@@ -44,6 +44,9 @@ final class ProcessExchange: @unchecked Sendable {
   let keeperWaits = Atomic<Bool>(false)
   /// Chunks the program has read; moves on when it takes what it is given.
   let fed = Atomic<Int>(0)
+  /// Chunks of input, counted from the first, that were given for a reply that is over: from one up to before another.
+  let voidFrom = Atomic<Int>(0)
+  let voidTo = Atomic<Int>(0)
   private let hasVerdict = Atomic<Bool>(false)
   private nonisolated(unsafe) var verdictValue = Verdict.done
   /// The last of what the program said on its standard error.
@@ -81,6 +84,12 @@ final class ProcessExchange: @unchecked Sendable {
     feederBell.ring()
   }
 
+  /// Lets the program have no more of the chunks of a range, save the one it is reading.
+  func voidInput(from first: Int, to end: Int) {
+    voidFrom.store(first, ordering: .relaxed)
+    voidTo.store(end, ordering: .releasing)
+  }
+
   /// Makes both threads end, and the program with them. Waits for nothing.
   func stop() {
     isStopping.store(true, ordering: .sequentiallyConsistent)
@@ -95,6 +104,11 @@ final class ProcessExchange: @unchecked Sendable {
   }
 
   // MARK: Threads
+
+  /// True when the program is not to have a chunk of input any more.
+  func isVoid(chunk number: Int) -> Bool {
+    number < voidTo.load(ordering: .acquiring) && number >= voidFrom.load(ordering: .relaxed)
+  }
 
   /// Tells the node that a chunk of input was taken.
   func noteInputTaken() {

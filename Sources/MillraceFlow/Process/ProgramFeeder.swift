@@ -15,6 +15,7 @@ struct ProgramFeeder: Sendable {
 
   func run() {
     PipeSignal.block()
+    var number = 0
     while !exchange.isStopping.load(ordering: .acquiring) {
       guard let count = exchange.input.count else {
         // The end is said after the last chunk: look at it first, at the queue second.
@@ -23,7 +24,10 @@ struct ProgramFeeder: Sendable {
         if !isOver { exchange.feederBell.wait() }
         continue
       }
-      guard write(count) else { break }
+      if !exchange.isVoid(chunk: number) {
+        guard write(count) else { break }
+      }
+      number &+= 1
       exchange.input.drop()
       exchange.noteInputTaken()
     }

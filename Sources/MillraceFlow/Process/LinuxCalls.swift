@@ -22,3 +22,6 @@ func linuxSpawnCloseFrom(_ actions: UnsafeMutablePointer<posix_spawn_file_action
 
 /// fcntl(2) command: the size of a pipe, linux/fcntl.h.
 let linuxSetPipeSize: Int32 = 1031
+
+/// F_GETPIPE_SZ of fcntl(2): bytes a pipe holds.
+let linuxGetPipeSize: Int32 = 1032

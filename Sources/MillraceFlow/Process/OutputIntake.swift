@@ -29,6 +29,9 @@ struct OutputIntake: ~Copyable, Sendable {
   /// Bytes of the longest line, without its break.
   static let longestLine = 65_536
 
+  /// Bytes asked for at a time, at least.
+  static let leastRead = 4096
+
   private let form: Form
   private let chunkBytes: Int
   /// What was read; from `start` on it has not been handed on.
@@ -49,7 +52,7 @@ struct OutputIntake: ~Copyable, Sendable {
   /// Reads once.
   mutating func read(_ descriptor: Int32) -> Result {
     compact()
-    let room = max(chunkBytes, 4096)
+    let room = max(chunkBytes, Self.leastRead)
     let before = pending.count
     pending.append(contentsOf: repeatElement(0, count: room))
     let count = unsafe pending.withUnsafeMutableBytes {

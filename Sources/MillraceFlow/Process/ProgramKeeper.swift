@@ -41,7 +41,11 @@ struct ProgramKeeper: ~Copyable, Sendable {
   }
 
   /// Reads until the program has ended and all its output is handed on.
+  ///
+  /// What the program wrote itself is in the pipe when it ends. After so many reads as empty a full one, what comes is from
+  /// others that it left behind, and they may write for ever.
   private mutating func follow() {
+    var readsLeft = Int(max(0, fcntl(child.output, linuxGetPipeSize))) / OutputIntake.leastRead + 1
     while !isPointless {
       let isGone = child.hasExited
       let hasRoom = readsOutput ? intake.handOn(to: exchange) : intake.handOnRest(to: exchange)
@@ -49,7 +53,10 @@ struct ProgramKeeper: ~Copyable, Sendable {
       let wait = isGone && hasRoom ? 0 : readsOutput || readsErrors ? Self.patience : Self.lastPatience
       let happened = look(readingOutput: readsOutput && hasRoom, wait: wait)
       // Gone, and its pipes are empty: what it left behind may hold them open for ever.
-      if isGone && hasRoom && !happened { readsOutput = false }
+      if isGone && hasRoom {
+        readsLeft -= 1
+        if !happened || readsLeft <= 0 { readsOutput = false }
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 import Glibc
 import MillraceCore
+@testable import MillraceRunner
 
 /// What the test nodes carry: numbers as text, 20 ms each.
 private let shape = OutputShape(.text, packetDuration: .milliseconds(20), packetBytes: 16)
@@ -26,7 +27,11 @@ struct CountSource: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     count = setup.parameters.integer("count")
     isPaced = setup.parameters.bool("pace")
-    if setup.parameters.string("word") == "interrupt" { kill(getpid(), SIGINT) }
+    if setup.parameters.string("word") == "interrupt" {
+      kill(getpid(), SIGINT)
+      // This thread may block signals; another one then counts it, a moment later.
+      while Signals.interruptCount == 0 { sched_yield() }
+    }
     if setup.parameters.string("word") == "refuse" {
       throw NodeProblem("the word \"refuse\" is not liked", cure: "say another")
     }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import Millrace
 public import MillraceCore
 internal import Synchronization
 
@@ -27,15 +28,22 @@ public enum MillraceCommand {
   public static func main(catalogue: Catalogue, name: String = "millrace", arguments: [String]? = nil)
     -> Never
   {
-    exit(run(catalogue: catalogue, name: name, arguments: arguments).rawValue)
+    let status = run(catalogue: catalogue, name: name, arguments: arguments)
+    Programs.killAll()
+    exit(status.rawValue)
   }
 
-  /// As `main`, but answers the status in place of ending the process. One call at a time.
+  /// Programs of nodes have a second between SIGTERM and SIGKILL; the tenth is for the threads that see to it.
+  private static let programsEnd: Nanoseconds = .milliseconds(1_100)
+
+  /// As `main`, but answers the status in place of ending the process. One call at a time. Programs that nodes
+  /// started have ended when it returns, unless they need more than 1.1 s.
   public static func run(catalogue: Catalogue, name: String = "millrace", arguments: [String]? = nil)
     -> ExitStatus
   {
     RunnerContext.current.withLock { $0 = RunnerContext(catalogue: catalogue, name: name) }
     Signals.survivePipes()
+    defer { Programs.wait(atMost: programsEnd) }
     do {
       var command = try RootCommand.parseAsRoot(arguments)
       try command.run()

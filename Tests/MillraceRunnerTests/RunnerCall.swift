@@ -11,7 +11,9 @@ private let madeFolder = Mutex("")
 
 /// Runs the runner in this process, which an exit test has made for the purpose, in a fresh folder with some graph files.
 /// - Parameter file: is printed afterwards.
-func runner(_ arguments: String..., showing file: String? = nil) {
+func runner(
+  _ arguments: String..., catalogue: Catalogue = .runnerTests, showing file: String? = nil
+) {
   var template = Array("/tmp/millrace-runner-XXXXXX".utf8CString)
   let folder = template.withUnsafeMutableBufferPointer {
     mkdtemp($0.baseAddress!).map { String(cString: $0) }!
@@ -39,6 +41,22 @@ func runner(_ arguments: String..., showing file: String? = nil) {
 
       """, to: name)
   }
+  func program(_ name: String, _ script: String) {
+    let words = script.replacing("\"", with: "\\\"")
+    write(
+      """
+      {
+        "millrace": 1, "name": "program",
+        "nodes": {
+          "src": { "type": "test.count", "count": -1, "pace": true },
+          "end": { "type": "test.sink", "failAt": 30 },
+          "sh": { "type": "process.pipe", "command": [ "sh", "-c", "\(words)" ] }
+        },
+        "links": [ "src -> sh", "src -> end" ]
+      }
+
+      """, to: name)
+  }
   graph("good.json", "", "")
   graph("virtual.json", "", "", clock: "virtual")
   graph("wrong.json", #", "word": 1"#, #", "failAtt": 3"#)
@@ -47,6 +65,12 @@ func runner(_ arguments: String..., showing file: String? = nil) {
   graph("restarts.json", "", #", "failAt": 60, "onError": "restart""#)
   graph("hasty.json", #", "word": "interrupt", "pace": true"#, "")
   graph("writes.json", "", #", "path": "good.json""#)
+  // Programs that do not heed SIGTERM. Both tell their number on the standard output of this process.
+  program("stubborn.json", "trap '' TERM; echo $$ >/proc/$PPID/fd/1; for i in $(seq 600); do sleep 0.1; done")
+  program(
+    "impatient.json",
+    "trap '' TERM; echo $$ >/proc/$PPID/fd/1; rm -r \"$PWD\"; for i in $(seq 600); do kill -INT $PPID; sleep 0.1; done"
+  )
   symlink("/dev/full", "full.json")
   graph("refuses.json", #", "word": "refuse""#, "")
   graph("secret.json", #", "word": "${env:MILLRACE_TEST_WORD}""#, "")
@@ -54,8 +78,8 @@ func runner(_ arguments: String..., showing file: String? = nil) {
   graph("interrupted.json", #", "pace": true"#, #", "interruptAt": 3"#)
   graph("terminated.json", #", "pace": true"#, #", "terminateAt": 3"#)
   graph("clings.json", #", "pace": true"#, #", "interruptAt": 3, "clings": true"#)
-  guard let file else { MillraceCommand.main(catalogue: .runnerTests, name: "counter", arguments: arguments) }
-  let status = MillraceCommand.run(catalogue: .runnerTests, name: "counter", arguments: arguments)
+  guard let file else { MillraceCommand.main(catalogue: catalogue, name: "counter", arguments: arguments) }
+  let status = MillraceCommand.run(catalogue: catalogue, name: "counter", arguments: arguments)
   let bytes = (try? SourceFile.read(path: file))?.bytes ?? Array("no such file".utf8)
   var offset = 0
   while offset < bytes.count {

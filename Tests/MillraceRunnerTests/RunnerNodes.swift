@@ -1,4 +1,5 @@
 import Glibc
+import Millrace
 import MillraceCore
 @testable import MillraceRunner
 
@@ -101,6 +102,14 @@ struct CountSink: Node {
 extension Catalogue {
   static let runnerTests: Catalogue = {
     var catalogue = Catalogue()
+    catalogue.add(CountSource.self)
+    catalogue.add(CountSink.self)
+    return catalogue
+  }()
+
+  /// With the nodes that start programs.
+  static let runnerProgramTests: Catalogue = {
+    var catalogue = Catalogue.standard
     catalogue.add(CountSource.self)
     catalogue.add(CountSink.self)
     return catalogue

@@ -13,6 +13,8 @@ struct ChildProcess: Sendable {
   /// The reading end of its standard error.
   let errors: Int32
   private let id: pid_t
+  /// Where it stands among the programs of the process.
+  private let place: Int?
 
   /// Bytes the kernel holds between us and the program: a quarter of a second of 16 kHz speech.
   private static let inputPipeBytes: Int32 = 8192
@@ -55,6 +57,7 @@ struct ChildProcess: Sendable {
     // A short pipe: a program that does not read is to be seen soon, not after seconds of sound.
     if isFed { _ = fcntl(ours[0], linuxSetPipeSize, Self.inputPipeBytes) }
     id = try Self.spawn(command, directory: directory, environment: environment, streams: theirs)
+    place = StartedPrograms.enter(id)
     isStarted = true
     input = ours[0]
     output = ours[1]
@@ -165,6 +168,7 @@ struct ChildProcess: Sendable {
 
   /// Waits for the end of the program, frees its entry and answers its status as waitpid(2) gives it.
   func reap() -> Int32 {
+    StartedPrograms.leave(place)
     var status: Int32 = 0
     while unsafe waitpid(id, &status, 0) < 0 {
       guard errno == EINTR else { return 0 }

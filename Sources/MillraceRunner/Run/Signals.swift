@@ -1,8 +1,9 @@
 internal import Glibc
+internal import Millrace
 internal import Synchronization
 
 // Outside the type, so that a handler, which may capture nothing, reaches them. `listen` touches both first: their
-// initialisers never run inside a handler.
+// initialisers, and those of the programs nodes start, never run inside a handler.
 private let interrupts = Atomic<Int>(0)
 private let terminations = Atomic<Int>(0)
 
@@ -21,13 +22,17 @@ enum Signals {
     install(SIGPIPE) { _ in }
   }
 
-  /// Counts interrupts and requests to end, from zero. A third interrupt ends the process on the spot.
+  /// Counts interrupts and requests to end, from zero. A third interrupt ends the process on the spot, with
+  /// the programs nodes started.
   static func listen() {
     interrupts.store(0, ordering: .relaxed)
     terminations.store(0, ordering: .relaxed)
+    _ = Programs.count
     install(SIGINT) { _ in
       // Whoever presses it three times wants out, whatever hangs.
-      if interrupts.add(1, ordering: .relaxed).newValue >= 3 { _exit(ExitStatus.interrupted.rawValue) }
+      guard interrupts.add(1, ordering: .relaxed).newValue >= 3 else { return }
+      Programs.killAll()
+      _exit(ExitStatus.interrupted.rawValue)
     }
     for signal in [SIGTERM, SIGHUP] {
       install(signal) { _ in terminations.add(1, ordering: .relaxed) }

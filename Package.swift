@@ -116,6 +116,8 @@ let package = Package(
     .testTarget(
       name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),
     .testTarget(
+      name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "millrace"], swiftSettings: tests),
+    .testTarget(
       name: "MillraceAudioTests",
       dependencies: [
         "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "CFFmpeg", "CMediaShim",

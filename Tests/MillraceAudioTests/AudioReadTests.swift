@@ -122,7 +122,7 @@ struct AudioReadTests {
     let missing = folder.file("missing.wav")
     #expect(
       text(missing)
-        == "\"path\": there is no file \"\(missing)\"; check the path; a relative one starts at the graph file's folder"
+        == "\"path\": there is no file \"\(missing)\"; check the path; a relative one starts at the graph file's folder, with --set at the current one"
     )
     #expect(text(folder.path) == "\"path\": \"\(folder.path)\" is a folder; name a sound file in it")
     let empty = folder.file("empty.wav")

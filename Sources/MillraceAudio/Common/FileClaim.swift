@@ -94,15 +94,21 @@ enum FileCheck {
     case ENOENT, ENOTDIR:
       return NodeProblem(
         "there is no file \"\(path)\"", parameter: "path",
-        cure: "check the path; a relative one starts at the graph file's folder")
+        cure:
+          "check the path; a relative one starts at the graph file's folder, with --set at the current one")
     case EACCES, EPERM, EROFS:
       return NodeProblem(
         "\"\(path)\" may not be \(verb): \(reason(code))", parameter: "path",
         cure: purpose == .reading
           ? "give this user the right to read it"
           : "give this user the right to write there, or name another place")
+    case ENOSPC, EDQUOT:
+      return NodeProblem(
+        "\"\(path)\" cannot be \(verb): \(reason(code))", parameter: "path",
+        cure: "make room on the disk, or name another place")
     default:
-      return NodeProblem("\"\(path)\" cannot be \(verb): \(reason(code))", parameter: "path")
+      return NodeProblem(
+        "\"\(path)\" cannot be \(verb): \(reason(code))", parameter: "path", cure: "name another file")
     }
   }
 

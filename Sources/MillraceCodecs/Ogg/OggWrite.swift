@@ -88,7 +88,8 @@ public struct OggWrite: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .system else { return nil }
     let trouble = FileTrouble.writing(path, code: fault.code)
-    return "\(trouble.text) after \(fault.detail) bytes, which stay and play; \(trouble.cure)"
+    let kept = fault.detail == 0 ? "" : " after \(fault.detail) bytes, which stay and play"
+    return "\(trouble.text)\(kept); \(trouble.cure)"
   }
 
   // MARK: Packets

@@ -37,6 +37,10 @@ enum Signals {
     for signal in [SIGTERM, SIGHUP] {
       install(signal) { _ in terminations.add(1, ordering: .relaxed) }
     }
+    var heard = sigset_t()
+    unsafe sigemptyset(&heard)
+    for signal in [SIGINT, SIGTERM, SIGHUP] { unsafe sigaddset(&heard, signal) }
+    unsafe pthread_sigmask(SIG_UNBLOCK, &heard, nil)
   }
 
   private static func install(_ signal: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {

@@ -1,0 +1,41 @@
+import Foundation
+
+/// A folder of its own for one test, gone with the last reference to it.
+final class Scratch: Sendable {
+  let path: String
+
+  init() {
+    path = FileManager.default.temporaryDirectory.appendingPathComponent("millrace-\(UUID().uuidString)").path
+    try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// The path of a file in it, there or not.
+  func file(_ name: String) -> String { path + "/" + name }
+
+  /// Makes a file and answers its path.
+  func write(_ bytes: some Sequence<UInt8>, to name: String) throws -> String {
+    try Data(bytes).write(to: URL(fileURLWithPath: file(name)))
+    return file(name)
+  }
+
+  /// The bytes of a file in it.
+  func bytes(_ name: String) throws -> [UInt8] {
+    try Array(Data(contentsOf: URL(fileURLWithPath: file(name))))
+  }
+}
+
+/// The package these tests are part of.
+enum Package {
+  static let root = String(#filePath.prefix(upTo: #filePath.range(of: "/Tests/MillraceTests/")!.lowerBound))
+
+  /// A graph that comes with the package.
+  static func graph(_ name: String) -> String { "\(root)/graphs/\(name).json" }
+
+  /// Every graph that comes with the package, by its file's name without the ending.
+  static let graphs: [String] = {
+    let files = (try? FileManager.default.contentsOfDirectory(atPath: root + "/graphs")) ?? []
+    return files.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
+  }()
+}

@@ -195,6 +195,8 @@ final class Supervisor: @unchecked Sendable {
   }
 
   private func finish(_ run: GraphRun) {
+    // A run that was left behind has been closed already; what its lost thread held stays out.
+    guard active[run.id] != nil else { return }
     deadlines[run.id] = nil
     active[run.id] = nil
     run.carryEvents()

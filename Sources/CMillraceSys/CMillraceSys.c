@@ -2,9 +2,11 @@
 #include "CMillraceSys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -39,15 +41,46 @@ int millrace_set_thread_nice(int nice) {
   return setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), nice) == 0 ? 0 : errno;
 }
 
-bool millrace_ticks_are_steady(void) {
+int millrace_pipe_make(int ends[2], bool never_waits) {
+  return pipe2(ends, O_CLOEXEC | (never_waits ? O_NONBLOCK : 0)) == 0 ? 0 : errno;
+}
+
+int millrace_pipe_capacity(int descriptor) {
+  int bytes = fcntl(descriptor, F_GETPIPE_SZ);
+  return bytes > 0 ? bytes : 0;
+}
+
+void millrace_pipe_set_capacity(int descriptor, int bytes) { fcntl(descriptor, F_SETPIPE_SZ, bytes); }
+
+int millrace_spawn_enter_folder(posix_spawn_file_actions_t *actions, const char *path) {
+  return posix_spawn_file_actions_addchdir_np(actions, path);
+}
+
+int millrace_spawn_close_from(posix_spawn_file_actions_t *actions, int first) {
+  return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
+
+bool millrace_counter_is_steady = false;
+
+void millrace_distrust_ticks(void) { millrace_counter_is_steady = false; }
+
+__attribute__((constructor)) static void look_at_counter(void) {
 #if defined(__x86_64__)
   unsigned eax, ebx, ecx, edx;
   // CPUID leaf 0x80000007, EDX bit 8: invariant TSC (Intel SDM volume 3, 17.17.1).
-  if (!__get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx)) return false;
-  return (edx >> 8) & 1;
+  millrace_counter_is_steady = __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && ((edx >> 8) & 1);
 #else
-  return true;
+  // The ARM architecture promises a fixed rate; elsewhere the clock itself is read.
+  millrace_counter_is_steady = true;
 #endif
+}
+
+int millrace_bind_thread(int processor) {
+  cpu_set_t set;
+  if (processor < 0 || processor >= CPU_SETSIZE) return EINVAL;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  return sched_setaffinity(0, sizeof set, &set) == 0 ? 0 : errno;
 }
 
 bool millrace_barrier_prepare(void) {

@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 @testable import MillraceCore
 import Testing
@@ -69,6 +70,46 @@ import Testing
       #expect(address % 64 == 0)
     }
     #expect(pool.byteCount == 3 * (pool.blockBytes + 64))
+  }
+
+  @Test("only as many blocks are touched as were ever out at once")
+  func touching() {
+    let pool = BlockPool(blockBytes: 64, blockCount: 100)
+    #expect(pool.touchedCount == 0 && pool.freeCount == 100)
+    for _ in 0..<50 {
+      let first = pool.take()
+      let second = pool.take()
+      let third = pool.take()
+      #expect(pool.freeCount == 97)
+      _ = consume second
+      _ = consume first
+      _ = consume third
+    }
+    #expect(pool.touchedCount == 3 && pool.isWhole && pool.refusalCount == 0)
+  }
+
+  @Test("blocks that nobody takes have no memory behind them")
+  func pages() throws {
+    let before = try residentBytes()
+    let pool = BlockPool(blockBytes: 1 << 20, blockCount: 512)
+    let block = pool.take()
+    #expect(pool.byteCount > 512 << 20)
+    #expect(try residentBytes() - before < 256 << 20)
+    _ = consume block
+  }
+
+  /// Resident memory of the process (proc(5): the second number of statm, in pages of 4 KiB).
+  private func residentBytes() throws -> Int {
+    let text = try #require(readFile("/proc/self/statm"))
+    return try #require(text.split(separator: " ").dropFirst().first.flatMap { Int($0) }) * 4096
+  }
+
+  private func readFile(_ path: String) -> String? {
+    guard let file = fopen(path, "r") else { return nil }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 128)
+    fgets(&line, Int32(line.count), file)
+    return String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   @Test("marks of an earlier use are gone when a block is taken again")
@@ -165,6 +206,8 @@ import Testing
     // What keeps the list whole when a thread is held up between reading the head and exchanging it. Two threads would have
     // to meet within nanoseconds to show it, so it is looked at directly.
     let pool = BlockPool(blockBytes: 64, blockCount: 2)
+    // The first use of a block leaves the list alone.
+    _ = pool.take()
     var seen: Set<UInt64> = [pool.head.load(ordering: .relaxed)]
     for _ in 0..<1000 {
       let block = pool.take()

@@ -132,7 +132,7 @@ private final class OneLink {
     one.put(1)
     one.put(2)
     one.link.pointee.discard()
-    #expect(one.link.pointee.hasPacket() == false)
+    #expect(one.link.pointee.hasPacket(generation: 0) == false)
     #expect(one.counters.pointee.discarded.current == 2)
     #expect(one.fixture.pool.isWhole)
   }
@@ -165,6 +165,26 @@ private final class OneLink {
     #expect(one.fixture.ready.pointee & 2 == 0)
   }
 
+  @Test(
+    "ends that can wait for the end of a turn are noted as owed, and told at once of half a link's room and of the end"
+  )
+  func patient() {
+    let fixture = TableFixture(inputs: [.init(limit: 4, isRemote: true, isPatient: true)])
+    let link = fixture.inputs[0]
+    for number in 1...4 { fixture.feed(number) }
+    #expect(fixture.owed.pointee == 1)
+    #expect(link.pointee.hasRoomOrAsks() == false)
+    fixture.owed.pointee = 0
+    _ = link.pointee.take(generation: 0)
+    #expect(fixture.owed.pointee == 2 && fixture.told.ends.1.count == 0)
+    _ = link.pointee.take(generation: 0)
+    #expect(fixture.told.ends.1.count == 1)
+    _ = link.pointee.take(generation: 0)
+    #expect(fixture.told.ends.1.count == 1 && fixture.told.ends.0.count == 0)
+    link.pointee.end()
+    #expect(fixture.told.ends.0.count == 1)
+  }
+
   @Test("discarding wakes a writer that asked")
   func discardWakes() {
     let one = OneLink(.block, limit: 1)
@@ -178,7 +198,7 @@ private final class OneLink {
 
 @Suite("interrupted replies on a link") struct StaleTests {
   @Test(
-    "packets of older replies are dropped and counted; those of the present, of none, and uninterruptible ones pass"
+    "packets of older replies are dropped and counted; those of the present, of none, and uninterruptible ones pass; a newer one waits"
   )
   func stale() {
     let one = OneLink(.block, limit: 8)
@@ -187,9 +207,27 @@ private final class OneLink {
     one.put(3)
     one.put(4, generation: 4, flags: .uninterruptible)
     one.put(5, generation: 6)
-    #expect(one.takeAll(generation: 5) == [2, 3, 4, 5])
+    #expect(one.takeAll(generation: 5) == [2, 3, 4])
     #expect(one.counters.pointee.droppedStale.current == 1)
-    #expect(one.counters.pointee.popped.current == 5)
+    #expect(one.counters.pointee.popped.current == 4)
+    #expect(one.link.pointee.hasPacket(generation: 5) == false)
+    #expect(one.link.pointee.hasPacket(generation: 6) == true)
+    #expect(one.takeAll(generation: 6) == [5])
+  }
+
+  @Test("what an interruption made worthless at the front of a link can be dropped without taking what stays")
+  func dropStale() {
+    let one = OneLink(.block, limit: 8)
+    one.put(1, generation: 4)
+    one.put(2, generation: 4)
+    one.put(3)
+    one.put(4, generation: 4)
+    one.link.pointee.dropStale(generation: 5)
+    #expect(one.counters.pointee.droppedStale.current == 2)
+    #expect(one.takeAll(generation: 5) == [3])
+    #expect(one.counters.pointee.droppedStale.current == 3)
+    #expect(one.counters.pointee.pushed.current == one.counters.pointee.popped.current)
+    #expect(one.fixture.pool.isWhole)
   }
 
   @Test(
@@ -202,7 +240,8 @@ private final class OneLink {
   func wrap(born: UInt32, current: UInt32, isStale: Bool) {
     let one = OneLink(.block)
     one.put(1, generation: born)
-    #expect((one.take(generation: current) == nil) == isStale)
+    _ = one.take(generation: current)
+    #expect((one.counters.pointee.droppedStale.current == 1) == isStale)
   }
 }
 

@@ -8,6 +8,8 @@ import Testing
     case .set(_, .integer(let value)): return value
     case .set: return -1
     case .text: return -2
+    case .duck: return -3
+    case .resume: return -4
     }
   }
 
@@ -72,5 +74,6 @@ import Testing
     #expect(LiveValue.integer(-3).asNumber == -3)
     #expect(LiveValue.number(0.5).asNumber == 0.5)
     #expect(LiveValue.choice(2).asNumber == 2)
+    #expect(LiveValue.string("7").asNumber == 0)
   }
 }

@@ -64,7 +64,7 @@ import Testing
     ports.emit(fixture.packet(1))
     #expect(fixture.table.pointee.fault == nil)
     ports.emit(fixture.packet(2))
-    #expect(fixture.table.pointee.fault == NodeFault(.outputFull))
+    #expect(fixture.table.pointee.fault == NodeFault(.outputFull, code: 0, detail: 0))
   }
 
   @Test("an empty pool is a fault, not a wait")
@@ -141,5 +141,38 @@ import Testing
     #expect(fixture.takeText(0) == #"{"time":0.000000,"e":1}"#)
     #expect(fixture.takeText(1) == #"{"time":0.000000,"e":1}"#)
     #expect(fixture.pool.isWhole)
+  }
+
+  @Test("an event's packet says whose it is, and when, for whoever sorts events without reading them")
+  func eventOrigin() {
+    let fixture = TableFixture(outputs: [.init()])
+    fixture.listen(event: "\"e\":1")
+    fixture.table.pointee.nodeIndex = 7
+    fixture.table.pointee.now = 1_500_000
+    var ports = Ports(fixture.table)
+    ports.post(0)
+    guard let packet = fixture.outputs[0][0].pointee.take(generation: 0) else {
+      Issue.record("no packet")
+      return
+    }
+    #expect(packet.position == 0 && packet.duration == 7 && packet.timestamp == 1_500_000)
+  }
+
+  @Test(
+    "an event that finds no block is counted on every link it was to go to, and for the embedding program")
+  func lostEvent() {
+    let fixture = TableFixture(outputs: [.init(linkCount: 2), .init()], blockCount: 1)
+    fixture.listen(event: "\"e\":1")
+    fixture.table.pointee.outbox = fixture.outputs[1][0]
+    var ports = Ports(fixture.table)
+    let held = fixture.pool.take()
+    ports.post(0)
+    ports.post(0)
+    #expect(fixture.counters.map { $0.pointee.droppedNewest.current } == [2, 2, 2])
+    #expect(fixture.takeText(0) == nil && fixture.takeText(1) == nil)
+    _ = consume held
+    ports.post(0)
+    #expect(fixture.takeText(0, link: 1) == #"{"time":0.000000,"e":1}"#)
+    #expect(fixture.counters.map { $0.pointee.droppedNewest.current } == [2, 2, 2])
   }
 }

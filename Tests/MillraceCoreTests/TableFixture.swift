@@ -9,23 +9,28 @@ final class TableFixture {
     var linkCount = 1
     /// The ends are used by different threads.
     var isRemote = false
+    /// They are, and hear of each other at the end of a turn: marks go into `owed`.
+    var isPatient = false
   }
 
   let table: UnsafeMutablePointer<PortTable>
   let pool: BlockPool
   /// Where the marks of links go.
   let ready = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
+  /// Where the marks of patient links go, and what was told at once.
+  let owed = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
+  let told = Listener()
   private(set) var inputs: [UnsafeMutablePointer<Link>] = []
   private(set) var outputs: [[UnsafeMutablePointer<Link>]] = []
   private(set) var counters: [UnsafeMutablePointer<LinkCounters>] = []
   private var lists: [UnsafeMutablePointer<UnsafeMutablePointer<Link>>] = []
-  private let silence = Silence()
   private var prefix: UnsafeMutablePointer<EventPrefix>?
   private var prefixText: UnsafeMutablePointer<UInt8>?
 
   init(inputs: [Port] = [], outputs: [Port] = [], blockBytes: Int = 64, blockCount: Int = 64) {
     pool = BlockPool(blockBytes: blockBytes, blockCount: blockCount)
     ready.initialize(to: 0)
+    owed.initialize(to: 0)
     let slots = UnsafeMutablePointer<InputSlot>.allocate(capacity: 8)
     let sources = UnsafeMutablePointer<OutputSlot>.allocate(capacity: 8)
     table = .allocate(capacity: 1)
@@ -53,13 +58,19 @@ final class TableFixture {
     counter.initialize(to: LinkCounters())
     counters.append(counter)
     let link = UnsafeMutablePointer<Link>.allocate(capacity: 1)
-    let remote = Unmanaged<RemoteWake>.passUnretained(silence)
+    let remote = Unmanaged<RemoteWake>.passUnretained(told)
     link.initialize(
       to: Link(
         limit: port.limit, policy: port.policy, burst: port.burst, counters: counter,
-        consumer: port.isRemote ? Wake(remote: remote, index: 0) : Wake(word: ready, bit: 1),
-        producer: port.isRemote ? Wake(remote: remote, index: 1) : Wake(word: ready, bit: 2)))
+        consumer: port.isPatient
+          ? patient(0) : port.isRemote ? Wake(remote: remote, index: 0) : Wake(word: ready, bit: 1),
+        producer: port.isPatient
+          ? patient(1) : port.isRemote ? Wake(remote: remote, index: 1) : Wake(word: ready, bit: 2)))
     return link
+  }
+
+  private func patient(_ index: Int) -> Wake {
+    Wake(word: owed, bit: 1 << UInt64(index), remote: .passUnretained(told), index: index)
   }
 
   /// Makes output 0 the events output.
@@ -108,6 +119,7 @@ final class TableFixture {
     prefix?.deallocate()
     prefixText?.deallocate()
     ready.deallocate()
+    owed.deallocate()
   }
 }
 
@@ -116,7 +128,8 @@ extension TableFixture {
   func feed(_ number: Int) { _ = inputs[0].pointee.put(packet(number)) }
 }
 
-/// A group of cells that needs no waking.
-private final class Silence: RemoteWake, @unchecked Sendable {
-  override func wake(_ index: Int) {}
+/// A group of cells that counts how often it was told of each end: 0 the reading one, 1 the writing one.
+final class Listener: RemoteWake, @unchecked Sendable {
+  let ends = (Tally(), Tally())
+  override func wake(_ index: Int) { if index == 0 { ends.0.add() } else { ends.1.add() } }
 }

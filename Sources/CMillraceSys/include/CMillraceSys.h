@@ -1,6 +1,8 @@
-/// The few pieces of Linux that Swift cannot reach by itself: futex, time-stamp counter, thread names and timer slack.
+/// The few pieces of Linux that Swift cannot reach by itself: futex, time-stamp counter, thread names and timer slack, pipes
+/// and the start of programs.
 #pragma once
 
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -24,6 +26,28 @@ void millrace_name_thread(const char *name);
 
 /// Lowers the calling thread's priority, so that voice threads go first. Returns 0, or the `errno` of the refusal.
 int millrace_set_thread_nice(int nice);
+
+/// Makes a pipe: `ends[0]` is read, `ends[1]` written. Both are closed in programs that any thread starts meanwhile; with
+/// `never_waits` neither makes its caller wait (O_NONBLOCK). Returns 0, or the `errno` of the refusal (EMFILE: no descriptor
+/// is left).
+int millrace_pipe_make(int ends[2], bool never_waits);
+
+/// Bytes that the pipe behind a descriptor holds, fcntl(2) F_GETPIPE_SZ; 0 when it is no pipe.
+int millrace_pipe_capacity(int descriptor);
+
+/// Asks for another capacity of a pipe, fcntl(2) F_SETPIPE_SZ. The kernel rounds up to whole pages; what it refuses stays
+/// as it was.
+void millrace_pipe_set_capacity(int descriptor, int bytes);
+
+/// Adds to what a new program does before it runs: it enters a folder. Returns 0 or an `errno`. glibc 2.29.
+int millrace_spawn_enter_folder(posix_spawn_file_actions_t *actions, const char *path);
+
+/// Adds to what a new program does before it runs: it closes every descriptor from `first` on. Returns 0 or an `errno`.
+/// glibc 2.34.
+int millrace_spawn_close_from(posix_spawn_file_actions_t *actions, int first);
+
+/// Ties the calling thread, and threads it starts from now on, to one processor. Returns 0, or the `errno` of the refusal.
+int millrace_bind_thread(int processor);
 
 /// Prepares `millrace_barrier_all_threads`. False when this kernel does not offer it.
 bool millrace_barrier_prepare(void);
@@ -56,12 +80,18 @@ static inline int64_t millrace_process_cpu_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/// True when the processor's counter runs at a fixed rate, so that `millrace_ticks` may time work.
-bool millrace_ticks_are_steady(void);
+/// True when the processor's counter runs at a fixed rate whatever the core's own. Found out once, before `main`.
+extern bool millrace_counter_is_steady;
+static inline bool millrace_ticks_are_steady(void) { return millrace_counter_is_steady; }
 
-/// A cheap counter for timing work: the time-stamp counter on x86, the virtual counter on ARM, else CLOCK_MONOTONIC.
-/// About a third of the cost of reading a clock. Not ordered with surrounding loads: good for spans over 20 ns.
+/// Times everything by the clock from here on, as where the counter is not steady. For tests, before the first measurement.
+void millrace_distrust_ticks(void);
+
+/// A cheap counter for timing work: the time-stamp counter on x86, the virtual counter on ARM, else CLOCK_MONOTONIC, as also
+/// where the counter is not steady. About a third of the cost of reading a clock. Not ordered with surrounding loads: good for
+/// spans over 20 ns.
 static inline uint64_t millrace_ticks(void) {
+  if (__builtin_expect(!millrace_counter_is_steady, 0)) return (uint64_t)millrace_monotonic_ns();
 #if defined(__x86_64__)
   return __rdtsc();
 #elif defined(__aarch64__)

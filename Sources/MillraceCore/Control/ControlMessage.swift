@@ -4,14 +4,17 @@ public enum LiveValue: Sendable, Hashable {
   case integer(Int)
   case number(Double)
   case choice(Int)
+  /// A text, such as a path. Taken apart or let go of on the control side: both ask the heap.
+  case string(String)
 
-  /// The value as a number; false and true are 0 and 1.
+  /// The value as a number; false and true are 0 and 1, and a text is 0.
   @inlinable public var asNumber: Double {
     switch self {
     case .bool(let value): value ? 1 : 0
     case .integer(let value): Double(value)
     case .number(let value): value
     case .choice(let index): Double(index)
+    case .string: 0
     }
   }
 }
@@ -22,6 +25,10 @@ public enum ControlMessage: ~Copyable, Sendable {
   case set(parameter: Int, LiveValue)
   /// UTF-8 text, usually a JSON object, whose meaning is the node's own.
   case text(Packet)
+  /// Somebody may be speaking over the reply: hold it or lower it. Only to nodes whose contract says `playsReplies`.
+  case duck
+  /// Nobody was: the reply goes on with the sample after the last one heard.
+  case resume
 }
 
 /// A small queue of control messages to one node: any thread sends, the node's worker receives.

@@ -1,8 +1,13 @@
 /// Writes the fields of one event as JSON straight into a block: no heap, no locale, no strings built.
 ///
-/// A field that no longer fits is left out whole and the event is marked with `"truncated":true`.
+/// A field that no longer fits is left out whole, the fields after it may still fit, and the event is marked with
+/// `"truncated":true`. An event whose beginning alone (time, node, event) does not fit is not posted and counts as lost.
 @safe
 public struct EventWriter: ~Copyable, ~Escapable {
+  /// Bytes an event may have, unless the node's `resolve` gives its output `events` a larger shape: three times the longest
+  /// event of the standard nodes (some 150 bytes), and with the block's header of 64 bytes just 512.
+  public static var eventBytes: Int { 448 }
+
   @usableFromInline let start: UnsafeMutablePointer<UInt8>
   @usableFromInline let capacity: Int
   @usableFromInline var count: Int

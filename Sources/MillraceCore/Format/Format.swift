@@ -40,6 +40,8 @@ public enum Format: Sendable, Hashable {
   case opus(rate: Int, channels: Int)
   /// A stretch of an MP3 stream, cut anywhere.
   case mp3
+  /// A stretch of an Ogg stream with Opus in it, cut anywhere.
+  case ogg
   /// One AAC access unit or ADTS frame a packet.
   case aac
   /// One raw picture a packet.
@@ -53,7 +55,7 @@ public enum Format: Sendable, Hashable {
 
   /// The kinds of media, as a node's contract names them.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
-    case pcm, opus, mp3, aac, video, jpeg, text, event
+    case pcm, opus, mp3, ogg, aac, video, jpeg, text, event
   }
 
   /// The kind of media.
@@ -62,6 +64,7 @@ public enum Format: Sendable, Hashable {
     case .pcm: .pcm
     case .opus: .opus
     case .mp3: .mp3
+    case .ogg: .ogg
     case .aac: .aac
     case .video: .video
     case .jpeg: .jpeg

@@ -29,6 +29,8 @@ public struct Link: ~Copyable {
   @usableFromInline let limit: Int
   @usableFromInline let bound: Int
   @usableFromInline let consumer: Wake
+  /// Where packets are copied to on their way in; nil: they enter as they are.
+  @usableFromInline let copies: Unmanaged<BlockPool>?
   @usableFromInline let counters: UnsafeMutablePointer<LinkCounters>
   @usableFromInline let hasEnded = Atomic<Bool>(false)
   @usableFromInline let writerWaits = Atomic<Bool>(false)
@@ -54,12 +56,16 @@ public struct Link: ~Copyable {
   ///   - counters: where it counts; they outlive the link.
   ///   - consumer: how to tell the reading cell.
   ///   - producer: how to tell the writing cell.
+  ///   - copies: for a link with policy `dropNewest` that must not hold the writer's blocks: a pool that packets are
+  ///     copied into, and that outlives the link. A packet for which it has no block is dropped.
   @unsafe
   public init(
     limit: Int, policy: LinkPolicy, burst: Int, counters: UnsafeMutablePointer<LinkCounters>, consumer: Wake,
-    producer: Wake
+    producer: Wake, copies: BlockPool? = nil
   ) {
     precondition(limit > 0 && burst > 0, "a link holds at least one packet")
+    precondition(copies == nil || policy == .dropNewest, "only a link that drops the newest copies")
+    unsafe self.copies = unsafe copies.map { unsafe Unmanaged.passUnretained($0) }
     self.limit = policy == .latest ? 1 : limit
     prunes = policy == .dropOldest || policy == .latest
     bound = Self.bound(limit: limit, policy: policy, burst: burst)
@@ -121,6 +127,10 @@ public struct Link: ~Copyable {
         unsafe counters.pointee.droppedNewest.add()
         return true
       }
+      if let copies = unsafe copies {
+        putCopy(unsafe packet.copied(into: copies.takeUnretainedValue()))
+        return true
+      }
     case .fail:
       if unsafe !writer.pointee.hasRoom(within: limit) {
         unsafe counters.pointee.droppedNewest.add()
@@ -132,10 +142,20 @@ public struct Link: ~Copyable {
       unsafe counters.pointee.droppedNewest.add()
       return policy != .block
     }
+    enter(packet)
+    return true
+  }
+
+  @inlinable @inline(__always)
+  func enter(_ packet: consuming Packet) {
     unsafe writer.pointee.push(packet)
     unsafe counters.pointee.pushed.add()
     unsafe consumer.mark()
-    return true
+  }
+
+  @usableFromInline
+  func putCopy(_ copy: consuming Packet?) {
+    if let copy { enter(copy) } else { noteLost() }
   }
 
   /// Packets queued at this moment, as the writer sees it: at least as many as there are.
@@ -147,14 +167,24 @@ public struct Link: ~Copyable {
   /// Says that nothing more will come. The reader sees it after the last packet. Only the writer.
   public func end() {
     hasEnded.store(true, ordering: .releasing)
-    unsafe consumer.mark()
+    unsafe consumer.markNow()
   }
 
   // MARK: Reading side
 
   /// True when a packet can be taken. (It may still turn out stale.)
+  ///
+  /// A packet of a reply newer than `generation` stays in the link until the reading cell has heard of the interruption that
+  /// made it: what the node still holds of the old reply must not meet it.
   @inlinable
-  public func hasPacket() -> Bool { unsafe !reader.pointee.isEmpty }
+  public func hasPacket(generation: UInt32) -> Bool {
+    guard unsafe !reader.pointee.isEmpty else { return false }
+    let front = unsafe reader.pointee.front.pointee.generation
+    return front == 0 || front == generation || !Packet.isNewer(front, than: generation)
+  }
+
+  /// True when nothing is queued. Only the reader.
+  public func isEmpty() -> Bool { unsafe reader.pointee.isEmpty }
 
   /// True when nothing is left and nothing will come.
   @inlinable
@@ -163,6 +193,10 @@ public struct Link: ~Copyable {
     unsafe hasEnded.load(ordering: .acquiring) && reader.pointee.isEmpty
   }
 
+  /// True when nothing will come but what waits already.
+  @inlinable
+  public func isEnding() -> Bool { hasEnded.load(ordering: .acquiring) }
+
   /// Takes the oldest packet that is still worth having, dropping what the policy or an interruption made worthless.
   @inlinable
   public func take(generation: UInt32) -> Packet? {
@@ -170,15 +204,15 @@ public struct Link: ~Copyable {
       let depth = unsafe reader.pointee.count
       if depth == 0 { return nil }
       unsafe counters.pointee.highWater.raise(to: depth)
-      guard let packet = unsafe reader.pointee.pop() else { return nil }
-      if isLocal { unsafe Ring.rewind(&writer.pointee, &reader.pointee) }
-      wakeWriter()
+      let front = unsafe reader.pointee.front.pointee.generation
+      if front != 0 && front != generation && Packet.isNewer(front, than: generation) { return nil }
+      guard let packet = pop() else { return nil }
       if prunes && depth > limit {
         unsafe counters.pointee.droppedOldest.add()
         continue
       }
       unsafe counters.pointee.popped.add()
-      if packet.generation != 0 && packet.generation != generation && packet.isStale(at: generation) {
+      if front != 0 && front != generation && packet.isStale(at: generation) {
         unsafe counters.pointee.droppedStale.add()
         continue
       }
@@ -186,17 +220,48 @@ public struct Link: ~Copyable {
     }
   }
 
+  /// Drops the packets at the front that an interruption made worthless; what comes behind one that stays is seen by `take`.
+  public func dropStale(generation: UInt32) {
+    while unsafe !reader.pointee.isEmpty, unsafe reader.pointee.front.pointee.isStale(at: generation) {
+      guard let packet = pop() else { return }
+      _ = consume packet
+      unsafe counters.pointee.popped.add()
+      unsafe counters.pointee.droppedStale.add()
+    }
+  }
+
+  /// Takes the oldest packet, whatever it is.
+  @inlinable
+  func pop() -> Packet? {
+    guard let packet = unsafe reader.pointee.pop() else { return nil }
+    if isLocal { unsafe Ring.rewind(&writer.pointee, &reader.pointee) }
+    wakeWriter()
+    return packet
+  }
+
+  /// A writer that need not hear of single packets is told at once when half of the link is free, and before that at the end of
+  /// the reader's turn.
   @inlinable
   func wakeWriter() {
     guard policy == .block else { return }
     if unsafe producer.isRemote { atomicMemoryFence(ordering: .sequentiallyConsistent) }
-    if writerWaits.load(ordering: .relaxed) {
-      writerWaits.store(false, ordering: .relaxed)
+    guard writerWaits.load(ordering: .relaxed) else { return }
+    if unsafe producer.isPatient && reader.pointee.count > limit / 2 {
       unsafe producer.mark()
+      return
     }
+    writerWaits.store(false, ordering: .relaxed)
+    unsafe producer.markNow()
   }
 
-  /// Drops everything queued, counted as `reason`.
+  /// Takes the oldest packet, whatever reply it belongs to: for readers that only watch.
+  public func takeAny() -> Packet? {
+    guard let packet = pop() else { return nil }
+    unsafe counters.pointee.popped.add()
+    return packet
+  }
+
+  /// Drops everything queued, because the reading node has ended or was isolated.
   public func discard() {
     while let packet = unsafe reader.pointee.pop() {
       _ = consume packet
@@ -204,34 +269,22 @@ public struct Link: ~Copyable {
     }
     wakeWriter()
   }
-}
 
-extension Packet {
-  /// True when the packet belongs to an interrupted reply and may be thrown away. Generations wrap around.
-  @inlinable
-  borrowing func isStale(at current: UInt32) -> Bool {
-    generation != 0 && Int32(bitPattern: current &- generation) > 0 && !flags.contains(.uninterruptible)
+  /// Drops everything queued, because the machine is overloaded.
+  public func shed() {
+    while let packet = unsafe reader.pointee.pop() {
+      _ = consume packet
+      unsafe counters.pointee.popped.add()
+      unsafe counters.pointee.droppedShed.add()
+    }
+    wakeWriter()
   }
 }
 
-/// What happened on one link since its graph started. Every counter has one writer; any thread may read.
-///
-/// Lives at a fixed address beside its link, and outlives it for the report.
-public struct LinkCounters: ~Copyable, Sendable {
-  /// Packets that entered the ring.
-  public let pushed = Counter()
-  /// Packets that left it and were handed on (or were stale).
-  public let popped = Counter()
-  /// Packets refused because the link was full.
-  public let droppedNewest = Counter()
-  /// Packets removed to keep the link within its limit.
-  public let droppedOldest = Counter()
-  /// Packets of an interrupted reply.
-  public let droppedStale = Counter()
-  /// Packets thrown away when the reading node stopped or was isolated.
-  public let discarded = Counter()
-  /// Most packets ever queued at once, as seen by the reader.
-  public let highWater = Counter()
-
-  public init() {}
+extension Packet {
+  /// True when the packet belongs to an interrupted reply and may be thrown away.
+  @inlinable
+  borrowing func isStale(at current: UInt32) -> Bool {
+    HeldReply(of: self).isVoid(at: current)
+  }
 }

@@ -10,7 +10,8 @@ open class RemoteWake: @unchecked Sendable {
 
 /// How one end of a link tells the cell at the other end that there is work.
 ///
-/// Ends on the same worker set a bit; ends on different workers go through the group's `RemoteWake`.
+/// Ends on the same worker set a bit; ends on different workers go through the group's `RemoteWake`, at once, or at the end of
+/// the caller's turn: then the bit goes into a word of what the caller's group still has to tell.
 @unsafe
 public struct Wake {
   @usableFromInline let word: UnsafeMutablePointer<UInt64>?
@@ -26,6 +27,18 @@ public struct Wake {
     unsafe index = 0
   }
 
+  /// For a cell of another worker that need not hear of single packets: `mark` notes its bit in `word`, and the caller's group
+  /// tells the other one before it rests.
+  @inlinable
+  public init(
+    word: UnsafeMutablePointer<UInt64>, bit: UInt64, remote: Unmanaged<RemoteWake>, index: Int
+  ) {
+    unsafe self.word = unsafe word
+    unsafe self.bit = bit
+    unsafe self.remote = unsafe remote
+    unsafe self.index = index
+  }
+
   /// For a cell of another worker.
   @inlinable public init(remote: Unmanaged<RemoteWake>, index: Int) {
     unsafe word = nil
@@ -35,15 +48,27 @@ public struct Wake {
   }
 
   /// True when the other end belongs to another worker.
-  @inlinable public var isRemote: Bool { unsafe word == nil }
+  @inlinable public var isRemote: Bool { unsafe remote != nil }
+
+  /// True when `mark` waits for the end of the caller's turn.
+  @inlinable public var isPatient: Bool { unsafe word != nil && remote != nil }
 
   /// Marks the cell ready.
   @inlinable public func mark() {
     if let word = unsafe word {
       unsafe word.pointee |= bit
     } else {
+      unsafe markNow()
+    }
+  }
+
+  /// Marks the cell ready without waiting for the end of a turn.
+  @inlinable public func markNow() {
+    if let remote = unsafe remote {
       let index = unsafe self.index
-      unsafe remote.unsafelyUnwrapped._withUnsafeGuaranteedRef { $0.wake(index) }
+      unsafe remote._withUnsafeGuaranteedRef { $0.wake(index) }
+    } else {
+      unsafe mark()
     }
   }
 }

@@ -26,6 +26,9 @@ struct BlockHeader: ~Copyable {
 ///
 /// What it does *not* do: it never grows and never waits; an empty pool is an answer (`nil`). It must outlive its blocks:
 /// a block holds its pool unowned, so whoever owns the pool keeps it until every block is back (`isWhole`).
+///
+/// Memory of a block is not touched before its first use, and the block given back last is taken first. So a pool sized for the
+/// worst backlog occupies address space for all its blocks, but pages only for as many as were ever out at once.
 @safe
 public final class BlockPool: @unchecked Sendable {
   /// Bytes before the content of each block: one cache line, so that content starts on a line.
@@ -40,9 +43,11 @@ public final class BlockPool: @unchecked Sendable {
   @usableFromInline let memory: UnsafeMutableRawPointer
   // Low half: index of the first free block plus 1 (0: none). High half: a counter that defeats ABA.
   @usableFromInline let head = Atomic<UInt64>(0)
+  // Blocks from here on were never taken.
+  @usableFromInline let untouched = Atomic<Int>(0)
   let refusals = Atomic<Int>(0)
 
-  /// Makes a pool and all its blocks in one allocation.
+  /// Makes a pool in one allocation, whatever its size in microseconds.
   /// - Parameters:
   ///   - blockBytes: usable bytes of each block, 1 to 256 MiB; rounded up to a multiple of 64.
   ///   - blockCount: blocks, at least 1.
@@ -53,13 +58,6 @@ public final class BlockPool: @unchecked Sendable {
     self.blockCount = blockCount
     stride = self.blockBytes + Self.headerSize
     unsafe memory = .allocate(byteCount: stride * blockCount, alignment: 64)
-    let owner = unsafe Unmanaged.passUnretained(self)
-    for index in 0..<blockCount {
-      let header = unsafe header(at: UInt32(index))
-      unsafe header.initialize(to: BlockHeader(pool: owner, index: UInt32(index)))
-      unsafe header.pointee.nextFree.store(index + 1 < blockCount ? UInt32(index + 2) : 0, ordering: .relaxed)
-    }
-    head.store(1, ordering: .releasing)
   }
 
   deinit {
@@ -77,10 +75,7 @@ public final class BlockPool: @unchecked Sendable {
     var current = head.load(ordering: .acquiring)
     while true {
       let first = UInt32(truncatingIfNeeded: current)
-      if first == 0 {
-        countRefusal()
-        return nil
-      }
+      if first == 0 { return unsafe takeUntouched() }
       let header = unsafe header(at: first - 1)
       let following = unsafe UInt64(header.pointee.nextFree.load(ordering: .relaxed))
       let desired = ((current &>> 32) &+ 1) &<< 32 | following
@@ -96,6 +91,25 @@ public final class BlockPool: @unchecked Sendable {
       }
       current = seen
     }
+  }
+
+  /// Takes the next block that was never used; nil when all were.
+  @usableFromInline
+  func takeUntouched() -> UnsafeMutablePointer<BlockHeader>? {
+    var index = untouched.load(ordering: .relaxed)
+    while index < blockCount {
+      let (exchanged, seen) = untouched.weakCompareExchange(
+        expected: index, desired: index + 1, ordering: .relaxed)
+      if exchanged {
+        let header = unsafe header(at: UInt32(index))
+        unsafe header.initialize(to: BlockHeader(pool: Unmanaged.passUnretained(self), index: UInt32(index)))
+        unsafe header.pointee.holders.store(1, ordering: .relaxed)
+        return unsafe header
+      }
+      index = seen
+    }
+    refusals.add(1, ordering: .relaxed)
+    return nil
   }
 
   @inlinable
@@ -117,23 +131,22 @@ public final class BlockPool: @unchecked Sendable {
     unsafe (memory + Int(index) * stride).assumingMemoryBound(to: BlockHeader.self)
   }
 
-  @usableFromInline
-  func countRefusal() {
-    refusals.add(1, ordering: .relaxed)
-  }
-
   /// Times `take` found the pool empty.
   public var refusalCount: Int { refusals.load(ordering: .relaxed) }
 
   /// True while at least one block can be taken. Other threads may change it at once.
   @inlinable public var hasFree: Bool {
     UInt32(truncatingIfNeeded: head.load(ordering: .relaxed)) != 0
+      || untouched.load(ordering: .relaxed) < blockCount
   }
+
+  /// Blocks that were ever taken: the most that were out at once.
+  public var touchedCount: Int { untouched.load(ordering: .relaxed) }
 
   /// Blocks that are free now, by walking the list. Exact only while nobody takes or gives back.
   /// - Complexity: linear in the number of blocks.
   public var freeCount: Int {
-    var count = 0
+    var count = blockCount - touchedCount
     var next = UInt32(truncatingIfNeeded: head.load(ordering: .acquiring))
     while next != 0 && count <= blockCount {
       count += 1
@@ -145,6 +158,6 @@ public final class BlockPool: @unchecked Sendable {
   /// True when every block is back. Exact only while nobody takes or gives back.
   public var isWhole: Bool { freeCount == blockCount }
 
-  /// Bytes the pool holds, headers included.
+  /// Bytes the pool holds, headers included, touched or not.
   public var byteCount: Int { stride * blockCount }
 }

@@ -13,6 +13,9 @@ public struct PacketFlags: OptionSet, Sendable, Hashable {
   public static let uninterruptible = PacketFlags(rawValue: 1 << 3)
   /// Silence that a discontinuous encoder did not send.
   public static let silence = PacketFlags(rawValue: 1 << 4)
+  /// Nothing more of this utterance comes: decoders give what they hold, playback does not wait for more. The packet may be
+  /// empty. What follows belongs to another utterance, which a decoder begins afresh.
+  public static let endOfUtterance = PacketFlags(rawValue: 1 << 5)
 }
 
 /// One piece of media on its way between two nodes: 32 bytes that own a pooled block. It is moved, never copied.
@@ -47,6 +50,12 @@ public struct Packet: ~Copyable, Sendable {
     self.format = format
     self.generation = generation
     self.flags = flags
+  }
+
+  /// True when one generation came after another. Generations wrap around.
+  @inlinable
+  public static func isNewer(_ one: UInt32, than other: UInt32) -> Bool {
+    Int32(bitPattern: one &- other) > 0
   }
 
   // Position, duration and trims lie in the block: written while it is shared, they would change under the other holders.
@@ -98,6 +107,16 @@ public struct Packet: ~Copyable, Sendable {
     Packet(
       block.share(), byteCount: Int(byteCount), timestamp: timestamp, format: format, generation: generation,
       flags: flags)
+  }
+
+  /// A packet of its own with the same bytes and description, in a block of another pool. nil when the pool has no free block
+  /// or its blocks are too small.
+  @inlinable public borrowing func copied(into pool: BlockPool) -> Packet? {
+    guard Int(byteCount) <= pool.blockBytes, let block = pool.take() else { return nil }
+    unsafe block.start.copyMemory(from: self.block.start, byteCount: Int(byteCount))
+    var copy = Packet(block, byteCount: Int(byteCount), format: format)
+    copy.describeLike(self)
+    return copy
   }
 
   /// Copies time, position, duration, trims, generation and flags from another packet. The bytes stay as they are.

@@ -80,11 +80,12 @@ public struct NodeSetup: Sendable {
   public let isVirtual: Bool
   /// Makes the engine call this node's `process`, from any thread.
   public let waker: Waker
+  /// What nobody may see, of all nodes of the graph: for a node that shows or keeps what others say in words.
+  public let secrets: Secrets
 
   public init(
     name: String, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing,
-    isVirtual: Bool,
-    waker: Waker = .none
+    isVirtual: Bool, waker: Waker = .none, secrets: Secrets = Secrets()
   ) {
     self.name = name
     self.parameters = parameters
@@ -93,6 +94,7 @@ public struct NodeSetup: Sendable {
     self.pacing = pacing
     self.isVirtual = isVirtual
     self.waker = waker
+    self.secrets = secrets
   }
 
   /// Format of an input. Traps when the port is unlinked.

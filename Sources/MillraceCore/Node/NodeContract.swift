@@ -145,6 +145,8 @@ public struct NodeContract: Sendable {
   public var asynchronousPaths: [AsynchronousPath]
   /// False when the node depends on something that does not follow a virtual clock, such as another process.
   public var followsVirtualClock: Bool
+  /// True when people hear what the node takes: it gets `duck` and `resume`, and tells what was heard of a reply.
+  public var playsReplies: Bool
   /// Nodes as JSON text, for listings.
   public var examples: [String]
   /// Decides formats, packet sizes, latency and pacing for given parameters and input formats.
@@ -159,6 +161,7 @@ public struct NodeContract: Sendable {
     parameters: [ParameterContract] = [], events: [EventContract] = [], lane: Lane = .voice,
     budget: Int = 500,
     drive: Drive = .anyInput, asynchronousPaths: [AsynchronousPath] = [], followsVirtualClock: Bool = true,
+    playsReplies: Bool = false,
     examples: [String] = [], resolve: @escaping @Sendable (inout Resolution) -> Void = { $0.passThrough() }
   ) {
     self.type = type
@@ -173,6 +176,7 @@ public struct NodeContract: Sendable {
     self.drive = drive
     self.asynchronousPaths = asynchronousPaths
     self.followsVirtualClock = followsVirtualClock
+    self.playsReplies = playsReplies
     self.examples = examples
     self.resolve = resolve
     if !events.isEmpty && !outputs.contains(where: { $0.name == NodeContract.eventsPort }) {

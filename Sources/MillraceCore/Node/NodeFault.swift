@@ -12,7 +12,7 @@ public struct NodeFault: Error, Sendable, Hashable {
     case library
     /// No free block was left in the graph's pool.
     case poolEmpty
-    /// More was emitted than the output has room for.
+    /// More was emitted than the output has room for; `code` is the output, `detail` which of its links had none.
     case outputFull
     /// A device or a process that the node depends on is gone.
     case gone

@@ -71,7 +71,9 @@ public struct PortTable {
   public var generation: UInt32 = 0
   /// The generation of the packet taken last, given to the packets made from it.
   public var lastGeneration: UInt32 = 0
-  /// A fault the call caused without throwing it: an emit without room.
+  /// What the call left for the engine to do; empty after nearly every call.
+  public var notes: CallNotes = []
+  /// A fault the call caused without throwing it: an emit without room. Noted in `notes` too.
   public var fault: NodeFault?
   /// Packets taken since the graph started.
   public var taken = 0
@@ -87,4 +89,19 @@ public struct PortTable {
     unsafe self.outputs = unsafe outputs
     unsafe self.outputCount = outputCount
   }
+}
+
+/// What a call of a node asks of the engine besides its answer.
+public struct CallNotes: OptionSet, Sendable {
+  public let rawValue: UInt8
+  @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// `PortTable.fault` is set.
+  public static let fault = CallNotes(rawValue: 1 << 0)
+  /// The replies are to be voided.
+  public static let interrupt = CallNotes(rawValue: 1 << 1)
+  /// Playback is to make room.
+  public static let duck = CallNotes(rawValue: 1 << 2)
+  /// Playback is to go on.
+  public static let resume = CallNotes(rawValue: 1 << 3)
 }

@@ -35,7 +35,7 @@ public struct Ports: ~Copyable, ~Escapable {
   public func hasPacket(_ input: Int = 0) -> Bool {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
     guard let link = unsafe table.pointee.inputs[input].link else { return false }
-    return unsafe link.pointee.hasPacket()
+    return unsafe link.pointee.hasPacket(generation: table.pointee.generation)
   }
 
   /// True when an input is unlinked, or is empty and nothing more will come.
@@ -44,6 +44,14 @@ public struct Ports: ~Copyable, ~Escapable {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
     guard let link = unsafe table.pointee.inputs[input].link else { return true }
     return unsafe link.pointee.isOver()
+  }
+
+  /// True when an input is unlinked, or nothing more will come than what waits already.
+  @inlinable
+  public func isEnding(_ input: Int = 0) -> Bool {
+    precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
+    guard let link = unsafe table.pointee.inputs[input].link else { return true }
+    return unsafe link.pointee.isEnding()
   }
 
   /// True when a link is attached to the input.
@@ -112,14 +120,16 @@ public struct Ports: ~Copyable, ~Escapable {
     packet.format = unsafe slot.format
     let links = unsafe slot.links.unsafelyUnwrapped
     for index in unsafe 1..<slot.linkCount {
-      if unsafe !links[index].pointee.put(packet.share()) { noteOverflow() }
+      if unsafe !links[index].pointee.put(packet.share()) { noteOverflow(of: output, index) }
     }
-    if unsafe !links[0].pointee.put(packet) { noteOverflow() }
+    if unsafe !links[0].pointee.put(packet) { noteOverflow(of: output, 0) }
   }
 
   @usableFromInline
-  mutating func noteOverflow() {
-    unsafe table.pointee.fault = NodeFault(.outputFull)
+  mutating func noteOverflow(of output: Int, _ link: Int) {
+    unsafe table.pointee.fault = NodeFault(
+      .outputFull, code: Int32(truncatingIfNeeded: output), detail: Int64(link))
+    unsafe table.pointee.notes = table.pointee.notes.union(.fault)
   }
 
   // MARK: Time
@@ -136,6 +146,24 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// The number of the reply that is valid now; packets of older ones are dropped.
   @inlinable public var generation: UInt32 { unsafe table.pointee.generation }
+
+  // MARK: Replies
+
+  /// Voids every reply up to now, as `GraphRun.interrupt` does; carried out right after this call. For nodes that decide on
+  /// barge-in: a packet made before the call's end still belongs to the old reply.
+  @inlinable
+  public mutating func interruptReplies() {
+    unsafe table.pointee.notes = table.pointee.notes.union(.interrupt)
+  }
+
+  /// Has the nodes that play replies make room for a voice that may turn out to be none: they hold the reply, or lower it.
+  /// Carried out right after this call, and before `resumeReplies` of the same call.
+  @inlinable
+  public mutating func duckReplies() { unsafe table.pointee.notes = table.pointee.notes.union(.duck) }
+
+  /// Takes `duckReplies` back: the reply goes on with the sample after the last one that was heard.
+  @inlinable
+  public mutating func resumeReplies() { unsafe table.pointee.notes = table.pointee.notes.union(.resume) }
 
   // MARK: Events
 

@@ -152,7 +152,14 @@ public struct RingReader<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
   /// Lends the oldest element without taking it, or answers nil when the ring is empty.
   @inlinable public mutating func peek<R>(_ body: (borrowing Element) -> R) -> R? {
     if isEmpty { return nil }
-    return unsafe body((slots + (next & mask)).pointee)
+    return unsafe body(front.pointee)
+  }
+
+  /// Where the oldest element lies. Only while `isEmpty` is false and until the next `pop`.
+  @usableFromInline
+  @unsafe
+  var front: UnsafeMutablePointer<Element> {
+    @inlinable get { unsafe slots + (next & mask) }
   }
 }
 

@@ -34,7 +34,8 @@ public final class Clock: Sendable {
   }
 }
 
-/// Nanoseconds of the processor's tick counter, which costs a third of reading a clock.
+/// Nanoseconds of the processor's tick counter, which costs a third of reading a clock. Where the counter does not run at a
+/// fixed rate, ticks are the clock's own nanoseconds.
 ///
 /// Calibrated once per process against CLOCK_MONOTONIC; good for spans of work, not for dates.
 public struct TickScale: Sendable {
@@ -48,6 +49,7 @@ public struct TickScale: Sendable {
   public static var now: UInt64 { millrace_ticks() }
 
   private static func measure() -> TickScale {
+    guard millrace_ticks_are_steady() else { return TickScale(nanosecondsPerTick: 1 << 32) }
     // Two readings 2 ms apart: the clock's 30 ns of reading error is then 15 parts per million.
     let start = (clock: millrace_monotonic_ns(), ticks: millrace_ticks())
     var end = start

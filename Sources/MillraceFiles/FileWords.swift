@@ -1,0 +1,70 @@
+internal import Glibc
+public import MillraceCore
+
+/// What the system's error numbers mean for a file that a node was told to use: in words, with the cure. Control side.
+public enum FileWords {
+  /// Why a file could not be opened.
+  public static func problem(_ code: Int32, _ path: String, for use: FileUse) -> NodeProblem {
+    if path.isEmpty { return noPath }
+    let verb = use == .reading ? "read" : "written"
+    let reason = SystemError.text(code)
+    switch code {
+    case ENOENT, ENOTDIR:
+      guard use == .reading else { return missingFolder(of: path) }
+      return NodeProblem(
+        "there is no file \"\(path)\"", parameter: "path",
+        cure:
+          "check the path; a relative one starts at the graph file's folder, with --set at the current one")
+    case EISDIR: return isFolder(path)
+    case EACCES, EPERM, EROFS:
+      return NodeProblem(
+        "\"\(path)\" may not be \(verb): \(reason)", parameter: "path",
+        cure: use == .reading
+          ? "give this user the right to read it"
+          : "give this user the right to write there, or name another place")
+    case EMFILE, ENFILE:
+      return NodeProblem(
+        "\"\(path)\" cannot be \(verb): \(reason)", parameter: "path",
+        cure: "raise the limit of open files (ulimit -n), or run fewer instances")
+    case ENXIO:
+      return NodeProblem(
+        "nobody reads the pipe \"\(path)\"", parameter: "path", cure: "start its reader first")
+    case ENOSPC, EDQUOT:
+      return NodeProblem(
+        "\"\(path)\" cannot be \(verb): \(reason)", parameter: "path",
+        cure: "make room on the disk, or name another place")
+    default:
+      return NodeProblem(
+        "\"\(path)\" cannot be \(verb): \(reason)", parameter: "path", cure: "name another file")
+    }
+  }
+
+  /// The words for a path that is a folder.
+  public static func isFolder(_ path: String) -> NodeProblem {
+    NodeProblem("\"\(path)\" is a folder", parameter: "path", cure: "name a file in it")
+  }
+
+  /// The words for a path without a character.
+  static var noPath: NodeProblem { NodeProblem("the path is empty", parameter: "path", cure: "name a file") }
+
+  private static func missingFolder(of path: String) -> NodeProblem {
+    let folder = FileCheck.folder(of: path)
+    return NodeProblem(
+      "the folder \"\(folder)\" of \"\(path)\" does not exist", parameter: "path",
+      cure: "make it: mkdir -p \"\(folder)\"")
+  }
+
+  /// Why a write failed on the way: `writing TARGET failed: REASON; KEPT`, and the cure where there is one. `target` is a
+  /// quoted path or a name such as `the standard output`; `kept` says what is safe.
+  public static func writeFailure(_ code: Int32, _ target: String, kept: String) -> String {
+    let cure =
+      switch code {
+      case ENOSPC: "; make room on the disk"
+      case EDQUOT: "; this user's share of the disk is used up"
+      case EFBIG: "; no longer file is allowed there"
+      case EPIPE: "; keep the program that reads it running as long as the graph"
+      default: ""
+      }
+    return "writing \(target) failed: \(SystemError.text(code)); \(kept)\(cure)"
+  }
+}

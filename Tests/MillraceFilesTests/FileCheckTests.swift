@@ -1,0 +1,108 @@
+import Glibc
+import MillraceCore
+import MillraceFiles
+import Testing
+
+@Suite("What can be said against a path before it is opened") struct FileCheckTests {
+  private let scratch: Scratch
+  init() throws { scratch = try Scratch() }
+
+  private func reading(_ path: String) -> String {
+    refusal { () throws(NodeProblem) in try FileCheck.reading(path) }
+  }
+
+  private func writing(_ path: String) -> String {
+    refusal { () throws(NodeProblem) in try FileCheck.writing(path) }
+  }
+
+  @Test("to be read it is a file that is there, holds something, and may be read")
+  func readable() throws {
+    #expect(reading(scratch.file("a")) == "nothing")
+    #expect(reading("") == "the path is empty")
+    #expect(reading(scratch.path("none")) == "there is no file \"\(scratch.path("none"))\"")
+    #expect(reading(scratch.folder) == "\"\(scratch.folder)\" is a folder")
+    #expect(reading(scratch.file("empty", "")) == "\"\(scratch.path("empty"))\" is empty")
+    #expect(reading("/dev/null") == "\"/dev/null\" is a pipe or a device, not a file")
+  }
+
+  @Test("to be written it is there, or its folder is")
+  func writable() throws {
+    #expect(writing(scratch.file("a")) == "nothing")
+    #expect(writing(scratch.path("new")) == "nothing")
+    #expect(scratch.text("new") == nil, "it only looks")
+    #expect(writing("/dev/null") == "nothing")
+    #expect(writing("") == "the path is empty")
+    #expect(writing(scratch.folder) == "\"\(scratch.folder)\" is a folder")
+    let deep = scratch.path("none/a")
+    #expect(writing(deep) == "the folder \"\(scratch.path("none"))\" of \"\(deep)\" does not exist")
+    #expect(writing(scratch.path("a/b")).hasSuffix("does not exist"), "a is a file")
+  }
+
+  @Test("without the right to read or to write it is refused, be it the file's or its folder's")
+  func rights() async {
+    await #expect(processExitsWith: .exitCode(42)) {
+      let scratch = try Scratch()
+      chmod(scratch.file("closed"), 0o000)
+      chmod(scratch.file("fixed"), 0o444)
+      chmod(scratch.folder, 0o555)
+      // The superuser may do everything: be nobody, who may not even come here by the whole path.
+      chdir(scratch.folder)
+      if getuid() == 0 { setuid(65_534) }
+      let words = [
+        refusal { () throws(NodeProblem) in try FileCheck.reading("closed") },
+        refusal { () throws(NodeProblem) in try FileCheck.writing("fixed") },
+        refusal { () throws(NodeProblem) in try FileCheck.writing("new") },
+        refusal { () throws(NodeProblem) in try FileCheck.reading("fixed") },
+      ]
+      let expected = [
+        "\"closed\" may not be read: Permission denied (errno 13)",
+        "\"fixed\" may not be written: Permission denied (errno 13)",
+        "\"new\" may not be written: Permission denied (errno 13)", "nothing",
+      ]
+      exit(words == expected ? 42 : 1)
+    }
+  }
+
+  @Test("pipes and sockets are known as such")
+  func pipes() throws {
+    try #require(mkfifo(scratch.path("pipe"), 0o600) == 0)
+    #expect(FileCheck.isPipe(scratch.path("pipe")))
+    #expect(!FileCheck.isPipe(scratch.file("a")))
+    #expect(!FileCheck.isPipe("/dev/null") && !FileCheck.isPipe(scratch.path("none")))
+    #expect(reading(scratch.path("pipe")).hasSuffix("is a pipe or a device, not a file"))
+  }
+}
+
+@Suite("Writing to a pipe whose reader is gone") struct PipeSignalTests {
+  /// Writes a byte to a pipe without a reader; answers the error.
+  private static func writeToNobody() -> Int32 {
+    var ends: [Int32] = [0, 0]
+    _ = pipe(&ends)
+    close(ends[0])
+    defer { close(ends[1]) }
+    return write(ends[1], "x", 1) < 0 ? errno : 0
+  }
+
+  @Test("is an error and no end of the program; what the program does about the signal stays as it is")
+  func blocked() async {
+    await #expect(processExitsWith: .exitCode(42)) {
+      signal(SIGPIPE, SIG_DFL)
+      let code = PipeSignal.withBlocked { PipeSignalTests.writeToNobody() }
+      var mask = sigset_t()
+      pthread_sigmask(SIG_SETMASK, nil, &mask)
+      exit(code == EPIPE && sigismember(&mask, SIGPIPE) == 0 ? 42 : 1)
+    }
+  }
+
+  @Test("a signal that waited before still waits afterwards")
+  func pending() async {
+    await #expect(processExitsWith: .exitCode(42)) {
+      PipeSignal.block()
+      raise(SIGPIPE)
+      _ = PipeSignal.withBlocked { PipeSignalTests.writeToNobody() }
+      var waiting = sigset_t()
+      sigpending(&waiting)
+      exit(sigismember(&waiting, SIGPIPE) == 1 ? 42 : 1)
+    }
+  }
+}

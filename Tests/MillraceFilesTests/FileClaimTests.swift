@@ -1,0 +1,133 @@
+import Foundation
+import Glibc
+import MillraceCore
+import MillraceFiles
+import Testing
+
+@Suite("Claims on files") struct FileClaimTests {
+  private let scratch: Scratch
+  init() throws { scratch = try Scratch() }
+
+  /// What is said against a second claim while a first is held.
+  private func second(_ use: FileUse, besides first: FileUse, _ path: String) throws -> String {
+    let claim = try FileClaim(path, for: first)
+    let words = refusal { () throws(NodeProblem) in _ = try FileClaim(path, for: use) }
+    _ = consume claim
+    return words
+  }
+
+  @Test("many may read a file and many append to it; who writes it is alone")
+  func kinds() throws {
+    let path = scratch.file("a")
+    for use in [FileUse.reading, .appending] {
+      #expect(try second(use, besides: use, path) == "nothing")
+      #expect(
+        try second(.writing, besides: use, path)
+          == "\"\(path)\" is being read or written by another node or program")
+      #expect(
+        try second(use, besides: .writing, path) == "\"\(path)\" is being written by another node or program")
+    }
+    #expect(
+      try second(.writing, besides: .writing, path)
+        == "\"\(path)\" is being read or written by another node or program")
+  }
+
+  @Test("each refusal has its own cure")
+  func cures() throws {
+    let path = scratch.file("a")
+    let writer = try FileClaim(path, for: .writing)
+    func cure(_ use: FileUse) -> String? {
+      do { _ = try FileClaim(path, for: use) } catch { return error.cure }
+      return nil
+    }
+    #expect(cure(.reading) == "read it after its writer has finished, or write to another file")
+    #expect(
+      cure(.writing)
+        == "write to another file; of several instances each needs its own ({instance} in the name)")
+    #expect(cure(.appending) == "write to another file, or append in both")
+    _ = consume writer
+    #expect(cure(.writing) == nil, "the claim ended with its holder")
+  }
+
+  @Test("a claim makes a file to be written and touches none that is there")
+  func making() throws {
+    _ = try FileClaim(scratch.path("new"), for: .writing)
+    #expect(scratch.text("new") == "")
+    _ = try FileClaim(scratch.file("old", "kept"), for: .writing)
+    #expect(scratch.text("old") == "kept")
+    let none = scratch.path("none")
+    #expect(
+      refusal { () throws(NodeProblem) in _ = try FileClaim(none, for: .reading) }
+        == "there is no file \"\(none)\"")
+    #expect(scratch.text("none") == nil)
+  }
+
+  @Test("what is no file is not claimed, and its reader sees no end")
+  func pipes() throws {
+    let path = scratch.path("pipe")
+    try #require(mkfifo(path, 0o600) == 0)
+    let reader = open(path, O_RDONLY | O_NONBLOCK)
+    let writer = open(path, O_WRONLY)
+    #expect(try second(.writing, besides: .writing, path) == "nothing")
+    close(writer)
+    var byte: UInt8 = 0
+    #expect(read(reader, &byte, 1) == 0)
+    close(reader)
+    #expect(try second(.writing, besides: .writing, "/dev/null") == "nothing")
+  }
+
+  @Test(
+    "an opened file is claimed until it is released or closed, and keeps what it holds until it is emptied")
+  func opened() throws {
+    let path = scratch.file("a", "old")
+    let file = try OpenedFile(path, for: .writing)
+    #expect(file.kind == .file)
+    let words = "\"\(path)\" is being read or written by another node or program"
+    func open() -> String { refusal { () throws(NodeProblem) in _ = try FileClaim(path, for: .writing) } }
+    #expect(open() == words)
+    FileClaim.release(file.descriptor)
+    #expect(open() == "nothing")
+    #expect(scratch.text("a") == "old")
+    #expect(OpenedFile.empty(file.descriptor) == 0)
+    #expect(scratch.text("a") == "")
+    close(file.descriptor)
+    #expect(OpenedFile.empty(-1) == EBADF)
+  }
+
+  @Test("a file that is refused leaves no descriptor behind")
+  func refused() throws {
+    let path = scratch.file("a")
+    let writer = try FileClaim(path, for: .writing)
+    #expect(refusal { () throws(NodeProblem) in _ = try OpenedFile(path, for: .reading) } != "nothing")
+    #expect(refusal { () throws(NodeProblem) in _ = try FileClaim(path, for: .reading) } != "nothing")
+    let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+    let open = descriptors.count {
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+    }
+    #expect(open == 1, "the writer's")
+    _ = consume writer
+  }
+
+  @Test("files opened to be appended to grow at their end, to be read are not written")
+  func modes() throws {
+    let path = scratch.file("a", "old")
+    let appending = try OpenedFile(path, for: .appending)
+    #expect(write(appending.descriptor, "new", 3) == 3)
+    close(appending.descriptor)
+    #expect(scratch.text("a") == "oldnew")
+    let reading = try OpenedFile(path, for: .reading)
+    #expect(write(reading.descriptor, "x", 1) == -1)
+    close(reading.descriptor)
+  }
+
+  @Test("a descriptor says what it is open on")
+  func descriptors() throws {
+    var ends: [Int32] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    #expect(OpenedFile.Kind(of: ends[1]) == .pipe)
+    ends.forEach { close($0) }
+    let sound = open("/dev/null", O_WRONLY)
+    #expect(OpenedFile.Kind(of: sound) == .device && OpenedFile.Kind(of: -1) == .device)
+    close(sound)
+  }
+}

@@ -10,7 +10,7 @@ struct GraphDescriptionTests {
     graph.parameter("rate", type: .integer, default: 16_000)
     graph.add("mic", "audio.read", ["path": "speech.wav", "pace": true])
     graph.add("to", "audio.resample", ["rate": "${rate}"], lane: .bulk)
-    graph.add("enc", "opus.encode", ["bitrate": 16_000], onError: .isolate, budget: 90)
+    graph.add("enc", "opus.encode", ["bitrate": 16_000], onError: .isolate, budget: 90, maxAge: 60)
     graph.add("out", "ogg.write", ["path": "a.opus", "tags": ["A=1"]])
     graph.link("mic -> to -> enc", capacity: .milliseconds(100), whenFull: .dropNewest)
     graph.link(from: "enc", to: "out", capacity: .packets(7))
@@ -22,7 +22,7 @@ struct GraphDescriptionTests {
         "nodes": {
           "mic": { "type": "audio.read", "path": "speech.wav", "pace": true },
           "to": { "type": "audio.resample", "rate": "${rate}", "lane": "bulk" },
-          "enc": { "type": "opus.encode", "bitrate": 16000, "onError": "isolate", "budget": 90 },
+          "enc": { "type": "opus.encode", "bitrate": 16000, "onError": "isolate", "budget": "90us", "maxAge": "60ms" },
           "out": { "type": "ogg.write", "path": "a.opus", "tags": ["A=1"] }
         },
         "links": [
@@ -37,6 +37,8 @@ struct GraphDescriptionTests {
     #expect(built.nodes.map(\.lane) == read.nodes.map(\.lane))
     #expect(built.nodes.map(\.onError) == read.nodes.map(\.onError))
     #expect(built.nodes.map(\.budget) == read.nodes.map(\.budget))
+    #expect(built.nodes.map(\.maxAge) == [nil, nil, .milliseconds(60), nil])
+    #expect(built.nodes.map(\.maxAge) == read.nodes.map(\.maxAge))
     #expect(built.links.map(\.limit) == [5, 5, 7])
     #expect(built.links.map(\.limit) == read.links.map(\.limit))
     #expect(built.links.map(\.policy) == [.dropNewest, .dropNewest, .dropOldest])

@@ -66,20 +66,21 @@ struct GraphLoadTests {
     #expect(plan.node("out")?.outputs.isEmpty == true)
   }
 
-  @Test("lane, budget and error policy come from the node, else from the graph, else from the contract")
+  @Test("lane, budget, age and error policy come from the node, else from the graph, else from the contract")
   func reservedKeys() throws {
     let plan = try GraphBench.plan(
       """
       { "millrace": 1, "onError": "isolate", "clock": "virtual",
         "nodes": {
           "tone": { "type": "audio.tone", "onError": "restart", "budget": 70, "comment": ["a", "b"] },
-          "gain": { "type": "audio.gain", "lane": "bulk" },
+          "gain": { "type": "audio.gain", "lane": "bulk", "budget": "1.5ms", "maxAge": "60ms" },
           "bin": { "type": "flow.null" } },
         "links": [ "tone -> gain -> bin" ] }
       """)
     #expect(plan.nodes.map(\.onError) == [.restart, .isolate, .isolate])
     #expect(plan.nodes.map(\.lane) == [.voice, .bulk, .voice])
-    #expect(plan.nodes.map(\.budget) == [70, 100, 20])
+    #expect(plan.nodes.map(\.budget) == [70, 1_500, 20])
+    #expect(plan.nodes.map(\.maxAge) == [nil, .milliseconds(60), nil])
     #expect(plan.clock == .virtual)
     #expect(plan.name == "graph")
   }
@@ -154,7 +155,24 @@ struct GraphLoadTests {
     #expect(plan.node("bot")?.pacing == .live)
   }
 
-  @Test("what a node objects to when it is made points at its parameter, without secrets")
+  @Test(
+    "a value from the environment is secret by itself and in what it became part of, unless a default stood in for it"
+  )
+  func partsOfSecrets() throws {
+    let plan = try GraphBench.plan(
+      """
+      { "millrace": 1,
+        "parameters": { "folder": { "default": "${env:FOLDER:-public}" } },
+        "nodes": {
+          "a": { "type": "audio.tone" },
+          "out": { "type": "audio.write", "path": "/${folder}/${env:CALLER}.wav" } },
+        "links": [ "a -> out" ] }
+      """, environment: ["CALLER": "anna"])
+    #expect(plan.secretTexts == ["anna", "/public/anna.wav"])
+    #expect(plan.secrets.removed(from: "anna called: /public/anna.wav") == "••• called: •••")
+  }
+
+  @Test("what a node objects to when it is made points at its parameter, and its secrets can be taken out")
   func laterProblems() throws {
     let plan = try GraphBench.plan(
       """
@@ -167,9 +185,11 @@ struct GraphLoadTests {
       """, environment: ["TARGET": "/hidden/place.wav"])
     let out = try #require(plan.node("out"))
     #expect(out.secrets == ["path"])
-    let problem = out.problem(
-      NodeProblem("cannot write \"/hidden/place.wav\"", parameter: "path", cure: "free some room"))
-    #expect(problem.description == "graph.json:5:22: error: cannot write \"•••\"; free some room")
+    let objection = NodeProblem(
+      "cannot write \"/hidden/place.wav\"", parameter: "path", cure: "free \"/hidden/place.wav\"")
+    let problem = out.problem(plan.secrets.removed(from: objection))
+    #expect(problem.description == "graph.json:5:22: error: cannot write \"•••\"; free \"•••\"")
+    #expect(plan.secrets.removed(from: "/hidden/place.wav/hidden/place.wav?") == "••••••?")
     let other = out.problem(NodeProblem("no memory"))
     #expect(other.description == "graph.json:4:5: error: no memory")
   }

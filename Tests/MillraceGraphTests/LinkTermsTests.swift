@@ -12,6 +12,19 @@ struct LinkTermsTests {
   private static let file = "\"type\": \"audio.read\", \"path\": \"a.wav\""
   private static let bin = "\"bin\": { \"type\": \"flow.null\" }"
 
+  @Test("nodes behind a file that waits for them may take as long as they like")
+  func budgetBehindAFile() {
+    func words(_ pace: Bool) -> String {
+      GraphBench.words(
+        """
+        { "millrace": 1, "nodes": { "mic": { \(Self.file), "pace": \(pace) }, "enc": { "type": "opus.encode",
+          "budget": 30000 }, \(Self.bin) }, "links": [ "mic -> enc -> bin" ] }
+        """)
+    }
+    #expect(words(false).isEmpty)
+    #expect(words(true).contains("the voice nodes may take 150 % of a worker"))
+  }
+
   @Test("behind a file, links make the writer wait")
   func behindAFile() throws {
     let plan = try Self.plan(

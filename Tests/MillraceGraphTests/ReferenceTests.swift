@@ -68,6 +68,22 @@ struct ReferenceTests {
     #expect(text.contains("  frame         one of 2.5, 5, 10, 20, 40, 60, default \"20\" ms\n"))
   }
 
+  @Test("a range without an end tells only the end it has")
+  func openRanges() {
+    let most = Double.greatestFiniteMagnitude
+    let contract = NodeContract(
+      "x.y", "z",
+      parameters: [
+        ParameterContract("least", .number(2...most), unit: "s", text: "a"),
+        ParameterContract("most", .number(-most...3), text: "b"),
+        ParameterContract("any", .number(-most...most), text: "c"),
+      ])
+    let text = NodePage(contract).text()
+    #expect(text.contains("least         number, at least 2 s\n"))
+    #expect(text.contains("most          number, at most 3\n"))
+    #expect(text.contains("any           number\n"))
+  }
+
   @Test("an input that only accompanies, and a repeated port, say so")
   func ports() {
     #expect(
@@ -169,6 +185,23 @@ struct ExplanationTests {
         """)
   }
 
+  @Test("as JSON, a link tells its ends, format, packet, capacity and whether it crosses threads")
+  func linkAsJSON() throws {
+    let text = PlanExplanation(SketchGraphs.chain).json()
+    let links = try #require(try JSONDocument.scan(SourceFile(name: "plan", text: text)).root["links"]?.array)
+    #expect(links.map { $0["from"]?.string } == ["mic", "to16k", "enc"])
+    #expect(links.map { $0["to"]?.string } == ["to16k", "enc", "out"])
+    #expect(links.map { $0["crossesThreads"]?.bool } == [true, false, true])
+    #expect(links.map { $0["feedback"]?.bool } == [false, false, false])
+    #expect(links.map { $0["packetSamples"]?.integer } == [960, 320, nil])
+    #expect(links.map { $0["packetDuration"]?.double } == [20, 20, 20])
+    #expect(links.map { $0["capacity"]?.integer } == [10, 10, 10])
+    #expect(links.map { $0["capacityDuration"]?.double } == [200, 200, 200])
+    #expect(links.map { $0["whenFull"]?.string } == ["block", "block", "block"])
+    #expect(links[2]["format"]?.string == "opus 16000 Hz 1 ch")
+    #expect(links[2]["packetBytes"]?.integer == 1_276)
+  }
+
   @Test("links that close a cycle are marked and not counted into a latency")
   func cycle() {
     let text = PlanExplanation(SketchGraphs.duplex).text()
@@ -214,6 +247,16 @@ struct FigureTests {
       as [(Double, String)])
   func numbers(value: Double, text: String) {
     #expect(Figures.number(value) == text)
+  }
+
+  @Test(
+    "bytes take the unit that suits them, in powers of 1024",
+    arguments: [
+      (0, "0 B"), (1_023, "1023 B"), (1_024, "1 KiB"), (1 << 20, "1 MiB"), (3 << 19, "1.5 MiB"),
+      (1 << 30, "1 GiB"),
+    ])
+  func bytes(count: Int, text: String) {
+    #expect(Figures.bytes(count) == text)
   }
 
   @Test("a text is cut by columns, wide characters counting two")

@@ -86,6 +86,18 @@ struct SchemaTests {
     #expect(try definition("audio.resample")["required"]?.array?.compactMap(\.string) == ["type", "rate"])
   }
 
+  @Test("an included graph names its file; every key says what it is for, and its default where it has one")
+  func includedGraph() throws {
+    let definition = try definition("graph")
+    #expect(definition["required"]?.array?.compactMap(\.string) == ["type", "path"])
+    for member in definition["properties"]?.object?.members ?? [] where member.key != "type" {
+      #expect(member.value["description"]?.string?.isEmpty == false, "\(member.key)")
+    }
+    let top = try #require(schema["properties"])
+    #expect(top["clock"]?["default"]?.string == "realtime")
+    #expect(top["onError"]?["description"]?.string?.isEmpty == false)
+  }
+
   @Test("a range without an end leaves that end out, a list limits its items")
   func openRangesAndLists() throws {
     let contract = NodeContract(

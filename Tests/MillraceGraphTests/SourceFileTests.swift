@@ -24,6 +24,21 @@ struct SourceFileTests {
     #expect(position(text, 10) == "1:5")
   }
 
+  @Test("columns of a line of many thousand characters are counted as those of a short one")
+  func longLine() {
+    // Two lines; the second has characters of one, two and three bytes.
+    let source = SourceFile(name: "a", text: "ü\n" + String(repeating: "aé界", count: 2_000))
+    for place in [0, 1, 170, 171, 1_023, 1_024, 1_025, 1_999] {
+      for (offset, column) in [(0, 1), (1, 2), (3, 3)] {
+        let position = source.position(of: 3 + place * 6 + offset)
+        #expect(position == SourceFile.Position(line: 2, column: place * 3 + column))
+      }
+    }
+    #expect(source.position(of: source.bytes.count).column == 6_001)
+    #expect(
+      SourceFile(name: "a", text: String(repeating: "x", count: 2_048)).position(of: 2_048).column == 2_049)
+  }
+
   @Test("lines end at LF, at CR LF and at CR alone", arguments: ["a\nb\nc", "a\rb\rc"])
   func shortLineEnds(_ text: String) {
     #expect(position(text, 1) == "1:2")

@@ -5,7 +5,7 @@ enum VirtualClock: Check {
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     guard graph.clock == .virtual else { return }
-    let hint = graph.isClockOverridden ? "run it with --clock realtime" : "use \"clock\": \"realtime\""
+    let hint = graph.isClockOverridden ? "it runs with --clock realtime only" : "use \"clock\": \"realtime\""
     for node in graph.nodes where node.contract?.followsVirtualClock == false {
       problems.append(
         node.type.place.error(

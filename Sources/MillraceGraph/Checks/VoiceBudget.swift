@@ -16,9 +16,11 @@ enum VoiceBudget: Check {
     guard total > 1 else { return }
     let largest = shares.filter { $0.share > 0.05 * total }.sorted { $0.share > $1.share }.prefix(3)
       .map { "\(Problem.quoted($0.name)) \(percent($0.share))" }
+    // Of many small nodes none stands out.
+    let mostOfIt = largest.isEmpty ? "" : ", most of it \(Wording.joined(Array(largest), by: "and"))"
     problems.append(
       graph.place.warning(
-        "the voice nodes may take \(percent(total)) of a worker, most of it \(Wording.joined(Array(largest), by: "and"))",
+        "the voice nodes may take \(percent(total)) of a worker\(mostOfIt)",
         hint: "move nodes to lane \"bulk\", make packets longer, or give the measured \"budget\""))
   }
 

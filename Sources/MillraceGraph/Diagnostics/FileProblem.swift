@@ -1,4 +1,5 @@
 internal import Glibc
+internal import MillraceCore
 
 /// Why a file could not be read, in words for the person who named it.
 public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
@@ -117,8 +118,7 @@ extension SourceFile {
 
 extension FileProblem.Reason {
   fileprivate static func system(_ code: Int32) -> FileProblem.Reason {
-    let words = unsafe strerror(code)
-    return .system(code: code, text: unsafe words.map { unsafe String(cString: $0) } ?? "error \(code)")
+    .system(code: code, text: SystemError.words(code))
   }
 
   fileprivate static func opening(_ path: String, failedWith code: Int32) -> FileProblem.Reason {

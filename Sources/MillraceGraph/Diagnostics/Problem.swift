@@ -94,7 +94,7 @@ extension Problem {
 
   /// A text without control characters (general category Cc, the directional overrides and the line separators), each
   /// replaced by its JSON escape.
-  static func printable(_ text: String) -> String {
+  package static func printable(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isUnprintable) else { return text }
     var result = ""
     for scalar in text.unicodeScalars {

@@ -18,8 +18,8 @@ public final class SourceFile: Sendable {
   /// The raw bytes.
   public let bytes: [UInt8]
 
-  /// Offset of the first byte of each line, made on the first question about a position.
-  private let lineStarts = Mutex<[Int]?>(nil)
+  /// Made on the first question about a position.
+  private let table = Mutex<PositionTable?>(nil)
 
   /// A source made in memory from bytes.
   public init(name: String, bytes: [UInt8], path: String? = nil) {
@@ -57,22 +57,26 @@ public final class SourceFile: Sendable {
 
   /// The line and column of a byte offset. Offsets outside the source answer with its nearest end.
   ///
-  /// - Complexity: the first call walks the source once; later calls search the line table and walk one line.
+  /// - Complexity: the first call walks the source once; later calls search the line table.
   public func position(of offset: Int) -> Position {
     let offset = min(max(offset, 0), bytes.count)
-    let line = line(containing: offset)
-    let column = bytes[starts[line]..<offset].count { !Self.continuesCharacter($0) } + 1
-    return Position(line: line + 1, column: column)
+    let positions = positions
+    let line = positions.line(containing: offset)
+    let column =
+      positions.characters(before: offset, in: bytes)
+      - positions.characters(before: positions.lineStarts[line], in: bytes)
+    return Position(line: line + 1, column: column + 1)
   }
 
   /// The number of lines; an empty source has one.
-  public var lineCount: Int { starts.count }
+  public var lineCount: Int { positions.lineStarts.count }
 
   /// The byte range of the line that holds an offset, without the characters that end it.
   public func lineRange(around offset: Int) -> Range<Int> {
-    let line = line(containing: min(max(offset, 0), bytes.count))
-    let start = starts[line]
-    var end = line + 1 < starts.count ? starts[line + 1] : bytes.count
+    let positions = positions
+    let line = positions.line(containing: min(max(offset, 0), bytes.count))
+    let start = positions.lineStarts[line]
+    var end = line + 1 < positions.lineStarts.count ? positions.lineStarts[line + 1] : bytes.count
     while end > start, bytes[end - 1] == 0x0A || bytes[end - 1] == 0x0D { end -= 1 }
     return start..<end
   }
@@ -85,35 +89,55 @@ public final class SourceFile: Sendable {
   /// Whether a byte is the second, third or fourth of a UTF-8 sequence (RFC 3629: `10xxxxxx`).
   static func continuesCharacter(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 
-  private var starts: [Int] {
-    lineStarts.withLock { table in
+  private var positions: PositionTable {
+    table.withLock { table in
       if let table { return table }
-      let made = Self.lineTable(of: bytes)
+      let made = PositionTable(bytes)
       table = made
       return made
     }
   }
+}
+
+/// Where the lines of a text start, and how many characters stand before some of its bytes: a file whose thousands
+/// of problems lie in one line is not walked from the start of the line for each of them.
+private struct PositionTable {
+  /// Offset of the first byte of each line.
+  private(set) var lineStarts = [0]
+  /// Characters before every `stride`-th byte.
+  private var characterMarks: [Int] = []
+
+  /// Bytes between two marks: the most a question walks.
+  private static let stride = 1024
+
+  init(_ bytes: [UInt8]) {
+    var characters = 0
+    for index in bytes.indices {
+      if index % Self.stride == 0 { characterMarks.append(characters) }
+      if !SourceFile.continuesCharacter(bytes[index]) { characters += 1 }
+      let endsLine =
+        bytes[index] == 0x0A
+        || (bytes[index] == 0x0D && (index + 1 == bytes.count || bytes[index + 1] != 0x0A))
+      if endsLine { lineStarts.append(index + 1) }
+    }
+    characterMarks.append(characters)
+  }
 
   /// The index of the last line that starts at or before an offset.
-  private func line(containing offset: Int) -> Int {
-    let starts = starts
+  func line(containing offset: Int) -> Int {
     var low = 0
-    var high = starts.count
+    var high = lineStarts.count
     while high - low > 1 {
       let middle = (low + high) / 2
-      if starts[middle] <= offset { low = middle } else { high = middle }
+      if lineStarts[middle] <= offset { low = middle } else { high = middle }
     }
     return low
   }
 
-  private static func lineTable(of bytes: [UInt8]) -> [Int] {
-    var starts = [0]
-    for index in bytes.indices {
-      let endsLine =
-        bytes[index] == 0x0A
-        || (bytes[index] == 0x0D && (index + 1 == bytes.count || bytes[index + 1] != 0x0A))
-      if endsLine { starts.append(index + 1) }
-    }
-    return starts
+  /// Characters that begin before an offset.
+  func characters(before offset: Int, in bytes: [UInt8]) -> Int {
+    let mark = offset / Self.stride
+    return characterMarks[mark]
+      + bytes[mark * Self.stride..<offset].count { !SourceFile.continuesCharacter($0) }
   }
 }

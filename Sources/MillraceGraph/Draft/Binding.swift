@@ -50,6 +50,13 @@ extension GraphDraft {
 
 extension Mismatch: Error {}
 
+extension ParameterContract {
+  /// A value for this parameter out of what was given; `given.value` must be known.
+  func read(_ given: Given) throws(Mismatch) -> ParameterValue {
+    try Binding(parameter: self, given: given).convert(given.value ?? .null, to: kind)
+  }
+}
+
 /// Reads one value as the type of one parameter.
 private struct Binding {
   let parameter: ParameterContract

@@ -15,6 +15,10 @@ struct GraphDraft {
   var scopes: [Scope] = []
   var nodes: [DraftNode] = []
   var links: [DraftLink] = []
+  /// Every value that was taken from the environment.
+  var environmentValues: Set<String> = []
+  /// The main graph's steps against overload.
+  var overload: [DraftOverloadStep] = []
   /// Ends of links, and exposed ports, that name nothing.
   var brokenEnds: [BrokenEnd] = []
   /// `--set` names that no parameter of the main graph has, sorted.
@@ -106,6 +110,7 @@ final class DraftNode {
   var arguments: [(name: Located<String>, given: Given)] = []
   var lane: Located<Lane>?
   var budget: Located<Int>?
+  var maxAge: Located<Nanoseconds>?
   var onError = ErrorPolicy.stop
   /// Parameters that must never be shown.
   var secrets: Set<String> = []

@@ -1,20 +1,23 @@
 internal import MillraceCore
 
 extension GraphDrawing {
-  /// Widest drawing that still flows to the right when the direction is automatic: about a page at full size.
-  private static let pageWidth = 1280.0
+  /// About a page at full size.
+  public static let pageWidth = 1280.0
 
   /// The graph as an SVG document, laid out here; readable on light and on dark pages.
   ///
   /// Every node is a group with `data-node`, every link one with `data-link`, so that a page can find them. Takes some
   /// milliseconds for tens of nodes.
-  public func svg(direction: Direction = .automatic) -> String {
+  /// - Parameters:
+  ///   - direction: which way packets go: to the right, down, or whichever fits.
+  ///   - widest: in pixels, up to which it still flows to the right when the direction is automatic.
+  public func svg(direction: Direction = .automatic, widest: Double = pageWidth) -> String {
     switch direction {
     case .right: return SVGPage(self, flowsRight: true).document()
     case .down: return SVGPage(self, flowsRight: false).document()
     case .automatic:
       let page = SVGPage(self, flowsRight: true)
-      if page.width <= Self.pageWidth { return page.document() }
+      if page.width <= widest { return page.document() }
       let other = SVGPage(self, flowsRight: false)
       return (other.width < page.width ? other : page).document()
     }

@@ -34,7 +34,7 @@ enum SVGStyle {
     init(_ kind: Format.Kind) {
       switch kind {
       case .pcm: self = .pcm
-      case .opus, .mp3, .aac: self = .coded
+      case .opus, .mp3, .ogg, .aac: self = .coded
       case .video, .jpeg: self = .picture
       case .text: self = .text
       case .event: self = .event

@@ -1,21 +1,23 @@
 /// Text of an SVG document: elements in order, numbers short, everything escaped.
-struct SVGWriter {
-  private(set) var text = ""
+package struct SVGWriter {
+  package private(set) var text = ""
+
+  package init() {}
 
   /// A raw line, already SVG.
-  mutating func line(_ raw: String) {
+  package mutating func line(_ raw: String) {
     text += raw
     text += "\n"
   }
 
   /// A run of text. `classes` are style classes; the place is the base line's start.
-  mutating func text(_ content: String, _ classes: String, x: Double, y: Double) {
+  package mutating func text(_ content: String, _ classes: String, x: Double, y: Double) {
     line(
       "<text class=\"\(classes)\" x=\"\(Self.number(x))\" y=\"\(Self.number(y))\">\(Self.escaped(content))</text>"
     )
   }
 
-  mutating func rectangle(
+  package mutating func rectangle(
     _ classes: String, x: Double, y: Double, width: Double, height: Double, radius: Double = 0
   ) {
     let corner = radius > 0 ? " rx=\"\(Self.number(radius))\"" : ""
@@ -24,21 +26,21 @@ struct SVGWriter {
     )
   }
 
-  mutating func circle(_ classes: String, x: Double, y: Double, radius: Double) {
+  package mutating func circle(_ classes: String, x: Double, y: Double, radius: Double) {
     line(
       "<circle class=\"\(classes)\" cx=\"\(Self.number(x))\" cy=\"\(Self.number(y))\" r=\"\(Self.number(radius))\"/>"
     )
   }
 
-  mutating func path(_ classes: String, _ data: String) {
+  package mutating func path(_ classes: String, _ data: String) {
     line("<path class=\"\(classes)\" d=\"\(data)\"/>")
   }
 
   /// A number with one decimal at most.
-  static func number(_ value: Double) -> String { Figures.number(value) }
+  package static func number(_ value: Double) -> String { Figures.number(value) }
 
   /// A text with the characters that mean something in XML replaced, and those XML 1.0 forbids shown as U+FFFD.
-  static func escaped(_ text: String) -> String {
+  package static func escaped(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {
       switch scalar {

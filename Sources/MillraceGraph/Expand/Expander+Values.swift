@@ -91,6 +91,7 @@ extension Expander {
         return result
       }
       result.value = found.map { .outside($0) }
+      if let found { draft.environmentValues.insert(found) }
       result.folder = ""
       result.isSecret = true
       if found == nil {
@@ -148,17 +149,40 @@ extension Expander {
     return nil
   }
 
-  /// A whole number within a range.
-  mutating func whole(
-    _ written: Located<WrittenValue>?, _ key: String, unit: String, range: ClosedRange<Int>, in scope: Int
-  ) -> Located<Int>? {
-    guard let written, let given = plain(written, key, in: scope), let value = given.value else { return nil }
-    if case .integer(let number)? = value.read(as: .integer), range.contains(number) {
-      return Located(number, written.place)
+  /// The microseconds a call may take: a whole number, or a time with its unit.
+  mutating func budget(_ written: Located<WrittenValue>?, in scope: Int) -> Located<Int>? {
+    guard let written, let given = plain(written, "budget", in: scope), let value = given.value else {
+      return nil
     }
+    var found: Int?
+    if case .integer(let number)? = value.read(as: .integer) {
+      found = number
+    } else if let text = value.insideText {
+      // Rounded up: a budget of less than a microsecond is one of a microsecond.
+      found = TimeText.nanoseconds(text, units: [.us, .ms, .s]).map { Int(($0 + 999) / 1_000) }
+    }
+    if let found, GraphPlan.Node.budgetRange.contains(found) { return Located(found, written.place) }
+    let range = GraphPlan.Node.budgetRange
     problems.append(
       written.place.error(
-        "\"\(key)\" is \(range.lowerBound) to \(range.upperBound) \(unit), found \(given.shown(value))"))
+        "\"budget\" is \(range.lowerBound) to \(range.upperBound) us, found \(given.shown(value))",
+        hint: found == nil ? "write 500, \"500us\" or \"1.5ms\"" : nil))
+    return nil
+  }
+
+  /// How old packets may be: a time with its unit.
+  mutating func maxAge(_ written: Located<WrittenValue>?, in scope: Int) -> Located<Nanoseconds>? {
+    guard let written, let given = plain(written, "maxAge", in: scope), let value = given.value else {
+      return nil
+    }
+    let found = value.insideText.flatMap { TimeText.nanoseconds($0) }
+    let range = GraphPlan.Node.maxAgeRange
+    if let found, range.contains(found) { return Located(found, written.place) }
+    let limits = "\(Figures.duration(range.lowerBound)) to \(Figures.duration(range.upperBound))"
+    problems.append(
+      written.place.error(
+        "\"maxAge\" is \(limits), found \(given.shown(value))",
+        hint: found == nil ? "write \"60ms\" or \"1.5s\"" : nil))
     return nil
   }
 
@@ -185,10 +209,10 @@ extension WrittenValue {
   /// The value as a declared type; text from outside is read as it. nil when it is something else.
   func read(as type: GraphParameterType) -> WrittenValue? {
     switch (type, self) {
-    case (.string, .text), (.path, .text), (.integer, .integer), (.number, .integer), (.number, .number),
-      (.bool, .bool):
-      self
-    case (.string, .outside(let text)), (.path, .outside(let text)): .text(text)
+    case (.string, .text), (.integer, .integer), (.number, .integer), (.number, .number), (.bool, .bool): self
+    // The system would take U+0000 for the end of the name and open another file.
+    case (.path, .text(let text)), (.path, .outside(let text)): text.utf8.contains(0) ? nil : .text(text)
+    case (.string, .outside(let text)): .text(text)
     case (.integer, .outside(let text)): Int(text).map { .integer($0) }
     case (.number, .outside(let text)):
       Int(text).map { .integer($0) } ?? Double(text).flatMap { $0.isFinite ? .number($0) : nil }

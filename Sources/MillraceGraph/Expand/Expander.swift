@@ -27,6 +27,7 @@ struct Expander {
     draft.scopes[0].onError = word(document.onError, "onError", in: 0)?.value ?? .stop
     draft.clock = settings.clock ?? word(document.clock, "clock", in: 0)?.value ?? .realtime
     draft.isClockOverridden = settings.clock != nil
+    draft.overload = overload(of: document, in: 0)
     expand(0)
   }
 
@@ -107,7 +108,8 @@ struct Expander {
       type: declaration.type, contract: draft.contracts[declaration.type.value])
     node.lane = word(declaration.lane, "lane", in: scope)
     node.onError = word(declaration.onError, "onError", in: scope)?.value ?? draft.scopes[scope].onError
-    node.budget = whole(declaration.budget, "budget", unit: "us", range: 1...1_000_000, in: scope)
+    node.budget = budget(declaration.budget, in: scope)
+    node.maxAge = maxAge(declaration.maxAge, in: scope)
     for argument in declaration.arguments {
       var given = substitute(argument.value, in: scope)
       if declaration.secrets.contains(argument.name.value) { given.isSecret = true }
@@ -133,6 +135,7 @@ struct Expander {
     fill(index, from: Dictionary(given.map { ($0.0.name.value, $0.1) }) { first, _ in first })
     // It runs on the including graph's clock, but what it says must be a clock.
     let _: Located<Clock.Kind>? = word(document.clock, "clock", in: index)
+    _ = overload(of: document, in: index)
     draft.scopes[index].onError =
       word(declaration.onError, "onError", in: parent)?.value ?? word(document.onError, "onError", in: index)?
       .value

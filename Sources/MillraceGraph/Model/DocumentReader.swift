@@ -25,7 +25,7 @@ struct DocumentReader {
     var graph = GraphDocument(place: object["millrace"].map { place($0.keyRange) } ?? place(root))
     graph.fileName = origin.document.source.name
     graph.folder = Paths.folder(of: origin.document.source.path ?? "")
-    graph.name = text(object["name"])?.value
+    graph.name = graphName(object["name"])
     for key in ["text", "comment"] { expectProse(object[key]) }
     graph.clock = value(object["clock"])
     graph.onError = value(object["onError"])
@@ -35,6 +35,7 @@ struct DocumentReader {
       if let node = node(member) { graph.nodes.append(node) } else { graph.brokenNodes.append(member.key) }
     }
     graph.links = links(object["links"])
+    graph.overload = overload(object["overload"])
     graph.hasUnreadLinks = hasUnreadLinks
     if let exposed = object["expose"] {
       graph.exposed = members(exposed).compactMap { member in
@@ -42,6 +43,18 @@ struct DocumentReader {
       }
     }
     return graph
+  }
+
+  /// The name, which terminals, drawings and traces show as it stands.
+  private mutating func graphName(_ member: JSONMember?) -> String? {
+    guard let name = text(member) else { return nil }
+    if name.value.unicodeScalars.contains(where: Problem.isUnprintable) {
+      problems.append(
+        name.place.error(
+          "the name of a graph has no control characters, found \(Problem.quoted(name.value))",
+          hint: "take them out"))
+    }
+    return name.value
   }
 
   private mutating func hasKnownVersion(_ object: JSONObject, _ root: JSONNode) -> Bool {
@@ -131,11 +144,12 @@ struct DocumentReader {
     }
     node.lane = value(object["lane"])
     node.budget = value(object["budget"])
+    node.maxAge = value(object["maxAge"])
     node.arguments = object.members.filter { !GraphKeys.node.contains($0.key) }.map { argument($0) }
     return node
   }
 
-  private func argument(_ member: JSONMember) -> Argument {
+  func argument(_ member: JSONMember) -> Argument {
     Argument(name: name(of: member), value: Located(WrittenValue(member.value, origin), place(member.value)))
   }
 

@@ -54,14 +54,16 @@ public struct GraphDescription: Sendable {
   ///   - lane: where it runs, when not where its contract says.
   ///   - onError: what happens when it fails; the graph's own policy when nil.
   ///   - budget: microseconds one call may take on the voice lane, when not what its contract says.
+  ///   - maxAge: how old packets may be when they reach it, in whole milliseconds; nil: as old as they like.
   ///   - secrets: names of parameters whose values must never be shown. Values from the environment are secret anyway.
   public mutating func add(
     _ name: String, _ type: String, _ parameters: [String: ParameterValue] = [:], lane: Lane? = nil,
-    onError: ErrorPolicy? = nil, budget: Int? = nil, secrets: Set<String> = []
+    onError: ErrorPolicy? = nil, budget: Int? = nil, maxAge: Int? = nil, secrets: Set<String> = []
   ) {
     guard var node = declaration(name, type, onError) else { return }
     node.lane = lane.map { Located(.text($0.rawValue), Self.place("nodes", name, "lane")) }
     node.budget = budget.map { Located(.integer($0), Self.place("nodes", name, "budget")) }
+    node.maxAge = maxAge.map { Located(.text("\($0)ms"), Self.place("nodes", name, "maxAge")) }
     node.arguments = arguments(parameters, under: "nodes", name)
     node.secrets = secrets
     document.nodes.append(node)
@@ -106,6 +108,26 @@ public struct GraphDescription: Sendable {
     from: String, to: String, capacity: LinkCapacity? = nil, whenFull: LinkPolicy? = nil
   ) {
     link("\(from) -> \(to)", capacity: capacity, whenFull: whenFull)
+  }
+
+  /// Adds a step against overload, in force while a worker of the graph is busy for more than `above` percent of the time.
+  /// - Parameters:
+  ///   - above: percent of a worker's time from which on the step holds, 1 to 100.
+  ///   - set: live parameters, named `node.parameter`, and their values meanwhile.
+  ///   - shed: nodes whose input is thrown away meanwhile.
+  ///   - refuse: the engine takes no new sessions meanwhile.
+  public mutating func overload(
+    above: Int, set: [String: ParameterValue] = [:], shed: [String] = [], refuse: Bool = false
+  ) {
+    let place = Place(JSONPath([.key("overload"), .index(document.overload.count)]))
+    var step = OverloadDeclaration(place: place, above: Located(.integer(above), place))
+    step.settings = set.sorted { $0.key < $1.key }.map { name, value in
+      Argument(name: Located(name, place), value: Located(WrittenValue(value, place), place))
+    }
+    step.shed = shed.map { Located($0, place) }
+    step.refuse = Located(.bool(refuse), place)
+    step.saysWhat = !set.isEmpty || !shed.isEmpty || refuse
+    document.overload.append(step)
   }
 
   /// Makes a port of a node reachable under a name for graphs that include this one.

@@ -15,6 +15,8 @@ struct GraphDocument: Sendable {
   var parameters: [ParameterDeclaration] = []
   var nodes: [NodeDeclaration] = []
   var links: [LinkDeclaration] = []
+  /// Steps against overload, as written.
+  var overload: [OverloadDeclaration] = []
   /// Names of nodes that are written wrong: told already, and not known otherwise.
   var brokenNodes: [String] = []
   /// Some nodes or links could not be read, so what is missing may be among them.
@@ -76,6 +78,7 @@ struct NodeDeclaration: Sendable {
   var lane: Located<WrittenValue>?
   var onError: Located<WrittenValue>?
   var budget: Located<WrittenValue>?
+  var maxAge: Located<WrittenValue>?
   /// Everything that is not a reserved key.
   var arguments: [Argument] = []
   /// Arguments whose values must never be shown, whatever they come from.

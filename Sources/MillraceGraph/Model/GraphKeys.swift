@@ -6,13 +6,16 @@ public enum GraphKeys {
   /// Keys of the file's outermost object.
   public static let graph = [
     "millrace", "name", "text", "comment", "clock", "onError", "parameters", "nodes", "links", "expose",
+    "overload",
   ]
   /// Keys of an entry of `parameters`.
   public static let parameter = ["default", "type", "text", "comment"]
   /// Keys of a node that are not parameters of its type.
-  public static let node = ["type", "lane", "onError", "budget", "comment"]
+  public static let node = ["type", "lane", "onError", "budget", "maxAge", "comment"]
   /// Keys of a node of type `graph`.
   public static let include = ["type", "path", "set", "onError", "comment"]
+  /// Keys of a step of `overload`.
+  public static let overloadStep = ["above", "set", "shed", "refuse", "comment"]
   /// Keys of a link written as an object.
   public static let link = ["from", "to", "capacity", "whenFull", "comment"]
 }

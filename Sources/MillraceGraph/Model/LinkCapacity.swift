@@ -17,15 +17,8 @@ public enum LinkCapacity: Sendable, Hashable {
 
   /// Reads `200ms`, `1.5s`; nil for anything else. The value may be out of range.
   init?(_ text: String) {
-    let units: [(String, Double)] = [("ms", 1e6), ("s", 1e9)]
-    for (unit, scale) in units where text.hasSuffix(unit) {
-      let digits = text.dropLast(unit.count).filter { $0 != " " }
-      let isPlain = digits.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
-      guard isPlain, let number = Double(digits), number * scale < 1e18 else { return nil }
-      self = .time(Nanoseconds((number * scale).rounded()))
-      return
-    }
-    return nil
+    guard let time = TimeText.nanoseconds(text) else { return nil }
+    self = .time(time)
   }
 
   /// True when a link may hold so much.

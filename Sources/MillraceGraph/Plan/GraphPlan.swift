@@ -19,6 +19,7 @@ public struct GraphPlan: Sendable {
   public struct Node: Sendable {
     /// Its name in the graph; nodes of an included graph carry the including node's name in front: `left.enc`.
     public var name: String
+    /// What its type says of itself.
     public var contract: NodeContract
     /// Checked parameters, defaults filled in.
     public var parameters: ParameterValues
@@ -32,16 +33,22 @@ public struct GraphPlan: Sendable {
     public var heldPackets: [Int]
     /// Outputs in the order `Ports` counts them.
     public var outputs: [NodeSetup.Port]
+    /// The kind of thread it runs on: the graph's word, else its type's.
     public var lane: Lane
     /// Microseconds one call may take on the voice lane.
     public var budget: Int
+    /// How old packets may be when they reach it; nil: as old as they like.
+    public var maxAge: Nanoseconds?
     /// Time the algorithm adds.
     public var latency: Nanoseconds
+    /// How its packets come: held back by who takes them, paced by the clock, or live.
     public var pacing: Pacing
+    /// What happens when it fails.
     public var onError: ErrorPolicy
     /// Where it was written; nil for a plan made by hand.
     public var origin: NodeOrigin?
 
+    /// A node of a plan made by hand: what the checks would have found out is taken as it is given.
     public init(
       name: String, contract: NodeContract, parameters: ParameterValues, secrets: Set<String> = [],
       inputs: [NodeSetup.Port], drivingInputs: [Bool], heldPackets: [Int], outputs: [NodeSetup.Port],
@@ -62,12 +69,24 @@ public struct GraphPlan: Sendable {
       self.pacing = pacing
       self.onError = onError
     }
+
+    /// The budgets a graph may set, in microseconds.
+    public static let budgetRange = 1...1_000_000
+    /// The ages a graph may set as the largest: 1 ms to 60 s, as long as the longest link.
+    public static let maxAgeRange = LinkCapacity.timeRange
+
+    /// True when no media leaves it into the graph: packets end here.
+    public var isSink: Bool { !outputs.contains { $0.isLinked && $0.name != NodeContract.eventsPort } }
   }
 
   /// One end of a link: indices into `nodes` and that node's ports.
   public struct End: Sendable, Hashable {
+    /// Index into the plan's nodes.
     public var node: Int
+    /// Index into that node's inputs or outputs.
     public var port: Int
+
+    /// The port of a node, both by index.
     public init(node: Int, port: Int) {
       self.node = node
       self.port = port
@@ -76,13 +95,18 @@ public struct GraphPlan: Sendable {
 
   /// One link, resolved.
   public struct Link: Sendable {
+    /// The output it begins at.
     public var from: End
+    /// The input it leads to.
     public var to: End
+    /// What it carries.
     public var shape: OutputShape
     /// Packets it holds before the policy acts.
     public var limit: Int
+    /// What happens when it is full.
     public var policy: LinkPolicy
 
+    /// A link of a plan made by hand.
     public init(from: End, to: End, shape: OutputShape, limit: Int, policy: LinkPolicy) {
       self.from = from
       self.to = to
@@ -92,6 +116,7 @@ public struct GraphPlan: Sendable {
     }
   }
 
+  /// What the graph is called in everything that is told of it.
   public var name: String
   /// The clock the file asks for.
   public var clock: Clock.Kind
@@ -100,9 +125,14 @@ public struct GraphPlan: Sendable {
   public var links: [Link]
   /// Every format that occurs; packets carry an index into it.
   public var formats: [Format]
+  /// What gives way when the machine is overloaded, from the first step to the last.
+  public var overload: [OverloadStep] = []
+  /// Values that came from the environment, as they were there: never shown, whatever they became part of (see `secretTexts`).
+  public var hiddenTexts: Set<String> = []
   /// What is odd about the graph without keeping it from running, sorted by place.
   public var warnings: [Problem] = []
 
+  /// A plan made by hand, without a ladder against overload and without warnings.
   public init(name: String, clock: Clock.Kind = .realtime, nodes: [Node], links: [Link], formats: [Format]) {
     self.name = name
     self.clock = clock

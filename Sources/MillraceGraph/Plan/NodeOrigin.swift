@@ -9,14 +9,12 @@ public struct NodeOrigin: Sendable {
 }
 
 extension GraphPlan.Node {
-  /// Puts what a node objected to when it was made at the place in the graph file it is about. Secret values are taken out
-  /// of the text.
+  /// Puts what is wrong with the node at the place in the graph file it is about: at the value of the parameter, if it names
+  /// one that was given there, else at the node's name. The words are shown as they are; what the engine says holds no secret.
   public func problem(_ problem: NodeProblem) -> Problem {
-    let text = Secrets.removed(from: problem.text, secrets, parameters)
-    let cure = problem.cure.map { Secrets.removed(from: $0, secrets, parameters) }
     guard let place = problem.parameter.flatMap({ origin?.parameters[$0] }) ?? origin?.name else {
-      return Problem(text, path: JSONPath([.key("nodes"), .key(name)]), hint: cure)
+      return Problem(problem.text, path: JSONPath([.key("nodes"), .key(name)]), hint: problem.cure)
     }
-    return place.error(text, hint: cure)
+    return place.error(problem.text, hint: problem.cure)
   }
 }

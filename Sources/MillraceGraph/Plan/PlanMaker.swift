@@ -24,6 +24,8 @@ extension GraphDraft {
     }
     var result = GraphPlan(name: name, clock: clock, nodes: planned, links: links, formats: formats)
     result.warnings = warnings
+    result.hiddenTexts = environmentValues
+    result.overload = overloadSteps(places)
     return result
   }
 
@@ -43,50 +45,10 @@ extension GraphDraft {
       outputs: outputs, lane: node.finalLane,
       budget: node.budget?.value ?? resolution.budget ?? contract.budget,
       latency: resolution.latency, pacing: node.pacing, onError: node.onError)
+    result.maxAge = node.maxAge?.value
     result.origin = NodeOrigin(
       name: node.namePlace,
       parameters: Dictionary(node.arguments.map { ($0.name.value, $0.given.place) }) { first, _ in first })
-    return result
-  }
-}
-
-extension DraftNode {
-  /// A text of the node's contract with the node's secret values taken out.
-  func withoutSecrets(_ text: String) -> String { Secrets.removed(from: text, secrets, values) }
-}
-
-enum Secrets {
-  /// A text in which secret values are replaced by `•••`.
-  static func removed(from text: String, _ names: Set<String>, _ values: ParameterValues) -> String {
-    var text = text
-    // Longest first: one secret may be part of another.
-    for secret in names.flatMap({ shown(values[$0]) }).sorted(by: { $0.count > $1.count })
-    where !secret.isEmpty {
-      text = replaced(secret, in: text)
-    }
-    return text
-  }
-
-  private static func shown(_ value: ParameterValue?) -> [String] {
-    switch value {
-    case nil: []
-    case .string(let text): [text]
-    case .list(let values): values.flatMap { shown($0) }
-    case .some(let value): [value.description]
-    }
-  }
-
-  private static func replaced(_ secret: String, in text: String) -> String {
-    var result = ""
-    var rest = Substring(text)
-    while !rest.isEmpty {
-      if rest.hasPrefix(secret) {
-        result += "•••"
-        rest = rest.dropFirst(secret.count)
-      } else {
-        result.append(rest.removeFirst())
-      }
-    }
     return result
   }
 }

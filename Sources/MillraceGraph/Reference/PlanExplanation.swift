@@ -57,6 +57,10 @@ public struct PlanExplanation: Sendable {
         lines.append("  and \(paths.count - Self.mostPaths) more ways, none longer")
       }
     }
+    if !plan.overload.isEmpty {
+      lines += ["", style.paint("Under load", .bold)]
+      lines += plan.overload.map { "  above \($0.above) %: \(plan.describe($0))" }
+    }
     let memory = memoryEstimate
     lines += [
       "", style.paint("Memory", .bold),
@@ -72,7 +76,8 @@ public struct PlanExplanation: Sendable {
 
   private var nodeTable: TextTable {
     var table = TextTable([
-      ("node", .left), ("type", .left), ("lane", .left), ("budget", .right), ("latency", .right),
+      ("node", .left), ("type", .left), ("lane", .left), ("budget", .right), ("oldest", .right),
+      ("latency", .right),
       ("produces", .left),
       ("on error", .left),
     ])
@@ -80,6 +85,7 @@ public struct PlanExplanation: Sendable {
       let isSource = node.contract.drive == .itself || !node.inputs.contains(where: \.isLinked)
       table.add([
         node.name, node.contract.type, node.lane.rawValue, node.lane == .voice ? "\(node.budget) us" : "",
+        node.maxAge.map(Figures.duration) ?? "",
         time(node.latency), isSource ? node.pacing.words : "",
         node.onError == .stop ? "" : node.onError.rawValue,
       ])
@@ -149,6 +155,7 @@ public struct PlanExplanation: Sendable {
       json.member("type", node.contract.type)
       json.member("lane", node.lane.rawValue)
       json.member("budgetMicroseconds", node.budget)
+      if let age = node.maxAge { json.member("maxAge", Double(age) / 1e6) }
       json.member("latency", Double(node.latency) / 1e6)
       json.member("pacing", node.pacing.rawValue)
       json.member("onError", node.onError.rawValue)

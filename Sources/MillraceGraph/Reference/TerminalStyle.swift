@@ -112,6 +112,8 @@ package struct TextTable {
 
   package mutating func add(_ cells: [String]) { rows.append(cells) }
 
+  package var isEmpty: Bool { rows.isEmpty }
+
   /// The lines of the table, its headings dim. Columns in which no row says anything are left out.
   package func lines(_ style: TerminalStyle, indent: Int = 2) -> [String] {
     let kept = headings.indices.filter { column in rows.contains { !$0[column].isEmpty } }

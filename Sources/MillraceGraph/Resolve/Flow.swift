@@ -67,7 +67,7 @@ extension GraphDraft {
   private static func defaultPolicy(_ kind: Format.Kind, _ pacing: Pacing) -> LinkPolicy {
     if pacing == .waits { return .block }
     switch kind {
-    case .pcm, .opus, .mp3, .aac: return .dropOldest
+    case .pcm, .opus, .mp3, .ogg, .aac: return .dropOldest
     case .video, .jpeg: return .latest
     case .text, .event: return .dropNewest
     }
@@ -77,7 +77,7 @@ extension GraphDraft {
     switch shape.format.kind {
     case .text, .event: return 64
     case .video, .jpeg: return 4
-    case .pcm, .opus, .mp3, .aac:
+    case .pcm, .opus, .mp3, .ogg, .aac:
       if policy == .block { return 16 }
       let packets = packets(of: .milliseconds(200), shape) ?? 64
       return min(packets, LinkCapacity.packetRange.upperBound)

@@ -124,8 +124,7 @@ extension GraphDraft {
 }
 
 extension OutputShape {
-  /// What a node's `events` port carries when its contract says nothing: blocks three times the longest event of the standard
-  /// nodes, and a few
-  /// events a call.
-  static let events = OutputShape(.event, packetDuration: nil, packetBytes: 448, burst: 4)
+  /// What a node's `events` port carries when its contract says nothing: a few events a call.
+  static let events = OutputShape(
+    .event, packetDuration: nil, packetBytes: EventWriter.eventBytes, burst: 4)
 }

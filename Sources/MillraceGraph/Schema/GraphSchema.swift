@@ -27,6 +27,7 @@ public struct GraphSchema: Sendable {
   static let namePattern = "^[^.\\s]+$"
   static let endPattern = "^\\s*[^.\\s]+(\\.[^.\\s]+)?\\s*$"
   static let chainPattern = "^[^>]+(->[^>]+)+$"
+  static let callTimePattern = "^[0-9]+(\\.[0-9]+)? *(us|ms|s)$"
   static let timePattern = "^[0-9]+(\\.[0-9]+)? *(ms|s)$"
 
   /// The schema as JSON text, indented, the same bytes for the same catalogue.
@@ -76,6 +77,11 @@ public struct GraphSchema: Sendable {
       json.member("type", "array")
       json.object("items") { $0.member("$ref", "#/$defs/link") }
     }
+    json.object("overload") { json in
+      json.member("description", "What gives way when a worker is too busy, step by step.")
+      json.member("type", "array")
+      json.object("items") { $0.member("$ref", "#/$defs/overloadStep") }
+    }
     json.object("expose") { json in
       json.member(
         "description", "Ports that graphs which include this one may link to, by the name they get there.")
@@ -99,16 +105,40 @@ public struct GraphSchema: Sendable {
       json.object("items") { $0.member("type", "string") }
     }
     json.object("errorPolicy") { json in
-      json.array("anyOf") { json in
-        json.words(ErrorPolicy.allCases.map(\.rawValue))
-        json.placeholder()
-      }
+      json.anyOf { $0.words(ErrorPolicy.allCases.map(\.rawValue)) }
     }
+    writeOverloadStep(to: &json)
     writeParameter(to: &json)
     writeLink(to: &json)
     writeNode(to: &json)
     writeInclude(to: &json)
     for contract in contracts { NodeSchema(contract).write(to: &json) }
+  }
+
+  private func writeOverloadStep(to json: inout JSONWriter) {
+    json.object("overloadStep") { json in
+      json.member("type", "object")
+      json.strings("required", ["above"])
+      json.object("properties") { json in
+        json.object("above") { json in
+          json.member(
+            "description", "In force while a worker of the graph is busy for more percent of the time.")
+          json.anyOf { $0.integer(in: OverloadStep.aboveRange) }
+        }
+        json.object("set") { json in
+          json.member("description", "Live parameters, as node.parameter, and their values meanwhile.")
+          json.member("type", "object")
+        }
+        json.object("shed") { json in
+          json.member("description", "Nodes whose input is thrown away meanwhile.")
+          json.member("type", "array")
+          json.object("items") { $0.member("type", "string") }
+        }
+        json.property("refuse", "boolean", "true: no new sessions meanwhile.")
+        json.reference("comment", "prose", "Remarks; not read by the program.")
+      }
+      json.member("additionalProperties", false)
+    }
   }
 
   private func writeParameter(to json: inout JSONWriter) {
@@ -159,25 +189,14 @@ public struct GraphSchema: Sendable {
     json.object("capacity") { json in
       json.member(
         "description", "How much the link holds before whenFull acts: packets, or time such as \"200ms\".")
-      json.array("anyOf") { json in
-        json.object { json in
-          json.member("type", "integer")
-          json.member("minimum", 1)
-          json.member("maximum", 4096)
-        }
-        json.object { json in
-          json.member("type", "string")
-          json.member("pattern", Self.timePattern)
-        }
-        json.placeholder()
+      json.anyOf { json in
+        json.integer(in: LinkCapacity.packetRange)
+        json.text(matching: Self.timePattern)
       }
     }
     json.object("whenFull") { json in
       json.member("description", "What happens when it is full.")
-      json.array("anyOf") { json in
-        json.words(LinkPolicy.allCases.map(\.rawValue))
-        json.placeholder()
-      }
+      json.anyOf { $0.words(LinkPolicy.allCases.map(\.rawValue)) }
     }
     json.reference("comment", "prose", "Remarks; not read by the program.")
   }

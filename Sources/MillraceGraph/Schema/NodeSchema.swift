@@ -31,15 +31,19 @@ struct NodeSchema {
     )
     json.reference("onError", "errorPolicy", "What happens when this node fails.")
     json.object("budget") { json in
-      json.member("description", "Time one call may take on the voice lane, in microseconds.")
-      json.array("anyOf") { json in
-        json.object { json in
-          json.member("type", "integer")
-          json.member("minimum", 1)
-        }
-        json.placeholder()
+      json.member(
+        "description", "Time one call may take on the voice lane: microseconds, or a time such as \"1.5ms\".")
+      json.anyOf { json in
+        json.integer(in: GraphPlan.Node.budgetRange)
+        json.text(matching: GraphSchema.callTimePattern)
       }
       json.member("default", contract.budget)
+    }
+    json.object("maxAge") { json in
+      json.member(
+        "description",
+        "How old packets may be when they reach the node, such as \"60ms\"; older ones are counted and told.")
+      json.anyOf { $0.text(matching: GraphSchema.timePattern) }
     }
     json.reference("comment", "prose", "Remarks; not read by the program.")
   }
@@ -49,10 +53,7 @@ struct NodeSchema {
     switch parameter.kind {
     case .string, .path: json.member("type", "string")
     default:
-      json.array("anyOf") { json in
-        json.object { write(parameter.kind, to: &$0) }
-        json.placeholder()
-      }
+      json.anyOf { json in json.object { write(parameter.kind, to: &$0) } }
     }
     if let value = parameter.defaultValue { json.member("default", of: value) }
   }
@@ -90,10 +91,7 @@ struct NodeSchema {
       if count.lowerBound > 0 { json.member("minItems", count.lowerBound) }
       if count.upperBound < .max { json.member("maxItems", count.upperBound) }
       json.object("items") { json in
-        json.array("anyOf") { json in
-          json.object { write(item, to: &$0) }
-          json.placeholder()
-        }
+        json.anyOf { json in json.object { write(item, to: &$0) } }
       }
     }
   }
@@ -126,11 +124,16 @@ extension JSONWriter {
   mutating func choice(_ key: String, _ words: [String], _ text: String, default defaultValue: String) {
     object(key) { json in
       json.member("description", text)
-      json.array("anyOf") { json in
-        json.words(words)
-        json.placeholder()
-      }
+      json.anyOf { $0.words(words) }
       json.member("default", defaultValue)
+    }
+  }
+
+  /// A value written out in one of the forms, or known only when the graph is loaded.
+  mutating func anyOf(_ forms: (inout JSONWriter) -> Void) {
+    array("anyOf") { json in
+      forms(&json)
+      json.object { $0.member("$ref", "#/$defs/placeholder") }
     }
   }
 
@@ -138,8 +141,19 @@ extension JSONWriter {
     object { $0.strings("enum", words) }
   }
 
-  mutating func placeholder() {
-    object { $0.member("$ref", "#/$defs/placeholder") }
+  mutating func integer(in range: ClosedRange<Int>) {
+    object { json in
+      json.member("type", "integer")
+      json.member("minimum", range.lowerBound)
+      json.member("maximum", range.upperBound)
+    }
+  }
+
+  mutating func text(matching pattern: String) {
+    object { json in
+      json.member("type", "string")
+      json.member("pattern", pattern)
+    }
   }
 
   /// A number without a needless `.0`.

@@ -40,9 +40,12 @@ public final class Engine: Sendable {
   ///   - plan: a checked graph whose node types are in the engine's catalogue.
   ///   - observesEvents: false leaves out what carries events to the program (`GraphRun.events` then has only the run's own),
   ///     for many instances at the lowest cost.
-  /// - Throws: which node could not be made, and why.
+  /// - Throws: which node could not be made, and why; or that the machine has no room for another session, when a running graph
+  ///   says so (its steps against overload).
   public func prepare(_ plan: GraphPlan, observesEvents: Bool = true) throws(StartProblem) -> GraphRun {
     guard !plan.nodes.isEmpty else { throw StartProblem(node: "", text: "the graph has no node") }
+    try core.checkThreads()
+    try core.checkRoom()
     return try RunBuilder.build(plan, on: self, observesEvents: observesEvents)
   }
 
@@ -59,5 +62,9 @@ public final class Engine: Sendable {
   }
 
   /// Reads the trace that every worker keeps. Each call gives what came since the last one of the same reader.
-  public func makeTraceReader() -> TraceReader { TraceReader(core) }
+  /// - Parameter holdsClock: true: a virtual clock waits for this reader, so that no call is lost. Keep reading until it
+  ///   is dropped: time stands still when it falls behind. One such reader at a time.
+  public func makeTraceReader(holdsClock: Bool = false) -> TraceReader {
+    TraceReader(core, holdsClock: holdsClock)
+  }
 }

@@ -1,22 +1,20 @@
 import CMillraceSys
 import MillraceCore
 import MillraceGraph
-import Testing
 import Synchronization
+import Testing
 
 @testable import MillraceEngine
 
 /// Gives the processor away for a moment while a test waits for a condition.
 func pauseBriefly() { for _ in 0..<200 { millrace_pause() } }
 
-@Suite("A run of a graph", .timeLimit(.minutes(2)))
+@Suite("A run of a graph", .timeLimit(.minutes(5)))
 struct EngineRunTests {
   @Test("carries every packet in order from source to sink and stops by itself", arguments: [0, 1, 9, 70])
   func carriesEverything(passes: Int) throws {
     let name = "order\(passes)"
-    let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(PlanBuilder.chain(source: ["count": 10_000], passes: passes, probe: name))
-    let report = try #require(run.waitUntilStopped(timeout: 20_000_000_000))
+    let report = try PlanBuilder.chain(source: ["count": 10_000], passes: passes, probe: name).runToEnd()
     #expect(report.phase == .stopped)
     #expect(report.failure == nil)
     #expect(Probe.named(name).values == (0..<10_000).map(Int32.init))
@@ -37,6 +35,21 @@ struct EngineRunTests {
     #expect(report.leakedBlocks == 0)
   }
 
+  @Test("carries every packet from disk to voice to disk, whatever the links between hold", arguments: 1...5)
+  func crossesLanesTwice(limit: Int) throws {
+    let name = "disk\(limit)"
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 3_000], lane: .bulk)
+    let pass = builder.add("pass", "test.pass")
+    let sink = builder.add("sink", "test.collect", ["probe": .string(name)], lane: .bulk)
+    builder.link(source, pass, limit: limit)
+    builder.link(pass, sink, limit: limit)
+    let run = try Engine(catalogue: testCatalogue, workers: 1).start(builder.plan)
+    let report = try #require(run.waitUntilStopped(timeout: 30_000_000_000))
+    #expect(Probe.named(name).values == (0..<3_000).map(Int32.init))
+    #expect(report.links.allSatisfy { $0.pushed == 3_000 && $0.popped == 3_000 && $0.highWater <= limit + 1 })
+  }
+
   @Test("a node that answers again is called again before its next packet comes")
   func again() throws {
     var builder = PlanBuilder()
@@ -46,11 +59,22 @@ struct EngineRunTests {
     let sink = builder.add("sink", "test.collect", ["probe": "again"])
     builder.link(source, middle)
     builder.link(middle, sink)
-    let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
-    let run = try engine.start(builder.plan)
-    _ = try #require(run.waitUntilStopped(timeout: 20_000_000_000))
+    try builder.plan.runToEnd(.virtual)
     #expect(Probe.named("again").values == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4])
     #expect(Probe.named("again").times == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4].map { $0 * 20_000_000 })
+  }
+
+  @Test("a node that works for several calls on a packet goes on with those that waited meanwhile")
+  func backlog() throws {
+    var builder = PlanBuilder()
+    // From another lane packets come while a number is still being repeated.
+    let source = builder.add("source", "test.count", ["count": 100], lane: .bulk)
+    let middle = builder.add("repeat", "test.repeat")
+    let sink = builder.add("sink", "test.collect", ["probe": "backlog"])
+    builder.link(source, middle)
+    builder.link(middle, sink)
+    try builder.plan.runToEnd()
+    #expect(Probe.named("backlog").values == (0..<100).flatMap { Array(repeating: Int32($0), count: $0) })
   }
 
   @Test("a node that asks for a call and takes nothing in it is still told of its input's end")
@@ -61,18 +85,15 @@ struct EngineRunTests {
     let sink = builder.add("sink", "test.collect", ["probe": "hesitant"])
     builder.link(source, middle)
     builder.link(middle, sink)
-    let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(builder.plan)
-    _ = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+    try builder.plan.runToEnd()
     #expect(Probe.named("hesitant").values == [0, 1, 2, 3, 4])
   }
 
   @Test("a paced source emits each packet when it is due, and age is measured")
   func paced() throws {
-    let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(
-      PlanBuilder.chain(source: ["count": 10, "interval": 5], passes: 1, probe: "paced", policy: .dropOldest))
-    let report = try #require(run.waitUntilStopped(timeout: 20_000_000_000))
+    let report = try PlanBuilder.chain(
+      source: ["count": 10, "interval": 5], passes: 1, probe: "paced", policy: .dropOldest
+    ).runToEnd()
     let times = Probe.named("paced").times
     #expect(times.count == 10)
     for (index, time) in times.enumerated() { #expect(time >= Int64(index) * 5_000_000) }
@@ -81,11 +102,9 @@ struct EngineRunTests {
 
   @Test("on the virtual clock time passes at once and is exact")
   func virtual() throws {
-    let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
-    let run = try engine.start(
-      PlanBuilder.chain(
-        source: ["count": 3_000, "interval": 20], passes: 3, probe: "virtual", policy: .dropOldest))
-    let report = try #require(run.waitUntilStopped(timeout: 20_000_000_000))
+    let report = try PlanBuilder.chain(
+      source: ["count": 3_000, "interval": 20], passes: 3, probe: "virtual", policy: .dropOldest
+    ).runToEnd(.virtual)
     let expected: [Nanoseconds] = (0..<3_000).map { Int64($0) * 20_000_000 }
     #expect(Probe.named("virtual").times == expected)
     #expect(report.duration == 2_999 * 20_000_000)
@@ -99,9 +118,7 @@ struct EngineRunTests {
     let sink = builder.add("sink", "test.collect", ["probe": "failing"])
     builder.link(source, pass)
     builder.link(pass, sink)
-    let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(builder.plan)
-    let report = try #require(run.waitUntilStopped(timeout: 20_000_000_000))
+    let report = try builder.plan.runToEnd()
     #expect(report.failure?.description == "node \"pass\": packet 42 was not to its taste")
     #expect(Probe.named("failing").values == (0..<10).map(Int32.init))
   }
@@ -116,9 +133,7 @@ struct EngineRunTests {
     builder.link(source, bad)
     builder.link(bad, badSink)
     builder.link(source, good)
-    let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(builder.plan)
-    let report = try #require(run.waitUntilStopped(timeout: 20_000_000_000))
+    let report = try builder.plan.runToEnd()
     #expect(report.failure == nil)
     #expect(Probe.named("isolated-good").values.count == 1_000)
     #expect(Probe.named("isolated-bad").values == (0..<10).map(Int32.init))
@@ -133,9 +148,7 @@ struct EngineRunTests {
     let sink = builder.add("sink", "test.collect", ["probe": "restarted"])
     builder.link(source, pass)
     builder.link(pass, sink)
-    let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(builder.plan)
-    let report = try #require(run.waitUntilStopped(timeout: 20_000_000_000))
+    let report = try builder.plan.runToEnd()
     #expect(report.failure == nil)
     // The packet each failure struck is lost: number 12, and 13 later again.
     let expected: [Int32] = (0..<30).filter { $0 != 12 && $0 != 25 }
@@ -149,9 +162,7 @@ struct EngineRunTests {
     let source = builder.add("source", "test.count", ["count": -1])
     let pass = builder.add("pass", "test.pass", ["failAt": 0, "probe": "hopeless"], onError: .restart)
     builder.link(source, pass)
-    let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(builder.plan)
-    let report = try #require(run.waitUntilStopped(timeout: 30_000_000_000))
+    let report = try builder.plan.runToEnd()
     #expect(
       report.failure?.text == "packet 42 was not to its taste (failed 6 times in 10 s, not restarted again)")
     #expect(report.nodes[1].restarts == 5)
@@ -255,9 +266,7 @@ struct EngineRunTests {
     let sink = builder.add("sink", "test.collect", ["probe": "wish"])
     builder.link(source, middle)
     builder.link(middle, sink)
-    let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
-    let run = try engine.start(builder.plan)
-    _ = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+    try builder.plan.runToEnd(.virtual)
     #expect(Probe.named("wish").times == [0, 100, 500].map { $0 * 1_000_000 })
   }
 

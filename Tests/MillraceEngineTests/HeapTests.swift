@@ -59,23 +59,10 @@ struct SilentSink: Node {
   }
 }
 
-/// Hands packets on, and nothing else.
-struct PlainPass: Node {
-  static let contract = NodeContract(
-    "test.plain", "passes", inputs: [PortContract("in", .any, text: "anything")],
-    outputs: [PortContract("out", .any, text: "the same")])
-  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
-  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    guard let packet = ports.next() else { return .done }
-    ports.emit(packet)
-    return .done
-  }
-}
-
-@Suite("The engine's heap", .serialized)
+@Suite("The engine's heap", .serialized, .timeLimit(.minutes(5)))
 struct HeapTests {
   @Test(
-    "asks the heap for nothing in the steady state: calls, hops, timers, fan-out",
+    "asks the heap for nothing in the steady state: calls, hops, timers, fan-out, a tap",
     .enabled(if: millrace_malloc_counting_available() != 0, "the sanitizers have the heap to themselves"),
     arguments: [0, 1])
   func steadyState(interval: Int) throws {
@@ -84,7 +71,7 @@ struct HeapTests {
     let source = builder.add("source", "test.heapWatch", ["interval": .integer(interval)])
     var last = source
     for index in 0..<8 {
-      let pass = builder.add("pass\(index)", "test.plain")
+      let pass = builder.add("pass\(index)", "test.pass")
       builder.link(last, pass, policy: .dropOldest)
       last = pass
     }
@@ -93,7 +80,10 @@ struct HeapTests {
     builder.link(last, sink, policy: .dropOldest)
     builder.link(source, second, policy: .latest)
     let engine = Engine(catalogue: testCatalogue, clock: interval == 0 ? .realtime : .virtual, workers: 1)
-    let run = try engine.start(builder.plan)
+    let run = try engine.prepare(builder.plan)
+    let tap = run.tap(0)
+    run.start()
+    while !tap.isOver { while tap.next() != nil {} }
     let report = try #require(run.waitUntilStopped(timeout: 60_000_000_000))
     #expect(report.failure == nil)
     #expect(HeapWatchingSource.requests.load(ordering: .relaxed) == 0)

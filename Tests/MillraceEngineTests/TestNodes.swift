@@ -49,9 +49,11 @@ struct CountSource: Node {
   }
   let count: Int
   let interval: Nanoseconds
+  let generation: UInt32
   var next = 0
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    generation = UInt32(setup.parameters.integer("generation"))
     count = setup.parameters.integer("count")
     interval = .milliseconds(Int64(setup.parameters.integer("interval")))
   }
@@ -65,6 +67,7 @@ struct CountSource: Node {
     }
     var packet = try ports.makePacket(bytes: 4)
     packet.timestamp = interval > 0 ? due : ports.now
+    packet.generation = generation
     var content = packet.mutableSamples(of: Int32.self)
     content[0] = Int32(truncatingIfNeeded: next)
     ports.emit(packet)
@@ -115,6 +118,8 @@ struct PassNode: Node {
       let bytes = packet.samples(of: UInt8.self)
       let text = String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self)
       probe.state.withLock { $0.texts.append(text) }
+    case .duck: break
+    case .resume: break
     }
   }
 
@@ -163,6 +168,20 @@ struct EchoNode: Node {
       content[0] = -1
       ports.emit(packet)
     }
+    return .done
+  }
+}
+
+/// Hands packets on as if number n had been captured n times 10 ms earlier than it was.
+struct AgeingNode: Node {
+  static let contract = NodeContract(
+    "test.ageing", "makes packets old", inputs: [PortContract("in", .any, text: "numbers")],
+    outputs: [PortContract("out", .any, text: "the same")])
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard var packet = ports.next() else { return .done }
+    packet.timestamp -= .milliseconds(10 * Int64(packet.samples(of: Int32.self)[0]))
+    ports.emit(packet)
     return .done
   }
 }
@@ -257,69 +276,25 @@ let testCatalogue: Catalogue = {
   catalogue.add(PassNode.self)
   catalogue.add(CollectSink.self)
   catalogue.add(AnnounceSink.self)
+  catalogue.add(AgeingNode.self)
   catalogue.add(EchoNode.self)
   catalogue.add(HesitantNode.self)
   catalogue.add(RepeatNode.self)
   catalogue.add(HeapWatchingSource.self)
   catalogue.add(SilentSink.self)
-  catalogue.add(PlainPass.self)
   catalogue.add(RefusingNode.self)
+  catalogue.add(HoardNode.self)
+  catalogue.add(AlarmNode.self)
+  catalogue.add(LooseTongue.self)
+  catalogue.add(Sleeper.self)
+  catalogue.add(Gusher.self)
+  catalogue.add(LongWinded.self)
+  catalogue.add(ReplySource.self)
+  catalogue.add(KeepingNode.self)
+  catalogue.add(ListeningSink.self)
+  catalogue.add(BargeInNode.self)
+  catalogue.add(TestPlayback.self)
+  catalogue.add(BurningNode.self)
+  catalogue.add(BadNode.self)
   return catalogue
 }()
-
-/// Builds plans by hand, without the checks: the engine's tests depend on nothing but the engine.
-struct PlanBuilder {
-  var plan = GraphPlan(name: "test", nodes: [], links: [], formats: [.text, .event])
-
-  @discardableResult
-  mutating func add(
-    _ name: String, _ type: String, _ values: [String: ParameterValue] = [:], lane: Lane? = nil,
-    onError: ErrorPolicy = .stop
-  ) -> Int {
-    let contract = testCatalogue[type]!.contract
-    var parameters = ParameterValues()
-    for parameter in contract.parameters { parameters[parameter.name] = parameter.defaultValue }
-    for (name, value) in values { parameters[name] = value }
-    var resolution = Resolution(
-      node: name, parameters: parameters, inputs: [:], linkedInputs: [], wanted: [:])
-    contract.resolve(&resolution)
-    plan.nodes.append(
-      GraphPlan.Node(
-        name: name, contract: contract, parameters: parameters,
-        inputs: contract.inputs.map { NodeSetup.Port(name: $0.name, shape: testShape, isLinked: false) },
-        drivingInputs: contract.inputs.map(\.drives), heldPackets: contract.inputs.map(\.holds),
-        outputs: contract.outputs.map {
-          let shape =
-            $0.name == "events" ? OutputShape(.event, packetDuration: nil, packetBytes: 256) : testShape
-          return NodeSetup.Port(name: $0.name, shape: shape, isLinked: false)
-        }, lane: lane ?? contract.lane, budget: contract.budget, pacing: resolution.pacing, onError: onError))
-    return plan.nodes.count - 1
-  }
-
-  mutating func link(_ from: Int, _ to: Int, limit: Int = 8, policy: LinkPolicy = .block, port: Int = 0) {
-    let shape = plan.nodes[from].outputs[0].shape!
-    plan.links.append(
-      GraphPlan.Link(
-        from: .init(node: from, port: 0), to: .init(node: to, port: port), shape: shape, limit: limit,
-        policy: policy))
-    plan.nodes[from].outputs[0] = .init(name: "out", shape: shape, isLinked: true)
-    plan.nodes[to].inputs[port] = .init(name: "in", shape: shape, isLinked: true)
-  }
-
-  /// source -> pass × count -> sink
-  static func chain(
-    source: [String: ParameterValue], passes: Int, probe: String, sinkLane: Lane? = nil,
-    policy: LinkPolicy = .block, limit: Int = 8
-  ) -> GraphPlan {
-    var builder = PlanBuilder()
-    var last = builder.add("source", "test.count", source)
-    for index in 0..<passes {
-      let pass = builder.add("pass\(index)", "test.pass", ["probe": .string(probe)])
-      builder.link(last, pass, limit: limit, policy: policy)
-      last = pass
-    }
-    let sink = builder.add("sink", "test.collect", ["probe": .string(probe)], lane: sinkLane)
-    builder.link(last, sink, limit: limit, policy: policy)
-    return builder.plan
-  }
-}

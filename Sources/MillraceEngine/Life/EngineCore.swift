@@ -4,7 +4,7 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// What all runs of an engine share: workers, supervisor, pool depot, trace numbers.
+/// What all runs of an engine share: workers, supervisor, trace numbers.
 @safe
 final class EngineCore: @unchecked Sendable {
   let catalogue: Catalogue
@@ -12,17 +12,21 @@ final class EngineCore: @unchecked Sendable {
   let voiceWorkers: [Worker]
   /// Same as the first voice worker on a virtual clock, where one thread does everything of a run in order.
   let bulkWorker: Worker
-  let depot = PoolDepot()
   /// The far end of links that nobody waits on.
   let deaf = DeafWake()
   private let controlPool = BlockPool(blockBytes: 65_536, blockCount: 32)
   let supervisor = Supervisor()
+
+  /// The system's refusal of a thread, an `errno`; 0: all run.
+  private var threadRefusal: Int32 = 0
 
   private struct Numbers {
     var nextRun = 1
     var nextTraceID: UInt32 = 1
     var traceNames: [TraceNames] = []
     var activeRuns = 0
+    /// Why no new session is taken, by the run that says so.
+    var refusals: [Int: String] = [:]
   }
   private let numbers = Locked(Numbers())
 
@@ -49,9 +53,28 @@ final class EngineCore: @unchecked Sendable {
       isVirtual
       ? voiceWorkers[0]
       : Worker(name: "millrace-bulk", isVirtual: false, nice: 5, canReplaceThreads: canReplace)
-    for worker in allWorkers { worker.startThread() }
-    supervisor.startThread()
+    for worker in allWorkers where threadRefusal == 0 { threadRefusal = worker.startThread() }
+    if threadRefusal == 0 { threadRefusal = supervisor.startThread() }
   }
+
+  /// Why no graph can be run here, when the system refused one of the threads.
+  func checkThreads() throws(StartProblem) {
+    guard threadRefusal != 0 else { return }
+    throw StartProblem(
+      node: "", text: "the system refused to start a thread: \(SystemError.text(threadRefusal))",
+      cure: "end other programs of this user, or raise the limits (ulimit -u, or the container's pids limit)")
+  }
+
+  /// Why no new session fits on the machine, as the active graphs have it.
+  func checkRoom() throws(StartProblem) {
+    let refusals = numbers.withLock { $0.refusals }
+    guard let first = refusals.min(by: { $0.key < $1.key }) else { return }
+    throw StartProblem(
+      node: "", text: "there is no room for another session: \(first.value)",
+      cure: "end a session, or start it on another machine")
+  }
+
+  func setRefusal(_ text: String?, of run: Int) { numbers.withLock { $0.refusals[run] = text } }
 
   var allWorkers: [Worker] {
     bulkWorker === voiceWorkers[0] ? voiceWorkers : voiceWorkers + [bulkWorker]
@@ -114,9 +137,10 @@ final class EngineCore: @unchecked Sendable {
     }
     let phase = others == 0 ? 0 : Int64(run.id % 20)
     let epoch = millrace_monotonic_ns() / tick * tick + phase * tick
-    supervisor.post(.started(run))
     run.announce("started")
     if clock == .realtime { run.epoch.store(epoch, ordering: .releasing) }
+    // After the epoch: the supervisor reckons by it when the run's next appointment is.
+    supervisor.post(.started(run))
     // All strands know the time before the first begins: it may wake the others at once.
     for strand in run.strands { unsafe strand.epoch = epoch }
     for strand in run.strands { strand.release(with: Strand.Request.begin) }

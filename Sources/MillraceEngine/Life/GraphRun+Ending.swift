@@ -9,26 +9,42 @@ extension GraphRun {
     status.withLock { $0.phase == .running || $0.phase == .draining }
   }
 
-  /// True when events are collected for the program.
-  var hasOutbox: Bool { unsafe memory?.outboxes.isEmpty == false }
-
-  /// A fault in words: the node's own, or the engine's for the reason. The node is not being called.
+  /// A fault in words: the node's own, with all secrets taken out, or the engine's for the reason. The node is not being
+  /// called.
   func explain(_ fault: NodeFault, of node: Int) -> String {
     let place = places[node]
     let cell = unsafe place.strand.cells + place.index
-    if let text = unsafe cell.pointee.executor._withUnsafeGuaranteedRef({ $0.explain(fault) }) { return text }
+    if let text = unsafe cell.pointee.executor._withUnsafeGuaranteedRef({ $0.explain(fault) }) {
+      return secrets.removed(from: text)
+    }
     return switch fault.reason {
     case .badInput: "the input is not what its format says (code \(fault.code), position \(fault.detail))"
-    case .system: "the system refused: \(ErrorNumber.text(fault.code))"
+    case .system: "the system refused: \(SystemError.text(fault.code))"
     case .library: "the library behind it answered error \(fault.code)"
     case .poolEmpty:
       "no free block was left in the graph's pool; a node keeps more packets than its contract says"
-    case .outputFull:
-      "it emitted more packets in one call than its contract's burst allows, or a link with policy \"fail\" was full"
+    case .outputFull: explainFull(Int(fault.code), Int(fault.detail), of: node)
     case .gone: "what it depends on is gone (code \(fault.code))"
     case .stalled: "nothing came for \(fault.detail / 1_000_000) ms"
     case .custom: "it failed with code \(fault.code), detail \(fault.detail)"
     }
+  }
+
+  /// Which link of a node's output had no room, and what to do about it.
+  private func explainFull(_ output: Int, _ number: Int, of node: Int) -> String {
+    let links = plan.links.filter { $0.from == GraphPlan.End(node: node, port: output) }
+    guard links.indices.contains(number) else {
+      return "it emitted more packets than its output has room for"
+    }
+    let link = links[number]
+    let name = Problem.quoted(plan.describe(link))
+    if link.policy == .fail {
+      return "link \(name) was full with \(link.limit) packets, and its policy is \"fail\"; "
+        + "give it more capacity, or another policy"
+    }
+    return
+      "it emitted more packets into link \(name) in one call than the \(link.shape.burst) its contract allows; "
+      + "report it to the node's author"
   }
 
   /// Leaves a verdict on a failed node for its worker.
@@ -37,34 +53,16 @@ extension GraphRun {
     places[node].strand.ask(Strand.Request.replace)
   }
 
-  /// Makes a node of the plan once more. Control side.
+  /// Makes a node of the plan once more. Its objection holds no secret. Control side.
   func makeAnew(_ node: Int) -> Result<AnyExecutor, NodeProblem> {
     let planned = plan.nodes[node]
     guard let entry = engine.catalogue[planned.contract.type] else {
       return .failure(NodeProblem("type \"\(planned.contract.type)\" is not in the engine's catalogue"))
     }
-    let place = places[node]
-    let setup = RunBuilder.setup(
-      planned, isVirtual: engine.clock == .virtual, strand: place.strand, index: place.index)
-    do throws(NodeProblem) { return .success(try entry.make(setup)) } catch { return .failure(error) }
-  }
-
-  /// Moves events from the workers' outboxes to the listeners. Only the supervisor.
-  func carryEvents() {
-    guard let memory = memory else { return }
-    for number in unsafe memory.outboxes.indices {
-      let outbox = unsafe memory.outboxes[number]
-      while let packet = unsafe outbox.pointee.take(generation: 0) {
-        let node = plan.nodes[min(packet.duration, plan.nodes.count - 1)]
-        let index = Int(packet.position)
-        let bytes = packet.samples(of: UInt8.self)
-        let json = unsafe String(unsafeUninitializedCapacity: bytes.count) { buffer in
-          for index in bytes.indices { unsafe buffer[index] = bytes[index] }
-          return bytes.count
-        }
-        let name = index < node.contract.events.count ? node.contract.events[index].name : ""
-        hand(GraphEvent(time: packet.timestamp, node: node.name, name: name, json: json))
-      }
+    do throws(NodeProblem) {
+      return .success(try entry.make(RunBuilder.setup(node, of: self)))
+    } catch {
+      return .failure(secrets.removed(from: error))
     }
   }
 
@@ -72,9 +70,13 @@ extension GraphRun {
   func close(releasing: Bool) {
     let time = graphTime
     let wasStarted = status.withLock { $0.askedAt != 0 }
+    tellMissedBudgets(at: Nanoseconds.max)
+    appointments.cancel()
     dropUnusedNodes()
     if releasing { releaseQueued() }
+    closeTaps(releasing: releasing)
     let leaked = releasing ? returnPools() : 0
+    endEvents(at: time)
     let (report, waiters, listeners) = status.withLock { status in
       status.phase = .stopped
       status.stoppedAt = time
@@ -87,17 +89,11 @@ extension GraphRun {
       }
       return (report, status.waiters, Array(status.listeners.values))
     }
-    var writer = JSONWriter()
-    writer.object { json in
-      json.member("time", Double(time) / 1e9)
-      json.member("event", "stopped")
-    }
-    for listener in listeners {
-      listener.yield(GraphEvent(time: time, node: "", name: "stopped", json: writer.text))
-      listener.finish()
-    }
+    // One may have come in the meantime.
+    for listener in listeners { listener.finish() }
     if releasing { releaseMemory() }
     for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }
+    engine.setRefusal(nil, of: id)
     if wasStarted { engine.runEnded() }
     for waiter in waiters { waiter.resume(returning: report) }
     publishStopped()
@@ -129,18 +125,17 @@ extension GraphRun {
       strand.worker.load.subtract(1, ordering: .relaxed)
     }
     releaseQueued()
+    closeTaps(releasing: true)
     _ = returnPools()
   }
 
-  /// Hands whole pools back to the depot; answers the blocks that nodes still hold.
+  /// Lets the pools go; answers the blocks that nodes still hold.
   private func returnPools() -> Int {
     guard let memory = memory else { return 0 }
     var leaked = 0
     for pool in memory.pools {
       let missing = pool.blockCount - pool.freeCount
-      if missing == 0 {
-        engine.depot.give(pool)
-      } else {
+      if missing > 0 {
         leaked += missing
         // A block out there points at its pool: the pool must outlive it.
         _ = unsafe Unmanaged.passRetained(pool)

@@ -12,6 +12,8 @@ public final class GraphRun: @unchecked Sendable {
   /// Number of the run on its engine, from 1.
   public let id: Int
   public let plan: GraphPlan
+  /// What is taken out of everything the nodes say.
+  let secrets: Secrets
   let engine: EngineCore
   /// Keeps the workers at work as long as there is a run.
   private let owner: Engine
@@ -23,14 +25,24 @@ public final class GraphRun: @unchecked Sendable {
   var mailboxes: [Mailbox] = []
   var firstTraceID: UInt32 = 0
   var poolBytes = 0
+  /// For each outbox: losses that listeners have been told of. Only the supervisor.
+  var toldLosses: [Int] = []
 
   /// The reply that is valid; packets of older ones are dropped.
   let generation = Atomic<UInt32>(1)
+  /// Whether playback is to make room for a voice.
+  let isDucked = Atomic<Bool>(false)
   let liveCells = Atomic<Int>(0)
   let retiredStrands = Atomic<Int>(0)
   let firstPacketTime = Atomic<Int64>(0)
+  /// Graph time at which the run is to drain by itself.
+  let drainTime = Atomic<Int64>(Nanoseconds.max)
   /// Graph time 0 on the workers' clock; the largest number before the start.
   let epoch = Atomic<Int64>(Nanoseconds.max)
+  /// Failures and stops that the supervisor has yet to answer. Counted on a virtual clock, where time stands still meanwhile.
+  let undecided = Atomic<Int>(0)
+  /// On a virtual clock, graph time when the last node ended; the smallest number before that.
+  let endTime = Atomic<Int64>(Nanoseconds.min)
   /// 0 until the run has stopped, then 1: what `waitUntilStopped` sleeps on.
   private let stoppedWord: UnsafeMutablePointer<UInt32>
 
@@ -43,13 +55,25 @@ public final class GraphRun: @unchecked Sendable {
     var verdicts: [Int: Verdict] = [:]
     var restarts: [Int: [Nanoseconds]] = [:]
     var waiters: [CheckedContinuation<RunReport, Never>] = []
-    var listeners: [Int: AsyncStream<GraphEvent>.Continuation] = [:]
+    var listeners: [Int: EventQueue] = [:]
     var nextListener = 0
+    /// Events that listeners missed who have gone since.
+    var missedByGone = 0
     var detached: [String] = []
     var leakedBlocks = 0
+    /// What the program has set of the live parameters.
+    var chosen: [ChosenParameter: ParameterValue] = [:]
+    /// Nodes that get nothing while the machine is overloaded.
+    var shed: Set<Int> = []
     var finalReport: RunReport?
   }
   let status = Locked(Status())
+  let taps = Locked(TapBoard())
+  /// A node has missed a budget that nobody was told of.
+  let hasMissed = Atomic<Bool>(false)
+  /// What was told of missed budgets. Only the supervisor.
+  var told: [BudgetsTold] = []
+  let appointments = Appointments()
 
   /// What becomes of a node that failed.
   @safe
@@ -62,6 +86,7 @@ public final class GraphRun: @unchecked Sendable {
   init(id: Int, plan: GraphPlan, owner: Engine) {
     self.id = id
     self.plan = plan
+    secrets = plan.secrets
     self.owner = owner
     engine = owner.core
     unsafe stoppedWord = .allocate(capacity: 1)
@@ -71,6 +96,7 @@ public final class GraphRun: @unchecked Sendable {
 
   deinit {
     if memory != nil && status.withLock({ $0.phase == .prepared }) { dropUnstarted() }
+    for listener in status.withLock({ Array($0.listeners.values) }) { listener.finish() }
     unsafe stoppedWord.deallocate()
   }
 
@@ -87,18 +113,38 @@ public final class GraphRun: @unchecked Sendable {
 
   /// Ends the sources and lets what is inside flow out; the run then stops by itself.
   public func drain() {
-    let mayDrain = status.withLock { status in
-      guard status.phase == .running else { return false }
-      status.phase = .draining
-      return true
-    }
-    guard mayDrain else { return }
+    guard beginDraining() else { return }
     announce("draining")
     for strand in strands { strand.ask(Strand.Request.drain) }
   }
 
+  /// True when the run was not draining yet.
+  func beginDraining() -> Bool {
+    status.withLock { status in
+      guard status.phase == .running else { return false }
+      status.phase = .draining
+      return true
+    }
+  }
+
+  /// As `drain()`, when graph time comes to `time`: the sources give what is due before it and nothing that is due at it or
+  /// later. On a virtual clock that is exact, so that two runs of a graph with the same time give the same bytes; on the real
+  /// one it is done within a timer's millisecond.
+  ///
+  /// Ask before `start` to have it exact. Another call moves the time; one that has passed drains at once. A source that does
+  /// not follow the clock makes no time pass on a virtual one: it runs to its own end first.
+  /// - Parameter time: nanoseconds since the graph's start, at least 0.
+  public func drain(at time: Nanoseconds) {
+    precondition(time >= 0, "graph time begins at 0")
+    drainTime.store(time, ordering: .releasing)
+    for strand in strands { strand.ask(Strand.Request.drainAtTime) }
+  }
+
   /// Stops at once: what is queued is dropped. Returns immediately; `wait` tells when it is done (two seconds at most).
-  public func stop() { engine.supervisor.post(.stop(self)) }
+  public func stop() {
+    leaveUndecided()
+    engine.supervisor.post(.stop(self))
+  }
 
   /// Waits until the run has stopped and answers what it did.
   public func wait() async -> RunReport {
@@ -132,50 +178,11 @@ public final class GraphRun: @unchecked Sendable {
   /// Graph time now; 0 before the start, the time of the stop after it. Costs far less than a report.
   public var time: Nanoseconds { graphTime }
 
-  // MARK: Events
-
-  /// What happens in the run from now on. Each call makes a stream of its own that ends with the run; a listener that falls
-  /// more than 4,096 events behind loses the oldest. Subscribe between `prepare` and `start` to miss nothing.
-  public var events: AsyncStream<GraphEvent> {
-    let (stream, continuation) = AsyncStream.makeStream(
-      of: GraphEvent.self, bufferingPolicy: .bufferingNewest(4_096))
-    let number = status.withLock { status -> Int? in
-      guard status.phase != .stopped else { return nil }
-      status.nextListener += 1
-      status.listeners[status.nextListener] = continuation
-      return status.nextListener
-    }
-    guard let number else {
-      continuation.finish()
-      return stream
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.status.withLock { _ = $0.listeners.removeValue(forKey: number) }
-    }
-    return stream
-  }
-
-  /// Posts an event of the run itself. Control side.
-  func announce(_ name: String, node: String = "", _ details: (inout JSONWriter) -> Void = { _ in }) {
-    let time = graphTime
-    var writer = JSONWriter()
-    writer.object { json in
-      json.member("time", Double(time) / 1e9)
-      if !node.isEmpty { json.member("node", node) }
-      json.member("event", name)
-      details(&json)
-    }
-    hand(GraphEvent(time: time, node: node, name: name, json: writer.text))
-  }
-
-  func hand(_ event: GraphEvent) {
-    let listeners = status.withLock { Array($0.listeners.values) }
-    for listener in listeners { listener.yield(event) }
-  }
-
   /// Graph time now, as the control side sees it; 0 before the start.
   var graphTime: Nanoseconds {
     if let stopped = status.withLock({ $0.stoppedAt }) { return stopped }
+    let end = endTime.load(ordering: .acquiring)
+    if end != Nanoseconds.min { return end }
     let started = epoch.load(ordering: .acquiring)
     guard started != Nanoseconds.max, let first = strands.first else { return 0 }
     return max(0, first.worker.controlTime - started)
@@ -188,6 +195,7 @@ public final class GraphRun: @unchecked Sendable {
     let index = try nodeIndex(node)
     let (number, live) = try LiveParameter.check(plan.nodes[index], parameter, value)
     try send(.set(parameter: number, live), to: index)
+    status.withLock { $0.chosen[ChosenParameter(node: index, name: parameter)] = value }
   }
 
   /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most 64 KiB.
@@ -202,19 +210,13 @@ public final class GraphRun: @unchecked Sendable {
     try send(.text(packet), to: index)
   }
 
-  /// Voids every packet of the replies up to now. Uplink packets, which carry no generation, are not touched.
-  public func interrupt() {
-    generation.add(1, ordering: .acquiringAndReleasing)
-    for strand in strands { strand.ask(Strand.Request.interrupt) }
-  }
-
   private func nodeIndex(_ name: String) throws(ControlProblem) -> Int {
     if let index = plan.nodes.firstIndex(where: { $0.name == name }) { return index }
     let near = Spelling.nearest(to: name, among: plan.nodes.map(\.name))
     throw ControlProblem("no node is named \"\(name)\"" + (near.map { "; did you mean \"\($0)\"?" } ?? ""))
   }
 
-  private func send(_ message: consuming ControlMessage, to index: Int) throws(ControlProblem) {
+  func send(_ message: consuming ControlMessage, to index: Int) throws(ControlProblem) {
     guard phase != .stopped else {
       throw ControlProblem("the run has stopped; node \"\(plan.nodes[index].name)\" takes no more messages")
     }
@@ -243,13 +245,18 @@ public final class GraphRun: @unchecked Sendable {
 
   func cellEnded() {
     if liveCells.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+      noteEnd()
       engine.supervisor.post(.finished(self))
     }
   }
 
   func cellFailed(_ cell: UnsafeMutablePointer<Cell>, _ fault: NodeFault) {
+    leaveUndecided()
     unsafe engine.supervisor.post(.failed(self, node: cell.pointee.nodeIndex, fault))
   }
+
+  /// A strand has begun to drain because its time had come.
+  func reachedDrainTime(_ time: Nanoseconds) { engine.supervisor.post(.draining(self, at: time)) }
 
   func takeVerdict(on node: Int) -> Verdict {
     status.withLock { status in status.verdicts.removeValue(forKey: node) ?? .none }

@@ -34,6 +34,7 @@ enum LiveParameter {
     case (.number(let range), let value):
       value.asNumber.flatMap { range.contains($0) ? .number($0) : nil }
     case (.choice(let words), .string(let word)): words.firstIndex(of: word).map { .choice($0) }
+    case (.string, .string(let text)), (.path, .string(let text)): .string(text)
     default: nil
     }
   }

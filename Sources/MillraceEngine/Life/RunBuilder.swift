@@ -2,40 +2,19 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// Why a graph could not be started: the node that could not be made, in words.
-public struct StartProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  public let node: String
-  public let text: String
-  public let cure: String?
-
-  public init(node: String, text: String, cure: String? = nil) {
-    self.node = node
-    self.text = text
-    self.cure = cure
-  }
-
-  public var description: String {
-    let prefix = node.isEmpty ? "" : "node \"\(node)\": "
-    return prefix + text + (cure.map { "; \($0)" } ?? "")
-  }
-}
-
 /// Turns a plan into the memory of a run: strands, pools, links, port tables, nodes.
 @safe
 struct RunBuilder {
   /// Events an outbox holds between two looks of the supervisor: 4,800 a second. On a virtual clock, where the worker waits
   /// for the supervisor when half of them are used, enough for one turn of a strand.
-  private var outboxLimit: Int { core.clock == .virtual ? 1_024 : 48 }
-  /// Bytes of an event's block; longer events are marked as truncated.
-  static let eventBytes = 256
+  var outboxLimit: Int { core.clock == .virtual ? 1_024 : 48 }
 
-  private let core: EngineCore
-  private let plan: GraphPlan
-  private let run: GraphRun
-  private let observesEvents: Bool
-  private let memory: RunMemory
-  private var strands: [Strand] = []
-  private var pools: [[Int]: BlockPool] = [:]
+  let core: EngineCore
+  let plan: GraphPlan
+  let run: GraphRun
+  let observesEvents: Bool
+  let memory: RunMemory
+  private(set) var strands: [Strand] = []
 
   /// Builds a run in phase `prepared`. Control side.
   static func build(_ plan: GraphPlan, on engine: Engine, observesEvents: Bool) throws(StartProblem)
@@ -82,6 +61,7 @@ struct RunBuilder {
       members[isBulk] = strand
       strands.append(strand)
     }
+    if let voice = members[false], let bulk = members[true] { voice.tellsAfterTurns(bulk) }
     var next: [Bool: Int] = [:]
     for isBulk in onBulk {
       guard let strand = members[isBulk] else { continue }
@@ -92,10 +72,13 @@ struct RunBuilder {
 
   // MARK: Nodes
 
-  static func setup(_ node: GraphPlan.Node, isVirtual: Bool, strand: Strand, index: Int) -> NodeSetup {
-    NodeSetup(
-      name: node.name, parameters: node.parameters, inputs: node.inputs, outputs: node.outputs,
-      pacing: node.pacing, isVirtual: isVirtual, waker: Waker(strand, index: index))
+  /// What a node of a run is made from, the first time and again.
+  static func setup(_ node: Int, of run: GraphRun) -> NodeSetup {
+    let (planned, place) = (run.plan.nodes[node], run.places[node])
+    return NodeSetup(
+      name: planned.name, parameters: planned.parameters, inputs: planned.inputs, outputs: planned.outputs,
+      pacing: planned.pacing, isVirtual: run.engine.clock == .virtual,
+      waker: Waker(place.strand, index: place.index), secrets: run.secrets)
   }
 
   private func makeNodes() throws(StartProblem) -> [AnyExecutor] {
@@ -106,13 +89,10 @@ struct RunBuilder {
           node: node.name, text: "type \"\(node.contract.type)\" is not in the engine's catalogue",
           cure: "make the engine with the catalogue the graph was checked against")
       }
-      let place = run.places[index]
-      let setup = Self.setup(
-        node, isVirtual: core.clock == .virtual, strand: place.strand, index: place.index)
       do throws(NodeProblem) {
-        executors.append(try entry.make(setup))
+        executors.append(try entry.make(Self.setup(index, of: run)))
       } catch {
-        throw StartProblem(node: node.name, text: error.text, cure: error.cure)
+        throw StartProblem(node: node.name, run.secrets.removed(from: error))
       }
     }
     return executors
@@ -120,61 +100,18 @@ struct RunBuilder {
 
   // MARK: Memory
 
-  /// True for the output every node with events has: its blocks come from the event pool.
-  private func isEventsPort(_ end: GraphPlan.End) -> Bool {
-    plan.nodes[end.node].outputs[end.port].name == NodeContract.eventsPort
-  }
-
-  private func links(from node: Int, port: Int) -> [Int] {
+  func links(from node: Int, port: Int) -> [Int] {
     plan.links.indices.filter { plan.links[$0].from == GraphPlan.End(node: node, port: port) }
-  }
-
-  /// For each linked output of each node, the pool of its blocks. Outputs whose packets are of similar size share one.
-  private mutating func makePools() -> [[BlockPool?]] {
-    var needs: [Int: (bytes: Int, count: Int)] = [:]
-    func key(_ bytes: Int) -> Int { Int.bitWidth - max(1, bytes - 1).leadingZeroBitCount }
-    for link in plan.links where !isEventsPort(link.from) {
-      let bytes = (max(1, link.shape.packetBytes) + 63) & ~63
-      let held = plan.nodes[link.to.node].heldPackets[link.to.port]
-      let bound = Link.bound(limit: link.limit, policy: link.policy, burst: link.shape.burst)
-      // What waits in the link, what both nodes hold in their hands, what the reader keeps.
-      let count = bound + link.shape.burst + 1 + held
-      let old = needs[key(bytes)] ?? (0, 0)
-      needs[key(bytes)] = (max(old.bytes, bytes), old.count + count)
-    }
-    var made: [Int: BlockPool] = [:]
-    for (key, need) in needs {
-      let pool = core.depot.take(blockBytes: need.bytes, blockCount: need.count)
-      made[key] = pool
-      memory.pools.append(pool)
-    }
-    run.poolBytes = made.values.reduce(0) { $0 + $1.byteCount }
-    return plan.nodes.indices.map { node in
-      plan.nodes[node].outputs.indices.map { port in
-        guard let link = links(from: node, port: port).first else {
-          return spare(plan.nodes[node].outputs[port])
-        }
-        let shape = plan.links[link].shape
-        return isEventsPort(plan.links[link].from) ? nil : made[key((max(1, shape.packetBytes) + 63) & ~63)]
-      }
-    }
-  }
-
-  /// A node may make packets for an output nobody listens to: two blocks serve for that.
-  private mutating func spare(_ port: NodeSetup.Port) -> BlockPool? {
-    guard let shape = port.shape, port.name != NodeContract.eventsPort else { return nil }
-    let pool = core.depot.take(blockBytes: max(1, shape.packetBytes), blockCount: 1 + shape.burst)
-    memory.pools.append(pool)
-    run.poolBytes += pool.byteCount
-    return pool
   }
 
   private func wake(_ node: Int, from other: Int) -> Wake {
     let place = run.places[node]
-    if place.strand === run.places[other].strand {
-      return unsafe Wake(word: place.strand.words + place.index / 64, bit: 1 << UInt64(place.index % 64))
-    }
-    return unsafe Wake(remote: Unmanaged.passUnretained(place.strand), index: place.index)
+    let caller = run.places[other].strand
+    let bit = (1 as UInt64) << UInt64(place.index % 64)
+    if place.strand === caller { return unsafe Wake(word: place.strand.words + place.index / 64, bit: bit) }
+    let remote = unsafe Unmanaged.passUnretained(place.strand as RemoteWake)
+    guard let owed = unsafe caller.owed else { return unsafe Wake(remote: remote, index: place.index) }
+    return unsafe Wake(word: owed + place.index / 64, bit: bit, remote: remote, index: place.index)
   }
 
   private func makeLinks() -> [UnsafeMutablePointer<Link>] {
@@ -252,25 +189,13 @@ struct RunBuilder {
     unsafe (place.strand.cells + place.index).initialize(
       to: Cell(
         table: table, executor: Unmanaged.passRetained(executor), drive: node.contract.drive,
-        isSink: !node.outputs.contains { $0.isLinked && $0.name != NodeContract.eventsPort },
-        isSource: !node.inputs.contains { $0.isLinked }, counters: memory.cellCounters + index,
+        isSink: node.isSink, isSource: !node.inputs.contains { $0.isLinked },
+        playsReplies: node.contract.playsReplies, counters: memory.cellCounters + index,
         mailbox: mailbox,
         budgetTicks: TickScale.machine.ticks(Nanoseconds(node.budget) * 1_000),
-        traceID: run.firstTraceID &+ UInt32(index), index: place.index, nodeIndex: index, strand: place.strand
+        maxAge: node.maxAge ?? Nanoseconds.max, traceID: run.firstTraceID &+ UInt32(index),
+        index: place.index, nodeIndex: index, strand: place.strand
       ))
-  }
-
-  private mutating func makeEventPool() -> BlockPool? {
-    let speaking = plan.nodes.count { !$0.contract.events.isEmpty }
-    guard speaking > 0 else { return nil }
-    let linked = plan.links.filter { isEventsPort($0.from) }
-      .reduce(0) { $0 + Link.bound(limit: $1.limit, policy: $1.policy, burst: $1.shape.burst) }
-    guard observesEvents || linked > 0 else { return nil }
-    let count = linked + (observesEvents ? strands.count * (outboxLimit + 1) : 0) + 2 * speaking
-    let pool = core.depot.take(blockBytes: Self.eventBytes, blockCount: count)
-    memory.pools.append(pool)
-    run.poolBytes += pool.byteCount
-    return pool
   }
 
   private func makeOutboxes() -> [UnsafeMutablePointer<Link>] {

@@ -12,6 +12,8 @@ final class RunMemory {
   let linkCounterCount: Int
   let cellCounters: UnsafeMutablePointer<CellCounters>
   let cellCount: Int
+  /// One for each cell's calls, then one for each sink's ages.
+  private let histograms: UnsafeMutablePointer<HistogramCounters>
   let inputs: UnsafeMutablePointer<InputSlot>
   let outputs: UnsafeMutablePointer<OutputSlot>
   let fanOut: UnsafeMutablePointer<UnsafeMutablePointer<Link>>
@@ -31,7 +33,15 @@ final class RunMemory {
     for index in 0..<linkCounterCount { unsafe (linkCounters + index).initialize(to: LinkCounters()) }
     cellCount = plan.nodes.count
     unsafe cellCounters = .allocate(capacity: max(1, cellCount))
-    for index in 0..<cellCount { unsafe (cellCounters + index).initialize(to: CellCounters()) }
+    let histogramCount = cellCount + plan.nodes.count(where: \.isSink)
+    unsafe histograms = .allocate(capacity: max(1, histogramCount))
+    for index in 0..<histogramCount { unsafe (histograms + index).initialize(to: HistogramCounters()) }
+    var ages = unsafe histograms + cellCount
+    for (index, node) in plan.nodes.enumerated() {
+      unsafe (cellCounters + index).initialize(
+        to: CellCounters(callTimes: histograms + index, ages: node.isSink ? ages : nil))
+      if node.isSink { unsafe ages += 1 }
+    }
     unsafe inputs = .allocate(capacity: max(1, inputCount))
     unsafe outputs = .allocate(capacity: max(1, outputCount))
     unsafe fanOut = .allocate(capacity: max(1, plan.links.count))
@@ -46,6 +56,7 @@ final class RunMemory {
     unsafe links.deallocate()
     unsafe linkCounters.deallocate()
     unsafe cellCounters.deallocate()
+    unsafe histograms.deallocate()
     unsafe inputs.deallocate()
     unsafe outputs.deallocate()
     unsafe fanOut.deallocate()
@@ -81,9 +92,12 @@ final class RunMemory {
 }
 
 extension RunMemory {
-  /// Frees the links and what is queued in them. Their counters stay for the report.
+  /// Frees the links and what is queued in them, which counts as discarded. Their counters stay for the report.
   func freeLinks() {
-    for index in 0..<linkCount { unsafe (links + index).deinitialize(count: 1) }
+    for index in 0..<linkCount {
+      unsafe (links + index).pointee.discard()
+      unsafe (links + index).deinitialize(count: 1)
+    }
     linkCount = 0
     unsafe outboxes = []
   }

@@ -12,16 +12,21 @@ final class Supervisor: @unchecked Sendable {
   enum Message {
     case started(GraphRun)
     case failed(GraphRun, node: Int, NodeFault)
+    case draining(GraphRun, at: Nanoseconds)
     case finished(GraphRun)
     case stop(GraphRun)
     case retired(GraphRun)
+    /// On a virtual clock: the pause before a new attempt is over.
+    case restart(GraphRun, node: Int)
     case quit
   }
 
   /// A run is given so long to stop before the nodes that hold it are left behind.
   static let stopLimit: Nanoseconds = 1_900_000_000
-  /// How often a run whose worker is held by somebody else is looked at again, 25 ms apart, before it is left behind.
-  static let patienceLimit = 3
+  /// How often a run whose worker is held by somebody else is looked at again, 25 ms apart, before it is left behind: for a
+  /// second in which the worker came to no end of a turn. A worker that is only slow, with hundreds of graphs on a busy machine,
+  /// will come to this run too.
+  static let patienceLimit = 40
   /// How often events are carried while runs are active.
   static let eventInterval: Nanoseconds = 10_000_000
 
@@ -29,10 +34,12 @@ final class Supervisor: @unchecked Sendable {
   private let sleepWord: UnsafeMutablePointer<UInt32>
   private var active: [Int: GraphRun] = [:]
   private var deadlines: [Int: Nanoseconds] = [:]
-  private var patience: [Int: Int] = [:]
+  /// Looks in which nothing moved, and the turns of the run's workers then.
+  private var patience: [Int: (looks: Int, turns: Int)] = [:]
   private var restarts: [Restart] = []
   /// Runs with a node that never returned: their memory is still in its hands.
   private var abandoned: [GraphRun] = []
+  private var watch = OverloadWatch()
   private var isQuitting = false
 
   struct Restart {
@@ -67,7 +74,8 @@ final class Supervisor: @unchecked Sendable {
 
   func shutDown() { post(.quit) }
 
-  func startThread() {
+  /// 0, or the `errno` of the system's refusal.
+  func startThread() -> Int32 {
     startDetachedThread("millrace-super") { [self] in
       while !isQuitting || !active.isEmpty { turn() }
     }
@@ -85,6 +93,9 @@ final class Supervisor: @unchecked Sendable {
     for message in batch { handle(message) }
     for run in active.values { run.carryEvents() }
     let now = millrace_monotonic_ns()
+    for run in active.values where run.hasMissed.load(ordering: .relaxed) { run.tellMissedBudgets(at: now) }
+    watch.look(at: active.values, now)
+    for run in active.values where (run.nextAppointment ?? Nanoseconds.max) <= now { run.keepAppointments() }
     restartDue(now)
     for (id, deadline) in deadlines where deadline <= now { giveUp(id) }
     sleep(now)
@@ -93,6 +104,10 @@ final class Supervisor: @unchecked Sendable {
   private func sleep(_ now: Nanoseconds) {
     var until = deadlines.values.min() ?? Nanoseconds.max
     if let restart = restarts.map(\.at).min() { until = min(until, restart) }
+    if let look = watch.due(active.values, now) { until = min(until, look) }
+    // Missed budgets do not wake the supervisor: it looks.
+    if !active.isEmpty { until = min(until, now + GraphRun.missedBudgetInterval) }
+    for run in active.values { until = min(until, run.nextAppointment ?? Nanoseconds.max) }
     if active.values.contains(where: \.hasOutbox) { until = min(until, now + Self.eventInterval) }
     _ = unsafe millrace_futex_wait(sleepWord, 0, until == Nanoseconds.max ? -1 : max(0, until - now))
   }
@@ -102,8 +117,18 @@ final class Supervisor: @unchecked Sendable {
     case .started(let run):
       // A stop may have overtaken it.
       if run.canRestart { active[run.id] = run }
-    case .failed(let run, let node, let fault): answerFailure(run, node, fault)
-    case .finished(let run), .stop(let run): beginStop(run)
+    case .failed(let run, let node, let fault):
+      answerFailure(run, node, fault)
+      run.decided()
+    case .draining(let run, let time):
+      if run.beginDraining() { run.announce("draining", at: time) }
+    case .finished(let run): beginStop(run)
+    case .stop(let run):
+      beginStop(run)
+      run.decided()
+    case .restart(let run, let node):
+      makeAnew(node, of: run)
+      run.decided()
     case .retired(let run): finish(run)
     case .quit:
       isQuitting = true
@@ -118,6 +143,8 @@ final class Supervisor: @unchecked Sendable {
     guard run.canRestart else { return }
     let planned = run.plan.nodes[node]
     let text = run.explain(fault, of: node)
+    // What the graph's nodes posted before comes first.
+    run.carryEvents()
     run.announce("nodeFailed", node: planned.name) { $0.member("text", text) }
     switch planned.onError {
     case .stop: fail(run, planned.name, fault, text)
@@ -142,7 +169,8 @@ final class Supervisor: @unchecked Sendable {
   private static let restartPause: Nanoseconds = 50_000_000
 
   private func planRestart(_ run: GraphRun, _ node: Int, _ fault: NodeFault?, _ text: String) {
-    let now = millrace_monotonic_ns()
+    let isVirtual = run.engine.clock == .virtual
+    let now = isVirtual ? run.graphTime : millrace_monotonic_ns()
     let count = run.status.withLock { status -> Int in
       let recent = (status.restarts[node] ?? []).filter { now - $0 < Self.restartWindow } + [now]
       status.restarts[node] = recent
@@ -154,22 +182,31 @@ final class Supervisor: @unchecked Sendable {
       return
     }
     let pause = count == 1 ? 0 : Self.restartPause << Int64(count - 2)
-    restarts.append(Restart(run: run, node: node, at: now + pause))
+    if !isVirtual {
+      restarts.append(Restart(run: run, node: node, at: now + pause))
+    } else if pause > 0 {
+      run.restart(node, at: now + pause)
+    } else {
+      makeAnew(node, of: run)
+    }
   }
 
   private func restartDue(_ now: Nanoseconds) {
     let due = restarts.filter { $0.at <= now }
     restarts.removeAll { $0.at <= now }
-    for restart in due where restart.run.canRestart {
-      let name = restart.run.plan.nodes[restart.node].name
-      switch restart.run.makeAnew(restart.node) {
-      case .success(let executor):
-        restart.run.announce("nodeRestarted", node: name)
-        unsafe restart.run.decide(.replace(Unmanaged.passRetained(executor)), on: restart.node)
-      case .failure(let problem):
-        restart.run.announce("nodeFailed", node: name) { $0.member("text", problem.description) }
-        planRestart(restart.run, restart.node, nil, problem.description)
-      }
+    for restart in due { makeAnew(restart.node, of: restart.run) }
+  }
+
+  private func makeAnew(_ node: Int, of run: GraphRun) {
+    guard run.canRestart else { return }
+    let name = run.plan.nodes[node].name
+    switch run.makeAnew(node) {
+    case .success(let executor):
+      run.announce("nodeRestarted", node: name)
+      unsafe run.decide(.replace(Unmanaged.passRetained(executor)), on: node)
+    case .failure(let problem):
+      run.announce("nodeFailed", node: name) { $0.member("text", problem.description) }
+      planRestart(run, node, nil, problem.description)
     }
   }
 
@@ -182,6 +219,7 @@ final class Supervisor: @unchecked Sendable {
       return before
     }
     guard before != .stopping && before != .stopped else { return }
+    run.noteEnd()
     active[run.id] = run
     restarts.removeAll { $0.run === run }
     deadlines[run.id] = millrace_monotonic_ns() + Self.stopLimit
@@ -199,7 +237,7 @@ final class Supervisor: @unchecked Sendable {
     guard active[run.id] != nil else { return }
     deadlines[run.id] = nil
     active[run.id] = nil
-    run.carryEvents()
+    run.carryEvents(isLast: true)
     run.close(releasing: true)
   }
 
@@ -214,9 +252,11 @@ final class Supervisor: @unchecked Sendable {
     }
     if stuck.isEmpty {
       // The node came back just now, or another graph's node holds the worker: a little more time may settle it.
-      let attempt = patience[id, default: 0] + 1
-      patience[id] = attempt
-      guard attempt > Self.patienceLimit else {
+      let turns = run.strands.reduce(0) { $0 &+ $1.worker.turns.current }
+      let last = patience[id] ?? (looks: 0, turns: turns)
+      let looks = turns == last.turns ? last.looks + 1 : 0
+      patience[id] = (looks, turns)
+      guard looks > Self.patienceLimit else {
         deadlines[id] = millrace_monotonic_ns() + 25_000_000
         return
       }
@@ -225,7 +265,7 @@ final class Supervisor: @unchecked Sendable {
     deadlines[id] = nil
     active[id] = nil
     abandoned.append(run)
-    run.carryEvents()
+    run.carryEvents(isLast: true)
     for name in stuck { run.announce("nodeDetached", node: name) }
     run.status.withLock { status in
       status.detached = stuck

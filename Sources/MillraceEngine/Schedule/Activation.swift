@@ -67,6 +67,7 @@ extension Worker {
     switch unsafe cell.pointee.phase {
     case .running: break
     case .finishing: return unsafe hasRoom(cell) ?? .finish
+    case .shedding: return unsafe shedGate(cell)
     case .failed, .ended: return .idle
     case .discarding:
       unsafe discardInputs(of: cell)
@@ -80,6 +81,17 @@ extension Worker {
       unsafe cell.pointee.phase = .finishing
       return unsafe hasRoom(cell) ?? .finish
     }
+  }
+
+  /// Of a cell that gets nothing: empties its inputs, until they are over.
+  @inline(never)
+  private func shedGate(_ cell: UnsafeMutablePointer<Cell>) -> Gate {
+    for index in unsafe 0..<cell.pointee.table.inputCount {
+      if let link = unsafe cell.pointee.table.inputs[index].link { unsafe link.pointee.shed() }
+    }
+    guard unsafe inputs(of: cell) == .over else { return .idle }
+    unsafe cell.pointee.phase = .finishing
+    return unsafe hasRoom(cell) ?? .finish
   }
 
   private enum Inputs {
@@ -96,7 +108,7 @@ extension Worker {
     for index in 0..<count {
       guard unsafe inputs[index].drives, let link = unsafe inputs[index].link else { continue }
       drivingCount &+= 1
-      if unsafe link.pointee.hasPacket() {
+      if unsafe link.pointee.hasPacket(generation: cell.pointee.table.generation) {
         if drive == .anyInput { return .ready }
       } else if unsafe link.pointee.isOver() {
         overCount &+= 1
@@ -138,7 +150,8 @@ extension Worker {
     unsafe counters.pointee.packets.add(taken)
     unsafe counters.pointee.busyTicks.add(Int(truncatingIfNeeded: ticks))
     unsafe counters.pointee.worstTicks.raise(to: Int(truncatingIfNeeded: ticks))
-    if unsafe ticks > cell.pointee.budgetTicks { unsafe counters.pointee.overBudget.add() }
+    unsafe counters.pointee.callTimes.pointee.add(ticks)
+    if unsafe ticks > cell.pointee.budgetTicks { unsafe noteSlow(cell, ticks) }
     if taken > 0 {
       if unsafe cell.pointee.isSink && !cell.pointee.isFed {
         unsafe cell.pointee.isFed = true
@@ -147,9 +160,27 @@ extension Worker {
       let age = unsafe cell.pointee.table.age
       unsafe counters.pointee.lastAge.set(Int(age))
       unsafe counters.pointee.worstAge.raise(to: Int(age))
+      if unsafe age > cell.pointee.maxAge { unsafe noteOld(cell, age) }
+      if let ages = unsafe counters.pointee.ages { unsafe ages.pointee.add(UInt64(max(0, age))) }
       unsafe cell.pointee.table.age = Nanoseconds.min
     }
-    unsafe trace.note(cell: cell.pointee.traceID, start: start, ticks: ticks)
+    unsafe trace.note(
+      cell: cell.pointee.traceID, start: start, ticks: ticks, time: cell.pointee.table.now)
+  }
+
+  @inline(never)
+  private func noteSlow(_ cell: UnsafeMutablePointer<Cell>, _ ticks: UInt64) {
+    unsafe cell.pointee.counters.pointee.overBudget.add()
+    unsafe cell.pointee.counters.pointee.lastOverBudget.set(Int(truncatingIfNeeded: ticks))
+    // A virtual clock waits for whoever needs longer.
+    if !isVirtual { unsafe cell.pointee.strand.run.hasMissed.store(true, ordering: .releasing) }
+  }
+
+  @inline(never)
+  private func noteOld(_ cell: UnsafeMutablePointer<Cell>, _ age: Nanoseconds) {
+    unsafe cell.pointee.counters.pointee.overAge.add()
+    unsafe cell.pointee.counters.pointee.lastOverAge.set(Int(age))
+    unsafe cell.pointee.strand.run.hasMissed.store(true, ordering: .releasing)
   }
 
   @inline(__always)
@@ -157,12 +188,16 @@ extension Worker {
     _ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ result: CallResult, wasFinishing: Bool,
     tookSome: Bool
   ) {
-    if unsafe cell.pointee.table.fault != nil {
-      unsafe failFromPorts(cell, strand)
-      return
+    if unsafe cell.pointee.table.notes != [] {
+      guard unsafe carryOutNotes(of: cell, strand) else { return }
     }
     let wish = unsafe cell.pointee.table.wakeAt
+    let wasWanted = unsafe cell.pointee.wantsAgain && cell.pointee.drive != .itself
     unsafe cell.pointee.wantsAgain = false
+    if unsafe strand.isDraining, unsafe !isDue(before: strand.drainsFrom, cell, result) {
+      unsafe finishSource(cell, strand)
+      return
+    }
     switch result {
     case .outcome(.done):
       if wasFinishing {
@@ -170,10 +205,10 @@ extension Worker {
         return
       }
       if wish != Nanoseconds.max { unsafe armWish(cell, strand, wish) }
-      // A node that took nothing and still has packets waits for something else: calling it again would spin. But when nothing
-      // more can come it is called once more, to finish.
+      // A node that took nothing and still has packets waits for something else: calling it again would spin. But a call it had
+      // asked for was not about its packets: those are looked at now. And when nothing more can come it is called to finish.
       let inputs = unsafe inputs(of: cell)
-      if inputs == .over || (tookSome && inputs == .ready) { unsafe strand.markReady(cell) }
+      if inputs == .over || ((tookSome || wasWanted) && inputs == .ready) { unsafe strand.markReady(cell) }
     case .outcome(.again):
       if wish != Nanoseconds.max {
         unsafe armWish(cell, strand, wish)
@@ -186,17 +221,18 @@ extension Worker {
     }
   }
 
-  /// After a call that is neither `process` nor `finish`: what it left in the port table.
-  @inline(never)
-  private func settleAside(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
-    if unsafe cell.pointee.table.fault != nil {
-      unsafe failFromPorts(cell, strand)
-    } else if unsafe cell.pointee.table.wakeAt != Nanoseconds.max {
-      unsafe armWish(cell, strand, cell.pointee.table.wakeAt)
+  /// False when a source of a draining strand was called for what was due before the drain, and has no more of it.
+  private func isDue(
+    before time: Nanoseconds, _ cell: UnsafeMutablePointer<Cell>, _ result: CallResult
+  ) -> Bool {
+    guard unsafe cell.pointee.isSource && cell.pointee.phase == .running else { return true }
+    switch result {
+    case .outcome(.ended), .fault: return true
+    case .outcome(.done), .outcome(.again): return unsafe cell.pointee.table.wakeAt < time
     }
   }
 
-  private func armWish(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ wish: Nanoseconds) {
+  func armWish(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ wish: Nanoseconds) {
     unsafe cell.pointee.table.wakeAt = Nanoseconds.max
     let deadline = unsafe wish &+ strand.epoch
     if deadline <= now {
@@ -210,188 +246,18 @@ extension Worker {
     }
   }
 
+  /// What the call asked of the engine besides its answer. False when the node has failed.
   @inline(never)
-  private func failFromPorts(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
-    guard let fault = unsafe cell.pointee.table.fault else { return }
+  func carryOutNotes(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) -> Bool {
+    let notes = unsafe cell.pointee.table.notes
+    unsafe cell.pointee.table.notes = []
+    let run = unsafe strand.run
+    if notes.contains(.interrupt) { run.interrupt() }
+    if notes.contains(.duck) { run.setDucked(true) }
+    if notes.contains(.resume) { run.setDucked(false) }
+    guard let fault = unsafe cell.pointee.table.fault else { return true }
     unsafe cell.pointee.table.fault = nil
     unsafe fail(cell, strand, fault)
-  }
-
-  /// The cell will never be called again: its outputs end behind their last packet.
-  @inline(never)
-  func end(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
-    unsafe cell.pointee.phase = .ended
-    unsafe wheel.cancel(cell)
-    unsafe endOutputs(of: cell)
-    unsafe discardInputs(of: cell)
-    // An upstream that is still at work must not wait for this reader.
-    if unsafe hasOpenInputs(cell) { unsafe cell.pointee.phase = .discarding }
-    unsafe strand.run.cellEnded()
-  }
-
-  private func hasOpenInputs(_ cell: UnsafeMutablePointer<Cell>) -> Bool {
-    for index in unsafe 0..<cell.pointee.table.inputCount {
-      if let link = unsafe cell.pointee.table.inputs[index].link, unsafe !link.pointee.isOver() {
-        return true
-      }
-    }
     return false
-  }
-
-  @inline(never)
-  func fail(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ fault: NodeFault) {
-    unsafe cell.pointee.phase = .failed
-    unsafe wheel.cancel(cell)
-    unsafe cell.pointee.table.wakeAt = Nanoseconds.max
-    unsafe strand.run.cellFailed(cell, fault)
-  }
-
-  func endOutputs(of cell: UnsafeMutablePointer<Cell>) {
-    for index in unsafe 0..<cell.pointee.table.outputCount {
-      for link in unsafe 0..<cell.pointee.table.outputs[index].linkCount {
-        unsafe cell.pointee.table.outputs[index].links.unsafelyUnwrapped[link].pointee.end()
-      }
-    }
-  }
-
-  @inline(never)
-  func discardInputs(of cell: UnsafeMutablePointer<Cell>) {
-    for index in unsafe 0..<cell.pointee.table.inputCount {
-      if let link = unsafe cell.pointee.table.inputs[index].link { unsafe link.pointee.discard() }
-    }
-  }
-
-  // MARK: Control
-
-  @inline(never)
-  private func deliverMail(to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ seat: Seat) -> Bool {
-    while let message = unsafe cell.pointee.mailbox.receive() {
-      // A node that failed or ended has nobody to read its mail.
-      guard unsafe cell.pointee.phase == .running || cell.pointee.phase == .finishing else { continue }
-      unsafe enter(cell, seat)
-      var parcel: ControlMessage? = consume message
-      var ports = unsafe Ports(Cell.table(of: cell))
-      let result = unsafe cell.pointee.executor._withUnsafeGuaranteedRef { executor in
-        if let message = parcel.take() {
-          executor.receive(message, &ports)
-        } else {
-          CallResult.outcome(.done)
-        }
-      }
-      guard leave(seat) else { return false }
-      if case .fault(let fault) = result {
-        unsafe cell.pointee.table.fault = nil
-        unsafe fail(cell, strand, fault)
-      } else {
-        unsafe settleAside(cell, strand)
-      }
-    }
-    return true
-  }
-
-  /// Carries out what the control side asked of a strand. False when the thread was replaced meanwhile.
-  @inline(never)
-  func answerRequests(of strand: Strand, _ seat: Seat) -> Bool {
-    let requests = strand.requests.exchange(0, ordering: .acquiringAndReleasing)
-    if requests & Strand.Request.retire != 0 { return retire(strand, seat) }
-    if requests & Strand.Request.begin != 0 { begin(strand) }
-    if requests & Strand.Request.interrupt != 0 {
-      guard interrupt(strand, seat) else { return false }
-    }
-    if requests & Strand.Request.replace != 0 {
-      guard replaceFailed(in: strand, seat) else { return false }
-    }
-    if requests & Strand.Request.drain != 0 { drain(strand) }
-    return true
-  }
-
-  /// Every cell gets its first look. On a virtual clock graph time starts now; on the real one all strands of a graph were
-  /// given the same start.
-  private func begin(_ strand: Strand) {
-    if isVirtual {
-      unsafe strand.epoch = now
-      unsafe strand.run.epoch.store(now, ordering: .releasing)
-    }
-    let isEarly = unsafe strand.epoch > now
-    for index in 0..<strand.cellCount {
-      let cell = unsafe strand.cells + index
-      if isEarly {
-        unsafe wheel.arm(cell, at: strand.epoch)
-      } else {
-        unsafe strand.markReady(cell)
-      }
-    }
-  }
-
-  /// Sources end; everything behind them runs dry and ends in turn.
-  private func drain(_ strand: Strand) {
-    unsafe strand.isDraining = true
-    for index in 0..<strand.cellCount {
-      let cell = unsafe strand.cells + index
-      if unsafe cell.pointee.isSource && cell.pointee.phase == .running {
-        unsafe cell.pointee.phase = .finishing
-        unsafe wheel.cancel(cell)
-        unsafe strand.markReady(cell)
-      }
-    }
-  }
-
-  private func interrupt(_ strand: Strand, _ seat: Seat) -> Bool {
-    let generation = unsafe strand.run.generation.load(ordering: .acquiring)
-    for index in stride(from: strand.cellCount - 1, through: 0, by: -1) {
-      let cell = unsafe strand.cells + index
-      guard unsafe cell.pointee.table.generation != generation else { continue }
-      unsafe cell.pointee.table.generation = generation
-      guard unsafe cell.pointee.phase == .running || cell.pointee.phase == .finishing else { continue }
-      unsafe cell.pointee.table.now = now &- strand.epoch
-      unsafe enter(cell, seat)
-      var ports = unsafe Ports(Cell.table(of: cell))
-      unsafe cell.pointee.executor._withUnsafeGuaranteedRef { $0.interrupted(&ports) }
-      guard leave(seat) else { return false }
-      unsafe settleAside(cell, strand)
-      unsafe strand.markReady(cell)
-    }
-    return true
-  }
-
-  /// Puts the nodes that were made anew in the place of those that failed, or isolates what is not to come back.
-  private func replaceFailed(in strand: Strand, _ seat: Seat) -> Bool {
-    for index in 0..<strand.cellCount {
-      let cell = unsafe strand.cells + index
-      guard unsafe cell.pointee.phase == .failed else { continue }
-      switch unsafe strand.run.takeVerdict(on: cell.pointee.nodeIndex) {
-      case .none: break
-      case .replace(let executor):
-        let old = unsafe cell.pointee.executor
-        unsafe cell.pointee.executor = unsafe executor
-        unsafe enter(cell, seat)
-        unsafe old.release()
-        guard leave(seat) else { return false }
-        unsafe cell.pointee.counters.pointee.restarts.add()
-        unsafe cell.pointee.table.fault = nil
-        unsafe cell.pointee.table.lastGeneration = 0
-        unsafe cell.pointee.wantsAgain = false
-        unsafe cell.pointee.hasWish = false
-        unsafe cell.pointee.phase = strand.isDraining && cell.pointee.isSource ? .finishing : .running
-        unsafe strand.markReady(cell)
-      case .isolate:
-        unsafe end(cell, strand)
-      }
-    }
-    return true
-  }
-
-  /// Drops every node of a strand and closes it for wake-ups. The run is told by the caller, when it is done with the strand.
-  private func retire(_ strand: Strand, _ seat: Seat) -> Bool {
-    strand.state.bitwiseOr(Strand.State.closed, ordering: .acquiringAndReleasing)
-    for index in 0..<strand.cellCount {
-      let cell = unsafe strand.cells + index
-      unsafe wheel.cancel(cell)
-      unsafe cell.pointee.phase = .ended
-      unsafe enter(cell, seat)
-      unsafe cell.pointee.executor.release()
-      guard leave(seat) else { return false }
-    }
-    return true
   }
 }

@@ -8,13 +8,19 @@ enum CellPhase: UInt8 {
   case finishing
   /// Failed and waits to be made anew; its inputs queue up.
   case failed
+  /// Gets nothing while the machine is overloaded: its inputs are taken and thrown away, until they end or the load falls.
+  case shedding
   /// Isolated, or ended before its inputs: takes them and throws them away, so that nobody upstream waits for it.
   case discarding
   /// Will never be called again.
   case ended
+
+  /// The node is there and hears of what concerns it.
+  var isAtWork: Bool { self == .running || self == .finishing || self == .shedding }
 }
 
 /// What a cell did since its graph started. One writer, the cell's worker; any thread may read.
+@safe
 struct CellCounters: ~Copyable {
   /// Calls of the node.
   let activations = Counter()
@@ -26,6 +32,12 @@ struct CellCounters: ~Copyable {
   let worstTicks = Counter()
   /// Calls that took longer than the budget.
   let overBudget = Counter()
+  /// Ticks of the last such call.
+  let lastOverBudget = Counter()
+  /// Calls that took packets older than the node may get.
+  let overAge = Counter()
+  /// Age of the packet of the last such call, in nanoseconds.
+  let lastOverAge = Counter()
   /// Times the cell had work but no room on an output.
   let blocked = Counter()
   /// Times the cell had work but its pool had no free block.
@@ -36,6 +48,15 @@ struct CellCounters: ~Copyable {
   let worstAge = Counter()
   /// Times the node was made anew after a fault.
   let restarts = Counter()
+  /// How ticks in calls were spread.
+  let callTimes: UnsafeMutablePointer<HistogramCounters>
+  /// How ages were spread, in nanoseconds; nil where packets do not end.
+  let ages: UnsafeMutablePointer<HistogramCounters>?
+
+  init(callTimes: UnsafeMutablePointer<HistogramCounters>, ages: UnsafeMutablePointer<HistogramCounters>?) {
+    unsafe self.callTimes = unsafe callTimes
+    unsafe self.ages = unsafe ages
+  }
 }
 
 /// A node at its place in the scheduler: the ports its calls work on, and the bookkeeping around them.
@@ -56,11 +77,17 @@ struct Cell: ~Copyable {
   var hasWish = false
   /// The cell has taken its first packet.
   var isFed = false
+  /// The node has been told to make room for a voice.
+  var isDucked = false
+  /// The node hears of ducking.
+  let playsReplies: Bool
   /// No linked input: ends only by itself or when the graph drains.
   let isSource: Bool
   let counters: UnsafeMutablePointer<CellCounters>
   let mailbox: Mailbox
   let budgetTicks: UInt64
+  /// Packets older than this are too old.
+  let maxAge: Nanoseconds
   /// Number in the engine's traces.
   let traceID: UInt32
   // Place.
@@ -78,7 +105,9 @@ struct Cell: ~Copyable {
 
   init(
     table: PortTable, executor: Unmanaged<AnyExecutor>, drive: Drive, isSink: Bool, isSource: Bool,
-    counters: UnsafeMutablePointer<CellCounters>, mailbox: Mailbox, budgetTicks: UInt64, traceID: UInt32,
+    playsReplies: Bool,
+    counters: UnsafeMutablePointer<CellCounters>, mailbox: Mailbox, budgetTicks: UInt64,
+    maxAge: Nanoseconds, traceID: UInt32,
     index: Int, nodeIndex: Int, strand: Strand
   ) {
     unsafe self.table = unsafe table
@@ -86,9 +115,11 @@ struct Cell: ~Copyable {
     unsafe self.drive = drive
     unsafe self.isSink = isSink
     unsafe self.isSource = isSource
+    unsafe self.playsReplies = playsReplies
     unsafe self.counters = unsafe counters
     unsafe self.mailbox = mailbox
     unsafe self.budgetTicks = budgetTicks
+    unsafe self.maxAge = maxAge
     unsafe self.traceID = traceID
     unsafe self.index = index
     unsafe self.nodeIndex = nodeIndex

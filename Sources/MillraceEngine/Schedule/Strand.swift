@@ -21,13 +21,19 @@ final class Strand: RemoteWake, @unchecked Sendable {
     static let closed: UInt32 = 4
   }
 
-  /// Requests from the control side, taken at the start of a run.
+  /// Requests from the control side, answered before the next call of a node.
   enum Request {
     static let drain: UInt32 = 1
     static let retire: UInt32 = 2
     static let interrupt: UInt32 = 4
     static let replace: UInt32 = 8
     static let begin: UInt32 = 16
+    static let drainAtTime: UInt32 = 32
+    /// The run has new appointments; only on a virtual clock.
+    static let appoint: UInt32 = 64
+    static let duck: UInt32 = 128
+    static let shed: UInt32 = 256
+    static let tap: UInt32 = 512
   }
 
   /// Born as if queued: until the run starts or is stopped, wake-ups only leave their bits.
@@ -44,11 +50,23 @@ final class Strand: RemoteWake, @unchecked Sendable {
   let mailWords: UnsafeMutablePointer<Atomic<UInt64>>
   /// Ready cells, as others told.
   let remoteWords: UnsafeMutablePointer<Atomic<UInt64>>
+  /// The strand of the same run on the bulk worker, which hears of packets and of room at the end of this strand's turns only; nil
+  /// for that strand itself, and when there is none. Disk and pictures do not live by the single packet, and waking a thread for
+  /// each costs more than the packet does.
+  @exclusivity(unchecked) private(set) var partner: Unmanaged<Strand>?
+  /// Cells of `partner` that have something to hear: one word for each of its `words`.
+  @exclusivity(unchecked) private(set) var owed: UnsafeMutablePointer<UInt64>?
   /// Graph time 0 on the worker's clock.
   @exclusivity(unchecked) var epoch: Nanoseconds = 0
   @exclusivity(unchecked) var isDraining = false
+  /// Graph time before which sources of a draining strand still give what was due.
+  @exclusivity(unchecked) var drainsFrom = Nanoseconds.max
+  /// Place among the strands that are to drain at a time of their own.
+  @exclusivity(unchecked) var appointment = unsafe Appointment()
   /// Where the strand's events go to the program; nil when nobody listens.
   @exclusivity(unchecked) var outbox: UnsafeMutablePointer<Link>?
+  /// The first of the taps on outputs of the strand's cells; only on a virtual clock, which waits for them.
+  @exclusivity(unchecked) var firstTap: Unmanaged<TapLine>?
   /// Next in a worker's inbox or queue.
   @exclusivity(unchecked) var following: Unmanaged<Strand>?
 
@@ -56,7 +74,10 @@ final class Strand: RemoteWake, @unchecked Sendable {
     self.worker = worker
     unsafe self.run = run
     unsafe following = nil
+    unsafe firstTap = nil
     unsafe outbox = nil
+    unsafe partner = nil
+    unsafe owed = nil
     self.cellCount = cellCount
     wordCount = (cellCount + 63) / 64
     unsafe cells = .allocate(capacity: cellCount)
@@ -75,6 +96,15 @@ final class Strand: RemoteWake, @unchecked Sendable {
     unsafe words.deallocate()
     unsafe remoteWords.deallocate()
     unsafe mailWords.deallocate()
+    unsafe owed?.deallocate()
+  }
+
+  /// From now on what this strand has to tell `other` waits for the end of a turn. Control side, before the run starts.
+  func tellsAfterTurns(_ other: Strand) {
+    unsafe partner = Unmanaged.passUnretained(other)
+    let words = UnsafeMutablePointer<UInt64>.allocate(capacity: other.wordCount)
+    unsafe words.initialize(repeating: 0, count: other.wordCount)
+    unsafe owed = unsafe words
   }
 
   // MARK: From any thread
@@ -115,6 +145,21 @@ final class Strand: RemoteWake, @unchecked Sendable {
       if unsafe remoteWords[index].load(ordering: .relaxed) != 0 {
         unsafe words[index] |= remoteWords[index].exchange(0, ordering: .acquiringAndReleasing)
       }
+    }
+  }
+
+  /// Tells the partner what this turn left for it: one read-modify-write for all of a word's cells, one wake-up for all.
+  @inline(__always)
+  func tellPartner() {
+    guard let partner = unsafe partner, let owed = unsafe owed else { return }
+    unsafe partner._withUnsafeGuaranteedRef { other in
+      var tellsAny = false
+      for index in 0..<other.wordCount where unsafe owed[index] != 0 {
+        unsafe other.remoteWords[index].bitwiseOr(owed[index], ordering: .acquiringAndReleasing)
+        unsafe owed[index] = 0
+        tellsAny = true
+      }
+      if tellsAny { other.notify() }
     }
   }
 

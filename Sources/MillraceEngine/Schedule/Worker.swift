@@ -13,14 +13,17 @@ internal import Synchronization
 /// node returns, and ends without touching anything.
 @safe
 final class Worker: @unchecked Sendable {
-  /// Calls one strand may make before others get their turn.
+  /// Calls one strand may make before others get their turn, and the time after which no further one begins: what the voice of
+  /// another graph waits at the most, beside one call. A virtual clock knows no such time, so that turns do not depend on the
+  /// machine.
   static let budget = 64
+  static let turnLimit: Nanoseconds = 2_000_000
 
   let name: String
   let isVirtual: Bool
   /// Added to the thread's niceness; the bulk worker stands back behind voice.
-  private let nice: Int32
-  let trace = TraceRing()
+  let nice: Int32
+  let trace: TraceRing
 
   // Shared with other threads.
   private let inbox = Inbox()
@@ -29,23 +32,30 @@ final class Worker: @unchecked Sendable {
   private let isStopping = Atomic<Bool>(false)
   /// Which thread owns the worker: a thread that finds another number here has been replaced, its own
   /// negated means that is being decided.
-  private let owner = Atomic<Int>(0)
+  let owner = Atomic<Int>(0)
   /// Where the present thread notes the cell it is calling: the address of its slot.
-  private let callSlot = Atomic<UInt>(0)
+  let callSlot = Atomic<UInt>(0)
   /// False where the kernel cannot make all threads pass a barrier: a stuck thread then keeps its worker.
-  private let canReplaceThreads: Bool
+  let canReplaceThreads: Bool
   /// Strands of running graphs, for choosing the least loaded worker.
   let load = Atomic<Int>(0)
+  /// Turns of strands that have begun: while it counts on, no node holds the worker.
+  let turns = Counter()
   /// Ticks spent in strands, for the load of the worker.
   let busyTicks = Counter()
 
   // Owned by the thread.
   @exclusivity(unchecked) private var ready = ReadyQueue()
   @exclusivity(unchecked) var wheel: TimerWheel
+  @exclusivity(unchecked) var drainTimes = DrainTimes()
   @exclusivity(unchecked) private var virtualNow: Nanoseconds = 0
+  /// Strands whose runs have had appointments; only on a virtual clock.
+  @exclusivity(unchecked) var appointed: [Strand] = []
   @exclusivity(unchecked) private var anchorTicks: UInt64 = 0
   @exclusivity(unchecked) private var anchorTime: Nanoseconds = 0
   private let scale = TickScale.machine
+  /// `turnLimit` in ticks.
+  private let turnTicks: UInt64
   /// `virtualNow` for other threads.
   private let publishedNow = Atomic<Int64>(0)
 
@@ -53,7 +63,9 @@ final class Worker: @unchecked Sendable {
     self.canReplaceThreads = canReplaceThreads
     self.name = name
     self.isVirtual = isVirtual
+    turnTicks = isVirtual ? UInt64.max : TickScale.machine.ticks(Self.turnLimit)
     self.nice = nice
+    trace = TraceRing(isVirtual: isVirtual)
     unsafe sleepWord = .allocate(capacity: 1)
     unsafe sleepWord.initialize(to: 0)
     // The futex needs the plain word, the code the atomic view: the same four bytes.
@@ -76,56 +88,6 @@ final class Worker: @unchecked Sendable {
         unsafe millrace_futex_wake(sleepWord, 1)
       }
     }
-  }
-
-  /// Starts the worker's first thread.
-  func startThread() {
-    owner.store(1, ordering: .sequentiallyConsistent)
-    startThread(number: 1)
-  }
-
-  /// A thread's right to the worker: its number, and a slot of its own for the cell it is calling. A thread that was replaced
-  /// keeps its slot for good, so that coming back it cannot touch its successor's.
-  @safe
-  struct Seat: @unchecked Sendable {
-    let number: Int
-    let call: UnsafeMutablePointer<Atomic<UInt>>
-  }
-
-  private func startThread(number: Int) {
-    let slot = UnsafeMutablePointer<Atomic<UInt>>.allocate(capacity: 1)
-    unsafe slot.initialize(to: Atomic(0))
-    let seat = unsafe Seat(number: number, call: slot)
-    callSlot.store(UInt(bitPattern: slot), ordering: .sequentiallyConsistent)
-    startDetachedThread(name) { [self] in
-      if nice != 0 { _ = millrace_set_thread_nice(nice) }
-      millrace_set_timer_slack(1_000)
-      anchor()
-      loop(seat)
-    }
-  }
-
-  /// The cell that is in a call, as its address; 0: none. Any thread.
-  var cellInCall: UInt {
-    let slot = unsafe UnsafePointer<Atomic<UInt>>(bitPattern: callSlot.load(ordering: .acquiring))
-    return unsafe slot?.pointee.load(ordering: .sequentiallyConsistent) ?? 0
-  }
-
-  /// Gives the worker a new thread when the old one is still in the call it was seen in. The old thread's call goes on, but
-  /// nothing follows it. False when the call returned after all.
-  func replaceThread(stuckIn cell: UInt) -> Bool {
-    guard canReplaceThreads else { return false }
-    let number = owner.load(ordering: .sequentiallyConsistent)
-    owner.store(-number, ordering: .sequentiallyConsistent)
-    // After this the thread has either left the call visibly, or will find the worker contested when it does. Then both
-    // sides try to settle it, and one succeeds.
-    millrace_barrier_all_threads()
-    let isStuck = cellInCall == cell
-    let (settled, _) = owner.compareExchange(
-      expected: -number, desired: isStuck ? number + 1 : number, ordering: .sequentiallyConsistent)
-    guard settled && isStuck else { return false }
-    startThread(number: number + 1)
-    return true
   }
 
   func stop() {
@@ -155,14 +117,14 @@ final class Worker: @unchecked Sendable {
   }
 
   /// Ties ticks to the clock again. Done after every sleep and every few milliseconds of work.
-  private func anchor() {
+  func anchor() {
     unsafe anchorTicks = TickScale.now
     unsafe anchorTime = millrace_monotonic_ns()
   }
 
   // MARK: The loop
 
-  private func loop(_ seat: Seat) {
+  func loop(_ seat: Seat) {
     while !isStopping.load(ordering: .relaxed) {
       unsafe inbox.empty(into: &ready)
       expireTimers()
@@ -185,11 +147,13 @@ final class Worker: @unchecked Sendable {
 
   private func expireTimers() {
     if isVirtual {
+      unsafe drainDue(virtualNow)
       while let cell = unsafe wheel.takeExactlyDue(now: virtualNow) { unsafe fire(cell) }
       return
     }
     if unsafe scale.nanoseconds(TickScale.now &- anchorTicks) > 4_000_000 { anchor() }
     let now = now
+    drainDue(now)
     while let cell = unsafe wheel.takeDue(now: now) { unsafe fire(cell) }
   }
 
@@ -202,10 +166,24 @@ final class Worker: @unchecked Sendable {
     unsafe makeReady(cell)
   }
 
+  /// Drains the strands whose time has come: before the timers of that time, so that nothing due at it comes any more.
+  private func drainDue(_ now: Nanoseconds) {
+    while let entry = unsafe drainTimes.takeDue(now: now) {
+      unsafe entry._withUnsafeGuaranteedRef { strand in
+        drainAtItsTime(strand)
+        queue(strand)
+      }
+    }
+  }
+
   /// Marks a cell of this worker ready and queues its strand. On the worker's thread, outside a run of the strand.
   private func makeReady(_ cell: UnsafeMutablePointer<Cell>) {
     let strand = unsafe cell.pointee.strand
     unsafe strand.markReady(cell)
+    queue(strand)
+  }
+
+  private func queue(_ strand: Strand) {
     let old = strand.state.bitwiseOr(Strand.State.scheduled, ordering: .acquiringAndReleasing).oldValue
     if old & (Strand.State.scheduled | Strand.State.closed) == 0 {
       unsafe ready.push(Unmanaged.passUnretained(strand))
@@ -213,11 +191,11 @@ final class Worker: @unchecked Sendable {
   }
 
   private func rest() {
-    let deadline = unsafe wheel.earliest(exact: isVirtual)
-    if isVirtual, let deadline {
-      unsafe virtualNow = unsafe max(virtualNow, deadline)
-      unsafe publishedNow.store(virtualNow, ordering: .relaxed)
-      return
+    var deadline = unsafe wheel.earliest(exact: isVirtual)
+    if let drain = unsafe drainTimes.earliest { deadline = min(deadline ?? drain, drain) }
+    if isVirtual {
+      if unsafe !appointed.isEmpty && keepAppointments(before: deadline) { return }
+      if let deadline { return moveClock(to: deadline) }
     }
     unsafe sleeping.pointee.store(1, ordering: .sequentiallyConsistent)
     // Whoever posts after this sees the flag; whatever was posted before is seen here.
@@ -237,6 +215,12 @@ final class Worker: @unchecked Sendable {
     anchor()
   }
 
+  /// Moves a virtual clock forward.
+  func moveClock(to time: Nanoseconds) {
+    unsafe virtualNow = unsafe max(virtualNow, time)
+    unsafe publishedNow.store(virtualNow, ordering: .relaxed)
+  }
+
   /// What a run of a strand left.
   enum Verdict {
     case idle
@@ -250,6 +234,7 @@ final class Worker: @unchecked Sendable {
   private func run(_ strand: Strand, _ seat: Seat) -> Verdict {
     _ = strand.state.exchange(Strand.State.scheduled, ordering: .acquiringAndReleasing)
     strand.collect()
+    turns.add()
     let start = TickScale.now
     var ticks = start
     if strand.requests.load(ordering: .relaxed) != 0 {
@@ -257,13 +242,21 @@ final class Worker: @unchecked Sendable {
       if strand.state.load(ordering: .relaxed) & Strand.State.closed != 0 { return .retired }
       ticks = TickScale.now
     }
-    if isVirtual { waitForEventRoom(strand) }
+    if isVirtual {
+      waitForEventRoom(strand)
+      if unsafe strand.firstTap != nil { waitForTaps(strand) }
+      waitForTraceReader()
+    }
     var left = Self.budget
-    while left > 0, let cell = unsafe strand.takeReady() {
+    // A request ends the turn: an interruption is answered after one call, not after all of them.
+    while left > 0, ticks &- start < turnTicks, strand.requests.load(ordering: .relaxed) == 0,
+      let cell = unsafe strand.takeReady()
+    {
       guard let end = unsafe activate(cell, strand, ticks, seat) else { return .replaced }
       ticks = end
       left &-= 1
     }
+    strand.tellPartner()
     busyTicks.add(Int(truncatingIfNeeded: ticks &- start))
     if strand.hasReady { return .more }
     let (exchanged, _) = strand.state.compareExchange(
@@ -271,63 +264,22 @@ final class Worker: @unchecked Sendable {
     return exchanged ? .idle : .more
   }
 
-  /// On a virtual clock no event may be lost because the program reads slowly: time stands still meanwhile.
+  /// On a virtual clock no event may be lost because the program reads slowly: time stands still meanwhile, unless the run is
+  /// to stop.
   private func waitForEventRoom(_ strand: Strand) {
     guard let outbox = unsafe strand.outbox else { return }
     let supervisor = unsafe strand.run.engine.supervisor
-    while unsafe outbox.pointee.queuedCount() > 512 {
+    while unsafe outbox.pointee.queuedCount() > 512
+      && strand.requests.load(ordering: .relaxed) & Strand.Request.retire == 0
+    {
       supervisor.kick()
-      sched_yield()
+      // Long enough to leave the processor to who reads, short beside what the reader needs for 512 events.
+      usleep(50)
     }
   }
 
-  // MARK: Calls into nodes
-
-  /// Notes that the thread enters a node. Plain stores: who replaces the thread makes all threads pass a barrier.
-  @inline(__always)
-  func enter(_ cell: UnsafeMutablePointer<Cell>, _ seat: Seat) {
-    unsafe seat.call.pointee.store(UInt(bitPattern: cell), ordering: .relaxed)
-    millrace_compiler_barrier()
-  }
-
-  /// Notes that the thread is back. False when it was replaced meanwhile and must not touch anything any more.
-  @inline(__always)
-  func leave(_ seat: Seat) -> Bool {
-    millrace_compiler_barrier()
-    unsafe seat.call.pointee.store(0, ordering: .relaxed)
-    millrace_compiler_barrier()
-    return owner.load(ordering: .relaxed) == seat.number || keepsWorker(seat)
-  }
-
-  /// The worker is contested or taken: true when this thread wins it back.
-  @inline(never)
-  private func keepsWorker(_ seat: Seat) -> Bool {
-    owner.compareExchange(expected: -seat.number, desired: seat.number, ordering: .sequentiallyConsistent)
-      .exchanged
-  }
-}
-
-/// Runs `body` on a new thread of its own. The process need not wait for it.
-func startDetachedThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
-  let parcel = unsafe Unmanaged.passRetained(ThreadBody(name: name, body: body))
-  var thread = pthread_t()
-  let status = unsafe pthread_create(
-    &thread, nil,
-    { argument in
-      let start = unsafe Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
-      unsafe start.name.withCString { unsafe millrace_name_thread($0) }
-      start.body()
-      return nil
-    }, parcel.toOpaque())
-  precondition(status == 0, "no thread left: the system refused to start one")
-  pthread_detach(thread)
-}
-
-private final class ThreadBody: Sendable {
-  let name: String
-  let body: @Sendable () -> Void
-  init(name: String, body: @escaping @Sendable () -> Void) {
-    self.name = name
-    self.body = body
+  /// Nor any call, where a trace reader has asked for all of them.
+  private func waitForTraceReader() {
+    while trace.isFull && !isStopping.load(ordering: .relaxed) { sched_yield() }
   }
 }

@@ -11,7 +11,7 @@ extension GraphRun {
       name: name, phase: status.phase, clock: engine.clock, duration: time,
       timeToFirstPacket: first == 0 ? nil : first - status.askedAt, failure: status.failure,
       nodes: nodeReports(), links: linkReports(), poolBytes: poolBytes, leakedBlocks: status.leakedBlocks,
-      detachedNodes: status.detached, lostEvents: lostEvents())
+      detachedNodes: status.detached, lostEvents: lostEvents(status))
   }
 
   private func nodeReports() -> [NodeReport] {
@@ -25,16 +25,37 @@ extension GraphRun {
         .reduce(0) { sum, link in unsafe sum + memory.linkCounters[link].pushed.current }
       let packets = unsafe counters.pointee.packets.current
       let hasAge = followsClock && packets > 0
+      let worst = unsafe scale.nanoseconds(UInt64(counters.pointee.worstTicks.current))
       return unsafe NodeReport(
-        name: node.name, type: node.contract.type, lane: node.lane,
+        name: node.name, type: node.contract.type, lane: node.lane, isSink: node.isSink,
         activations: counters.pointee.activations.current, packetsIn: packets, packetsOut: emitted,
         busy: scale.nanoseconds(UInt64(counters.pointee.busyTicks.current)),
-        worst: scale.nanoseconds(UInt64(counters.pointee.worstTicks.current)),
+        worst: worst,
         overBudget: counters.pointee.overBudget.current, budget: node.budget,
+        overAge: counters.pointee.overAge.current, maxAge: node.maxAge,
         blocked: counters.pointee.blocked.current, starved: counters.pointee.starved.current,
         restarts: counters.pointee.restarts.current,
         lastAge: hasAge ? Nanoseconds(counters.pointee.lastAge.current) : nil,
-        worstAge: hasAge ? Nanoseconds(counters.pointee.worstAge.current) : nil)
+        worstAge: hasAge ? Nanoseconds(counters.pointee.worstAge.current) : nil,
+        callTimes: counters.pointee.callTimes.pointee.read(largest: worst) { scale.nanoseconds($0) },
+        ages: hasAge ? self.ages(counters) : nil)
+    }
+  }
+
+  private func ages(_ counters: UnsafeMutablePointer<CellCounters>) -> Histogram? {
+    guard let ages = unsafe counters.pointee.ages else { return nil }
+    return unsafe ages.pointee.read(largest: Nanoseconds(counters.pointee.worstAge.current)) {
+      Nanoseconds($0)
+    }
+  }
+
+  /// Packets in every link of the plan now, as `LinkReport.queued`; none after the run has stopped. A few loads a link, for
+  /// those who look often.
+  public var queued: [Int] {
+    // The lock keeps the memory in place.
+    status.withLock { status in
+      guard status.finalReport == nil, let memory = memory else { return [] }
+      return plan.links.indices.map { unsafe memory.linkCounters[$0].queued }
     }
   }
 
@@ -48,14 +69,15 @@ extension GraphRun {
         pushed: counters.pointee.pushed.current, popped: counters.pointee.popped.current,
         droppedOldest: counters.pointee.droppedOldest.current,
         droppedNewest: counters.pointee.droppedNewest.current,
-        droppedStale: counters.pointee.droppedStale.current, discarded: counters.pointee.discarded.current,
-        highWater: counters.pointee.highWater.current)
+        droppedStale: counters.pointee.droppedStale.current,
+        droppedShed: counters.pointee.droppedShed.current, discarded: counters.pointee.discarded.current,
+        queued: counters.pointee.queued, highWater: counters.pointee.highWater.current)
     }
   }
 
-  private func lostEvents() -> Int {
-    guard let memory = memory else { return 0 }
-    var lost = 0
+  private func lostEvents(_ status: borrowing Status) -> Int {
+    var lost = status.listeners.values.reduce(status.missedByGone) { $0 + $1.lostCount }
+    guard let memory = memory else { return lost }
     for index in plan.links.count..<memory.linkCounterCount {
       lost += unsafe memory.linkCounters[index].droppedNewest.current
     }

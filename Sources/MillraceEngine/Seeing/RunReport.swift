@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceGraph
 
 /// Where a run stands in its life.
 public enum RunPhase: String, Sendable, Hashable, CaseIterable {
@@ -35,6 +36,8 @@ public struct NodeReport: Sendable, Hashable {
   public var name: String
   public var type: String
   public var lane: Lane
+  /// No media leaves it into the graph.
+  public var isSink: Bool
   /// Calls of `process` and `finish`.
   public var activations: Int
   /// Packets taken from inputs.
@@ -48,6 +51,9 @@ public struct NodeReport: Sendable, Hashable {
   /// Calls longer than the budget, and the budget in microseconds.
   public var overBudget: Int
   public var budget: Int
+  /// Calls that took packets older than the graph allows at this node, and how old it allows; nil: as old as they like.
+  public var overAge: Int
+  public var maxAge: Nanoseconds?
   /// Times it had work but no room on an output, and times it had work but no free block.
   public var blocked: Int
   public var starved: Int
@@ -56,6 +62,11 @@ public struct NodeReport: Sendable, Hashable {
   /// Time from capture to this node for the last packet, and the longest; nil in graphs that do not follow a clock.
   public var lastAge: Nanoseconds?
   public var worstAge: Nanoseconds?
+  /// How the times of calls were spread.
+  public var callTimes: Histogram
+  /// At the ends of the graph, how the ages of packets were spread (of several taken in a call, the oldest); nil elsewhere,
+  /// and in graphs that do not follow a clock.
+  public var ages: Histogram?
 }
 
 /// What one link carried.
@@ -71,13 +82,17 @@ public struct LinkReport: Sendable, Hashable {
   public var droppedNewest: Int
   /// Dropped because an interruption had voided them.
   public var droppedStale: Int
-  /// Thrown away when the reading node had ended.
+  /// Thrown away to shed load, as a step against overload says.
+  public var droppedShed: Int
+  /// Thrown away when the reading node had ended, or the run was stopped. When the run is over, `pushed` is the sum of `popped`,
+  /// `droppedOldest` and this (what was void or shed has left through the reader, and is in `popped`).
   public var discarded: Int
-  /// Most packets queued at once.
+  /// Packets queued at the moment of the report, as near as that can be told from outside; and most at once.
+  public var queued: Int
   public var highWater: Int
 
   /// Everything that was lost while the graph was at work.
-  public var dropped: Int { droppedOldest + droppedNewest + droppedStale }
+  public var dropped: Int { droppedOldest + droppedNewest + droppedStale + droppedShed }
 }
 
 /// What a run did, up to now or to its end.
@@ -98,8 +113,27 @@ public struct RunReport: Sendable {
   public var leakedBlocks: Int
   /// Names of nodes that did not return when the run was stopped. Their threads were given up.
   public var detachedNodes: [String]
-  /// Events that were lost because the program did not take them in time.
+  /// Events that were lost because the program did not take them in time: on the way to all listeners, and in the queue of
+  /// each (see `GraphRun.events`).
   public var lostEvents: Int
+}
+
+extension RunReport: CustomStringConvertible {
+  /// One line: `uplink: stopped after 2.1 s, 104 packets delivered, 3 dropped, worst call 412.5 us (enc)`.
+  public var description: String {
+    let delivered = nodes.filter(\.isSink).reduce(0) { $0 + $1.packetsIn }
+    var parts = [
+      "\(name): \(phase.rawValue) after \(Figures.duration(duration))",
+      "\(Figures.counted(delivered, "packet")) delivered",
+    ]
+    let dropped = links.reduce(0) { $0 + $1.dropped }
+    if dropped > 0 { parts.append("\(dropped) dropped") }
+    if let worst = nodes.max(by: { $0.worst < $1.worst }), worst.worst > 0 {
+      parts.append("worst call \(Figures.duration(worst.worst)) (\(worst.name))")
+    }
+    if let failure { parts.append("failed: \(failure)") }
+    return parts.joined(separator: ", ")
+  }
 }
 
 /// Something that happened in a run, as the embedding program gets it.
@@ -109,7 +143,11 @@ public struct GraphEvent: Sendable, Hashable {
   /// The node that posted it; empty for events of the run itself.
   public var node: String
   /// The event's name in the node's contract, or of the run: `started`, `draining`, `nodeFailed`, `nodeRestarted`,
-  /// `nodeIsolated`, `nodeDetached`, `stopped`.
+  /// `nodeIsolated`, `nodeDetached`, `overload`, `overloadEased`, `budgetMissed`, `eventsLost` (`count` of them, before this one), `stopped`.
+  ///
+  /// `budgetMissed` says `of` what (`call` or `age`), the last `value` and the `budget` in milliseconds, and the `count` of misses
+  /// since it was last posted for this node: at most once a second, and at the end. On a virtual clock calls may take as
+  /// long as they like.
   public var name: String
   /// The whole event as one JSON object.
   public var json: String

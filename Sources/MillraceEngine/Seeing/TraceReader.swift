@@ -8,9 +8,13 @@ public struct TraceSpan: Sendable, Hashable {
   public var node: String
   /// The thread it was called on.
   public var worker: String
-  /// When, in nanoseconds of CLOCK_MONOTONIC, and for how long.
+  /// When, in nanoseconds of CLOCK_MONOTONIC. Never before the end of the worker's last call.
   public var start: Nanoseconds
+  /// For how long. A call is shown with 4,294,967,295 ticks of the processor's counter at most, a second or two.
   public var duration: Nanoseconds
+  /// On a virtual clock, graph time: the same in every run, as is the order of a run's spans. nil on
+  /// the real one.
+  public var graphTime: Nanoseconds?
 }
 
 /// Takes the trace that the workers write all the time. Use it from one thread at a time.
@@ -18,44 +22,68 @@ public struct TraceSpan: Sendable, Hashable {
 /// A worker keeps its last 32,768 calls: read at least that often, or spans are lost (`lostCount`).
 public struct TraceReader: ~Copyable {
   private let core: EngineCore
+  private let holdsClock: Bool
   private var next: [Int]
+  /// Where the last span of each worker ended.
+  private var ends: [Nanoseconds]
   /// Spans that were overwritten before they were read.
   public private(set) var lostCount = 0
 
-  init(_ core: EngineCore) {
+  init(_ core: EngineCore, holdsClock: Bool) {
     self.core = core
+    self.holdsClock = holdsClock && core.clock == .virtual
     next = core.allWorkers.map { _ in 0 }
+    ends = core.allWorkers.map { _ in Nanoseconds.min }
+    if self.holdsClock { for worker in core.allWorkers { worker.trace.awaitReader(upTo: 0) } }
   }
+
+  deinit { if holdsClock { for worker in core.allWorkers { worker.trace.awaitReader(upTo: nil) } } }
 
   /// The spans since the last call, worker by worker, oldest first.
   public mutating func read() -> [TraceSpan] {
     let scale = TickScale.machine
-    var batches: [(worker: String, records: [TraceRing.Record])] = []
+    var batches: [(worker: Int, records: [TraceRing.Record])] = []
     for (index, worker) in core.allWorkers.enumerated() {
       let (records, end, lost) = worker.trace.records(from: next[index])
       next[index] = end
+      if holdsClock { worker.trace.awaitReader(upTo: end) }
       lostCount += lost
-      batches.append((worker.name, records))
+      batches.append((index, records))
     }
     // Names, ticks and clock after the records: nothing read lies in their future.
     let names = core.traceNames
-    let ticksNow = millrace_ticks()
-    let clockNow = millrace_monotonic_ns()
+    let now = Self.readClocks()
     var spans: [TraceSpan] = []
     for batch in batches {
+      let worker = core.allWorkers[batch.worker].name
       for record in batch.records {
         guard let name = Self.find(record.cell, names) else {
           lostCount += 1
           continue
         }
-        let age = ticksNow > record.startTicks ? scale.nanoseconds(ticksNow &- record.startTicks) : 0
+        let age = now.ticks > record.startTicks ? scale.nanoseconds(now.ticks &- record.startTicks) : 0
+        let duration = scale.nanoseconds(UInt64(record.ticks))
+        // Two readings of the clocks differ by some nanoseconds, which must not make calls of one thread overlap.
+        let start = max(now.clock - age, ends[batch.worker])
+        ends[batch.worker] = start + duration
         spans.append(
           TraceSpan(
-            run: name.run, node: name.node, worker: batch.worker, start: clockNow - age,
-            duration: scale.nanoseconds(UInt64(record.ticks))))
+            run: name.run, node: name.node, worker: worker, start: start, duration: duration,
+            graphTime: core.clock == .virtual ? record.time : nil))
       }
     }
     return spans
+  }
+
+  /// Ticks and clock at one moment: the closest of three readings, since a thread may be held up between the two.
+  private static func readClocks() -> (ticks: UInt64, clock: Nanoseconds) {
+    let readings = (0..<3).map { _ in
+      let before = millrace_ticks()
+      let clock = millrace_monotonic_ns()
+      return (width: millrace_ticks() &- before, ticks: before, clock: clock)
+    }
+    let closest = readings.min { $0.width < $1.width } ?? readings[0]
+    return (closest.ticks &+ closest.width / 2, closest.clock)
   }
 
   /// Which node of which run a trace number stands for: the last range that begins at or before it.

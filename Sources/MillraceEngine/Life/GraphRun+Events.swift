@@ -1,0 +1,137 @@
+internal import CMillraceSys
+internal import MillraceCore
+internal import MillraceGraph
+
+extension GraphRun {
+  /// What happens in the run from now on. Each call gives a listener of its own that ends with the run. Subscribe between
+  /// `prepare` and `start` to miss nothing.
+  ///
+  /// A listener may fall 4,096 events behind. What happens then depends on the clock:
+  /// - `realtime`: it loses the oldest ones; live media waits for nobody.
+  /// - `virtual`: time stands still until it has caught up, so a listener that goes on reading loses nothing however slow it
+  ///   is. One that takes nothing for ten seconds is not waited for any longer, and loses the oldest ones.
+  ///
+  /// A loss is never silent: before the next event the listener gets an event `eventsLost` with its `count`, and the report
+  /// counts it in `lostEvents`.
+  public var events: GraphEvents { listen(patience: EventQueue.patience) }
+
+  /// - Parameter patience: how long a virtual clock waits for the listener when it takes nothing.
+  func listen(patience: Nanoseconds) -> GraphEvents {
+    let queue = EventQueue(patience: patience)
+    let number = status.withLock { status -> Int? in
+      guard status.phase != .stopped else { return nil }
+      status.nextListener += 1
+      status.listeners[status.nextListener] = queue
+      return status.nextListener
+    }
+    if number == nil { queue.finish() }
+    return GraphEvents(
+      queue,
+      onRelease: { [weak self] in
+        guard let number else { return }
+        self?.forgetListener(number)
+      })
+  }
+
+  private func forgetListener(_ number: Int) {
+    status.withLock { status in
+      guard let queue = status.listeners.removeValue(forKey: number) else { return }
+      status.missedByGone += queue.lostCount
+    }
+  }
+
+  private var listeners: [EventQueue] { status.withLock { Array($0.listeners.values) } }
+
+  /// Posts an event of the run itself, at a graph time or now. Control side.
+  func announce(
+    _ name: String, node: String = "", at time: Nanoseconds? = nil,
+    _ details: (inout JSONWriter) -> Void = { _ in }
+  ) {
+    var event = GraphEvent.ofRun(name, node: node, at: time ?? graphTime, details)
+    event.json = secrets.removed(fromJSON: event.json)
+    hand(event, to: listeners)
+  }
+
+  private func hand(_ event: GraphEvent, to listeners: [EventQueue], isLast: Bool = false) {
+    for listener in listeners { listener.hand(event, isLast: isLast) }
+  }
+
+  /// Tells every listener that the run has stopped and nothing more comes. Only the supervisor.
+  func endEvents(at time: Nanoseconds) {
+    let listeners = listeners
+    hand(.ofRun("stopped", at: time), to: listeners, isLast: true)
+    for listener in listeners { listener.finish() }
+  }
+
+  // MARK: From the nodes
+
+  /// True when events are collected for the program.
+  var hasOutbox: Bool { unsafe memory?.outboxes.isEmpty == false }
+
+  /// Moves events from the workers' outboxes to the listeners. On a virtual clock no more than they have room for; the last
+  /// time all, of which an outbox has not many. Only the supervisor.
+  func carryEvents(isLast: Bool = false) {
+    guard let memory = memory else { return }
+    let listeners = listeners
+    var room = Int.max
+    let isVirtual = engine.clock == .virtual
+    if isVirtual && !isLast {
+      let now = millrace_monotonic_ns()
+      room = listeners.map { $0.room(now) }.min() ?? Int.max
+    }
+    for number in unsafe memory.outboxes.indices {
+      let outbox = unsafe memory.outboxes[number]
+      while room > 0, let packet = unsafe outbox.pointee.take(generation: 0) {
+        room -= 1
+        if !listeners.isEmpty { hand(event(from: packet), to: listeners, isLast: isVirtual && isLast) }
+      }
+      tellLosses(ofOutbox: number, to: listeners)
+    }
+  }
+
+  private func event(from packet: borrowing Packet) -> GraphEvent {
+    let node = plan.nodes[min(packet.duration, plan.nodes.count - 1)]
+    let index = Int(packet.position)
+    let bytes = packet.samples(of: UInt8.self)
+    let json = unsafe String(unsafeUninitializedCapacity: bytes.count) { buffer in
+      for index in bytes.indices { unsafe buffer[index] = bytes[index] }
+      return bytes.count
+    }
+    let name = index < node.contract.events.count ? node.contract.events[index].name : ""
+    return GraphEvent(
+      time: packet.timestamp, node: node.name, name: name, json: secrets.removed(fromJSON: json))
+  }
+
+  /// Events that found no room in an outbox never reach a listener: each is told how many they were.
+  private func tellLosses(ofOutbox number: Int, to listeners: [EventQueue]) {
+    guard let memory = memory else { return }
+    if toldLosses.isEmpty { unsafe toldLosses = Array(repeating: 0, count: memory.outboxes.count) }
+    let lost = unsafe memory.linkCounters[plan.links.count + number].droppedNewest.current
+    guard lost > toldLosses[number] else { return }
+    let missing = lost - toldLosses[number]
+    let event = GraphEvent.loss(of: missing, at: graphTime)
+    for listener in listeners { listener.hand(event, missing: missing) }
+    toldLosses[number] = lost
+  }
+}
+
+extension GraphEvent {
+  /// An event of the run itself.
+  static func ofRun(
+    _ name: String, node: String = "", at time: Nanoseconds, _ details: (inout JSONWriter) -> Void = { _ in }
+  ) -> GraphEvent {
+    var writer = JSONWriter()
+    writer.object { json in
+      json.member("time", Double(time) / 1e9)
+      if !node.isEmpty { json.member("node", node) }
+      json.member("event", name)
+      details(&json)
+    }
+    return GraphEvent(time: time, node: node, name: name, json: writer.text)
+  }
+
+  /// Says that events are missing here.
+  static func loss(of count: Int, at time: Nanoseconds) -> GraphEvent {
+    ofRun("eventsLost", at: time) { $0.member("count", count) }
+  }
+}

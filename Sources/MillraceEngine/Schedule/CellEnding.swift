@@ -1,0 +1,49 @@
+internal import MillraceCore
+
+/// How a cell ends, by itself or by a fault, and what becomes of its links.
+extension Worker {
+  /// The cell will never be called again: its outputs end behind their last packet.
+  @inline(never)
+  func end(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
+    unsafe cell.pointee.phase = .ended
+    unsafe wheel.cancel(cell)
+    unsafe endOutputs(of: cell)
+    unsafe discardInputs(of: cell)
+    // An upstream that is still at work must not wait for this reader.
+    if unsafe hasOpenInputs(cell) { unsafe cell.pointee.phase = .discarding }
+    unsafe strand.run.cellEnded()
+  }
+
+  private func hasOpenInputs(_ cell: UnsafeMutablePointer<Cell>) -> Bool {
+    for index in unsafe 0..<cell.pointee.table.inputCount {
+      if let link = unsafe cell.pointee.table.inputs[index].link, unsafe !link.pointee.isOver() {
+        return true
+      }
+    }
+    return false
+  }
+
+  @inline(never)
+  func fail(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ fault: NodeFault) {
+    unsafe cell.pointee.phase = .failed
+    unsafe wheel.cancel(cell)
+    unsafe cell.pointee.table.wakeAt = Nanoseconds.max
+    unsafe strand.run.cellFailed(cell, fault)
+    if isVirtual { unsafe waitForDecision(about: strand.run) }
+  }
+
+  func endOutputs(of cell: UnsafeMutablePointer<Cell>) {
+    for index in unsafe 0..<cell.pointee.table.outputCount {
+      for link in unsafe 0..<cell.pointee.table.outputs[index].linkCount {
+        unsafe cell.pointee.table.outputs[index].links.unsafelyUnwrapped[link].pointee.end()
+      }
+    }
+  }
+
+  @inline(never)
+  func discardInputs(of cell: UnsafeMutablePointer<Cell>) {
+    for index in unsafe 0..<cell.pointee.table.inputCount {
+      if let link = unsafe cell.pointee.table.inputs[index].link { unsafe link.pointee.discard() }
+    }
+  }
+}

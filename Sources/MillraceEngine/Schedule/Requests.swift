@@ -1,0 +1,240 @@
+internal import MillraceCore
+internal import Synchronization
+
+/// What the control side asks of a worker: messages for nodes, and the requests of a strand.
+extension Worker {
+  @inline(never)
+  func deliverMail(to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ seat: Seat) -> Bool {
+    while let message = unsafe cell.pointee.mailbox.receive() {
+      // A node that failed or ended has nobody to read its mail.
+      guard unsafe cell.pointee.phase.isAtWork else { continue }
+      guard unsafe hand(message, to: cell, strand, seat) else { return false }
+    }
+    return true
+  }
+
+  /// Calls a node with a message. False when the thread was replaced meanwhile.
+  private func hand(
+    _ message: consuming ControlMessage, to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ seat: Seat
+  ) -> Bool {
+    unsafe enter(cell, seat)
+    var parcel: ControlMessage? = consume message
+    var ports = unsafe Ports(Cell.table(of: cell))
+    let result = unsafe cell.pointee.executor._withUnsafeGuaranteedRef { executor in
+      if let message = parcel.take() {
+        executor.receive(message, &ports)
+      } else {
+        CallResult.outcome(.done)
+      }
+    }
+    guard leave(seat) else { return false }
+    if case .fault(let fault) = result {
+      unsafe cell.pointee.table.fault = nil
+      unsafe cell.pointee.table.notes = []
+      unsafe fail(cell, strand, fault)
+    } else {
+      unsafe settleAside(cell, strand)
+    }
+    return true
+  }
+
+  /// After a call that is neither `process` nor `finish`: what it left in the port table.
+  private func settleAside(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
+    if unsafe cell.pointee.table.notes != [], unsafe !carryOutNotes(of: cell, strand) { return }
+    if unsafe cell.pointee.table.wakeAt != Nanoseconds.max {
+      unsafe armWish(cell, strand, cell.pointee.table.wakeAt)
+    }
+  }
+
+  /// Carries out what the control side asked of a strand. False when the thread was replaced meanwhile.
+  @inline(never)
+  func answerRequests(of strand: Strand, _ seat: Seat) -> Bool {
+    let requests = strand.requests.exchange(0, ordering: .acquiringAndReleasing)
+    if requests & Strand.Request.retire != 0 { return retire(strand, seat) }
+    // Before the first call of a node: a tap set in time misses nothing.
+    if requests & Strand.Request.tap != 0 { changeTaps(of: strand) }
+    if requests & Strand.Request.begin != 0 { begin(strand) }
+    if requests & Strand.Request.drainAtTime != 0 { appointDrain(of: strand) }
+    if requests & Strand.Request.interrupt != 0 {
+      guard interrupt(strand, seat) else { return false }
+    }
+    if requests & Strand.Request.replace != 0 {
+      guard replaceFailed(in: strand, seat) else { return false }
+    }
+    // After the replacements: a node made anew learns that its graph is ducked.
+    if requests & (Strand.Request.duck | Strand.Request.replace) != 0 {
+      guard duck(strand, seat) else { return false }
+    }
+    if requests & (Strand.Request.shed | Strand.Request.replace) != 0 { shed(strand) }
+    if requests & Strand.Request.drain != 0 { drain(strand, from: Nanoseconds.min) }
+    if requests & Strand.Request.appoint != 0 { takeAppointments(of: strand) }
+    return true
+  }
+
+  /// Every cell gets its first look. On a virtual clock graph time starts now; on the real one all strands of a graph were
+  /// given the same start.
+  private func begin(_ strand: Strand) {
+    if isVirtual {
+      unsafe strand.epoch = now
+      unsafe strand.run.epoch.store(now, ordering: .releasing)
+    }
+    let isEarly = unsafe strand.epoch > now
+    for index in 0..<strand.cellCount {
+      let cell = unsafe strand.cells + index
+      if isEarly {
+        unsafe wheel.arm(cell, at: strand.epoch)
+      } else {
+        unsafe strand.markReady(cell)
+      }
+    }
+  }
+
+  /// The run was given a time to drain at: waits for it, or drains now when it has passed.
+  private func appointDrain(of strand: Strand) {
+    guard unsafe !strand.isDraining else { return }
+    let (time, isBeyond) = unsafe strand.epoch.addingReportingOverflow(
+      strand.run.drainTime.load(ordering: .acquiring))
+    if time <= now && !isBeyond {
+      drainAtItsTime(strand)
+    } else {
+      unsafe drainTimes.add(strand, at: isBeyond ? Nanoseconds.max : time)
+    }
+  }
+
+  /// Graph time has come to where the run was to drain.
+  func drainAtItsTime(_ strand: Strand) {
+    let time = unsafe strand.run.drainTime.load(ordering: .acquiring)
+    drain(strand, from: time)
+    unsafe strand.run.reachedDrainTime(time)
+  }
+
+  /// Sources end; everything behind them runs dry and ends in turn. A source that is late still gives what was due before
+  /// `time` on the graph clock.
+  private func drain(_ strand: Strand, from time: Nanoseconds) {
+    unsafe drainTimes.remove(strand)
+    unsafe strand.isDraining = true
+    unsafe strand.drainsFrom = time
+    for index in 0..<strand.cellCount {
+      let cell = unsafe strand.cells + index
+      guard unsafe cell.pointee.isSource && cell.pointee.phase == .running else { continue }
+      if unsafe cell.pointee.hasWish && cell.pointee.timerDeadline &- strand.epoch < time { continue }
+      unsafe finishSource(cell, strand)
+    }
+  }
+
+  func finishSource(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
+    unsafe cell.pointee.phase = .finishing
+    unsafe cell.pointee.hasWish = false
+    unsafe cell.pointee.table.wakeAt = Nanoseconds.max
+    unsafe wheel.cancel(cell)
+    unsafe strand.markReady(cell)
+  }
+
+  /// Tells every node of the new generation, downstream first, and drops what it made worthless.
+  private func interrupt(_ strand: Strand, _ seat: Seat) -> Bool {
+    let generation = unsafe strand.run.generation.load(ordering: .acquiring)
+    for index in stride(from: strand.cellCount - 1, through: 0, by: -1) {
+      let cell = unsafe strand.cells + index
+      guard unsafe cell.pointee.table.generation != generation else { continue }
+      unsafe cell.pointee.table.generation = generation
+      unsafe cell.pointee.isDucked = false
+      unsafe dropStale(at: cell, generation)
+      guard unsafe cell.pointee.phase.isAtWork else { continue }
+      unsafe cell.pointee.table.now = now &- strand.epoch
+      unsafe enter(cell, seat)
+      var ports = unsafe Ports(Cell.table(of: cell))
+      unsafe cell.pointee.executor._withUnsafeGuaranteedRef { $0.interrupted(&ports) }
+      guard leave(seat) else { return false }
+      unsafe settleAside(cell, strand)
+      unsafe strand.markReady(cell)
+    }
+    return true
+  }
+
+  private func dropStale(at cell: UnsafeMutablePointer<Cell>, _ generation: UInt32) {
+    for index in unsafe 0..<cell.pointee.table.inputCount {
+      if let link = unsafe cell.pointee.table.inputs[index].link {
+        unsafe link.pointee.dropStale(generation: generation)
+      }
+    }
+  }
+
+  /// Tells the nodes that play replies whether to make room. A node that knows already is not told again.
+  private func duck(_ strand: Strand, _ seat: Seat) -> Bool {
+    let run = unsafe strand.run
+    let isDucked = run.isDucked.load(ordering: .acquiring)
+    for index in 0..<strand.cellCount {
+      let cell = unsafe strand.cells + index
+      guard unsafe cell.pointee.playsReplies && cell.pointee.isDucked != isDucked,
+        unsafe cell.pointee.phase.isAtWork
+      else { continue }
+      unsafe cell.pointee.isDucked = isDucked
+      unsafe cell.pointee.table.now = now &- strand.epoch
+      guard unsafe hand(isDucked ? .duck : .resume, to: cell, strand, seat) else { return false }
+      unsafe strand.markReady(cell)
+    }
+    return true
+  }
+
+  /// Lets nodes go without input, or have it again, as the run's steps against overload say.
+  private func shed(_ strand: Strand) {
+    let run = unsafe strand.run
+    for index in 0..<strand.cellCount {
+      let cell = unsafe strand.cells + index
+      let isShed = unsafe run.isShed(cell.pointee.nodeIndex)
+      if unsafe isShed && cell.pointee.phase == .running {
+        unsafe cell.pointee.phase = .shedding
+      } else if unsafe !isShed && cell.pointee.phase == .shedding {
+        unsafe cell.pointee.phase = .running
+      } else {
+        continue
+      }
+      unsafe strand.markReady(cell)
+    }
+  }
+
+  /// Puts the nodes that were made anew in the place of those that failed, or isolates what is not to come back.
+  private func replaceFailed(in strand: Strand, _ seat: Seat) -> Bool {
+    for index in 0..<strand.cellCount {
+      let cell = unsafe strand.cells + index
+      guard unsafe cell.pointee.phase == .failed else { continue }
+      switch unsafe strand.run.takeVerdict(on: cell.pointee.nodeIndex) {
+      case .none: break
+      case .replace(let executor):
+        let old = unsafe cell.pointee.executor
+        unsafe cell.pointee.executor = unsafe executor
+        unsafe enter(cell, seat)
+        unsafe old.release()
+        guard leave(seat) else { return false }
+        unsafe cell.pointee.counters.pointee.restarts.add()
+        unsafe cell.pointee.table.fault = nil
+        unsafe cell.pointee.table.notes = []
+        unsafe cell.pointee.table.lastGeneration = 0
+        unsafe cell.pointee.isDucked = false
+        unsafe cell.pointee.wantsAgain = false
+        unsafe cell.pointee.hasWish = false
+        unsafe cell.pointee.phase = strand.isDraining && cell.pointee.isSource ? .finishing : .running
+        unsafe strand.markReady(cell)
+      case .isolate:
+        unsafe end(cell, strand)
+      }
+    }
+    return true
+  }
+
+  /// Drops every node of a strand and closes it for wake-ups. The run is told by the caller, when it is done with the strand.
+  private func retire(_ strand: Strand, _ seat: Seat) -> Bool {
+    strand.state.bitwiseOr(Strand.State.closed, ordering: .acquiringAndReleasing)
+    if isVirtual { forgetAppointments(of: strand) }
+    unsafe drainTimes.remove(strand)
+    for index in 0..<strand.cellCount {
+      let cell = unsafe strand.cells + index
+      unsafe wheel.cancel(cell)
+      unsafe cell.pointee.phase = .ended
+      unsafe enter(cell, seat)
+      unsafe cell.pointee.executor.release()
+      guard leave(seat) else { return false }
+    }
+    return true
+  }
+}

@@ -1,0 +1,148 @@
+internal import Glibc
+public import MillraceCore
+internal import MillraceGraph
+internal import Synchronization
+
+/// A second reader of one link: copies of the packets that its writer emits, for a thread outside the graph.
+///
+/// ```swift
+/// let tap = try run.tap("mic -> enc")
+/// while !tap.isOver {
+///   while let packet = tap.next() { envelope.add(packet.samples(of: Int16.self)) }
+///   usleep(20_000)
+/// }
+/// ```
+///
+/// What it does *not* do: it never holds the graph up, never takes blocks of the graph's pools, and wakes nobody: look every
+/// few packets. Packets are seen before the link's own policy drops any. What finds the tap full is dropped and
+/// counted, except on a virtual clock: there time stands still until the tap is read again, so that nothing is missing.
+///
+/// While it is set, each packet costs its writer a copy of the bytes and about 30 ns; a link without one costs nothing. One
+/// thread at a time may read. The tap ends with `stop`, with its last reference, or with the graph.
+public final class LinkTap: Sendable {
+  /// The link's index in the plan, and its name: `mic -> enc`.
+  public let link: Int
+  public let name: String
+  /// What packets carry.
+  public let shape: OutputShape
+  private let line: TapLine
+  private let remove: @Sendable () -> Void
+
+  init(_ link: Int, in plan: GraphPlan, line: TapLine, remove: @escaping @Sendable () -> Void) {
+    self.link = link
+    self.line = line
+    self.remove = remove
+    name = plan.describe(plan.links[link])
+    shape = plan.links[link].shape
+  }
+
+  deinit { stop() }
+
+  /// Takes the oldest packet; nil when none waits. The packet may be kept: the tap then holds one less.
+  public func next() -> Packet? { line.next() }
+
+  /// True when nothing is left and nothing will come.
+  public var isOver: Bool { line.isOver }
+
+  /// Packets that the tap had no room for.
+  public var droppedCount: Int { line.droppedCount }
+
+  /// Ends the tap. What is in it can still be taken. May be called more than once, from any thread.
+  public func stop() {
+    if line.close() { remove() }
+  }
+}
+
+extension GraphRun {
+  /// Packets a tap holds unless asked otherwise: more than a second of 20 ms each.
+  public static let tapCapacity = 64
+
+  /// Sets a tap on a link, by its index in the plan. In any phase; set between `prepare` and `start` it misses nothing.
+  /// - Parameters:
+  ///   - link: its place in the plan's `links`. Any other traps.
+  ///   - capacity: packets it holds until they are taken, at least 1; their memory is the tap's own.
+  public func tap(_ link: Int, capacity: Int = tapCapacity) -> LinkTap {
+    precondition(plan.links.indices.contains(link), "no such link")
+    let planned = plan.links[link]
+    // On a virtual clock the worker looks at the tap between turns of the strand, and a turn may emit so much.
+    let turn = engine.clock == .virtual ? 2 * Worker.budget * planned.shape.burst : 0
+    let bytes = max(planned.shape.packetBytes, planned.shape.format == .event ? EventWriter.eventBytes : 1)
+    let line = TapLine(capacity: max(1, capacity, turn), packetBytes: bytes, nobody: engine.deaf)
+    change(planned.from) { $0.append(line) }
+    return LinkTap(link, in: plan, line: line) { [weak self] in
+      self?.change(planned.from) { $0.removeAll { $0 === line } }
+    }
+  }
+
+  /// Sets a tap on a link by its name as listings show it: `mic -> enc`, `tee.out2 -> aec.near`.
+  public func tap(_ name: String, capacity: Int = tapCapacity) throws(ControlProblem) -> LinkTap {
+    let names = plan.links.map { plan.describe($0) }
+    guard let link = names.firstIndex(of: name) else {
+      let near = Spelling.nearest(to: name, among: names)
+      throw ControlProblem(
+        "no link is named \"\(name)\""
+          + (near.map { "; did you mean \"\($0)\"?" } ?? "; \"explain\" lists the links of a graph"))
+    }
+    return tap(link, capacity: capacity)
+  }
+
+  /// Gives an output other taps, and asks its worker to take them over.
+  private func change(_ output: GraphPlan.End, _ edit: (inout [TapLine]) -> Void) {
+    let isOpen = taps.withLock { board in unsafe board.change(output, edit) { unsafe self.links(of: $0) } }
+    if isOpen { places[output.node].strand.ask(Strand.Request.tap) }
+  }
+
+  /// The graph's own links of an output.
+  private func links(of output: GraphPlan.End) -> [UnsafeMutablePointer<Link>] {
+    guard let memory = memory else { return unsafe [] }
+    return unsafe plan.links.indices.filter { plan.links[$0].from == output }.map { unsafe memory.links + $0 }
+  }
+
+  /// The run has stopped. Of what a lost thread may still write to nothing is freed.
+  func closeTaps(releasing: Bool) {
+    taps.withLock { $0.close(releasing: releasing) }
+  }
+}
+
+extension Worker {
+  /// Puts the links that the control side laid out in the place of those that packets went to.
+  @inline(never)
+  func changeTaps(of strand: Strand) {
+    unsafe strand.run.taps.withLock { board in
+      for (output, fan) in board.fans where !fan.isInPlace {
+        let place = unsafe strand.run.places[output.node]
+        guard place.strand === strand else { continue }
+        let cell = unsafe strand.cells + place.index
+        unsafe cell.pointee.table.outputs[output.port].links = unsafe fan.links
+        unsafe cell.pointee.table.outputs[output.port].linkCount = fan.count
+        if unsafe cell.pointee.phase == .ended || cell.pointee.phase == .discarding {
+          for line in fan.taps { line.end() }
+        }
+        board.takeOver(output)
+      }
+      guard isVirtual else { return }
+      unsafe strand.firstTap = nil
+      for (output, fan) in board.fans where unsafe strand.run.places[output.node].strand === strand {
+        for line in fan.taps {
+          unsafe line.following = unsafe strand.firstTap
+          unsafe strand.firstTap = unsafe Unmanaged.passUnretained(line)
+        }
+      }
+    }
+  }
+
+  /// On a virtual clock no packet of a tap may be lost because it is read slowly: time stands still meanwhile, unless the
+  /// run is to stop.
+  @inline(never)
+  func waitForTaps(_ strand: Strand) {
+    var next = unsafe strand.firstTap
+    while let line = unsafe next {
+      while unsafe line._withUnsafeGuaranteedRef({ $0.isHalfFull })
+        && strand.requests.load(ordering: .relaxed) & Strand.Request.retire == 0
+      {
+        usleep(50)
+      }
+      unsafe next = unsafe line._withUnsafeGuaranteedRef { unsafe $0.following }
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import MillraceCore
+import MillraceGraph
+import Testing
+
+@testable import MillraceEngine
+
+/// Posts for every packet an event with a text of so many bytes, and a number behind it.
+struct LongWinded: Node {
+  static let contract = NodeContract(
+    "test.long", "posts long events", inputs: [PortContract("in", .any, text: "numbers")],
+    parameters: [
+      ParameterContract("length", .integer(0...10_000), default: 0, text: "bytes of the text"),
+      ParameterContract("room", .integer(0...10_000), default: 0, text: "bytes of an event; 0: as usual"),
+    ],
+    events: [EventContract("said", text: "text; value: the number")]
+  ) { resolution in
+    let room = resolution.parameters.integer("room")
+    guard room > 0 else { return }
+    resolution.outputs[NodeContract.eventsPort] = OutputShape(
+      .event, packetDuration: nil, packetBytes: room)
+  }
+  let text: [UInt8]
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    text = Array(repeating: UInt8(ascii: "a"), count: setup.parameters.integer("length"))
+  }
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard let packet = ports.next() else { return .done }
+    let value = Int(packet.samples(of: Int32.self)[0])
+    ports.post(0) {
+      $0.field("text", utf8: text.span)
+      $0.field("value", value)
+    }
+    return .done
+  }
+}
+
+@Suite("Events on their way to the program", .timeLimit(.minutes(5)))
+struct EventTests {
+  private func announcing(_ count: Int, clock: Clock.Kind) throws -> GraphRun {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": .integer(count)])
+    builder.link(source, builder.add("sink", "test.announce"))
+    // On a busy machine calls miss their budgets, and being told of that would be further events.
+    for index in builder.plan.nodes.indices { builder.plan.nodes[index].budget = 1_000_000_000 }
+    return try Engine(catalogue: testCatalogue, clock: clock, workers: 1).prepare(builder.plan)
+  }
+
+  /// How many events of the node came, and how many are missing by the listener's own account.
+  private func tally(_ events: [GraphEvent]) throws -> (seen: Int, lost: Int) {
+    let lost = try events.filter { $0.name == "eventsLost" }.map { event in
+      let root = try JSONDocument.scan(SourceFile(name: "event", text: event.json)).root
+      return Int(try #require(root["count"]?.integer))
+    }
+    return (events.count { $0.name == "seen" }, lost.reduce(0, +))
+  }
+
+  @Test("on the real clock a listener that reads too late is told of every event it missed")
+  func realtime() async throws {
+    let run = try announcing(50_000, clock: .realtime)
+    let listener = run.events
+    run.start()
+    let report = await run.wait()
+    var events: [GraphEvent] = []
+    for await event in listener { events.append(event) }
+    let (seen, lost) = try tally(events)
+    // The run's own first word may be among what was lost.
+    let ownLost = events.contains { $0.name == "started" } ? 0 : 1
+    #expect(lost > 0 && seen + lost == 50_000 + ownLost)
+    #expect(report.lostEvents == lost)
+    #expect(events.last?.name == "stopped")
+  }
+
+  @Test("on the virtual clock a slow listener loses nothing")
+  func slowListener() async throws {
+    let run = try announcing(20_000, clock: .virtual)
+    // Other tests may keep every thread busy for long, and this one waiting.
+    let listener = run.listen(patience: Nanoseconds.max)
+    run.start()
+    var (inOrder, count) = (0, 0)
+    for await event in listener where event.name == "seen" {
+      if event.json.hasSuffix("\"value\":\(count)}") { inOrder += 1 }
+      count += 1
+      // Much slower than the graph, which would be far more events ahead than anything keeps.
+      if count % 8 == 0 { pauseBriefly() }
+    }
+    #expect(count == 20_000 && inOrder == 20_000)
+    #expect(await run.wait().lostEvents == 0)
+  }
+
+  @Test("a listener that takes nothing does not hold a virtual run for ever, and is told what it missed")
+  func idleListener() async throws {
+    let run = try announcing(20_000, clock: .virtual)
+    let listener = run.listen(patience: 100_000_000)
+    run.start()
+    let report = try #require(run.waitUntilStopped(timeout: 30_000_000_000))
+    #expect(report.failure == nil)
+    var events: [GraphEvent] = []
+    for await event in listener { events.append(event) }
+    let (seen, lost) = try tally(events)
+    // The run's own first word is among what was lost.
+    #expect(seen >= EventQueue.limit - 2 * EventQueue.reserve && seen + lost == 20_001)
+    #expect(report.lostEvents == lost)
+  }
+
+  @Test("a run whose clock waits for a listener can be stopped")
+  func stopWhileWaiting() async throws {
+    let run = try announcing(-1, clock: .virtual)
+    let listener = run.events
+    run.start()
+    // Takes an event now and then, so that the run goes on waiting for it.
+    let reader = Task {
+      var count = 0
+      for await _ in listener {
+        count += 1
+        try? await Task.sleep(nanoseconds: 20_000_000)
+      }
+      return count
+    }
+    while run.report().nodes[1].packetsIn < EventQueue.limit + 512 { pauseBriefly() }
+    run.stop()
+    let report = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+    #expect(report.failure == nil && report.leakedBlocks == 0)
+    reader.cancel()
+    #expect(await reader.value > 0)
+  }
+
+  @Test("a listener that goes away is not waited for, and what it missed stays in the report")
+  func goneListener() async throws {
+    let run = try announcing(20_000, clock: .virtual)
+    do { _ = run.events }
+    run.start()
+    let report = try #require(run.waitUntilStopped(timeout: 30_000_000_000))
+    #expect(report.lostEvents == 0)
+    #expect(run.status.withLock { $0.listeners.isEmpty })
+  }
+
+  @Test("a listener that comes after the run has stopped gets the end")
+  func lateListener() async throws {
+    let run = try announcing(1, clock: .virtual)
+    run.start()
+    _ = await run.wait()
+    for await event in run.events { Issue.record("\(event)") }
+  }
+
+  // MARK: Length
+
+  private func said(_ name: String, _ values: [String: ParameterValue]) async throws -> (String?, RunReport) {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 1])
+    builder.link(source, builder.add(name, "test.long", values))
+    let run = try Engine(catalogue: testCatalogue, clock: .virtual, workers: 1).prepare(builder.plan)
+    let listener = run.events
+    run.start()
+    var json: String?
+    for await event in listener where event.name == "said" { json = event.json }
+    return (json, await run.wait())
+  }
+
+  @Test("a field too long for an event is left out, the event marked, and what comes after it is there")
+  func tooLong() async throws {
+    let (json, report) = try await said("node", ["length": .integer(EventWriter.eventBytes)])
+    #expect(json == #"{"time":0.000000,"node":"node","event":"said","value":0,"truncated":true}"#)
+    #expect(report.lostEvents == 0)
+  }
+
+  @Test("a node whose resolution says that its events are longer gets room for them")
+  func roomy() async throws {
+    let text = String(repeating: "a", count: 3_000)
+    let (json, _) = try await said("node", ["length": 3_000, "room": 4_000])
+    #expect(json == #"{"time":0.000000,"node":"node","event":"said","text":""# + text + #"","value":0}"#)
+  }
+
+  @Test("an event whose node's name alone fills it is lost and counted")
+  func nameTooLong() async throws {
+    let (json, report) = try await said(String(repeating: "n", count: EventWriter.eventBytes), [:])
+    #expect(json == nil)
+    #expect(report.lostEvents == 1)
+  }
+}

@@ -1,0 +1,51 @@
+import MillraceCore
+import MillraceGraph
+import Testing
+
+@testable import MillraceEngine
+
+/// Never takes a packet.
+struct Sleeper: Node {
+  static let contract = NodeContract(
+    "test.sleep", "takes nothing", inputs: [PortContract("in", .any, text: "anything")])
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { .done }
+}
+
+/// Emits three packets in its first call, though its contract promises one at most.
+struct Gusher: Node {
+  static let contract = NodeContract(
+    "test.gush", "emits too much", outputs: [PortContract("out", .any, text: "packets")], drive: .itself
+  ) { $0.outputs["out"] = testShape }
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    for _ in 0..<3 { ports.emit(try ports.makePacket(bytes: 4)) }
+    return .ended
+  }
+}
+
+@Suite("A node that emits into a full link", .timeLimit(.minutes(5)))
+struct FullLinkTests {
+  @Test("fails under the policy \"fail\", and the link is named with its capacity and the cure")
+  func policyFail() throws {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 100])
+    builder.link(source, builder.add("reader", "test.silent"))
+    builder.link(source, builder.add("sleeper", "test.sleep"), limit: 4, policy: .fail)
+    #expect(
+      try builder.plan.runToEnd().failure?.description
+        == "node \"source\": link \"source -> sleeper\" was full with 4 packets, and its policy is \"fail\"; give it more capacity, or another policy"
+    )
+  }
+
+  @Test("fails when it emits more than its contract allows, and the link is named with the number allowed")
+  func burst() throws {
+    var builder = PlanBuilder()
+    let source = builder.add("gusher", "test.gush")
+    builder.link(source, builder.add("sleeper", "test.sleep"), limit: 1)
+    #expect(
+      try builder.plan.runToEnd().failure?.description
+        == "node \"gusher\": it emitted more packets into link \"gusher -> sleeper\" in one call than the 1 its contract allows; report it to the node's author"
+    )
+  }
+}

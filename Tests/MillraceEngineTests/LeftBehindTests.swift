@@ -1,0 +1,141 @@
+import CMallocCount
+import CMillraceSys
+import Glibc
+import MillraceCore
+import MillraceGraph
+import Testing
+
+@testable import MillraceEngine
+
+@Suite("Runs left behind, threads refused, counters that cannot be trusted", .timeLimit(.minutes(5)))
+struct LeftBehindTests {
+  @Test("a run left behind because another graph's node held its worker may let go later, and is closed once")
+  func lateRetirement() throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let innocent = try engine.start(
+      PlanBuilder.chain(source: ["count": -1], passes: 1, probe: "innocent"))
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": -1])
+    let pass = builder.add("stuck", "test.pass", ["hangAt": 5, "probe": "holder"])
+    let sink = builder.add("sink", "test.collect", ["probe": "holder"])
+    builder.link(source, pass)
+    builder.link(pass, sink)
+    let holder = try engine.start(builder.plan)
+    // Behind its fifth packet the node's next call is the one that does not return.
+    while Probe.named("holder").values.count < 5 || holder.strands[0].nodeInCall(of: holder) != "stuck" {
+      pauseBriefly()
+    }
+    innocent.stop()
+    let report = try #require(innocent.waitUntilStopped(timeout: 10_000_000_000))
+    #expect(
+      report.failure?.text
+        == "could not be dropped: a node of another graph holds the worker; stop that graph too")
+    // The worker gets a new thread, which finds the request of the run that was left behind.
+    holder.stop()
+    #expect(try #require(holder.waitUntilStopped(timeout: 10_000_000_000)).detachedNodes == ["stuck"])
+    // Whatever comes late has been answered when a run that begins now has ended.
+    let next = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "after-holder"))
+    #expect(try #require(next.waitUntilStopped(timeout: 10_000_000_000)).failure == nil)
+    #expect(innocent.retiredStrands.load(ordering: .acquiring) == 1)
+    #expect(engine.core.voiceWorkers[0].load.load(ordering: .relaxed) == 0)
+    #expect(innocent.report().failure == report.failure)
+    Probe.named("holder").state.withLock { $0.finished = 1_000 }
+  }
+
+  @Test("a worker whose call returned after all keeps its thread, and says so")
+  func returnedAfterAll() throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let worker = engine.core.voiceWorkers[0]
+    try #require(
+      PlanBuilder.chain(source: ["count": 1], passes: 0, probe: "before-return").runToEnd(on: engine).failure
+        == nil)
+    // No cell lies at this address, so the worker is in none of its calls.
+    #expect(!worker.replaceThread(stuckIn: 1))
+    let report = try PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "after-return").runToEnd(
+      on: engine)
+    #expect(report.failure == nil && Probe.named("after-return").values.count == 10)
+  }
+
+  @Test(
+    "a run whose worker is in one long call of another graph when its time is up waits for its turn, and is dropped in order"
+  )
+  func slowWorker() throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let waiting = try engine.start(PlanBuilder.chain(source: ["count": -1], passes: 1, probe: "waiting"))
+    // The call takes longer than a run is given to stop, but it comes to an end.
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 1])
+    let slow = builder.add("slow", "test.burn", ["work": 2_400_000, "probe": "slow"])
+    builder.link(source, slow, limit: 64)
+    let other = try engine.start(builder.plan)
+    while Probe.named("slow").state.withLock({ $0.made }) < 1 { pauseBriefly() }
+    waiting.stop()
+    let report = try #require(waiting.waitUntilStopped(timeout: 30_000_000_000))
+    #expect(report.failure == nil && report.detachedNodes.isEmpty)
+    #expect(try #require(other.waitUntilStopped(timeout: 30_000_000_000)).failure == nil)
+  }
+
+  @Test("a graph whose calls take long does not keep another from its turn for more than one of them")
+  func turnsEnd() throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 50])
+    let slow = builder.add("slow", "test.burn", ["work": 20_000, "probe": "turns"])
+    builder.link(source, slow, limit: 64)
+    let heavy = try engine.start(builder.plan)
+    while Probe.named("turns").state.withLock({ $0.made }) < 1 { pauseBriefly() }
+    let light = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "light"))
+    _ = try #require(light.waitUntilStopped(timeout: 30_000_000_000))
+    // All the work of the other graph fits into one turn by the number of its calls.
+    #expect(Probe.named("turns").state.withLock { $0.made } < 50)
+    heavy.stop()
+    _ = try #require(heavy.waitUntilStopped(timeout: 30_000_000_000))
+  }
+
+  @Test(
+    "a system that gives no thread refuses the start in words",
+    .enabled(if: millrace_malloc_counting_available() != 0, "the sanitizers take address space of their own"))
+  func noThread() async {
+    await #expect(processExitsWith: .success) {
+      // Less than a thread's stack is left.
+      var limit = rlimit()
+      let statm = try String(decoding: readAll("/proc/self/statm"), as: UTF8.self)
+      let pages = try #require(statm.split(separator: " ").first.flatMap { rlim_t($0) })
+      limit.rlim_cur = pages * 4096 + (4 << 20)
+      limit.rlim_max = limit.rlim_cur
+      #expect(setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0)
+      let engine = Engine(catalogue: testCatalogue, workers: 4)
+      let plan = PlanBuilder.chain(source: [:], passes: 1, probe: "no-thread")
+      let problem = #expect(throws: StartProblem.self) { try engine.prepare(plan) }
+      #expect(
+        problem?.description
+          == "the system refused to start a thread: Resource temporarily unavailable (errno 11); end other programs of this user, or raise the limits (ulimit -u, or the container's pids limit)"
+      )
+    }
+  }
+
+  @Test("a processor whose counter is not steady is timed by the clock")
+  func unsteadyCounter() async {
+    await #expect(processExitsWith: .success) {
+      millrace_distrust_ticks()
+      let before = millrace_monotonic_ns()
+      let ticks = TickScale.now
+      let after = millrace_monotonic_ns()
+      #expect(ticks >= UInt64(before) && ticks <= UInt64(after))
+      #expect(TickScale.machine.nanoseconds(1_000_000_000) == 1_000_000_000)
+      let run = try Engine(catalogue: testCatalogue, workers: 1)
+        .start(PlanBuilder.chain(source: ["count": 100, "interval": 1], passes: 1, probe: "unsteady"))
+      let report = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+      #expect(report.failure == nil && report.nodes.allSatisfy { $0.busy < report.duration })
+    }
+  }
+}
+
+/// What is in a file.
+private func readAll(_ path: String) throws -> [UInt8] {
+  let file = try #require(fopen(path, "r"))
+  defer { fclose(file) }
+  var bytes = [UInt8](repeating: 0, count: 4096)
+  bytes.removeLast(bytes.count - fread(&bytes, 1, bytes.count, file))
+  return bytes
+}

@@ -1,0 +1,49 @@
+import MillraceCore
+import MillraceGraph
+import Testing
+
+@testable import MillraceEngine
+
+@Suite("The media memory of a run", .timeLimit(.minutes(5)))
+struct PoolTests {
+  /// A chain of links that carry packets of so many bytes.
+  private func plan(_ bytes: [Int]) -> GraphPlan {
+    var plan = PlanBuilder.chain(source: ["count": 5], passes: bytes.count - 1, probe: "pools")
+    for index in bytes.indices { plan.links[index].shape.packetBytes = bytes[index] }
+    return plan
+  }
+
+  /// Bytes of blocks for a link of the chain: its 8 packets and one more for a call under way, one in each node's hands.
+  private func memory(_ bytes: Int) -> Int { (8 + 1 + 1 + 1) * ((bytes + 63) / 64 * 64 + 64) }
+
+  @Test(
+    "holds blocks of the size each link needs, and those of nearly one size together",
+    arguments: [
+      [1_920, 1_275], [1_920, 640, 1_275], [640, 640], [1, 64], [100_000, 64],
+    ])
+  func sizes(bytes: [Int]) throws {
+    let run = try Engine(catalogue: testCatalogue, workers: 1).prepare(plan(bytes), observesEvents: false)
+    #expect(run.report().poolBytes == bytes.reduce(0) { $0 + memory($1) })
+  }
+
+  @Test("wastes an eighth at most where sizes share a pool")
+  func sharing() throws {
+    let run = try Engine(catalogue: testCatalogue, workers: 1)
+      .prepare(plan([1_100, 1_150, 1_152]), observesEvents: false)
+    #expect(run.report().poolBytes == 3 * memory(1_152))
+    #expect(run.memory?.pools.count == 1)
+  }
+
+  @Test("is touched only as far as packets are under way at once, however long the run and deep the links")
+  func touched() throws {
+    let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
+    let run = try engine.prepare(
+      PlanBuilder.chain(source: ["count": 10_000], passes: 6, probe: "touched", limit: 1_000),
+      observesEvents: false)
+    let pool = try #require(run.memory?.pools.first)
+    run.start()
+    let report = try #require(run.waitUntilStopped(timeout: 30_000_000_000))
+    #expect(report.leakedBlocks == 0)
+    #expect(pool.blockCount > 7_000 && pool.touchedCount <= 3)
+  }
+}

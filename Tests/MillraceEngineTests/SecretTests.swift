@@ -1,0 +1,98 @@
+import MillraceCore
+import MillraceGraph
+import Testing
+
+@testable import MillraceEngine
+
+/// Says its token whenever it opens its mouth: when it is refused, and when it fails, which it does at its first packet.
+struct LooseTongue: Node {
+  static let contract = NodeContract(
+    "test.loose", "betrays its token", inputs: [PortContract("in", .any, text: "anything")],
+    parameters: [
+      probeParameter,
+      ParameterContract("token", .string, text: "what nobody may know"),
+      ParameterContract("makings", .integer(0...100), default: 100, text: "how often it can be made"),
+    ], events: [EventContract("told", text: "its token, once")])
+  let token: String
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    token = setup.parameters.string("token")
+    let made = Probe.named(setup.parameters.string("probe")).state.withLock { state in
+      state.made += 1
+      return state.made
+    }
+    guard made <= setup.parameters.integer("makings") else {
+      throw NodeProblem(
+        "\(token) was refused", parameter: "token", cure: "ask for another one than \(token)")
+    }
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard ports.next() != nil else { return .done }
+    ports.post(0) { $0.field("token", utf8: Array(token.utf8).span) }
+    throw NodeFault(.custom)
+  }
+
+  borrowing func explain(_ fault: NodeFault) -> String? { "the service hung up on \(token)" }
+}
+
+@Suite("Secrets in the words of nodes", .timeLimit(.minutes(5)))
+struct SecretTests {
+  private static let token = "sk-4711-open-sesame"
+
+  private func plan(_ probe: String, _ onError: ErrorPolicy, makings: Int = 100) -> GraphPlan {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 100])
+    let loose = builder.add(
+      "loose", "test.loose",
+      ["token": .string(Self.token), "makings": .integer(makings), "probe": .string(probe)],
+      onError: onError, secrets: ["token"])
+    builder.link(source, loose)
+    return builder.plan
+  }
+
+  /// Runs a plan to its end; everything it said.
+  private func run(_ plan: GraphPlan) async throws -> (events: [GraphEvent], report: RunReport) {
+    let run = try Engine(catalogue: testCatalogue, workers: 1).prepare(plan)
+    let listener = run.events
+    run.start()
+    var events: [GraphEvent] = []
+    for await event in listener { events.append(event) }
+    return (events, await run.wait())
+  }
+
+  @Test(
+    "a failing node's secret is in no event and not in the report, whatever is done with the node",
+    arguments: ErrorPolicy.allCases)
+  func failure(onError: ErrorPolicy) async throws {
+    let (events, report) = try await run(plan("secret-\(onError)", onError))
+    let told = try #require(events.first { $0.name == "told" })
+    #expect(told.json.hasSuffix(#""node":"loose","event":"told","token":"•••"}"#))
+    let failed = try #require(events.first { $0.name == "nodeFailed" })
+    #expect(
+      failed.json.hasSuffix(#""node":"loose","event":"nodeFailed","text":"the service hung up on •••"}"#))
+    #expect(events.allSatisfy { !$0.json.contains(Self.token) })
+    #expect(!String(describing: report).contains(Self.token))
+    if onError == .stop { #expect(report.failure?.text == "the service hung up on •••") }
+  }
+
+  @Test("a node that cannot be made again does not betray its secret either")
+  func refusedRestart() async throws {
+    let (events, report) = try await run(plan("secret-again", .restart, makings: 1))
+    #expect(
+      report.failure?.text
+        == "••• was refused; ask for another one than ••• (failed 6 times in 10 s, not restarted again)")
+    let told = events.filter { $0.name == "nodeFailed" }
+    #expect(told.last?.json.hasSuffix(#""text":"••• was refused; ask for another one than •••"}"#) == true)
+    #expect(events.allSatisfy { !$0.json.contains(Self.token) })
+  }
+
+  @Test("a node that refuses to start names its parameter, and not its secret")
+  func refusedStart() throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let plan = plan("secret-start", .stop, makings: 0)
+    let problem = try #require(throws: StartProblem.self) { try engine.prepare(plan) }
+    #expect(problem.description == "node \"loose\": ••• was refused; ask for another one than •••")
+    #expect(problem.parameter == "token")
+  }
+}

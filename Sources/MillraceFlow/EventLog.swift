@@ -4,21 +4,26 @@ public import MillraceCore
 ///
 /// - In `in1` to `in16`: events of any nodes.
 /// - Parameters: `path`, a file, or `-` for the standard output; `append`, to go on behind what the file holds (a line that
-///   was left unfinished there is ended first).
-/// - Every call writes all that waits: what was posted is in the file as soon as the bulk worker gets to it.
-/// - Lines are whole, also after the disk was full; line breaks inside an event become spaces.
+///   was left unfinished there is ended first); `patience`.
+/// - Every call writes all that waits: what was posted is in the file as soon as the bulk worker gets to it. Several logs may
+///   append to one file; one that starts it anew has it alone.
+/// - A reader of the standard output or of a named pipe that stops reading makes no other node wait: the link fills up. One that
+///   still takes nothing at the end, or that is gone, fails the node, with the count of what it missed.
+/// - The graph's secrets are taken out of every line (`Secrets`).
 public struct EventLog: Node, ~Copyable {
   public static let contract = NodeContract(
     "event.log", "writes events to a file, one JSON object a line",
     text: """
       The file holds whole lines only, also after the disk was full. Events are written as soon as they come, so that the \
-      file can be followed while the graph runs.
+      file can be followed while the graph runs. A reader that stops reading makes no other node wait: the link fills \
+      up, and its policy counts.
       """,
     inputs: [PortContract("in", .kind(.event), text: "events of any node", copies: 1...16)],
     parameters: [
       ParameterContract("path", .path, required: true, text: "the file, or - for the standard output"),
       ParameterContract(
         "append", .bool, default: false, text: "true: go on behind what the file holds; false: start it anew"),
+      LineSink.patience,
     ],
     lane: .bulk,
     examples: [
@@ -26,36 +31,24 @@ public struct EventLog: Node, ~Copyable {
     ])
 
   private var sink: LineSink
-  private let target: String
-  private let inputs: Int
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
-    let longest = setup.inputs.reduce(0) { max($0, $1.shape?.packetBytes ?? 0) }
     let path = setup.parameters.string("path")
-    inputs = setup.inputs.count
-    if path == "-" {
-      target = "the standard output"
-      sink = LineSink(standard: 1, longestLine: longest)
-    } else {
-      target = "\"\(path)\""
-      sink = try LineSink(path: path, appends: setup.parameters.bool("append"), longestLine: longest)
+    guard path != "-" else {
+      sink = LineSink(LineTarget(standard: 1, name: "the standard output"), setup)
+      return
     }
+    let file = try LineTarget(path: path, appends: setup.parameters.bool("append"))
+    let isUnfinished = file.endsInsideLine(path)
+    sink = LineSink(file, setup)
+    if isUnfinished { sink.addBreak() }
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    // One of each in turn, so that events of several nodes stay about in the order they came.
-    var hasMore = true
-    while hasMore {
-      hasMore = false
-      for input in 0..<inputs {
-        guard let packet = ports.next(input) else { continue }
-        try sink.add(line: packet)
-        hasMore = true
-      }
-    }
-    try sink.flush()
-    return .done
+    try sink.process(&ports)
   }
 
-  public borrowing func explain(_ fault: NodeFault) -> String? { LineSink.explain(fault, target) }
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome { try sink.finish(&ports) }
+
+  public borrowing func explain(_ fault: NodeFault) -> String? { sink.explain(fault) }
 }

@@ -23,53 +23,6 @@ internal import Synchronization
 /// - When the node goes, the program and all it started in its process group get SIGTERM, and SIGKILL once the
 ///   program has ended or a second has passed.
 public struct ProcessPipe: Node, ~Copyable {
-  public static let contract = NodeContract(
-    "process.pipe", "runs any program as a node, over its standard input and output",
-    text: """
-      Sound goes in and out as raw 16-bit samples, text and events as lines. What the program says on its standard error is \
-      kept for the words about a failure. The program is started without a shell; start sh -c for one.
-      """,
-    inputs: [
-      PortContract(
-        "in",
-        .pcm(rates: .range(8_000...192_000), channels: .range(1...8), samples: [.s16])
-          .or(.kind(.text)).or(.kind(.event)), text: "what the program reads", required: false)
-    ],
-    outputs: [
-      PortContract(
-        "out",
-        .pcm(rates: .range(8_000...192_000), channels: .range(1...8), samples: [.s16])
-          .or(.kind(.text)).or(.kind(.event)), text: "what the program writes", required: false)
-    ],
-    parameters: [
-      ParameterContract(
-        "command", .list(of: .string, count: 1...64), required: true, text: "the program and its arguments"),
-      ParameterContract(
-        "mode", .choice(["pcm", "lines"]), default: "pcm", text: "what the program writes: raw sound or lines"
-      ),
-      ParameterContract(
-        "rate", .integer(8_000...192_000), unit: "Hz", text: "of the sound it writes; otherwise as the input"),
-      ParameterContract(
-        "channels", .integer(1...8), text: "of the sound it writes; otherwise as the input"),
-      ParameterContract(
-        "frame", .number(1...1_000), unit: "ms",
-        text: "length of the packets its sound is cut into; otherwise as the input, or 20 ms"),
-      ParameterContract(
-        "stall", .number(0...86_400_000), unit: "ms", default: 0,
-        text: "longest time it may leave its input unanswered; 0: no limit"),
-      ParameterContract("directory", .path, text: "where it starts; otherwise where the graph runs"),
-      ParameterContract(
-        "environment", .list(of: .string, count: 0...64), default: .list([]),
-        text: "variables as NAME=value, added to those of this process"),
-    ],
-    lane: .external, budget: 200, drive: .itself,
-    asynchronousPaths: [AsynchronousPath(from: "in", to: "out")], followsVirtualClock: false,
-    examples: [
-      #"{ "type": "process.pipe", "command": ["sox", "-t", "raw", "-r", "16000", "-e", "signed", "-b", "16", "-c", "1", "-", "-t", "raw", "-", "vol", "2"] }"#,
-      #"{ "type": "process.pipe", "command": ["recognizer", "--json"], "mode": "lines", "stall": 5000 }"#,
-    ],
-    resolve: { ProcessShape.resolve(&$0) })
-
   /// Chunks on the way to the program; as many packets lag at most before the link's policy counts.
   private static let inputChunks = 8
   /// Chunks on the way from the program.
@@ -77,35 +30,34 @@ public struct ProcessPipe: Node, ~Copyable {
   /// How often the node looks around after its input has ended; wake-ups come from its threads.
   private static let lastInterval: Nanoseconds = 1_000_000_000
 
-  private let exchange: ProcessExchange
+  let exchange: ProcessExchange
   private let command: String
-  private let isFed: Bool
-  private let isHeard: Bool
-  private let isSoundIn: Bool
-  private let frameBytesIn: Int
+  let isFed: Bool
+  let isHeard: Bool
+  let isSoundIn: Bool
+  let frameBytesIn: Int
   /// Rate of the sound that comes out; 0 for lines.
-  private let rate: Int
-  private let frameBytesOut: Int
+  let rate: Int
+  let frameBytesOut: Int
   private let stall: Nanoseconds
 
-  private var timeline: AnswerTimeline
+  var timeline: AnswerTimeline
   /// The packet that waits for its turn, and the samples of silence to give before it.
-  private var held: Packet?
-  private var silence = 0
+  var held: Packet?
+  var silence = 0
   /// Bytes of the oldest chunk of output that were emitted.
-  private var emittedBytes = 0
+  var emittedBytes = 0
   /// Output was thrown away; the next packet says so.
-  private var hasDropped = false
+  var hasDropped = false
   /// What comes answers a reply that is over.
-  private var dropsAnswers = false
+  var dropsAnswers = false
   /// Whose the packet taken last is, and the first chunk of input since then that an interruption voids.
-  private var generation: UInt32 = 0
-  private var isUninterruptible = false
-  private var firstVoidable = 0
+  var reply = HeldReply()
+  var firstVoidable = 0
   /// Since when the program owes an answer; nil: it does not.
-  private var owesSince: Nanoseconds?
+  var owesSince: Nanoseconds?
   /// Chunks of input given, and of those the program has read when it was last looked at.
-  private var given = 0
+  var given = 0
   private var seenFed = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -197,132 +149,8 @@ public struct ProcessPipe: Node, ~Copyable {
     return .again
   }
 
-  // MARK: Pieces
-
-  /// Emits the oldest chunk, if there is one, or the part of it that belongs together. True when there was one.
-  private mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
-    guard isHeard, let count = exchange.output.count else { return false }
-    if rate > 0 {
-      try deliverSound(of: count, &ports)
-    } else if !dropsAnswers {
-      ports.emit(try copyAnswer(0, count, &ports))
-      emittedBytes = count
-    } else {
-      emittedBytes = count
-    }
-    if emittedBytes >= count { dropAnswer() }
-    return true
-  }
-
-  private mutating func deliverSound(of byteCount: Int, _ ports: inout Ports) throws(NodeFault) {
-    timeline.begin(at: ports.now)
-    let piece = timeline.answer(limit: (byteCount - emittedBytes) / frameBytesOut)
-    let start = emittedBytes
-    emittedBytes += piece.count * frameBytesOut
-    if piece.isBroken { hasDropped = true }
-    guard !dropsAnswers && !piece.isVoid(at: ports.generation) else {
-      hasDropped = true
-      return
-    }
-    var packet = try copyAnswer(start, piece.count * frameBytesOut, &ports)
-    packet.timestamp = piece.timestamp
-    packet.position = piece.position
-    packet.duration = piece.count
-    if answersSamples {
-      packet.generation = piece.generation
-      if piece.isUninterruptible { packet.flags.insert(.uninterruptible) }
-    }
-    if hasDropped { packet.flags.insert(.discontinuity) }
-    hasDropped = false
-    ports.emit(packet)
-  }
-
-  /// True when the count of samples tells which input an output answers.
-  private var answersSamples: Bool { isSoundIn && rate > 0 }
-
-  /// A packet with bytes of the oldest chunk.
-  private borrowing func copyAnswer(
-    _ start: Int, _ count: Int, _ ports: inout Ports
-  ) throws(NodeFault) -> Packet {
-    var packet = try ports.makePacket(bytes: count)
-    var target = packet.mutableSamples(of: UInt8.self)
-    let source = unsafe exchange.output.bytes + start
-    for index in 0..<count { target[index] = unsafe source[index] }
-    return packet
-  }
-
-  private mutating func dropAnswer() {
-    emittedBytes = 0
-    exchange.output.drop()
-    exchange.noteOutputTaken()
-  }
-
-  /// Gives the program the oldest packet or a piece of the silence before it, if there is one and room for it.
-  private mutating func feed(_ ports: inout Ports) -> Bool {
-    guard isFed else { return false }
-    if held == nil && silence == 0 {
-      if ports.isOver() {
-        exchange.endInput()
-        return false
-      }
-      guard ports.hasPacket() else { return false }
-    }
-    let isRefused = exchange.isInputRefused.load(ordering: .acquiring)
-    guard isRefused || exchange.hasInputRoom() else { return false }
-    if held == nil && silence == 0 {
-      guard let packet = ports.next() else { return false }
-      if owesSince == nil { owesSince = ports.now }
-      admit(packet)
-    }
-    // A program that closed its input gets no more; it may still have something to say.
-    if isRefused {
-      held = nil
-      silence = 0
-    } else if silence > 0 {
-      give(silenceChunk())
-    } else if let packet = held.take() {
-      give(copy(packet))
-    }
-    return true
-  }
-
-  /// Notes what a packet belongs to and what is missing before it.
-  private mutating func admit(_ packet: consuming Packet) {
-    let isMarked = packet.flags.contains(.uninterruptible)
-    if packet.generation != generation || isMarked != isUninterruptible { firstVoidable = given }
-    generation = packet.generation
-    isUninterruptible = isMarked
-    dropsAnswers = false
-    guard isSoundIn else {
-      timeline.begin(at: packet.timestamp)
-      held = consume packet
-      return
-    }
-    let isLost = packet.flags.contains(.lost)
-    let count = isLost ? packet.duration : Int(packet.byteCount) / frameBytesIn
-    silence = timeline.admit(packet, count: count, isLost: isLost)
-    if !isLost { held = consume packet }
-  }
-
-  /// Hands the filled chunk over.
-  private mutating func give(_ count: Int) {
-    guard count > 0 else { return }
-    exchange.input.publish(count)
-    given &+= 1
-    exchange.feederBell.ring()
-  }
-
-  /// Fills the queue's free chunk with silence that is due and answers its length.
-  private mutating func silenceChunk() -> Int {
-    let frames = min(silence, (exchange.input.chunkBytes - 1) / frameBytesIn)
-    silence -= frames
-    let count = frames * frameBytesIn
-    unsafe exchange.input.space.update(repeating: 0, count: count)
-    return count
-  }
-
   public mutating func interrupted(_ ports: inout Ports) {
-    guard generation != 0, !isUninterruptible, generation != ports.generation else { return }
+    guard reply.isVoid(at: ports.generation) else { return }
     var waiting = silence
     if let packet = held.take() { waiting += Int(packet.byteCount) / frameBytesIn }
     silence = 0
@@ -342,24 +170,6 @@ public struct ProcessPipe: Node, ~Copyable {
       }
       dropAnswer()
     }
-  }
-
-  /// Copies a packet's content into the queue's free chunk and answers its length.
-  private func copy(_ packet: borrowing Packet) -> Int {
-    let source = packet.samples(of: UInt8.self)
-    let target = unsafe exchange.input.space
-    guard isSoundIn else {
-      var count = source.count
-      while count > 0 && (source[count - 1] == 10 || source[count - 1] == 13) { count -= 1 }
-      for index in 0..<count {
-        let byte = source[index]
-        unsafe target[index] = byte == 10 || byte == 13 ? 32 : byte
-      }
-      unsafe target[count] = 10
-      return count + 1
-    }
-    for index in source.indices { unsafe target[index] = source[index] }
-    return source.count
   }
 
   /// Takes output as an answer to everything before it. A program whose output nobody wants answers by reading.

@@ -31,6 +31,7 @@ import Testing
     going.push(text: "{}")
     try going.run()
     #expect(scratch.text("log") == "{\"old\":1}\n{\"cut\n{}\n")
+    #expect(going.close() == [])
     let fresh = try NodeBench(EventLog.self, ["path": path], inputs: ["in1": events])
     fresh.push(text: "{}")
     try fresh.run()
@@ -60,12 +61,9 @@ import Testing
     let missing = scratch.path("none/log")
     #expect(
       text(missing)
-        == "cannot write \"\(missing)\": No such file or directory (errno 2); make the directory first, or correct the path"
-    )
-    #expect(
-      text(scratch.folder)
-        == "cannot write \"\(scratch.folder)\": Is a directory (errno 21); name a file in it, such as \"\(scratch.folder)/events.jsonl\""
-    )
+        == "the folder \"\(scratch.path("none"))\" of \"\(missing)\" does not exist; "
+        + "make it: mkdir -p \"\(scratch.path("none"))\"")
+    #expect(text(scratch.folder) == "\"\(scratch.folder)\" is a folder; name a file in it")
   }
 
   @Test("a directory without permission is refused with the reason and the cure")
@@ -81,7 +79,8 @@ import Testing
         _ = try NodeBench(EventLog.self, ["path": .string(path)], inputs: ["in1": events])
       } catch { text = "\(error)" }
       let expected =
-        "cannot write \"\(path)\": Permission denied (errno 13); give this user the right to write there, or name another place"
+        "\"\(path)\" may not be written: Permission denied (errno 13); "
+        + "give this user the right to write there, or name another place"
       exit(text == expected ? 42 : 1)
     }
   }
@@ -94,7 +93,8 @@ import Testing
       try bench.run()
     } throws: {
       "\($0)"
-        == "cannot write \"/dev/full\": No space left on device (errno 28); make room on the disk; the lines written so far are whole"
+        == "writing \"/dev/full\" failed: No space left on device (errno 28); the lines written before are whole; "
+        + "make room on the disk"
     }
   }
 
@@ -112,7 +112,7 @@ import Testing
       var text = ""
       do { try bench.run() } catch { text = "\(error)" }
       let isExplained = text.hasSuffix(
-        "File too large (errno 27); start a new file; the lines written so far are whole")
+        "File too large (errno 27); the lines written before are whole; no longer file is allowed there")
       exit(isExplained && scratch.text("log") == String(repeating: line + "\n", count: 3) ? 42 : 1)
     }
   }

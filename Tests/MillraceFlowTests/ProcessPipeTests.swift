@@ -5,7 +5,7 @@ import MillraceTesting
 import Testing
 
 /// Seconds no test should ever need; a program that hangs then fails the test instead of stopping the suite.
-private let limit = 20.0
+private let limit = 60.0
 
 /// A bench around a program, on the real clock. A node that should hear nothing for 10 s fails as stalled.
 private func bench(
@@ -53,6 +53,13 @@ private func isAlive(_ process: Int32) -> Bool {
 }
 
 @Suite("process.pipe", .serialized) struct ProcessPipeTests {
+  @Test("a program that leaves one behind which complains for ever still ends, and is heard itself")
+  func complaints() throws {
+    let bench = try shell(
+      "echo mine >&2; setsid sh -c 'while :; do echo more >&2; done' & exit 3", outputs: [])
+    #expect(failure(of: bench)?.hasPrefix("the program \"sh\" ended with status 3; it said: ") == true)
+  }
+
   @Test("sound through cat comes back sample for sample, at its time and position")
   func sound() throws {
     let bench = try bench(["cat"])
@@ -266,6 +273,9 @@ private func isAlive(_ process: Int32) -> Bool {
       text(["cat"], ["directory": "/etc/passwd"])
         == "cannot start in \"/etc/passwd\": it is not a directory; name a directory")
     #expect(text([""]) == "\"command\": the program has no name; give its name or its path first")
+    #expect(
+      text(["echo", "a\0b"])
+        == "\"command\": it holds a NUL character, which no program can be given; leave it out")
     #expect(
       text(["cat"], ["environment": ["SHADE"]])
         == "\"environment\": \"SHADE\" is not a variable with its value; write \"SHADE=value\"")

@@ -57,6 +57,22 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
       text { () throws(BenchProblem) in try NodeBench(Scaler.self, ["factor": 9], inputs: ["in": speech]) }
         == "9 is too much")
     #expect(try NodeBench.resolve(Scaler.self, ["factor": 7], inputs: ["in": speech]).problems.count == 1)
+    #expect(
+      text { () throws(BenchProblem) in try NodeBench(Pairer.self, inputs: ["in1": letters, "in5": letters]) }
+        == "test.pair has no input \"in5\"")
+    #expect(
+      text { () throws(BenchProblem) in try NodeBench(Pairer.self, inputs: ["in4": letters]) } == "made")
+  }
+
+  @Test("samples are not read as samples of another type")
+  func sampleTypes() async {
+    await #expect(processExitsWith: .failure) {
+      let shape = OutputShape.pcm(rate: 16000, channels: 1, sample: .s16, frames: 4)
+      _ = try NodeBench(Scaler.self, inputs: ["in": shape]).float()
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = try NodeBench(Ticker.self).int16()
+    }
   }
 
   @Test("a live parameter set by name reaches the node before later packets, and its event comes back parsed")
@@ -91,6 +107,17 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     bench.push([3] as [Int16])
     try bench.run()
     #expect(bench.int16() == [1, 3])
+  }
+
+  @Test("what a node wishes for when it is told of an interruption comes true")
+  func wishWhenInterrupted() throws {
+    let bench = try NodeBench(Startled.self, inputs: ["in": letters])
+    bench.interrupt()
+    #expect(bench.timerWish == .milliseconds(5))
+    try bench.advance(to: .milliseconds(4))
+    #expect(bench.texts() == [])
+    try bench.advance(to: .milliseconds(20))
+    #expect(bench.packets().map(\.timestamp) == [.milliseconds(5)])
   }
 
   @Test("a fault is thrown with the node's words, ends the node, and leaves what came out before")

@@ -47,6 +47,8 @@ struct Scaler: Node {
     case .set(parameter: 1, .choice(let index)): factor = index == 1 ? 10 : 1
     case .set: break
     case .text(let packet): factor = packet.samples(of: UInt8.self).count
+    case .duck: factor = 2
+    case .resume: factor = 3
     }
   }
 
@@ -139,4 +141,21 @@ struct Pairer: Node {
     }
     return .done
   }
+}
+
+/// Says something 5 ms after an interruption, and nothing else.
+struct Startled: Node {
+  static let contract = NodeContract(
+    "test.startled", "answers interruptions", inputs: [PortContract("in", .any, text: "not looked at")],
+    outputs: [PortContract("out", .kind(.text), text: "answers")],
+    resolve: { $0.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 8) })
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    ports.emit(try ports.makePacket(bytes: 1))
+    return .done
+  }
+
+  mutating func interrupted(_ ports: inout Ports) { ports.wake(at: ports.now + .milliseconds(5)) }
 }

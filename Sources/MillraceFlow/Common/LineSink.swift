@@ -1,151 +1,170 @@
-internal import Glibc
 internal import MillraceCore
+internal import MillraceFiles
 
-/// Gathers lines and writes them whole to a file, a pipe or a terminal. Blocks on the disk: for the bulk lane.
+/// Gathers lines and writes them to a file, a pipe or a terminal, for `text.print` and `event.log`.
 ///
-/// One line a packet: line breaks inside become spaces, those at the end go. No heap after `init`. When the system refuses
-/// in the middle of a line of a file, the part of the line is taken back, so that the file holds whole lines only.
+/// One line a packet: line breaks inside become spaces, those at the end go. No heap after `init`. A file may make its caller
+/// wait for the disk (bulk lane). A reader that does not read makes nobody wait: no more packets are taken, so that the link's
+/// policy counts, and every 10 ms it is tried again. Once nothing more comes, the reader gets `patience`; what it has not
+/// taken then is named by a fault. A stop drops what waits here, 4 KiB and a line at most, as it drops what waits in links. An
+/// interruption takes no line back: what was said was said. Secrets of the graph are taken out of every line, whoever wrote it.
+///
+/// On a virtual clock no timer passes the reader's time, so there it is waited for at once, for as long.
 @safe
 struct LineSink: ~Copyable {
-  /// Bytes gathered before a write even inside one call: the capacity of a pipe, pipe(7).
-  private static let gathered = 65_536
+  /// Time between two attempts while the reader does not read.
+  private static let retry: Nanoseconds = 10_000_000
 
-  private let descriptor: Int32
-  private let ownsDescriptor: Bool
-  private let isFile: Bool
+  /// The parameter of both nodes.
+  static let patience = ParameterContract(
+    "patience", .number(0...86_400_000), unit: "ms", default: 1_000,
+    text: "how long a reader that takes nothing is waited for at the end")
+
+  private var target: LineTarget
+  private let patience: Nanoseconds
+  private let isVirtual: Bool
+  private let inputs: Int
+  private let secrets: Secrets
+  private let form: Secrets.Form
   private let buffer: UnsafeMutablePointer<UInt8>
-  private let capacity: Int
   private var count = 0
+  /// Since when the reader has taken nothing although nothing more comes; nil: it took something, or it is not the end.
+  private var waitsSince: Nanoseconds?
 
-  /// Writes to a descriptor that stays open afterwards: 1 is the standard output, 2 the standard error.
-  init(standard descriptor: Int32, longestLine: Int) {
-    self.init(descriptor, owned: false, longestLine: longestLine)
-  }
-
-  /// Makes a file, or empties the one there is; with `appends` goes on behind what it holds.
-  init(path: String, appends: Bool, longestLine: Int) throws(NodeProblem) {
-    let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND | (appends ? 0 : O_TRUNC)
-    var opened = unsafe open(path, flags, 0o644)
-    if opened < 0 && (errno == EACCES || errno == EINVAL || errno == ENXIO) {
-      // What may be written but not read, such as a named pipe's end or a file of mode 0200.
-      opened = unsafe open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (appends ? 0 : O_TRUNC), 0o644)
-    }
-    guard opened >= 0 else { throw Self.problem(errno, path) }
-    self.init(opened, owned: true, longestLine: longestLine)
-    if appends && endsInsideLine { add(10) }
-  }
-
-  private init(_ descriptor: Int32, owned: Bool, longestLine: Int) {
-    self.descriptor = descriptor
-    ownsDescriptor = owned
-    var status = stat()
-    isFile = unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  /// Lines for a target, of a node with this setup, from all its inputs.
+  init(_ target: consuming LineTarget, _ setup: borrowing NodeSetup) {
+    patience = Nanoseconds(setup.parameters.number("patience") * 1e6)
+    isVirtual = setup.isVirtual
+    inputs = setup.inputs.count
     // The longest line always fits, behind the break that mends an unfinished one.
-    capacity = max(Self.gathered, longestLine + 2)
-    unsafe buffer = .allocate(capacity: capacity)
+    let longestPacket = setup.inputs.reduce(0) { max($0, $1.shape?.packetBytes ?? 0) }
+    secrets = setup.secrets
+    form = setup.inputs.contains { $0.shape?.format == .event } ? .json : .text
+    let longestLine = secrets.isEmpty ? longestPacket : longestPacket * Secrets.growth
+    unsafe buffer = .allocate(capacity: target.unit + longestLine + 2)
+    self.target = target
   }
 
   deinit {
+    // A stop comes without a last call.
+    if count > 0 { _ = unsafe target.write(buffer, count) }
     unsafe buffer.deallocate()
-    if ownsDescriptor { _ = close(descriptor) }
   }
 
-  /// Adds one packet's text as a line. May write what was gathered before it.
-  mutating func add(line packet: borrowing Packet) throws(NodeFault) {
+  // MARK: Calls
+
+  /// Takes what waits, as long as it can be written.
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    try begin()
+    try carry(&ports)
+    if count > 0 { try waitForReader(&ports) }
+    return .done
+  }
+
+  /// Writes the rest.
+  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    try begin()
+    try carry(&ports)
+    guard count > 0 else { return .ended }
+    try waitForReader(&ports)
+    return .again
+  }
+
+  private mutating func begin() throws(NodeFault) {
+    let refusal = target.begin()
+    guard refusal == 0 else { throw NodeFault(.system, code: refusal) }
+  }
+
+  /// Takes and writes until nothing waits, or nothing is taken any more.
+  private mutating func carry(_ ports: inout Ports) throws(NodeFault) {
+    while true {
+      gather(&ports)
+      guard count > 0 else { return }
+      let before = count
+      let (written, refusal) = unsafe target.write(buffer, count)
+      count -= written
+      if count > 0 && written > 0 { unsafe buffer.update(from: buffer + written, count: count) }
+      guard refusal == 0 else {
+        count = 0
+        throw NodeFault(.system, code: refusal)
+      }
+      if count < before {
+        waitsSince = nil
+      } else if !isVirtual || !target.waitForRoom(Int32(clamping: patience / 1_000_000)) {
+        return
+      }
+    }
+  }
+
+  /// Asks to be called again, or gives the reader up.
+  private mutating func waitForReader(_ ports: inout Ports) throws(NodeFault) {
+    if isVirtual { throw loss }
+    var isEnd = true
+    for input in 0..<inputs where !ports.isEnding(input) { isEnd = false }
+    if isEnd {
+      let since = waitsSince ?? ports.now
+      waitsSince = since
+      if ports.now - since >= patience { throw loss }
+    }
+    ports.wake(at: ports.now + Self.retry)
+  }
+
+  // MARK: Lines
+
+  /// Ends a line that is there already.
+  mutating func addBreak() { add(10) }
+
+  /// Takes lines for one write: one packet of each input in turn, so that events of several nodes stay about in their order.
+  private mutating func gather(_ ports: inout Ports) {
+    var hasMore = true
+    while hasMore && count < target.unit {
+      hasMore = false
+      for input in 0..<inputs where count < target.unit {
+        guard let packet = ports.next(input) else { continue }
+        add(line: packet)
+        hasMore = true
+      }
+    }
+  }
+
+  /// Adds one packet's text as a line, without the secrets of the graph.
+  private mutating func add(line packet: borrowing Packet) {
     let text = packet.samples(of: UInt8.self)
     var length = text.count
     while length > 0 && (text[length - 1] == 10 || text[length - 1] == 13) { length -= 1 }
-    if count + length + 1 > capacity { try flush() }
-    for index in 0..<length {
-      let byte = text[index]
-      add(byte == 10 || byte == 13 ? 32 : byte)
+    if secrets.isEmpty {
+      for index in 0..<length { add(inLine: text[index]) }
+    } else {
+      let secrets = secrets
+      secrets.hide(in: text.extracting(0..<length), form) { add(inLine: $0) }
     }
     add(10)
   }
 
-  /// Writes what was gathered.
-  mutating func flush() throws(NodeFault) {
-    guard count > 0 else { return }
-    defer { count = 0 }
-    let refusal = isFile ? write() : PipeSignal.withBlocked { write() }
-    guard refusal == 0 else { throw NodeFault(.system, code: refusal) }
-  }
+  private mutating func add(inLine byte: UInt8) { add(byte == 10 || byte == 13 ? 32 : byte) }
 
   private mutating func add(_ byte: UInt8) {
     unsafe buffer[count] = byte
     count += 1
   }
 
-  /// Writes all that is gathered; answers 0, or why not.
-  private func write() -> Int32 {
-    var done = 0
-    while done < count {
-      let written = unsafe Glibc.write(descriptor, buffer + done, count - done)
-      if written > 0 {
-        done += written
-        continue
-      }
-      let code = written == 0 ? ENOSPC : errno
-      switch code {
-      case EINTR: continue
-      case EAGAIN: waitForRoom()
-      default:
-        takeBackPart(written: done)
-        return code
-      }
-    }
-    return 0
-  }
-
-  /// The reader of a pipe that was opened not to wait may still be slow.
-  private func waitForRoom() {
-    var wish = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    unsafe poll(&wish, 1, 1000)
-  }
-
-  /// Cuts off the part of a line that was still written.
-  private func takeBackPart(written: Int) {
-    guard isFile else { return }
-    var part = 0
-    while part < written, unsafe buffer[written - 1 - part] != 10 { part += 1 }
-    guard part > 0 else { return }
-    let end = lseek(descriptor, 0, SEEK_END)
-    if end >= part { _ = ftruncate(descriptor, end - part) }
-  }
-
-  /// True when a program that was killed left the file without its last line break.
-  private var endsInsideLine: Bool {
-    guard isFile else { return false }
-    let end = lseek(descriptor, 0, SEEK_END)
-    var last: UInt8 = 10
-    guard end > 0, unsafe pread(descriptor, &last, 1, end - 1) == 1 else { return false }
-    return last != 10
-  }
-
   // MARK: Words
 
-  /// Why a file could not be opened.
-  private static func problem(_ code: Int32, _ path: String) -> NodeProblem {
-    let cure: String =
-      switch code {
-      case ENOENT, ENOTDIR: "make the directory first, or correct the path"
-      case EISDIR: "name a file in it, such as \"\(path)/events.jsonl\""
-      case EACCES, EPERM, EROFS: "give this user the right to write there, or name another place"
-      default: "name another place"
-      }
-    return NodeProblem("cannot write \"\(path)\": \(SystemWords.error(code))", parameter: "path", cure: cure)
+  /// What was taken and not written, in lines and bytes. What waits in the links is counted there.
+  private var loss: NodeFault {
+    var lines: Int32 = 0
+    for index in 0..<count where unsafe buffer[index] == 10 { lines &+= 1 }
+    return NodeFault(.stalled, code: lines, detail: Int64(count))
   }
 
-  /// Why a write failed, and what to do about it.
-  static func explain(_ fault: NodeFault, _ target: String) -> String? {
-    guard fault.reason == .system else { return nil }
-    let cure: String =
-      switch fault.code {
-      case ENOSPC, EDQUOT: "make room on the disk; the lines written so far are whole"
-      case EFBIG: "start a new file; the lines written so far are whole"
-      case EPIPE: "keep the program that reads it running as long as the graph"
-      default: "the lines written before are whole"
-      }
-    return "cannot write \(target): \(SystemWords.error(fault.code)); \(cure)"
+  /// A fault of this sink in words. Control side.
+  func explain(_ fault: NodeFault) -> String? {
+    switch fault.reason {
+    case .system: FileWords.writeFailure(fault.code, target.name, kept: "the lines written before are whole")
+    case .stalled:
+      "nobody read \(target.name) for \(patience / 1_000_000) ms: \(fault.code) lines (\(fault.detail) bytes) "
+        + "and what waits in the links were not written; keep its reader reading, or raise \"patience\""
+    default: nil
+    }
   }
 }

@@ -10,15 +10,10 @@ struct AnswerTimeline {
     var count: Int
     var position: Int64
     var timestamp: Nanoseconds
-    var generation: UInt32
-    var isUninterruptible: Bool
+    /// What it answers.
+    var reply: HeldReply
     /// Something is missing before its first sample.
     var isBroken: Bool
-
-    /// True when its reply is over, now that `current` is the valid one.
-    func isVoid(at current: UInt32) -> Bool {
-      generation != 0 && !isUninterruptible && Int32(bitPattern: current &- generation) > 0
-    }
   }
 
   /// From the `start`-th sample out on, until the next stretch begins.
@@ -26,8 +21,7 @@ struct AnswerTimeline {
     var start: Int64 = 0
     var position: Int64 = 0
     var time: Nanoseconds = 0
-    var generation: UInt32 = 0
-    var isUninterruptible = false
+    var reply = HeldReply()
     var isBroken = false
   }
 
@@ -49,8 +43,7 @@ struct AnswerTimeline {
   private var answered: Int64 = 0
   /// Position the next input should have, and whose it is; nil before there is one.
   private var next: Int64?
-  private var generation: UInt32 = 0
-  private var isUninterruptible = false
+  private var reply = HeldReply()
   private(set) var hasOrigin = false
 
   /// Rates in Hz; 0 where the program does not take, or does not give, sound.
@@ -72,25 +65,24 @@ struct AnswerTimeline {
   /// must be given first. Positions that go back are not believed.
   mutating func admit(_ packet: borrowing Packet, count: Int, isLost: Bool) -> Int {
     let isFirst = next == nil
-    let isOther = packet.generation != generation
+    let isOther = packet.generation != reply.generation
     let gap = max(0, packet.position &- (next ?? packet.position))
     let missing = isLost ? gap &+ Int64(count) : gap
     let isJump = isOther ? gap > 0 : missing > Int64(inputRate * Self.longestSilence)
     // Too long a loss: what comes after it will be a jump.
     if isLost && isJump && !isOther { return 0 }
     let silence = min(isJump ? (isLost ? Int64(count) : 0) : missing, Int64(inputRate * Self.longestSilence))
-    let isMarked = packet.flags.contains(.uninterruptible)
+    let isNew = HeldReply(of: packet) != reply
     next = packet.position &+ Int64(count)
     if isJump && !isFirst { skipped &+= gap }
-    if isFirst || isOther || isJump || isMarked != isUninterruptible {
+    if isFirst || isJump || isNew {
       // Silence before a packet of the same reply is that reply's.
       let start = given &+ (isLost || isOther || isJump ? 0 : silence)
-      generation = packet.generation
-      isUninterruptible = isMarked
+      reply.follow(packet)
       add(
         Stretch(
           start: convert(start), position: convert(start &+ skipped), time: packet.timestamp,
-          generation: generation, isUninterruptible: isMarked, isBroken: isJump && !isFirst))
+          reply: reply, isBroken: isJump && !isFirst))
     }
     given &+= silence &+ (isLost ? 0 : Int64(count))
     return Int(silence)
@@ -109,8 +101,8 @@ struct AnswerTimeline {
     let offset = answered &- current.start
     let piece = Piece(
       count: count, position: current.position &+ offset,
-      timestamp: current.time &+ .samples(offset, rate: outputRate), generation: current.generation,
-      isUninterruptible: current.isUninterruptible, isBroken: current.isBroken)
+      timestamp: current.time &+ .samples(offset, rate: outputRate), reply: current.reply,
+      isBroken: current.isBroken)
     current.isBroken = false
     answered &+= Int64(count)
     return piece

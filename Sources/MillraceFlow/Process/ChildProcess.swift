@@ -1,3 +1,4 @@
+internal import CMillraceSys
 @unsafe @preconcurrency internal import Glibc
 internal import MillraceCore
 
@@ -38,24 +39,27 @@ struct ChildProcess: Sendable {
     }
     for stream in 0..<3 {
       if stream == 0 && !isFed {
-        theirs.append(try Self.check(unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)))
+        let nothing = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
+        theirs.append(try Self.check(nothing, errno))
         ours.append(-1)
         continue
       }
       var ends: [Int32] = [-1, -1]
-      _ = try Self.check(unsafe linuxPipe(&ends, O_CLOEXEC))
+      let refusal = unsafe millrace_pipe_make(&ends, false)
+      _ = try Self.check(refusal == 0 ? ends[0] : -1, refusal)
       let isInput = stream == 0
       ours.append(ends[isInput ? 1 : 0])
       // Above the standard streams, so that putting one in place does not cover another.
       let theirEnd = ends[isInput ? 0 : 1]
       let moved = fcntl(theirEnd, F_DUPFD_CLOEXEC, 3)
+      let code = errno
       close(theirEnd)
-      theirs.append(try Self.check(moved))
+      theirs.append(try Self.check(moved, code))
       // Ours must not make a thread wait; the other end stays as programs expect it.
       _ = fcntl(ours[stream], F_SETFL, fcntl(ours[stream], F_GETFL) | O_NONBLOCK)
     }
     // A short pipe: a program that does not read is to be seen soon, not after seconds of sound.
-    if isFed { _ = fcntl(ours[0], linuxSetPipeSize, Self.inputPipeBytes) }
+    if isFed { millrace_pipe_set_capacity(ours[0], Self.inputPipeBytes) }
     id = try Self.spawn(command, directory: directory, environment: environment, streams: theirs)
     place = StartedPrograms.enter(id)
     isStarted = true
@@ -64,10 +68,10 @@ struct ChildProcess: Sendable {
     errors = ours[2]
   }
 
-  private static func check(_ descriptor: Int32) throws(NodeProblem) -> Int32 {
+  private static func check(_ descriptor: Int32, _ code: Int32) throws(NodeProblem) -> Int32 {
     guard descriptor < 0 else { return descriptor }
     throw NodeProblem(
-      "cannot make the pipes to the program: \(SystemWords.error(errno))",
+      "cannot make the pipes to the program: \(SystemError.text(code))",
       cure: "raise the limit of open files (ulimit -n)")
   }
 
@@ -75,7 +79,7 @@ struct ChildProcess: Sendable {
     var status = stat()
     guard unsafe stat(directory, &status) == 0 else {
       throw NodeProblem(
-        "cannot start in \"\(directory)\": \(SystemWords.error(errno))", parameter: "directory",
+        "cannot start in \"\(directory)\": \(SystemError.text(errno))", parameter: "directory",
         cure: "make the directory first, or correct the path")
     }
     guard status.st_mode & S_IFMT != S_IFDIR else { return }
@@ -94,8 +98,8 @@ struct ChildProcess: Sendable {
       unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(stream))
     }
     // What else this process has open is not the program's business.
-    _ = unsafe linuxSpawnCloseFrom(&actions, 3)
-    if let directory { _ = unsafe linuxSpawnEnterDirectory(&actions, directory) }
+    _ = unsafe millrace_spawn_close_from(&actions, 3)
+    if let directory { _ = unsafe millrace_spawn_enter_folder(&actions, directory) }
 
     var attributes = posix_spawnattr_t()
     unsafe posix_spawnattr_init(&attributes)
@@ -133,7 +137,7 @@ struct ChildProcess: Sendable {
       default: "try it in a shell first"
       }
     return NodeProblem(
-      "cannot start \"\(program)\": \(SystemWords.error(code))", parameter: "command", cure: cure)
+      "cannot start \"\(program)\": \(SystemError.text(code))", parameter: "command", cure: cure)
   }
 
   /// Our environment with some variables added or changed.

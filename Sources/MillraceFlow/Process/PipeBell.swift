@@ -1,3 +1,4 @@
+internal import CMillraceSys
 internal import Glibc
 
 /// Lets a thread that waits on descriptors be woken by another one: a pipe whose reading end it waits on too.
@@ -11,7 +12,7 @@ final class PipeBell: Sendable {
   init?() {
     var ends: (Int32, Int32) = (-1, -1)
     let status = unsafe withUnsafeMutableBytes(of: &ends) {
-      unsafe linuxPipe($0.baseAddress!.assumingMemoryBound(to: Int32.self), O_CLOEXEC | O_NONBLOCK)
+      unsafe millrace_pipe_make($0.baseAddress!.assumingMemoryBound(to: Int32.self), true)
     }
     guard status == 0 else { return nil }
     descriptor = ends.0

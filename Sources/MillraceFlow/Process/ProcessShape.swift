@@ -10,6 +10,11 @@ enum ProcessShape {
     if parameters.strings("command").first == "" {
       resolution.refuse("command", "the program has no name", cure: "give its name or its path first")
     }
+    for name in ["command", "environment"]
+    where parameters.strings(name).contains(where: { $0.utf8.contains(0) }) {
+      resolution.refuse(
+        name, "it holds a NUL character, which no program can be given", cure: "leave it out")
+    }
     for text in parameters.strings("environment") where !text.dropFirst().contains("=") {
       resolution.refuse(
         "environment", "\"\(text)\" is not a variable with its value", cure: "write \"\(text)=value\"")

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import MillraceCore
 
 /// The faults of a program in words. Control side.
@@ -17,8 +18,22 @@ enum ProcessWords {
   /// A status as waitpid(2) gives it: the low seven bits are the signal, or 0 and the exit status above.
   private static func ending(_ status: Int32) -> String {
     let signal = status & 0x7f
-    return signal == 0 ? "with status \(status >> 8 & 0xff)" : "by \(SystemWords.signal(signal))"
+    return signal == 0 ? "with status \(status >> 8 & 0xff)" : "by \(name(ofSignal: signal))"
   }
+
+  /// Such as `SIGKILL (9)`.
+  private static func name(ofSignal number: Int32) -> String {
+    guard let name = signals[number] else { return "signal \(number)" }
+    return "\(name) (\(number))"
+  }
+
+  /// The signals that end programs, signal(7).
+  private static let signals: [Int32: String] = [
+    SIGHUP: "SIGHUP", SIGINT: "SIGINT", SIGQUIT: "SIGQUIT", SIGILL: "SIGILL", SIGTRAP: "SIGTRAP",
+    SIGABRT: "SIGABRT", SIGBUS: "SIGBUS", SIGFPE: "SIGFPE", SIGKILL: "SIGKILL", SIGUSR1: "SIGUSR1",
+    SIGSEGV: "SIGSEGV", SIGUSR2: "SIGUSR2", SIGPIPE: "SIGPIPE", SIGALRM: "SIGALRM", SIGTERM: "SIGTERM",
+    SIGXCPU: "SIGXCPU", SIGXFSZ: "SIGXFSZ", SIGSYS: "SIGSYS",
+  ]
 
   private static func garbage(_ code: Int32) -> String {
     switch ProcessExchange.Garbage(rawValue: code) {

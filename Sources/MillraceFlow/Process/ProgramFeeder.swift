@@ -1,5 +1,6 @@
 internal import Glibc
 internal import MillraceCore
+internal import MillraceFiles
 internal import Synchronization
 
 /// The thread that writes a program's standard input.

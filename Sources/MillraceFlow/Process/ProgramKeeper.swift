@@ -1,3 +1,4 @@
+internal import CMillraceSys
 internal import Glibc
 internal import MillraceCore
 internal import Synchronization
@@ -14,6 +15,8 @@ struct ProgramKeeper: ~Copyable, Sendable {
   /// Milliseconds a program has between SIGTERM and SIGKILL.
   private static let grace = 1000
 
+  /// Bytes asked for at a time, at least.
+  private static let leastRead = OutputIntake.leastRead
   private let exchange: ProcessExchange
   private let child: ChildProcess
   private var intake: OutputIntake
@@ -29,7 +32,7 @@ struct ProgramKeeper: ~Copyable, Sendable {
   consuming func run() {
     follow()
     let status = end()
-    while readErrors() {}
+    readLastErrors()
     close(child.output)
     close(child.errors)
     exchange.conclude(intake.garbage ?? (status == 0 ? .done : .failed(status)))
@@ -45,7 +48,7 @@ struct ProgramKeeper: ~Copyable, Sendable {
   /// What the program wrote itself is in the pipe when it ends. After so many reads as empty a full one, what comes is from
   /// others that it left behind, and they may write for ever.
   private mutating func follow() {
-    var readsLeft = Int(max(0, fcntl(child.output, linuxGetPipeSize))) / OutputIntake.leastRead + 1
+    var readsLeft = Self.readsOfFullPipe(child.output)
     while !isPointless {
       let isGone = child.hasExited
       let hasRoom = readsOutput ? intake.handOn(to: exchange) : intake.handOnRest(to: exchange)
@@ -81,11 +84,24 @@ struct ProgramKeeper: ~Copyable, Sendable {
   /// Reads once. True when something came.
   private mutating func readErrors() -> Bool {
     guard readsErrors else { return false }
-    var bytes = [UInt8](repeating: 0, count: 4096)
+    var bytes = [UInt8](repeating: 0, count: Self.leastRead)
     let count = unsafe read(child.errors, &bytes, bytes.count)
     if count > 0 { exchange.note(remark: bytes[..<count]) }
     if count == 0 { readsErrors = false }
     return count > 0
+  }
+
+  /// Reads what the program said last. No more than a full pipe: what comes after that is from others that it left behind,
+  /// and they may write for ever.
+  private mutating func readLastErrors() {
+    for _ in 0..<Self.readsOfFullPipe(child.errors) {
+      guard readErrors() else { return }
+    }
+  }
+
+  /// Reads that empty a full pipe.
+  private static func readsOfFullPipe(_ descriptor: Int32) -> Int {
+    Int(millrace_pipe_capacity(descriptor)) / leastRead + 1
   }
 
   /// Ends the program if it still runs, and what it started in any case. Answers its status.

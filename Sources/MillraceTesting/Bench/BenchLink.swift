@@ -7,14 +7,17 @@ final class BenchLink {
   let list: UnsafeMutablePointer<UnsafeMutablePointer<Link>>
   private let counters: UnsafeMutablePointer<LinkCounters>
 
-  init(shape: OutputShape, limit: Int, policy: LinkPolicy, ready: UnsafeMutablePointer<UInt64>) {
+  /// - Parameters:
+  ///   - consumer: how to tell the reader of packets.
+  ///   - producer: how to tell the writer of room.
+  init(shape: OutputShape, limit: Int, policy: LinkPolicy, consumer: Wake, producer: Wake) {
     unsafe counters = .allocate(capacity: 1)
     unsafe counters.initialize(to: LinkCounters())
     unsafe link = .allocate(capacity: 1)
-    let wake = unsafe Wake(word: ready, bit: 1)
     unsafe link.initialize(
       to: Link(
-        limit: limit, policy: policy, burst: shape.burst, counters: counters, consumer: wake, producer: wake))
+        limit: limit, policy: policy, burst: shape.burst, counters: counters, consumer: consumer,
+        producer: producer))
     unsafe list = .allocate(capacity: 1)
     unsafe list.initialize(to: link)
   }

@@ -112,7 +112,7 @@ struct BenchSetup {
       resolution.outputs[NodeContract.eventsPort] == nil
     {
       resolution.outputs[NodeContract.eventsPort] = OutputShape(
-        .event, packetDuration: nil, packetBytes: NodeBench.eventBytes)
+        .event, packetDuration: nil, packetBytes: EventWriter.eventBytes)
     }
     return resolution
   }

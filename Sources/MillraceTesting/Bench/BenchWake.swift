@@ -14,8 +14,9 @@ final class BenchWake: RemoteWake, @unchecked Sendable {
   /// True once after wake-ups.
   func take() -> Bool { isPending.exchange(false, ordering: .acquiringAndReleasing) }
 
-  /// Waits for the next wake-up, at most so long. May return early.
-  func wait(_ time: Nanoseconds) {
-    _ = bell.wait(timeout: .now() + .nanoseconds(Int(time)))
+  /// Waits for the next wake-up, at most so long; false when none came. May return early.
+  @discardableResult
+  func wait(_ time: Nanoseconds) -> Bool {
+    bell.wait(timeout: .now() + .nanoseconds(Int(time))) == .success
   }
 }

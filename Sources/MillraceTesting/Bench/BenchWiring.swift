@@ -28,19 +28,26 @@ final class BenchWiring {
   private(set) var inputLinks: [BenchLink?]
   private(set) var outputLinks: [BenchLink?]
 
+  /// Which ends of links were told of something: the node's own, and those of the outside world.
   private let ready: UnsafeMutablePointer<UInt64>
+  private static let nodeBit: UInt64 = 1
+  private static let outsideBit: UInt64 = 2
   private let prefixes: UnsafeMutablePointer<EventPrefix>
 
   init(inputs: [Port], outputs: [Port], events: [String], eventsOutput: Int?, nodeName: String) {
     let ready = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
-    unsafe ready.initialize(to: 0)
-    func makeLink(_ port: Port) -> BenchLink? {
+    // As when a graph begins, the node is looked at first of all.
+    unsafe ready.initialize(to: Self.nodeBit)
+    let inside = unsafe Wake(word: ready, bit: Self.nodeBit)
+    let outside = unsafe Wake(word: ready, bit: Self.outsideBit)
+    func makeLink(_ port: Port, _ consumer: Wake, _ producer: Wake) -> BenchLink? {
       guard port.isLinked, let shape = port.shape else { return nil }
-      return unsafe BenchLink(shape: shape, limit: port.limit, policy: port.policy, ready: ready)
+      return unsafe BenchLink(
+        shape: shape, limit: port.limit, policy: port.policy, consumer: consumer, producer: producer)
     }
     unsafe self.ready = unsafe ready
-    inputLinks = inputs.map(makeLink)
-    outputLinks = outputs.map(makeLink)
+    inputLinks = inputs.map { unsafe makeLink($0, inside, outside) }
+    outputLinks = outputs.map { unsafe makeLink($0, outside, inside) }
     // A node may hand its input on: each feeding pool is sized for what may lie on every output too.
     let beyond = outputs.reduce(0) { $0 + $1.blocks }
     feedPools = inputs.map { port in
@@ -72,6 +79,16 @@ final class BenchWiring {
       unsafe node.pointee.eventsOutput = eventsOutput
       unsafe node.pointee.eventPool = outputPools[eventsOutput].map { unsafe .passUnretained($0) }
     }
+  }
+
+  /// The node is to be looked at.
+  func markReady() { unsafe ready.pointee |= Self.nodeBit }
+
+  /// True once after the node was to be looked at: something came in or ended, room came up where it had found none.
+  func takeReady() -> Bool {
+    let isReady = unsafe ready.pointee & Self.nodeBit != 0
+    unsafe ready.pointee = 0
+    return isReady
   }
 
   private static func makePool(_ shape: OutputShape, blocks: Int) -> BlockPool {

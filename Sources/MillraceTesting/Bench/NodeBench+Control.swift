@@ -39,8 +39,18 @@ extension NodeBench {
       executor.interrupted(&ports)
       return .outcome(.done)
     }
+    settleAside()
     collect()
   }
+
+  /// Tells the node that somebody may be speaking over the reply, as `GraphRun.duck` does.
+  public func duck() throws(BenchFault) { try deliver(.duck) }
+
+  /// Takes `duck` back, as `GraphRun.resume` does.
+  public func resume() throws(BenchFault) { try deliver(.resume) }
+
+  /// What the node's last call asked of the engine: to interrupt the replies, to duck or to resume them.
+  public var notes: CallNotes { unsafe wiring.node.pointee.notes }
 
   /// The reply that is valid now.
   public var generation: UInt32 { unsafe wiring.node.pointee.generation }
@@ -54,6 +64,7 @@ extension NodeBench {
     }
     collect()
     _ = try judge(result)
+    settleAside()
   }
 }
 
@@ -65,6 +76,7 @@ extension ParameterContract {
     case (_, .integer(let value)): .integer(value)
     case (_, .number(let value)): .number(value)
     case (.choice(let words), .string(let word)): words.firstIndex(of: word).map { .choice($0) }
+    case (.string, .string(let text)), (.path, .string(let text)): .string(text)
     default: nil
     }
   }

@@ -58,7 +58,8 @@ extension NodeBench {
       to: input)
   }
 
-  /// Queues a packet with exactly these marks. The stream goes on after its end.
+  /// Queues a packet with exactly these marks. The stream goes on after its end. A packet of a newer reply than the bench's
+  /// moves the bench on to it without an interruption.
   public func push(_ packet: CapturedPacket, to input: String? = nil) {
     let index = self.input(input)
     guard packet.bytes.count <= feeds[index].shape!.packetBytes else {
@@ -66,6 +67,9 @@ extension NodeBench {
         "a packet of \(packet.bytes.count) bytes for an input of at most \(feeds[index].shape!.packetBytes)")
     }
     guard !feeds[index].isToEnd else { fatalError("push to \"\(inputNames[index])\" after its end") }
+    if packet.generation != 0 && Packet.isNewer(packet.generation, than: generation) {
+      unsafe wiring.node.pointee.generation = packet.generation
+    }
     feeds[index].waiting.append(packet)
     feeds[index].position = packet.position + Int64(packet.duration)
   }

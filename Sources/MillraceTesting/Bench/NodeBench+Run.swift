@@ -2,8 +2,8 @@ internal import CMallocCount
 public import MillraceCore
 
 extension NodeBench {
-  /// Calls `process` as an engine would, until nothing is left to do at the present time: the drive condition no longer
-  /// holds, or a held output is full.
+  /// Calls the node as an engine would, until nothing is left to do at the present time: no packet that makes it run, no wish
+  /// of its own, or a held output is full. When its driving inputs are over, that includes `finish`.
   /// - Parameter limit: most calls to make; for nodes that would never stop by themselves.
   /// - Returns: calls made.
   /// - Throws: the node's fault. No more calls are made after one.
@@ -12,7 +12,7 @@ extension NodeBench {
     var made = 0
     while made < limit {
       feed()
-      if wakes.take() { isDue = true }
+      if wakes.take() { wiring.markReady() }
       guard try step() else { break }
       made += 1
     }
@@ -26,8 +26,7 @@ extension NodeBench {
     try run()
     while let wish = timerWish, wish <= time, !hasEnded {
       clock.advance(to: max(now, wish))
-      unsafe wiring.node.pointee.wakeAt = .max
-      isDue = true
+      fireTimer()
       let before = callCount
       try run()
       // A due call that found no room waits for `release` or for the next `run`.
@@ -40,23 +39,33 @@ extension NodeBench {
   /// Moves the virtual clock on by so many nanoseconds.
   public func advance(by time: Nanoseconds) throws(BenchFault) { try advance(to: now + time) }
 
-  /// When the node asked to be called next, if it did.
-  public var timerWish: Nanoseconds? {
-    let wish = unsafe wiring.node.pointee.wakeAt
-    return wish == .max ? nil : wish
-  }
-
-  /// Ends every input that still runs, works off what is queued, then calls `finish` until the node has nothing more.
+  /// Ends every input that still runs, works off what is queued, and lets the node finish, as an engine does at the end of its
+  /// inputs; a node without any that drives it is told to finish as when a graph drains. Wishes for a later call are met at
+  /// their time; on a realtime clock, wake-ups by the node's own threads are waited for, ten seconds each.
   /// Packets that a held output has no room for stop it: release the output and call again.
   public func finish() throws(BenchFault) {
     for index in feeds.indices where feeds[index].shape != nil { feeds[index].isToEnd = true }
     try run()
-    while !hasEnded && hasRoom {
-      guard let executor else { return }
-      let outcome = try judge(call { executor.finish(&$0) })
-      collect()
-      if outcome != .again { hasEnded = true }
+    if !hasEnded && !hasDrivingInput {
+      isFinishing = true
+      timerWish = nil
+      wiring.markReady()
+      try run()
     }
+    while !hasEnded, awaitNextCall() { try run() }
+  }
+
+  /// Lets time pass until the node's timer or wake-up; false when neither can come.
+  private func awaitNextCall() -> Bool {
+    switch (clock.kind, timerWish) {
+    case (.virtual, let wish?): clock.advance(to: max(now, wish))
+    case (.virtual, nil): return false
+    case (.realtime, let wish):
+      let limit: Nanoseconds = 10_000_000_000
+      guard hasRoom, wakes.wait(wish.map { max(0, $0 - now) } ?? limit) || wish != nil else { return false }
+    }
+    if let wish = timerWish, wish <= now { fireTimer() }
+    return true
   }
 
   /// For nodes with threads of their own, on a realtime clock: runs, and sleeps until the node's wake-up or timer, until the
@@ -66,10 +75,7 @@ extension NodeBench {
     let real = Clock(.realtime)
     let deadline = real.now + Nanoseconds(seconds * 1e9)
     while true {
-      if clock.kind == .realtime, let wish = timerWish, wish <= now {
-        unsafe wiring.node.pointee.wakeAt = .max
-        isDue = true
-      }
+      if clock.kind == .realtime, let wish = timerWish, wish <= now { fireTimer() }
       try run()
       if condition() { return true }
       let left = deadline - real.now
@@ -82,64 +88,153 @@ extension NodeBench {
   /// Forgets the heap requests counted so far: after warm-up.
   public func resetHeapRequests() { heapRequests = 0 }
 
-  /// One call of `process`, when one is due. False when none was.
+  // MARK: One cell's turn
+
+  // What follows makes an engine's decisions (`Worker.activate` and what it calls) for a cell that has a worker to itself: the
+  // tests hold the calls of both against each other.
+
+  /// One call of `process` or `finish`, when the node is ready for one. False when it was not.
   private func step() throws(BenchFault) -> Bool {
-    guard !hasEnded, fault == nil, let executor, isDue || drives, hasRoom else { return false }
-    isDue = false
+    guard !hasEnded, fault == nil, let executor, wiring.takeReady(), isCallable, hasRoom else { return false }
     let before = progress
-    let outcome = try judge(call { executor.process(&$0) })
-    idleCalls = before == progress && outcome != .ended ? idleCalls + 1 : 0
+    let outcome = try judge(call { isFinishing ? executor.finish(&$0) : executor.process(&$0) })
+    let hasTaken = before.taken != progress.taken
+    noteIdle(outcome, before == progress)
+    settle(outcome, hasTaken: hasTaken)
     collect()
-    switch outcome {
-    case .done: break
-    case .again: isDue = true
-    case .ended: hasEnded = true
+    return true
+  }
+
+  /// True when there is something to call the node for.
+  private var isCallable: Bool {
+    if isFinishing || wantsAgain { return true }
+    switch inputs {
+    case .waiting: return false
+    case .ready: return true
+    case .over:
+      isFinishing = true
+      return true
     }
+  }
+
+  /// True when an input's packets make the node run.
+  private var hasDrivingInput: Bool {
+    inputNames.indices.contains {
+      unsafe nodeTable.pointee.inputs[$0].drives && nodeTable.pointee.inputs[$0].link != nil
+    }
+  }
+
+  private enum Inputs {
+    case waiting, ready, over
+  }
+
+  /// The driving inputs, as the contract's drive looks at them.
+  private var inputs: Inputs {
+    var (driving, over) = (0, 0)
+    for index in inputNames.indices {
+      let slot = unsafe nodeTable.pointee.inputs[index]
+      guard unsafe slot.drives, let link = unsafe slot.link else { continue }
+      driving += 1
+      if unsafe link.pointee.hasPacket(generation: nodeTable.pointee.generation) {
+        if contract.drive == .anyInput { return .ready }
+      } else if unsafe link.pointee.isOver() {
+        over += 1
+      } else if contract.drive == .allInputs {
+        return .waiting
+      }
+    }
+    if driving > 0 && over == driving { return .over }
+    switch contract.drive {
+    case .anyInput: return .waiting
+    case .allInputs: return driving > 0 ? .ready : .waiting
+    case .itself: return .ready
+    }
+  }
+
+  /// True when every linked output has room and a block; otherwise its reader makes the node ready again.
+  private var hasRoom: Bool {
+    for (index, link) in wiring.outputLinks.enumerated() {
+      guard let link else { continue }
+      if unsafe !link.link.pointee.hasRoomOrAsks() { return false }
+      if let pool = wiring.outputPools[index], !pool.hasFree {
+        // An engine looks again a little later.
+        wiring.markReady()
+        return false
+      }
+    }
+    return true
+  }
+
+  /// What a call of `process` or `finish` leaves to do.
+  private func settle(_ outcome: Outcome, hasTaken: Bool) {
+    let wish = takeWish()
+    let wasWanted = wantsAgain && contract.drive != .itself
+    wantsAgain = false
+    switch outcome {
+    case .ended: hasEnded = true
+    case .done where isFinishing: hasEnded = true
+    case .done:
+      if let wish { arm(wish) }
+      let inputs = inputs
+      if inputs == .over || ((hasTaken || wasWanted) && inputs == .ready) { wiring.markReady() }
+    case .again:
+      if let wish {
+        arm(wish)
+      } else {
+        wantsAgain = true
+        wiring.markReady()
+      }
+    }
+  }
+
+  /// What a message or an interruption leaves to do: the node is looked at again.
+  func settleAside() {
+    if let wish = takeWish() { arm(wish) }
+    wiring.markReady()
+  }
+
+  private func takeWish() -> Nanoseconds? {
+    let wish = unsafe nodeTable.pointee.wakeAt
+    unsafe nodeTable.pointee.wakeAt = .max
+    return wish == .max ? nil : wish
+  }
+
+  private func arm(_ wish: Nanoseconds) {
+    timerWish = wish
+    if wish <= now { fireTimer() }
+  }
+
+  private func fireTimer() {
+    timerWish = nil
+    wantsAgain = true
+    wiring.markReady()
+  }
+
+  /// Packets that entered and left the node.
+  private struct Progress: Equatable {
+    var taken = 0
+    var emitted = 0
+  }
+
+  private var progress: Progress {
+    Progress(
+      taken: unsafe nodeTable.pointee.taken,
+      emitted: wiring.outputLinks.reduce(0) { $0 + ($1?.counts.pushed ?? 0) })
+  }
+
+  /// A node that asks for call after call and does nothing in them would keep the bench for ever.
+  private func noteIdle(_ outcome: Outcome, _ wasIdle: Bool) {
+    idleCalls = wasIdle && outcome == .again && !isFinishing ? idleCalls + 1 : 0
     if idleCalls > 10_000 {
       fatalError("\(contract.type) was called 10,000 times in a row and neither took nor emitted a packet")
     }
-    return true
-  }
-
-  /// The contract's drive condition. As an engine sees it: by packets, not by what the node would do with them.
-  private var drives: Bool {
-    let table = unsafe wiring.node
-    let ports = unsafe Ports(table)
-    var someHas = false
-    var allHave = true
-    for index in inputNames.indices where unsafe table.pointee.inputs[index].drives {
-      guard ports.isLinked(input: index) else { continue }
-      if ports.hasPacket(index) {
-        someHas = true
-      } else if !ports.isOver(index) {
-        allHave = false
-      }
-    }
-    switch contract.drive {
-    case .anyInput: return someHas
-    case .allInputs: return someHas && allHave
-    case .itself: return false
-    }
-  }
-
-  private var hasRoom: Bool {
-    let ports = unsafe Ports(nodeTable)
-    for index in outputNames.indices where !ports.hasRoom(index) { return false }
-    return true
-  }
-
-  /// Grows with every packet that enters or leaves the node.
-  private var progress: Int {
-    let taken = wiring.inputLinks.reduce(0) {
-      $0 + ($1.map { $0.counts.popped + $0.counts.droppedOldest } ?? 0)
-    }
-    return wiring.outputLinks.reduce(taken) { $0 + ($1?.counts.pushed ?? 0) }
   }
 
   /// Makes one call with fresh ports, counting its heap requests.
   func call(_ body: (inout Ports) -> CallResult) -> CallResult {
     unsafe wiring.node.pointee.now = now
     unsafe wiring.node.pointee.fault = nil
+    unsafe wiring.node.pointee.notes = []
     callCount += 1
     var ports = unsafe Ports(nodeTable)
     let before = millrace_malloc_thread_requests()

@@ -21,8 +21,6 @@ public import MillraceCore
 public final class NodeBench {
   /// The name the node has in its setup and events.
   public static let nodeName = "node"
-  /// Bytes of the largest event a bench can carry.
-  public static let eventBytes = 4096
 
   /// The contract of the node's type.
   public let contract: NodeContract
@@ -55,11 +53,15 @@ public final class NodeBench {
   var feeds: [BenchFeed]
   var captured: [[CapturedPacket]]
   var isHeld: [Bool]
-  /// The node is to be called without new input: at the start, after `again`, after a wake-up.
-  var isDue: Bool
+  /// When the node asked to be called next, if it did.
+  public internal(set) var timerWish: Nanoseconds?
+  /// The last call asked for another one, whatever the inputs hold, or a wish has come true.
+  var wantsAgain = false
+  /// The inputs are over: `finish` is called from here on.
+  var isFinishing = false
   /// Where text messages live until the node has let go of them.
   var messagePools: [BlockPool] = []
-  /// Calls in a row that changed nothing.
+  /// Calls in a row that asked for another one and changed nothing.
   var idleCalls = 0
 
   /// Makes a node and everything around it.
@@ -107,7 +109,6 @@ public final class NodeBench {
     feeds = setup.inputs.map { BenchFeed(shape: $0.shape) }
     captured = setup.outputs.map { _ in [] }
     isHeld = setup.outputs.map { _ in false }
-    isDue = entry.contract.drive == .itself
     wiring = BenchWiring(
       inputs: setup.inputs.map { port in
         BenchWiring.Port(

@@ -8,14 +8,19 @@ typedef double v8d __attribute__((vector_size(64)));
 // The same eight floats at any float's address.
 typedef float v8f_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
 #define LOAD8(p) ((v8f)*(const v8f_unaligned *)(p))
+#define STORE8(p, v) (*(v8f_unaligned *)(p) = (v))
 
 #define MK(name) name##_baseline
+#include "fourier.inc"
+#include "spectra.inc"
 #include "kernels.inc"
 #undef MK
 
 #if defined(__x86_64__)
 #define MK(name) name##_avx2
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#include "fourier.inc"
+#include "spectra.inc"
 #include "kernels.inc"
 #pragma clang attribute pop
 #undef MK
@@ -64,7 +69,6 @@ void mk_gain_s16(const int16_t *in, int16_t *out, size_t n, float gain) { kernel
 
 void mk_mix_f32(const float *in, float *acc, size_t n, float gain) { kernels()->mix_f32(in, acc, n, gain); }
 void mk_mix_s16_f32(const int16_t *in, float *acc, size_t n, float gain) { kernels()->mix_s16_f32(in, acc, n, gain); }
-void mk_mix_s16(const int16_t *in, int16_t *acc, size_t n) { kernels()->mix_s16(in, acc, n); }
 
 void mk_energy_s16(const int16_t *in, size_t n, uint64_t *squares, uint32_t *peak) {
   kernels()->energy_s16(in, n, squares, peak);
@@ -92,4 +96,55 @@ void mk_interleave_f32(const float *in, float *out, size_t channels, size_t chan
 
 void mk_interleave_s16(const int16_t *in, int16_t *out, size_t channels, size_t channel, size_t n) {
   kernels()->interleave_s16(in, out, channels, channel, n);
+}
+
+void mk_fourier_first(const float *re, const float *im, float *out_re, float *out_im, size_t quarter,
+                      const float *turns) {
+  kernels()->fourier_first(re, im, out_re, out_im, quarter, turns);
+}
+
+void mk_fourier_pass4(const float *re, const float *im, float *out_re, float *out_im, size_t quarter, size_t stride,
+                      const float *turns) {
+  kernels()->fourier_pass4(re, im, out_re, out_im, quarter, stride, turns);
+}
+
+void mk_fourier_pass2(const float *re, const float *im, float *out_re, float *out_im, size_t stride) {
+  kernels()->fourier_pass2(re, im, out_re, out_im, stride);
+}
+
+void mk_fourier_part(const float *re, const float *im, float *out_re, float *out_im, size_t half, const float *turns) {
+  kernels()->fourier_part(re, im, out_re, out_im, half, turns);
+}
+
+void mk_fourier_join(const float *re, const float *im, float *out_re, float *out_im, size_t half, const float *turns,
+                     float scale) {
+  kernels()->fourier_join(re, im, out_re, out_im, half, turns, scale);
+}
+
+void mk_fourier_weave(const float *re, const float *im, float *out, size_t n) { kernels()->fourier_weave(re, im, out, n); }
+
+void mk_dense_f32(const float *weights, const float *biases, const float *in, size_t inputs, size_t stride,
+                  size_t rows, float *out, size_t outputs) {
+  kernels()->dense_f32(weights, biases, in, inputs, stride, rows, out, outputs);
+}
+
+void mk_spectrum_multiply_add(const float *ar, const float *ai, const float *br, const float *bi, float *sum_r,
+                              float *sum_i, size_t n) {
+  kernels()->spectrum_multiply_add(ar, ai, br, bi, sum_r, sum_i, n);
+}
+
+void mk_spectrum_power(const float *re, const float *im, float *power, size_t n) {
+  kernels()->spectrum_power(re, im, power, n);
+}
+
+void mk_product_add(const float *a, const float *b, float *sum, size_t n) { kernels()->product_add(a, b, sum, n); }
+
+void mk_kalman_innovate(const float *xr, const float *xi, const float *power, const float *er, const float *ei,
+                        const float *inverse, float *doubt, float *gr, float *gi, float keep, size_t n) {
+  kernels()->kalman_innovate(xr, xi, power, er, ei, inverse, doubt, gr, gi, keep, n);
+}
+
+void mk_kalman_correct(const float *gr, const float *gi, float *wr, float *wi, float *doubt, float renewal,
+                       float least, size_t n) {
+  kernels()->kalman_correct(gr, gi, wr, wi, doubt, renewal, least, n);
 }

@@ -15,35 +15,17 @@ extension Resampler {
   /// rest comes with the next call, which may bring no input. Both spans hold whole frames; samples of a
   /// broken last frame are not touched. Never allocates.
   public mutating func process(_ input: Span<Float>, into output: inout MutableSpan<Float>) -> Progress {
-    let plan = plan(input.count / channels, room: output.count / channels)
-    unsafe input.withUnsafeBufferPointer { from in
-      unsafe output.withUnsafeMutableBufferPointer { to in
-        unsafe run(.float(from.baseAddress), plan, into: .float(to.baseAddress))
-      }
-    }
-    return plan
+    unsafe process(input, Source.float, into: &output, Destination.float)
   }
 
   /// Resamples 16-bit frames; as the float form, with rounding and saturation at the end.
   public mutating func process(_ input: Span<Int16>, into output: inout MutableSpan<Int16>) -> Progress {
-    let plan = plan(input.count / channels, room: output.count / channels)
-    unsafe input.withUnsafeBufferPointer { from in
-      unsafe output.withUnsafeMutableBufferPointer { to in
-        unsafe run(.int16(from.baseAddress), plan, into: .int16(to.baseAddress))
-      }
-    }
-    return plan
+    unsafe process(input, Source.int16, into: &output, Destination.int16)
   }
 
   /// Resamples 16-bit frames to floats.
   public mutating func process(_ input: Span<Int16>, into output: inout MutableSpan<Float>) -> Progress {
-    let plan = plan(input.count / channels, room: output.count / channels)
-    unsafe input.withUnsafeBufferPointer { from in
-      unsafe output.withUnsafeMutableBufferPointer { to in
-        unsafe run(.int16(from.baseAddress), plan, into: .float(to.baseAddress))
-      }
-    }
-    return plan
+    unsafe process(input, Source.int16, into: &output, Destination.float)
   }
 
   /// Writes what the filter still holds once the stream has ended, and returns the frames written; 0 when
@@ -83,6 +65,19 @@ extension Resampler {
   @unsafe private enum Destination {
     case float(UnsafeMutablePointer<Float>?)
     case int16(UnsafeMutablePointer<Int16>?)
+  }
+
+  private mutating func process<Input, Output>(
+    _ input: Span<Input>, _ source: (UnsafePointer<Input>?) -> Source,
+    into output: inout MutableSpan<Output>, _ destination: (UnsafeMutablePointer<Output>?) -> Destination
+  ) -> Progress {
+    let plan = plan(input.count / channels, room: output.count / channels)
+    unsafe input.withUnsafeBufferPointer { from in
+      unsafe output.withUnsafeMutableBufferPointer { to in
+        unsafe run(source(from.baseAddress), plan, into: destination(to.baseAddress))
+      }
+    }
+    return plan
   }
 
   private mutating func plan(_ offered: Int, room: Int) -> Progress {

@@ -9,23 +9,15 @@ public enum SampleConversion {
   /// Converts 16-bit samples to floats.
   public static func convert(_ source: Span<Int16>, into destination: inout MutableSpan<Float>) {
     precondition(source.count == destination.count, "sample counts differ")
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe destination.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_s16_to_f32(input, output, from.count)
-      }
-    }
+    let count = source.count
+    unsafe withSamples(source, &destination) { unsafe mk_s16_to_f32($0, $1, count) }
   }
 
   /// Converts floats to 16-bit samples, rounding to nearest and saturating.
   public static func convert(_ source: Span<Float>, into destination: inout MutableSpan<Int16>) {
     precondition(source.count == destination.count, "sample counts differ")
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe destination.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_f32_to_s16(input, output, from.count)
-      }
-    }
+    let count = source.count
+    unsafe withSamples(source, &destination) { unsafe mk_f32_to_s16($0, $1, count) }
   }
 
   /// Copies channel `channel` out of interleaved `source`; `destination` holds one sample a frame.
@@ -33,12 +25,8 @@ public enum SampleConversion {
     _ source: Span<Float>, channels: Int, channel: Int, into destination: inout MutableSpan<Float>
   ) {
     checkLayout(source.count, destination.count, channels, channel)
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe destination.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_deinterleave_f32(input, channels, channel, output, to.count)
-      }
-    }
+    let count = destination.count
+    unsafe withSamples(source, &destination) { unsafe mk_deinterleave_f32($0, channels, channel, $1, count) }
   }
 
   /// Copies channel `channel` out of interleaved `source`; `destination` holds one sample a frame.
@@ -46,12 +34,8 @@ public enum SampleConversion {
     _ source: Span<Int16>, channels: Int, channel: Int, into destination: inout MutableSpan<Int16>
   ) {
     checkLayout(source.count, destination.count, channels, channel)
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe destination.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_deinterleave_s16(input, channels, channel, output, to.count)
-      }
-    }
+    let count = destination.count
+    unsafe withSamples(source, &destination) { unsafe mk_deinterleave_s16($0, channels, channel, $1, count) }
   }
 
   /// Copies channel `channel` out of interleaved 16-bit `source` as floats.
@@ -59,11 +43,9 @@ public enum SampleConversion {
     _ source: Span<Int16>, channels: Int, channel: Int, into destination: inout MutableSpan<Float>
   ) {
     checkLayout(source.count, destination.count, channels, channel)
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe destination.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_deinterleave_s16_f32(input, channels, channel, output, to.count)
-      }
+    let count = destination.count
+    unsafe withSamples(source, &destination) {
+      unsafe mk_deinterleave_s16_f32($0, channels, channel, $1, count)
     }
   }
 
@@ -72,12 +54,8 @@ public enum SampleConversion {
     _ source: Span<Float>, channels: Int, channel: Int, into destination: inout MutableSpan<Float>
   ) {
     checkLayout(destination.count, source.count, channels, channel)
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe destination.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_interleave_f32(input, output, channels, channel, from.count)
-      }
-    }
+    let count = source.count
+    unsafe withSamples(source, &destination) { unsafe mk_interleave_f32($0, $1, channels, channel, count) }
   }
 
   /// Writes one channel into interleaved `destination` and leaves its other channels alone.
@@ -85,12 +63,8 @@ public enum SampleConversion {
     _ source: Span<Int16>, channels: Int, channel: Int, into destination: inout MutableSpan<Int16>
   ) {
     checkLayout(destination.count, source.count, channels, channel)
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe destination.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_interleave_s16(input, output, channels, channel, from.count)
-      }
-    }
+    let count = source.count
+    unsafe withSamples(source, &destination) { unsafe mk_interleave_s16($0, $1, channels, channel, count) }
   }
 
   private static func checkLayout(_ interleaved: Int, _ planar: Int, _ channels: Int, _ channel: Int) {

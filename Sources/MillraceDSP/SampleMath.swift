@@ -44,35 +44,15 @@ public enum SampleMath {
   /// Adds `source * gain` to `sum`.
   public static func mix(_ source: Span<Float>, gain: Float = 1, into sum: inout MutableSpan<Float>) {
     precondition(source.count == sum.count, "sample counts differ")
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe sum.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_mix_f32(input, output, from.count, gain)
-      }
-    }
+    let count = source.count
+    unsafe withSamples(source, &sum) { unsafe mk_mix_f32($0, $1, count, gain) }
   }
 
   /// Adds 16-bit `source * gain` to a float sum, where full scale is 1.0.
   public static func mix(_ source: Span<Int16>, gain: Float = 1, into sum: inout MutableSpan<Float>) {
     precondition(source.count == sum.count, "sample counts differ")
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe sum.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_mix_s16_f32(input, output, from.count, gain)
-      }
-    }
-  }
-
-  /// Adds 16-bit `source` to `sum`, saturating. With three or more sources the result depends on their order:
-  /// use ``Mixer`` there.
-  public static func mix(_ source: Span<Int16>, into sum: inout MutableSpan<Int16>) {
-    precondition(source.count == sum.count, "sample counts differ")
-    unsafe source.withUnsafeBufferPointer { from in
-      unsafe sum.withUnsafeMutableBufferPointer { to in
-        guard let input = from.baseAddress, let output = to.baseAddress else { return }
-        unsafe mk_mix_s16(input, output, from.count)
-      }
-    }
+    let count = source.count
+    unsafe withSamples(source, &sum) { unsafe mk_mix_s16_f32($0, $1, count, gain) }
   }
 
   /// Energy and peak of 16-bit samples, in units of full scale. Exact.

@@ -101,19 +101,17 @@ struct KernelTests {
   func gainAndMix() {
     Self.each { kernels, count, offset in
       let (x, y) = (noise(count + 4, seed: 3), noise(count, seed: 4))
-      let (p, q) = (noise16(count + 4, seed: 5), noise16(count, seed: 6))
+      let p = noise16(count + 4, seed: 5)
       var gained = [Float](repeating: 0, count: count)
       var mixed = y
       var wide = y
       var gained16 = [Int16](repeating: 0, count: count)
-      var mixed16 = q
       x.withUnsafeBufferPointer {
         kernels.gain_f32($0.baseAddress! + offset, &gained, count, 0.3)
         kernels.mix_f32($0.baseAddress! + offset, &mixed, count, -0.7)
       }
       p.withUnsafeBufferPointer {
         kernels.gain_s16($0.baseAddress! + offset, &gained16, count, 1.7)
-        kernels.mix_s16($0.baseAddress! + offset, &mixed16, count)
         kernels.mix_s16_f32($0.baseAddress! + offset, &wide, count, 0.25)
       }
       for i in 0..<count {
@@ -122,7 +120,6 @@ struct KernelTests {
         #expect(abs(wide[i] - (y[i] + Float(p[i + offset]) / 32768 * 0.25)) < 1e-6)
         let scaled = (Float(p[i + offset]) * 1.7).rounded(.toNearestOrEven)
         #expect(gained16[i] == Int16(min(max(scaled, -32768), 32767)))
-        #expect(Int(mixed16[i]) == min(max(Int(p[i + offset]) + Int(q[i]), -32768), 32767))
       }
     }
   }
@@ -172,6 +169,34 @@ struct KernelTests {
           #expect(back == x)
           #expect(back16 == p)
         }
+      }
+    }
+  }
+
+  @Test("a fully connected layer gives biases plus weights times inputs, for any number of rows")
+  func dense() {
+    let block = Int(MK_DENSE_BLOCK)
+    for level in Self.levels {
+      let kernels = mk_kernels_at(level).pointee
+      for (inputs, rows, stride) in [
+        (1, 1, 1), (7, 1, 0), (387, 4, 129), (384, 2, 256), (64, 3, 64), (5, 0, 5),
+      ] {
+        let outputs = 2 * block
+        let (weights, biases) = (noise(inputs * outputs, seed: 3), noise(outputs, seed: 4))
+        let input = noise(inputs + 4 * max(stride, 1), seed: 5)
+        var output = [Float](repeating: 7, count: rows * outputs + 1)
+        kernels.dense_f32(weights, biases, input, inputs, stride, rows, &output, outputs)
+        for row in 0..<rows {
+          for place in 0..<outputs {
+            var exact = Double(biases[place])
+            for i in 0..<inputs {
+              let weight = weights[(place / block * inputs + i) * block + place % block]
+              exact += Double(weight) * Double(input[row * stride + i])
+            }
+            #expect(abs(Double(output[row * outputs + place]) - exact) < 2e-5)
+          }
+        }
+        #expect(output[rows * outputs] == 7)
       }
     }
   }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MillraceDSP
 
-@Suite("Levels, gain and mixing")
+@Suite("Levels, gain and channels")
 struct LevelTests {
   @Test("decibels go there and back, and stop at the floor")
   func decibels() {
@@ -102,33 +102,6 @@ struct LevelTests {
     #expect(rest == [0.25, 0.25, 0.25])
   }
 
-  @Test("a mixer saturates once, after all streams are in")
-  func mixer() {
-    let (loud, quiet): ([Int16], [Int16]) = ([30000, -30000, 100], [-30000, 30000])
-    for order in [[0, 0, 1], [0, 1, 0], [1, 0, 0]] {
-      var mixer = Mixer(capacity: 8)
-      mixer.begin(3)
-      for stream in order { mixer.add((stream == 0 ? loud : quiet).span) }
-      var output = [Int16](repeating: 0, count: 3)
-      var span = output.mutableSpan
-      mixer.finish(into: &span)
-      #expect(output == [30000, -30000, 200])
-    }
-    var mixer = Mixer(capacity: 8)
-    mixer.begin(2)
-    mixer.add(loud.span)
-    mixer.add([Float(0.5), 0.5, 0.5].span, gain: 2)
-    var floats = [Float](repeating: 0, count: 2)
-    var span = floats.mutableSpan
-    mixer.finish(into: &span)
-    let share: Float = 30000 / 32768
-    #expect(floats == [1 + share, 1 - share])
-    var shorts = [Int16](repeating: 0, count: 2)
-    var span16 = shorts.mutableSpan
-    mixer.finish(into: &span16)
-    #expect(shorts == [32767, 2768])
-  }
-
   @Test("channel counts change with the stated gains")
   func matrices() {
     func mixed(_ matrix: ChannelMatrix, _ input: [Int16]) -> [Int16] {
@@ -159,36 +132,12 @@ struct LevelTests {
     #expect(values.map { Int16(rounding: $0) } == [0, 32767, -32768, 32767, 32766, -32768, 0, 2, 0])
   }
 
-  @Test("dither keeps the mean of a signal below one step, whatever the cut", arguments: [1, 7, 0])
-  func dither(piece: Int) {
-    let input = [Float](repeating: 0.3 / 32768, count: 20000)
-    var dither = Dither(seed: 4)
-    var output = [Int16](repeating: 0, count: input.count)
-    var whole = output
-    var all = whole.mutableSpan
-    dither.convert(input.span, into: &all)
-    dither.reset()
-    for range in pieces(of: input.count, length: piece) {
-      var span = output.mutableSpan
-      var part = span._mutatingExtracting(range)
-      dither.convert(input.span.extracting(range), into: &part)
-    }
-    #expect(output == whole)
-    let mean = Double(whole.reduce(0) { $0 + Int($1) }) / 20000
-    #expect(abs(mean - 0.3) < 0.02)
-    // Total error of TPDF dither: 1/12 from rounding and 2/12 from the noise.
-    let error = whole.reduce(0.0) { $0 + pow(Double($1) - 0.3, 2) } / 20000
-    #expect(abs(error - 0.25) < 0.02)
-  }
-
-  @Test("levels, gain, mixing and dither ask for no heap")
+  @Test("levels, gain and channels ask for no heap")
   func heap() {
     var meter = LevelMeter(windowFrames: 100)
     var ramp = GainRamp(gain: 0)
-    var mixer = Mixer(capacity: 480)
-    var dither = Dither()
     let matrix = ChannelMatrix(inputs: 2, outputs: 1)
-    let (floats, shorts) = (noise(480), noise16(480))
+    let shorts = noise16(480)
     var (output, mono) = (shorts, shorts)
     var total = 0.0
     let requests = heapRequests {
@@ -197,11 +146,6 @@ struct LevelTests {
         ramp.ramp(to: 1, frames: 300)
         var span = output.mutableSpan
         ramp.apply(to: &span)
-        mixer.begin(480)
-        mixer.add(shorts.span, gain: 0.5)
-        mixer.add(floats.span)
-        mixer.finish(into: &span)
-        dither.convert(floats.span, into: &span)
         var monoSpan = mono.mutableSpan
         matrix.apply(shorts.span, into: &monoSpan)
       }

@@ -1,0 +1,262 @@
+internal import Glibc
+
+/// Finds how much later the far end is heard by the microphone than it was played.
+///
+/// - In: far end, microphone and the canceller's error, block by block, at 8 or 16 kHz. Out: a delay in samples of that rate
+///   once it is sure, or nil. Finds delays from 0 to 500 ms, at the pace of one look every 64 ms.
+/// - How: cross-spectra of the last 1,024 ms of far end with the last 512 ms of the microphone, nearly whitened and averaged
+///   over half a second, back to time; the echo is the first strong tap. The same with the last 256 ms of the error, hardly
+///   averaged: once the canceller has learnt the path there is no echo left in the error, so what appears there is an echo that
+///   has moved, and is seen a quarter of a second after it did.
+/// - Works at 8 kHz, where it costs half: a whole block of the canceller is 8 ms.
+/// - Bad input: silence and noise without a common part give nil. Not for tones: they repeat.
+///
+/// All memory is taken in `init`. One thread at a time.
+@safe struct DelayEstimator: ~Copyable {
+  /// What a look found.
+  struct Finding {
+    /// Delay in samples of the outer rate.
+    var delay: Int
+    /// Peak over mean of the correlation.
+    var quality: Float
+  }
+
+  /// Samples of a second the correlation works at.
+  static let rate = 8_000
+  /// Numbers in a transform: 1,024 ms.
+  static let size = 8_192
+  /// Samples of the microphone looked at: 512 ms.
+  static let nearSpan = 4_096
+  /// Samples of the error looked at: 256 ms.
+  static let errorSpan = 2_048
+  /// Blocks of 8 ms from one look to the next.
+  static let blocksPerLook = 8
+  /// Longest delay, in samples: 500 ms.
+  static let longest = 4_000
+  /// Bins from 200 to 3,600 Hz, where voices and small loudspeakers have their sound.
+  private static let bins = 205..<3_686
+  /// Mean square of the far end under which there is nothing to find: -60 dBFS.
+  private static let quietest: Float = 1e-6
+  /// A first tap as high as this share of the highest, not more than 40 ms before it, is where the echo begins: in a live room
+  /// the highest is a reflection.
+  private static let firstShare: Float = 0.45
+  private static let firstSpan = 320
+  /// How much stronger than where it was an echo must be where it is said to have moved, and the span of an echo's strong part.
+  private static let advantage: Float = 2
+  private static let strongSpan = 320
+  /// Looks that must agree within 3 ms.
+  private static let agreement = 24
+
+  private let transform = RealFourier(size: DelayEstimator.size)
+  private var far: Listening
+  private var near: Listening
+  private var error: Listening
+  private let time = FloatStore(DelayEstimator.size)
+  private let farRe = FloatStore(DelayEstimator.size / 2 + 1)
+  private let farIm = FloatStore(DelayEstimator.size / 2 + 1)
+  private let re = FloatStore(DelayEstimator.size / 2 + 1)
+  private let im = FloatStore(DelayEstimator.size / 2 + 1)
+  /// Averaged over some ten looks, and over three; three looks agree before either is believed.
+  private var steady = Track(renewal: 0.1, needed: 3, least: 12)
+  private var sudden = Track(renewal: 0.3, needed: 3, least: 14)
+  private let halves: Int
+  private var blocks = 0
+
+  /// Makes an estimator for streams of `rate` Hz: 8,000 or 16,000.
+  init(rate: Int) {
+    halves = rate / Self.rate
+    far = Listening(halves: halves, least: Self.size)
+    near = Listening(halves: halves, least: Self.nearSpan)
+    error = Listening(halves: halves, least: Self.errorSpan)
+  }
+
+  /// Takes a block of each stream, and answers what the microphone and, while `looksAtError`, the error say, on the blocks at
+  /// which it looks.
+  mutating func push(
+    far farBlock: borrowing FloatStore, near nearBlock: borrowing FloatStore,
+    error errorBlock: borrowing FloatStore, count: Int, delay: Int, looksAtError: Bool
+  ) -> (steady: Finding?, sudden: Finding?) {
+    far.push(farBlock, count)
+    near.push(nearBlock, count)
+    error.push(errorBlock, count)
+    blocks += 1
+    guard blocks % Self.blocksPerLook == 0 else { return (nil, nil) }
+    far.history.read(age: 0, count: Self.size, into: time)
+    var energy: Float = 0
+    for index in Self.nearSpan..<Self.size { energy += time[index] * time[index] }
+    guard energy > Self.quietest * Float(Self.nearSpan) else { return (nil, nil) }
+    unsafe transform.forward(time.start, farRe.start, farIm.start)
+    near.spectrum(Self.nearSpan, transform, time, re, im)
+    let found = steady.look(farRe, farIm, re, im, transform, time)
+    guard looksAtError else {
+      sudden.forget()
+      return (scaled(found), nil)
+    }
+    error.spectrum(Self.errorSpan, transform, time, re, im)
+    guard let moved = sudden.look(farRe, farIm, re, im, transform, time),
+      hasMoved(from: delay / halves, to: moved.delay)
+    else { return (scaled(found), nil) }
+    return (scaled(found), scaled(moved))
+  }
+
+  /// What the microphone says of a move that the error suggests: a residual of the old echo, or a voice that happens to
+  /// resemble the far end, is in the error too, but there the old place is still the stronger one.
+  private func hasMoved(from old: Int, to new: Int) -> Bool {
+    near.spectrum(Self.errorSpan, transform, time, re, im)
+    for bin in 0..<re.count {
+      guard Self.bins.contains(bin) else {
+        re[bin] = 0
+        im[bin] = 0
+        continue
+      }
+      (re[bin], im[bin]) = Self.whitenedCross(farRe[bin], farIm[bin], re[bin], im[bin])
+    }
+    unsafe transform.inverse(re.start, im.start, time.start)
+    func strongest(_ place: Int) -> Float {
+      var peak: Float = 0
+      for index in max(
+        0, place - Self.agreement)..<min(Self.longest + Self.strongSpan, place + Self.strongSpan)
+      {
+        peak = max(peak, abs(time[index]))
+      }
+      return peak
+    }
+    return abs(new - old) > Self.strongSpan
+      ? strongest(new) > Self.advantage * strongest(old)
+      : strongest(new) > 0
+  }
+
+  /// conj(far) * near over its magnitude to the power 0.75.
+  @inline(__always)
+  private static func whitenedCross(
+    _ farRe: Float, _ farIm: Float, _ re: Float, _ im: Float
+  ) -> (re: Float, im: Float) {
+    let crossRe = farRe * re + farIm * im
+    let crossIm = farRe * im - farIm * re
+    // (m^2)^(-3/8) is one root times its own root.
+    let root = (crossRe * crossRe + crossIm * crossIm + 1e-18).squareRoot().squareRoot()
+    let weight = 1 / (root * root.squareRoot())
+    return (crossRe * weight, crossIm * weight)
+  }
+
+  private func scaled(_ finding: Finding?) -> Finding? {
+    finding.map { Finding(delay: $0.delay * halves, quality: $0.quality) }
+  }
+
+  /// Starts the averages anew: what is in them is of a delay that no longer holds.
+  mutating func forget() {
+    steady.forget()
+    sudden.forget()
+  }
+
+  /// A stream at the correlation's rate.
+  struct Listening: ~Copyable {
+    let halves: Int
+    var half = HalfRate()
+    var history: FarHistory
+    let piece = FloatStore(256)
+
+    init(halves: Int, least: Int) {
+      self.halves = halves
+      history = FarHistory(least: least)
+    }
+
+    mutating func push(_ block: borrowing FloatStore, _ count: Int) {
+      guard halves == 2 else { return history.push(block, count: count) }
+      half.process(block, count: count, into: piece)
+      history.push(piece, count: count / 2)
+    }
+
+    /// The spectrum of the newest `span` samples, at the end of a window as long as the far end's.
+    func spectrum(
+      _ span: Int, _ transform: borrowing RealFourier, _ time: borrowing FloatStore,
+      _ re: borrowing FloatStore, _ im: borrowing FloatStore
+    ) {
+      time.fill(0, count: DelayEstimator.size - span)
+      history.read(age: 0, count: span, into: time, at: DelayEstimator.size - span)
+      unsafe transform.forward(time.start, re.start, im.start)
+    }
+  }
+
+  // Not private: other modules, into which the optimiser copies what keeps one, have to know its size.
+  /// One correlation: its average, and the candidate that is being confirmed.
+  struct Track: ~Copyable {
+    let averageRe = FloatStore(DelayEstimator.size / 2 + 1)
+    let averageIm = FloatStore(DelayEstimator.size / 2 + 1)
+    let renewal: Float
+    let needed: Int
+    let least: Float
+    var candidate = 0
+    var confirmations = 0
+
+    init(renewal: Float, needed: Int, least: Float) {
+      self.renewal = renewal
+      self.needed = needed
+      self.least = least
+    }
+
+    mutating func forget() {
+      averageRe.fill(0)
+      averageIm.fill(0)
+      confirmations = 0
+    }
+
+    /// Adds the correlation of `re`, `im` with the far end, and looks for its peak.
+    mutating func look(
+      _ farRe: borrowing FloatStore, _ farIm: borrowing FloatStore, _ re: borrowing FloatStore,
+      _ im: borrowing FloatStore, _ transform: borrowing RealFourier, _ time: borrowing FloatStore
+    ) -> Finding? {
+      for bin in DelayEstimator.bins {
+        let cross = DelayEstimator.whitenedCross(farRe[bin], farIm[bin], re[bin], im[bin])
+        averageRe[bin] += renewal * (cross.re - averageRe[bin])
+        averageIm[bin] += renewal * (cross.im - averageIm[bin])
+      }
+      unsafe transform.inverse(averageRe.start, averageIm.start, time.start)
+      return confirm(time)
+    }
+
+    private mutating func confirm(_ time: borrowing FloatStore) -> Finding? {
+      var (peak, place, sum) = (Float(0), 0, Float(0))
+      for index in 0..<DelayEstimator.longest {
+        let height = abs(time[index])
+        sum += height
+        if height > peak { (peak, place) = (height, index) }
+      }
+      let quality = peak / (sum / Float(DelayEstimator.longest) + 1e-12)
+      guard quality > least else {
+        confirmations = 0
+        return nil
+      }
+      var first = place
+      for index in max(0, place - DelayEstimator.firstSpan)..<place
+      where abs(time[index]) > DelayEstimator.firstShare * peak {
+        first = index
+        break
+      }
+      if abs(first - candidate) < DelayEstimator.agreement, confirmations > 0 {
+        confirmations += 1
+      } else {
+        (candidate, confirmations) = (first, 1)
+      }
+      return confirmations >= needed ? Finding(delay: candidate, quality: quality) : nil
+    }
+  }
+}
+
+/// Halves a rate for the delay estimator: a short low-pass whose few per cent of alias do not move a correlation's peak.
+@safe struct HalfRate: ~Copyable {
+  private var older: (Float, Float, Float, Float, Float, Float) = (0, 0, 0, 0, 0, 0)
+
+  /// Writes count / 2 samples.
+  mutating func process(_ block: borrowing FloatStore, count: Int, into target: borrowing FloatStore) {
+    // Half-band filter of 7 taps: -1/32, 0, 9/32, 1/2, 9/32, 0, -1/32.
+    var index = 0
+    while index + 1 < count {
+      let (a, b) = (block[index], block[index + 1])
+      target[index / 2] =
+        0.5 * older.3 + 0.28125 * (older.2 + older.4) - 0.03125 * (older.0 + a)
+      older = (older.2, older.3, older.4, older.5, a, b)
+      index += 2
+    }
+  }
+}

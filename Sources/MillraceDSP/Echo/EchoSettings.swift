@@ -1,0 +1,50 @@
+/// What an ``EchoCanceller`` is made for.
+public struct EchoSettings: Sendable, Hashable {
+  /// Rates it works at, in Hz.
+  public static let rates = [8_000, 16_000, 32_000, 48_000]
+  /// Milliseconds of echo the filter can hold, and the longest delay it looks for.
+  public static let tails = 32...512
+  public static let delays = 0...500
+
+  /// Sample rate in Hz, one of ``rates``.
+  public var rate: Int
+  /// Milliseconds of echo after its first sound; a room rings a third to half a second.
+  public var tailMilliseconds: Int
+  /// Longest delay in milliseconds between the far end and its echo. 0: none is looked for.
+  public var longestDelayMilliseconds: Int
+
+  public init(rate: Int, tailMilliseconds: Int = 256, longestDelayMilliseconds: Int = 500) {
+    self.rate = rate
+    self.tailMilliseconds = tailMilliseconds
+    self.longestDelayMilliseconds = longestDelayMilliseconds
+  }
+}
+
+/// What may be changed between two blocks of an ``EchoCanceller``.
+public struct EchoControls: Sendable, Hashable {
+  /// Whether what the filter leaves is suppressed.
+  public var suppresses = true
+  /// Whether noise like the background's stands in for what was suppressed.
+  public var addsComfortNoise = true
+  /// How likely somebody at the near end speaks, 0 to 1, from a voice detector; nil: not known.
+  public var voice: Float?
+
+  public init() {}
+}
+
+/// What an ``EchoCanceller`` knows after a block.
+public struct EchoState: Sendable, Hashable {
+  /// Delay in samples at which the far end is looked at; nil: none found yet.
+  public var delay: Int?
+  /// True while the filter makes things worse, so that the microphone is used as it is.
+  public var hasDiverged = false
+  /// True while the far end is loud enough to be heard.
+  public var farIsActive = false
+  /// How sure it is, 0 to 1, that somebody at the near end speaks.
+  public var nearActivity: Float = 0
+  /// Energy of microphone and output in this block, to reckon the echo return loss enhancement from.
+  public var nearEnergy: Float = 0
+  public var outputEnergy: Float = 0
+
+  public init() {}
+}

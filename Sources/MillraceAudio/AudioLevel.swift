@@ -7,6 +7,7 @@ internal import MillraceDSP
 /// - Event `level` every `window` milliseconds of sound: RMS and peak in dBFS. A full-scale sine has a peak of 0 dBFS and
 ///   an RMS of -3.01 dBFS; silence is -120. Windows are counted in samples, so the figures do not depend on how the sound
 ///   is cut into packets. What is left at the end is reported as a shorter window.
+/// - An interruption drops the window begun when it is of the reply that is over, so that no figure mixes two replies.
 /// - Event `clip` after a window in which samples stood at full scale.
 /// - Latency none. A NaN counts as 0. Lost packets (without bytes) pass and are not measured.
 @safe
@@ -61,6 +62,7 @@ public struct AudioLevel: ~Copyable, Node {
   private var clipped = 0
   private var measured = 0
   private var windowStart: Int64 = 0
+  private var reply = HeldReply()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.inputFormat(),
@@ -77,6 +79,7 @@ public struct AudioLevel: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
+    reply.follow(packet)
     var done = 0
     let frames = Int(packet.byteCount) / (channels * sample.byteCount)
     while done < frames {
@@ -94,6 +97,10 @@ public struct AudioLevel: ~Copyable, Node {
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if measured > 0 { report(&ports) }
     return .ended
+  }
+
+  public mutating func interrupted(_ ports: inout Ports) {
+    if reply.isVoid(at: ports.generation) { startWindow() }
   }
 
   /// Adds a stretch of a packet to the window.
@@ -153,8 +160,13 @@ public struct AudioLevel: ~Copyable, Node {
         event.field("samples", count)
       }
     }
-    self.squares = InlineArray(repeating: 0)
-    self.peaks = InlineArray(repeating: 0)
+    startWindow()
+  }
+
+  /// Forgets what was measured.
+  private mutating func startWindow() {
+    squares = InlineArray(repeating: 0)
+    peaks = InlineArray(repeating: 0)
     clipped = 0
     measured = 0
   }

@@ -12,7 +12,8 @@ internal import MillraceDSP
 /// - Adds in float and saturates once at the end, so two loud sounds that cancel stay clean; float output is held
 ///   within full scale too, unless `saturate` is false.
 /// - `gain1` to `gain16` can be changed while running; a change takes 20 ms.
-/// - The sum belongs to a reply only when everything in it does; an interruption silences what belongs to the old reply.
+/// - The sum belongs to a reply only when everything in it does; an interruption silences what belongs to the old reply,
+///   save what must be played anyhow.
 /// - Latency none. A packet that comes later than what was already mixed at its position is cut or dropped.
 @safe
 public struct AudioMix: ~Copyable, Node {
@@ -87,7 +88,7 @@ public struct AudioMix: ~Copyable, Node {
   /// How much of the next packet is summed, its time, and the reply that part belongs to.
   private var filled = 0
   private var time: Nanoseconds = 0
-  private var reply: UInt32?
+  private var reply: HeldReply?
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.outputs[0].shape, let frames = shape.frames,
@@ -145,7 +146,8 @@ public struct AudioMix: ~Copyable, Node {
     packet.position = start
     packet.duration = filled
     packet.timestamp = time
-    packet.generation = reply ?? 0
+    packet.generation = reply?.generation ?? 0
+    reply?.mark(&packet)
     write(&packet)
     ports.emit(packet)
     at = start &+ Int64(filled)
@@ -177,7 +179,7 @@ public struct AudioMix: ~Copyable, Node {
   public mutating func interrupted(_ ports: inout Ports) {
     inputs.dropReplies(before: ports.generation)
     // Of a packet begun, only what belongs to the old reply alone can still be taken back.
-    if let old = reply, old != 0, old != ports.generation, filled > 0 {
+    if let old = reply, old.isVoid(at: ports.generation) {
       inputs.clearSum()
       reply = nil
     }

@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceFiles
 
 /// `audio.read`: plays a sound file into the graph.
 ///
@@ -9,8 +10,12 @@ public import MillraceCore
 /// - Not paced (the default): as fast as the graph takes. Paced: the packet that begins at position p is due p / rate after
 ///   the first, computed from p and never added up.
 /// - `loop` goes on from `start` without a seam, positions going on as well.
+/// - With `reply` the file is what the bot says: its packets carry the generation, and an interruption ends the file, or with
+///   `loop` begins it again as the next reply.
 /// - A damaged stretch is left out, as silence where the file's times tell its length; event `damaged`. A file shorter
-///   than it says gives what it has; event `truncated`. Rate or channels that change on the way, and a disk that fails,
+///   than it says, or that breaks off inside a packet or before its last page (Ogg), gives what it has; event `truncated`.
+///   No container tells of whole packets missing at the end when it states neither length nor end: MP3 without a header of
+///   its encoder, AAC in ADTS. Rate or channels that change on the way, and a disk that fails,
 ///   are faults.
 /// - Latency none; runs on the bulk lane, since a disk may take its time.
 @safe
@@ -33,6 +38,9 @@ public struct AudioRead: ~Copyable, Node {
         "length", .number(0...86_400_000), unit: "ms", text: "how much to play; absent: to the end"),
       .frame,
       ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type to make"),
+      ParameterContract(
+        "reply", .bool, default: false,
+        text: "true: the sound is the bot's reply, which an interruption ends (with `loop`: begins again)"),
     ],
     events: [
       EventContract(
@@ -40,7 +48,8 @@ public struct AudioRead: ~Copyable, Node {
         text:
           "a stretch of the file could not be decoded and was left out: `position` near it, `count` so far"),
       EventContract(
-        "truncated", text: "the file ended before the length it states: `samples` it had, `expected`"),
+        "truncated",
+        text: "the file is cut off: `samples` it had, and `expected` where it states its length"),
     ],
     lane: .bulk, budget: 5_000, drive: .itself,
     examples: [
@@ -82,6 +91,9 @@ public struct AudioRead: ~Copyable, Node {
   private let claim: FileClaim
   private let frames: Int
   private let loops: Bool
+  private let isReply: Bool
+  /// An interruption has come that the source has to answer before it gives any more.
+  private var wasInterrupted = false
   /// First sample of the file that is played, and how many from there; nil: to the end.
   private let start: Int64
   private let length: Int64?
@@ -116,11 +128,13 @@ public struct AudioRead: ~Copyable, Node {
     self.start = start
     frames = shape.packetBytes / source.frameBytes
     loops = values.bool("loop")
+    isReply = values.bool("reply")
     length = values.has("length") ? Self.samples(values, "length", rate) : nil
     pacer = Pacer(rate: rate, paces: setup.pacing == .paced)
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if wasInterrupted { try beginNextReply() }
     guard !isOver else { return .ended }
     if pacer.mustWait(for: position, &ports) { return .done }
     var packet = try ports.makePacket(bytes: frames * source.frameBytes)
@@ -132,10 +146,25 @@ public struct AudioRead: ~Copyable, Node {
     packet.timestamp = pacer.time(of: position, now: ports.now)
     packet.position = position
     packet.duration = count
+    if isReply { packet.generation = ports.generation }
     ports.emit(packet)
     position += Int64(count)
     if isOver { return .ended }
     return pacer.mustWait(for: position, &ports) ? .done : .again
+  }
+
+  public mutating func interrupted(_ ports: inout Ports) {
+    guard isReply, !isOver else { return }
+    wasInterrupted = true
+    ports.wake(at: ports.now)
+  }
+
+  /// What was left of the file belongs to the reply that is void.
+  private mutating func beginNextReply() throws(NodeFault) {
+    wasInterrupted = false
+    guard loops else { return isOver = true }
+    try source.seek(to: start)
+    passed = 0
   }
 
   /// Reads the next samples into a packet, beginning again at the end where that is wanted, and answers how many.
@@ -189,12 +218,14 @@ public struct AudioRead: ~Copyable, Node {
 
   /// Compares what the file had with what it says.
   private func reportEnd(_ ports: inout Ports) {
-    guard length == nil, let expected = source.facts.length else { return }
+    guard length == nil else { return }
     let given = start + passed
-    guard given < expected - source.facts.tolerance else { return }
+    let isShort = source.facts.length.map { given < $0 - source.facts.tolerance } ?? false
+    guard isShort || source.isCut else { return }
+    let expected = isShort ? source.facts.length : nil
     ports.post(Event.truncated) { event in
       event.field("samples", Int(given))
-      event.field("expected", Int(expected))
+      if let expected { event.field("expected", Int(expected)) }
     }
   }
 
@@ -202,10 +233,11 @@ public struct AudioRead: ~Copyable, Node {
     Self.words(fault, path, source, rate: pacer.rate)
   }
 
-  private static func words(_ fault: NodeFault, _ path: String, _ source: AudioSource, rate: Int) -> String {
+  /// Why reading a file failed; `rate` is the file's.
+  static func words(_ fault: NodeFault, _ path: String, _ source: AudioSource, rate: Int) -> String {
     let place = "after \(fault.detail * 1_000 / Int64(rate)) ms"
     switch fault.reason {
-    case .system: return "reading \"\(path)\" failed \(place): \(FileCheck.reason(fault.code))"
+    case .system: return "reading \"\(path)\" failed \(place): \(SystemError.text(fault.code))"
     case .custom where fault.code == MediaSource.changed:
       return "\"\(path)\" changes its rate or channels \(place); cut it there, or convert it first: "
         + "ffmpeg -i \"\(path)\" sound.wav"

@@ -1,5 +1,5 @@
-internal import Glibc
 public import MillraceCore
+internal import MillraceFiles
 
 /// `audio.write`: writes a WAV file.
 ///
@@ -10,7 +10,8 @@ public import MillraceCore
 ///   (a position already written) is appended as it is: no sound is lost, and event `gap` says so.
 /// - The header is brought up to date every second of sound and of clock, so that a killed process leaves a file that
 ///   plays. Event `written` at the end.
-/// - An existing file is replaced; one that another node or process reads or writes is refused, as is a folder or a pipe.
+/// - An existing file is replaced by the first call, not by a graph that never starts; one that another node or process reads or
+///   writes is refused, as is a folder or a pipe.
 /// - A write the system refuses (disk full) is a fault; what was written before stays readable. A node that is restarted
 ///   begins the file anew.
 /// - Latency none; runs on the bulk lane, since a disk may take its time.
@@ -47,7 +48,7 @@ public struct AudioWrite: ~Copyable, Node {
       #"{ "type": "audio.write", "path": "call.wav", "sample": "f32" }"#,
     ],
     resolve: { resolution in
-      do throws(NodeProblem) { try FileCheck.writing(resolution.parameters.string("path")) } catch {
+      do throws(NodeProblem) { try check(resolution.parameters.string("path")) } catch {
         resolution.refuse("path", error.text, cure: error.cure)
       }
     })
@@ -65,7 +66,7 @@ public struct AudioWrite: ~Copyable, Node {
   private let sample: SampleType
   private let longestGap: Int64
   private var writer: WAVWriter
-  /// Given back with the first fault, so that a node made anew can write the file.
+  /// Given back when the file is complete, and with the first fault, so that a node made anew can write it.
   private var claim: FileClaim?
   /// Position of the next frame of the file.
   private var expected: Int64 = 0
@@ -87,7 +88,7 @@ public struct AudioWrite: ~Copyable, Node {
       throw NodeProblem("\"\(setup.name)\" takes sound only")
     }
     let kept = setup.parameters.sample("sample") ?? sample
-    try FileCheck.writing(path)
+    try Self.check(path)
     let claim = try FileClaim(path, for: .writing)
     let format = WAVFormat(sampleRate: rate, channels: channels, encoding: kept == .s16 ? .s16 : .f32)
     let writer = try Self.create(path, format, calls)
@@ -99,20 +100,30 @@ public struct AudioWrite: ~Copyable, Node {
     longestGap = Int64(setup.parameters.number("gap") * Double(rate) / 1_000)
   }
 
+  private static func check(_ path: String) throws(NodeProblem) {
+    try FileCheck.writing(path)
+    guard FileCheck.isPipe(path) else { return }
+    throw NodeProblem(
+      "\"\(path)\" is a pipe; the length in a WAV file's header is written last", parameter: "path",
+      cure: "write to a file, or send the sound to process.pipe")
+  }
+
   private static func create(
     _ path: String, _ format: WAVFormat, _ calls: FileBytes.Calls
   ) throws(NodeProblem) -> WAVWriter {
     do {
       let file = try Self.file(path, calls)
-      return try WAVWriter(file: file, format: format, largest: WAVHeaderLayout.largestRIFF)
+      // What an older file holds goes with the first call, so that a graph that does not start destroys nothing.
+      return try WAVWriter(
+        file: file, format: format, largest: WAVHeaderLayout.largestRIFF, keepsContent: file.byteCount > 0)
     } catch {
-      if case .file(let fault) = error { throw FileCheck.problem(fault.errorNumber, path, for: .writing) }
+      if case .file(let fault) = error { throw FileWords.problem(fault.errorNumber, path, for: .writing) }
       throw NodeProblem(error.description, parameter: "path")
     }
   }
 
   private static func file(_ path: String, _ calls: FileBytes.Calls) throws(WAVProblem) -> FileBytes {
-    do { return try FileBytes(creating: path, calls: calls) } catch { throw .file(error) }
+    do { return try FileBytes(creating: path, calls: calls, keepsContent: true) } catch { throw .file(error) }
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
@@ -177,6 +188,8 @@ public struct AudioWrite: ~Copyable, Node {
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     do { try writer.refreshHeader() } catch { throw fault(error) }
+    // Whoever hears that the file is complete may use it.
+    claim = nil
     let (frames, format, gaps) = (writer.frameCount, writer.format, gaps)
     ports.post(Event.written) { event in
       event.field("samples", Int(frames))
@@ -199,14 +212,7 @@ public struct AudioWrite: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .system else { return nil }
     let milliseconds = fault.detail * 1_000 / Int64(rate)
-    let cure =
-      switch fault.code {
-      case ENOSPC: "; make room on the disk"
-      case EDQUOT: "; this user's share of the disk is used up"
-      case EFBIG: "; no longer file is allowed there"
-      default: ""
-      }
-    return "writing \"\(path)\" failed: \(FileCheck.reason(fault.code)); "
-      + "the \(milliseconds) ms before can be read\(cure)"
+    return FileWords.writeFailure(
+      fault.code, "\"\(path)\"", kept: "the \(milliseconds) ms before can be read")
   }
 }

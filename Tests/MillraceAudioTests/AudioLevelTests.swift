@@ -77,4 +77,22 @@ struct AudioLevelTests {
     }
     #expect(try run(lengths) == run([160]))
   }
+
+  @Test(
+    "an interruption drops the window begun of the old reply, and no other",
+    arguments: [(1, [], 1), (0, [], 2), (1, .uninterruptible, 2)] as [(UInt32, PacketFlags, Int)])
+  func interruption(generation: UInt32, flags: PacketFlags, windows: Int) throws {
+    let bench = try NodeBench(AudioLevel.self, ["window": 20], inputs: ["in": shape(16_000)])
+    bench.interrupt()
+    bench.setGeneration(generation)
+    bench.push([Int16](repeating: 20_000, count: 160), flags: flags)
+    try bench.run()
+    bench.interrupt()
+    bench.setGeneration(2)
+    bench.push([Int16](repeating: 0, count: 320))
+    try bench.finish()
+    let levels = bench.events().filter { $0.name == "level" }
+    #expect(levels.count == windows)
+    #expect((levels.first?.number("peak") == -120) == (windows == 1))
+  }
 }

@@ -144,6 +144,22 @@ struct AudioMixTests {
     #expect(bench.int16() == [2, 2, 2, 2])
   }
 
+  @Test("what must be played anyhow is marked so in the sum, and stays when its reply is interrupted")
+  func uninterruptible() throws {
+    let bench = try bench()
+    bench.interrupt()
+    for input in ["in1", "in2"] { bench.setGeneration(1, of: input) }
+    bench.push([1, 1, 1, 1, 3, 3] as [Int16], to: "in1", flags: .uninterruptible)
+    bench.push([2, 2] as [Int16], to: "in2", flags: .uninterruptible)
+    try bench.run()
+    bench.interrupt()
+    bench.end("in2")
+    try bench.finish()
+    let packets = bench.packets()
+    #expect(packets[0].int16 == [3, 3, 1, 1])
+    #expect(packets[0].generation == 1 && packets[0].flags == .uninterruptible)
+  }
+
   @Test("inputs that do not fit together are refused with the cure")
   func refused() {
     #expect(

@@ -10,9 +10,10 @@ struct AudioNodesTests {
   func catalogue() {
     #expect(
       Catalogue.audioNodes.types == [
-        "audio.convert", "audio.gain", "audio.level", "audio.mix", "audio.read", "audio.resample",
+        "audio.autoGain", "audio.convert", "audio.denoise", "audio.echoCancel", "audio.fileMix", "audio.gain",
+        "audio.level", "audio.mix", "audio.play", "audio.read", "audio.record", "audio.resample",
         "audio.tone",
-        "audio.write",
+        "audio.vad", "audio.write",
       ])
   }
 
@@ -22,10 +23,18 @@ struct AudioNodesTests {
     #expect(!contract.summary.isEmpty && !contract.text.isEmpty && !contract.examples.isEmpty)
     #expect(contract.examples.allSatisfy { $0.contains("\"type\": \"\(type)\"") })
     for port in contract.inputs + contract.outputs { #expect(!port.text.isEmpty) }
+    let live = [
+      "audio.gain": ["mute", "ramp"], "audio.vad": ["start", "stop", "minSpeech", "minSilence"],
+      "audio.echoCancel": ["suppression", "comfortNoise", "voice"], "audio.denoise": ["reduction"],
+      "audio.record": ["recording", "stop", "cancel"],
+      "audio.fileMix": ["path", "loops", "sendVolume", "playbackVolume", "paused"],
+      "audio.autoGain": ["target", "maxGain", "fall", "rise", "gate"],
+    ]
     for parameter in contract.parameters {
       #expect(!parameter.text.isEmpty)
       #expect(
-        !parameter.isLive || parameter.name.hasPrefix("gain") || ["mute", "ramp"].contains(parameter.name))
+        !parameter.isLive || parameter.name.hasPrefix("gain")
+          || live[type, default: []].contains(parameter.name))
     }
     for event in contract.events { #expect(!event.text.isEmpty) }
   }
@@ -82,6 +91,21 @@ struct AudioNodesTests {
     #expect(try requests(AudioConvert.self, ["channels": 1, "sample": "f32", "samples": 441], input) == 0)
     #expect(try requests(AudioConvert.self, ["channels": 6, "sample": "s16"], input) == 0)
     #expect(try requests(AudioLevel.self, ["window": 30], input) == 0)
+    #expect(try requests(AudioVAD.self, ["engine": "energy", "gate": true, "report": 40], input) == 0)
+    for engine in ["wiener", "speex"] {
+      #expect(
+        try requests(AudioDenoise.self, ["engine": .string(engine)], input) {
+          try $0.set("reduction", .number(Double($1)))
+        } == 0)
+    }
+    #expect(
+      try requests(AudioAutoGain.self, ["report": 50], input) { try $0.set("target", .number(-Double($1))) }
+        == 0)
+    if refusal(AudioVAD.self, [:], inputs: input) == nil {
+      #expect(
+        try requests(AudioVAD.self, [:], input) { try $0.set("start", .number(0.5 - 0.01 * Double($1))) } == 0
+      )
+    }
     #expect(
       try requests(AudioGain.self, ["gain": -3, "ramp": 500], input) {
         try $0.set("gain", .number(Double($1)))

@@ -2,6 +2,7 @@ import CFFmpeg
 import MillraceAudio
 import MillraceCore
 import MillraceTesting
+import TestMedia
 import Testing
 
 /// A codec, its container and how near its sound must come.
@@ -172,6 +173,50 @@ struct AudioReadMediaTests {
     let event = try #require(bench.events().last)
     #expect(event.name == "truncated" && event.number("expected") == Double(samples.count))
     #expect(event.number("samples") == Double(given.count))
+  }
+
+  @Test(
+    "a file that is cut off says so, although its container states no length; a whole one does not",
+    arguments: ["noise.opus", "noise.ogg", "noise.oga", "noise.mka"])
+  func cutOff(name: String) throws {
+    let codecs = [
+      "noise.opus": "libopus", "noise.ogg": "libvorbis", "noise.oga": "flac", "noise.mka": "libopus",
+    ]
+    let codec = try #require(codecs[name])
+    try #require(MediaFile.canEncode(codec))
+    let path = folder.file(name)
+    MediaFile.write(Fixture.noise16(seed: 8, count: 288_000), codec: codec, rate: 48_000, to: path)
+    let bytes = contents(path)
+    func events() throws -> (count: Int, [BenchEvent]) {
+      let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+      try bench.run()
+      return (bench.int16().count, bench.events().filter { $0.name == "truncated" })
+    }
+    let whole = try events()
+    #expect(whole.1.isEmpty)
+    for share in [0.6, 0.9] {
+      put(Array(bytes[..<Int(Double(bytes.count) * share)]), at: path)
+      let cut = try events()
+      #expect(cut.count < whole.count)
+      #expect(cut.1.map { $0.number("samples") } == [Double(cut.count)], "\(name) at \(share)")
+    }
+  }
+
+  @Test("an Ogg file cut between two pages is known by its last page")
+  func cutBetweenPages() throws {
+    try #require(MediaFile.canEncode("libopus"))
+    let path = folder.file("noise.opus")
+    MediaFile.write(Fixture.noise16(seed: 8, count: 192_000), codec: "libopus", rate: 48_000, to: path)
+    let bytes = contents(path)
+    let mark = Array("OggS".utf8)
+    let last = try #require(bytes.indices.last { bytes[$0...].starts(with: mark) })
+    put(Array(bytes[..<last]), at: path)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    try bench.run()
+    let given = bench.int16().count
+    let event = try #require(bench.events().last)
+    #expect(event.name == "truncated" && event.number("samples") == Double(given))
+    #expect(event.number("expected") == nil)
   }
 
   @Test("an MP4 file without its index is refused with the library's own words")

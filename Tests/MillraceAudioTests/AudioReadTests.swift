@@ -2,6 +2,7 @@ import Glibc
 import MillraceAudio
 import MillraceCore
 import MillraceTesting
+import TestMedia
 import Testing
 
 @Suite("audio.read")
@@ -124,7 +125,7 @@ struct AudioReadTests {
       text(missing)
         == "\"path\": there is no file \"\(missing)\"; check the path; a relative one starts at the graph file's folder, with --set at the current one"
     )
-    #expect(text(folder.path) == "\"path\": \"\(folder.path)\" is a folder; name a sound file in it")
+    #expect(text(folder.path) == "\"path\": \"\(folder.path)\" is a folder; name a file in it")
     let empty = folder.file("empty.wav")
     put([], at: empty)
     #expect(text(empty) == "\"path\": \"\(empty)\" is empty; record it again")
@@ -138,6 +139,10 @@ struct AudioReadTests {
     let noSound = text(random)
     #expect(noSound?.hasPrefix("\"path\": \"\(random)\" ") == true)
     #expect(noSound?.contains("@ 0x") == false)
+    let short = folder.file("short.flac")
+    put(Array("fLaC 10 by".utf8), at: short)
+    #expect(text(short)?.contains("WAV file") == false)
+    #expect(text("") == "\"path\": the path is empty; name a file")
     let cut = folder.file("cut.wav")
     put(Array("RIFF".utf8), at: cut)
     #expect(
@@ -156,5 +161,24 @@ struct AudioReadTests {
       refusal(AudioRead.self, ["path": .string(path)])
         == "\"path\": \"\(path)\" has 4000 Hz; 8000 to 192000 Hz can be read; convert it first: "
         + "ffmpeg -i \"\(path)\" -ar 48000 sound.wav")
+  }
+
+  @Test("an interruption ends a reply, begins it anew where it loops, and leaves alone what is no reply")
+  func interruption() throws {
+    func heard(_ more: [String: ParameterValue]) throws -> (packets: [CapturedPacket], hasEnded: Bool) {
+      let bench = try bench(more.merging(["pace": true]) { $1 })
+      try bench.advance(to: .milliseconds(25))
+      bench.interrupt()
+      try bench.advance(to: .milliseconds(45))
+      return (bench.packets(), bench.hasEnded)
+    }
+    let plain = try heard([:])
+    #expect(plain.packets.flatMap(\.int16) == Array(Self.samples[..<960]) && !plain.hasEnded)
+    let reply = try heard(["reply": true])
+    #expect(reply.packets.flatMap(\.int16) == Array(Self.samples[..<640]) && reply.hasEnded)
+    let loop = try heard(["reply": true, "loop": true])
+    #expect(loop.packets.map(\.position) == [0, 320, 640] && !loop.hasEnded)
+    #expect(loop.packets.last?.int16 == Array(Self.samples[..<320]))
+    #expect(loop.packets.map(\.generation) == [0, 0, 1])
   }
 }

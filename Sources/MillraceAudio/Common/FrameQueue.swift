@@ -57,9 +57,8 @@ struct FrameQueue: ~Copyable {
 
   /// Writes position, time, duration, reply and marks of the oldest frame held on a packet.
   mutating func describe(_ packet: inout Packet, duration: Int) {
-    let position = (end ?? 0) &- Int64(frames)
-    packet.position = position
-    packet.timestamp = anchorTime &+ .samples(position &- anchorPosition, rate: rate)
+    packet.position = start
+    packet.timestamp = anchorTime &+ .samples(start &- anchorPosition, rate: rate)
     packet.duration = duration
     packet.generation = generation
     packet.flags = startsBroken ? flags.union(.discontinuity) : flags
@@ -68,6 +67,16 @@ struct FrameQueue: ~Copyable {
 
   /// Moves the oldest frames to the start of `target`, as many as it holds or as there are, and answers their bytes.
   mutating func take(into target: inout MutableSpan<UInt8>) -> Int { bytes.drain(into: &target) }
+
+  /// Position of the oldest frame held.
+  var start: Int64 { (end ?? 0) &- Int64(frames) }
+
+  /// Drops the oldest frames: what is taken next does not follow what was taken last.
+  mutating func drop(_ count: Int) {
+    guard count > 0 else { return }
+    _ = bytes.skip(count * frameBytes)
+    startsBroken = true
+  }
 
   /// Forgets what is held; the next packet starts a new stream.
   mutating func clear() {

@@ -20,7 +20,8 @@ struct MixInputs: ~Copyable {
   /// Inputs, linked or not.
   let count: Int
   private let channels: Int
-  private let inputs: UnsafeMutableBufferPointer<Input>
+  // No buffer pointer: changing an element's gain in place through one does not compile under the thread sanitizer.
+  private let inputs: UnsafeMutablePointer<Input>
   private let packets: UnsafeMutablePointer<Packet>
   /// A stretch of one input in float, for a gain on the move.
   private let scratch: UnsafeMutableBufferPointer<Float>
@@ -34,7 +35,7 @@ struct MixInputs: ~Copyable {
     self.count = count
     self.channels = channels
     unsafe inputs = .allocate(capacity: count)
-    unsafe inputs.initialize(repeating: Input())
+    unsafe inputs.initialize(repeating: Input(), count: count)
     unsafe packets = .allocate(capacity: count)
     unsafe scratch = .allocate(capacity: longest * channels)
     unsafe scratch.initialize(repeating: 0)
@@ -119,8 +120,8 @@ struct MixInputs: ~Copyable {
   }
 
   /// Adds all inputs over a stretch to the sum, `offset` frames into it. `reply` is the reply the sum belongs to: nil
-  /// while it is silent, 0 when not all of it belongs to one.
-  mutating func sum(from start: Int64, frames: Int, at offset: Int, into reply: inout UInt32?) {
+  /// while it is silent, none when not all of it belongs to one.
+  mutating func sum(from start: Int64, frames: Int, at offset: Int, into reply: inout HeldReply?) {
     let end = start &+ Int64(frames)
     for index in 0..<count {
       let input = unsafe inputs[index]
@@ -129,8 +130,8 @@ struct MixInputs: ~Copyable {
       let place = (offset + Int(first &- start)) * channels
       let target = unsafe total.extracting(place..<place + Int(past &- first) * channels)
       unsafe add(index, Int(first &- input.start) * channels, to: target)
-      let generation = unsafe packets[index].generation
-      reply = reply == nil || reply == generation ? generation : 0
+      let own = unsafe HeldReply(of: packets[index])
+      reply = reply == nil || reply == own ? own : HeldReply()
       if input.end <= end { release(index) }
     }
   }
@@ -179,9 +180,7 @@ struct MixInputs: ~Copyable {
   /// Drops held packets of replies older than the one that is valid now.
   mutating func dropReplies(before current: UInt32) {
     for index in 0..<count where unsafe inputs[index].holds {
-      let (generation, flags) = unsafe (packets[index].generation, packets[index].flags)
-      let isOld = generation != 0 && Int32(bitPattern: current &- generation) > 0
-      if isOld && !flags.contains(.uninterruptible) { release(index) }
+      if unsafe HeldReply(of: packets[index]).isVoid(at: current) { release(index) }
     }
   }
 }

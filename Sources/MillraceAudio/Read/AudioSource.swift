@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceFiles
 
 /// What is known of the sound in a file before it is read through.
 struct AudioFacts: Sendable, Equatable {
@@ -40,6 +41,9 @@ class AudioSource {
   /// Stretches that could not be decoded so far.
   var damageCount: Int { 0 }
 
+  /// True when the file is known to end before its sound does, be its length stated or not. Asked at the end.
+  var isCut: Bool { false }
+
   /// What is known of the last fault beyond its numbers, such as a library's own words.
   var lastWords: String? { nil }
 }
@@ -80,7 +84,7 @@ enum AudioFile {
       return try WAVSource(WAVReader(path: path), sample: sample)
     } catch {
       switch error {
-      case .file(let fault): throw FileCheck.problem(fault.errorNumber, path, for: .reading)
+      case .file(let fault): throw FileWords.problem(fault.errorNumber, path, for: .reading)
       case .notWAV, .encoding: return nil
       default:
         // The text carries its own cure.

@@ -13,6 +13,8 @@ final class MediaDecoder {
   let frame: UnsafeMutablePointer<AVFrame>
   /// Stretches the decoder gave up.
   private(set) var damageCount = 0
+  /// The file ended inside a packet, or was given up before its end.
+  private(set) var isCut = false
   /// The library's words at the last failure.
   private(set) var words = LibraryWords()
 
@@ -146,14 +148,31 @@ final class MediaDecoder {
     // A length reckoned from the bit rate is a guess, not an announcement.
     let isAnnounced = unsafe context.pointee.duration_estimation_method == AVFMT_DURATION_FROM_STREAM
     let duration = unsafe stream.pointee.duration
-    guard isAnnounced, duration != millrace_av_no_timestamp else { return facts }
+    guard isAnnounced else { return facts }
+    guard duration != millrace_av_no_timestamp else {
+      // Matroska states the length of the whole, coarsely; with pictures in it, it need not be the sound's.
+      let whole = unsafe context.pointee.duration
+      guard whole > 0, unsafe context.pointee.nb_streams == 1 else { return facts }
+      facts.length = av_rescale_q(whole, AVRational(num: 1, den: AV_TIME_BASE), sampleBase)
+      facts.tolerance = Int64(rate / 4)
+      return facts
+    }
     facts.length = unsafe av_rescale_q(duration, stream.pointee.time_base, sampleBase)
     // Lossy containers count the encoder's delay and padding, a frame or two, in their length.
     facts.tolerance = isLossless ? 0 : Int64(rate / 4)
     // MP4 states the length without padding (edit list), but the libraries leave cutting it off to the reader.
-    facts.endsAtLength = unsafe String(cString: context.pointee.iformat.pointee.name).hasPrefix("mov")
+    facts.endsAtLength = containerName.hasPrefix("mov")
     return facts
   }
+
+  /// The container, as the libraries call it: `ogg`, `mov,mp4,m4a,3gp,3g2,mj2`.
+  private var containerName: String {
+    guard let context = unsafe context else { return "" }
+    return unsafe String(cString: context.pointee.iformat.pointee.name)
+  }
+
+  /// True for a file of Ogg pages.
+  var isOgg: Bool { containerName == "ogg" }
 
   private var sampleBase: AVRational { unsafe AVRational(num: 1, den: frame.pointee.sample_rate) }
 
@@ -191,11 +210,14 @@ final class MediaDecoder {
     guard status >= 0 else {
       // A disk that fails is a fault; bytes that make no sense any more are the end.
       if status == millrace_averror(EIO) { throw NodeFault(.system, code: EIO) }
+      if status != millrace_averror_eof { isCut = true }
       isDraining = true
       unsafe avcodec_send_packet(codec, nil)
       return
     }
     guard unsafe Int(packet.pointee.stream_index) == streamIndex else { return }
+    // The libraries mark a packet that the file has not all of.
+    if unsafe packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { isCut = true }
     let sent = unsafe avcodec_send_packet(codec, packet)
     if sent < 0 && sent != millrace_averror_again { try refuse(sent) }
   }

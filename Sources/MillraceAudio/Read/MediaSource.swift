@@ -13,6 +13,8 @@ final class MediaSource: AudioSource {
   static let changed: Int32 = 1
 
   private let path: String
+  /// An Ogg file without its last page.
+  private let endsShort: Bool
   private var decoder: MediaDecoder
   private var converter: OpaquePointer?
   private var converterFormat: Int32 = -1
@@ -42,6 +44,7 @@ final class MediaSource: AudioSource {
   init(_ path: String, sample: SampleType) throws(NodeProblem) {
     self.path = path
     decoder = try MediaDecoder(path)
+    endsShort = decoder.isOgg && OggTail.isCut(path)
     origin = decoder.frameStart ?? 0
     frontier = decoder.frameLength
     super.init(decoder.facts, sample: sample)
@@ -54,6 +57,7 @@ final class MediaSource: AudioSource {
 
   deinit { unsafe swr_free(&converter) }
 
+  override var isCut: Bool { endsShort || decoder.isCut }
   override var damageCount: Int { otherDamage + decoder.damageCount }
   override var lastWords: String? { reopeningWords ?? decoder.words.text }
 

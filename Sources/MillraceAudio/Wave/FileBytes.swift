@@ -62,8 +62,10 @@ public final class FileBytes: ByteSource {
     try self.init(creating: path, calls: Calls())
   }
 
-  convenience init(creating path: String, calls: Calls) throws(FileFault) {
-    let descriptor = try Self.open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, .create)
+  /// As the other; with `keepsContent` what the file holds stays until somebody clears it.
+  convenience init(creating path: String, calls: Calls, keepsContent: Bool = false) throws(FileFault) {
+    let flags = O_RDWR | O_CREAT | O_CLOEXEC | (keepsContent ? 0 : O_TRUNC)
+    let descriptor = try Self.open(path, flags, .create)
     self.init(name: path, descriptor: descriptor, calls: calls)
   }
 

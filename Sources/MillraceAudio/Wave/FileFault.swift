@@ -1,4 +1,4 @@
-internal import Glibc
+internal import MillraceCore
 
 /// An operation on a file that the system refused: which one, on which file, and the system's reason.
 public struct FileFault: Error, Equatable, Sendable, CustomStringConvertible {
@@ -23,12 +23,6 @@ public struct FileFault: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// Such as `cannot open "a.wav": No such file or directory (errno 2)`.
   public var description: String {
-    "cannot \(operation.rawValue) \"\(path)\": \(reason) (errno \(errorNumber))"
-  }
-
-  private var reason: String {
-    // The XSI form of strerror_r is another symbol in glibc; strerror itself is thread-safe there since 2.32.
-    guard let text = unsafe strerror(errorNumber) else { return "unknown error" }
-    return unsafe String(cString: text)
+    "cannot \(operation.rawValue) \"\(path)\": \(SystemError.text(errorNumber))"
   }
 }

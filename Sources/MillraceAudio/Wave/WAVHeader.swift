@@ -102,9 +102,13 @@ private struct ChunkScan {
   /// Reads the outer head and says whether sizes may be 64 bits wide.
   mutating func start() throws(WAVProblem) -> Bool {
     let head = try bytes(12, at: 0)
-    guard head.count == 12 else { throw .tooShort(name: source.name, byteCount: Int64(head.count)) }
-    let outer = name(head, at: 0)
-    guard ["RIFF", "RF64", "BW64"].contains(outer), name(head, at: 8) == "WAVE" else {
+    let outer = head.count < 4 ? "" : name(head, at: 0)
+    let isWAV = ["RIFF", "RF64", "BW64"].contains(outer)
+    // Fewer than four bytes may be the beginning of anything.
+    guard head.count == 12 || !(isWAV || head.count < 4) else {
+      throw .tooShort(name: source.name, byteCount: Int64(head.count))
+    }
+    guard isWAV, name(head, at: 8) == "WAVE" else {
       throw .notWAV(name: source.name, begins: Self.quoted(head))
     }
     riffSize = Int64(word(head, at: 4))

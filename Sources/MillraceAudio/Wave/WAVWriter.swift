@@ -18,6 +18,8 @@ internal import MillraceDSP
   public private(set) var frameCount: Int64 = 0
   private let file: FileBytes
   private var header: WAVHeaderLayout
+  /// False while the file still holds what it held before.
+  private var hasBegun: Bool
   /// Frames the header on disk announces.
   private var announced: Int64 = 0
   /// Samples on their way from one type to the other.
@@ -35,12 +37,13 @@ internal import MillraceDSP
     try self.init(file: file, format: format, largest: WAVHeaderLayout.largestRIFF)
   }
 
-  /// `largest` is the length in bytes from which on the file becomes RF64.
-  init(file: FileBytes, format: WAVFormat, largest: Int64) throws(WAVProblem) {
+  /// With `keepsContent` the file stays as it is until the first write or refresh. `largest` is the length in bytes from which on
+  /// the file becomes RF64.
+  init(file: FileBytes, format: WAVFormat, largest: Int64, keepsContent: Bool = false) throws(WAVProblem) {
     guard Self.writes(format) else { throw .notWritable(name: file.name, format: format) }
     var header = WAVHeaderLayout(format: format, largest: largest)
-    header.update(frameCount: 0)
-    do { try unsafe file.write(header.bytes.span.bytes, at: 0) } catch { throw .file(error) }
+    if !keepsContent { try Self.begin(file, &header) }
+    hasBegun = !keepsContent
     self.format = format
     self.file = file
     self.header = header
@@ -48,6 +51,22 @@ internal import MillraceDSP
     unsafe floats = .allocate(capacity: Self.blockSamples)
     unsafe shorts.initialize(repeating: 0, count: Self.blockSamples)
     unsafe floats.initialize(repeating: 0, count: Self.blockSamples)
+  }
+
+  /// Empties the file and writes a header that announces no frames, if that has not been done yet.
+  private mutating func begin() throws(WAVProblem) {
+    guard !hasBegun else { return }
+    try Self.begin(file, &header)
+    hasBegun = true
+  }
+
+  private static func begin(_ file: FileBytes, _ header: inout WAVHeaderLayout) throws(WAVProblem) {
+    header.update(frameCount: 0)
+    do throws(FileFault) {
+      // A device holds nothing and cannot be cut.
+      if file.byteCount > 0 { try file.clear(from: 0, to: 0) }
+      try unsafe file.write(header.bytes.span.bytes, at: 0)
+    } catch { throw .file(error) }
   }
 
   deinit {
@@ -72,27 +91,27 @@ internal import MillraceDSP
   public mutating func write(_ samples: Span<Int16>) throws(WAVProblem) {
     let whole = samples.extracting(first: samples.count / format.channels * format.channels)
     guard format.encoding == .f32 else { return try unsafe append(whole.bytes) }
-    let block = Self.blockSamples / format.channels * format.channels
-    var done = 0
-    while done < whole.count {
-      let part = whole.extracting(done..<min(done + block, whole.count))
-      var converted = unsafe MutableSpan(_unsafeStart: floats, count: part.count)
-      SampleConversion.convert(part, into: &converted)
-      try unsafe append(converted.span.bytes)
-      done += part.count
-    }
+    try unsafe append(whole, through: floats) { SampleConversion.convert($0, into: &$1) }
   }
 
   /// Appends whole frames; samples of a broken last frame are left out.
   public mutating func write(_ samples: Span<Float>) throws(WAVProblem) {
     let whole = samples.extracting(first: samples.count / format.channels * format.channels)
     guard format.encoding == .s16 else { return try unsafe append(whole.bytes) }
-    let block = Self.blockSamples / format.channels * format.channels
+    try unsafe append(whole, through: shorts) { SampleConversion.convert($0, into: &$1) }
+  }
+
+  /// Appends samples of the other type, converted block by block in memory for a block.
+  private mutating func append<Given: BitwiseCopyable, Written: BitwiseCopyable>(
+    _ samples: Span<Given>, through block: UnsafeMutablePointer<Written>,
+    _ convert: (Span<Given>, inout MutableSpan<Written>) -> Void
+  ) throws(WAVProblem) {
+    let length = Self.blockSamples / format.channels * format.channels
     var done = 0
-    while done < whole.count {
-      let part = whole.extracting(done..<min(done + block, whole.count))
-      var converted = unsafe MutableSpan(_unsafeStart: shorts, count: part.count)
-      SampleConversion.convert(part, into: &converted)
+    while done < samples.count {
+      let part = samples.extracting(done..<min(done + length, samples.count))
+      var converted = unsafe MutableSpan(_unsafeStart: block, count: part.count)
+      convert(part, &converted)
       try unsafe append(converted.span.bytes)
       done += part.count
     }
@@ -102,6 +121,7 @@ internal import MillraceDSP
   /// disk.
   public mutating func writeSilence(frames: Int64) throws(WAVProblem) {
     guard frames > 0 else { return }
+    try begin()
     let length = end + frames * Int64(format.frameByteCount)
     do { try file.clear(from: end, to: length) } catch { throw .file(error) }
     frameCount += frames
@@ -109,6 +129,7 @@ internal import MillraceDSP
 
   /// Puts the present length into the header, so that the file plays up to here whatever happens next.
   public mutating func refreshHeader() throws(WAVProblem) {
+    try begin()
     if announced != frameCount { try writeHeader() }
   }
 
@@ -121,6 +142,7 @@ internal import MillraceDSP
   private var end: Int64 { header.byteCount + frameCount * Int64(format.frameByteCount) }
 
   private mutating func append(_ bytes: RawSpan) throws(WAVProblem) {
+    try begin()
     do { try file.write(bytes, at: end) } catch {
       // Whole frames that did reach the file count; the next write goes on behind them.
       let present = min(file.byteCount, end + Int64(bytes.byteCount))

@@ -3,12 +3,15 @@ import CMediaShim
 import Glibc
 
 /// Compressed sound files, made with FFmpeg's libraries.
-enum MediaFile {
+public enum MediaFile {
   /// True when this system can encode with a codec.
-  static func canEncode(_ codec: String) -> Bool { avcodec_find_encoder_by_name(codec) != nil }
+  public static func canEncode(_ codec: String) -> Bool { avcodec_find_encoder_by_name(codec) != nil }
 
   /// Encodes 16-bit samples. The path's ending chooses the container.
-  static func write(_ samples: [Int16], codec name: String, rate: Int, channels: Int = 1, to path: String) {
+  public static func write(
+    _ samples: [Int16], codec name: String, rate: Int, channels: Int = 1, bitRate: Int = 96_000,
+    to path: String
+  ) {
     millrace_av_capture_log()
     var context: UnsafeMutablePointer<AVFormatContext>?
     check(avformat_alloc_output_context2(&context, nil, nil, path))
@@ -17,7 +20,7 @@ enum MediaFile {
     codec!.pointee.sample_rate = Int32(rate)
     codec!.pointee.ch_layout = millrace_av_default_layout(Int32(channels))
     codec!.pointee.sample_fmt = encoder.pointee.sample_fmts[0]
-    codec!.pointee.bit_rate = 96_000
+    codec!.pointee.bit_rate = Int64(bitRate)
     codec!.pointee.time_base = AVRational(num: 1, den: Int32(rate))
     if context!.pointee.oformat.pointee.flags & AVFMT_GLOBALHEADER != 0 {
       codec!.pointee.flags |= 1 << 22  // AV_CODEC_FLAG_GLOBAL_HEADER

@@ -1,0 +1,377 @@
+public import MillraceCore
+internal import MillraceDSP
+
+/// `audio.echoCancel`: takes the loudspeaker's sound out of the microphone's.
+///
+/// - In `near`: the microphone; s16 or f32, one channel, 8, 16, 32 or 48 kHz, in packets of any length. It drives the node.
+/// - In `reference`: what the loudspeaker plays, of the same rate, with the time at which it is heard: the port `reference` of
+///   `audio.play`. Must be linked. It accompanies: where it has nothing, the loudspeaker is taken to be silent.
+/// - Out `out`: the microphone without the echo, sample for sample at its own position and time, in packets of whole blocks of
+///   8 ms. Input of n samples gives n samples.
+/// - Latency: one block, 8 ms; 10 ms at 32 and 48 kHz. What does not fill a block waits for the next packet.
+/// - The reference is laid beside the microphone by their times; what remains (sound card, air) is found and followed, from 0 to
+///   `longestDelay`. Microphone sound waits for a reference that is on its way, at most a packet and 20 ms.
+/// - A discontinuity of `near` empties what is held; the filter keeps what it has learnt.
+/// - Bad input: NaN, infinities, clipping, silence and full-scale noise give sound without a NaN. Lost packets (without bytes) are
+///   silence.
+@safe
+public struct AudioEchoCancel: ~Copyable, Node {
+  private static let sound = FormatConstraint.pcm(
+    rates: .oneOf(EchoSettings.rates), channels: .only(1), samples: [.s16, .f32])
+
+  public static let contract = NodeContract(
+    "audio.echoCancel", "takes the loudspeaker's sound out of the microphone's",
+    text: """
+      `millrace` estimates the delay, subtracts the echo with a Kalman filter and suppresses what is left, with comfort noise in \
+      its place; a voice at the near end is kept. `speex` is the canceller of libspeexdsp with its noise suppression; it does \
+      not look for delays beyond its tail.
+      """,
+    inputs: [
+      PortContract("near", sound, text: "the microphone"),
+      PortContract(
+        "reference", sound, text: "what the loudspeaker plays, at the time it is heard", drives: false),
+    ],
+    outputs: [PortContract("out", sound, text: "the microphone without the echo")],
+    parameters: [
+      ParameterContract(
+        "engine", .choice(["millrace", "speex"]), default: "millrace", text: "which canceller works"),
+      ParameterContract(
+        "tail", .integer(EchoSettings.tails), unit: "ms", default: 256,
+        text: "how long an echo the filter holds, from its first sound on"),
+      ParameterContract(
+        "longestDelay", .integer(EchoSettings.delays), unit: "ms", default: 500,
+        text: "how late the echo may begin; 0: not looked for"),
+      ParameterContract(
+        "suppression", .bool, default: true, live: true, text: "whether what the filter leaves is suppressed"),
+      ParameterContract(
+        "comfortNoise", .bool, default: true, live: true,
+        text: "whether noise like the background's stands in for what was suppressed"),
+      ParameterContract(
+        "voice", .number(-1...1), default: -1, live: true,
+        text: "how likely somebody speaks at the near end, from a voice detector; -1: not known"),
+    ],
+    events: [
+      EventContract("delayFound", text: "the echo was found: `ms` after the reference"),
+      EventContract("delayJump", text: "the echo has moved: `from` ms `to` ms"),
+      EventContract("diverged", text: "the filter did harm and starts anew"),
+      EventContract("recovered", text: "the filter is of use again"),
+      EventContract(
+        "echoReturn",
+        text: "a second of far end without near-end voice: `erle`, dB by which the echo was lowered"),
+      EventContract("referenceStopped", text: "no reference for 200 ms: `position` of the microphone"),
+      EventContract("referenceResumed", text: "the reference is back: `position` of the microphone"),
+    ],
+    budget: 1_500,
+    examples: [
+      #"{ "type": "audio.echoCancel" }"#, #"{ "type": "audio.echoCancel", "engine": "speex", "tail": 200 }"#,
+    ],
+    resolve: resolve)
+
+  private enum Event: Int {
+    case delayFound, delayJump, diverged, recovered, echoReturn, referenceStopped, referenceResumed
+  }
+
+  private enum Input {
+    static let near = 0
+    static let reference = 1
+  }
+
+  private enum Parameter {
+    static let suppression = 3
+    static let comfortNoise = 4
+    static let voice = 5
+  }
+
+  /// How long microphone sound waits for a reference that is on its way.
+  private static let patience: Nanoseconds = 20_000_000
+  /// Milliseconds a reference may be missing before that is told.
+  private static let longestSilence = 200
+  private static func resolve(_ resolution: inout Resolution) {
+    guard let near = resolution.inputs["near"], let frames = near.frames,
+      case .pcm(let rate, _, let sample) = near.format
+    else { return }
+    if let reference = resolution.inputs["reference"], let other = reference.format.rate, other != rate {
+      resolution.refuse(
+        nil, "near carries \(near.format) but reference carries \(reference.format)",
+        cure: "put audio.resample (rate \(rate)) before reference")
+    }
+    var output = OutputShape.pcm(
+      rate: rate, channels: 1, sample: sample, frames: held(frames: frames, rate: rate))
+    output.packetDuration = near.packetDuration
+    resolution.outputs["out"] = output
+    let block = Nanoseconds(8_000_000)
+    resolution.latency =
+      resolution.parameters.string("engine") == "speex"
+      ? block : .samples(Int64(EchoCanceller.latencyFrames(rate: rate)), rate: rate)
+  }
+
+  /// Frames that can be inside at most, and leave in one call.
+  private static func held(frames: Int, rate: Int) -> Int {
+    frames + 2 * EchoCanceller.blockFrames(rate: rate)
+  }
+
+  private let rate: Int
+  private let sample: SampleType
+  private let referenceSample: SampleType
+  private let block: Int
+  private let longestFrames: Int
+  private var engine: EchoEngine
+  private var controls = EchoControls()
+  private var reference: ReferenceTrack
+  private var report: EchoReport
+  private var near: Reblocker<Float>
+  private let nearBlock: UnsafeMutableBufferPointer<Float>
+  private let farBlock: UnsafeMutableBufferPointer<Float>
+  /// Cleaned sound of this call, of which `made` frames wait to leave.
+  private let cleaned: UnsafeMutableBufferPointer<Float>
+  private var made = 0
+  /// Output frames to throw away: those of before the stream began.
+  private var runIn = 0
+  /// The newest near packet's first position and time, and the position after it; nil: no stream yet.
+  private var anchorPosition: Int64 = 0
+  private var anchorTime: Nanoseconds = 0
+  private var nearEnd: Int64?
+  /// Position of the next frame to leave.
+  private var outPosition: Int64 = 0
+  private var flags: PacketFlags = []
+  private var startsBroken = false
+  private var layout = ReferenceLayout()
+  /// Since when a block waits for its reference; nil: none waits. After one has waited in vain, none does until it is back.
+  private var waitsSince: Nanoseconds?
+  private var missing = 0
+  private var isStopped = false
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    guard let shape = setup.inputs[Input.near].shape, let frames = shape.frames,
+      case .pcm(let rate, _, let sample) = shape.format
+    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    let values = setup.parameters
+    engine = try EchoEngine(
+      isSpeex: values.string("engine") == "speex",
+      EchoSettings(
+        rate: rate, tailMilliseconds: values.integer("tail"),
+        longestDelayMilliseconds: values.integer("longestDelay")))
+    self.rate = rate
+    self.sample = sample
+    let other = setup.inputs[Input.reference].shape
+    referenceSample = other?.format.sample ?? sample
+    controls.suppresses = values.bool("suppression")
+    controls.addsComfortNoise = values.bool("comfortNoise")
+    controls.voice = Self.voice(values.number("voice"))
+    block = EchoCanceller.blockFrames(rate: rate)
+    longestFrames = frames
+    let longest = max(other?.frames ?? 0, rate / 10)
+    reference = ReferenceTrack(rate: rate, span: 2 * (longest + frames) + rate, longest: longest)
+    report = EchoReport(rate: rate)
+    near = Reblocker(capacity: Self.held(frames: frames, rate: rate))
+    unsafe nearBlock = .allocate(capacity: max(block, frames))
+    unsafe farBlock = .allocate(capacity: block)
+    unsafe cleaned = .allocate(capacity: Self.held(frames: frames, rate: rate))
+    unsafe nearBlock.initialize(repeating: 0)
+    unsafe farBlock.initialize(repeating: 0)
+    unsafe cleaned.initialize(repeating: 0)
+  }
+
+  deinit {
+    unsafe nearBlock.deallocate()
+    unsafe farBlock.deallocate()
+    unsafe cleaned.deallocate()
+  }
+
+  private static func voice(_ value: Double) -> Float? { value < 0 ? nil : Float(value) }
+
+  // MARK: Calls
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    takeReference(&ports)
+    // What waits for its reference holds back what comes after it: the link keeps that, and its policy holds.
+    if near.count < block, let packet = ports.next(Input.near) { takeNear(packet) }
+    while near.count >= block && mayGo(&ports) { cancelBlock(&ports) }
+    let hasMade = made > 0
+    try send(&ports)
+    return hasMade && near.count < block && ports.hasPacket(Input.near) ? .again : .done
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    takeReference(&ports)
+    guard let end = nearEnd else { return .ended }
+    // Silence pushes out what is inside; of the output only what belongs to the stream leaves.
+    let room = unsafe cleaned.count
+    while outPosition &+ Int64(made) < end && made + block <= room {
+      if near.count < block { appendSilence(block - near.count) }
+      cancelBlock(&ports)
+    }
+    made = min(made, Int(end &- outPosition))
+    try send(&ports)
+    return outPosition < end ? .again : .ended
+  }
+
+  public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    guard case .set(let parameter, let value) = message else { return }
+    switch parameter {
+    case Parameter.suppression: if case .bool(let isOn) = value { controls.suppresses = isOn }
+    case Parameter.comfortNoise: if case .bool(let isOn) = value { controls.addsComfortNoise = isOn }
+    case Parameter.voice: controls.voice = Self.voice(value.asNumber)
+    default: break
+    }
+  }
+
+  // MARK: Taking
+
+  private mutating func takeReference(_ ports: inout Ports) {
+    while let packet = ports.next(Input.reference) { reference.take(packet, sample: referenceSample) }
+  }
+
+  private mutating func takeNear(_ packet: borrowing Packet) {
+    let frames = Int(packet.byteCount) / sample.byteCount
+    let isBroken = packet.flags.contains(.discontinuity) || nearEnd.map { packet.position > $0 } ?? true
+    if isBroken { begin(at: packet) }
+    flags = packet.flags.subtracting(.discontinuity)
+    anchorPosition = nearEnd ?? packet.position
+    anchorTime = packet.timestamp
+    guard frames > 0 else {
+      // What was lost is silence, so that the stream keeps its length.
+      let lost = min(max(packet.duration, 0), longestFrames)
+      appendSilence(lost)
+      nearEnd = anchorPosition &+ Int64(lost)
+      return
+    }
+    let target = unsafe nearBlock.extracting(0..<frames)
+    var span = unsafe MutableSpan(_unsafeElements: target)
+    switch sample {
+    case .s16: SampleConversion.convert(packet.samples(of: Int16.self).extracting(0..<frames), into: &span)
+    case .f32:
+      let source = packet.samples(of: Float.self)
+      for index in 0..<frames { span[index] = source[index] }
+    }
+    let taken = near.write(span.span)
+    nearEnd = anchorPosition &+ Int64(taken)
+  }
+
+  /// Starts a stream: what is held belongs to another.
+  private mutating func begin(at packet: borrowing Packet) {
+    startsBroken = nearEnd != nil || packet.flags.contains(.discontinuity)
+    near.reset()
+    made = 0
+    runIn = engine.latencyFrames
+    nearEnd = packet.position
+    outPosition = packet.position
+    layout = ReferenceLayout()
+  }
+
+  private mutating func appendSilence(_ frames: Int) {
+    var left = min(frames, near.room)
+    while left > 0 {
+      let part = min(left, block)
+      unsafe nearBlock.extracting(0..<part).update(repeating: 0)
+      left -= near.write(unsafe Span(_unsafeElements: nearBlock.extracting(0..<part)))
+    }
+  }
+
+  // MARK: Cancelling
+
+  /// Position of the oldest near frame held.
+  private var oldest: Int64 { (nearEnd ?? 0) &- Int64(near.count) }
+
+  /// True when the next block's reference is known, or is not waited for any longer.
+  private mutating func mayGo(_ ports: inout Ports) -> Bool {
+    if isStopped || missing > 0 || ports.isOver(Input.reference) { return true }
+    if let first = referenceNumber(), first &+ Int64(block) <= reference.end {
+      waitsSince = nil
+      return true
+    }
+    let since = waitsSince ?? ports.now
+    guard ports.now < since &+ Self.patience else {
+      waitsSince = nil
+      return true
+    }
+    waitsSince = since
+    ports.wake(at: since &+ Self.patience)
+    return false
+  }
+
+  /// Number of the reference sample that belongs to the oldest near frame; nil before the reference began.
+  private mutating func referenceNumber() -> Int64? {
+    let position = oldest
+    let time = anchorTime &+ .samples(position &- anchorPosition, rate: rate)
+    return layout.number(position: position, time: time, block: block, rate: rate, reference)
+  }
+
+  private mutating func cancelBlock(_ ports: inout Ports) {
+    let first = referenceNumber()
+    let isCovered = first.map { $0 &+ Int64(block) <= reference.end } ?? false
+    notePresence(isCovered, &ports)
+    unsafe reference.read(from: first ?? .min, into: farBlock)
+    var nearSpan = unsafe MutableSpan(_unsafeElements: nearBlock.extracting(0..<block))
+    guard near.read(into: &nearSpan) else { return }
+    var target = unsafe MutableSpan(_unsafeElements: cleaned.extracting(made..<made + block))
+    engine.process(
+      near: nearSpan.span, far: unsafe Span(_unsafeElements: farBlock), controls: controls, into: &target)
+    // The first frames of a stream show what was before it.
+    let dropped = min(runIn, block)
+    runIn -= dropped
+    for index in 0..<block - dropped { unsafe cleaned[made + index] = cleaned[made + index + dropped] }
+    made += block - dropped
+    tell(&ports)
+  }
+
+  private mutating func notePresence(_ isCovered: Bool, _ ports: inout Ports) {
+    missing = isCovered ? 0 : missing + block
+    let position = oldest
+    if missing == 0 { layout.noteCovered(reference) }
+    if isStopped && isCovered {
+      isStopped = false
+      ports.post(Event.referenceResumed.rawValue) { $0.field("position", Int(position)) }
+    } else if !isStopped && missing >= Self.longestSilence * rate / 1_000 {
+      // Sound that keeps coming under times that never fit is laid out by its arrival.
+      guard !layout.fallsBack(position: position, block: block, rate: rate, reference) else {
+        return missing = 0
+      }
+      isStopped = true
+      ports.post(Event.referenceStopped.rawValue) { $0.field("position", Int(position)) }
+    }
+  }
+
+  // MARK: Telling and sending
+
+  private mutating func tell(_ ports: inout Ports) {
+    report.follow(engine.state)
+    while let item = report.next() {
+      switch item {
+      case .delayFound(let milliseconds):
+        ports.post(Event.delayFound.rawValue) { $0.field("ms", milliseconds, decimals: 1) }
+      case .delayJump(let before, let after):
+        ports.post(Event.delayJump.rawValue) {
+          $0.field("from", before, decimals: 1)
+          $0.field("to", after, decimals: 1)
+        }
+      case .diverged: ports.post(Event.diverged.rawValue)
+      case .recovered: ports.post(Event.recovered.rawValue)
+      case .echoReturn(let decibels):
+        ports.post(Event.echoReturn.rawValue) { $0.field("erle", decibels, decimals: 1) }
+      }
+    }
+  }
+
+  private mutating func send(_ ports: inout Ports) throws(NodeFault) {
+    guard made > 0 else { return }
+    var packet = try ports.makePacket(bytes: made * sample.byteCount)
+    packet.position = outPosition
+    packet.duration = made
+    packet.timestamp = anchorTime &+ .samples(outPosition &- anchorPosition, rate: rate)
+    packet.flags = startsBroken ? flags.union(.discontinuity) : flags
+    let source = unsafe Span(_unsafeElements: cleaned.extracting(0..<made))
+    switch sample {
+    case .s16:
+      var target = packet.mutableSamples(of: Int16.self)
+      SampleConversion.convert(source, into: &target)
+    case .f32:
+      var target = packet.mutableSamples(of: Float.self)
+      for index in 0..<made { target[index] = source[index] }
+    }
+    ports.emit(packet)
+    outPosition &+= Int64(made)
+    made = 0
+    startsBroken = false
+  }
+}

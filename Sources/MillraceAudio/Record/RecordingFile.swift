@@ -1,0 +1,103 @@
+internal import Glibc
+internal import MillraceCore
+internal import MillraceFiles
+
+/// A sound file that grows. Blocks; bulk lane. One thread at a time.
+///
+/// Nothing is touched before `begin`: what the file held until then goes with the first call, not with a graph that never
+/// starts.
+class RecordingFile {
+  let path: String
+  /// Frames given so far.
+  final fileprivate(set) var frames: Int64 = 0
+
+  fileprivate init(path: String) { self.path = path }
+
+  /// Opens a file for a kind of sound. The file must have been checked and claimed.
+  static func open(
+    _ path: String, _ format: RecordingFormat, rate: Int, channels: Int, sample: SampleType, bitrate: Int?,
+    calls: FileBytes.Calls
+  ) throws(NodeProblem) -> RecordingFile {
+    let file: FileBytes
+    do { file = try FileBytes(creating: path, calls: calls, keepsContent: true) } catch {
+      throw FileWords.problem(error.errorNumber, path, for: .writing)
+    }
+    guard format != .wav else {
+      let kept = WAVFormat(
+        sampleRate: rate, channels: channels, encoding: sample == .s16 ? .s16 : .f32)
+      return try WAVRecording(file, kept)
+    }
+    let encoder = try MediaEncoder(
+      format, rate: rate, channels: channels, bitrate: bitrate ?? format.channelBitrate * channels, file: file
+    )
+    return EncodedRecording(encoder, path: path)
+  }
+
+  /// Empties the file and writes what comes first in it.
+  func begin() throws(NodeFault) { fatalError("a subclass answers begin") }
+  /// Appends interleaved frames within full scale.
+  func write(_ samples: Span<Float>) throws(NodeFault) { fatalError("a subclass answers write") }
+  /// Brings everything onto the disk that can be played from there.
+  func refresh() throws(NodeFault) { fatalError("a subclass answers refresh") }
+  /// Completes the file.
+  func finish() throws(NodeFault) { fatalError("a subclass answers finish") }
+
+  /// Removes the file from its folder.
+  final func remove() { unsafe unlink(path) }
+}
+
+/// A WAV file, written by `WAVWriter`.
+private final class WAVRecording: RecordingFile {
+  private var writer: WAVWriter
+
+  init(_ file: FileBytes, _ format: WAVFormat) throws(NodeProblem) {
+    do throws(WAVProblem) {
+      writer = try WAVWriter(
+        file: file, format: format, largest: WAVHeaderLayout.largestRIFF, keepsContent: true)
+    } catch {
+      throw NodeProblem(error.description, parameter: "path")
+    }
+    super.init(path: file.name)
+  }
+
+  override func begin() throws(NodeFault) { try refresh() }
+
+  override func write(_ samples: Span<Float>) throws(NodeFault) {
+    do throws(WAVProblem) { try writer.write(samples) } catch {
+      // The header fits even on a full disk, since it is written over itself.
+      do { try writer.refreshHeader() } catch {}
+      throw fault(error)
+    }
+    frames = writer.frameCount
+  }
+
+  override func refresh() throws(NodeFault) {
+    do throws(WAVProblem) { try writer.refreshHeader() } catch { throw fault(error) }
+  }
+
+  override func finish() throws(NodeFault) { try refresh() }
+
+  private func fault(_ problem: WAVProblem) -> NodeFault {
+    frames = writer.frameCount
+    guard case .file(let file) = problem else { return NodeFault(.library, detail: frames) }
+    return NodeFault(.system, code: file.errorNumber, detail: frames)
+  }
+}
+
+/// A file of one of FFmpeg's encoders; the libraries allocate.
+private final class EncodedRecording: RecordingFile {
+  private let encoder: MediaEncoder
+
+  init(_ encoder: MediaEncoder, path: String) {
+    self.encoder = encoder
+    super.init(path: path)
+  }
+
+  override func begin() throws(NodeFault) { try encoder.begin() }
+  override func write(_ samples: Span<Float>) throws(NodeFault) {
+    try encoder.write(samples)
+    frames = encoder.frames
+  }
+  override func refresh() throws(NodeFault) { try encoder.flush() }
+  override func finish() throws(NodeFault) { try encoder.finish() }
+}

@@ -1,0 +1,67 @@
+import Glibc
+import MillraceAudio
+import MillraceDSP
+import MillraceTesting
+import Testing
+
+/// The canceller on echo cases made from recordings. Figures are floors a little under what was reached, from 5 s on.
+@Suite("Echo canceller on recordings", .enabled(if: Corpus.has("audio/aec"), "\(Corpus.skipReason)"))
+struct EchoCorpusTests {
+  private func recording(_ name: String) throws -> [Float] {
+    let path = try #require(Corpus.path("audio/aec/" + name))
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    try bench.finish()
+    return bench.int16().map { Float($0) / 32_768 }
+  }
+
+  private func cleaned(_ near: [Float], _ far: [Float]) -> [Float] {
+    var canceller = EchoCanceller(EchoSettings(rate: 16_000))
+    let block = canceller.blockFrames
+    var output: [Float] = []
+    var part = [Float](repeating: 0, count: block)
+    for first in stride(from: 0, to: min(near.count, far.count) - block + 1, by: block) {
+      var target = part.mutableSpan
+      canceller.process(
+        near: near.span.extracting(first..<first + block), far: far.span.extracting(first..<first + block),
+        into: &target)
+      output += part
+    }
+    return output
+  }
+
+  private func decibels(_ samples: [Float], _ from: Double, _ to: Double) -> Double {
+    20 * log10(Fixture.rms(Array(samples[Int(from * 16_000)..<Int(to * 16_000)])) + 1e-9)
+  }
+
+  @Test(
+    "far end alone is lowered, with drift and after a jump too",
+    arguments: [
+      ("fest_300_d50_n30", 5.0, 32.0), ("fest_300_d80_p50_n30", 5.0, 32.0), ("fest_300_jump_n30", 11.0, 30.0),
+    ])
+  func depth(name: String, from: Double, floor: Double) throws {
+    let (near, far) = (try recording(name + "/mic.flac"), try recording(name + "/far.flac"))
+    let output = cleaned(near, far)
+    #expect(decibels(near, from, 15.5) - decibels(output, from, 15.5) > floor)
+  }
+
+  @Test("near end alone passes as it came")
+  func nearAlone() throws {
+    let (near, far) = (try recording("nest_n20/mic.flac"), try recording("nest_n20/far.flac"))
+    let output = cleaned(near, far)
+    let worst = (0..<output.count - 128).map { abs(output[$0 + 128] - near[$0]) }.max() ?? 1
+    #expect(worst < 1e-5)
+  }
+
+  @Test(
+    "of a voice over the echo more is left than of anything else, through a bent loudspeaker and a live room",
+    arguments: ["dt_300_d60_soft_n30", "dt_real1_d20_n30"])
+  func doubleTalk(name: String) throws {
+    let near = try recording(name + "/near.flac")
+    let output = cleaned(try recording(name + "/mic.flac"), try recording(name + "/far.flac"))
+    let late = 128
+    let span = 8 * 16_000..<15 * 16_000
+    let difference = span.map { output[$0 + late] - near[$0] }
+    let voice = Array(near[span])
+    #expect(20 * log10(Fixture.rms(voice) / Fixture.rms(difference)) > 8)
+  }
+}

@@ -1,13 +1,19 @@
 public import MillraceCore
 
 extension Catalogue {
-  /// The nodes of this target: `opus.encode`, `opus.decode`, `ogg.write`, `ogg.read`.
+  /// The nodes of this target: `opus.encode`, `opus.decode`, `ogg.write`, `ogg.read`,
+  /// `mp3.decode`,
+  /// `speech.play`, `speech.read`, `audio.jitter`.
   public static var codecs: Catalogue {
     var catalogue = Catalogue()
     catalogue.add(OpusEncode.self)
     catalogue.add(OpusDecode.self)
     catalogue.add(OggWrite.self)
     catalogue.add(OggRead.self)
+    catalogue.add(MP3Decode.self)
+    catalogue.add(SpeechPlay.self)
+    catalogue.add(SpeechRead.self)
+    catalogue.add(AudioJitter.self)
     return catalogue
   }
 }

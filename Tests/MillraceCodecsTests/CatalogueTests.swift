@@ -5,12 +5,16 @@ import MillraceTesting
 import Testing
 
 @Suite("codec nodes") struct CatalogueTests {
-  @Test("the catalogue holds the four nodes, each with words for every port, parameter and event")
+  @Test("the catalogue holds its nodes, each with words for every port, parameter and event")
   func catalogue() {
-    #expect(Catalogue.codecs.types == ["ogg.read", "ogg.write", "opus.decode", "opus.encode"])
+    #expect(
+      Catalogue.codecs.types == [
+        "audio.jitter", "mp3.decode", "ogg.read", "ogg.write", "opus.decode", "opus.encode", "speech.play",
+        "speech.read",
+      ])
     for entry in Catalogue.codecs.entries.values {
       let contract = entry.contract
-      #expect(contract.summary.hasSuffix("."))
+      #expect(contract.summary.first?.isLowercase == true && !contract.summary.hasSuffix("."))
       #expect((contract.inputs + contract.outputs).allSatisfy { !$0.text.isEmpty })
       #expect(contract.parameters.allSatisfy { $0.text.hasSuffix(".") })
       #expect(contract.events.allSatisfy { $0.text.count > 20 })

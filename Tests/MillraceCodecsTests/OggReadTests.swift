@@ -79,27 +79,37 @@ private func write(_ bytes: [UInt8], to path: String) throws {
         .replacingOccurrences(of: folder.path + "/", with: "")
     }
     #expect(
-      words("none.opus") == "\"path\": cannot read \"none.opus\": there is no such file; change \"path\"")
+      words("none.opus")
+        == "\"path\": there is no file \"none.opus\"; check the path; a relative one starts at the graph file's folder, "
+        + "with --set at the current one")
     #expect(
       refusal(OggRead.self, ["path": .string(folder.path)])
-        == "\"path\": cannot read \"\(folder.path)\": it is a folder; name a file in \"path\"")
+        == "\"path\": \"\(folder.path)\" is a folder; name a file in it")
     try write([], to: folder.file("empty"))
-    #expect(words("empty") == "\"path\": cannot read \"empty\": it is empty; use a complete file")
+    #expect(words("empty") == "\"path\": \"empty\" is empty; record it again")
     try write(Array("RIFF this is a wave file, or might be one".utf8), to: folder.file("wave"))
     #expect(
       words("wave")
-        == "\"path\": cannot read \"wave\": it is not an Ogg file; convert it, for example with ffmpeg -i IN OUT.opus"
+        == "\"path\": \"wave\" is no Ogg file; convert it, for example with ffmpeg -i IN OUT.opus"
     )
     _ = try makeFile(folder.file("a.opus"))
     let bytes = try contents(folder.file("a.opus"))
     try write(Array(bytes[..<40]), to: folder.file("cut"))
     #expect(
       words("cut")
-        == "\"path\": cannot read \"cut\": it is cut off inside its first page; use a complete file")
+        == "\"path\": \"cut\" is cut off inside its first page; use a complete file")
+    let first = try #require(
+      bytes.indices.filter { bytes[$0...].starts(with: "OggS".utf8) }.dropFirst(3).first)
+    var broken = Array(bytes[..<first])
+    broken[first - 1] ^= 1
+    try write(broken, to: folder.file("broken"))
+    #expect(
+      words("broken")
+        == "\"path\": \"broken\" is damaged before its first Opus packet; use a complete file")
     try write(Array(bytes[..<120]), to: folder.file("short"))
     #expect(
       words("short")
-        == "\"path\": cannot read \"short\": it is cut off before its first Opus packet; use a complete file")
+        == "\"path\": \"short\" is cut off before its first Opus packet; use a complete file")
     #expect(
       refusal(OggRead.self, ["path": .string(folder.file("a.opus")), "rate": 44_100])
         == "\"rate\": Opus does not run at 44100 Hz; use 8000, 12000, 16000, 24000 or 48000")
@@ -117,12 +127,12 @@ private func write(_ bytes: [UInt8], to path: String) throws {
     try make("flac.ogg", ["-c:a", "flac", "-f", "ogg"])
     #expect(
       refusal(OggRead.self, ["path": .string(folder.file("flac.ogg"))])
-        == "\"path\": cannot read \"\(folder.file("flac.ogg"))\": it is an Ogg file without Opus in it; "
+        == "\"path\": \"\(folder.file("flac.ogg"))\" is an Ogg file without Opus in it; "
         + "convert it, for example with ffmpeg -i IN OUT.opus")
     try make("six.opus", ["-af", "aformat=sample_rates=48000:channel_layouts=5.1", "-c:a", "libopus"])
     #expect(
       refusal(OggRead.self, ["path": .string(folder.file("six.opus"))])
-        == "\"path\": cannot read \"\(folder.file("six.opus"))\": its Opus stream is neither mono nor stereo, "
+        == "\"path\": \"\(folder.file("six.opus"))\" holds Opus that is neither mono nor stereo, "
         + "or its header is damaged; convert it, for example with ffmpeg -i IN -ac 2 OUT.opus")
   }
 

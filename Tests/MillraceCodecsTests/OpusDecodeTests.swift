@@ -194,7 +194,27 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     let events = bench.events()
     #expect(events.filter { $0.name == "damaged" }.map { $0.number("count") } == [1, 2])
     #expect(events.filter { $0.name == "damaged" }.map { $0.number("bytes") } == [2, 5])
+    // Each packet lies 104 samples, the encoder's look-ahead, before a multiple of its length.
+    #expect(events.filter { $0.name == "damaged" }.map { $0.number("position") } == [0.594, 0.794])
     #expect(events.count { $0.name == "gap" } == 2)
+  }
+
+  @Test("a packet that only decoding shows to be damaged is concealed in its place, and told")
+  func undecodable() throws {
+    var all = try packets()
+    // Two frames of 10 ms that share an odd number of bytes (RFC 6716 section 3.2.3): the length is right, the frames are not.
+    all[30].bytes = [0xD1, 1]
+    let bench = try decoderBench(rate: 16_000)
+    for packet in all { bench.push(packet) }
+    try bench.finish()
+    let heard = bench.packets()
+    #expect(heard.reduce(0) { $0 + $1.duration } == length)
+    #expect(zip(heard, heard.dropFirst()).allSatisfy { $1.position == $0.position + Int64($0.duration) })
+    let events = bench.events()
+    #expect(events.map(\.name) == ["damaged", "gap"])
+    #expect(events.first?.number("position") == 0.594)
+    #expect(events.first?.number("bytes") == 2 && events.first?.number("count") == 1)
+    #expect(events.last.map(gap) == [0.594, 20, 0])
   }
 
   @Test("bytes without meaning never stop it, and every packet keeps its length")

@@ -173,6 +173,60 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
       ])
   }
 
+  @Test("a copy that fits the gap fills it alone; one that is longer than the gap is of no use")
+  func copyAndGap() {
+    for (end, step) in [
+      (Int64(40), ConcealmentTimeline.Step.recover(position: 20, count: 20)),
+      (39, .conceal(position: 20, count: 19, mayFade: true)),
+    ] {
+      var timeline = concealment(recovers: true)
+      _ = timeline.admit(packet(0, timeline: timeline))
+      _ = steps(&timeline)
+      let verdict = timeline.admit(packet(end, .sound(recoverable: 20), timeline: timeline))
+      #expect(verdict.loss?.recoverable == (end == 40 ? 20 : 0))
+      #expect(steps(&timeline) == [step, .decode(position: end, from: 0, to: 20)])
+    }
+  }
+
+  @Test("the copy behind silence that was not sent is left alone: nothing was lost")
+  func copyAfterSilence() {
+    var timeline = concealment(recovers: true)
+    _ = timeline.admit(packet(0, timeline: timeline))
+    _ = steps(&timeline)
+    var next = packet(40, .sound(recoverable: 20), timeline: timeline)
+    next.followsSilence = true
+    _ = timeline.admit(next)
+    #expect(
+      steps(&timeline) == [
+        .conceal(position: 20, count: 20, mayFade: false), .decode(position: 40, from: 0, to: 20),
+      ])
+  }
+
+  @Test("a stream that goes back closes the loss that was open, and begins where it says")
+  func goesBack() {
+    var timeline = concealment(recovers: true)
+    _ = timeline.admit(packet(200, timeline: timeline))
+    _ = steps(&timeline)
+    _ = timeline.admit(packet(220, .lost, timeline: timeline))
+    #expect(steps(&timeline) == [])
+    let verdict = timeline.admit(packet(100, timeline: timeline))
+    #expect(verdict.resets && verdict.jumps)
+    #expect(verdict.loss == .init(start: 220, count: 20, recoverable: 0, isFilled: true))
+    #expect(steps(&timeline) == [.decode(position: 100, from: 0, to: 20)])
+  }
+
+  @Test("a stream that begins anew at the place where it was resets the decoder and jumps nowhere")
+  func restartsInPlace() {
+    var timeline = concealment()
+    _ = timeline.admit(packet(0, timeline: timeline))
+    _ = steps(&timeline)
+    var next = packet(20, timeline: timeline)
+    next.isRestart = true
+    let verdict = timeline.admit(next)
+    #expect(verdict.resets && !verdict.jumps && verdict.loss == nil)
+    #expect(steps(&timeline) == [.decode(position: 20, from: 0, to: 20)])
+  }
+
   @Test("unsent silence is filled without limit and is no loss")
   func unsent() {
     var timeline = concealment()
@@ -217,5 +271,27 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
       #expect(rescale(position, from: 48_000, to: 8000) == expected)
     }
     #expect(rescale(1 << 48, from: 8000, to: 48_000) == 6 << 48)
+  }
+}
+
+@Suite("a copy of the last packet in an Opus packet") struct RecoverableTests {
+  // Configuration 1: speech layer, narrow band, frames of 20 ms (RFC 6716 table 2). In the speech layer's first byte the bit
+  // behind one voice flag tells of a copy (section 4.2.3).
+  private static let speech: UInt8 = 1 << 3
+  private static let copy: UInt8 = 0b0100_0000
+
+  @Test(
+    "is found by its flag in the first frame, wherever that lies, and only in a speech layer",
+    arguments: [
+      ([speech, copy], 160), ([speech, ~copy], 0), ([speech], 0), ([], 0),
+      // Two frames, the first of one byte.
+      ([speech | 2, 1, copy, 0], 160), ([speech | 2, 1, 0, copy], 0),
+      // Two frames, the first empty: what follows belongs to the second.
+      ([speech | 2, 0, copy], 0),
+      // No speech layer at all.
+      ([0x80 | speech, copy], 0),
+    ])
+  func flag(bytes: [UInt8], samples: Int) {
+    #expect(LibopusDecoder.recoverable(from: bytes.span, rate: 8000) == samples)
   }
 }

@@ -1,8 +1,10 @@
 internal import COgg
 internal import Glibc
+internal import MillraceCore
+internal import MillraceFiles
 
-/// The pages of an Ogg file in their order, found and checked by libogg. Bulk lane: reading may wait for the
-/// disk.
+/// The pages of an Ogg stream in their order, found and checked by libogg: of a file, which may wait for the disk (bulk lane), or
+/// of bytes as they are fed.
 ///
 /// Allocates until its buffer has the size of the largest page, not after.
 @safe
@@ -15,10 +17,13 @@ struct OggPages: ~Copyable {
     case skipped(Int)
     /// The end; so many bytes of an unfinished page were left over.
     case end(leftOver: Int)
+    /// Bytes have to be fed first.
+    case needsMore
     /// The operating system refused; its `errno`.
     case failed(Int32)
   }
 
+  /// The file; negative: the bytes are fed.
   private let descriptor: Int32
   private let sync: UnsafeMutablePointer<ogg_sync_state>
   /// The page found last. Valid until the next call of `next`.
@@ -29,20 +34,10 @@ struct OggPages: ~Copyable {
   /// Bytes asked of the file at a time.
   private static let piece = 16_384
 
-  /// Opens a regular file.
-  init(_ path: String) throws(FileTrouble) {
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    if descriptor < 0 { throw .reading(path, code: errno) }
-    var status = stat()
-    _ = unsafe fstat(descriptor, &status)
-    let kind = status.st_mode & S_IFMT
-    guard kind == S_IFREG else {
-      close(descriptor)
-      if kind == S_IFDIR { throw .reading(path, code: EISDIR) }
-      throw FileTrouble(
-        text: "cannot read \"\(path)\": it is not a regular file", cure: "save the stream to a file first")
-    }
-    self.descriptor = descriptor
+  /// Opens a regular file and claims it for as long as it is open.
+  init(_ path: String) throws(NodeProblem) {
+    try FileCheck.reading(path)
+    descriptor = try OpenedFile(path, for: .reading).descriptor
     unsafe sync = .allocate(capacity: 1)
     unsafe page = .allocate(capacity: 1)
     unsafe sync.initialize(to: ogg_sync_state())
@@ -50,11 +45,33 @@ struct OggPages: ~Copyable {
     _ = unsafe ogg_sync_init(sync)
   }
 
+  /// Takes bytes as they are fed.
+  init() {
+    descriptor = -1
+    unsafe sync = .allocate(capacity: 1)
+    unsafe page = .allocate(capacity: 1)
+    unsafe sync.initialize(to: ogg_sync_state())
+    unsafe page.initialize(to: ogg_page())
+    _ = unsafe ogg_sync_init(sync)
+  }
+
+  /// Appends bytes; only after `needsMore`. What libogg has no memory for is lost.
+  mutating func feed(_ bytes: Span<UInt8>) {
+    guard bytes.count > 0, let room = unsafe ogg_sync_buffer(sync, bytes.count) else { return }
+    unsafe bytes.withUnsafeBytes { source in
+      if let start = source.baseAddress {
+        unsafe UnsafeMutableRawPointer(room).copyMemory(from: start, byteCount: bytes.count)
+      }
+    }
+    _ = unsafe ogg_sync_wrote(sync, bytes.count)
+    byteCount += bytes.count
+  }
+
   deinit {
     _ = unsafe ogg_sync_clear(sync)
     unsafe sync.deallocate()
     unsafe page.deallocate()
-    close(descriptor)
+    if descriptor >= 0 { close(descriptor) }
   }
 
   /// Finds the next page.
@@ -63,6 +80,7 @@ struct OggPages: ~Copyable {
       let found = unsafe ogg_sync_pageseek(sync, page)
       if found > 0 { return .page }
       if found < 0 { return .skipped(-found) }
+      guard descriptor >= 0 else { return .needsMore }
       guard let room = unsafe ogg_sync_buffer(sync, Self.piece) else { return .failed(ENOMEM) }
       let count = unsafe read(descriptor, room, Self.piece)
       if count < 0 {
@@ -86,9 +104,9 @@ struct OggPages: ~Copyable {
     return count
   }
 
-  /// Goes back to the start of the file.
+  /// Goes back to the start of the file, or forgets what was fed.
   mutating func rewind() {
-    _ = lseek(descriptor, 0, SEEK_SET)
+    if descriptor >= 0 { _ = lseek(descriptor, 0, SEEK_SET) }
     _ = unsafe ogg_sync_reset(sync)
     byteCount = 0
   }

@@ -48,21 +48,13 @@ public struct OggRead: ~Copyable, Node {
     guard case .opus(let rate, _) = setup.outputFormat(), let shape = setup.outputs[0].shape else {
       throw NodeProblem("\"\(setup.name)\" gives Opus")
     }
-    demuxer = try Self.open(parameters.string("path"))
+    demuxer = try OpusDemuxer(parameters.string("path"))
     path = parameters.string("path")
     self.rate = rate
     packetBytes = shape.packetBytes
     isPaced = parameters.bool("pace")
     loops = parameters.bool("loop")
     unsafe pending = nil
-  }
-
-  private static func open(_ path: String) throws(NodeProblem) -> OpusDemuxer {
-    do throws(FileTrouble) {
-      return try OpusDemuxer(path)
-    } catch {
-      throw NodeProblem(error.text, parameter: "path", cure: error.cure)
-    }
   }
 
   // MARK: Calls
@@ -76,7 +68,7 @@ public struct OggRead: ~Copyable, Node {
       case .packet(let packet): unsafe take(packet, &ports)
       case .damage(let damage): post(damage, &ports)
       case .failed(let code): throw NodeFault(.system, code: code, detail: Int64(demuxer.byteCount))
-      case .end:
+      case .end, .needsMore:
         // A file without packets, looped, would never come to an end.
         guard loops && passPackets > 0 else { return .ended }
         passPackets = 0
@@ -100,7 +92,7 @@ public struct OggRead: ~Copyable, Node {
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .system else { return nil }
-    return "\(FileTrouble.reading(path, code: fault.code).text) after \(fault.detail) bytes"
+    return "reading \"\(path)\" failed after \(fault.detail) bytes: \(SystemError.text(fault.code))"
   }
 
   // MARK: Packets
@@ -118,6 +110,7 @@ public struct OggRead: ~Copyable, Node {
     }
     unsafe pending = unsafe packet
   }
+
   /// When a position is due. Never cumulated, so that pacing does not drift.
   private func due(_ position: Int64, _ start: Nanoseconds) -> Nanoseconds {
     start &+ .samples(position &- (firstPosition ?? position), rate: OpusRates.granule)

@@ -3,7 +3,7 @@ public import MillraceCore
 extension OggRead {
   public static var contract: NodeContract {
     NodeContract(
-      "ogg.read", "Reads the Opus packets of an Ogg Opus file.",
+      "ogg.read", "reads the Opus packets of an Ogg Opus file",
       text: """
         The pre-skip lies at negative positions and the end is told by trimEnd, so opus.decode behind it gives the file's \
         samples exactly. Damaged stretches become gaps that decoding conceals.
@@ -46,7 +46,7 @@ extension OggRead {
       return
     }
     resolution.pacing = resolution.parameters.bool("pace") ? .paced : .waits
-    do throws(FileTrouble) {
+    do throws(NodeProblem) {
       let probe = try OpusFileProbe(resolution.parameters.string("path"))
       resolution.outputs["out"] = OutputShape(
         .opus(rate: rate, channels: probe.header.channels),

@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceFiles
 
 /// `ogg.write`: Opus packets in, an Ogg Opus file (RFC 7845) out.
 ///
@@ -14,7 +15,12 @@ public import MillraceCore
 /// Positions that go back are not believed: packets follow each other. Packets that cannot be Opus are left
 /// out, and their place is such a gap.
 ///
-/// **Safety.** The two header pages are written with the first packet, then a page every `page` milliseconds;
+/// **End.** The last page is marked as such, whatever the last packet was like. An input without a packet gives a file of
+/// no length: one empty frame, all of it pre-skip. An interruption takes the packet back that waits for its page, if it
+/// belongs to the reply that is over.
+///
+/// **Safety.** The file is claimed while it is written: what another node or program reads or writes is refused, not
+/// emptied. The two header pages are written with the first packet, then a page every `page` milliseconds;
 /// one packet is held back for the mark of the last. A process that is killed leaves a file that plays up to
 /// the last page. An error of the disk or a closed pipe fails the node; what was written stays and plays.
 ///
@@ -43,6 +49,11 @@ public struct OggWrite: ~Copyable, Node {
   /// What the first frame of the packet written last is like.
   private var toc: UInt8 = 0
 
+  /// First byte of a packet of 20 ms in the wide band's speech layer, and the mark of two channels in it (RFC 6716
+  /// section 3.1).
+  private static let emptyFrame: UInt8 = 9 << 3
+  private static let stereo: UInt8 = 1 << 2
+
   /// Longest jump that is filled with empty frames, in samples at 48 kHz.
   private static let longestFill: Int64 = 3600 * 48_000
 
@@ -50,7 +61,7 @@ public struct OggWrite: ~Copyable, Node {
     guard case .opus(let rate, let channels) = setup.inputFormat() else {
       throw NodeProblem("\"\(setup.name)\" takes Opus only")
     }
-    file = try Self.open(setup.parameters.string("path"))
+    file = try OutputFile(setup.parameters.string("path"))
     path = setup.parameters.string("path")
     self.rate = rate
     self.channels = channels
@@ -60,44 +71,46 @@ public struct OggWrite: ~Copyable, Node {
     held = nil
   }
 
-  private static func open(_ path: String) throws(NodeProblem) -> OutputFile {
-    do throws(FileTrouble) {
-      return try OutputFile(path)
-    } catch {
-      throw NodeProblem(error.text, parameter: "path", cure: error.cure)
-    }
-  }
-
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
+    // What is lost, or cannot be Opus, leaves a gap. The packet before it may still be the last.
+    guard !packet.flags.contains(.lost), Self.samples(in: packet) > 0 else { return .done }
     if let before = held.take() { try write(before, isLast: false) }
-    if !packet.flags.contains(.lost) && packet.byteCount > 0 { held = consume packet }
+    held = consume packet
     return .done
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if let last = held.take() { try write(last, isLast: true) }
-    if !hasHeaders { try writeHeaders() }
+    if let last = held.take() {
+      try write(last, isLast: true)
+    } else {
+      try writeEnd()
+    }
     try writePages(isForced: true)
+    // Whoever hears that the file is complete may use it.
+    file.release()
     postWritten(&ports)
     return .ended
   }
 
+  public mutating func interrupted(_ ports: inout Ports) {
+    guard let packet = held.take() else { return }
+    if !HeldReply(of: packet).isVoid(at: ports.generation) { held = consume packet }
+  }
+
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .system else { return nil }
-    let trouble = FileTrouble.writing(path, code: fault.code)
-    let kept = fault.detail == 0 ? "" : " after \(fault.detail) bytes, which stay and play"
-    return "\(trouble.text)\(kept); \(trouble.cure)"
+    return FileWords.writeFailure(
+      fault.code, "\"\(path)\"", kept: "the \(fault.detail) bytes before stay and play")
   }
 
   // MARK: Packets
 
   private mutating func write(_ packet: consuming Packet, isLast: Bool) throws(NodeFault) {
     let bytes = packet.samples(of: UInt8.self)
-    let samples = LibopusDecoder.samples(in: bytes, rate: OpusRates.granule)
-    guard samples > 0 else { return }
+    let samples = Self.samples(in: packet)
     if !hasHeaders {
       preSkip = Int(
         rescale(max(0, -packet.position) + Int64(packet.trimStart), from: rate, to: OpusRates.granule))
@@ -114,6 +127,24 @@ public struct OggWrite: ~Copyable, Node {
     end = max(0, granule - padding)
     pager.add(bytes, granule: end, isLast: isLast)
     try writePages(isForced: sincePage >= pageSamples)
+  }
+
+  /// Samples at 48 kHz that a packet's own bytes tell of; 0 or less when they cannot be Opus.
+  private static func samples(in packet: borrowing Packet) -> Int {
+    LibopusDecoder.samples(in: packet.samples(of: UInt8.self), rate: OpusRates.granule)
+  }
+
+  /// Ends a file whose last packet is in it already, or that has none: an empty frame of which nothing is heard.
+  private mutating func writeEnd() throws(NodeFault) {
+    if packetCount == 0 {
+      toc = Self.emptyFrame | (channels == 2 ? Self.stereo : 0)
+      preSkip = LibopusDecoder.samplesOfFrame(toc: toc, rate: OpusRates.granule)
+      end = Int64(preSkip)
+      try writeHeaders()
+    }
+    // A granule position that does not go on trims the whole frame off (RFC 7845 section 4.4).
+    let empty: InlineArray<1, UInt8> = [toc & 0xFC]
+    pager.add(empty.span, granule: end, isLast: true)
   }
 
   private mutating func fillGap(to position: Int64) throws(NodeFault) {
@@ -161,7 +192,10 @@ public struct OggWrite: ~Copyable, Node {
       sincePage = 0
       var code = unsafe file.write(pager.header)
       if code == 0 { code = unsafe file.write(pager.body) }
-      if code != 0 { throw NodeFault(.system, code: code, detail: file.byteCount) }
+      guard code != 0 else { continue }
+      // A node made anew may have the file.
+      file.release()
+      throw NodeFault(.system, code: code, detail: file.byteCount)
     }
   }
 

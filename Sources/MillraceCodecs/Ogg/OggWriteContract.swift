@@ -1,9 +1,10 @@
 public import MillraceCore
+internal import MillraceFiles
 
 extension OggWrite {
   public static var contract: NodeContract {
     NodeContract(
-      "ogg.write", "Writes Opus packets to an Ogg Opus file.",
+      "ogg.write", "writes Opus packets to an Ogg Opus file",
       text: """
         The file plays up to its last page at any moment, also when the process is killed. Unsent silence and gaps are kept in \
         their length, and the end is exact to the sample.
@@ -42,10 +43,9 @@ extension OggWrite {
         "tags", "\"\(tag)\" is no tag",
         cure: "write it as NAME=value, the name in plain letters, digits and spaces")
     }
-    let path = resolution.parameters.string("path")
-    guard let code = OutputFile.obstacle(to: path) else { return }
-    let trouble = FileTrouble.writing(path, code: code)
-    resolution.refuse("path", trouble.text, cure: trouble.cure)
+    do throws(NodeProblem) { try FileCheck.writing(resolution.parameters.string("path")) } catch {
+      resolution.refuse("path", error.text, cure: error.cure)
+    }
   }
 
   /// Field names are printable ASCII without `=` (the Vorbis comment rules that RFC 7845 section 5.2 refers

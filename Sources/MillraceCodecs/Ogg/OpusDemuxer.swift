@@ -1,5 +1,6 @@
 internal import COgg
 internal import COpus
+internal import MillraceCore
 
 /// Takes the Opus packets out of an Ogg file and places them (RFC 7845), one chained stream after the other.
 ///
@@ -30,6 +31,8 @@ struct OpusDemuxer: ~Copyable {
     case damage(Damage)
     case end
     case failed(Int32)
+    /// Bytes have to be fed first; only of a stream that is fed.
+    case needsMore
   }
 
   private enum Stage {
@@ -57,8 +60,8 @@ struct OpusDemuxer: ~Copyable {
   private var isRestart = false
   private var hasToldCut = false
 
-  /// Opens a file.
-  init(_ path: String) throws(FileTrouble) {
+  /// Opens a file and claims it for as long as it is open.
+  init(_ path: String) throws(NodeProblem) {
     pages = try OggPages(path)
     unsafe stream = .allocate(capacity: 1)
     unsafe stream.initialize(to: ogg_stream_state())
@@ -68,6 +71,25 @@ struct OpusDemuxer: ~Copyable {
   deinit {
     _ = unsafe ogg_stream_clear(stream)
     unsafe stream.deallocate()
+  }
+
+  /// Takes a stream that is fed.
+  init() {
+    pages = OggPages()
+    unsafe stream = .allocate(capacity: 1)
+    unsafe stream.initialize(to: ogg_stream_state())
+    _ = unsafe ogg_stream_init(stream, 0)
+  }
+
+  /// Appends bytes of the stream; only after `needsMore`.
+  mutating func feed(_ bytes: Span<UInt8>) { pages.feed(bytes) }
+
+  /// Forgets the stream that was fed: another begins, with positions of its own.
+  mutating func reset() {
+    rewind()
+    page.clear()
+    (isFirstStream, isRestart, hasEnded, pendingDamage) = (true, false, false, nil)
+    (chainStart, soundEnd) = (0, 0)
   }
 
   /// Bytes of the file taken in so far.
@@ -101,9 +123,11 @@ struct OpusDemuxer: ~Copyable {
         }
         return unsafe .end
       case .failed(let code): return unsafe .failed(code)
+      case .needsMore: return unsafe .needsMore
       }
     }
   }
+
   /// Begins again at the start of the file; positions go on.
   mutating func rewind() {
     pages.rewind()
@@ -214,6 +238,7 @@ struct OpusDemuxer: ~Copyable {
     cursor = start &+ total
     soundEnd = chainStart &+ max(0, sound &+ total &- trim)
   }
+
   private mutating func finishStream() {
     hasEnded = true
     endStream()

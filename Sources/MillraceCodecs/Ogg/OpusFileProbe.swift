@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceFiles
 
 /// What must be known of an Ogg Opus file before it is read: found by running through it without decoding.
 struct OpusFileProbe {
@@ -12,13 +13,14 @@ struct OpusFileProbe {
   private static let reach = 16 << 20
 
   /// Looks at a file; throws in words what makes it unreadable.
-  init(_ path: String) throws(FileTrouble) {
+  init(_ path: String) throws(NodeProblem) {
     var demuxer = try OpusDemuxer(path)
     var header: OpusHeader?
     var packetSamples = 0
     var packetBytes = 1
     var hasBadStream = false
     var isCut = false
+    var isDamaged = false
     var isOver = false
     while !isOver && demuxer.byteCount < Self.reach {
       switch unsafe demuxer.next() {
@@ -28,16 +30,15 @@ struct OpusFileProbe {
         packetBytes = unsafe max(packetBytes, packet.count)
       case .damage(.badStream): hasBadStream = true
       case .damage(.cut): isCut = true
-      case .damage: break
-      case .end: isOver = true
-      case .failed(let code): throw .reading(path, code: code)
+      case .damage: isDamaged = true
+      case .end, .needsMore: isOver = true
+      case .failed(let code): throw FileWords.problem(code, path, for: .reading)
       }
     }
     guard let header, packetSamples > 0 else {
       throw Self.trouble(
         path, hasPages: demuxer.pageCount > 0, hasHeader: header != nil, isCut: isCut,
-        hasBadStream: hasBadStream,
-        isEmpty: demuxer.byteCount == 0)
+        isDamaged: isDamaged, hasBadStream: hasBadStream)
     }
     if !isOver {
       let pieces = max(1, packetSamples * 50 / OpusRates.granule)
@@ -49,27 +50,25 @@ struct OpusFileProbe {
   }
 
   private static func trouble(
-    _ path: String, hasPages: Bool, hasHeader: Bool, isCut: Bool, hasBadStream: Bool, isEmpty: Bool
-  ) -> FileTrouble {
-    let start = "cannot read \"\(path)\": "
+    _ path: String, hasPages: Bool, hasHeader: Bool, isCut: Bool, isDamaged: Bool, hasBadStream: Bool
+  ) -> NodeProblem {
+    func problem(_ text: String, cure: String) -> NodeProblem {
+      NodeProblem("\"\(path)\" \(text)", parameter: "path", cure: cure)
+    }
+    let conversion = "convert it, for example with ffmpeg -i IN OUT.opus"
     if hasHeader {
-      return FileTrouble(
-        text: start + (isCut ? "it is cut off before its first Opus packet" : "it holds no Opus packet"),
+      if isDamaged { return problem("is damaged before its first Opus packet", cure: "use a complete file") }
+      return problem(
+        isCut ? "is cut off before its first Opus packet" : "holds no Opus packet",
         cure: "use a complete file")
     }
     if hasBadStream {
-      return FileTrouble(
-        text: start + "its Opus stream is neither mono nor stereo, or its header is damaged",
+      return problem(
+        "holds Opus that is neither mono nor stereo, or its header is damaged",
         cure: "convert it, for example with ffmpeg -i IN -ac 2 OUT.opus")
     }
-    if hasPages {
-      return FileTrouble(
-        text: start + "it is an Ogg file without Opus in it",
-        cure: "convert it, for example with ffmpeg -i IN OUT.opus")
-    }
-    if isEmpty { return FileTrouble(text: start + "it is empty", cure: "use a complete file") }
-    return FileTrouble(
-      text: start + (isCut ? "it is cut off inside its first page" : "it is not an Ogg file"),
-      cure: isCut ? "use a complete file" : "convert it, for example with ffmpeg -i IN OUT.opus")
+    if hasPages { return problem("is an Ogg file without Opus in it", cure: conversion) }
+    if isCut { return problem("is cut off inside its first page", cure: "use a complete file") }
+    return problem("is no Ogg file", cure: conversion)
   }
 }

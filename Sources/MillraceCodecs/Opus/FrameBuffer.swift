@@ -16,6 +16,27 @@ struct FrameBuffer: ~Copyable {
 
   deinit { unsafe start.deallocate() }
 
+  /// All of it, or its first elements, as a type, to write. Lives no longer than the buffer, which the compiler does not see.
+  @unsafe
+  @_lifetime(immortal)
+  func room<S: BitwiseCopyable>(for type: S.Type, count: Int? = nil) -> MutableSpan<S> {
+    let all = byteCount / MemoryLayout<S>.stride
+    precondition((count ?? all) <= all, "outside the buffer")
+    let first = unsafe start.assumingMemoryBound(to: S.self)
+    let span = unsafe MutableSpan(_unsafeStart: first, count: count ?? all)
+    return unsafe _overrideLifetime(span, copying: ())
+  }
+
+  /// Its first elements of a type, to read; as for `room`.
+  @unsafe
+  @_lifetime(immortal)
+  func contents<S: BitwiseCopyable>(of type: S.Type, count: Int) -> Span<S> {
+    precondition(count >= 0 && count * MemoryLayout<S>.stride <= byteCount, "outside the buffer")
+    let first = unsafe UnsafePointer(start.assumingMemoryBound(to: S.self))
+    let span = unsafe Span(_unsafeStart: first, count: count)
+    return unsafe _overrideLifetime(span, copying: ())
+  }
+
   /// Zeroes a stretch, which is silence in either sample type.
   mutating func clear(from offset: Int = 0, count: Int? = nil) {
     let count = count ?? byteCount - offset

@@ -48,8 +48,7 @@ public struct OpusDecode: ~Copyable, Node {
   private var heldBytes = 0
   /// The time of one position, from the packet taken last.
   private var anchor: (position: Int64, time: Nanoseconds) = (0, 0)
-  private var generation: UInt32 = 0
-  private var isUninterruptible = false
+  private var reply = HeldReply()
   private var hasJumped = false
   private var damageCount = 0
 
@@ -104,7 +103,7 @@ public struct OpusDecode: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard generation != 0, !isUninterruptible, generation != ports.generation else { return }
+    guard reply.isVoid(at: ports.generation) else { return }
     held = nil
     pieceStart = 0
     pieceEnd = 0
@@ -116,8 +115,7 @@ public struct OpusDecode: ~Copyable, Node {
   // MARK: In
 
   private mutating func admit(_ packet: consuming Packet, _ ports: inout Ports) {
-    generation = packet.generation
-    isUninterruptible = packet.flags.contains(.uninterruptible)
+    reply.follow(packet)
     let arrival = describe(packet)
     anchor = (arrival.position, packet.timestamp)
     let verdict = timeline.admit(arrival)
@@ -223,7 +221,7 @@ public struct OpusDecode: ~Copyable, Node {
     packet.duration = count
     packet.timestamp = anchor.time &+ .samples(piecePosition &- anchor.position, rate: rate)
     if hasJumped { packet.flags.insert(.discontinuity) }
-    if isUninterruptible { packet.flags.insert(.uninterruptible) }
+    reply.mark(&packet)
     hasJumped = false
     pieceStart += count
     piecePosition &+= Int64(count)

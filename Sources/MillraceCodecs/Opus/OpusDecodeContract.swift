@@ -3,7 +3,7 @@ public import MillraceCore
 extension OpusDecode {
   public static var contract: NodeContract {
     NodeContract(
-      "opus.decode", "Decodes Opus packets to PCM and conceals what is missing.",
+      "opus.decode", "decodes Opus packets to PCM and conceals what is missing",
       text: """
         Positions are kept; what an encoder put before position 0 and its padding at the end are cut off, so the samples of \
         the encoder's input come back complete and in their places.

@@ -49,9 +49,7 @@ public struct OpusEncode: ~Copyable, Node {
   private var hasSkipped = false
   private var errorCorrection: Bool
   private var expectedLoss: Int
-  /// Generation of what was taken last, and whether an interruption spares it.
-  private var generation: UInt32 = 0
-  private var isUninterruptible = false
+  private var reply = HeldReply()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.inputFormat() else {
@@ -118,7 +116,7 @@ public struct OpusEncode: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard generation != 0, !isUninterruptible, generation != ports.generation else { return }
+    guard reply.isVoid(at: ports.generation) else { return }
     held = nil
     heldRest = 0
     buffer.clear()
@@ -137,8 +135,7 @@ public struct OpusEncode: ~Copyable, Node {
   private var hasWork: Bool { timeline.completesFrame(available: heldRest) }
 
   private mutating func admit(_ packet: consuming Packet) {
-    generation = packet.generation
-    isUninterruptible = packet.flags.contains(.uninterruptible)
+    reply.follow(packet)
     let isLost = packet.flags.contains(.lost) || packet.byteCount == 0
     let count = isLost ? packet.duration : Int(packet.byteCount) / sampleBytes
     timeline.admit(position: packet.position, count: count, isLost: isLost, timestamp: packet.timestamp)
@@ -193,7 +190,7 @@ public struct OpusEncode: ~Copyable, Node {
     packet.timestamp = slot.timestamp
     if hasUnsentSilence { packet.flags.insert(.silence) }
     if hasSkipped { packet.flags.insert(.discontinuity) }
-    if isUninterruptible { packet.flags.insert(.uninterruptible) }
+    reply.mark(&packet)
     hasUnsentSilence = false
     hasSkipped = false
     ports.emit(packet)

@@ -3,7 +3,7 @@ public import MillraceCore
 extension OpusEncode {
   public static var contract: NodeContract {
     NodeContract(
-      "opus.encode", "Codes PCM as Opus, one packet a frame.",
+      "opus.encode", "codes PCM as Opus, one packet a frame",
       text: """
         Takes packets of any length and cuts them anew into frames. The first packet has the position -look-ahead and the \
         last says its padding in trimEnd, so that decoding gives back exactly the input's samples in their places.

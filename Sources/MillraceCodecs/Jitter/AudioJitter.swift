@@ -1,0 +1,298 @@
+public import MillraceCore
+internal import MillraceDSP
+
+/// `audio.jitter`: sound from a network, in order and in time.
+///
+/// - In `in`: Opus packets or PCM as they arrive; a packet's position is the sender's time, its arrival the moment on the graph's
+///   clock at which the node sees it. Packets may be missing, late, out of order and double.
+/// - Out `out`: float PCM, 10 ms every 10 ms from the first packet's time plus the delay on, without a gap. Positions count what
+///   was played.
+/// - **Delay.** See `JitterEstimator`: a quantile of what packets were late by. `JitterSteps` keeps to it by playing up to 35 %
+///   faster or slower, at an unchanged pitch.
+/// - **Loss.** What is missing while later packets are there is concealed, or, Opus only, decoded from the copy in the packet
+///   behind it. While nothing at all is there the node goes on concealing and stays where it is in the stream, so that a late
+///   burst is stretched, not lost. Silence the sender did not send (DTX) is covered the same way and adds no delay.
+/// - **Bounds.** Beyond `longest` and a fifth of a second the oldest packets are skipped. A stream that jumps by more than five
+///   seconds, or marked `discontinuity`, begins anew. No content can fault the node; memory and delay are bounded.
+/// - Event `state` every `report` ms: target and delay, and packets by what became of them.
+/// - Heap: none after `init`. Latency: the delay, at least `least`.
+public struct AudioJitter: ~Copyable, Node {
+  /// Delay above the longest at which packets are skipped.
+  private static let excess: Nanoseconds = 200_000_000
+  /// A jump of positions, in seconds, that is another stream.
+  private static let jump: Int64 = 5
+
+  private let rate: Int
+  private let channels: Int
+  private let usual: Int
+  private let recovers: Bool
+  private let reportEvery: Nanoseconds
+
+  private var estimator: JitterEstimator
+  private var steps: JitterSteps
+  private var buffer = JitterBuffer()
+  private let decoder: JitterDecoder
+  private var stretcher: TimeStretcher
+
+  /// Position in the stream behind what was decoded; nil before the first packet.
+  private var decodedEnd: Int64?
+  /// When the next 10 ms are due; nil before the first packet.
+  private var due: Nanoseconds?
+  private var position: Int64 = 0
+  private var hasJumped = false
+  private var reply = HeldReply()
+  private var nextReport: Nanoseconds = 0
+  private var counts = Counts()
+
+  /// What became of packets and of time, since the start.
+  struct Counts: Equatable {
+    var packets = 0
+    var late = 0
+    var duplicates = 0
+    var reordered = 0
+    var damaged = 0
+    var skipped = 0
+    /// Frames concealed because they were lost, recovered from copies, and made up while nothing was there.
+    var lost: Int64 = 0
+    var recovered: Int64 = 0
+    var waited: Int64 = 0
+  }
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    guard case .pcm(let rate, let channels, .f32) = setup.outputFormat(), let shape = setup.inputs[0].shape
+    else {
+      throw NodeProblem("\"\(setup.name)\" gives float PCM")
+    }
+    let values = setup.parameters
+    func time(_ name: String) -> Nanoseconds { Nanoseconds((values.number(name) * 1e6).rounded()) }
+    switch shape.format {
+    case .opus: decoder = try OpusJitterDecoder(rate: rate, channels: channels)
+    case .pcm(_, _, let sample):
+      decoder = PCMJitterDecoder(
+        rate: rate, channels: channels, sample: sample, longest: shape.frames ?? rate)
+    default: throw NodeProblem("\"\(setup.name)\" takes Opus or PCM")
+    }
+    self.rate = rate
+    self.channels = channels
+    usual = rate / 50
+    recovers = values.bool("fec")
+    reportEvery = time("report")
+    estimator = JitterEstimator(quantile: values.number("quantile"))
+    steps = JitterSteps(limits: time("least")...max(time("least"), time("longest")))
+    stretcher = TimeStretcher(
+      rate: rate, channels: channels, capacity: decoder.sound.byteCount / channels / 4 + rate / 10, slew: 0.1)
+  }
+
+  // MARK: Calls
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    while let packet = ports.next() { admit(packet, now: ports.now) }
+    guard let time = due else { return .done }
+    guard time <= ports.now else {
+      ports.wake(at: time)
+      return .done
+    }
+    try step(&ports)
+    report(&ports)
+    ports.wake(at: due ?? ports.now)
+    return .done
+  }
+
+  /// Plays what is there, at its time.
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    while let packet = ports.next() { admit(packet, now: ports.now) }
+    guard let time = due, buffer.count > 0 || stretcher.buffered >= stretcher.hop else { return .ended }
+    if time <= ports.now { try step(&ports) }
+    ports.wake(at: due ?? ports.now)
+    return .again
+  }
+
+  public mutating func interrupted(_ ports: inout Ports) {
+    if reply.isVoid(at: ports.generation) { begin() }
+  }
+
+  // MARK: In
+
+  private mutating func admit(_ packet: consuming Packet, now: Nanoseconds) {
+    counts.packets += 1
+    // Positions beyond any recording can only come from damage.
+    guard packet.position.magnitude < 1 << 44 else { return counts.damaged += 1 }
+    if let end = decodedEnd {
+      let distance = packet.position &- end
+      if packet.flags.contains(.discontinuity) || distance.magnitude > UInt64(Self.jump) * UInt64(rate) {
+        begin()
+      }
+    }
+    // An empty packet says that something is missing, which shows by itself.
+    if packet.byteCount == 0 || packet.flags.contains(.lost) { return }
+    reply.follow(packet)
+    estimator.note(media: .samples(packet.position, rate: rate), arrival: now)
+    if due == nil { due = now &+ max(estimator.target, steps.limits.lowerBound) }
+    switch buffer.insert(packet, passed: decodedEnd) {
+    case .taken: break
+    case .reordered: counts.reordered += 1
+    case .duplicate: counts.duplicates += 1
+    case .late: counts.late += 1
+    case .crowded: counts.skipped += 1
+    }
+  }
+
+  /// The stream begins anew with the next packet.
+  private mutating func begin() {
+    buffer.clear()
+    decoder.reset()
+    stretcher.reset()
+    estimator.reset()
+    steps.reset()
+    decodedEnd = nil
+    due = nil
+    hasJumped = true
+  }
+
+  // MARK: A step
+
+  /// How much later than the fastest packet allows the sound that is due plays.
+  private func delay(at time: Nanoseconds) -> Nanoseconds {
+    guard let end = decodedEnd ?? buffer.nextPosition, let base = estimator.base else { return 0 }
+    return time &- .samples(end &- Int64(stretcher.buffered), rate: rate) &- base
+  }
+
+  /// Hands on the next 10 ms.
+  private mutating func step(_ ports: inout Ports) throws(NodeFault) {
+    let time = due ?? ports.now
+    skipExcess(at: time)
+    var tries = 0
+    // A splice needs a little more than a hop to choose from.
+    while stretcher.buffered < stretcher.hop * 3 && tries < 8 {
+      guard fill(isNeeded: stretcher.buffered < stretcher.hop, at: time) else { break }
+      tries += 1
+    }
+    try emit(time, &ports)
+    due = time &+ JitterSteps.length
+  }
+
+  /// Decodes or conceals something into the stretcher; false when nothing more is there and nothing is needed.
+  private mutating func fill(isNeeded: Bool, at time: Nanoseconds) -> Bool {
+    let next = buffer.nextPosition
+    let end = decodedEnd ?? next ?? 0
+    var gap = max(0, (next ?? end) &- end)
+    if gap > 0 {
+      let covered = steps.credit(for: .samples(gap, rate: rate))
+      let frames = min(gap, covered &* Int64(rate) / 1_000_000_000)
+      decodedEnd = end &+ frames
+      gap -= frames
+      // Rounding leaves less than a sample's time; a rest shorter than a frame of any codec is no loss.
+      if gap <= 1 { (decodedEnd, gap) = (next, 0) }
+    }
+    let hasNext = next != nil && gap == 0
+    if !isNeeded && !hasNext { return false }
+    let step = steps.next(
+      hasNext: hasNext, hasLater: next != nil, delay: delay(at: time), target: estimator.target)
+    switch step {
+    case .play(let speed):
+      stretcher.setSpeed(speed)
+      decodeNext()
+    case .concealLoss: concealLoss(gap)
+    case .wait:
+      conceal()
+      counts.waited += Int64(decoder.count)
+    }
+    return true
+  }
+
+  private mutating func decodeNext() {
+    guard let packet = buffer.take() else { return }
+    let start = packet.position
+    let isGood = decoder.decode(packet)
+    if !isGood {
+      counts.damaged += 1
+      decoder.conceal()
+    }
+    let length = isGood ? Int64(decoder.count) : Int64(packet.duration > 0 ? packet.duration : usual)
+    decodedEnd = start &+ length
+    give()
+  }
+
+  /// Fills what is missing before the next packet: from its copy where it carries one, else 10 ms made up.
+  private mutating func concealLoss(_ gap: Int64) {
+    let end = decodedEnd ?? 0
+    if recovers, let packet = buffer.lendNext() {
+      let isRecovered = decoder.recover(from: packet, wanted: Int(min(gap, Int64(rate))))
+      buffer.giveBack(packet)
+      if isRecovered {
+        counts.recovered += Int64(decoder.count)
+        decodedEnd = end &+ Int64(decoder.count)
+        return give()
+      }
+    }
+    decoder.conceal()
+    let frames = min(Int64(decoder.count), gap)
+    decoder.count = Int(frames)
+    counts.lost += frames
+    decodedEnd = end &+ frames
+    give()
+  }
+
+  private mutating func conceal() {
+    decoder.conceal()
+    give()
+  }
+
+  private mutating func give() {
+    _ = stretcher.write(unsafe decoder.sound.contents(of: Float.self, count: decoder.count * channels))
+  }
+
+  /// After a burst of more than can be caught up with in time, the oldest packets are left out.
+  private mutating func skipExcess(at time: Nanoseconds) {
+    guard delay(at: time) > steps.limits.upperBound &+ Self.excess else { return }
+    let target = min(max(estimator.target, steps.limits.lowerBound), steps.limits.upperBound)
+    while buffer.count > 1, delay(at: time) > target {
+      guard let packet = buffer.take() else { return }
+      counts.skipped += 1
+      decodedEnd = packet.position &+ Int64(packet.duration > 0 ? packet.duration : usual)
+    }
+    hasJumped = true
+  }
+
+  // MARK: Out
+
+  private mutating func emit(_ time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
+    var packet = try ports.makePacket(bytes: stretcher.hop * channels * 4)
+    var samples = packet.mutableSamples(of: Float.self)
+    let made = stretcher.read(into: &samples)
+    for index in made * channels..<stretcher.hop * channels { samples[index] = 0 }
+    packet.position = position
+    packet.duration = stretcher.hop
+    packet.timestamp = time
+    packet.generation = reply.generation
+    reply.mark(&packet)
+    if hasJumped { packet.flags.insert(.discontinuity) }
+    hasJumped = false
+    position &+= Int64(stretcher.hop)
+    ports.emit(packet)
+  }
+
+  private mutating func report(_ ports: inout Ports) {
+    guard reportEvery > 0, ports.now >= nextReport else { return }
+    let isFirst = nextReport == 0
+    nextReport = ports.now &+ reportEvery
+    if isFirst { return }
+    let (counts, rate) = (counts, Double(rate) / 1_000)
+    let (target, delay) = (Double(estimator.target) / 1e6, Double(delay(at: due ?? ports.now)) / 1e6)
+    let stretched = Double(stretcher.inserted)
+    ports.post(0) { event in
+      event.field("target", target, decimals: 0)
+      event.field("delay", delay, decimals: 1)
+      event.field("packets", counts.packets)
+      event.field("late", counts.late)
+      event.field("duplicates", counts.duplicates)
+      event.field("reordered", counts.reordered)
+      event.field("damaged", counts.damaged)
+      event.field("skipped", counts.skipped)
+      event.field("lost", Double(counts.lost) / rate, decimals: 0)
+      event.field("recovered", Double(counts.recovered) / rate, decimals: 0)
+      event.field("waited", Double(counts.waited) / rate, decimals: 0)
+      event.field("stretched", stretched / rate, decimals: 0)
+    }
+  }
+}

@@ -1,0 +1,132 @@
+internal import MillraceCore
+internal import MillraceDSP
+
+/// What a jitter buffer decodes and conceals with: Opus by libopus, PCM as it is. Float, interleaved, at the stream's rate.
+/// One thread at a time; no heap after `init`.
+class JitterDecoder {
+  let rate: Int
+  let channels: Int
+  /// Frames that came out last.
+  final var count = 0
+  final var sound: FrameBuffer
+
+  init(rate: Int, channels: Int, longest: Int) {
+    self.rate = rate
+    self.channels = channels
+    sound = FrameBuffer(byteCount: longest * channels * 4)
+  }
+
+  /// Decodes a packet into `sound`; false when it cannot be.
+  func decode(_ packet: borrowing Packet) -> Bool { fatalError("a subclass answers decode") }
+
+  /// Decodes the copy of the `wanted` frames before a packet that it carries; false when it carries none so long.
+  func recover(from packet: borrowing Packet, wanted: Int) -> Bool { false }
+
+  /// Extrapolates 10 ms.
+  func conceal() { fatalError("a subclass answers conceal") }
+
+  /// Takes note of frames that were played.
+  func note(_ samples: Span<Float>) {}
+
+  /// Forgets the sound.
+  func reset() { count = 0 }
+}
+
+final class OpusJitterDecoder: JitterDecoder {
+  private let decoder: LibopusDecoder
+
+  init(rate: Int, channels: Int) throws(NodeProblem) {
+    decoder = try LibopusDecoder(rate: rate, channels: channels, sample: .f32)
+    super.init(rate: rate, channels: channels, longest: rate * OpusRates.longestPacket / 1_000)
+  }
+
+  override func decode(_ packet: borrowing Packet) -> Bool {
+    run(packet, recovers: false, room: sound.byteCount / channels / 4)
+  }
+
+  override func recover(from packet: borrowing Packet, wanted: Int) -> Bool {
+    let bytes = packet.samples(of: UInt8.self)
+    guard LibopusDecoder.recoverable(from: bytes, rate: rate) == wanted else { return false }
+    return run(packet, recovers: true, room: wanted)
+  }
+
+  private func run(_ packet: borrowing Packet, recovers: Bool, room: Int) -> Bool {
+    let bytes = packet.samples(of: UInt8.self)
+    let made = unsafe bytes.withUnsafeBufferPointer { buffer in
+      unsafe decoder.decode(
+        buffer.baseAddress, count: buffer.count, recovers: recovers, to: sound.start, room: room)
+    }
+    count = max(0, made)
+    return made > 0
+  }
+
+  override func conceal() {
+    count = unsafe max(0, decoder.decode(nil, count: 0, to: sound.start, room: rate / 100))
+  }
+
+  override func reset() {
+    super.reset()
+    decoder.reset()
+  }
+}
+
+final class PCMJitterDecoder: JitterDecoder {
+  private let sample: SampleType
+  private var expander: SoundExpander
+  /// Frames behind a concealed stretch over which the sound comes back.
+  private let merge: Int
+
+  init(rate: Int, channels: Int, sample: SampleType, longest: Int) {
+    self.sample = sample
+    expander = SoundExpander(rate: rate, channels: channels)
+    merge = rate / 200
+    super.init(rate: rate, channels: channels, longest: max(longest, rate / 100))
+  }
+
+  override func decode(_ packet: borrowing Packet) -> Bool {
+    let frames = min(Int(packet.byteCount) / (channels * sample.byteCount), sound.byteCount / channels / 4)
+    guard frames > 0 else { return false }
+    var target = unsafe sound.room(for: Float.self, count: frames * channels)
+    switch sample {
+    case .s16:
+      SampleConversion.convert(
+        packet.samples(of: Int16.self).extracting(0..<frames * channels), into: &target)
+    case .f32:
+      let source = packet.samples(of: Float.self)
+      for index in 0..<frames * channels { target[index] = source[index].isFinite ? source[index] : 0 }
+    }
+    count = frames
+    if expander.isExpanding { join() }
+    expander.note(unsafe sound.contents(of: Float.self, count: count * channels))
+    return true
+  }
+
+  /// Fades from what was made up to what came.
+  private func join() {
+    let length = min(merge, count)
+    var target = unsafe sound.room(for: Float.self)
+    unsafe withUnsafeTemporaryAllocation(of: Float.self, capacity: length * channels) { room in
+      var made = unsafe MutableSpan(_unsafeElements: room)
+      unsafe room.initialize(repeating: 0)
+      expander.expand(into: &made)
+      for frame in 0..<length {
+        let weight = (Float(frame) + 0.5) / Float(length)
+        for channel in 0..<channels {
+          let place = frame * channels + channel
+          target[place] = made[place] + weight * (target[place] - made[place])
+        }
+      }
+    }
+  }
+
+  override func conceal() {
+    count = rate / 100
+    var target = unsafe sound.room(for: Float.self, count: count * channels)
+    expander.expand(into: &target)
+  }
+
+  override func reset() {
+    super.reset()
+    expander.reset()
+  }
+}

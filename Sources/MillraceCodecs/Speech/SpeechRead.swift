@@ -1,0 +1,195 @@
+internal import Glibc
+public import MillraceCore
+internal import MillraceFiles
+
+/// `speech.read`: coded replies out of files, cut and timed as a service would send them.
+///
+/// Out: MP3 or Ogg Opus in pieces of `chunk` bytes, one every `interval` ms (0: as fast as they are taken). `path` is a file, or
+/// a folder whose files are read in the order of their names. Each file is an utterance, its last piece marked; with `pieces`
+/// the files of a folder are pieces of one utterance.
+///
+/// The packets carry the reply's generation, and an interruption ends the replies. A file that cannot be read any more is a
+/// fault. Lane `bulk`; no heap once the files are open.
+@safe
+public struct SpeechRead: ~Copyable, Node {
+  private let paths: [String]
+  private let interval: Nanoseconds
+  private let pause: Nanoseconds
+  private let arePieces: Bool
+  private let chunk: Int
+  /// The file being read, and its number.
+  private var descriptor: Int32 = -1
+  private var file = 0
+  private var due: Nanoseconds?
+  private var wasInterrupted = false
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    let values = setup.parameters
+    let paths = try SpeechFiles.paths(values.string("path"))
+    let first = try OpenedFile(paths[0], for: .reading)
+    self.paths = paths
+    interval = Nanoseconds((values.number("interval") * 1e6).rounded())
+    pause = Nanoseconds((values.number("pause") * 1e6).rounded())
+    arePieces = values.bool("pieces")
+    chunk = values.integer("chunk")
+    descriptor = first.descriptor
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if wasInterrupted || file == paths.count { return .ended }
+    let time = due ?? ports.now
+    guard time <= ports.now else {
+      ports.wake(at: time)
+      return .done
+    }
+    var packet = try ports.makePacket(bytes: chunk)
+    let (count, isLast) = try fill(&packet)
+    packet.setByteCount(count)
+    packet.timestamp = time
+    packet.generation = ports.generation
+    if isLast && (!arePieces || file + 1 == paths.count) { packet.flags.insert(.endOfUtterance) }
+    ports.emit(packet)
+    let next = time &+ interval &+ (isLast && !arePieces ? pause : 0)
+    due = next
+    if isLast { try openNext() }
+    if file == paths.count { return .ended }
+    guard next > ports.now else { return .again }
+    ports.wake(at: next)
+    return .done
+  }
+
+  public mutating func interrupted(_ ports: inout Ports) {
+    wasInterrupted = true
+    ports.wake(at: ports.now)
+  }
+
+  /// Fills a packet from the file; whether that was the last of it is known at once, so that the mark comes in time.
+  private mutating func fill(_ packet: inout Packet) throws(NodeFault) -> (count: Int, isLast: Bool) {
+    var bytes = packet.mutableSamples(of: UInt8.self)
+    let descriptor = descriptor
+    var status = stat()
+    guard unsafe fstat(descriptor, &status) == 0 else {
+      throw NodeFault(.system, code: errno, detail: Int64(file))
+    }
+    let count = unsafe bytes.withUnsafeMutableBytes { room in
+      unsafe read(descriptor, room.baseAddress, room.count)
+    }
+    guard count >= 0 else { throw NodeFault(.system, code: errno, detail: Int64(file)) }
+    return (count, count == 0 || Int64(lseek(descriptor, 0, SEEK_CUR)) >= Int64(status.st_size))
+  }
+
+  private mutating func openNext() throws(NodeFault) {
+    close(descriptor)
+    descriptor = -1
+    file += 1
+    guard file < paths.count else { return }
+    descriptor = unsafe open(paths[file], O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw NodeFault(.system, code: errno, detail: Int64(file)) }
+  }
+
+  public borrowing func explain(_ fault: NodeFault) -> String? {
+    guard fault.reason == .system, paths.indices.contains(Int(fault.detail)) else { return nil }
+    return "reading \"\(paths[Int(fault.detail)])\" failed: \(SystemError.text(fault.code))"
+  }
+}
+
+extension SpeechRead {
+  public static var contract: NodeContract {
+    NodeContract(
+      "speech.read", "sends coded replies from files in pieces, as a service streams them",
+      text: """
+        For trying playback without a service. Each file is an utterance; the files of a folder follow each other in the \
+        order of their names. With `pieces` they are the pieces of one utterance, as recorded from a service.
+        """,
+      outputs: [
+        PortContract(
+          "out", .kind(.mp3).or(.kind(.ogg)), text: "pieces of MP3 or Ogg Opus, by the first file's ending")
+      ],
+      parameters: [
+        ParameterContract(
+          "path", .path, required: true, text: "A file, or a folder of .mp3, .opus or .ogg files."),
+        ParameterContract(
+          "chunk", .integer(1...65_536), unit: "bytes", default: 1_024, text: "Length of a piece."),
+        ParameterContract(
+          "interval", .number(0...60_000), unit: "ms", default: 50,
+          text: "Time from one piece to the next; 0: as fast as they are taken."),
+        ParameterContract(
+          "pause", .number(0...600_000), unit: "ms", default: 0, text: "Time between two utterances, besides."
+        ),
+        ParameterContract(
+          "pieces", .bool, default: false, text: "True: the folder's files are pieces of one utterance."),
+      ],
+      lane: .bulk, budget: 5_000, drive: .itself,
+      examples: [
+        #"{ "type": "speech.read", "path": "reply.mp3" }"#,
+        #"{ "type": "speech.read", "path": "replies", "chunk": 480, "interval": 80 }"#,
+      ],
+      resolve: resolve)
+  }
+
+  private static func resolve(_ resolution: inout Resolution) {
+    let values = resolution.parameters
+    // Held back without loss: a file can wait, whatever time it keeps.
+    resolution.pacing = .waits
+    let paths: [String]
+    do throws(NodeProblem) { paths = try SpeechFiles.paths(values.string("path")) } catch {
+      return resolution.refuse("path", error.text, cure: error.cure)
+    }
+    let format: Format = paths[0].hasSuffix(".mp3") ? .mp3 : .ogg
+    for path in paths where path.hasSuffix(".mp3") != (format == .mp3) {
+      resolution.refuse(
+        "path", "\"\(values.string("path"))\" holds MP3 and Ogg Opus: \"\(paths[0])\" and \"\(path)\"",
+        cure: "keep one kind in a folder")
+      return
+    }
+    resolution.outputs["out"] = OutputShape(format, packetDuration: nil, packetBytes: values.integer("chunk"))
+  }
+}
+
+/// The files that a path of `speech.read` names.
+enum SpeechFiles {
+  private static let endings = [".mp3", ".opus", ".ogg"]
+
+  /// The file, or the coded files of the folder in the order of their names. Control side.
+  static func paths(_ path: String) throws(NodeProblem) -> [String] {
+    guard isFolder(path) else {
+      try FileCheck.reading(path)
+      guard isCoded(path) else {
+        throw NodeProblem(
+          "\"\(path)\" is neither .mp3 nor .opus nor .ogg by its name", parameter: "path",
+          cure: "read other sound with audio.read, whose parameter \"reply\" makes it a reply")
+      }
+      return [path]
+    }
+    let names = names(in: path).filter(isCoded).sorted()
+    guard !names.isEmpty else {
+      throw NodeProblem(
+        "\"\(path)\" holds no .mp3, .opus or .ogg file", parameter: "path", cure: "name another folder")
+    }
+    let paths = names.map { path.hasSuffix("/") ? path + $0 : path + "/" + $0 }
+    for path in paths { try FileCheck.reading(path) }
+    return paths
+  }
+
+  private static func isCoded(_ name: String) -> Bool { endings.contains { name.hasSuffix($0) } }
+
+  private static func isFolder(_ path: String) -> Bool {
+    var status = stat()
+    return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  private static func names(in folder: String) -> [String] {
+    guard let stream = unsafe opendir(folder) else { return [] }
+    defer { _ = unsafe closedir(stream) }
+    var names: [String] = []
+    while let entry = unsafe readdir(stream) {
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { start in
+        unsafe start.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+      }
+      names.append(name)
+    }
+    return names
+  }
+}

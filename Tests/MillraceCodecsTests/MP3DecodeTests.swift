@@ -1,0 +1,227 @@
+import Foundation
+import MillraceCodecs
+import MillraceCore
+import MillraceTesting
+import Testing
+
+private let length = 48_000
+private let sent = chirp(rate: 24_000, frames: length)
+
+private func bench(_ parameters: [String: ParameterValue] = [:]) throws -> NodeBench {
+  try NodeBench(MP3Decode.self, parameters, inputs: ["in": mp3Shape])
+}
+
+private func decode(_ bytes: [UInt8], cut: Int = 1_000, _ parameters: [String: ParameterValue] = [:]) throws
+  -> (samples: [Int16], events: [BenchEvent])
+{
+  let bench = try bench(parameters)
+  bench.push(bytes, cut: cut)
+  try bench.finish()
+  let heard = bench.int16()
+  let events = bench.events()
+  #expect(bench.close() == [])
+  return (heard, events)
+}
+
+@Suite("mp3.decode", .enabled(if: MP3Pieces.canMake, "FFmpeg here has no MP3 encoder"))
+struct MP3DecodeTests {
+  private let whole: MP3Pieces
+
+  init() throws { whole = try MP3Pieces.made(sent, rate: 24_000) }
+
+  @Test("the samples are the same however the stream is cut, and as many as were encoded")
+  func cuts() throws {
+    let first = try decode(whole.bytes, cut: whole.bytes.count)
+    #expect(first.samples.count == length)
+    #expect(lag(sent, first.samples, reach: 30, from: 4_000, count: 6_000) == 0)
+    #expect(signalToNoise(sent[4_000..<10_000], first.samples[4_000..<10_000]) > 25)
+    for cut in [1, 7, 100, 417, 4_096, 5_000] {
+      let other = try decode(whole.bytes, cut: cut)
+      #expect(other.samples == first.samples, "cut into \(cut) bytes")
+      #expect(other.events.map(\.json).count == 1)
+    }
+  }
+
+  @Test(
+    "random cuts and every rate of the output give the same samples too", arguments: [8_000, 16_000, 48_000])
+  func randomCuts(rate: Int) throws {
+    let parameters: [String: ParameterValue] = ["rate": .integer(rate), "channels": 2]
+    let first = try decode(whole.bytes, cut: whole.bytes.count, parameters)
+    #expect(first.samples.count == length * rate / 24_000 * 2)
+    var random = SplitMix64(seed: 4)
+    let bench = try bench(parameters)
+    var at = 0
+    while at < whole.bytes.count {
+      let end = min(at + Int.random(in: 1...2_000, using: &random), whole.bytes.count)
+      bench.push(bytes: Array(whole.bytes[at..<end]))
+      at = end
+    }
+    try bench.finish()
+    #expect(bench.int16() == first.samples)
+    #expect(bench.close() == [])
+  }
+
+  @Test("the first frame sounds as soon as its last byte is there", arguments: [24_000, 48_000])
+  func firstFrame(rate: Int) throws {
+    let pieces = try MP3Pieces.made(chirp(rate: rate, frames: 20_000), rate: rate)
+    let bytes = pieces.bare
+    let size = pieces.frames[pieces.hasInfo ? 1 : 0].count
+    let bench = try bench(["rate": .integer(rate)])
+    bench.push(bytes: Array(bytes[..<(size - 1)]))
+    try bench.run()
+    #expect(bench.packets().isEmpty)
+    bench.push(bytes: [bytes[size - 1]])
+    try bench.run()
+    #expect(bench.packets().map(\.duration) == [rate == 24_000 ? 576 : 1_152])
+  }
+
+  @Test("each utterance is as long as what was encoded, and its end is marked")
+  func utterances() throws {
+    let parts = [12_000, 7_000, 20_001].map { Array(sent[..<$0]) }
+    let bench = try bench()
+    for part in parts {
+      bench.push(try MP3Pieces.made(part, rate: 24_000).bytes, cut: 700, ends: true)
+    }
+    try bench.finish()
+    var lengths: [Int] = []
+    var length = 0
+    let packets = bench.packets()
+    for packet in packets {
+      #expect(packet.position == Int64(lengths.reduce(0, +) + length))
+      length += packet.duration
+      if packet.flags.contains(.endOfUtterance) {
+        lengths.append(length)
+        length = 0
+      }
+    }
+    #expect(lengths == parts.map(\.count) && length == 0)
+    #expect(packets.filter { $0.flags.contains(.discontinuity) }.map(\.position) == [0])
+    #expect(bench.events().map(\.name) == ["format", "format", "format"])
+    #expect(bench.close() == [])
+  }
+
+  @Test("a stream whose rate and channels change goes on at the output's")
+  func change() throws {
+    let stereo = try MP3Pieces.made(
+      chirp(rate: 48_000, frames: 48_000, channels: 2), rate: 48_000, channels: 2, bitRate: 128_000)
+    let low = try MP3Pieces.made(chirp(rate: 16_000, frames: 16_000), rate: 16_000, bitRate: 48_000)
+    let (samples, events) = try decode(whole.bare + stereo.bare + low.bare)
+    let formats = events.filter { $0.name == "format" }
+    #expect(formats.map { $0.number("rate") } == [24_000, 48_000, 16_000])
+    #expect(formats.map { $0.number("channels") } == [1, 2, 1])
+    #expect(
+      formats.map { $0.number("byte") } == [
+        0, Double(whole.bare.count), Double(whole.bare.count + stereo.bare.count),
+      ])
+    // What the encoders put before and behind is no more than a few frames a part.
+    #expect(samples.count >= length + 24_000 + 24_000)
+    #expect(samples.count < length + 24_000 + 24_000 + 12_000)
+  }
+
+  @Test("a rate that one frame alone claims is damage, not a change")
+  func falseHeader() throws {
+    var bytes = whole.bare
+    let frame = whole.frames[20].lowerBound - whole.frames[whole.hasInfo ? 1 : 0].lowerBound
+    // 24 kHz becomes 22.05 kHz: two bits of the header.
+    bytes[frame + 2] &= 0xF3
+    let (samples, events) = try decode(bytes)
+    #expect(events.filter { $0.name == "format" }.count == 1)
+    #expect(events.contains { $0.name == "damaged" })
+    #expect(abs(samples.count - (whole.frames.count - 1) * 576) <= 4 * 576)
+  }
+
+  @Test("damage is passed over and told with its place", arguments: [1, 300, 4_000])
+  func damage(count: Int) throws {
+    var bytes = whole.bare
+    let at = bytes.count / 2
+    for index in at..<at + count { bytes[index] = UInt8(truncatingIfNeeded: index &* 7 | 1) & 0x7F }
+    let (samples, events) = try decode(bytes)
+    let lost = whole.frames.count * 576 - samples.count
+    #expect(lost >= 0 && lost <= (count / 280 + 6) * 576)
+    if count >= 300 {
+      let damage = events.filter { $0.name == "damaged" }
+      let place = try #require(damage.first?.number("byte"))
+      #expect(abs(place - Double(at)) < 600)
+      #expect(damage.reduce(0) { $0 + ($1.number("bytes") ?? 0) } >= Double(count - 600))
+    }
+    // What comes behind is as it was.
+    let clean = try decode(whole.bare).samples
+    #expect(signalToNoise(clean.suffix(8_000), samples.suffix(8_000)) > 30)
+  }
+
+  @Test("a tag, however long, is passed over and is no damage")
+  func tag() throws {
+    let size = 70_000
+    let digits = [21, 14, 7, 0].map { UInt8(size >> $0 & 127) }
+    let tag = Array("ID3".utf8) + [4, 0, 0] + digits + [UInt8](repeating: 0, count: size)
+    let plain = MP3Pieces(whole.bytes)
+    let (samples, events) = try decode(tag + plain.bytes[plain.frames[0].lowerBound...])
+    #expect(samples.count == length)
+    #expect(events.map(\.name) == ["format"])
+  }
+
+  @Test("bytes that are no MP3 give no sound and are told at the utterance's end")
+  func silent() throws {
+    let text = Array(#"{"code":"InvalidApiKey","message":"Invalid API-key provided."}"#.utf8)
+    let (samples, events) = try decode(text)
+    #expect(samples.isEmpty)
+    #expect(events.map(\.name) == ["silent"])
+    #expect(events[0].number("bytes") == Double(text.count))
+    // And what comes in front of sound does not hide it.
+    let behind = try decode(text + whole.bytes)
+    #expect(abs(behind.samples.count - length) < 3 * 576)
+  }
+
+  @Test("an interruption forgets the stream; the next reply begins at 0")
+  func interruption() throws {
+    let bench = try bench()
+    bench.setGeneration(1)
+    bench.push(Array(whole.bytes[..<5_000]), cut: 500)
+    try bench.run()
+    bench.push(Array(whole.bytes[5_000..<9_000]), cut: 4_000)
+    bench.interrupt()
+    bench.setGeneration(2)
+    _ = bench.packets()
+    bench.push(whole.bytes, cut: 700)
+    try bench.finish()
+    let next = bench.packets()
+    #expect(next.allSatisfy { $0.generation == 2 })
+    #expect(next.first?.position == 0 && next.first?.flags == .discontinuity)
+    #expect(next.reduce(0) { $0 + $1.duration } == length)
+    #expect(bench.close() == [])
+  }
+
+  @Test("random bytes never harm, in any cut", arguments: 1...6)
+  func noise(seed: UInt64) throws {
+    var random = SplitMix64(seed: seed)
+    var bytes = (0..<60_000).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    // Beginnings of frames here and there, and a real one.
+    for _ in 0..<200 {
+      let at = Int.random(in: 0..<bytes.count - 4, using: &random)
+      bytes[at] = 0xFF
+      bytes[at + 1] = 0xF3
+    }
+    bytes.replaceSubrange(30_000..<30_000 + 4_000, with: whole.bare[..<4_000])
+    let first = try decode(bytes, cut: Int.random(in: 1...900, using: &random))
+    let whole = try decode(bytes, cut: 60_000)
+    #expect(whole.samples == first.samples)
+    let floats = try bench(["sample": "f32"])
+    floats.push(bytes, cut: 512)
+    try floats.finish()
+    #expect(floats.float().allSatisfy { $0.isFinite })
+  }
+
+  @Test("asks the heap for nothing while a stream runs")
+  func heap() throws {
+    try #require(HeapScope.isCounting)
+    let bench = try bench(["rate": 16_000])
+    bench.push(Array(whole.bare[..<6_000]), cut: 250)
+    try bench.run()
+    bench.resetHeapRequests()
+    bench.push(Array(whole.bare[6_000...]), cut: 250)
+    bench.push(whole.bare, cut: 1 << 20)
+    try bench.run()
+    #expect(bench.heapRequests == 0)
+    _ = bench.packets()
+  }
+}

@@ -41,6 +41,7 @@ public enum MillraceCommand {
   public static func run(catalogue: Catalogue, name: String = "millrace", arguments: [String]? = nil)
     -> ExitStatus
   {
+    Output.takePlaces()
     RunnerContext.current.withLock { $0 = RunnerContext(catalogue: catalogue, name: name) }
     Signals.survivePipes()
     defer { Programs.wait(atMost: programsEnd) }
@@ -79,6 +80,8 @@ public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
   case failed = 3
   /// A service refused: credentials, quota.
   case serviceRefused = 4
+  /// The run was not what its golden run was.
+  case differed = 5
   /// Stopped by a second interrupt, or asked to end before anything started (128 and the number of SIGINT).
   case interrupted = 130
 }
@@ -102,12 +105,12 @@ struct RootCommand: ParsableCommand {
       abstract: "Runs media graphs: typed nodes, links between them, declared in JSON.",
       discussion: """
         Exit status: 0 done, 1 the graph was refused, 2 the call was wrong, 3 a node failed while running, 4 a service \
-        refused, 130 interrupted.
+        refused, 5 the run differs from its golden run, 130 interrupted.
         """,
       version: MillraceCommand.version,
       subcommands: [
         RunCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self, NodesCommand.self,
-        SchemaCommand.self,
+        SchemaCommand.self, TopCommand.self, BenchCommand.self,
       ])
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("How a run is shown while it goes", .timeLimit(.minutes(1)))
+@Suite("How a run is shown while it goes", .timeLimit(.minutes(5)))
 struct ProgressTests {
   @Test("the first line already has the rates since the start")
   func firstRates() throws {

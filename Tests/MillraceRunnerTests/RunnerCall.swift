@@ -14,6 +14,24 @@ private let madeFolder = Mutex("")
 func runner(
   _ arguments: String..., catalogue: Catalogue = .runnerTests, showing file: String? = nil
 ) {
+  makeRunnerFolder()
+  guard let file else { MillraceCommand.main(catalogue: catalogue, name: "counter", arguments: arguments) }
+  let status = MillraceCommand.run(catalogue: catalogue, name: "counter", arguments: arguments)
+  printFile(file)
+  exit(status.rawValue)
+}
+
+/// Prints a file on standard output, as it is.
+func printFile(_ path: String) {
+  let bytes = (try? SourceFile.read(path: path))?.bytes ?? Array("no such file".utf8)
+  var offset = 0
+  while offset < bytes.count {
+    offset += max(0, Glibc.write(1, Array(bytes[offset...]), bytes.count - offset))
+  }
+}
+
+/// Makes a fresh folder with some graph files and goes there. It goes with the process.
+func makeRunnerFolder() {
   var template = Array("/tmp/millrace-runner-XXXXXX".utf8CString)
   let folder = template.withUnsafeMutableBufferPointer {
     mkdtemp($0.baseAddress!).map { String(cString: $0) }!
@@ -72,20 +90,51 @@ func runner(
     "trap '' TERM; echo $$ >/proc/$PPID/fd/1; rm -r \"$PWD\"; for i in $(seq 600); do kill -INT $PPID; sleep 0.1; done"
   )
   symlink("/dev/full", "full.json")
+  graph("late.json", #", "word": "late", "pace": true"#, #", "maxAge": "1ms""#, clock: "virtual")
+  write(
+    #"{ "millrace": 1, "name": "talks", "clock": "virtual", "nodes": { "talk": { "type": "test.talk" }, "end": { "type": "test.sink" } }, "links": [ "talk -> end" ] }"#,
+    to: "talks.json")
+  write(
+    #"""
+    { "millrace": 1, "name": "sound", "clock": "virtual",
+      "nodes": {
+        "tone": { "type": "audio.tone", "duration": 5000, "pace": true },
+        "quiet": { "type": "audio.gain", "gain": -6 },
+        "end": { "type": "flow.null" } },
+      "links": [ "tone -> quiet -> end" ] }
+    """#, to: "sound.json")
   graph("refuses.json", #", "word": "refuse""#, "")
+  setenv("MILLRACE_TEST_REFUSED", "refuse", 1)
+  graph("refusesSecret.json", #", "word": "${env:MILLRACE_TEST_REFUSED}""#, "")
   graph("secret.json", #", "word": "${env:MILLRACE_TEST_WORD}""#, "")
+  write(
+    #"""
+    { "millrace": 1, "name": "stuffed",
+      "nodes": {
+        "src": { "type": "test.count", "count": -1 },
+        "sh": { "type": "process.pipe", "command": ["sleep", "0.6"] } },
+      "links": [ { "from": "src", "to": "sh", "capacity": 4, "whenFull": "block" } ] }
+    """#, to: "stuffed.json")
+  write(
+    #"""
+    { "millrace": 1, "name": "loose", "clock": "virtual",
+      "nodes": {
+        "loose": { "type": "test.loose", "token": "Bearer ${env:MILLRACE_TEST_TOKEN}",
+                   "pin": "${env:MILLRACE_TEST_PIN}", "path": "notes.txt", "onError": "isolate" },
+        "say": { "type": "text.print" },
+        "log": { "type": "event.log", "path": "events.jsonl" } },
+      "links": [ "loose -> say", "loose.events -> log.in1" ] }
+    """#, to: "loose.json")
+  write(
+    #"""
+    { "millrace": 1, "name": "echo", "clock": "virtual",
+      "nodes": { "echo": { "type": "test.echo" }, "say": { "type": "text.print", "to": "stderr" } },
+      "links": [ "echo -> say" ] }
+    """#, to: "echo.json")
   graph("endless.json", #", "pace": true"#, "")
   graph("interrupted.json", #", "pace": true"#, #", "interruptAt": 3"#)
   graph("terminated.json", #", "pace": true"#, #", "terminateAt": 3"#)
   graph("clings.json", #", "pace": true"#, #", "interruptAt": 3, "clings": true"#)
-  guard let file else { MillraceCommand.main(catalogue: catalogue, name: "counter", arguments: arguments) }
-  let status = MillraceCommand.run(catalogue: catalogue, name: "counter", arguments: arguments)
-  let bytes = (try? SourceFile.read(path: file))?.bytes ?? Array("no such file".utf8)
-  var offset = 0
-  while offset < bytes.count {
-    offset += max(0, Glibc.write(1, Array(bytes[offset...]), bytes.count - offset))
-  }
-  exit(status.rawValue)
 }
 
 private func write(_ text: String, to path: String) {

@@ -2,6 +2,7 @@ import Glibc
 import Millrace
 import MillraceCore
 @testable import MillraceRunner
+import Synchronization
 
 /// What the test nodes carry: numbers as text, 20 ms each.
 private let shape = OutputShape(.text, packetDuration: .milliseconds(20), packetBytes: 16)
@@ -14,7 +15,7 @@ struct CountSource: Node {
     parameters: [
       ParameterContract("count", .integer(-1...1_000_000), default: 100, text: "how many; -1: for ever"),
       ParameterContract("pace", .bool, default: false, text: "one every 20 ms"),
-      ParameterContract("word", .string, default: "", text: "not used"),
+      ParameterContract("word", .string, default: "", text: "\"late\": packets are 20 ms old; else not used"),
     ],
     events: [EventContract("truncated", text: "posted once, at the start")], drive: .itself
   ) { resolution in
@@ -23,9 +24,11 @@ struct CountSource: Node {
   }
   private let count: Int
   private let isPaced: Bool
+  private let isLate: Bool
   private var next = 0
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    isLate = setup.parameters.string("word") == "late"
     count = setup.parameters.integer("count")
     isPaced = setup.parameters.bool("pace")
     if setup.parameters.string("word") == "interrupt" {
@@ -33,15 +36,18 @@ struct CountSource: Node {
       // This thread may block signals; another one then counts it, a moment later.
       while Signals.interruptCount == 0 { sched_yield() }
     }
-    if setup.parameters.string("word") == "refuse" {
-      throw NodeProblem("the word \"refuse\" is not liked", cure: "say another")
+    let word = setup.parameters.string("word")
+    if word == "refuse" {
+      throw NodeProblem("the word \"\(word)\" is not liked", parameter: "word", cure: "say another")
     }
   }
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if next == count { return .ended }
     if next == 0 { ports.post(0) { $0.field("expected", 12) } }
-    ports.emit(try ports.makePacket(bytes: 8))
+    var packet = try ports.makePacket(bytes: 8)
+    if isLate { packet.timestamp -= .milliseconds(20) }
+    ports.emit(packet)
     next += 1
     guard isPaced else { return .again }
     ports.wake(at: .milliseconds(20 * Int64(next)))
@@ -99,6 +105,124 @@ struct CountSink: Node {
   }
 }
 
+/// Posts what happens in two turns of a dialogue, the second of which interrupts the first.
+struct TalkSource: Node {
+  private static let marks: [(event: String, milliseconds: Int64)] = [
+    ("speechStarted", 100), ("speechEnded", 600), ("sent", 610), ("replyStarted", 900),
+    ("replyAudible", 1_000),
+    ("speechStarted", 2_000), ("interrupted", 2_050), ("speechEnded", 2_500),
+  ]
+  static let contract = NodeContract(
+    "test.talk", "posts turns", outputs: [PortContract("out", .kind(.text), text: "nothing")],
+    events: marks.prefix(5).map { EventContract($0.event, text: "a mark") } + [
+      EventContract("interrupted", text: "a mark")
+    ], drive: .itself
+  ) { resolution in
+    resolution.outputs["out"] = shape
+    resolution.pacing = .paced
+  }
+  private var next = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    while next < Self.marks.count {
+      let mark = Self.marks[next]
+      guard ports.now >= .milliseconds(mark.milliseconds) else {
+        ports.wake(at: .milliseconds(mark.milliseconds))
+        return .done
+      }
+      ports.post(Self.contract.events.firstIndex { $0.name == mark.event } ?? 0)
+      next += 1
+    }
+    return .ended
+  }
+}
+
+/// Tells its secrets, whole and in part, whenever it can: in an event, in its text, and in the words about its failure.
+struct LooseTongue: Node {
+  static let contract = NodeContract(
+    "test.loose", "betrays its secrets", outputs: [PortContract("out", .kind(.text), text: "what it knows")],
+    parameters: [
+      ParameterContract("token", .string, required: true, text: "what nobody may know"),
+      ParameterContract("pin", .integer(0...999_999), required: true, text: "nor this"),
+      ParameterContract("path", .path, required: true, text: "where it notes them, otherwise each time"),
+    ],
+    events: [EventContract("truncated", text: "what it knows")], drive: .itself
+  ) { $0.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 256) }
+  private let token: String
+  private let pin: Int
+  private static let notes = Atomic<Int>(0)
+  /// Without the word in front of it.
+  private var bareToken: String { String(token.drop { $0 != " " }.dropFirst()) }
+  private var hasTold = false
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    token = setup.parameters.string("token")
+    let notes = Self.notes.add(1, ordering: .relaxed).newValue
+    let text = Array("\(notes): \(token)\n".utf8)
+    guard let file = fopen(setup.parameters.string("path"), "w") else { throw NodeProblem("no file") }
+    fwrite(text, 1, text.count, file)
+    fclose(file)
+    pin = setup.parameters.integer("pin")
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if hasTold { throw NodeFault(.custom) }
+    hasTold = true
+    ports.post(0) {
+      $0.field("said", utf8: Array(token.utf8).span)
+      $0.field("bare", utf8: Array(bareToken.utf8).span)
+      $0.field("pin", pin)
+    }
+    try ports.emit(text: "\(token), \(bareToken), \(pin)")
+    return .again
+  }
+
+  func explain(_ fault: NodeFault) -> String? { "\(bareToken) does not fit \(pin)" }
+}
+
+/// Says what it is told. Ends after a second.
+struct Echo: Node {
+  static let contract = NodeContract(
+    "test.echo", "says what it is told",
+    outputs: [PortContract("out", .kind(.text), text: "what it was told")],
+    drive: .itself
+  ) { resolution in
+    resolution.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 256)
+    resolution.pacing = .paced
+  }
+  private var told: [String] = []
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+
+  mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    guard case .text(let packet) = message else { return }
+    let bytes = packet.samples(of: UInt8.self)
+    told.append(String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self))
+    ports.wake(at: ports.now)
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard told.isEmpty else {
+      try ports.emit(text: told.removeFirst())
+      return .again
+    }
+    if ports.now >= .milliseconds(1_000) { return .ended }
+    ports.wake(at: .milliseconds(1_000))
+    return .done
+  }
+}
+
+extension Ports {
+  fileprivate mutating func emit(text: String) throws(NodeFault) {
+    var packet = try makePacket(bytes: text.utf8.count)
+    var content = packet.mutableSamples(of: UInt8.self)
+    for (index, byte) in text.utf8.enumerated() { content[index] = byte }
+    emit(packet)
+  }
+}
+
 extension Catalogue {
   static let runnerTests: Catalogue = {
     var catalogue = Catalogue()
@@ -107,11 +231,20 @@ extension Catalogue {
     return catalogue
   }()
 
-  /// With the nodes that start programs.
+  /// With a node that posts turns.
+  static let runnerTalkTests: Catalogue = {
+    var catalogue = Catalogue.runnerTests
+    catalogue.add(TalkSource.self)
+    return catalogue
+  }()
+
+  /// With the standard nodes.
   static let runnerProgramTests: Catalogue = {
     var catalogue = Catalogue.standard
     catalogue.add(CountSource.self)
     catalogue.add(CountSink.self)
+    catalogue.add(LooseTongue.self)
+    catalogue.add(Echo.self)
     return catalogue
   }()
 }

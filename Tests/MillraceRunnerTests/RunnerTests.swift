@@ -3,7 +3,7 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
-@Suite("The runner: exit status and words", .timeLimit(.minutes(2)))
+@Suite("The runner: exit status and words", .timeLimit(.minutes(5)))
 struct RunnerTests {
   // MARK: Calls
 
@@ -14,7 +14,7 @@ struct RunnerTests {
     }
     let words = output(of: help)
     #expect(words.contains("USAGE: counter <subcommand>"))
-    for command in ["run", "check", "explain", "draw", "nodes", "schema"] {
+    for command in ["run", "check", "explain", "draw", "nodes", "schema", "bench"] {
       #expect(words.contains("\n  \(command) "))
     }
     let version = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
@@ -43,6 +43,36 @@ struct RunnerTests {
     await #expect(processExitsWith: .exitCode(2)) { runner("nodes", "--markdown", "--json") }
   }
 
+  @Test("bench lists its suites, and refuses what it cannot measure before it measures anything")
+  func bench() async {
+    let help = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("bench", "--help")
+    }
+    for suite in [
+      "ring", "hop", "uplink", "sessions", "memory", "start", "interrupt", "trace-cost", "virtual",
+    ] {
+      #expect(output(of: help).contains("\n  \(suite) "))
+    }
+    let unknown = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("bench", "rnig")
+    }
+    #expect(errors(of: unknown).contains("There is no suite 'rnig'; there are ring, hop, "))
+    let against = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("bench", "ring", "--against", "good.json")
+    }
+    #expect(
+      errors(of: against)
+        == "error: \"good.json\" line 1 is not JSON; compare with a file that --save wrote\n")
+    let save = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("bench", "ring", "--save", "no/such/folder/figures")
+    }
+    #expect(
+      errors(of: save)
+        == "error: cannot write \"no/such/folder/figures\": no such file or directory; choose another place\n"
+    )
+    await #expect(processExitsWith: .exitCode(2)) { runner("bench", "--json", "--against", "good.json") }
+  }
+
   @Test("a file that cannot be written is told before anything runs")
   func unwritable() async {
     let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
@@ -50,7 +80,7 @@ struct RunnerTests {
     }
     #expect(
       errors(of: result)
-        == "error: cannot write \"no/such/folder/report.json\": no such file or directory; choose another place\n"
+        == "error: cannot write \"no/such/folder/report.json\": No such file or directory (errno 2); choose another place\n"
     )
   }
 

@@ -22,7 +22,7 @@ struct TerminalTests {
     "a stretch of time needs a number and a unit",
     arguments: [
       ("10s", 10_000_000_000), ("500ms", 500_000_000), ("1.5s", 1_500_000_000), ("2min", 120_000_000_000),
-      ("1h", 3_600_000_000_000),
+      ("1h", 3_600_000_000_000), ("10 s", 10_000_000_000),
     ] as [(String, Int64)])
   func times(text: String, nanoseconds: Int64) {
     #expect(TimeSpan(argument: text)?.nanoseconds == nanoseconds)
@@ -30,7 +30,7 @@ struct TerminalTests {
 
   @Test(
     "anything else is no time",
-    arguments: ["", "10", "s", "-1s", "0s", "1e9s", "nans", "1..5s", "10 s", "999999h"])
+    arguments: ["", "10", "s", "-1s", "0s", "1e9s", "nans", "1..5s", "10 sec", "999999h"])
   func noTimes(text: String) {
     #expect(TimeSpan(argument: text) == nil)
   }

@@ -20,24 +20,17 @@ struct Assignment: ExpressibleByArgument {
 struct TimeSpan: ExpressibleByArgument {
   let nanoseconds: Nanoseconds
 
-  private static let units: [(name: String, nanoseconds: Double)] = [
-    ("ms", 1e6), ("min", 60e9), ("s", 1e9), ("h", 3600e9),
-  ]
   /// About eleven days; anything longer is surely a slip, and would be better done without a limit.
-  private static let longest = 1e15
+  private static let longest: Nanoseconds = 1_000_000_000_000_000
 
   init?(argument: String) {
-    for unit in Self.units where argument.hasSuffix(unit.name) {
-      let digits = argument.dropLast(unit.name.count)
-      let isPlain =
-        !digits.isEmpty && digits.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
-      guard isPlain, let number = Double(digits), number > 0, number * unit.nanoseconds <= Self.longest else {
-        return nil
-      }
-      nanoseconds = Nanoseconds((number * unit.nanoseconds).rounded())
-      return
-    }
-    return nil
+    guard let time = Self.time(argument), time > 0 else { return nil }
+    nanoseconds = time
+  }
+
+  /// A time or a stretch of time as it is written; nil when it is none. Zero is one.
+  static func time(_ text: String) -> Nanoseconds? {
+    TimeText.nanoseconds(text, units: [.ms, .s, .min, .h]).flatMap { $0 <= longest ? $0 : nil }
   }
 }
 

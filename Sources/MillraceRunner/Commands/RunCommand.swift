@@ -25,7 +25,7 @@ struct RunCommand: ParsableCommand {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Drain after so much graph time, such as 10s, 500ms or 2min; on a virtual clock soon after it.",
+      "Drain after so much graph time, such as 10s, 500ms or 2min; exact on a virtual clock.",
       valueName: "time"))
   var duration: TimeSpan?
 
@@ -36,8 +36,9 @@ struct RunCommand: ParsableCommand {
   var workers: Int?
 
   @Option(
-    name: .long, help: ArgumentHelp("Write what happened to a .json file.", valueName: "file"),
-    completion: .file(extensions: ["json"]))
+    name: .long,
+    help: ArgumentHelp("Write what happened: a .html page to look at, or a .json file.", valueName: "file"),
+    completion: .file(extensions: ["html", "json"]))
   var report: String?
 
   @Option(
@@ -45,6 +46,15 @@ struct RunCommand: ParsableCommand {
     help: ArgumentHelp("Write every call of every node as a trace for ui.perfetto.dev.", valueName: "file"),
     completion: .file(extensions: ["json"]))
   var trace: String?
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp("What \"top\" calls this run; without it, as the graphs.", valueName: "name"))
+  var name: String?
+
+  @OptionGroup(title: "Control") var control: ControlOptions
+
+  @OptionGroup(title: "Golden runs") var golden: GoldenOptions
 
   @Flag(name: .shortAndLong, help: "Tell nothing but errors and failed nodes.")
   var quiet = false
@@ -60,12 +70,18 @@ struct RunCommand: ParsableCommand {
     if let workers, !(1...Self.mostWorkers).contains(workers) {
       throw ValidationError("--workers takes 1 to \(Self.mostWorkers).")
     }
-    if let report, !report.hasSuffix(".json") {
-      throw ValidationError("--report writes JSON: give it a file name that ends in .json.")
+    if golden.isGolden && options.clock == .realtime {
+      throw ValidationError("golden runs use the virtual clock: leave --clock realtime out.")
+    }
+    if let report, !report.hasSuffix(".json") && !report.hasSuffix(".html") {
+      throw ValidationError(
+        "--report writes a page or JSON: give it a file name that ends in .html or .json.")
     }
   }
 
   func run() throws {
+    var options = options
+    if golden.isGolden { options.clock = .virtual }
     var graphs: [RunSession.Graph] = []
     for file in files {
       let first = try options.load(file, instance: 1)
@@ -77,7 +93,8 @@ struct RunCommand: ParsableCommand {
       graphs.append(RunSession.Graph(title: first.name, plans: plans))
     }
     var session = try RunSession(
-      graphs, duration: duration?.nanoseconds, workers: workers, report: report, trace: trace, isQuiet: quiet)
+      graphs, duration: duration?.nanoseconds, workers: workers, report: report, trace: trace, name: name,
+      control: control, golden: golden, isQuiet: quiet)
     try session.perform()
   }
 }

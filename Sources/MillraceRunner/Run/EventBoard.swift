@@ -34,6 +34,7 @@ final class EventBoard: Sendable {
     var hasIsolated = false
     /// Events already told, and how many more of them came.
     var repeats: [String: Int] = [:]
+    var turns = TurnLog()
     /// What nodes wrote, by run and node, in their own figures.
     var written: [String: String] = [:]
     var watchers = 0
@@ -74,6 +75,9 @@ final class EventBoard: Sendable {
   /// True when a node was cut off from its graph for good.
   var hasIsolated: Bool { state.withLock { $0.hasIsolated } }
 
+  /// The turns of all dialogues up to now.
+  var turns: [Turn] { state.withLock { $0.turns.turns } }
+
   /// What a node said it wrote; nil when it said nothing.
   func written(by node: String, label: String) -> String? { state.withLock { $0.written[label + node] } }
 
@@ -103,13 +107,27 @@ final class EventBoard: Sendable {
       note("node \"\(label)\(event.node)\" was cut off; the rest goes on", isError: true)
     case "nodeDetached":
       note("node \"\(label)\(event.node)\" did not return and was left behind", isError: true)
+    case "budgetMissed" where fields.text("of") == "age":
+      guard isFirst(label + event.node + event.name) else { return }
+      note(
+        "node \"\(label)\(event.node)\": packets are \(fields.milliseconds("value")) old on arrival, \(fields.milliseconds("budget")) are allowed"
+      )
+    case let name where Turn.Mark(rawValue: name) != nil:
+      guard let mark = Turn.Mark(rawValue: name), !event.node.isEmpty else { return }
+      state.withLock { $0.turns.add(mark, at: event.time, label: label) }
     case let name where Self.remarks.contains(name):
-      let isFirst = state.withLock { state in
-        state.repeats[label + event.node + name, default: 0] += 1
-        return state.repeats[label + event.node + name] == 1
+      if isFirst(label + event.node + name) {
+        note("node \"\(label)\(event.node)\": \(name): \(fields.words)")
       }
-      if isFirst { note("node \"\(label)\(event.node)\": \(name): \(fields.words)") }
     default: break
+    }
+  }
+
+  /// True the first time something comes.
+  private func isFirst(_ what: String) -> Bool {
+    state.withLock { state in
+      state.repeats[what, default: 0] += 1
+      return state.repeats[what] == 1
     }
   }
 
@@ -132,6 +150,9 @@ final class EventBoard: Sendable {
     }
 
     func number(_ name: String) -> Double? { object?[name]?.value.double }
+    func milliseconds(_ name: String) -> String {
+      Figures.duration(Nanoseconds(((number(name) ?? 0) * 1e6).rounded()))
+    }
     func text(_ name: String) -> String? { object?[name]?.value.string }
 
     /// `samples 96000, seconds 2`.

@@ -7,15 +7,23 @@ enum RunReportFile {
   /// Version of the layout below.
   static let version = 1
 
-  static func json(_ reports: [(plan: GraphPlan, report: RunReport)]) -> String {
+  /// - Parameter turns: of all dialogues, in the order they began.
+  static func json(_ reports: [RunReport], turns: [Turn]) -> String {
     var json = JSONWriter(pretty: true)
     json.object { json in
-      json.member("millraceReport", version)
-      json.array("runs") { json in
-        for (_, report) in reports { json.object { write(report, to: &$0) } }
-      }
+      write(reports, to: &json)
+      guard !turns.isEmpty else { return }
+      json.array("turns") { json in for turn in turns { json.object { write(turn, to: &$0) } } }
     }
     return json.text + "\n"
+  }
+
+  /// The members of the report's object.
+  static func write(_ reports: [RunReport], to json: inout JSONWriter) {
+    json.member("millraceReport", version)
+    json.array("runs") { json in
+      for report in reports { json.object { write(report, to: &$0) } }
+    }
   }
 
   private static func milliseconds(_ time: Nanoseconds) -> Double { Double(time) / 1e6 }
@@ -40,7 +48,13 @@ enum RunReportFile {
     json.array("links") { json in for link in report.links { json.object { write(link, to: &$0) } } }
   }
 
-  private static func write(_ node: NodeReport, to json: inout JSONWriter) {
+  private static func write(_ turn: Turn, to json: inout JSONWriter) {
+    if !turn.label.isEmpty { json.member("run", String(turn.label.dropLast(2))) }
+    for (mark, time) in turn.marks { json.member(mark.rawValue, milliseconds(time)) }
+    if let time = turn.answerTime { json.member("answerTime", milliseconds(time)) }
+  }
+
+  static func write(_ node: NodeReport, to json: inout JSONWriter) {
     json.member("name", node.name)
     json.member("type", node.type)
     json.member("lane", node.lane.rawValue)
@@ -51,14 +65,37 @@ enum RunReportFile {
     json.member("worstCall", milliseconds(node.worst))
     json.member("budget", Double(node.budget) / 1e3)
     json.member("overBudget", node.overBudget)
+    if let age = node.maxAge {
+      json.member("maxAge", milliseconds(age))
+      json.member("overAge", node.overAge)
+    }
     json.member("blocked", node.blocked)
     json.member("starved", node.starved)
     json.member("restarts", node.restarts)
     if let age = node.lastAge { json.member("lastAge", milliseconds(age)) }
     if let age = node.worstAge { json.member("worstAge", milliseconds(age)) }
+    json.object("callTimes") { write(node.callTimes, to: &$0) }
+    if let ages = node.ages { json.object("ages") { write(ages, to: &$0) } }
   }
 
-  private static func write(_ link: LinkReport, to json: inout JSONWriter) {
+  /// Quantiles, and every bucket that holds something as its beginning and its count.
+  private static func write(_ histogram: Histogram, to json: inout JSONWriter) {
+    json.member("count", histogram.count)
+    for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+      if let value = histogram.quantile(share) { json.member(name, milliseconds(value)) }
+    }
+    json.member("max", milliseconds(histogram.largest))
+    json.array("buckets") { json in
+      for bucket in histogram.buckets {
+        json.array { json in
+          json.value(milliseconds(bucket.range.lowerBound))
+          json.value(bucket.count)
+        }
+      }
+    }
+  }
+
+  static func write(_ link: LinkReport, to json: inout JSONWriter) {
     json.member("name", link.name)
     json.member("format", link.format.description)
     json.member("capacity", link.limit)
@@ -68,6 +105,7 @@ enum RunReportFile {
     json.member("droppedOldest", link.droppedOldest)
     json.member("droppedNewest", link.droppedNewest)
     json.member("droppedStale", link.droppedStale)
+    json.member("droppedShed", link.droppedShed)
     json.member("discarded", link.discarded)
     json.member("highWater", link.highWater)
   }

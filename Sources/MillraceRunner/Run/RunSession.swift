@@ -12,41 +12,57 @@ struct RunSession: ~Copyable {
     let plans: [GraphPlan]
   }
 
-  private let graphs: [Graph]
+  let graphs: [Graph]
   private let duration: Nanoseconds?
-  private let report: String?
-  private let isQuiet: Bool
+  let report: String?
+  /// What others see the run under.
+  private let name: String?
+  let isQuiet: Bool
+  private let control: Control?
+  let golden: Golden?
   private let engine: Engine
-  private let board = EventBoard()
-  private var runs: [GraphRun] = []
-  private var trace: TraceFile?
-  private var startedAt: Nanoseconds = 0
-  private var endedAt: Nanoseconds = 0
+  let board = EventBoard()
+  private(set) var runs: [GraphRun] = []
+  var trace: TraceFile?
+  /// Sound of the first run of each graph; empty without an HTML report.
+  private(set) var waves: [WaveRecorder] = []
+  private var statistics: StatisticsSocket?
+  private(set) var startedAt: Nanoseconds = 0
+  private(set) var endedAt: Nanoseconds = 0
   private var isDraining = false
-  private var isStopping = false
-  private let out = Output.error
+  private(set) var isStopping = false
+  let out = Output.error
 
-  /// How often signals and the time are looked at.
+  /// How often signals are looked at.
   private static let tick: Nanoseconds = .milliseconds(50)
   /// How often the trace is read: a worker on a virtual clock makes a million calls a second and remembers 32,768.
   private static let traceTick: Nanoseconds = .milliseconds(5)
-  private static let virtualTick: Nanoseconds = .milliseconds(1)
   /// Runs whose events are listened to; more would drown each other on a screen.
   private static let watchedRuns = 16
 
   init(
-    _ graphs: [Graph], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?, isQuiet: Bool
+    _ graphs: [Graph], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?, name: String?,
+    control: ControlOptions, golden: GoldenOptions, isQuiet: Bool
   ) throws {
-    self.graphs = graphs
-    self.duration = duration
-    self.report = report
-    self.isQuiet = isQuiet
     let clock = try Self.commonClock(of: graphs)
     let file = try trace.map { TextFileBox(try TextFile(creating: $0)) }
     if let report { _ = try TextFile(creating: report) }
+    let control = try control.control == nil ? nil : Control(control)
+    if golden.isGolden { try control?.refuseLive() }
+    let golden = try Golden(golden, graphs.flatMap(\.plans), out: Output.error)
+    self.graphs = graphs
+    self.duration = duration
+    self.report = report
+    self.name = name
+    self.isQuiet = isQuiet
+    self.control = control
+    self.golden = golden
     engine = Engine(catalogue: RunnerContext.catalogue, clock: clock, workers: workers)
-    if let file { self.trace = TraceFile(engine, file: file.take(), start: millrace_monotonic_ns()) }
+    if let file { self.trace = TraceFile(engine, file: file.take(), title: title) }
   }
+
+  /// The names of all graphs.
+  private var title: String { graphs.map(\.title).joined(separator: " + ") }
 
   /// All graphs of a process run by one clock.
   private static func commonClock(of graphs: [Graph]) throws -> Clock.Kind {
@@ -68,13 +84,22 @@ struct RunSession: ~Copyable {
     // Before nodes are made: that may take long, and may already have something to clean up.
     Signals.listen()
     try prepare()
+    try prepareControl()
     var progress = Progress(
-      runs, title: graphs.map(\.title).joined(separator: " + "), board: board, output: out,
-      redraws: !writesToScreen, isQuiet: isQuiet)
+      runs, title: title, board: board, output: out,
+      redraws: !writesToScreen && control?.answersOnError != true, isQuiet: isQuiet)
+    offerStatistics()
+    trace?.count(runs)
     startedAt = millrace_monotonic_ns()
-    for run in runs { run.start() }
+    for run in runs {
+      if let duration { run.drain(at: duration) }
+      run.start()
+    }
+    control?.start()
     watch(&progress)
     endedAt = millrace_monotonic_ns()
+    statistics = nil
+    for remark in control?.finish() ?? [] { out.write("control: \(remark)\n") }
     waitForEvents()
     progress.finish()
     let status = tellEnd()
@@ -90,15 +115,18 @@ struct RunSession: ~Copyable {
   }
 
   private mutating func prepare() throws {
-    let all = graphs.flatMap(\.plans)
+    let all = graphs.flatMap { graph in graph.plans.indices.map { (plan: graph.plans[$0], isFirst: $0 == 0) }
+    }
     let isWatched = all.count <= Self.watchedRuns
-    for plan in all {
+    for (plan, isFirst) in all {
       do throws(StartProblem) {
-        let run = try engine.prepare(plan, observesEvents: isWatched)
+        let run = try engine.prepare(plan, observesEvents: isWatched || golden != nil)
+        golden?.watch(run)
         // What its own events say of failed nodes decides the exit status, however many runs there are.
         if isWatched || plan.nodes.contains(where: { $0.onError != .stop }) {
           board.watch(run, label: label(of: plan))
         }
+        if wantsPage && isFirst { waves.append(WaveRecorder(run)) }
         runs.append(run)
       } catch {
         GraphOptions.tell(Problems([Self.problem(error, plan)]))
@@ -112,17 +140,28 @@ struct RunSession: ~Copyable {
     }
   }
 
+  /// Tells the control which runs there are, and has it take the commands that must be known before the start.
+  private func prepareControl() throws {
+    guard let control else { return }
+    let numbered = graphs.flatMap { graph in graph.plans.indices.map { (graph.title, $0 + 1) } }
+    let targets = zip(numbered, runs).map { ControlErrand.Target(graph: $0.0, instance: $0.1, run: $1) }
+    do { try control.prepare(targets, clock: engine.clock) } catch {
+      for run in runs { run.stop() }
+      throw error
+    }
+  }
+
   /// What stands in front of the names of a run's nodes, so that those of several runs can be told apart.
-  private func label(of plan: GraphPlan) -> String {
+  func label(of plan: GraphPlan) -> String {
     graphs.count == 1 && graphs[0].plans.count == 1 ? "" : "\(plan.name): "
   }
 
-  /// A node's refusal to start, at its place in the graph file.
-  private static func problem(_ start: StartProblem, _ plan: GraphPlan) -> Problem {
+  /// A node's refusal to start, at its place in the graph file: the parameter it objects to, or its name.
+  static func problem(_ start: StartProblem, _ plan: GraphPlan) -> Problem {
     guard let node = plan.nodes.first(where: { $0.name == start.node }) else {
       return Problem(start.text, hint: start.cure)
     }
-    return node.problem(NodeProblem(start.text, cure: start.cure))
+    return node.problem(start.nodeProblem)
   }
 
   // MARK: Watching
@@ -131,11 +170,8 @@ struct RunSession: ~Copyable {
     var first = 0
     while first < runs.count {
       heedSignals()
-      var wait = trace == nil ? Self.tick : Self.traceTick
-      if let left = timeLeft() {
-        if left <= 0 { drain() } else { wait = min(wait, left) }
-      }
-      if runs[first].waitUntilStopped(timeout: wait) != nil {
+      answerStatistics()
+      if runs[first].waitUntilStopped(timeout: trace == nil ? Self.tick : Self.traceTick) != nil {
         first += 1
         continue
       }
@@ -143,15 +179,6 @@ struct RunSession: ~Copyable {
       progress.update(now: millrace_monotonic_ns())
     }
     progress.clear()
-  }
-
-  /// Time on the wall until the next look at `--duration` is due; nil when there is nothing to wait for.
-  private func timeLeft() -> Nanoseconds? {
-    guard let duration, !isDraining else { return nil }
-    if engine.clock == .realtime { return startedAt + duration - millrace_monotonic_ns() }
-    // Virtual time runs as fast as the machine: all there is to do is look often.
-    let time = runs.map(\.time).max() ?? 0
-    return time >= duration ? 0 : Self.virtualTick
   }
 
   private mutating func heedSignals() {
@@ -178,54 +205,31 @@ struct RunSession: ~Copyable {
       }
   }
 
-  /// Events of the last moments are still on their way when a run has stopped; half a second is far more than they need.
+  /// Events and sound of the last moments are still on their way when a run has stopped; half a second is far more than they need.
   private func waitForEvents() {
     let deadline = millrace_monotonic_ns() + .milliseconds(500)
-    while !board.isComplete && millrace_monotonic_ns() < deadline { usleep(1_000) }
+    while !(board.isComplete && waves.allSatisfy(\.isComplete)) && millrace_monotonic_ns() < deadline {
+      usleep(1_000)
+    }
   }
 
-  // MARK: The end
+  // MARK: Statistics for others
 
-  private mutating func tellEnd() -> ExitStatus {
-    let reports = runs.map { $0.report() }
-    var status: ExitStatus = isStopping ? .interrupted : .done
-    if board.hasIsolated { status = .failed }
-    if !isQuiet { tellSummaries(reports) }
-    for (run, report) in zip(runs, reports) {
-      guard let failure = report.failure else { continue }
-      status = .failed
-      GraphOptions.tell(
-        Problems([Self.problem(StartProblem(node: failure.node, text: failure.text), run.plan)]))
+  /// Opens the socket that `top` asks. A run goes on without it; who gave it a name is told.
+  private mutating func offerStatistics() {
+    do throws(RunFolder.Refusal) {
+      statistics = try StatisticsSocket(RunFolder())
+    } catch {
+      guard name != nil else { return }
+      out.write("\"top\" will not find this run: \(error.text)\n")
     }
-    if trace != nil {
-      let (failure, lost) = trace!.finish()
-      if let failure { tellUnwritable("trace", failure, &status) }
-      if lost > 0 && !isQuiet { out.write("trace: \(lost) calls came too fast and are missing\n") }
-    }
-    if let report {
-      do {
-        try TextFile.write(RunReportFile.json(zip(runs.map(\.plan), reports).map { ($0, $1) }), to: report)
-      } catch {
-        if status == .done { status = .usage }
-      }
-    }
-    return status
   }
 
-  private func tellUnwritable(_ what: String, _ failure: String, _ status: inout ExitStatus) {
-    out.write("error: the \(what) could not be written: \(failure); make room or choose another place\n")
-    if status == .done { status = .usage }
-  }
-
-  private func tellSummaries(_ reports: [RunReport]) {
-    var first = 0
-    for graph in graphs {
-      var summary = Summary(graph.plans[0], title: graph.title, wall: endedAt - startedAt)
-      for (plan, report) in zip(graph.plans, reports[first...]) {
-        summary.add(report, plan, label: label(of: plan))
-      }
-      first += graph.plans.count
-      out.write("\n" + summary.text(out.style, board: board))
+  private func answerStatistics() {
+    statistics?.answer {
+      RunStatistics.json(
+        name ?? title, merged(runs.map { $0.report() }, wall: millrace_monotonic_ns() - startedAt),
+        workers: engine.workerLoads)
     }
   }
 }

@@ -40,8 +40,3 @@ struct RunTotals {
     for link in report.links { dropped += link.dropped }
   }
 }
-
-extension GraphPlan.Node {
-  /// True when no media leaves it into the graph.
-  var isSink: Bool { !outputs.contains { $0.isLinked && $0.name != NodeContract.eventsPort } }
-}

@@ -5,30 +5,16 @@ internal import MillraceGraph
 
 /// What happened, once it is over: runs of the same graph taken together.
 struct Summary {
-  private let plan: GraphPlan
-  private let title: String
-  /// Time on the wall from start to end.
-  private let wall: Nanoseconds
-  private var reports: [RunReport] = []
-  /// The plan of each run, whose paths may differ, and what the event board knows it by.
-  private var labelledPlans: [(plan: GraphPlan, label: String)] = []
+  private let merged: MergedReport
+  /// The plan of each run: they may differ in their paths.
+  private let plans: [GraphPlan]
 
   /// Most written files told by name.
   private static let mostFiles = 32
 
-  init(_ plan: GraphPlan, title: String, wall: Nanoseconds) {
-    self.plan = plan
-    self.title = title
-    self.wall = wall
-  }
-
-  /// Takes a run in.
-  /// - Parameters:
-  ///   - plan: its plan: that of the summary, but for parameters.
-  ///   - label: what its nodes are called by in front of their names.
-  mutating func add(_ report: RunReport, _ plan: GraphPlan, label: String) {
-    reports.append(report)
-    labelledPlans.append((plan, label))
+  init(_ merged: MergedReport, plans: [GraphPlan]) {
+    self.merged = merged
+    self.plans = plans
   }
 
   // MARK: Text
@@ -38,7 +24,9 @@ struct Summary {
   func text(_ style: TerminalStyle, board: EventBoard) -> String {
     var lines = [style.paint(headline, .heading)]
     lines += ["", style.paint("Nodes", .bold)] + nodeTable.lines(style)
-    if !plan.links.isEmpty { lines += ["", style.paint("Links", .bold)] + linkTable.lines(style) }
+    if !merged.links.isEmpty { lines += ["", style.paint("Links", .bold)] + linkTable.lines(style) }
+    let ages = ageTable
+    if !ages.isEmpty { lines += ["", style.paint("Age on arrival", .bold)] + ages.lines(style) }
     let outputs = outputLines(board)
     if !outputs.isEmpty { lines += ["", style.paint("Written", .bold)] + outputs }
     let remarks = self.remarks
@@ -46,63 +34,71 @@ struct Summary {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  private func sum(_ pick: (RunReport) -> Int) -> Int { reports.reduce(0) { $0 + pick($1) } }
-  private func sum(of node: Int, _ pick: (NodeReport) -> Int) -> Int { sum { pick($0.nodes[node]) } }
-  private func sum(ofLink link: Int, _ pick: (LinkReport) -> Int) -> Int { sum { pick($0.links[link]) } }
-
   private var headline: String {
-    let failed = reports.count { $0.failure != nil }
-    let time = reports.map(\.duration).max() ?? 0
+    let failed = merged.failures.count
+    let time = merged.duration
     var longest = Figures.duration(time / 1_000_000 * 1_000_000)
-    if plan.clock == .virtual {
-      let speed = Figures.number(Double(time) / Double(max(wall, 1)), decimals: 0)
-      longest = "\(longest) of graph time in \(Figures.duration(wall / 1_000 * 1_000)) (\(speed) × real time)"
+    if merged.isVirtual {
+      let speed = Figures.number(Double(time) / Double(max(merged.wall, 1)), decimals: 0)
+      longest =
+        "\(longest) of graph time in \(Figures.duration(merged.wall / 1_000 * 1_000)) (\(speed) × real time)"
     }
-    let first = reports.compactMap(\.timeToFirstPacket).max()
-    var parts = [
-      "\(title): \(failed == 0 ? "done" : reports.count == 1 ? "failed" : "\(failed) failed") after \(longest)"
-    ]
-    if reports.count > 1 { parts.insert("\(reports.count) runs", at: 1) }
-    if let first { parts.append("first packet through after \(Figures.duration(first / 1_000 * 1_000))") }
-    parts.append("\(Figures.bytes(sum(\.poolBytes))) of media memory")
+    let end = failed == 0 ? "done" : merged.runs.count == 1 ? "failed" : "\(failed) failed"
+    var parts = ["\(merged.title): \(end) after \(longest)"]
+    if merged.runs.count > 1 { parts.append("\(merged.runs.count) runs") }
+    if let first = merged.runs.compactMap(\.report.timeToFirstPacket).max() {
+      parts.append("first packet through after \(Figures.duration(first / 1_000 * 1_000))")
+    }
+    parts.append("\(Figures.bytes(merged.sum(\.poolBytes))) of media memory")
     return parts.joined(separator: ", ")
   }
 
   private var nodeTable: TextTable {
     var table = TextTable([
       ("node", .left), ("type", .left), ("packets in", .right), ("out", .right), ("CPU", .right),
-      ("mean call", .right),
-      ("worst call", .right), ("over budget", .right), ("waited", .right), ("restarts", .right),
+      ("mean call", .right), ("p99 call", .right), ("worst call", .right), ("over budget", .right),
+      ("waited", .right), ("restarts", .right),
     ])
-    for (index, node) in plan.nodes.enumerated() {
-      let calls = sum(of: index, \.activations)
-      let busy = reports.reduce(Int64(0)) { $0 + $1.nodes[index].busy }
-      let worst = reports.map { $0.nodes[index].worst }.max() ?? 0
+    for node in merged.nodes {
       table.add([
-        node.name, node.contract.type, count(sum(of: index, \.packetsIn)),
-        count(sum(of: index, \.packetsOut)),
-        time(busy), calls == 0 ? "" : time(busy / Int64(calls)), time(worst),
-        count(sum(of: index, \.overBudget)),
-        count(sum(of: index) { $0.blocked + $0.starved }), count(sum(of: index, \.restarts)),
+        node.name, node.type, count(node.packetsIn), count(node.packetsOut), time(node.busy),
+        node.activations == 0 ? "" : time(node.busy / Int64(node.activations)),
+        time(node.callTimes.quantile(0.99) ?? 0), time(node.worst), count(node.overBudget),
+        count(node.blocked + node.starved), count(node.restarts),
       ])
     }
     return table
   }
 
   private var linkTable: TextTable {
+    let hasShed = merged.links.contains { $0.droppedShed > 0 }
+    var table = TextTable(
+      [
+        ("link", .left), ("carried", .left), ("packets", .right), ("oldest dropped", .right),
+        ("newest dropped", .right), ("stale dropped", .right),
+      ] + (hasShed ? [("shed", .right)] : []) + [("left over", .right), ("most queued", .right)])
+    for link in merged.links {
+      table.add(
+        [
+          link.name, link.format.description, "\(link.pushed)", count(link.droppedOldest),
+          count(link.droppedNewest), count(link.droppedStale),
+        ] + (hasShed ? [count(link.droppedShed)] : [])
+          + [count(link.discarded), "\(link.highWater) of \(link.limit)"])
+    }
+    return table
+  }
+
+  /// How old packets were where they ended, since capture.
+  private var ageTable: TextTable {
     var table = TextTable([
-      ("link", .left), ("carried", .left), ("packets", .right), ("oldest dropped", .right),
-      ("newest dropped", .right),
-      ("stale dropped", .right), ("left over", .right), ("most queued", .right),
+      ("end", .left), ("calls", .right), ("median", .right), ("p90", .right), ("p99", .right),
+      ("oldest", .right),
     ])
-    for (index, link) in plan.links.enumerated() {
-      let most = reports.map { $0.links[index].highWater }.max() ?? 0
-      table.add([
-        plan.describe(link), link.shape.format.description, "\(sum(ofLink: index, \.pushed))",
-        count(sum(ofLink: index, \.droppedOldest)), count(sum(ofLink: index, \.droppedNewest)),
-        count(sum(ofLink: index, \.droppedStale)), count(sum(ofLink: index, \.discarded)),
-        "\(most) of \(link.limit)",
-      ])
+    for node in merged.nodes {
+      // On a virtual clock packets that only pass through have no age.
+      guard let ages = node.ages, ages.largest > 0 else { continue }
+      let quantiles = [0.5, 0.9, 0.99].map { time(ages.quantile($0) ?? 0) }
+      table.add([node.name, "\(ages.count)"] + quantiles + [time(ages.largest)])
     }
     return table
   }
@@ -114,14 +110,14 @@ struct Summary {
   private func outputLines(_ board: EventBoard) -> [String] {
     var lines: [String] = []
     var told: Set<String> = []
-    for (plan, label) in labelledPlans {
+    for (plan, run) in zip(plans, merged.runs) {
       for node in plan.nodes where node.isSink && !node.secrets.contains("path") {
         guard case .string(let path)? = node.parameters["path"], told.insert(path).inserted else { continue }
         guard told.count <= Self.mostFiles else { continue }
         var status = stat()
         guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
-        let words = board.written(by: node.name, label: label).map { " (\($0))" } ?? ""
-        lines.append("  \(path)  \(Figures.bytes(Int(status.st_size)))\(words)")
+        let words = board.written(by: node.name, label: run.label).map { " (\($0))" } ?? ""
+        lines.append("  \(Problem.printable(path))  \(Figures.bytes(Int(status.st_size)))\(words)")
       }
     }
     if told.count > Self.mostFiles { lines.append("  and \(told.count - Self.mostFiles) more") }
@@ -131,13 +127,22 @@ struct Summary {
   /// What went wrong without ending anything.
   private var remarks: [String] {
     var remarks: [String] = []
-    let leaked = sum(\.leakedBlocks)
+    for node in merged.nodes {
+      guard node.overAge > 0, let maxAge = node.maxAge else { continue }
+      remarks.append(
+        "\(Figures.counted(node.overAge, "call")) of node \"\(node.name)\" got packets older than \(Figures.duration(maxAge)), the oldest \(Figures.duration(node.worstAge ?? 0))"
+      )
+    }
+    let leaked = merged.sum(\.leakedBlocks)
     if leaked > 0 {
       remarks.append("\(Figures.counted(leaked, "block")) of media memory not given back by a node")
     }
-    let lost = sum(\.lostEvents)
-    if lost > 0 { remarks.append("\(Figures.counted(lost, "event")) lost on the way to this program") }
-    for name in Set(reports.flatMap(\.detachedNodes)).sorted() {
+    let lost = merged.sum(\.lostEvents)
+    if lost > 0 {
+      remarks.append(
+        "\(Figures.counted(lost, "event")) came faster than this program took them, and were lost")
+    }
+    for name in Set(merged.runs.flatMap(\.report.detachedNodes)).sorted() {
       remarks.append("node \"\(name)\" did not return when stopped; its thread was left behind")
     }
     return remarks

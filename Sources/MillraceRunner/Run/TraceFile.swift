@@ -1,30 +1,62 @@
+internal import CMillraceSys
 internal import Glibc
 internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// Every call of every node, in the trace event format that chrome://tracing and ui.perfetto.dev read ("JSON Array Format":
-/// complete events of phase X, times in microseconds; a thread for each worker).
+/// Every call of every node, in the Trace Event Format that ui.perfetto.dev and chrome://tracing read ("JSON Array Format", times
+/// in microseconds).
+///
+/// - A complete event (phase X) for each call, on a thread for each worker. Calls of a thread follow one another; none overlaps
+///   the next, which readers would take for a damaged trace.
+/// - A counter (phase C) for each link of the first runs: the packets in it whenever the trace is taken, written when it changed.
+/// - Names of process and threads (phase M).
 struct TraceFile: ~Copyable {
   private var reader: TraceReader
   private var file: TextFile
-  /// Numbers of the workers, as they come up.
-  private var threads: [String: Int] = [:]
-  private var isEmpty = true
   private let process = Int(getpid())
   /// Time 0 of the trace.
   private let start: Nanoseconds
+  /// Numbers of the workers, as they come up.
+  private var threads: [String: Int] = [:]
+  private var links: [LinkDepths] = []
+  private var isEmpty = true
+
+  /// The counters of one run.
+  private struct LinkDepths {
+    let run: GraphRun
+    let names: [String]
+    /// What was written last; -1: nothing yet.
+    var depths: [Int]
+  }
+
+  /// Runs whose links are counted; thousands of tracks would hide the calls.
+  private static let countedRuns = 16
 
   /// Begins a trace. `take` it often enough: a worker remembers 32,768 calls.
-  init(_ engine: Engine, file: consuming TextFile, start: Nanoseconds) {
-    reader = engine.makeTraceReader()
+  /// - Parameter title: what the process is called.
+  init(_ engine: Engine, file: consuming TextFile, title: String) {
+    reader = engine.makeTraceReader(holdsClock: true)
     self.file = file
-    self.start = start
+    start = millrace_monotonic_ns()
     self.file.write("[")
+    name("process_name", title, thread: 0)
+  }
+
+  /// Counts the links of these runs from now on, before they start.
+  mutating func count(_ runs: [GraphRun]) {
+    links = runs.prefix(Self.countedRuns).map { run in
+      let prefix = runs.count > 1 ? "\(run.name): " : ""
+      return LinkDepths(
+        run: run, names: run.plan.links.map { prefix + run.plan.describe($0) },
+        depths: Array(repeating: -1, count: run.plan.links.count))
+    }
+    takeDepths()
   }
 
   /// Takes over what the workers noted since the last call.
   mutating func take() {
+    takeDepths()
     let start = start
     for span in reader.read() {
       let thread = number(of: span.worker)
@@ -34,7 +66,9 @@ struct TraceFile: ~Copyable {
         json.member("ph", "X")
         json.member("tid", thread)
         json.member("ts", Double(span.start - start) / 1e3)
-        json.member("dur", Double(span.duration) / 1e3)
+        // Readers cut what does not fit a nanosecond: a start rounded down must not lie in the call before it.
+        json.member("dur", Double(max(0, span.duration - 1)) / 1e3)
+        if let time = span.graphTime { json.object("args") { $0.member("graphTime", Double(time) / 1e6) } }
       }
     }
   }
@@ -46,17 +80,41 @@ struct TraceFile: ~Copyable {
     return (file.failure, reader.lostCount)
   }
 
+  private mutating func takeDepths() {
+    let time = Double(millrace_monotonic_ns() - start) / 1e3
+    for run in links.indices {
+      // A run that has stopped holds nothing.
+      let queued = links[run].run.queued
+      for link in links[run].depths.indices {
+        let depth = queued.isEmpty ? 0 : queued[link]
+        guard depth != links[run].depths[link] else { continue }
+        links[run].depths[link] = depth
+        let name = links[run].names[link]
+        append { json in
+          json.member("name", name)
+          json.member("ph", "C")
+          json.member("ts", time)
+          json.object("args") { $0.member("queued", depth) }
+        }
+      }
+    }
+  }
+
   private mutating func number(of worker: String) -> Int {
     if let number = threads[worker] { return number }
     let number = threads.count + 1
     threads[worker] = number
-    append { json in
-      json.member("name", "thread_name")
-      json.member("ph", "M")
-      json.member("tid", number)
-      json.object("args") { $0.member("name", worker) }
-    }
+    name("thread_name", worker, thread: number)
     return number
+  }
+
+  private mutating func name(_ what: String, _ name: String, thread: Int) {
+    append { json in
+      json.member("name", what)
+      json.member("ph", "M")
+      json.member("tid", thread)
+      json.object("args") { $0.member("name", name) }
+    }
   }
 
   private mutating func append(_ members: (inout JSONWriter) -> Void) {

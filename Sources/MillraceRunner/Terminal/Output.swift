@@ -1,4 +1,5 @@
 internal import Glibc
+internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
@@ -11,6 +12,15 @@ struct Output: Sendable {
   static let error = Output(descriptor: 2)
 
   let descriptor: Int32
+
+  /// Takes the places of standard descriptors that the process was started without (`2>&-`): the first file it opens
+  /// would otherwise get one of them, and everything told would be written into that file.
+  static func takePlaces() {
+    for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 {
+      // The lowest free number is this one. Opened the wrong way round, so that its use still fails.
+      _ = unsafe open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
+    }
+  }
 
   /// Writes a text, as a whole unless the reader has gone. Any thread.
   func write(_ text: String) {
@@ -104,13 +114,5 @@ struct TextFile: ~Copyable {
         "error: cannot write \(Problem.quoted(path)): \(failure); make room or choose another place\n")
       throw ExitStatus.usage
     }
-  }
-}
-
-/// The system's words for an `errno`, as `strerror` has them, in lower case.
-enum SystemError {
-  static func text(_ code: Int32) -> String {
-    let words = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
-    return words.prefix(1).lowercased() + words.dropFirst()
   }
 }

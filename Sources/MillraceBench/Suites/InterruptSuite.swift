@@ -1,0 +1,90 @@
+import CMillraceSys
+import Millrace
+import Synchronization
+
+/// How soon the last node knows that the bot's reply is void, with up to 500 packets of it waiting on the way.
+///
+/// A source emits a whole reply at once; eight nodes hand it on to a sink that takes a packet every 20 ms. On one worker all of
+/// them are voice nodes; on two, the source and half of the others live on the bulk worker. The clock runs from the call of
+/// `interrupt` to the sink's `interrupted`; what the sink takes of the old reply after that is counted and must be nothing.
+enum InterruptSuite {
+  private static let passes = 8
+  /// Packets a link holds, so that the chain holds the longest reply.
+  private static let limit = 64
+  private static let backlogs = [1, 20, 500]
+  private static let interruptions = 200
+  private static let runs = 3
+  /// Time for a reply to fill the chain.
+  private static let fill = 0.004
+
+  static func run() throws -> [Figure] {
+    var figures: [Figure] = []
+    for workers in [1, 2] {
+      for backlog in backlogs { figures += try interrupt(backlog: backlog, workers: workers) }
+    }
+    return figures + (try ofPeer(backlog: 500))
+  }
+
+  private static func interrupt(backlog: Int, workers: Int) throws -> [Figure] {
+    var median: [Double] = []
+    var tail: [Double] = []
+    var stale: [Double] = []
+    for _ in 0..<runs {
+      let delays = try measure(backlog: backlog, workers: workers, times: interruptions).sorted()
+      median.append(delays.percentile(0.5) / 1e3)
+      tail.append(delays.percentile(0.99) / 1e3)
+      stale.append(Double(ReplySink.stale.exchange(0, ordering: .relaxed)))
+    }
+    let name = "to the last node, \(backlog) waiting, \(workers) worker\(workers == 1 ? "" : "s")"
+    return [
+      Figure("interrupt", "\(name): p50", unit: "us", samples: median),
+      Figure("interrupt", "\(name): p99", unit: "us", goal: "<= 100", samples: tail),
+      Figure("interrupt", "\(name): stale packets", unit: "packets", goal: "0", samples: stale),
+    ]
+  }
+
+  /// Nanoseconds from each of some interruptions to the sink.
+  static func measure(backlog: Int, workers: Int, times: Int) throws -> [Double] {
+    let engine = Engine(catalogue: Chain.catalogue, workers: 1)
+    let plan = Chain.plan(
+      first: (ReplySource.contract, ["count": .integer(backlog)]), passes: passes,
+      last: (ReplySink.contract, [:]),
+      limit: limit, policy: .block
+    ) { workers == 2 && $0 <= passes / 2 ? .bulk : .voice }
+    let run = try engine.start(plan, observesEvents: false)
+    var delays: [Double] = []
+    for _ in 0..<times {
+      pause(fill)
+      let start = Int(millrace_monotonic_ns())
+      run.interrupt()
+      while ReplySink.told.load(ordering: .acquiring) < start {
+        guard Int(millrace_monotonic_ns()) - start < 1_000_000_000 else {
+          throw MeasurementProblem("the sink was not told within a second")
+        }
+        pause(0.000_2)
+      }
+      delays.append(Double(ReplySink.told.load(ordering: .acquiring) - start))
+    }
+    run.stop()
+    _ = try finished(run)
+    guard ReplySink.taken.exchange(0, ordering: .relaxed) > 0 else {
+      throw MeasurementProblem("no packet of any reply reached the sink")
+    }
+    return delays
+  }
+
+  private static func ofPeer(backlog: Int) throws -> [Figure] {
+    var samples: [[Double]] = []
+    if let peer = Peers.pipeline, peer.missing == nil {
+      for _ in 0..<runs {
+        let delays = try peer.interrupt(backlog: backlog, passes: passes, rounds: 50).sorted()
+        samples.append([delays.percentile(0.5) / 1e3, delays.percentile(0.99) / 1e3])
+      }
+    }
+    return ["p50", "p99"].enumerated().map { index, words in
+      MillraceBench.ofPeer(
+        "interrupt", "to the last node, \(backlog) waiting, a queue: \(words)", unit: "us",
+        samples: samples.map { $0[index] })
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import Millrace
+
+/// How many live uplinks one core carries: 48 kHz voice from memory, 16 kHz, Opus at complexity 5, a packet every 20 ms.
+///
+/// A number of sessions is carried when at most 0.1 % of the packets of 3 s, after 1 s that does not count, are more than
+/// 20 ms late or missing; the second of two tries decides when the first fails, because other work on the machine can only
+/// take away. The limit is looked for in steps of 5 from the limit found last, first with strides of 20, 40 and so on. All threads of a
+/// contestant, timers and helpers included, share one processor. Contestants take turns in three rounds of searching.
+enum SessionsSuite {
+  private static let rounds = 3
+  private static let step = 5
+  private static let stride = 20
+  private static let tries = 2
+  private static let lateness = 20_000_000
+  private static let allowed = 0.001
+  /// A search tries no more numbers than this, so that the suite ends.
+  private static let probes = 12
+
+  static func run() throws -> [Figure] {
+    var contestants: [any LiveContestant] = [LiveFloor(), LiveMillrace()]
+    if let peer = Peers.pipeline, peer.missing == nil { contestants.append(LivePeer(peer: peer)) }
+    let voice = Sound.voice(seconds: 20, rate: 48_000)
+    var loads: [LiveLoad] = []
+    var limits = [[Double]](repeating: [], count: contestants.count)
+    var tails = limits
+    for contestant in contestants { loads.append(try calibrated(contestant, voice)) }
+    var guess = [Int](repeating: try firstGuess(loads[0]), count: contestants.count)
+    for _ in 0..<rounds {
+      for (index, contestant) in contestants.enumerated() {
+        let found = try limit(of: contestant, loads[index], from: guess[index])
+        guess[index] = max(step, found.sessions)
+        limits[index].append(Double(found.sessions))
+        tails[index].append(found.tail)
+      }
+    }
+    return figures(contestants.map(\.name), limits, tails)
+  }
+
+  private static func figures(_ names: [String], _ limits: [[Double]], _ tails: [[Double]]) -> [Figure] {
+    let name = "live uplinks on one core"
+    let ratios = zip(limits[1], limits[0]).map { $0 / $1 }
+    func row(_ name: String, _ unit: String, goal: String, _ all: [[Double]]) -> [Figure] {
+      let own = zip(names, all).filter { $0.0 == "millrace" || $0.0 == "floor" }.map { who, samples in
+        Figure("sessions", name, of: who, unit: unit, goal: who == "millrace" ? goal : "", samples: samples)
+      }
+      return own + [ofPeer("sessions", name, unit: unit, samples: all.count > 2 ? all[2] : [])]
+    }
+    return row(name, "sessions", goal: ">= 125", limits)
+      + [
+        Figure("sessions", "\(name), beside the plain loop", unit: "x floor", goal: ">= 0.9", samples: ratios)
+      ]
+      + row("lateness there: p99", "ms", goal: "", tails)
+  }
+
+  /// The load for a contestant, with the frames it is behind by itself, as one session alone shows.
+  private static func calibrated(_ contestant: any LiveContestant, _ voice: [Int16]) throws -> LiveLoad {
+    var load = LiveLoad(sessions: 1, voice: voice, core: Pinned.core, warmUp: 10, measured: 50)
+    let bars = LatenessBars()
+    try contestant.run(load, bars)
+    guard bars.total > 0 else { throw MeasurementProblem("no packet of \(contestant.name) came") }
+    load.framesBehind = Int(bars.percentile(0.5)) / LiveLoad.frameTime
+    load.warmUp = 50
+    load.measured = 150
+    return load
+  }
+
+  /// Sessions that the floor should carry, by what a hundred of them take.
+  private static func firstGuess(_ load: LiveLoad) throws -> Int {
+    var load = load
+    load.sessions = 50
+    load.warmUp = 0
+    load.measured = 50
+    let start = processorSeconds()
+    try LiveFloor().run(load, LatenessBars())
+    let share = (processorSeconds() - start) / Double(load.sessions)
+    return max(step, Int(0.9 / share) / step * step)
+  }
+
+  /// The largest number of sessions that the contestant carries, and the 99th percentile of lateness there in ms.
+  static func limit(
+    of contestant: any LiveContestant, _ load: LiveLoad, from guess: Int
+  ) throws -> (sessions: Int, tail: Double) {
+    var passed = (sessions: 0, tail: Double.nan)
+    var failed = Int.max
+    var next = guess
+    var width = stride
+    for _ in 0..<probes {
+      if let tail = try carries(next, contestant, load) {
+        passed = (next, tail)
+      } else {
+        failed = next
+      }
+      if failed - passed.sessions <= step { break }
+      if failed == Int.max {
+        next += width
+      } else if passed.sessions == 0 {
+        next = max(step, next - width)
+      } else {
+        // The limit lies between two numbers: halve what is between them.
+        next = max(passed.sessions + step, (passed.sessions + failed) / 2 / step * step)
+      }
+      width *= 2
+    }
+    return passed
+  }
+
+  /// The 99th percentile of lateness in ms when the contestant carries so many sessions; nil when it does not.
+  private static func carries(
+    _ sessions: Int, _ contestant: any LiveContestant, _ load: LiveLoad
+  ) throws -> Double? {
+    var load = load
+    load.sessions = sessions
+    for _ in 0..<tries {
+      let bars = LatenessBars()
+      try contestant.run(load, bars)
+      let expected = Double(load.sessions * load.measured)
+      if Double(bars.count(within: lateness)) >= expected * (1 - allowed) {
+        return bars.percentile(0.99) / 1e6
+      }
+    }
+    return nil
+  }
+}

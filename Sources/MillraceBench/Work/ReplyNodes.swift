@@ -1,0 +1,62 @@
+import CMillraceSys
+import MillraceCore
+import Synchronization
+
+/// Emits a burst of packets of the present reply, and another one after every interruption: a voice service whose whole answer
+/// has come at once.
+struct ReplySource: Node {
+  static let contract = NodeContract(
+    "bench.reply", "emits a reply", outputs: [PortContract("out", .any, text: "empty packets")],
+    parameters: [ParameterContract("count", .integer(1...100_000), default: 1, text: "packets of a reply")],
+    drive: .itself)
+  private let count: Int
+  private var sent = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    count = setup.parameters.integer("count")
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if sent == count { return .done }
+    var packet = try ports.makePacket(bytes: 8)
+    packet.generation = ports.generation
+    ports.emit(packet)
+    sent += 1
+    return .again
+  }
+
+  mutating func interrupted(_ ports: inout Ports) { sent = 0 }
+}
+
+/// Takes a packet every 20 ms, as playback does, and notes when it was told of an interruption and what it got afterwards.
+struct ReplySink: Node {
+  static let contract = NodeContract(
+    "bench.playback", "takes 50 packets a second", inputs: [PortContract("in", .any, text: "anything")])
+  /// When the newest sink was last told, in nanoseconds of the monotonic clock.
+  static let told = Atomic<Int>(0)
+  /// Packets of an older reply that a sink got after it had been told.
+  static let stale = Atomic<Int>(0)
+  /// Packets that sinks took.
+  static let taken = Atomic<Int>(0)
+  private var due: Nanoseconds = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if ports.now < due {
+      ports.wake(at: due)
+      return .done
+    }
+    guard let packet = ports.next() else { return .done }
+    Self.taken.add(1, ordering: .relaxed)
+    if packet.generation != ports.generation { Self.stale.add(1, ordering: .relaxed) }
+    due = ports.now + .milliseconds(20)
+    return .done
+  }
+
+  mutating func interrupted(_ ports: inout Ports) {
+    Self.told.store(Int(millrace_monotonic_ns()), ordering: .releasing)
+    // A new reply is heard at once.
+    due = 0
+  }
+}

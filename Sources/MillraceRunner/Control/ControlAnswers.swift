@@ -1,0 +1,87 @@
+internal import Glibc
+internal import MillraceCore
+internal import MillraceGraph
+internal import Synchronization
+
+/// Where the answers to control commands go, one JSON object a line: a file, a named pipe, or standard error.
+///
+/// Never waits: what a pipe does not take at once is counted and dropped, so that nobody who reads slowly holds up a graph.
+/// Any thread.
+final class ControlAnswers: Sendable {
+  private let descriptor: Int32
+  private let ownsDescriptor: Bool
+  private let lost = Mutex(0)
+  private let turn = Mutex(())
+
+  /// True when answers and what the runner tells share a terminal or a file.
+  var isStandardError: Bool { !ownsDescriptor && descriptor == 2 }
+
+  /// - Parameter path: a file, made or emptied; a named pipe, whose reader may come and go; `-` for standard output; nil for
+  ///   standard error.
+  init(_ path: String?) throws {
+    guard let path, path != "-" else {
+      descriptor = path == nil ? 2 : 1
+      ownsDescriptor = false
+      return
+    }
+    // For reading too: a named pipe then opens without a reader, and outlives one.
+    let isPipe = FileKind(path: path) == .pipe
+    let flags = isPipe ? O_RDWR | O_NONBLOCK : O_WRONLY | O_CREAT | O_TRUNC
+    descriptor = unsafe open(path, flags | O_CLOEXEC, 0o644)
+    ownsDescriptor = true
+    guard descriptor >= 0 else {
+      Output.error.write(
+        "error: cannot write the control answers to \(Problem.quoted(path)): \(SystemError.text(errno)); choose another place\n"
+      )
+      throw ExitStatus.usage
+    }
+  }
+
+  deinit { if ownsDescriptor && descriptor >= 0 { close(descriptor) } }
+
+  /// Answers that found no room.
+  var lostCount: Int { lost.withLock { $0 } }
+
+  func write(_ line: String) {
+    var text = line + "\n"
+    let isWritten = turn.withLock { _ in text.withUTF8 { unsafe writeAll($0) } }
+    if !isWritten { lost.withLock { $0 += 1 } }
+  }
+
+  private func writeAll(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    var offset = 0
+    while offset < bytes.count {
+      let count = unsafe Glibc.write(descriptor, bytes.baseAddress! + offset, bytes.count - offset)
+      if count > 0 {
+        offset += count
+      } else if errno != EINTR {
+        return false
+      }
+    }
+    return true
+  }
+}
+
+/// What a path leads to, as far as reading from it differs.
+enum FileKind: Equatable {
+  case missing, regular, pipe, folder, other
+
+  init(path: String) {
+    var status = stat()
+    self = unsafe stat(path, &status) == 0 ? FileKind(status) : .missing
+  }
+
+  init(descriptor: Int32) {
+    var status = stat()
+    self = unsafe fstat(descriptor, &status) == 0 ? FileKind(status) : .missing
+  }
+
+  private init(_ status: stat) {
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: self = .regular
+    case S_IFIFO: self = .pipe
+    case S_IFDIR: self = .folder
+    default: self = .other
+    }
+  }
+}

@@ -1,0 +1,107 @@
+internal import Glibc
+internal import MillraceCore
+internal import MillraceGraph
+
+/// Two files whose bytes differ: where first, and by how much.
+///
+/// What the nodes can read as sound is compared as sound, sample by sample; text line by line; anything else byte by byte.
+struct FileDifference {
+  let golden: String
+  let now: String
+  let tolerance: GoldenTolerance
+
+  /// What differs in words; nil when it is within the tolerance.
+  var text: String? {
+    if let before = SoundSamples(path: golden) {
+      guard let after = SoundSamples(path: now) else {
+        return "it is no sound any more, golden \(before.form)"
+      }
+      return SoundDifference(golden: before, now: after).text(tolerance, otherwise: byteText)
+    }
+    if let before = LineDifference.lines(of: golden), let after = LineDifference.lines(of: now) {
+      // Lines that are the same may still end differently.
+      let difference = LineDifference(golden: before, now: after, tolerance: tolerance.number)
+      return difference.text("line") ?? (tolerance.number > 0 ? nil : byteText)
+    }
+    return byteText
+  }
+
+  /// The first byte that differs.
+  private var byteText: String {
+    guard let before = try? SourceFile.read(path: golden).bytes,
+      let after = try? SourceFile.read(path: now).bytes
+    else { return "the bytes differ, and the files are too large to say where" }
+    let sizes = before.count == after.count ? "" : "; \(after.count) bytes, golden \(before.count)"
+    guard let place = zip(before, after).enumerated().first(where: { $0.element.0 != $0.element.1 }) else {
+      return "one file is the beginning of the other\(sizes)"
+    }
+    return "byte \(place.offset) is \(place.element.1), golden \(place.element.0)\(sizes)"
+  }
+}
+
+/// Two sounds side by side.
+struct SoundDifference {
+  let golden: SoundSamples
+  let now: SoundSamples
+
+  /// What differs in words; nil when it is within the tolerance.
+  /// - Parameter bytes: what differs when the samples do not.
+  func text(_ tolerance: GoldenTolerance, otherwise bytes: String) -> String? {
+    guard golden.rate == now.rate && golden.channels == now.channels else {
+      return "it is \(now.form), golden \(golden.form)"
+    }
+    let measured = measure()
+    if golden.frames == now.frames {
+      guard let first = measured.first else {
+        return tolerance.allowsSound ? nil : "the sound is the same, but \(bytes)"
+      }
+      return isAllowed(measured, tolerance) ? nil : words(first, measured)
+    }
+    let lengths = "\(now.frames) samples, golden \(golden.frames)"
+    guard let first = measured.first else { return "\(lengths); as far as both go they are the same" }
+    return "\(lengths); \(words(first, measured))"
+  }
+
+  private struct Measures {
+    /// Index of the first sample that differs, channels interleaved.
+    var first: Int?
+    var count = 0
+    var largest: Float = 0
+    var goldenPower = 0.0
+    var differencePower = 0.0
+
+    /// Of the golden sound to the difference, in dB.
+    var signalToNoise: Double { 10 * log10(goldenPower / differencePower) }
+  }
+
+  private func measure() -> Measures {
+    var measures = Measures()
+    for index in 0..<min(golden.samples.count, now.samples.count) {
+      let (before, after) = (golden.samples[index], now.samples[index])
+      measures.goldenPower += Double(before) * Double(before)
+      guard before != after else { continue }
+      if measures.first == nil { measures.first = index }
+      let difference = after - before
+      measures.count += 1
+      measures.largest = max(measures.largest, abs(difference))
+      measures.differencePower += Double(difference) * Double(difference)
+    }
+    return measures
+  }
+
+  private func isAllowed(_ measures: Measures, _ tolerance: GoldenTolerance) -> Bool {
+    guard tolerance.allowsSound else { return false }
+    if let least = tolerance.signalToNoise, !(measures.signalToNoise >= least) { return false }
+    if let most = tolerance.sample, Double(measures.largest) > most { return false }
+    return true
+  }
+
+  private func words(_ first: Int, _ measures: Measures) -> String {
+    let frame = first / golden.channels
+    let time = Figures.duration(.samples(Int64(frame), rate: golden.rate))
+    let channel = golden.channels == 1 ? "" : " of channel \(first % golden.channels + 1)"
+    func shown(_ value: Float) -> String { Figures.number(Double(value), decimals: 6) }
+    return
+      "sample \(frame)\(channel) at \(time) is \(shown(now.samples[first])), golden \(shown(golden.samples[first])); \(measures.count) of \(golden.samples.count) samples differ, by at most \(shown(measures.largest)), signal to noise \(Figures.number(measures.signalToNoise)) dB"
+  }
+}

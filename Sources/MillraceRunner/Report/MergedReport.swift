@@ -1,0 +1,90 @@
+internal import MillraceCore
+internal import MillraceEngine
+internal import MillraceGraph
+
+/// Runs of the same graph taken together: counts added, the worst of what is a worst.
+struct MergedReport {
+  let plan: GraphPlan
+  let title: String
+  /// The runs themselves, each with what the event board knows its nodes by.
+  let runs: [(report: RunReport, label: String)]
+  let nodes: [NodeReport]
+  let links: [LinkReport]
+  /// Longest graph time of any run.
+  let duration: Nanoseconds
+  /// Time on the wall, all runs side by side.
+  let wall: Nanoseconds
+
+  init(_ plan: GraphPlan, title: String, runs: [(report: RunReport, label: String)], wall: Nanoseconds) {
+    self.plan = plan
+    self.title = title
+    self.runs = runs
+    self.wall = wall
+    duration = runs.map(\.report.duration).max() ?? 0
+    let reports = runs.map(\.report)
+    nodes = plan.nodes.indices.map { index in
+      reports.dropFirst().reduce(reports[0].nodes[index]) { $0.together(with: $1.nodes[index]) }
+    }
+    links = plan.links.indices.map { index in
+      reports.dropFirst().reduce(reports[0].links[index]) { $0.together(with: $1.links[index]) }
+    }
+  }
+
+  var isVirtual: Bool { plan.clock == .virtual }
+  var failures: [RunFailure] { runs.compactMap(\.report.failure) }
+  var delivered: Int { nodes.filter(\.isSink).reduce(0) { $0 + $1.packetsIn } }
+  var dropped: Int { links.reduce(0) { $0 + $1.dropped } }
+  var overBudget: Int { nodes.reduce(0) { $0 + $1.overBudget } }
+  var busy: Nanoseconds { nodes.reduce(0) { $0 + $1.busy } }
+
+  /// How much of a processor a stretch of work was: over the wall's time, whatever the graph's clock did.
+  func processorShare(_ busy: Nanoseconds) -> Double { Double(busy) / Double(max(wall, 1)) }
+
+  /// Packets a second of graph time and run.
+  func rate(_ packets: Int) -> Double {
+    guard duration > 0 else { return 0 }
+    return Double(packets) * 1e9 / Double(duration) / Double(runs.count)
+  }
+
+  /// Answers the sum of a figure over all runs.
+  func sum(_ pick: (RunReport) -> Int) -> Int { runs.reduce(0) { $0 + pick($1.report) } }
+}
+
+extension NodeReport {
+  /// This node in two runs.
+  func together(with other: NodeReport) -> NodeReport {
+    var both = self
+    both.activations += other.activations
+    both.packetsIn += other.packetsIn
+    both.packetsOut += other.packetsOut
+    both.busy += other.busy
+    both.worst = max(worst, other.worst)
+    both.overBudget += other.overBudget
+    both.overAge += other.overAge
+    both.blocked += other.blocked
+    both.starved += other.starved
+    both.restarts += other.restarts
+    both.lastAge = [lastAge, other.lastAge].compactMap(\.self).max()
+    both.worstAge = [worstAge, other.worstAge].compactMap(\.self).max()
+    both.callTimes = callTimes.merged(with: other.callTimes)
+    both.ages = [ages, other.ages].compactMap(\.self).reduce(nil) { $0?.merged(with: $1) ?? $1 }
+    return both
+  }
+}
+
+extension LinkReport {
+  /// This link in two runs.
+  func together(with other: LinkReport) -> LinkReport {
+    var both = self
+    both.pushed += other.pushed
+    both.popped += other.popped
+    both.droppedOldest += other.droppedOldest
+    both.droppedNewest += other.droppedNewest
+    both.droppedStale += other.droppedStale
+    both.droppedShed += other.droppedShed
+    both.discarded += other.discarded
+    both.queued += other.queued
+    both.highWater = max(highWater, other.highWater)
+    return both
+  }
+}

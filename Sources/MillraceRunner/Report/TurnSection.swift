@@ -1,0 +1,85 @@
+internal import MillraceCore
+internal import MillraceGraph
+
+/// The turns of a dialogue, one bar each, all on the same scale.
+struct TurnSection {
+  let turns: [Turn]
+
+  /// Most turns drawn: the last ones.
+  private static let mostTurns = 60
+
+  /// What lies between two marks, by the one it begins with.
+  private enum Phase: String, CaseIterable {
+    case speech, closing, waiting, opening, playing
+
+    init?(after mark: Turn.Mark, before next: Turn.Mark) {
+      switch mark {
+      case .speechStarted: self = .speech
+      case .speechEnded: self = next == .sent ? .closing : .waiting
+      case .sent: self = next.isOfReply ? .waiting : .closing
+      case .replyStarted: self = .opening
+      case .replyAudible: self = .playing
+      case .replyFinished, .interrupted: return nil
+      }
+    }
+
+    var words: String {
+      switch self {
+      case .speech: "user speaks"
+      case .closing: "sending the end"
+      case .waiting: "waiting for the reply"
+      case .opening: "reply on its way to the ear"
+      case .playing: "reply is heard"
+      }
+    }
+  }
+
+  func write(to html: inout HTMLWriter) {
+    guard !turns.isEmpty else { return }
+    html.section(
+      "Turns",
+      "From the first sample of speech to the last of the answer. The figure to the right is what a user waits: from their last word to the bot's first."
+    ) {
+      html in
+      let shown = turns.suffix(Self.mostTurns)
+      let longest = shown.map { $0.end - $0.start }.max() ?? 1
+      html.element("div", class: "r-key") { html in
+        for phase in Phase.allCases {
+          html.element("span") { html in
+            html.raw("<i class=\"r-dot r-\(phase.rawValue)\"></i>\(phase.words)")
+          }
+        }
+        html.element("span") { $0.raw("<i class=\"r-dot r-cut\"></i>interrupted") }
+      }
+      html.element("div", class: "r-card") { html in
+        for turn in shown { write(turn, longest: max(1, longest), to: &html) }
+      }
+      if turns.count > shown.count {
+        html.element("p", "The last \(shown.count) of \(turns.count) turns.", class: "r-sub")
+      }
+    }
+  }
+
+  private func write(_ turn: Turn, longest: Nanoseconds, to html: inout HTMLWriter) {
+    let marks = turn.marks
+    func percent(_ time: Nanoseconds) -> String {
+      Figures.number(100 * Double(time - turn.start) / Double(longest), decimals: 2)
+    }
+    html.element("div", class: "r-turn") { html in
+      html.element("span", "\(turn.label)\(Figures.fixed(Double(turn.start) / 1e9, decimals: 2)) s")
+      html.element("div", class: "r-track") { html in
+        for (first, second) in zip(marks, marks.dropFirst()) {
+          guard let phase = Phase(after: first.mark, before: second.mark) else { continue }
+          let width = Figures.number(100 * Double(second.time - first.time) / Double(longest), decimals: 2)
+          html.raw(
+            "<i class=\"r-\(phase.rawValue)\" style=\"left:\(percent(first.time))%;width:\(width)%\" title=\"\(phase.words): \(Figures.duration(second.time - first.time))\"></i>"
+          )
+        }
+        if let cut = turn.times[.interrupted] {
+          html.raw("<i class=\"r-cut\" style=\"left:\(percent(cut))%\" title=\"interrupted\"></i>")
+        }
+      }
+      html.element("b", turn.answerTime.map { Figures.duration($0 / 1_000 * 1_000) } ?? "no answer")
+    }
+  }
+}

@@ -1,0 +1,69 @@
+internal import MillraceCore
+internal import MillraceEngine
+internal import MillraceGraph
+
+/// What is told and written when all runs have ended.
+extension RunSession {
+  mutating func tellEnd() -> ExitStatus {
+    let reports = runs.map { $0.report() }
+    var status: ExitStatus = isStopping ? .interrupted : .done
+    if board.hasIsolated { status = .failed }
+    if !isQuiet { tellSummaries(reports) }
+    for (run, report) in zip(runs, reports) {
+      guard let failure = report.failure else { continue }
+      status = .failed
+      GraphOptions.tell(
+        Problems([Self.problem(StartProblem(node: failure.node, text: failure.text), run.plan)]))
+    }
+    if let (failure, lost) = trace?.finish() {
+      if let failure { tellUnwritable("trace", failure, &status) }
+      if lost > 0 && !isQuiet { out.write("trace: \(lost) calls came too fast and are missing\n") }
+    }
+    if let report {
+      do {
+        let text = wantsPage ? page(reports) : RunReportFile.json(reports, turns: board.turns)
+        try TextFile.write(text, to: report)
+      } catch {
+        if status == .done { status = .usage }
+      }
+    }
+    if let golden {
+      let verdict = golden.finish(Array(zip(runs.map(\.plan), reports)), isQuiet: isQuiet)
+      if status == .done { status = verdict }
+    }
+    return status
+  }
+
+  var wantsPage: Bool { report?.hasSuffix(".html") == true }
+
+  private func page(_ reports: [RunReport]) -> String {
+    let turns = board.turns
+    let pages = zip(merged(reports, wall: endedAt - startedAt), waves).map { merged, waves in
+      let labels = Set(merged.runs.map(\.label))
+      return HTMLReport.Graph(
+        merged: merged, strips: waves.strips, turns: turns.filter { labels.contains($0.label) })
+    }
+    return HTMLReport(graphs: pages).page()
+  }
+
+  private func tellUnwritable(_ what: String, _ failure: String, _ status: inout ExitStatus) {
+    out.write("error: the \(what) could not be written: \(failure); make room or choose another place\n")
+    if status == .done { status = .usage }
+  }
+
+  private func tellSummaries(_ reports: [RunReport]) {
+    for (graph, merged) in zip(graphs, merged(reports, wall: endedAt - startedAt)) {
+      out.write("\n" + Summary(merged, plans: graph.plans).text(out.style, board: board))
+    }
+  }
+
+  /// The runs of each graph taken together.
+  func merged(_ reports: [RunReport], wall: Nanoseconds) -> [MergedReport] {
+    var first = 0
+    return graphs.map { graph in
+      let runs = zip(reports[first...], graph.plans).map { (report: $0, label: label(of: $1)) }
+      first += graph.plans.count
+      return MergedReport(graph.plans[0], title: graph.title, runs: runs, wall: wall)
+    }
+  }
+}

@@ -1,0 +1,81 @@
+internal import MillraceCore
+internal import MillraceEngine
+internal import Synchronization
+
+/// One turn of a dialogue: the user speaks, the bot answers.
+struct Turn: Sendable, Hashable {
+  /// What may happen in a turn. Any node may post events with these names, whatever else it posts.
+  enum Mark: String, Sendable, Hashable, CaseIterable {
+    /// The first sample of the user's speech was heard, and the last.
+    case speechStarted, speechEnded
+    /// The last of it was sent.
+    case sent
+    /// The first byte of the answer came.
+    case replyStarted
+    /// The first sample of it was heard, and the last.
+    case replyAudible, replyFinished
+    /// The answer was cut off.
+    case interrupted
+
+    var isOfReply: Bool {
+      switch self {
+      case .speechStarted, .speechEnded, .sent: false
+      case .replyStarted, .replyAudible, .replyFinished, .interrupted: true
+      }
+    }
+  }
+
+  /// What stands in front of the run's nodes.
+  var label: String
+  /// When each happened, on the graph clock.
+  var times: [Mark: Nanoseconds] = [:]
+
+  /// In the order they happened; marks of the same moment in their natural order.
+  var marks: [(mark: Mark, time: Nanoseconds)] {
+    Mark.allCases.compactMap { mark in times[mark].map { (mark, $0) } }.enumerated()
+      .sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }.map(\.element)
+  }
+
+  var start: Nanoseconds { times.values.min() ?? 0 }
+  var end: Nanoseconds { times.values.max() ?? 0 }
+  var isOver: Bool { times[.replyFinished] != nil || times[.interrupted] != nil }
+
+  /// From the user's last word to the bot's first: what a user feels.
+  var answerTime: Nanoseconds? {
+    guard let spoken = times[.speechEnded], let heard = times[.replyAudible] else { return nil }
+    return heard - spoken
+  }
+}
+
+/// Sorts marks into turns, as they come.
+///
+/// Speech begins a turn. What concerns an answer belongs to the last turn whose answer has begun and is not over: a user who
+/// interrupts is already in the next turn when the answer to the one before ends.
+struct TurnLog: Sendable {
+  private(set) var turns: [Turn] = []
+  /// Turns kept; the oldest go.
+  static let capacity = 10_000
+
+  mutating func add(_ mark: Turn.Mark, at time: Nanoseconds, label: String) {
+    if let index = place(of: mark, label) {
+      turns[index].times[mark] = time
+    } else {
+      if turns.count == Self.capacity { turns.removeFirst(Self.capacity / 4) }
+      turns.append(Turn(label: label, times: [mark: time]))
+    }
+  }
+
+  private func place(of mark: Turn.Mark, _ label: String) -> Int? {
+    if mark == .speechStarted { return nil }
+    func latest(_ fits: (Turn) -> Bool) -> Int? {
+      turns.lastIndex { $0.label == label && $0.times[mark] == nil && !$0.isOver && fits($0) }
+    }
+    if mark.isOfReply && mark != .replyStarted, let index = latest({ $0.times[.replyStarted] != nil }) {
+      return index
+    }
+    // Only the newest turn: an older one that lacks the mark never got it.
+    return latest { _ in true }.flatMap { index in
+      turns.lastIndex { $0.label == label } == index ? index : nil
+    }
+  }
+}

@@ -1,0 +1,61 @@
+internal import CMillraceSys
+internal import Glibc
+internal import MillraceCore
+internal import MillraceEngine
+internal import MillraceGraph
+
+/// How all runs of a process are going, as JSON: what `top` asks for. Times are in milliseconds.
+enum RunStatistics {
+  /// Version of the layout below.
+  static let version = 1
+
+  /// - Parameters:
+  ///   - name: what the process is called.
+  ///   - graphs: the runs of each graph taken together, as they are now.
+  static func json(_ name: String, _ graphs: [MergedReport], workers: [(name: String, busy: Nanoseconds)])
+    -> String
+  {
+    var json = JSONWriter()
+    json.object { json in
+      json.member("millraceTop", version)
+      json.member("process", Int(getpid()))
+      json.member("name", name)
+      json.member("now", Double(millrace_monotonic_ns()) / 1e6)
+      json.array("workers") { json in
+        for worker in workers {
+          json.object { json in
+            json.member("name", worker.name)
+            json.member("busy", Double(worker.busy) / 1e6)
+          }
+        }
+      }
+      json.array("graphs") { json in for graph in graphs { json.object { write(graph, to: &$0) } } }
+    }
+    return json.text + "\n"
+  }
+
+  private static func write(_ graph: MergedReport, to json: inout JSONWriter) {
+    json.member("title", graph.title)
+    json.member("clock", graph.plan.clock.rawValue)
+    json.object("instances") { json in
+      for phase in RunPhase.allCases {
+        json.member(phase.rawValue, graph.runs.count { $0.report.phase == phase })
+      }
+    }
+    json.member("duration", Double(graph.duration) / 1e6)
+    json.member("wall", Double(graph.wall) / 1e6)
+    json.array("nodes") { json in
+      for (index, node) in graph.nodes.enumerated() {
+        json.object { json in
+          RunReportFile.write(node, to: &json)
+          let inputs = graph.plan.links.indices.filter { graph.plan.links[$0].to.node == index }
+          json.member("queued", inputs.reduce(0) { $0 + graph.links[$1].queued })
+          json.member("dropped", inputs.reduce(0) { $0 + graph.links[$1].dropped })
+        }
+      }
+    }
+    json.array("links") { json in
+      for link in graph.links { json.object { RunReportFile.write(link, to: &$0) } }
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import MillraceGraph
+import Testing
+
+@testable import MillraceBench
+
+@Suite("Figures")
+struct FigureTests {
+  private let hop = Figure("hop", "one \"call\"", unit: "ns", goal: "<= 60", samples: [51, 47, 45])
+  private let absent = Figure("hop", "one call", of: "gstreamer", missing: "not installed: make bench-peers")
+
+  @Test("a figure is the median with the lowest and the highest, as one line of JSON")
+  func json() {
+    #expect(
+      hop.json
+        == #"{"suite":"hop","case":"one \"call\"","of":"millrace","value":47.0,"unit":"ns","low":45.0,"high":51.0,"runs":3}"#
+    )
+  }
+
+  @Test("a peer that is not there keeps its line and says how to get it")
+  func missing() {
+    #expect(
+      absent.json
+        == #"{"suite":"hop","case":"one call","of":"gstreamer","value":null,"unit":"","low":null,"high":null,"runs":0,"#
+        + #""note":"not installed: make bench-peers"}"#)
+    let row = FigureTable(earlier: nil).row(absent)
+    #expect(row.hasPrefix("hop         one call "))
+    #expect(row.hasSuffix(" gstreamer     not installed: make bench-peers"))
+  }
+
+  @Test("a program without peers says where they are")
+  func noPeers() {
+    let figure = ofPeer("hop", "one call", unit: "ns", samples: [])
+    #expect(figure.of == "gstreamer")
+    #expect(figure.note == "not in this program: make bench")
+  }
+
+  @Test("rows stand in columns under their titles")
+  func rows() {
+    let table = FigureTable(earlier: nil)
+    let row = table.row(hop)
+    for (title, text) in [
+      ("case", "one"), ("of", "millrace"), ("median", "47"), ("low", "45"), ("goal", "<="),
+    ] {
+      #expect(table.header.range(of: title)?.lowerBound == row.range(of: text)?.lowerBound)
+    }
+  }
+
+  @Test("beside kept figures every row ends with what has become of it, under its title")
+  func compared() throws {
+    let table = FigureTable(earlier: try SavedFigures(Array(hop.json.utf8), name: "kept"))
+    let row = table.row(Figure("hop", "one \"call\"", unit: "ns", goal: "<= 60", samples: [20]))
+    #expect(table.header.hasSuffix(" goal      then -> now"))
+    #expect(row.hasSuffix(" <= 60     47.0 -> 20.0 ns, 0.426 x, lower"))
+    #expect(table.header.range(of: "then")?.lowerBound == row.range(of: "47.0")?.lowerBound)
+  }
+
+  @Test(
+    "numbers are told with three places or so",
+    arguments: [
+      (0.12345, "0.123"), (1.2345, "1.23"), (9.996, "10.0"), (12.345, "12.3"), (99.96, "100.0"), (100, "100"),
+      (1234.5, "1235"), (-12.345, "-12.3"), (0, "0.0"), (.nan, "-"), (.infinity, "-"),
+    ])
+  func places(value: Double, text: String) { #expect(short(value) == text) }
+
+  @Test("the median of two is the upper one, and a share is met by the first number that it does not exceed")
+  func shares() {
+    #expect([1.0, 2].median == 2 && [1.0, 2, 3].median == 2 && [Double]().median.isNaN)
+    let numbers = (0..<10).map(Double.init)
+    #expect([0, 0.05, 0.1, 0.95, 1].map { numbers.percentile($0) } == [0, 0, 1, 9, 9])
+    #expect([Double]().percentile(0.5).isNaN)
+  }
+
+  @Test("kept figures are read back as they were")
+  func saved() throws {
+    let text = [Machine.current.json, hop.json, absent.json].joined(separator: "\n") + "\n"
+    let saved = try SavedFigures(Array(text.utf8), name: "kept")
+    #expect(saved.machine == Machine.current.model)
+    #expect(saved.figures.map(\.json) == [hop.json, absent.json])
+  }
+
+  @Test("a change is called one only where the spreads do not touch")
+  func change() throws {
+    let kept = try SavedFigures(Array(hop.json.utf8), name: "kept")
+    func now(_ samples: [Double], _ name: String = "one \"call\"") -> String {
+      kept.change(to: Figure("hop", name, unit: "ns", samples: samples))
+    }
+    #expect(now([44, 46, 48]) == "47.0 -> 46.0 ns, 0.979 x")
+    #expect(now([52, 94, 99]) == "47.0 -> 94.0 ns, 2.0 x, higher")
+    #expect(now([20, 23.5, 44]) == "47.0 -> 23.5 ns, 0.5 x, lower")
+    #expect(now([1], "another") == "new")
+    #expect(kept.change(to: Figure("hop", "one \"call\"", of: "floor", unit: "ns", samples: [1])) == "new")
+  }
+
+  @Test(
+    "a file of something else is refused with the line",
+    arguments: [("{}", "no figure"), ("ring 2 ns", "not JSON"), ("{\"suite\":\"hop\"}", "no figure")])
+  func strange(line: String, what: String) {
+    let error = #expect(throws: MeasurementProblem.self) {
+      _ = try SavedFigures(Array((hop.json + "\n" + line).utf8), name: "kept")
+    }
+    #expect(error?.description == "\"kept\" line 2 is \(what); compare with a file that --save wrote")
+  }
+
+  @Test("an unknown suite is refused before anything is measured")
+  func unknownSuite() {
+    var bench = Bench()
+    bench.suites = ["ring", "rnig"]
+    var lines: [String] = []
+    let error = #expect(throws: MeasurementProblem.self) { try bench.run { lines.append($0) } }
+    #expect(error?.description.hasPrefix("there is no suite \"rnig\"; there are ring, hop, ") == true)
+    #expect(lines.isEmpty)
+  }
+
+  @Test("contestants take turns in going first, and the first round does not count")
+  func turns() throws {
+    var order = ""
+    var time = 0.0
+    func contestant(_ name: String) -> () throws -> Double {
+      {
+        order += name
+        time += 1
+        return time
+      }
+    }
+    let measured = try inTurns(rounds: 2, [contestant("a"), contestant("b")])
+    #expect(order == "abbaab")
+    #expect(measured == [[4, 5], [3, 6]])
+  }
+}
+
+extension String {
+  fileprivate func range(of text: String) -> Range<Index>? { firstRange(of: text) }
+}

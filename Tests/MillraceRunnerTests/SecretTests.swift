@@ -1,0 +1,61 @@
+import Foundation
+import Glibc
+import MillraceRunner
+import Testing
+
+/// What came from the environment is told nowhere, even by a node that tells all it knows.
+@Suite("Secrets and what the runner tells", .timeLimit(.minutes(5)))
+struct SecretTests {
+  /// With what JSON escapes and what some programs escape.
+  private static let token = #"sés"ame-4711"#
+  private static let escaped = [token, #"sés\"ame-4711"#, #"s\u00e9s\"ame-4711"#, "ame-4711"]
+  private static let pin = "471147"
+
+  @Test("a node's secrets are in no event, log, text, tap, golden run, report, trace, notice or failure")
+  func everyWayOut() async throws {
+    let result = await #expect(
+      processExitsWith: .exitCode(0), observing: [\.standardOutputContent, \.standardErrorContent]
+    ) {
+      makeRunnerFolder()
+      setenv("MILLRACE_TEST_TOKEN", Self.token, 1)
+      setenv("MILLRACE_TEST_PIN", Self.pin, 1)
+      let commands = [("loose -> say", "said.jsonl"), ("loose.events -> log.in1", "heard.jsonl")].map {
+        #"{ "command": "tap", "link": "\#($0)", "file": "\#($1)" }"#
+      }
+      try Data(commands.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: "commands"))
+      for arguments in [
+        ["--report", "report.html", "--trace", "trace.json", "--control", "commands"],
+        ["--report", "report.json"], ["--record-golden", "golden"], ["--compare", "golden"],
+      ] {
+        let status = MillraceCommand.run(
+          catalogue: .runnerProgramTests, name: "counter", arguments: ["run", "loose.json"] + arguments)
+        guard status == .failed else { exit(1) }
+      }
+      for arguments in [["explain"], ["draw"], ["check"]] {
+        _ = MillraceCommand.run(
+          catalogue: .runnerProgramTests, name: "counter", arguments: arguments + ["loose.json"])
+      }
+      for file in Self.places { printFile(file) }
+    }
+    let (told, remarks) = (output(of: result), errors(of: result))
+    for secret in Self.escaped + [Self.pin] {
+      #expect(!told.contains(secret))
+      #expect(!remarks.contains(secret))
+    }
+    // It was told everywhere, only without the secrets.
+    let lines = told.split(separator: "\n").map(String.init)
+    #expect(lines.count { $0 == "•••, •••, •••" } == 4, "text.print")
+    #expect(
+      lines.count { $0.hasSuffix(#""event":"truncated","said":"•••","bare":"•••","pin":"•••"}"#) } == 3,
+      "event.log, its tap, the golden events")
+    #expect(lines.contains { $0.hasSuffix(#""text":"•••, •••, •••"}"#) }, "the tap of the text")
+    #expect(remarks.contains(#"node "loose": truncated: said •••, bare •••, pin •••"#))
+    #expect(remarks.contains(#"node "loose" failed: ••• does not fit •••"#))
+    #expect(remarks.contains("golden: loose: loose.path: line 1 is 4: •••, golden 3: •••"))
+  }
+
+  private static let places = [
+    "events.jsonl", "said.jsonl", "heard.jsonl", "report.html", "report.json", "trace.json",
+    "golden/golden.json", "golden/files/1-loose/events.jsonl",
+  ]
+}

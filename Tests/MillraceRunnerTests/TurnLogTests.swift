@@ -1,0 +1,69 @@
+import MillraceCore
+import Testing
+
+@testable import MillraceRunner
+
+@Suite("Turns")
+struct TurnLogTests {
+  private func turns(_ marks: [(Turn.Mark, Int64)], label: String = "") -> [Turn] {
+    var log = TurnLog()
+    for (mark, time) in marks { log.add(mark, at: .milliseconds(time), label: label) }
+    return log.turns
+  }
+
+  @Test("a dialogue is cut into turns where the user begins to speak")
+  func plain() {
+    let turns = turns([
+      (.speechStarted, 100), (.speechEnded, 900), (.sent, 910), (.replyStarted, 1_300),
+      (.replyAudible, 1_400),
+      (.replyFinished, 3_000), (.speechStarted, 4_000), (.speechEnded, 4_500), (.replyAudible, 5_000),
+    ])
+    #expect(turns.count == 2)
+    #expect(
+      turns[0].marks.map(\.mark) == [
+        .speechStarted, .speechEnded, .sent, .replyStarted, .replyAudible, .replyFinished,
+      ])
+    #expect(turns.map(\.answerTime) == [.milliseconds(500), .milliseconds(500)])
+    #expect(turns[0].isOver && !turns[1].isOver)
+  }
+
+  @Test("a user who interrupts is in the next turn; what was cut off is the answer before")
+  func bargeIn() {
+    let turns = turns([
+      (.speechStarted, 100), (.speechEnded, 900), (.replyStarted, 1_300), (.replyAudible, 1_400),
+      (.speechStarted, 2_000), (.interrupted, 2_080), (.speechEnded, 2_500), (.replyStarted, 3_000),
+    ])
+    #expect(turns.count == 2)
+    #expect(turns[0].times[.interrupted] == .milliseconds(2_080))
+    #expect(turns[1].times[.interrupted] == nil)
+    #expect(turns[1].times[.replyStarted] == .milliseconds(3_000))
+    #expect(turns[1].answerTime == nil)
+  }
+
+  @Test("a bot that speaks first has turns without speech")
+  func botFirst() {
+    let turns = turns([
+      (.replyAudible, 10), (.replyFinished, 900), (.replyAudible, 1_000), (.replyFinished, 1_500),
+    ])
+    #expect(
+      turns.map(\.times) == [
+        [.replyAudible: .milliseconds(10), .replyFinished: .milliseconds(900)],
+        [.replyAudible: .milliseconds(1_000), .replyFinished: .milliseconds(1_500)],
+      ])
+  }
+
+  @Test("marks are told in the order they happened, even when they came late")
+  func order() {
+    let turn = turns([(.speechStarted, 100), (.sent, 950), (.speechEnded, 900)])[0]
+    #expect(turn.marks.map(\.mark) == [.speechStarted, .speechEnded, .sent])
+  }
+
+  @Test("runs do not mix")
+  func runs() {
+    var log = TurnLog()
+    log.add(.speechStarted, at: 1, label: "a: ")
+    log.add(.speechStarted, at: 2, label: "b: ")
+    log.add(.speechEnded, at: 3, label: "a: ")
+    #expect(log.turns.map(\.times) == [[.speechStarted: 1, .speechEnded: 3], [.speechStarted: 2]])
+  }
+}

@@ -18,11 +18,19 @@ func fuzzer(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     ])
 }
 
+let codecs: [Target.Dependency] = [
+  .product(name: "MillraceCodecs", package: "millrace"),
+  .product(name: "MillraceTesting", package: "millrace"),
+  .product(name: "MillraceCore", package: "millrace"),
+]
+
 let package = Package(
   name: "Fuzz",
   dependencies: [.package(name: "millrace", path: "../..")],
   targets: [
     fuzzer("FuzzJSON", [.product(name: "MillraceGraph", package: "millrace")]),
     fuzzer("FuzzWAV", [.product(name: "MillraceAudio", package: "millrace")]),
+    fuzzer("FuzzMP3", codecs),
+    fuzzer("FuzzOpus", codecs),
   ]
 )

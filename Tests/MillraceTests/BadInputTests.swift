@@ -62,7 +62,7 @@ struct BadInputTests {
       let result = try run(graph, ["input": path, "output": scratch.file("out")])
       expect(
         result, status: 1, graph: graph, "\"\(path)\"",
-        words == "is a folder" ? "a folder" : words == "is empty" ? "empty" : words)
+        words)
       #expect(!FileManager.default.fileExists(atPath: scratch.file("out")), "nothing was started")
     }
   }
@@ -120,7 +120,7 @@ struct BadInputTests {
         ("mix", ["input": sound, "output": scratch.file("mix.wav"), "log": path]),
       ] {
         let result = try run(graph, values)
-        expect(result, status: 1, graph: graph, "\"\(path)\"", graph == "mix" ? "irectory" : words)
+        expect(result, status: 1, graph: graph, "\"\(path)\"", words)
       }
     }
   }
@@ -156,7 +156,26 @@ struct BadInputTests {
       shell: "set -o pipefail; \"$@\" | true")
     #expect(result.status == 3)
     #expect(result.problems.count == 1, "\(result.errors)")
-    #expect(result.errors.contains("cannot write the standard output: "))
+    #expect(result.errors.contains("writing the standard output failed: "))
+  }
+
+  @Test("started without standard output and error, nothing it tells gets into a file it writes")
+  func closedDescriptors() throws {
+    let graph = """
+      { "millrace": 1, "name": "tone",
+        "nodes": { "tone": { "type": "audio.tone", "duration": 100, "pace": false },
+                   "wav": { "type": "audio.write", "path": "tone.wav" } },
+        "links": [ "tone -> wav" ] }
+      """
+    let path = try scratch.write(graph.utf8, to: "tone.json")
+    for ending in [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"] {
+      let result = try RunnerProcess.run(
+        "run", path, "--trace", "trace.json", in: scratch, shell: "\"$@\" \(ending)")
+      #expect(result.status == 0)
+      let trace = try Data(scratch.bytes("trace.json"))
+      #expect((try? JSONSerialization.jsonObject(with: trace)) is [Any], "with \(ending)")
+      #expect(try Sound(path: scratch.file("tone.wav")).frames == 4_800)
+    }
   }
 
   // MARK: Calls

@@ -11,7 +11,11 @@ struct ShippedGraphTests {
     let sound = try scratch.write(Sound.made(rate: 44_100, frames: 30_000, channels: 2).wav, to: "in.wav")
     switch graph {
     case "mix": return ["input": sound, "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl")]
+    case "call-recording": return ["input": sound, "far": sound, "output": scratch.file("out.wav")]
+    case "music-under-voice":
+      return ["input": sound, "music": sound, "output": scratch.file("out.wav"), "pace": "false"]
     case "rates": return ["input": sound, "folder": scratch.path]
+    case "tts-play": return ["output": scratch.file("out.wav"), "log": scratch.file("log.jsonl")]
     case "voice-uplink": return ["input": sound, "output": scratch.file("out.opus"), "pace": "false"]
     case "voice-return":
       let opus = scratch.file("in.opus")
@@ -30,6 +34,8 @@ struct ShippedGraphTests {
         ("48000.wav", 48_000, 32_653), ("44100.wav", 44_100, 30_000), ("22050.wav", 22_050, 15_000),
         ("16000.wav", 16_000, 10_884),
       ]
+    case "reply": [("out.wav", 44_100, 32_193)]  // 73 periods of 10 ms.
+    case "tts-play": []
     case "voice-return": [("out.wav", 48_000, 32_652)]  // 10,884 samples at 16 kHz.
     case "voice-uplink": []
     default: [("out.wav", 44_100, 30_000)]
@@ -39,8 +45,21 @@ struct ShippedGraphTests {
   @Test("every one is known to these tests")
   func complete() {
     #expect(
-      Package.graphs == ["mix", "rates", "through-a-program", "voice-return", "voice-uplink"],
+      Package.graphs == [
+        "call-recording", "mix", "music-under-voice", "rates", "reply", "through-a-program", "tts-play",
+        "voice-return", "voice-uplink",
+      ],
       "say in this file what a new graph needs and writes")
+  }
+
+  @Test("each can be run first of all: its inputs are there", arguments: Package.graphs)
+  func defaults(graph: String) {
+    let scratch = Scratch()
+    let outputs = graph == "rates" ? ["folder": scratch.path] : ["output": scratch.file("out")]
+    #expect(throws: Never.self) {
+      try Graph.load(
+        path: Package.graph(graph), settings: GraphSettings(set: outputs), catalogue: .standard)
+    }
   }
 
   @Test("each loads, runs to its end and leaves what it should", arguments: Package.graphs)
@@ -59,6 +78,12 @@ struct ShippedGraphTests {
     if graph == "voice-uplink" {
       let bytes = try scratch.bytes("out.opus")
       #expect(bytes.starts(with: "OggS".utf8) && bytes.dropFirst(28).starts(with: "OpusHead".utf8))
+    }
+    if graph == "tts-play" {
+      // 114 frames of 36 ms; at first slower than they were spoken, since 341 ms of them are no comfortable stock.
+      let sound = try Sound(path: scratch.file("out.wav"))
+      #expect(sound.rate == 24_000 && (98_496...105_600).contains(sound.frames), "\(sound.frames) frames")
+      #expect(Fixture.rms(sound.samples) > 0.01)
     }
     if graph == "mix" {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")

@@ -30,8 +30,10 @@ struct RunnerProcess {
   private let name = UUID().uuidString
 
   /// Starts it in a folder.
-  /// - Parameter shell: a line of shell in which `"$@"` is the program with its arguments; without it the program alone.
-  init(_ arguments: [String], in scratch: Scratch, shell: String? = nil) throws {
+  /// - Parameters:
+  ///   - shell: a line of shell in which `"$@"` is the program with its arguments; without it the program alone.
+  ///   - input: its standard input; without it, empty.
+  init(_ arguments: [String], in scratch: Scratch, shell: String? = nil, input: Pipe? = nil) throws {
     self.scratch = scratch
     process.currentDirectoryURL = URL(fileURLWithPath: scratch.path)
     if let shell {
@@ -41,7 +43,7 @@ struct RunnerProcess {
       process.executableURL = URL(fileURLWithPath: Self.program)
       process.arguments = arguments
     }
-    process.standardInput = FileHandle.nullDevice
+    if let input { process.standardInput = input } else { process.standardInput = FileHandle.nullDevice }
     for (ending, isError) in [("out", false), ("err", true)] {
       _ = try scratch.write([], to: "\(name).\(ending)")
       let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: scratch.file("\(name).\(ending)")))
@@ -57,6 +59,15 @@ struct RunnerProcess {
   var errorsSoFar: String { text("err") }
 
   var isRunning: Bool { process.isRunning }
+
+  /// Waits while it runs until something holds, for half a minute at most; what it has told explains why that did not come.
+  func wait(until condition: () throws -> Bool) throws {
+    let deadline = Date(timeIntervalSinceNow: 30)
+    while try !condition() {
+      try #require(isRunning && Date() < deadline, "\(errorsSoFar)")
+      usleep(2_000)
+    }
+  }
 
   /// Waits for its end. One that goes on for longer than a minute is killed, and that is an issue.
   func wait() -> Result {

@@ -1,0 +1,306 @@
+import Foundation
+import Glibc
+import Millrace
+import Testing
+
+/// `millrace run --record-golden` and `--compare`: regression tests of whole graphs.
+@Suite("Golden runs", .timeLimit(.minutes(5)))
+struct GoldenTests {
+  private let scratch = Scratch()
+
+  /// Noise through a gain and a meter into files; two channels from 16 kHz.
+  private func graph(_ extra: String = "", _ links: String = "") throws -> String {
+    let text = """
+      { "millrace": 1, "name": "noisy",
+        "parameters": { "gain": { "default": 0 }, "length": { "default": 1000 }, "level": { "default": -20 } },
+        "nodes": {
+          "noise": { "type": "audio.tone", "kind": "noise", "rate": 16000, "channels": 2, "duration": "${length}", "level": "${level}" },
+          "gain": { "type": "audio.gain", "gain": "${gain}", "ramp": 0 },
+          "meter": { "type": "audio.level", "window": 200 },
+          "log": { "type": "event.log", "path": "log.jsonl" },
+          "out": { "type": "audio.write", "path": "out.wav" }\(extra)
+        },
+        "links": [ "noise -> gain -> meter -> out", "meter.events -> log.in1"\(links) ] }
+      """
+    return try scratch.write(text.utf8, to: "golden.json")
+  }
+
+  private func run(_ arguments: String...) throws -> RunnerProcess.Result {
+    try RunnerProcess(["run"] + arguments, in: scratch).wait()
+  }
+
+  /// What is told of the golden run, without the prefix and without the graph's own summary.
+  private func told(_ result: RunnerProcess.Result) -> [String] {
+    result.errors.split(separator: "\n").filter { $0.hasPrefix("golden: ") }.map { String($0.dropFirst(8)) }
+      .filter { !$0.hasPrefix("done after ") }
+  }
+
+  /// What is told of one thing.
+  private func told(_ result: RunnerProcess.Result, of what: String) -> String {
+    told(result).first { $0.hasPrefix("noisy: \(what)") } ?? "nothing: \(result.errors)"
+  }
+
+  private func commands(_ lines: String...) throws -> String {
+    try scratch.write(lines.joined(separator: "\n").utf8, to: "commands.jsonl")
+  }
+
+  private let differs =
+    #"the run differs from "kept"; when that is meant, record it anew with --record-golden"#
+
+  // MARK: The same
+
+  @Test("a run is like its golden run on any number of workers, and recording twice gives the same record")
+  func same() throws {
+    let path = try graph()
+    let recorded = try run(path, "--record-golden", "kept")
+    #expect(recorded.status == 0)
+    #expect(told(recorded) == [#"2 files, 8 events, 4 links kept in "kept""#])
+    let record = try scratch.bytes("kept/golden.json")
+    for workers in ["1", "2"] {
+      let compared = try run(path, "--compare", "kept", "--workers", workers)
+      #expect(compared.status == 0)
+      #expect(told(compared) == [#"as in "kept": 2 files, 8 events, 4 links"#])
+    }
+    #expect(try run("-q", path, "--compare", "kept").errors.isEmpty)
+    #expect(try run("-q", path, "--record-golden", "kept").status == 0)
+    #expect(try scratch.bytes("kept/golden.json") == record)
+  }
+
+  @Test("the record holds what sha256sum says, and no path of this machine")
+  func record() throws {
+    _ = try run("-q", try graph(), "--record-golden", "kept", "--set", "length=777")
+    let record = String(decoding: try scratch.bytes("kept/golden.json"), as: UTF8.self)
+    #expect(!record.contains(scratch.path))
+    let document = try JSONDocument.scan(SourceFile(name: "golden.json", text: record))
+    let files = try #require(document.root["runs"]?.array?.first?["files"]?.array)
+    #expect(files.compactMap { $0["node"]?.string }.sorted() == ["log", "out"])
+    for file in files {
+      let name = try #require(file["file"]?.string)
+      let process = Process()
+      let pipe = Pipe()
+      process.executableURL = URL(fileURLWithPath: "/usr/bin/sha256sum")
+      process.arguments = [scratch.file("kept/" + name)]
+      process.standardOutput = pipe
+      try process.run()
+      let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      process.waitUntilExit()
+      #expect(file["sha256"]?.string == String(output.prefix(64)))
+      #expect(try scratch.bytes("kept/" + name).count == Int(file["bytes"]?.integer ?? -1))
+    }
+  }
+
+  @Test("instances and several graphs are kept and compared side by side")
+  func several() throws {
+    let one = try scratch.write(
+      #"{ "millrace": 1, "name": "one", "parameters": { "output": { "default": "x" } }, "nodes": { "t": { "type": "audio.tone", "rate": 8000, "duration": 100 }, "w": { "type": "audio.write", "path": "${output}" } }, "links": [ "t -> w" ] }"#
+        .utf8, to: "one.json")
+    let arguments = ["run", one, "--instances", "3", "--set", "output=of-{instance}.wav"]
+    #expect(try RunnerProcess(arguments + ["--record-golden", "kept"], in: scratch).wait().status == 0)
+    let compared = try RunnerProcess(arguments + ["--compare", "kept"], in: scratch).wait()
+    #expect(compared.status == 0)
+    #expect(
+      told(compared) == [#"as in "kept": 3 files, 9 events, 3 links"#]
+    )
+    let fewer = try RunnerProcess(
+      ["run", "-q", one, "--set", "output=x.wav", "--compare", "kept"], in: scratch
+    ).wait()
+    #expect(fewer.status == 5)
+    #expect(told(fewer).first == ##"the runs are "one", golden "one #1", "one #2", "one #3""##)
+  }
+
+  // MARK: Differences
+
+  @Test(
+    "sound that differs is told by its first sample, its time and both values, and by how much it differs")
+  func sound() throws {
+    let path = try graph()
+    _ = try run("-q", path, "--record-golden", "kept")
+    let file = try commands(
+      #"{ "command": "set", "node": "gain", "parameter": "mute", "value": true, "at": "500ms" }"#,
+      #"{ "command": "set", "node": "gain", "parameter": "mute", "value": false, "at": "520ms" }"#)
+    let result = try run("-q", path, "--compare", "kept", "--control", file)
+    #expect(result.status == 5)
+    let first = told(result, of: "out.path")
+    // 20 ms of silence from 500 ms on, in both channels.
+    #expect(first.hasPrefix("noisy: out.path: sample 8000 of channel 1 at 500 ms is 0, golden "))
+    #expect(first.contains("; 640 of 32000 samples differ, by at most 0."))
+    #expect(first.hasSuffix(" dB"))
+    #expect(told(result).last == differs)
+  }
+
+  @Test("a sound that became shorter, longer or of another form is told as such")
+  func form() throws {
+    let path = try graph()
+    _ = try run("-q", path, "--record-golden", "kept")
+    let shorter = try run("-q", path, "--compare", "kept", "--set", "length=990")
+    #expect(shorter.status == 5)
+    #expect(
+      told(shorter, of: "out.path")
+        == "noisy: out.path: 15840 samples, golden 16000; as far as both go they are the same")
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    _ = try scratch.write(
+      text.replacing("\"rate\": 16000, \"channels\": 2", with: "\"rate\": 8000, \"channels\": 1").utf8,
+      to: "golden.json")
+    let other = try run("-q", path, "--compare", "kept")
+    #expect(told(other, of: "out.path") == "noisy: out.path: it is 8000 Hz 1 ch, golden 16000 Hz 2 ch")
+    #expect(
+      told(other).contains {
+        $0.hasPrefix("noisy: link \"noise -> gain\": carries s16 8000 Hz 1 ch, golden s16 16000 Hz 2 ch")
+      })
+  }
+
+  @Test("events, lines of files, counts and times that differ are told, each with the first place")
+  func events() throws {
+    let path = try graph()
+    _ = try run("-q", path, "--record-golden", "kept")
+    let result = try run("-q", path, "--compare", "kept", "--set", "length=990", "--set", "gain=-1")
+    let lines = told(result)
+    #expect(
+      lines.contains {
+        $0.hasPrefix("noisy: log.path: line 1 is {\"time\":0.180000,")
+          && $0.contains(", golden {\"time\":0.180000,")
+      })
+    #expect(
+      lines.contains {
+        $0.hasPrefix("noisy: event 2 is {\"time\":0.180000,\"node\":\"meter\",\"event\":\"level\"")
+      })
+    #expect(result.status == 5)
+    let drained = try run("-q", path, "--compare", "kept", "--duration", "800ms")
+    #expect(told(drained).contains("noisy: it took 800 ms, golden 980 ms"))
+    #expect(told(drained).contains(#"noisy: node "noise": packets out 40, golden 50"#))
+    #expect(
+      told(drained).contains(#"noisy: link "noise -> gain": pushed 40, golden 50; popped 40, golden 50"#))
+  }
+
+  @Test("a file that is missing or new is told")
+  func files() throws {
+    let more = #", "copy": { "type": "audio.write", "path": "copy.wav" }"#
+    let path = try graph(more, #", "gain -> copy""#)
+    _ = try run("-q", path, "--record-golden", "kept")
+    let fewer = try run("-q", try graph(), "--compare", "kept")
+    #expect(fewer.status == 5)
+    #expect(told(fewer).contains("noisy: copy.path: nothing was written, golden has 62.6 KiB"))
+    #expect(
+      told(fewer).contains(#"noisy: node "copy" is gone"#)
+        && told(fewer).contains(#"noisy: link "gain -> copy" is gone"#))
+    _ = try run("-q", try graph(), "--record-golden", "kept")
+    let added = try run("-q", try graph(more, #", "gain -> copy""#), "--compare", "kept")
+    #expect(told(added).contains("noisy: copy.path: 62.6 KiB were written, golden has nothing"))
+    #expect(told(added).contains(#"noisy: node "copy" is new"#))
+  }
+
+  @Test("Opus in Ogg is compared as the sound it holds")
+  func opus() throws {
+    let graph =
+      #"{ "millrace": 1, "name": "voice", "parameters": { "bitrate": { "default": 24000 } }, "nodes": { "t": { "type": "audio.tone", "rate": 16000, "duration": 500, "kind": "sweep", "to": 4000 }, "e": { "type": "opus.encode", "bitrate": "${bitrate}" }, "w": { "type": "ogg.write", "path": "out.opus" } }, "links": [ "t -> e -> w" ] }"#
+    let path = try scratch.write(graph.utf8, to: "voice.json")
+    #expect(try run("-q", path, "--record-golden", "kept").status == 0)
+    #expect(try run("-q", path, "--compare", "kept").status == 0)
+    let other = try run("-q", path, "--compare", "kept", "--set", "bitrate=12000")
+    #expect(other.status == 5)
+    #expect(
+      told(other).first?.contains("w.path: sample ") == true
+        && told(other).first?.contains(" signal to noise ") == true, "\(other.errors)")
+  }
+
+  @Test("what differs within the tolerance passes, what differs by more does not")
+  func tolerance() throws {
+    let path = try graph()
+    _ = try run("-q", path, "--record-golden", "kept")
+    // A gain of 0.01 dB: a difference 59 dB below the sound, and rounding.
+    func compare(_ options: String...) throws -> RunnerProcess.Result {
+      try RunnerProcess(["run", path, "--compare", "kept", "--set", "gain=0.01"] + options, in: scratch)
+        .wait()
+    }
+    #expect(try compare().status == 5)
+    let near = try compare("--min-snr", "50", "--number-tolerance", "0.02")
+    #expect(near.status == 0)
+    #expect(told(near) == [#"as in "kept": 2 files, 8 events, 4 links (2 files within the tolerance)"#])
+    #expect(try compare("--max-difference", "0.001", "--number-tolerance", "0.02").status == 0)
+    #expect(try compare("--min-snr", "70", "--number-tolerance", "0.02").status == 5)
+    #expect(try compare("--max-difference", "0.00002", "--number-tolerance", "0.02").status == 5)
+    #expect(
+      try compare("--min-snr", "50", "--max-difference", "0.00002", "--number-tolerance", "0.02").status == 5)
+    #expect(try compare("--min-snr", "50").status == 5, "the numbers of the events have no tolerance")
+  }
+
+  @Test("a run whose node fails keeps status 3, and the failure is part of the golden run")
+  func failure() throws {
+    let path = try graph(#", "full": { "type": "audio.write", "path": "/dev/full" }"#, #", "gain -> full""#)
+    #expect(try run("-q", path, "--record-golden", "kept").status == 1, "a node that cannot be made")
+    let log = try scratch.write(
+      #"{ "millrace": 1, "name": "fails", "nodes": { "t": { "type": "audio.tone", "rate": 16000, "duration": 500 }, "m": { "type": "audio.level" }, "n": { "type": "flow.null" }, "l": { "type": "event.log", "path": "/dev/full" } }, "links": [ "t -> m -> n", "m.events -> l.in1" ] }"#
+        .utf8, to: "fails.json")
+    #expect(try run("-q", log, "--record-golden", "kept").status == 3)
+    let again = try run("-q", log, "--compare", "kept")
+    #expect(again.status == 3 && told(again).isEmpty, "\(again.errors)")
+    let text = try String(contentsOfFile: log, encoding: .utf8)
+    _ = try scratch.write(text.replacing("/dev/full", with: "fine.jsonl").utf8, to: "fails.json")
+    let mended = try run("-q", log, "--compare", "kept")
+    #expect(mended.status == 5)
+    #expect(told(mended).first == #"fails: no node failed, golden: node "l" failed"#)
+  }
+
+  // MARK: Refusals
+
+  @Test(
+    "a graph that cannot follow the virtual clock is refused with the node that cannot, and nothing is made")
+  func programs() throws {
+    let result = try run("-q", Package.graph("through-a-program"), "--record-golden", "kept")
+    #expect(result.status == 1)
+    #expect(
+      result.errors.contains(
+        #"node "program" (process.pipe) cannot follow a virtual clock; it runs with --clock realtime only"#))
+    #expect(!FileManager.default.fileExists(atPath: scratch.file("kept")))
+  }
+
+  @Test("wrong calls and golden folders that are none are told, and end with 2")
+  func wrongCalls() throws {
+    let path = try graph()
+    try #require(mkfifo(scratch.file("pipe"), 0o600) == 0)
+    let calls: [([String], String)] = [
+      (["--record-golden", "a", "--compare", "b"], "exclude each other"),
+      (["--compare", "none"], "golden.json"),
+      (["--record-golden", "a", "--clock", "realtime"], "golden runs use the virtual clock"),
+      (["--min-snr", "20"], "belong to --compare"),
+      (["--compare", "b", "--max-difference=-1"], "from 0 up"),
+      (["--compare", "b", "--min-snr", "nan"], "--min-snr takes a number of dB"),
+      (["--record-golden", "golden.json/x"], "cannot make the folder"),
+      (["--record-golden", "a", "--control", "pipe"], "from a file or from standard input"),
+    ]
+    for (arguments, words) in calls {
+      let result = try RunnerProcess(["run", "-q", path] + arguments, in: scratch).wait()
+      #expect(result.status == 2, "\(arguments): \(result.errors)")
+      #expect(result.errors.contains(words), "\(arguments): \(result.errors)")
+    }
+    _ = try run("-q", path, "--record-golden", "kept")
+    let good = String(decoding: try scratch.bytes("kept/golden.json"), as: UTF8.self)
+    for (bad, words) in [
+      ("{", "golden.json:1:"),
+      (good.replacing("\"millraceGolden\": 1", with: "\"millraceGolden\": 9"), "version 9"),
+      (good.replacing("\"pushed\": 50", with: "\"pushed\": \"x\""), "\"pushed\" is a whole number"),
+      (good.replacing("\"node\": \"log\"", with: "\"node\": 1"), "\"node\" is text, found a number"),
+      (
+        good.replacing("\"restarts\": 0", with: "\"again\": 0"),
+        "there is no \"restarts\" here; record the golden run anew with --record-golden"
+      ),
+    ] {
+      _ = try scratch.write(bad.utf8, to: "kept/golden.json")
+      let result = try run("-q", path, "--compare", "kept")
+      #expect(result.status == 2 && result.errors.contains(words), "\(result.errors)")
+    }
+  }
+
+  @Test("an interrupted run is neither kept nor compared")
+  func interrupted() throws {
+    let path = try graph()
+    let process = try RunnerProcess(
+      ["run", "-q", path, "--record-golden", "kept", "--set", "length=86000000"], in: scratch)
+    try process.wait { (try? scratch.bytes("out.wav").count) ?? 0 >= 100_000 }
+    process.send(SIGINT)
+    let result = process.wait()
+    #expect(result.status == 130)
+    #expect(told(result) == ["the run was interrupted, so it is neither kept nor compared"])
+    #expect(!FileManager.default.fileExists(atPath: scratch.file("kept/golden.json")))
+  }
+}

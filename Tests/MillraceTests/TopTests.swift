@@ -1,0 +1,53 @@
+import Foundation
+import Glibc
+import MillraceGraph
+import MillraceTesting
+import Testing
+
+/// A live graph in one process, looked at from another.
+@Suite("The program is looked at from outside", .timeLimit(.minutes(5)))
+struct TopTests {
+  private let scratch = Scratch()
+
+  /// Runs the program with a folder for sockets of its own.
+  private func start(_ arguments: String...) throws -> RunnerProcess {
+    try RunnerProcess(arguments, in: scratch, shell: "XDG_RUNTIME_DIR=$PWD exec \"$@\"")
+  }
+
+  @Test("top shows the run, its nodes and rates; when the run has ended its socket is gone")
+  func top() throws {
+    let graph = """
+      { "millrace": 1, "name": "live",
+        "nodes": {
+          "tone": { "type": "audio.tone", "duration": 3600000, "pace": true },
+          "bin": { "type": "flow.null" } },
+        "links": [ "tone -> bin" ] }
+      """
+    let run = try start("run", "-q", scratch.write(graph.utf8, to: "live.json"), "--name", "demo")
+    try run.wait {
+      (try? FileManager.default.contentsOfDirectory(atPath: scratch.file("millrace")).isEmpty) == false
+    }
+    let table = try start("top", "--once").wait()
+    #expect(table.status == 0)
+    let lines = table.output.split(separator: "\n").map(String.init)
+    #expect(lines.first?.hasPrefix("demo  process ") == true)
+    #expect(lines.contains { $0.hasPrefix("live  ") && $0.hasSuffix(", running") })
+    #expect(lines.contains { $0.hasPrefix("  tone  audio.tone  ") })
+
+    let json = try start("top", "demo", "--json").wait()
+    let root = try JSONDocument.scan(SourceFile(name: "top", text: json.output)).root
+    #expect(root["name"]?.string == "demo")
+    #expect(root["graphs"]?.array?[0]["nodes"]?.array?[0]["type"]?.string == "audio.tone")
+
+    let wrong = try start("top", "demmo", "--once").wait()
+    #expect(wrong.status == 2)
+    #expect(wrong.errors == "error: no run is called \"demmo\"; did you mean \"demo\"?\n")
+
+    run.send(SIGINT)
+    #expect(run.wait().status == 0)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.file("millrace")).isEmpty)
+    let none = try start("top").wait()
+    #expect(none.status == 2)
+    #expect(none.errors == "error: no graph is running; start one with \"run\"\n")
+  }
+}

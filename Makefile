@@ -17,13 +17,24 @@ PACKAGES += g++                   # start files and libstdc++, which Swift links
 PACKAGES += pkg-config            # how SwiftPM finds the libraries
 PACKAGES += libopus-dev           # Opus
 PACKAGES += libogg-dev            # Ogg
+PACKAGES += libmpg123-dev         # MP3 as it comes
 PACKAGES += libavformat-dev       # containers: FLAC, MP3, MP4 and the rest
 PACKAGES += libavcodec-dev        # what they contain
 PACKAGES += libavutil-dev         # errors, layouts, frames
 PACKAGES += libswresample-dev     # sample formats
+PACKAGES += libspeexdsp-dev       # noise suppression; echo cancellation to fall back on
+PACKAGES += python3-pip           # fetches the voice detector's weights
 PACKAGES += opus-tools            # opusinfo: a second opinion on what the demo wrote
 PACKAGES += alsa-utils            # a voice recorded at 48 kHz
 PACKAGES += pocketsphinx-testdata # sentences read for LibriVox, at 16 kHz
+
+# What `make bench` measures Millrace beside, when it is there. Nothing else needs any of it.
+PEERS :=
+PEERS += libboost-dev              # boost::lockfree::spsc_queue
+PEERS += libreaderwriterqueue-dev  # moodycamel's ReaderWriterQueue
+PEERS += libgstreamer1.0-dev       # GStreamer
+PEERS += gstreamer1.0-plugins-base # its resampler, Opus and Ogg
+PEERS += gstreamer1.0-plugins-good # its WAV reader and level meter
 
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
@@ -40,8 +51,10 @@ VOICE_16K := /usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01
 
 # Seconds of fuzzing a target.
 SECONDS ?= 30
-# Bench suite, or empty for all.
+# Bench suites, or empty for all; where to keep the figures, and kept ones to compare with.
 SUITE ?=
+SAVE ?=
+AGAINST ?=
 
 # Hands the output of `swift test` on as it comes, and fails when no test ran: a filter that has come to match
 # nothing must not pass.
@@ -50,25 +63,34 @@ MUST_RUN := awk '{ print; fflush() } /Test run with [1-9]/ { ran = 1 } END { if 
 .PHONY: help
 help: ## show this list
 	@echo "make TARGET, where TARGET is"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+
+# $(1) are Debian packages; those that are missing get installed.
+define install
+if ! command -v dpkg-query >/dev/null; then
+  echo "make: this is not Debian; install the counterparts of: $(strip $(1))"
+  exit 0
+fi
+missing=()
+for package in $(1); do
+  # A removed package whose configuration stayed is known to dpkg, but not installed. One line an architecture.
+  dpkg-query --show --showformat='$${db:Status-Status}\n' "$$package" 2>/dev/null | grep -qx installed ||
+    missing+=("$$package")
+done
+if (( $${#missing[@]} == 0 )); then exit 0; fi
+echo "installing $${missing[*]}"
+$(SUDO) apt-get update --quiet
+# The recommended packages are players and sound servers, of which nothing here makes use.
+$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends "$${missing[@]}"
+endef
 
 .PHONY: deps
 deps: ## install the Debian packages that are missing
-	@if ! command -v dpkg-query >/dev/null; then
-	  echo "make: this is not Debian; install the counterparts of: $(strip $(PACKAGES))"
-	  exit 0
-	fi
-	missing=()
-	for package in $(PACKAGES); do
-	  # A removed package whose configuration stayed is known to dpkg, but not installed. One line an architecture.
-	  dpkg-query --show --showformat='$${db:Status-Status}\n' "$$package" 2>/dev/null | grep -qx installed ||
-	    missing+=("$$package")
-	done
-	if (( $${#missing[@]} == 0 )); then exit 0; fi
-	echo "installing $${missing[*]}"
-	$(SUDO) apt-get update --quiet
-	# The recommended packages are players and sound servers, of which nothing here makes use.
-	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends "$${missing[@]}"
+	@$(call install,$(PACKAGES))
+
+.PHONY: models
+models: deps ## get the weights of the voice activity detector (pinned, checked, once) into ~/.cache/millrace/models
+	@Models/silero-vad.py
 
 .PHONY: build
 build: deps ## build the runner, release, into .build/release/millrace
@@ -94,7 +116,7 @@ define round_trip
 endef
 
 .PHONY: demo
-demo: build ## run recorded voices through the uplink graph and back, into out/ (INPUT=file for your own)
+demo: build models ## run recorded voices through the uplink graph and back, into out/ (INPUT=file for your own)
 ifdef INPUT
 	$(call round_trip,$(INPUT))
 else
@@ -103,9 +125,22 @@ else
 endif
 
 .PHONY: test
-test: deps ## run all tests
+test: deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
 	swift test --parallel --disable-xctest | $(MUST_RUN)
+
+# A Python of its own in the build folder: nothing of this is needed to build or to run Millrace.
+PEER_PYTHON := .build/interop
+RECORDINGS = $(VOICE_16K) $(VOICE_48K) $(wildcard $(MILLRACE_CORPUS)/audio/vad/*.flac $(MILLRACE_CORPUS)/audio/speech/*.flac)
+
+.PHONY: interop-vad
+interop-vad: build models ## compare the voice detector with ONNX Runtime, step by step, on recordings
+	@mkdir -p $(PEER_PYTHON)/wheel
+	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON) --upgrade \
+	  onnxruntime==1.31.1 numpy==2.4.6
+	python3 -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+	  --dest $(PEER_PYTHON)/wheel --requirement Models/silero-vad.txt
+	PYTHONPATH=$(PEER_PYTHON) Tests/Interop/vad.py $(MILLRACE) $(PEER_PYTHON)/wheel/*.whl $(RECORDINGS)
 
 .PHONY: lint
 lint: ## check format and words
@@ -117,8 +152,15 @@ format: ## put all Swift files into the one format
 	@swift format format --in-place --parallel $(SWIFT_FILES)
 
 .PHONY: bench
-bench: deps ## measure and print the figures (SUITE=name for one suite)
-	@swift run --configuration release --package-path benchmarks millrace-bench $(SUITE)
+bench: deps ## measure and print the figures (SUITE="ring hop" some of them; SAVE=file, AGAINST=file)
+	@swift run --configuration release --package-path benchmarks millrace-bench $(SUITE) \
+	  $(if $(SAVE),--save '$(SAVE)') $(if $(AGAINST),--against '$(AGAINST)')
+
+.PHONY: bench-peers
+bench-peers: ## install what make bench measures Millrace beside: C++ rings, GStreamer
+	@# The compiler looked for their headers once and remembers the answer.
+	touch benchmarks/Sources/CPeerRings/rings.cpp benchmarks/Sources/CPeerGStreamer/*.c benchmarks/Package.swift
+	$(call install,$(PEERS))
 
 .PHONY: reference
 reference: build ## write the page of every node into Documentation/reference

@@ -29,6 +29,9 @@ let package = Package(
     .library(name: "MillraceGraph", targets: ["MillraceGraph"]),
     .library(name: "MillraceDSP", targets: ["MillraceDSP"]),
     .library(name: "MillraceAudio", targets: ["MillraceAudio"]),
+    .library(name: "MillraceCodecs", targets: ["MillraceCodecs"]),
+    .library(name: "MillraceCore", targets: ["MillraceCore"]),
+    .library(name: "MillraceBench", targets: ["MillraceBench"]),
     .executable(name: "millrace", targets: ["millrace"]),
   ],
   dependencies: [
@@ -42,6 +45,8 @@ let package = Package(
     .target(name: "CMallocCount"),
     .systemLibrary(name: "COpus", pkgConfig: "opus", providers: [.apt(["libopus-dev"])]),
     .systemLibrary(name: "COgg", pkgConfig: "ogg", providers: [.apt(["libogg-dev"])]),
+    .systemLibrary(name: "CSpeexDSP", pkgConfig: "speexdsp", providers: [.apt(["libspeexdsp-dev"])]),
+    .systemLibrary(name: "CMPG123", pkgConfig: "libmpg123", providers: [.apt(["libmpg123-dev"])]),
     .systemLibrary(name: "CFFmpeg", pkgConfig: "libavformat", providers: [.apt(["libavformat-dev"])]),
     .target(name: "CMediaShim", dependencies: ["CFFmpeg"], linkerSettings: [.linkedLibrary("avutil")]),
 
@@ -53,13 +58,19 @@ let package = Package(
       swiftSettings: strict),
 
     // Signal and nodes.
+    .target(name: "MillraceFiles", dependencies: ["MillraceCore"], swiftSettings: strict),
     .target(name: "MillraceDSP", dependencies: ["CMillraceKernels"], swiftSettings: strict),
     .target(
-      name: "MillraceAudio", dependencies: ["MillraceCore", "MillraceDSP", "CFFmpeg", "CMediaShim"],
+      name: "MillraceAudio",
+      dependencies: ["MillraceCore", "MillraceFiles", "MillraceDSP", "CFFmpeg", "CMediaShim", "CSpeexDSP"],
       swiftSettings: strict),
     .target(
-      name: "MillraceCodecs", dependencies: ["MillraceCore", "COpus", "COgg"], swiftSettings: strict),
-    .target(name: "MillraceFlow", dependencies: ["MillraceCore", "CMillraceSys"], swiftSettings: strict),
+      name: "MillraceCodecs",
+      dependencies: ["MillraceCore", "MillraceFiles", "MillraceDSP", "COpus", "COgg", "CMPG123"],
+      swiftSettings: strict),
+    .target(
+      name: "MillraceFlow", dependencies: ["MillraceCore", "MillraceFiles", "CMillraceSys"],
+      swiftSettings: strict),
 
     // Face, help, runner.
     .target(
@@ -73,9 +84,17 @@ let package = Package(
       dependencies: ["MillraceCore", "MillraceGraph", "MillraceEngine", "CMallocCount"],
       swiftSettings: strict),
     .target(
+      name: "MillraceBench",
+      dependencies: [
+        "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "CMillraceSys", "COpus",
+        "COgg", "CSpeexDSP",
+      ],
+      swiftSettings: strict),
+    .target(
       name: "MillraceRunner",
       dependencies: [
-        "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "CMillraceSys",
+        "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceGraph", "MillraceEngine",
+        "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -83,28 +102,41 @@ let package = Package(
       name: "millrace", dependencies: ["Millrace", "MillraceRunner"], path: "Sources/millrace-cli",
       swiftSettings: strict),
 
-    // Tests.
+    // Examples: as a program outside of this package would be built.
     .executableTarget(
       name: "robot-bot", dependencies: ["Millrace"], path: "Sources/Examples/RobotBot",
       swiftSettings: [.swiftLanguageMode(.v6)]),
 
+    // Tests.
+    // Compressed recordings that tests make for themselves.
+    .target(
+      name: "TestMedia", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
+      swiftSettings: tests),
     .testTarget(
-      name: "CInteropTests", dependencies: ["COpus", "COgg", "CFFmpeg", "CMediaShim", "CMallocCount"],
+      name: "CInteropTests",
+      dependencies: ["COpus", "COgg", "CFFmpeg", "CMediaShim", "CSpeexDSP", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceEngineTests",
       dependencies: ["MillraceEngine", "MillraceGraph", "MillraceCore", "CMillraceSys", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(
-      name: "MillraceDSPTests", dependencies: ["MillraceDSP", "CMillraceKernels", "CMallocCount"],
+      name: "MillraceDSPTests",
+      dependencies: ["MillraceDSP", "MillraceTesting", "CMillraceKernels", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceGraphTests", dependencies: ["MillraceGraph", "MillraceCore"], swiftSettings: tests),
     .testTarget(
       name: "MillraceCodecsTests",
-      dependencies: ["MillraceCodecs", "MillraceCore", "MillraceTesting", "COpus"],
+      dependencies: ["MillraceCodecs", "MillraceCore", "MillraceTesting", "TestMedia", "COpus"],
       swiftSettings: tests),
     .testTarget(name: "MillraceCoreTests", dependencies: ["MillraceCore"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceFilesTests", dependencies: ["MillraceFiles", "MillraceCore"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceBenchTests",
+      dependencies: ["MillraceBench", "MillraceCore", "MillraceEngine", "MillraceGraph"],
+      swiftSettings: tests),
     .testTarget(
       name: "MillraceRunnerTests",
       dependencies: ["MillraceRunner", "Millrace", "MillraceEngine", "MillraceGraph", "MillraceCore"],
@@ -114,13 +146,16 @@ let package = Package(
       dependencies: ["MillraceFlow", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
-      name: "MillraceTestingTests", dependencies: ["MillraceTesting", "MillraceCore"], swiftSettings: tests),
+      name: "MillraceTestingTests",
+      dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
+      swiftSettings: tests),
     .testTarget(
       name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "millrace"], swiftSettings: tests),
     .testTarget(
       name: "MillraceAudioTests",
       dependencies: [
-        "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "CFFmpeg", "CMediaShim",
+        "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "TestMedia", "CFFmpeg",
+        "CMediaShim",
         "CMallocCount",
       ],
       swiftSettings: tests),

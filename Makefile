@@ -49,8 +49,9 @@ MILLRACE := .build/release/millrace
 VOICE_48K := /usr/share/sounds/alsa/Front_Center.wav
 VOICE_16K := /usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0870.wav
 
-# Seconds of fuzzing a target.
+# Seconds of fuzzing a target, and the seed that repeats a run (0: another each time).
 SECONDS ?= 30
+SEED ?= 0
 # Bench suites, or empty for all; where to keep the figures, and kept ones to compare with.
 SUITE ?=
 SAVE ?=
@@ -188,8 +189,8 @@ docs: deps ## build the documentation of every library into .build/docs, warning
 	if (( $${#refused[@]} > 0 )); then echo "make: error: refused: $${refused[*]}" >&2; exit 1; fi
 
 .PHONY: fuzz
-fuzz: deps ## feed the parsers broken input (SECONDS=30 a target)
-	@Tests/Fuzz/run.sh $(SECONDS)
+fuzz: deps ## feed the parsers broken input (SECONDS=30 a target; SEED=1 repeats a run)
+	@SEED=$(SEED) Tests/Fuzz/run.sh $(SECONDS)
 
 # The sanitizers build into folders of their own, so that going to and fro does not rebuild everything.
 .PHONY: tsan

@@ -105,13 +105,13 @@ public struct ProcessPipe: Node, ~Copyable {
       words, directory: parameters.has("directory") ? parameters.string("directory") : nil,
       environment: parameters.strings("environment"), isFed: isFed)
     let parcel = Parcel(ProgramKeeper(exchange, child, intake))
-    let hasKeeper = OwnThread.start("millrace-keeper") { parcel.take()?.run() }
+    let hasKeeper = OwnThread.start("millrace-keeper") { parcel.take()?.run() } == 0
     let hasFeeder =
       !isFed
       || hasKeeper
         && OwnThread.start("millrace-feeder") {
           ProgramFeeder(exchange: exchange, descriptor: child.input).run()
-        }
+        } == 0
     guard !hasKeeper || !hasFeeder else { return }
     exchange.stop()
     if !hasFeeder { child.closeInput() }

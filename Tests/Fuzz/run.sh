@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets, each for a bounded time, starting from its committed seeds.
 #
-#   Tests/Fuzz/run.sh SECONDS [TARGET]
+#   [SEED=N] Tests/Fuzz/run.sh SECONDS [TARGET]
 #
 # SECONDS  how long each target runs
 # TARGET   only this one, e.g. FuzzJSON; all of them otherwise
+# SEED     what the random inputs begin with, so that a run can be repeated; another each time otherwise
 #
 # New inputs and crashes are written to a temporary directory, never to Corpus. When something crashed, the exit status is 1
 # and the input that did it is named; without a crash the directory is removed.
@@ -37,7 +38,7 @@ for target in $targets; do
   echo "== $target, $seconds s =="
   # The first directory takes what is new, the second is only read. The outer limit is for an input that never ends.
   if timeout --kill-after=10 $((seconds + 120)) "$binary" "$findings/$name" "Corpus/$name" "${dictionary[@]}" \
-    -max_total_time="$seconds" -timeout=10 -max_len=8192 -print_final_stats=1 \
+    -seed="${SEED:-0}" -max_total_time="$seconds" -timeout=10 -max_len=8192 -print_final_stats=1 \
     -artifact_prefix="$findings/$name-" &> "$findings/$name.log"
   then
     grep -E '^(Done|stat::)' "$findings/$name.log"

@@ -16,7 +16,8 @@ import Testing
       let contract = entry.contract
       #expect(contract.summary.first?.isLowercase == true && !contract.summary.hasSuffix("."))
       #expect((contract.inputs + contract.outputs).allSatisfy { !$0.text.isEmpty })
-      #expect(contract.parameters.allSatisfy { $0.text.hasSuffix(".") })
+      let texts = contract.parameters.map(\.text) + contract.events.map(\.text)
+      #expect(texts.filter { $0.hasSuffix(".") }.isEmpty, "\(entry.contract.type)")
       #expect(contract.events.allSatisfy { $0.text.count > 20 })
       #expect(!contract.examples.isEmpty)
     }

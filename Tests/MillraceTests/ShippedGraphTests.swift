@@ -11,6 +11,8 @@ struct ShippedGraphTests {
     let sound = try scratch.write(Sound.made(rate: 44_100, frames: 30_000, channels: 2).wav, to: "in.wav")
     switch graph {
     case "mix": return ["input": sound, "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl")]
+    case "front-end-bench":
+      return ["far": sound, "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl")]
     case "call-recording": return ["input": sound, "far": sound, "output": scratch.file("out.wav")]
     case "music-under-voice":
       return ["input": sound, "music": sound, "output": scratch.file("out.wav"), "pace": "false"]
@@ -29,6 +31,7 @@ struct ShippedGraphTests {
   private func wanted(_ graph: String) -> [(name: String, rate: Int, frames: Int)] {
     switch graph {
     case "mix": [("out.wav", 48_000, 96_000)]  // The tone lasts two seconds, the speech less.
+    case "front-end-bench": [("out.wav", 16_000, 113_600)]  // As long as the voice, which is the longer.
     case "rates":
       [
         ("48000.wav", 48_000, 32_653), ("44100.wav", 44_100, 30_000), ("22050.wav", 22_050, 15_000),
@@ -46,8 +49,8 @@ struct ShippedGraphTests {
   func complete() {
     #expect(
       Package.graphs == [
-        "call-recording", "mix", "music-under-voice", "rates", "reply", "through-a-program", "tts-play",
-        "voice-return", "voice-uplink",
+        "call-recording", "front-end-bench", "mix", "music-under-voice", "rates", "reply",
+        "through-a-program", "tts-play", "voice-return", "voice-uplink",
       ],
       "say in this file what a new graph needs and writes")
   }
@@ -84,6 +87,10 @@ struct ShippedGraphTests {
       let sound = try Sound(path: scratch.file("out.wav"))
       #expect(sound.rate == 24_000 && (98_496...105_600).contains(sound.frames), "\(sound.frames) frames")
       #expect(Fixture.rms(sound.samples) > 0.01)
+    }
+    if graph == "front-end-bench" {
+      let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self)
+      #expect(lines.contains("speechStarted") && lines.contains("speechEnded"))
     }
     if graph == "mix" {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")

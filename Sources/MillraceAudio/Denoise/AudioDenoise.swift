@@ -66,7 +66,7 @@ public struct AudioDenoise: ~Copyable, Node {
     }
     let values = setup.parameters
     stream = LateStream(
-      DenoiseStage(
+      try DenoiseStage(
         rate: rate, channels: channels, usesSpeex: values.string("engine") == "speex",
         reduction: values.number("reduction")),
       shape: shape)

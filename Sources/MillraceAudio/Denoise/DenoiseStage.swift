@@ -1,3 +1,4 @@
+internal import MillraceCore
 internal import MillraceDSP
 
 /// The suppressor of `audio.denoise`: libspeexdsp's, or one of Millrace's own for each channel.
@@ -14,9 +15,9 @@ struct DenoiseStage: ~Copyable, SoundStage {
   /// Frames that are cleaned at a time.
   private static let piece = 256
 
-  init(rate: Int, channels: Int, usesSpeex: Bool, reduction: Double) {
+  init(rate: Int, channels: Int, usesSpeex: Bool, reduction: Double) throws(NodeProblem) {
     self.channels = channels
-    speex = usesSpeex ? SpeexSuppressor(rate: rate, channels: channels, decibels: -reduction) : nil
+    speex = usesSpeex ? try SpeexSuppressor(rate: rate, channels: channels, decibels: -reduction) : nil
     latencyFrames = usesSpeex ? SpeexSuppressor.latency(rate: rate) : NoiseSuppressor.latency(rate: rate)
     count = usesSpeex ? 0 : channels
     unsafe own = .allocate(capacity: count)

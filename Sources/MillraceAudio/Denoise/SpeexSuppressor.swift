@@ -14,25 +14,30 @@ struct SpeexSuppressor: ~Copyable, SoundStage {
   private let frame: Int
   private let rate: Int
   private var floor: Int32
-  private var states: [OpaquePointer] = unsafe []
+  private let states: [OpaquePointer]
   /// A frame of each channel in one row: input that gathers, and output that is handed out.
   private let input: UnsafeMutablePointer<Int16>
   private let output: UnsafeMutablePointer<Int16>
   private var filled = 0
 
   /// Makes the states. `decibels` is how far the noise is turned down, at most.
-  init(rate: Int, channels: Int, decibels: Double) {
-    (self.rate, self.channels) = (rate, channels)
-    frame = rate / 100
+  init(rate: Int, channels: Int, decibels: Double) throws(NodeProblem) {
+    let frame = rate / 100
+    var states: [OpaquePointer] = unsafe []
+    for _ in 0..<channels {
+      guard let state = unsafe speex_preprocess_state_init(Int32(frame), Int32(rate)) else {
+        for index in unsafe states.indices { unsafe speex_preprocess_state_destroy(states[index]) }
+        throw NodeProblem("libspeexdsp makes no noise suppression for \(rate) Hz: no memory is left")
+      }
+      unsafe states.append(state)
+    }
+    unsafe self.states = unsafe states
+    (self.rate, self.channels, self.frame) = (rate, channels, frame)
     floor = Int32(decibels.rounded())
     unsafe input = .allocate(capacity: frame * channels)
     unsafe output = .allocate(capacity: frame * channels)
     unsafe input.initialize(repeating: 0, count: frame * channels)
     unsafe output.initialize(repeating: 0, count: frame * channels)
-    for _ in 0..<channels {
-      guard let state = unsafe speex_preprocess_state_init(Int32(frame), Int32(rate)) else { break }
-      unsafe states.append(state)
-    }
     apply()
   }
 

@@ -52,7 +52,7 @@ struct FileMusic: ~Copyable {
     feed.pump()
     pumps = isVirtual
     let feed = feed
-    return isVirtual || OwnThread.start("millrace-feed") { feed.run() }
+    return isVirtual || OwnThread.start("millrace-feed") { feed.run() } == 0
   }
 
   deinit { line.isOver.store(true, ordering: .releasing) }

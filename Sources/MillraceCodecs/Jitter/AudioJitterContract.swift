@@ -23,16 +23,16 @@ extension AudioJitter {
       ],
       parameters: [
         ParameterContract(
-          "quantile", .number(0.5...0.999), default: 0.97, text: "Share of packets to wait for."),
-        ParameterContract("least", .number(0...500), unit: "ms", default: 20, text: "Shortest delay."),
+          "quantile", .number(0.5...0.999), default: 0.97, text: "share of packets to wait for"),
+        ParameterContract("least", .number(0...500), unit: "ms", default: 20, text: "shortest delay"),
         ParameterContract(
-          "longest", .number(20...2_000), unit: "ms", default: 400, text: "Longest delay to aim at."),
+          "longest", .number(20...2_000), unit: "ms", default: 400, text: "longest delay to aim at"),
         ParameterContract(
-          "fec", .bool, default: true, text: "Use the copy of a lost Opus packet that the next one may carry."
+          "fec", .bool, default: true, text: "use the copy of a lost Opus packet that the next one may carry"
         ),
         ParameterContract(
           "report", .number(0...600_000), unit: "ms", default: 5_000,
-          text: "Time between two `state` events; 0: none."),
+          text: "time between two `state` events; 0: none"),
       ],
       events: [
         EventContract(

@@ -9,7 +9,7 @@ public import MillraceCore
 /// afresh, so that an encoder's padding at the seam of two files is cut off and not heard. The end is handed on on the last
 /// packet, which may be empty. Positions count through the utterances of a reply, and begin at 0 with the next reply.
 ///
-/// **Form.** The samples are the same however the stream is cut. A stream of another rate is resampled (a rate that changes in
+/// **Form.** The samples are the same however the stream is cut; of damaged frames, as many. A stream of another rate is resampled (a rate that changes in
 /// mid-stream, too: the seam falls between two frames), stereo is folded to mono or mono doubled; event `format` tells what came.
 /// Where an encoder's delay and padding are stated (LAME, Xing) they are cut off. Tags are passed over.
 ///

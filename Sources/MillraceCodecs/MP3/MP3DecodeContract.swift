@@ -20,22 +20,22 @@ extension MP3Decode {
       parameters: [
         ParameterContract(
           "rate", .integer(8_000...192_000), unit: "Hz", default: 24_000,
-          text: "Rate of the output; a stream of another is resampled."),
-        ParameterContract("channels", .integer(1...2), default: 1, text: "Channels of the output."),
+          text: "rate of the output; a stream of another is resampled"),
+        ParameterContract("channels", .integer(1...2), default: 1, text: "channels of the output"),
         ParameterContract(
           "sample", .choice(SampleType.allCases.map(\.rawValue)), default: "s16",
-          text: "How a sample is stored."),
+          text: "how a sample is stored"),
       ],
       events: [
         EventContract(
           "format",
           text:
-            "What the stream really is, at its start and where it changes: rate, channels, byte of the utterance."
+            "what the stream really is, at its start and where it changes: rate, channels, byte of the utterance"
         ),
         EventContract(
           "damaged",
-          text: "Bytes that are no sound were passed over: byte of the utterance, bytes, count so far."),
-        EventContract("silent", text: "An utterance had no MP3 frame at all: bytes."),
+          text: "bytes that are no sound were passed over: byte of the utterance, bytes, count so far"),
+        EventContract("silent", text: "an utterance had no MP3 frame at all: bytes"),
       ],
       budget: 500,
       examples: [

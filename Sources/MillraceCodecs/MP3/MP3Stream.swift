@@ -2,9 +2,8 @@ internal import MillraceCore
 
 /// One utterance in MP3 after the other, cut anywhere, to PCM of one rate and channel count.
 ///
-/// The samples depend on the stream alone, never on how it was cut. A stream whose rate changes goes on at the output's rate:
-/// each rate of MPEG audio has its resampler, made beforehand. A change that only one frame claims is a damaged header, not a
-/// change: the first frame of another rate waits until the second agrees.
+/// What comes depends on the stream alone, never on how it was cut: frames are found here, and only whole ones decoded. A stream
+/// whose rate changes goes on at the output's rate: each rate of MPEG audio has its resampler, made beforehand.
 ///
 /// Feed only when `next` answers `needsMore`. No heap of its own after `init`; libmpg123 takes some when a stream is opened.
 @safe
@@ -26,6 +25,7 @@ struct MP3Stream: ~Copyable {
     case needsMore
   }
 
+  private var framer = MP3Framer()
   private var decoder: LibMPG123
   private let sample: SampleType
   private var bank: ResamplerBank
@@ -38,27 +38,17 @@ struct MP3Stream: ~Copyable {
   private(set) var sound: FrameBuffer
   private(set) var count = 0
 
-  /// The first frame of another rate, until the next one agrees.
-  private var suspect: FrameBuffer
-  private var suspectBytes = 0
-  private var suspectFrame: (rate: Int, offset: Int64, size: Int)?
-  private var isConfirmed = false
-  /// A frame that waits for what has to come before it.
+  /// The frame that was fed last, and what the library made of it, until that is worked off.
+  private var place: (offset: Int64, size: Int) = (0, 0)
   private var waiting: LibMPG123.Frame?
+  /// The library has nothing more to say about it.
+  private var isWorkedOff = true
 
   private var isOpen = false
   /// Bytes handed over, and frames found, in this utterance.
   private var fed: Int64 = 0
   private var frames = 0
-  /// Where the next frame should begin.
-  private var expected: Int64 = 0
-  /// The utterance begins with a tag or a frame header.
-  private var startsWell = false
-  private var hasFlushed = false
-
-  /// Bytes that may lie before the first frame without being damage: an encoder's own frame, which holds no sound (the longest
-  /// frame of layer III is 1,441 bytes: 320 kbit/s at 32 kHz, padded).
-  private static let headBytes: Int64 = 1_441
+  private var isSilenceTold = false
 
   init(rate: Int, channels: Int, sample: SampleType) throws(NodeProblem) {
     let decoder = try LibMPG123(channels: channels, sample: sample)
@@ -67,7 +57,6 @@ struct MP3Stream: ~Copyable {
     self.sample = sample
     let frameBytes = channels * sample.byteCount
     sound = FrameBuffer(byteCount: bank.longest * frameBytes)
-    suspect = FrameBuffer(byteCount: LibMPG123.longestFrame * frameBytes)
     self.decoder = decoder
     self.bank = bank
     unsafe waiting = nil
@@ -77,121 +66,89 @@ struct MP3Stream: ~Copyable {
   mutating func forget() {
     isOpen = false
     count = 0
-    endFrames()
-  }
-
-  private mutating func endFrames() {
     unsafe waiting = nil
-    suspectFrame = nil
-    isConfirmed = false
     current = nil
   }
 
   /// Takes the next bytes and answers how many of them.
   mutating func feed(_ bytes: Span<UInt8>) -> Int {
     guard bytes.count > 0 else { return 0 }
-    if !isOpen { begin(bytes[0]) }
-    let taken = min(bytes.count, LibMPG123.pieceBytes)
-    _ = decoder.feed(bytes.extracting(0..<taken))
+    if !isOpen { begin() }
+    let taken = framer.feed(bytes)
     fed += Int64(taken)
     return taken
   }
 
-  private mutating func begin(_ first: UInt8) {
-    endFrames()
-    // A frame header begins with eleven set bits, a tag with "ID3".
-    startsWell = first == 0xFF || first == UInt8(ascii: "I")
-    _ = decoder.open(isTrusted: first == 0xFF)
-    (isOpen, fed, frames, expected, hasFlushed) = (true, 0, 0, 0, false)
+  private mutating func begin() {
+    decoder.open()
+    framer.reset()
+    (isOpen, fed, frames, isSilenceTold, isWorkedOff) = (true, 0, 0, false, true)
   }
 
   // MARK: Out
 
   /// Decodes on. `sound` is valid until the next call.
-  mutating func next() -> Step {
+  mutating func next() -> Step { step(isEnding: false) ?? .needsMore }
+
+  /// Gives what the filter still holds, once the utterance's last byte was worked off, and ends it. Called again while it
+  /// answers something.
+  mutating func finish() -> Step? {
+    if let step = step(isEnding: true) { return step }
+    if isOpen && frames == 0 && !isSilenceTold {
+      isSilenceTold = true
+      return .notice(.silent(count: fed))
+    }
+    if flush() { return .sound }
+    forget()
+    return nil
+  }
+
+  /// One step; nil when there is nothing to do without more bytes.
+  private mutating func step(isEnding: Bool) -> Step? {
     count = 0
-    guard isOpen else { return .needsMore }
+    guard isOpen else { return nil }
     while true {
       if let frame = unsafe waiting {
         if let step = unsafe work(off: frame) { return step }
         continue
       }
-      switch unsafe decoder.next() {
-      case .frame(let frame):
-        unsafe waiting = unsafe frame
-        if let notice = unsafe account(for: frame) { return .notice(notice) }
-      case .needsMore, .failed: return .needsMore
+      if !isWorkedOff {
+        switch unsafe decoder.next() {
+        case .frame(let frame):
+          unsafe waiting = unsafe frame
+          continue
+        case .needsMore: isWorkedOff = true
+        case .failed:
+          isWorkedOff = true
+          return .notice(.damaged(offset: place.offset, count: Int64(place.size)))
+        }
+      }
+      switch framer.next(isEnding: isEnding) {
+      case .frame(let offset, let size):
+        place = (offset, size)
+        frames += 1
+        let frame = unsafe framer.frame()
+        decoder.feed(frame)
+        isWorkedOff = false
+      case .damaged(let offset, let count):
+        // Where no frame was found at all, that is told instead.
+        if frames > 0 || !isEnding { return .notice(.damaged(offset: offset, count: count)) }
+      case .needsMore: return nil
       }
     }
-  }
-
-  /// Gives what the filter still holds, once the utterance's last byte was worked off, and ends it. Called again while it
-  /// answers something.
-  mutating func finish() -> Step? {
-    count = 0
-    guard isOpen else { return nil }
-    if let suspect = suspectFrame {
-      suspectFrame = nil
-      return .notice(.damaged(offset: suspect.offset, count: Int64(suspect.size)))
-    }
-    if !hasFlushed {
-      hasFlushed = true
-      if frames == 0 { return .notice(.silent(count: fed)) }
-      if flush() { return .sound }
-    }
-    forget()
-    return nil
-  }
-
-  /// Compares where a frame lies with where it should.
-  @unsafe
-  private mutating func account(for frame: LibMPG123.Frame) -> Notice? {
-    let missing = unsafe frame.offset - expected
-    let from = expected
-    unsafe expected = frame.offset + Int64(frame.size)
-    frames += 1
-    guard missing > 0, unsafe !frame.followsTag else { return nil }
-    if frames == 1 && startsWell && missing <= Self.headBytes { return nil }
-    return .damaged(offset: from, count: missing)
   }
 
   /// One step of what a frame asks for; nil: look again.
   @unsafe
   private mutating func work(off frame: LibMPG123.Frame) -> Step? {
     guard let current else { return unsafe adopt(frame) }
-    if isConfirmed {
-      (isConfirmed, suspectFrame) = (false, nil)
-      return unsafe convert(UnsafeRawPointer(suspect.start), suspectBytes)
+    if unsafe bank.rates[current] != frame.rate {
+      // The old filter gives what it holds, then the new rate begins.
+      return flush() ? .sound : nil
     }
-    let isSame = unsafe bank.rates[current] == frame.rate
-    if let suspect = suspectFrame, unsafe isSame || suspect.rate != frame.rate {
-      suspectFrame = nil
-      return .notice(.damaged(offset: suspect.offset, count: Int64(suspect.size)))
-    }
-    if isSame {
-      if let notice = unsafe noteChannels(of: frame) { return .notice(notice) }
-      unsafe waiting = nil
-      return unsafe convert(frame.start, frame.byteCount)
-    }
-    guard suspectFrame != nil else { return unsafe hold(frame) }
-    // The second frame agrees: the old filter gives what it holds, then the new rate begins with the first.
-    if !hasFlushed {
-      hasFlushed = true
-      if flush() { return .sound }
-    }
-    isConfirmed = true
-    self.current = nil
-    return nil
-  }
-
-  /// Keeps a frame of another rate until the next one agrees with it.
-  @unsafe
-  private mutating func hold(_ frame: LibMPG123.Frame) -> Step? {
-    suspectFrame = unsafe (frame.rate, frame.offset, frame.size)
-    suspectBytes = unsafe min(frame.byteCount, suspect.byteCount)
-    unsafe suspect.start.copyMemory(from: frame.start, byteCount: suspectBytes)
+    if let notice = unsafe noteChannels(of: frame) { return .notice(notice) }
     unsafe waiting = nil
-    return nil
+    return unsafe convert(frame.start, frame.byteCount)
   }
 
   /// Goes over to a frame's rate.
@@ -199,24 +156,22 @@ struct MP3Stream: ~Copyable {
   private mutating func adopt(_ frame: LibMPG123.Frame) -> Step? {
     guard let index = unsafe bank.index(of: frame.rate) else {
       unsafe waiting = nil
-      return unsafe .notice(.damaged(offset: frame.offset, count: Int64(frame.size)))
+      return .notice(.damaged(offset: place.offset, count: Int64(place.size)))
     }
     current = index
     bank.reset(index)
-    hasFlushed = false
     unsafe (sourceChannels, lastChannels) = (frame.channels, frame.channels)
-    let offset = unsafe suspectFrame?.offset ?? frame.offset
-    return unsafe .notice(.format(rate: frame.rate, channels: frame.channels, offset: offset))
+    return unsafe .notice(.format(rate: frame.rate, channels: frame.channels, offset: place.offset))
   }
 
-  /// A change of channels is told when a second frame agrees. The output's channels stay.
+  /// A change of channels is told when a second frame agrees: one alone is a damaged header. The output's channels stay.
   @unsafe
   private mutating func noteChannels(of frame: LibMPG123.Frame) -> Notice? {
     let agrees = unsafe frame.channels == lastChannels
     unsafe lastChannels = frame.channels
     guard agrees, unsafe frame.channels != sourceChannels else { return nil }
     unsafe sourceChannels = frame.channels
-    return unsafe .format(rate: frame.rate, channels: frame.channels, offset: frame.offset)
+    return unsafe .format(rate: frame.rate, channels: frame.channels, offset: place.offset)
   }
 
   // MARK: Rate
@@ -241,7 +196,7 @@ struct MP3Stream: ~Copyable {
     return made > 0 ? .sound : nil
   }
 
-  /// Puts what the filter still holds into `sound`; false when that is nothing.
+  /// Puts what the filter still holds into `sound`, and leaves its rate; false when that is nothing.
   private mutating func flush() -> Bool {
     guard let current else { return false }
     var made = 0
@@ -253,6 +208,7 @@ struct MP3Stream: ~Copyable {
       var output = unsafe sound.room(for: Float.self)
       made = bank.flush(current, into: &output)
     }
+    self.current = nil
     count = made
     return made > 0
   }

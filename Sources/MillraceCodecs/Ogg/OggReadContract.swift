@@ -14,22 +14,22 @@ extension OggRead {
           text: "the packets as they stand in the file")
       ],
       parameters: [
-        ParameterContract("path", .path, required: true, text: "The file."),
+        ParameterContract("path", .path, required: true, text: "the file"),
         ParameterContract(
           "rate", .integer(8000...48_000), unit: "Hz", default: 48_000,
-          text: "The rate positions count at: 8000, 12000, 16000, 24000 or 48000."),
+          text: "the rate positions count at: 8000, 12000, 16000, 24000 or 48000"),
         ParameterContract(
-          "pace", .bool, default: false, text: "Give packets by the clock instead of at once."),
-        ParameterContract("loop", .bool, default: false, text: "Begin again at the end, without a gap."),
+          "pace", .bool, default: false, text: "give packets by the clock instead of at once"),
+        ParameterContract("loop", .bool, default: false, text: "begin again at the end, without a gap"),
       ],
       events: [
         EventContract(
           "opened",
           text:
-            "A stream begins: channels, preskip (samples at 48 kHz), input_rate (Hz, 0 unknown), gain_db to set on opus.decode."
+            "a stream begins: channels, preskip (samples at 48 kHz), input_rate (Hz, 0 unknown), gain_db to set on opus.decode"
         ),
         EventContract(
-          "damaged", text: "Something is missing or broken: what, and position (s) of the sound before it."),
+          "damaged", text: "something is missing or broken: what, and position (s) of the sound before it"),
       ],
       lane: .bulk, drive: .itself,
       examples: [

@@ -16,18 +16,18 @@ extension OggWrite {
       parameters: [
         ParameterContract(
           "path", .path, required: true,
-          text: "The file, pipe or device to write; a file that exists is replaced."),
+          text: "the file, pipe or device to write; a file that exists is replaced"),
         ParameterContract(
           "page", .integer(20...10_000), unit: "ms", default: 200,
-          text: "Sound in one page: what a killed process loses at most, at some 30 bytes a page."),
+          text: "sound in one page: what a killed process loses at most, at some 30 bytes a page"),
         ParameterContract(
           "tags", .list(of: .string, count: 0...64), default: [],
-          text: "Remarks for the file's tags, each NAME=value."),
+          text: "remarks for the file's tags, each NAME=value"),
       ],
       events: [
         EventContract(
           "written",
-          text: "The file is complete: bytes, packets, pages, seconds of sound, seconds of filled gaps.")
+          text: "the file is complete: bytes, packets, pages, seconds of sound, seconds of filled gaps")
       ],
       lane: .bulk,
       examples: [

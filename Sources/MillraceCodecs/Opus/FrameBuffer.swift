@@ -1,6 +1,6 @@
 internal import MillraceCore
 
-/// The samples of one unfinished frame: a fixed piece of memory, aligned for any sample type.
+/// A fixed piece of memory for samples or bytes that wait, aligned for any sample type.
 @safe
 struct FrameBuffer: ~Copyable {
   /// The first byte.
@@ -44,16 +44,33 @@ struct FrameBuffer: ~Copyable {
     unsafe (start + offset).initializeMemory(as: UInt8.self, repeating: 0, count: count)
   }
 
-  /// Copies a stretch of a packet's bytes in.
-  mutating func copy(_ packet: borrowing Packet, from source: Int, to offset: Int, count: Int) {
+  /// One byte.
+  subscript(offset: Int) -> UInt8 {
+    precondition(offset >= 0 && offset < byteCount, "outside the buffer")
+    return unsafe start.load(fromByteOffset: offset, as: UInt8.self)
+  }
+
+  /// Brings a stretch of bytes to the front; it may overlap its new place.
+  mutating func bringForward(from offset: Int, count: Int) {
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
-    let bytes = packet.samples(of: UInt8.self)
-    precondition(source >= 0 && source + count <= bytes.count, "outside the packet")
+    unsafe start.copyMemory(from: start + offset, byteCount: count)
+  }
+
+  /// Copies bytes in.
+  mutating func copy(_ bytes: Span<UInt8>, to offset: Int) {
+    precondition(offset >= 0 && offset + bytes.count <= byteCount, "outside the buffer")
     let target = unsafe start + offset
     unsafe bytes.withUnsafeBytes { from in
       guard let first = from.baseAddress else { return }
-      unsafe target.copyMemory(from: first + source, byteCount: count)
+      unsafe target.copyMemory(from: first, byteCount: from.count)
     }
+  }
+
+  /// Copies a stretch of a packet's bytes in.
+  mutating func copy(_ packet: borrowing Packet, from source: Int, to offset: Int, count: Int) {
+    let bytes = packet.samples(of: UInt8.self)
+    precondition(source >= 0 && count >= 0 && source + count <= bytes.count, "outside the packet")
+    copy(bytes.extracting(source..<source + count), to: offset)
   }
 
   /// Copies a stretch of bytes out.

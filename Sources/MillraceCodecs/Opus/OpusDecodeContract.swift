@@ -27,11 +27,11 @@ extension OpusDecode {
         EventContract(
           "gap",
           text:
-            "Something was missing: position (s), ms, how many ms a later packet's copy gave back, and whether the rest was filled."
+            "something was missing: position (s), ms, how many ms a later packet's copy gave back, and whether the rest was filled"
         ),
         EventContract(
           "damaged",
-          text: "A packet could not be decoded and was concealed: position (s), its bytes, how many so far."),
+          text: "a packet could not be decoded and was concealed: position (s), its bytes, how many so far"),
       ],
       budget: 400,
       examples: [
@@ -45,27 +45,27 @@ extension OpusDecode {
     [
       ParameterContract(
         "rate", .integer(8000...48_000), unit: "Hz",
-        text: "Rate of the output: 8000, 12000, 16000, 24000 or 48000. The link's when absent."),
+        text: "rate of the output: 8000, 12000, 16000, 24000 or 48000; the link's when absent"),
       ParameterContract(
         "channels", .integer(1...2),
-        text: "Channels of the output, whatever the packets hold. The link's when absent."),
+        text: "channels of the output, whatever the packets hold; the link's when absent"),
       ParameterContract(
         "sample", .choice(SampleType.allCases.map(\.rawValue)), default: "s16",
-        text: "How a sample is stored."),
+        text: "how a sample is stored"),
       ParameterContract(
-        "plc", .bool, default: true, text: "Extrapolate what is lost; false: silence at once."),
+        "plc", .bool, default: true, text: "extrapolate what is lost; false: silence at once"),
       ParameterContract(
         "fec", .bool, default: false,
         text:
-          "Use the copy of a lost packet that the next one may carry; a lost packet then waits for the next."),
+          "use the copy of a lost packet that the next one may carry; a lost packet then waits for the next"),
       ParameterContract(
         "conceal", .integer(0...1000), unit: "ms", default: 120,
-        text: "How much of one loss to extrapolate before silence takes over."),
+        text: "how much of one loss to extrapolate before silence takes over"),
       ParameterContract(
         "fill", .integer(0...3_600_000), unit: "ms", default: 10_000,
-        text: "Longest jump of positions to fill; a longer one stays a jump."),
+        text: "longest jump of positions to fill; a longer one stays a jump"),
       ParameterContract(
-        "gain", .number(-128...127), unit: "dB", default: 0, live: true, text: "Gain on the output."),
+        "gain", .number(-128...127), unit: "dB", default: 0, live: true, text: "gain on the output"),
     ]
   }
 

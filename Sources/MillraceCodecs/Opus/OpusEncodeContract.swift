@@ -37,41 +37,41 @@ extension OpusEncode {
       ParameterContract(
         "bitrate", .integer(6000...510_000), unit: "bit/s", default: 24_000, live: true,
         text:
-          "The rate to keep to on average; libopus takes at most 300,000 a channel, and 1276 bytes a packet."),
+          "the rate to keep to on average; libopus takes at most 300,000 a channel, and 1276 bytes a packet"),
       ParameterContract(
         "complexity", .integer(0...10), default: 5, live: true,
-        text: "Effort, 0 to 10. For 16 kHz speech 5 costs half of 10 and twice of 0."),
+        text: "effort, 0 to 10; for 16 kHz speech 5 costs half of 10 and twice of 0"),
       ParameterContract(
         "application", .choice(LibopusEncoder.Application.allCases.map(\.rawValue)), default: "voip",
         text:
-          "voip favours speech and filters rumble out, audio the likeness of the waveform, lowdelay a look-ahead of 2.5 ms without the speech layer."
+          "voip favours speech and filters rumble out, audio the likeness of the waveform, lowdelay a look-ahead of 2.5 ms without the speech layer"
       ),
       ParameterContract(
         "frame", .number(2.5...60), unit: "ms", default: 20,
-        text: "Length of a packet: 2.5, 5, 10, 20, 40 or 60 ms. Below 10 ms there is no speech layer."),
+        text: "length of a packet: 2.5, 5, 10, 20, 40 or 60 ms; below 10 ms there is no speech layer"),
       ParameterContract(
         "rateControl", .choice(LibopusEncoder.RateControl.allCases.map(\.rawValue)), default: "cvbr",
         text:
-          "vbr varies freely, cvbr within one frame's worth, cbr not at all: at 2.3 times the processor for speech."
+          "vbr varies freely, cvbr within one frame's worth, cbr not at all: at 2.3 times the processor for speech"
       ),
       ParameterContract(
         "fec", .bool, default: false, live: true,
         text:
-          "Put a coarse copy of each frame into the next packet. Speech layer only, at the cost of bandwidth when bits are few; an expected loss below 10 % counts as 10 %."
+          "put a coarse copy of each frame into the next packet; speech layer only, at the cost of bandwidth when bits are few; an expected loss below 10 % counts as 10 %"
       ),
       ParameterContract(
         "dtx", .bool, default: false,
-        text: "Send next to nothing in silence; frames of 2 bytes or less are left out."),
+        text: "send next to nothing in silence; frames of 2 bytes or less are left out"),
       ParameterContract(
         "loss", .integer(0...100), unit: "%", default: 0, live: true,
-        text: "Loss to expect on the way: trades clean quality for resistance."),
+        text: "loss to expect on the way: trades clean quality for resistance"),
       ParameterContract(
         "signal", .choice(LibopusEncoder.Signal.allCases.map(\.rawValue)), default: "auto",
-        text: "What the signal is, where that is known."),
+        text: "what the signal is, where that is known"),
       ParameterContract(
         "bandwidth", .choice(LibopusEncoder.Bandwidth.allCases.map(\.rawValue)), default: "auto",
         text:
-          "The audio band to code: narrow 4 kHz, medium 6, wide 8, superwide 12, full 20; auto lets the encoder choose."
+          "the audio band to code: narrow 4 kHz, medium 6, wide 8, superwide 12, full 20; auto lets the encoder choose"
       ),
     ]
   }

@@ -62,31 +62,31 @@ extension SpeechPlay {
   private static var parameters: [ParameterContract] {
     [
       ParameterContract(
-        "rate", .integer(8_000...96_000), unit: "Hz", default: 24_000, text: "Rate of the output."),
-      ParameterContract("channels", .integer(1...2), default: 1, text: "Channels of the output."),
+        "rate", .integer(8_000...96_000), unit: "Hz", default: 24_000, text: "rate of the output"),
+      ParameterContract("channels", .integer(1...2), default: 1, text: "channels of the output"),
       ParameterContract(
         "start", .number(0...2_000), unit: "ms", default: 200,
-        text: "Sound that is there before an utterance begins."),
+        text: "sound that is there before an utterance begins"),
       ParameterContract(
         "patience", .number(0...10_000), unit: "ms", default: 250,
-        text: "After the first byte an utterance begins with less than that."),
+        text: "after the first byte an utterance begins with less than that"),
       ParameterContract(
-        "comfort", .number(0...1_000), unit: "ms", default: 400, text: "With less than this it goes slower."),
+        "comfort", .number(0...1_000), unit: "ms", default: 400, text: "with less than this it goes slower"),
       ParameterContract(
-        "slowest", .number(0.5...1), default: 0.8, text: "How slow it may get; 1: never slower."),
+        "slowest", .number(0.5...1), default: 0.8, text: "how slow it may get; 1: never slower"),
       ParameterContract(
         "longestWait", .number(20...1_000), unit: "ms", default: 1_000,
         text:
-          "Most sound to wait for after running dry; `start` the first time, then twice as much each time."),
+          "most sound to wait for after running dry; `start` the first time, then twice as much each time"),
       ParameterContract(
         "lead", .number(0...200), unit: "ms", default: 20,
-        text: "How far ahead of its time sound is handed on."),
+        text: "how far ahead of its time sound is handed on"),
       ParameterContract(
         "duck", .choice(["hold", "lower"]), default: "hold",
-        text: "What ducking does, as said to audio.play: hold, or go on at the lower level it makes."),
+        text: "what ducking does, as said to audio.play: hold, or go on at the lower level it makes"),
       ParameterContract(
         "buffer", .integer(64...65_536), unit: "KiB", default: 2_048,
-        text: "Room for what was sent and is not decoded; beyond it the link holds it."),
+        text: "room for what was sent and is not decoded; beyond it the link holds it"),
     ]
   }
 

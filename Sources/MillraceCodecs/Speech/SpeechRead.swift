@@ -109,17 +109,17 @@ extension SpeechRead {
       ],
       parameters: [
         ParameterContract(
-          "path", .path, required: true, text: "A file, or a folder of .mp3, .opus or .ogg files."),
+          "path", .path, required: true, text: "a file, or a folder of .mp3, .opus or .ogg files"),
         ParameterContract(
-          "chunk", .integer(1...65_536), unit: "bytes", default: 1_024, text: "Length of a piece."),
+          "chunk", .integer(1...65_536), unit: "bytes", default: 1_024, text: "length of a piece"),
         ParameterContract(
           "interval", .number(0...60_000), unit: "ms", default: 50,
-          text: "Time from one piece to the next; 0: as fast as they are taken."),
+          text: "time from one piece to the next; 0: as fast as they are taken"),
         ParameterContract(
-          "pause", .number(0...600_000), unit: "ms", default: 0, text: "Time between two utterances, besides."
+          "pause", .number(0...600_000), unit: "ms", default: 0, text: "time between two utterances, besides"
         ),
         ParameterContract(
-          "pieces", .bool, default: false, text: "True: the folder's files are pieces of one utterance."),
+          "pieces", .bool, default: false, text: "true: the folder's files are pieces of one utterance"),
       ],
       lane: .bulk, budget: 5_000, drive: .itself,
       examples: [

@@ -1,7 +1,7 @@
 internal import CMillraceSys
 internal import Glibc
 
-/// Threads that belong to a node and outlive it by as long as their work takes.
+/// Threads that no one waits for: each ends with its work, and may outlive who began it.
 package enum OwnThread {
   private final class Start: Sendable {
     let name: String
@@ -12,11 +12,13 @@ package enum OwnThread {
     }
   }
 
-  /// Runs the body on a new thread. False when the system has none left.
-  package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+  /// Runs the body on a new thread. 0, or the `errno` of the system's refusal: it has no thread left.
+  ///
+  /// - Parameter name: what debuggers and `top` call the thread; Linux shows 15 bytes of it.
+  package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) -> Int32 {
     let parcel = unsafe Unmanaged.passRetained(Start(name, body))
     var thread = pthread_t()
-    let status = unsafe pthread_create(
+    let refusal = unsafe pthread_create(
       &thread, nil,
       { argument in
         guard let argument = unsafe argument else { return nil }
@@ -25,11 +27,10 @@ package enum OwnThread {
         start.body()
         return nil
       }, parcel.toOpaque())
-    guard status == 0 else {
+    guard refusal == 0 else {
       unsafe parcel.release()
-      return false
+      return refusal
     }
-    pthread_detach(thread)
-    return true
+    return pthread_detach(thread)
   }
 }

@@ -76,7 +76,7 @@ final class Supervisor: @unchecked Sendable {
 
   /// 0, or the `errno` of the system's refusal.
   func startThread() -> Int32 {
-    startDetachedThread("millrace-super") { [self] in
+    OwnThread.start("millrace-super") { [self] in
       while !isQuitting || !active.isEmpty { turn() }
     }
   }

@@ -23,7 +23,7 @@ extension Worker {
     unsafe slot.initialize(to: Atomic(0))
     let seat = unsafe Seat(number: number, call: slot)
     callSlot.store(UInt(bitPattern: slot), ordering: .sequentiallyConsistent)
-    return startDetachedThread(name) { [self] in
+    return OwnThread.start(name) { [self] in
       if nice != 0 { _ = millrace_set_thread_nice(nice) }
       millrace_set_timer_slack(1_000)
       anchor()

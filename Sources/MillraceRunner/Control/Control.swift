@@ -82,7 +82,7 @@ final class Control {
     desk.start()
     guard let input = input.take() else { return }
     let (box, wake) = (InputBox(input), wake)
-    let refusal = startDetachedThread("millrace-ctl") {
+    let refusal = OwnThread.start("millrace-ctl") {
       guard var input = box.take() else { return }
       var lines = LineSplitter()
       while Self.hand(input.next(timeout: -1, wake: wake.descriptor), &lines, to: desk) {}

@@ -43,6 +43,21 @@ struct AudioRecordTests {
     #expect(try channel(1) == [Int16](repeating: 0, count: 80) + ramp(240, from: 1_000))
   }
 
+  @Test("recording WAV asks for no heap, also where an input stays away for longer than the patience")
+  func heap() throws {
+    try #require(HeapScope.isCounting)
+    let bench = try bench(["patience": 100])
+    for round in 0..<400 {
+      // Event `late` comes once a second at most; what the runtime makes for it once is made by then.
+      if round == 150 { bench.resetHeapRequests() }
+      bench.push(ramp(160), to: "in1")
+      if round % 100 < 50 { bench.push(ramp(160), to: "in2") }
+      try bench.advance(by: .milliseconds(20))
+    }
+    #expect(bench.heapRequests == 0)
+    #expect(bench.close() == [])
+  }
+
   @Test("gaps, lost packets and inputs that bring nothing are silence")
   func silence() throws {
     let bench = try bench([:], [shape(8_000), shape(8_000), shape(8_000, channels: 2)])

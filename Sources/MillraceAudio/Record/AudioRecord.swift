@@ -14,7 +14,7 @@ internal import MillraceFiles
 ///   come has waited for `patience`; what comes later than that is cut, and counted in event `late`.
 /// - `recording` false leaves out what is said from that graph time on, in all inputs alike; true goes on. `stop` completes the
 ///   file at once, `cancel` removes it. `duration` completes it after so much sound.
-/// - A killed process leaves a file that plays up to the last second or so. Recording asks the heap now and then, on the bulk lane.
+/// - A killed process leaves a file that plays up to the last second or so. The encoders ask the heap, on the bulk lane; WAV does not.
 ///   AAC, in ADTS and in the fragments of MP4, begins with the encoder's 1,024 samples of silence, the same in all channels.
 /// - An existing file is replaced by the first sound, not by a graph that never starts; a missing folder is refused, not made.
 /// - A write the system refuses (disk full) is a fault; what was written before stays readable. NaN becomes silence.

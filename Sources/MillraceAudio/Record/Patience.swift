@@ -16,38 +16,55 @@ struct Patience {
   private static let capacity = Int(steps) + 2
 
   private let patience: Nanoseconds
-  private var marks: [Mark] = []
+  /// A ring of them: the oldest, and how many there are.
+  private var marks: [Mark]
+  private var oldest = 0
+  private var count = 0
   private var expired = Int64.min
 
   init(_ patience: Nanoseconds) {
     self.patience = patience
-    marks.reserveCapacity(Self.capacity)
+    marks = Array(repeating: Mark(begun: 0, time: 0, front: 0), count: Self.capacity)
   }
+
+  private func place(_ index: Int) -> Int { (oldest + index) % Self.capacity }
 
   /// Notes how far the line reaches now.
   mutating func note(_ front: Int64, at now: Nanoseconds) {
-    guard front > marks.last?.front ?? expired else { return }
-    if let last = marks.last,
-      now - last.begun < patience / Self.steps || marks.count == Self.capacity
-    {
-      marks[marks.count - 1] = Mark(begun: last.begun, time: now, front: front)
-    } else {
-      marks.append(Mark(begun: now, time: now, front: front))
+    guard count > 0 else {
+      if front > expired { append(Mark(begun: now, time: now, front: front)) }
+      return
     }
+    let last = marks[place(count - 1)]
+    guard front > last.front else { return }
+    if now - last.begun < patience / Self.steps || count == Self.capacity {
+      marks[place(count - 1)] = Mark(begun: last.begun, time: now, front: front)
+    } else {
+      append(Mark(begun: now, time: now, front: front))
+    }
+  }
+
+  private mutating func append(_ mark: Mark) {
+    marks[place(count)] = mark
+    count += 1
   }
 
   /// The position for which all patience is used up.
   mutating func over(at now: Nanoseconds) -> Int64 {
-    while let first = marks.first, first.time + patience <= now {
-      expired = first.front
-      marks.removeFirst()
+    while count > 0, marks[oldest].time + patience <= now {
+      expired = marks[oldest].front
+      oldest = place(1)
+      count -= 1
     }
     return expired
   }
 
   /// When a position beyond `base` is given up; nil when none waits.
   func nextExpiry(beyond base: Int64) -> Nanoseconds? {
-    for mark in marks where mark.front > base { return mark.time + patience }
+    for index in 0..<count {
+      let mark = marks[place(index)]
+      if mark.front > base { return mark.time + patience }
+    }
     return nil
   }
 }

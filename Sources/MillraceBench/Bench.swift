@@ -99,6 +99,9 @@ struct Suite {
         text: "echo canceller, voice detector, suppressors, automatic gain, beside speexdsp",
         run: FrontEndSuite.run),
       Suite(
+        name: "soak", text: "four hours of a call on the virtual clock: what grows; takes some minutes",
+        run: SoakSuite.run),
+      Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample in its place",
         run: RoundTripSuite.run),
     ]

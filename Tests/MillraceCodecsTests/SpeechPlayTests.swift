@@ -66,6 +66,19 @@ struct SpeechPlayTests {
     #expect(started.name == "started" && started.number("waited") == 250 && started.number("ms") == 100)
   }
 
+  @Test("a service that stalls keeps no worker busy, before its first sound or in mid-reply")
+  func stall() throws {
+    let before = try bench(input: mp3Shape)
+    before.push(bytes: [0xFF])
+    try before.advance(to: .milliseconds(20_000))
+    #expect(before.packets().isEmpty && before.callCount < 10)
+    let within = try bench()
+    within.push(sound(500))
+    try within.advance(to: .milliseconds(20_000))
+    #expect(within.packets().count < 80 && within.callCount < 200)
+    #expect(within.events().filter { $0.name == "underrun" }.count == 1)
+  }
+
   @Test("or at its end, however short it is")
   func short() throws {
     let bench = try bench()

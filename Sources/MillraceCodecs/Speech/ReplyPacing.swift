@@ -62,9 +62,10 @@ struct ReplyPacing {
     return true
   }
 
-  /// When `mayPlay` answers otherwise though nothing comes; nil: never.
-  var deadline: Nanoseconds? {
-    switch state {
+  /// When `mayPlay` answers otherwise though nothing comes; nil: never, as where nothing is there that could play.
+  func deadline(fill: Int) -> Nanoseconds? {
+    guard fill > 0 else { return nil }
+    return switch state {
     case .idle, .playing: nil
     case .gathering(let since): since &+ limits.patience
     case .dry(let since, _): since &+ limits.longestTime

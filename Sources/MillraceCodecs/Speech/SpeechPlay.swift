@@ -252,7 +252,7 @@ public struct SpeechPlay: ~Copyable, Node {
   /// When something is to be done though no packet comes; nil: never.
   private var nextTime: Nanoseconds? {
     if isHeld { return nil }
-    return pacing.state == .playing ? due &- lead : pacing.deadline
+    return pacing.state == .playing ? due &- lead : pacing.deadline(fill: stretcher.buffered)
   }
 
   /// Hands a packet on when one is due; true when it did, or when the next utterance may begin.

@@ -99,8 +99,9 @@ extension NodeBench {
     let before = progress
     let outcome = try judge(call { isFinishing ? executor.finish(&$0) : executor.process(&$0) })
     let hasTaken = before.taken != progress.taken
-    noteIdle(outcome, before == progress)
-    settle(outcome, hasTaken: hasTaken)
+    let wish = takeWish()
+    noteIdle(outcome, wish, before == progress)
+    settle(outcome, wish, hasTaken: hasTaken)
     collect()
     return true
   }
@@ -166,8 +167,7 @@ extension NodeBench {
   }
 
   /// What a call of `process` or `finish` leaves to do.
-  private func settle(_ outcome: Outcome, hasTaken: Bool) {
-    let wish = takeWish()
+  private func settle(_ outcome: Outcome, _ wish: Nanoseconds?, hasTaken: Bool) {
     let wasWanted = wantsAgain && contract.drive != .itself
     wantsAgain = false
     switch outcome {
@@ -222,9 +222,11 @@ extension NodeBench {
       emitted: wiring.outputLinks.reduce(0) { $0 + ($1?.counts.pushed ?? 0) })
   }
 
-  /// A node that asks for call after call and does nothing in them would keep the bench for ever.
-  private func noteIdle(_ outcome: Outcome, _ wasIdle: Bool) {
-    idleCalls = wasIdle && outcome == .again && !isFinishing ? idleCalls + 1 : 0
+  /// A node that asks for call after call, or to be called at a time that has passed, and does nothing in them would keep the
+  /// bench for ever, and a worker busy.
+  private func noteIdle(_ outcome: Outcome, _ wish: Nanoseconds?, _ wasIdle: Bool) {
+    let asksAtOnce = wish.map { $0 <= now } ?? (outcome == .again)
+    idleCalls = wasIdle && asksAtOnce && !isFinishing ? idleCalls + 1 : 0
     if idleCalls > 10_000 {
       fatalError("\(contract.type) was called 10,000 times in a row and neither took nor emitted a packet")
     }

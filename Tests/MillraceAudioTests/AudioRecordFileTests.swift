@@ -5,30 +5,6 @@ import Testing
 
 @testable import MillraceAudio
 
-/// `audio.record` on a disk that takes so many bytes and no more.
-struct RecordOnFullDisk: ~Copyable, Node {
-  static let contract = AudioRecord.contract
-  static let room = 6_000
-  private var node: AudioRecord
-
-  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
-    var calls = FileBytes.Calls()
-    calls.write = { file, bytes, count, offset in
-      guard offset + count > Self.room else { return pwrite(file, bytes, count, offset) }
-      guard offset < Self.room else {
-        errno = ENOSPC
-        return -1
-      }
-      return pwrite(file, bytes, Self.room - offset, offset)
-    }
-    node = try AudioRecord(setup, calls: calls)
-  }
-
-  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.process(&ports) }
-  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.finish(&ports) }
-  borrowing func explain(_ fault: NodeFault) -> String? { node.explain(fault) }
-}
-
 @Suite("audio.record: files")
 struct AudioRecordFileTests {
   private let folder = TemporaryFolder()
@@ -145,7 +121,7 @@ struct AudioRecordFileTests {
   func fullDisk(ending: String) throws {
     let path = folder.file("full.\(ending)")
     let bench = try NodeBench(
-      RecordOnFullDisk.self, ["path": .string(path)], inputs: ["in1": shape(16_000)])
+      OnFullDisk<AudioRecord>.self, ["path": .string(path)], inputs: ["in1": shape(16_000)])
     let fault = #expect(throws: BenchFault.self) {
       for second in 0..<4 {
         bench.push(Fixture.noise16(seed: 3, count: 16_000))
@@ -158,7 +134,7 @@ struct AudioRecordFileTests {
       fault?.text
         == "writing \"\(path)\" failed: No space left on device (errno 28); the \(milliseconds) ms before can be read; "
         + "make room on the disk")
-    if ending == "wav" { #expect(try readWAV(path).count == (6_000 - 80) / 2) }
+    if ending == "wav" { #expect(try readWAV(path).count == (fullDiskRoom - 80) / 2) }
     // A restart makes the new node while the failed one is still there: the file must be free again.
     let again = try NodeBench(AudioRecord.self, ["path": .string(path)], inputs: ["in1": shape(16_000)])
     #expect(again.close() == [])

@@ -20,28 +20,8 @@ func tone(_ frequency: Double, rate: Int, count: Int, amplitude: Double = 0.5) -
 /// Level of `samples` outside the sine of `frequency` that fits them best, and of that sine, both in dB of
 /// RMS.
 func fit(_ samples: ArraySlice<Float>, frequency: Double, rate: Int) -> (tone: Double, rest: Double) {
-  // Normal equations of a least-squares fit with one sine and one cosine.
-  var (ss, sc, cc, sy, cy) = (0.0, 0.0, 0.0, 0.0, 0.0)
-  for (index, sample) in samples.enumerated() {
-    let angle = 2 * .pi * frequency * Double(index) / Double(rate)
-    let (s, c, y) = (sin(angle), cos(angle), Double(sample))
-    ss += s * s
-    sc += s * c
-    cc += c * c
-    sy += s * y
-    cy += c * y
-  }
-  let determinant = ss * cc - sc * sc
-  let a = (sy * cc - cy * sc) / determinant
-  let b = (cy * ss - sy * sc) / determinant
-  var rest = 0.0
-  for (index, sample) in samples.enumerated() {
-    let angle = 2 * .pi * frequency * Double(index) / Double(rate)
-    let difference = Double(sample) - a * sin(angle) - b * cos(angle)
-    rest += difference * difference
-  }
-  let power = (a * a + b * b) / 2
-  return (10 * log10(power + 1e-30), 10 * log10(rest / Double(samples.count) + 1e-30))
+  let fit = ToneFit(samples.map(Double.init), frequency: frequency, rate: rate)
+  return (10 * log10(fit.tone + 1e-30), 10 * log10(fit.rest + 1e-30))
 }
 
 func rms(_ samples: ArraySlice<Float>) -> Double {

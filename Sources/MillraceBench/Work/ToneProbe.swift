@@ -40,7 +40,8 @@ struct ToneProbe {
         worstAlias = max(worstAlias ?? -.infinity, alias)
         continue
       }
-      worstSNR = min(worstSNR, fit(tone, to: middle))
+      let fit = ToneFit(middle, frequency: tone, rate: to)
+      worstSNR = min(worstSNR, 10 * log10(fit.tone / (fit.rest + 1e-20)))
       if to > from { worstImage = max(worstImage ?? -.infinity, image(in: middle)) }
     }
   }
@@ -77,30 +78,6 @@ struct ToneProbe {
     let (before, top, after) = (output[peak - 1], output[peak], output[peak + 1])
     let offset = 0.5 * (before - after) / (before - 2 * top + after)
     return (Double(peak) + offset - ideal) / Double(to)
-  }
-
-  /// Fits a sine and a cosine of the tone's frequency by least squares; answers the fitted power over the rest in dB.
-  private func fit(_ tone: Double, to samples: [Double]) -> Double {
-    let angles = samples.indices.map { 2 * .pi * tone * Double($0) / Double(to) }
-    var (ss, sc, cc, sy, cy, yy) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    for (sample, angle) in zip(samples, angles) {
-      let (s, c) = (sin(angle), cos(angle))
-      ss += s * s
-      sc += s * c
-      cc += c * c
-      sy += s * sample
-      cy += c * sample
-      yy += sample * sample
-    }
-    let determinant = ss * cc - sc * sc
-    let sine = (sy * cc - cy * sc) / determinant
-    let cosine = (cy * ss - sy * sc) / determinant
-    var rest = 0.0
-    for (sample, angle) in zip(samples, angles) {
-      let difference = sample - sine * sin(angle) - cosine * cos(angle)
-      rest += difference * difference
-    }
-    return 10 * log10((yy - rest) / (rest + 1e-20))
   }
 
   /// Power beyond the input's half rate over all power, in dB, through a Blackman window.

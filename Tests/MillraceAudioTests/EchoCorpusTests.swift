@@ -36,7 +36,7 @@ struct EchoCorpusTests {
   @Test(
     "far end alone is lowered, with drift and after a jump too",
     arguments: [
-      ("fest_300_d50_n30", 5.0, 32.0), ("fest_300_d80_p50_n30", 5.0, 32.0), ("fest_300_jump_n30", 11.0, 30.0),
+      ("fest_300_d50_n30", 5.0, 33.5), ("fest_300_d80_p50_n30", 5.0, 42.5), ("fest_300_jump_n30", 11.0, 35.0),
     ])
   func depth(name: String, from: Double, floor: Double) throws {
     let (near, far) = (try recording(name + "/mic.flac"), try recording(name + "/far.flac"))
@@ -54,14 +54,14 @@ struct EchoCorpusTests {
 
   @Test(
     "of a voice over the echo more is left than of anything else, through a bent loudspeaker and a live room",
-    arguments: ["dt_300_d60_soft_n30", "dt_real1_d20_n30"])
-  func doubleTalk(name: String) throws {
+    arguments: [("dt_300_d60_soft_n30", 15.0), ("dt_real1_d20_n30", 19.0)])
+  func doubleTalk(name: String, floor: Double) throws {
     let near = try recording(name + "/near.flac")
     let output = cleaned(try recording(name + "/mic.flac"), try recording(name + "/far.flac"))
     let late = 128
     let span = 8 * 16_000..<15 * 16_000
     let difference = span.map { output[$0 + late] - near[$0] }
     let voice = Array(near[span])
-    #expect(20 * log10(Fixture.rms(voice) / Fixture.rms(difference)) > 8)
+    #expect(20 * log10(Fixture.rms(voice) / Fixture.rms(difference)) > floor)
   }
 }

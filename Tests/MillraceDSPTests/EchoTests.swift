@@ -69,13 +69,15 @@ private func loss(_ near: [Float], _ output: [Float], _ rate: Int, from: Double,
 
 @Suite("Echo canceller")
 struct EchoTests {
-  @Test("an echo is lowered by 30 dB in its third second at every rate", arguments: EchoSettings.rates)
+  @Test(
+    "an echo is lowered by 40 dB in its first second and by 55 dB in its third, at every rate",
+    arguments: EchoSettings.rates)
   func everyRate(rate: Int) {
     let scene = Scene(rate: rate, seconds: 3, delays: [(0, 50)])
     var canceller = EchoCanceller(EchoSettings(rate: rate))
     let output = cancel(scene.near, scene.far, &canceller)
-    #expect(loss(scene.near, output, rate, from: 2, to: 3) > 30)
-    #expect(loss(scene.near, output, rate, from: 0, to: 1) > 15)
+    #expect(loss(scene.near, output, rate, from: 2, to: 3) > 55)
+    #expect(loss(scene.near, output, rate, from: 0, to: 1) > 40)
   }
 
   @Test("the delay is found within 8 ms of where the echo begins", arguments: [0, 120, 400])
@@ -92,8 +94,8 @@ struct EchoTests {
     let scene = Scene(seconds: 6, delays: [(0, 60), (4, 140)])
     var canceller = EchoCanceller(EchoSettings(rate: 16_000))
     let output = cancel(scene.near, scene.far, &canceller)
-    #expect(loss(scene.near, output, 16_000, from: 3, to: 4) > 30)
-    #expect(loss(scene.near, output, 16_000, from: 4.8, to: 5.8) > 8)
+    #expect(loss(scene.near, output, 16_000, from: 3, to: 4) > 70)
+    #expect(loss(scene.near, output, 16_000, from: 4.8, to: 5.8) > 10)
   }
 
   @Test(
@@ -122,10 +124,12 @@ struct EchoTests {
     let late = canceller.latencyFrames
     let difference = (0..<31_000).map { output[48_000 + late + $0] - voice[$0] }
     // Silence in its place would be 0 dB, the microphone itself is no better.
-    #expect(rms(voice[0..<31_000]) - rms(difference[...]) > 2)
+    #expect(rms(voice[0..<31_000]) - rms(difference[...]) > 2.9)
   }
 
-  @Test("without suppression only the filter works; comfort noise keeps the background's level")
+  @Test(
+    "without suppression only the filter works; comfort noise stands in under the background, by less than 20 dB"
+  )
   func controls() {
     let scene = Scene(seconds: 3, delays: [(0, 50)], background: 2e-3)
     func run(_ suppresses: Bool, _ comfort: Bool) -> [Float] {
@@ -137,9 +141,10 @@ struct EchoTests {
     }
     let (filtered, silent, comforted) = (run(false, false), run(true, false), run(true, true))
     let background = rms(noise(16_000, seed: 12, amplitude: 2e-3)[...])
-    #expect(rms(filtered[32_000...]) > rms(silent[32_000...]) + 3)
-    #expect(rms(comforted[32_000...]) > rms(silent[32_000...]) + 1)
-    #expect(rms(comforted[32_000...]) < background + 2)
+    #expect(rms(filtered[32_000...]) > rms(silent[32_000...]) + 45)
+    #expect(rms(comforted[32_000...]) > rms(silent[32_000...]) + 25)
+    let under = background - rms(comforted[32_000...])
+    #expect(under > 0 && under < 20, "\(under) dB")
   }
 
   @Test(
@@ -175,7 +180,7 @@ struct EchoTests {
     _ = cancel(burst, burst.reversed(), &canceller)
     let output = cancel(scene.near, scene.far, &canceller)
     #expect(output.allSatisfy { $0.isFinite })
-    #expect(loss(scene.near, output, 16_000, from: 3, to: 4) > 30)
+    #expect(loss(scene.near, output, 16_000, from: 3, to: 4) > 70)
   }
 
   @Test("a block asks for no heap", arguments: [16_000, 48_000])

@@ -1,0 +1,76 @@
+import Dispatch
+import MillraceCore
+import Synchronization
+import Testing
+
+@testable import MillraceTesting
+
+/// Says one word, after a thread of its own has called for it.
+struct Dozer: Node {
+  static let contract = NodeContract(
+    "test.doze", "speaks when woken", outputs: [PortContract("out", .kind(.text), text: "a word")],
+    drive: .itself,
+    resolve: { $0.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 8) })
+
+  private final class Bell: Sendable {
+    let hasRung = Atomic(false)
+  }
+  private let bell = Bell()
+  private let waker: Waker
+  private var calls = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { waker = setup.waker }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    calls += 1
+    guard calls > 1 else {
+      let (bell, waker) = (bell, waker)
+      DispatchQueue.global().async {
+        bell.hasRung.store(true, ordering: .releasing)
+        waker.wake()
+      }
+      return .done
+    }
+    guard bell.hasRung.load(ordering: .acquiring) else { return .done }
+    var packet = try ports.makePacket(bytes: 1)
+    var text = packet.mutableSamples(of: UInt8.self)
+    text[0] = UInt8(ascii: "a")
+    ports.emit(packet)
+    return .ended
+  }
+}
+
+@Suite("Wake-ups by a node's own threads", .timeLimit(.minutes(5)))
+struct BenchWakeTests {
+  @Test("any number of wake-ups before a look are one, and are taken once")
+  func takenOnce() {
+    let wakes = BenchWake()
+    #expect(!wakes.take())
+    wakes.wake(0)
+    wakes.wake(0)
+    #expect(wakes.take())
+    #expect(!wakes.take())
+  }
+
+  @Test("waiting ends with a wake-up, also one from before, and else says that none came")
+  func waiting() {
+    let wakes = BenchWake()
+    #expect(!wakes.wait(1))
+    wakes.wake(0)
+    wakes.wake(0)
+    #expect(wakes.wait(0))
+    // Two that nobody looked at in between rang once.
+    #expect(!wakes.wait(0))
+    #expect(wakes.take())
+    wakes.wake(0)
+    #expect(wakes.wait(0))
+  }
+
+  @Test("a bench calls a node again when the node's own thread asks for it")
+  func calledAgain() throws {
+    let bench = try NodeBench(Dozer.self, clock: .realtime)
+    #expect(try bench.wait(60) { bench.hasEnded })
+    #expect(bench.texts() == ["a"])
+    #expect(bench.close() == [])
+  }
+}

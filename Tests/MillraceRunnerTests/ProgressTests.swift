@@ -8,10 +8,15 @@ import Testing
 
 @Suite("How a run is shown while it goes", .timeLimit(.minutes(5)))
 struct ProgressTests {
-  @Test("the first line already has the rates since the start")
-  func firstRates() throws {
+  /// The number in front of these words.
+  private func number(_ line: String, _ words: String) -> Double? {
+    line.split(separator: ", ").first { $0.hasSuffix(words) }.flatMap { Double($0.dropLast(words.count)) }
+  }
+
+  @Test("the first line has the rates since the start, the next one those in between")
+  func rates() throws {
     var graph = GraphDescription("count", clock: .virtual)
-    graph.add("src", "test.count", ["count": 500])
+    graph.add("src", "test.count", ["count": 500, "pace": true])
     graph.add("end", "test.sink")
     graph.link("src -> end")
     let engine = Engine(catalogue: .runnerTests, clock: .virtual)
@@ -19,20 +24,38 @@ struct ProgressTests {
     var ends: [Int32] = [-1, -1]
     try #require(pipe(&ends) == 0)
     defer { for end in ends { close(end) } }
+    func now() -> Nanoseconds {
+      var time = timespec()
+      clock_gettime(CLOCK_MONOTONIC, &time)
+      return Nanoseconds(time.tv_sec) * 1_000_000_000 + Nanoseconds(time.tv_nsec)
+    }
+    let before = now()
     var progress = Progress(
       [run], title: "count", board: EventBoard(), output: Output(descriptor: ends[1]), redraws: false,
       isQuiet: false)
+    let made = now()
     run.start()
     _ = run.waitUntilStopped()
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    // Five seconds later, the line is due: 500 packets in about 5 s.
-    progress.update(
-      now: Nanoseconds(time.tv_sec) * 1_000_000_000 + Nanoseconds(time.tv_nsec) + .milliseconds(5_000))
-    var bytes = [UInt8](repeating: 0, count: 1_000)
-    let count = read(ends[0], &bytes, bytes.count)
-    let line = String(decoding: bytes[..<max(0, count)], as: UTF8.self)
-    #expect(line.hasPrefix("count: "))
-    #expect(line.contains(" packets/s") && !line.contains(" 0.0 packets/s"), "\(line)")
+    func line(at time: Nanoseconds) -> String {
+      progress.update(now: time)
+      var bytes = [UInt8](repeating: 0, count: 1_000)
+      let count = read(ends[0], &bytes, bytes.count)
+      return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
+    }
+    // Five seconds after it was made, the line is due. It was made at some moment between the two looks at the clock.
+    let totals = RunTotals([run])
+    let most = 1e9 / Double(5_000_000_000)
+    let least = 1e9 / Double(made + 5_000_000_000 - before)
+    let first = line(at: made + .milliseconds(5_000))
+    #expect(first.hasPrefix("count: 10 s, stopped, "), "\(first)")
+    let packets = try #require(number(first, " packets/s"), "\(first)")
+    #expect(packets >= 500 * least - 0.5 && packets <= 500 * most + 0.5)
+    let speed = try #require(number(first, " × real time"), "\(first)")
+    #expect(speed >= 10 * least - 0.05 && speed <= 10 * most + 0.05)
+    let processor = try #require(number(first, " % of a processor"), "\(first)")
+    let busy = Double(totals.busy) / 1e7
+    #expect(totals.busy > 0 && processor >= busy * least - 0.05 && processor <= busy * most + 0.05)
+    let second = line(at: made + .milliseconds(10_000))
+    #expect(number(second, " packets/s") == 0 && number(second, " × real time") == 0, "\(second)")
   }
 }

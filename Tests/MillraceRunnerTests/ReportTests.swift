@@ -72,6 +72,20 @@ struct ReportTests {
     #expect(page.contains("The worst 20 of 25"))
   }
 
+  @Test("of several instances the failed ones are listed first")
+  func failedFirst() async throws {
+    let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardOutputContent]) {
+      runner(
+        "run", "-q", "fails.json", "--instances", "5", "--set", "count={instance}", "--report", "page.html",
+        showing: "page.html")
+    }
+    let page = page(of: result)
+    let table = try #require(page.components(separatedBy: "<h2>Instances</h2>").last)
+    // The third packet fails: of the instances with 1 to 5 packets the last three do.
+    let places = try (1...5).map { try #require(table.range(of: "count #\($0)<")).lowerBound }
+    #expect(places[2...].allSatisfy { $0 < places[0] && $0 < places[1] })
+  }
+
   @Test("turns are drawn from what nodes post, with the time a user waited")
   func turns() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {

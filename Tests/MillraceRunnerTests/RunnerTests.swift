@@ -172,6 +172,37 @@ struct RunnerTests {
     #expect(output(of: file).hasPrefix("---\ntitle: \"count\"\n---\nflowchart LR\n"))
   }
 
+  @Test("explain tells nodes, links and memory in words, and the same as JSON")
+  func explain() async throws {
+    let words = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("explain", "good.json")
+    }
+    #expect(output(of: words).hasPrefix("count: 2 nodes, 1 link, realtime clock\n\nNodes\n"))
+    #expect(output(of: words).contains("\nLinks\n") && output(of: words).contains("\nMemory\n  about "))
+    let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("explain", "good.json", "--json")
+    }
+    let root = try JSONDocument.scan(SourceFile(name: "output", text: output(of: result))).root
+    #expect(root["nodes"]?.array?.compactMap { $0["name"]?.string } == ["src", "end"])
+    #expect(root["links"]?.array?.count == 1)
+  }
+
+  @Test("schema prints the schema of the author's own types, or writes it into a file")
+  func schema() async throws {
+    let printed = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("schema")
+    }
+    let text = output(of: printed)
+    let root = try JSONDocument.scan(SourceFile(name: "output", text: text)).root
+    #expect(root["$schema"]?.string == GraphSchema.dialect)
+    #expect(text.contains("\"test.count\"") && text.contains("\"test.sink\""))
+    let written = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("schema", "-o", "graph.schema.json", showing: "graph.schema.json")
+    }
+    // What is shown is the file: had the command printed it as well, it would be here twice.
+    #expect(output(of: written) == text)
+  }
+
   @Test("a secret is shown by no command")
   func secrets() async {
     for form in ["svg", "dot", "mermaid"] {

@@ -124,7 +124,7 @@ struct EventTests {
     #expect(await reader.value > 0)
   }
 
-  @Test("a listener that goes away is not waited for, and what it missed stays in the report")
+  @Test("a listener that goes away is not waited for, and nothing counts as lost for it")
   func goneListener() async throws {
     let run = try announcing(20_000, clock: .virtual)
     do { _ = run.events }

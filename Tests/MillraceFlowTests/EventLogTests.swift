@@ -32,6 +32,8 @@ import Testing
     try going.run()
     #expect(scratch.text("log") == "{\"old\":1}\n{\"cut\n{}\n")
     #expect(going.close() == [])
+    // Nothing of an older file is left, not even the end of its last line.
+    scratch.write("{\"cut", to: "log")
     let fresh = try NodeBench(EventLog.self, ["path": path], inputs: ["in1": events])
     fresh.push(text: "{}")
     try fresh.run()

@@ -13,7 +13,7 @@ import Testing
         .video(width: 8, height: 8, pixel: .bgrx, rate: FrameRate(30000, over: 1001)),
         "bgrx 8x8 30000/1001 fps"
       ),
-      (.mp3, "mp3"), (.aac, "aac"), (.jpeg, "jpeg"), (.text, "text"), (.event, "event"),
+      (.mp3, "mp3"), (.aac, "aac"), (.jpeg, "jpeg"), (.png, "png"), (.text, "text"), (.event, "event"),
     ])
   func description(format: Format, text: String) {
     #expect(format.description == text)
@@ -46,6 +46,8 @@ import Testing
       (.opus(rates: .only(48000)), "opus 48000 Hz"),
       (.kind(.mp3).or(.kind(.aac)), "mp3 or aac"),
       (.pcm(samples: [.f32]).or(.opus()), "f32 or opus"),
+      (.video(), "video"),
+      (.video(pixels: [.i420, .bgrx]).or(.kind(.jpeg)), "video i420/bgrx or jpeg"),
     ])
   func constraintText(constraint: FormatConstraint, text: String) {
     #expect(constraint.description == text)
@@ -64,6 +66,32 @@ import Testing
     #expect(FormatConstraint.any.accepts(.jpeg))
     #expect(!FormatConstraint.kind(.text).accepts(.event))
     #expect(FormatConstraint.pcm().accepts(.pcm(rate: 1, channels: 99, sample: .f32)))
+    let picture = Format.video(width: 17, height: 3, pixel: .nv12, rate: FrameRate(25))
+    #expect(FormatConstraint.video().accepts(picture))
+    #expect(FormatConstraint.video(pixels: [.i420, .nv12]).accepts(picture))
+    #expect(!FormatConstraint.video(pixels: [.i420]).accepts(picture))
+  }
+
+  @Test("a raw picture takes the bytes of its planes, half sizes rounded up")
+  func pictureBytes() {
+    #expect(PixelType.i420.byteCount(width: 1280, height: 720) == 1_382_400)
+    #expect(PixelType.i420.byteCount(width: 1, height: 1) == 3)
+    #expect(PixelType.nv12.byteCount(width: 17, height: 3) == 17 * 3 + 2 * 9 * 2)
+    #expect(PixelType.rgb24.byteCount(width: 17, height: 3) == 153)
+    #expect(PixelType.bgrx.byteCount(width: 17, height: 3) == 204)
+    let shape = OutputShape.video(width: 17, height: 3, rate: FrameRate(25))
+    #expect(shape.packetBytes == 87 && shape.packetDuration == .milliseconds(40))
+    #expect(shape.format == .video(width: 17, height: 3, pixel: .i420, rate: FrameRate(25)))
+  }
+
+  @Test("the time of a picture comes from its number and never drifts")
+  func pictureTime() {
+    let rate = FrameRate(30_000, over: 1_001)
+    #expect(rate.time(ofPictures: 0) == 0)
+    #expect(rate.time(ofPictures: 1) == 33_366_666)
+    #expect(rate.time(ofPictures: 30_000) == 1_001_000_000_000)
+    let century: Int64 = 94_594_594_594
+    #expect(Int128(rate.time(ofPictures: century)) == Int128(century) * 1_001_000_000_000 / 30_000)
   }
 
   @Test("the nearest member of a set")

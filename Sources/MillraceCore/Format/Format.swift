@@ -9,9 +9,12 @@ public enum SampleType: String, Sendable, Hashable, CaseIterable {
   @inlinable public var byteCount: Int { self == .s16 ? 2 : 4 }
 }
 
-/// How the pixels of a raw picture are stored.
+/// How the pixels of a raw picture are stored: rows from the top, without gaps between rows or planes.
+///
+/// YUV is that of JPEG files everywhere in a graph: BT.601, full range (JFIF). Sources convert what comes in otherwise. Of an
+/// odd width or height the chroma planes have half, rounded up.
 public enum PixelType: String, Sendable, Hashable, CaseIterable {
-  /// Planar YUV 4:2:0.
+  /// Planar YUV 4:2:0: all of Y, then U, then V.
   case i420
   /// Y plane, then interleaved UV, 4:2:0.
   case nv12
@@ -19,6 +22,15 @@ public enum PixelType: String, Sendable, Hashable, CaseIterable {
   case rgb24
   /// Packed blue, green, red, unused, 8 bits each.
   case bgrx
+
+  /// Bytes of one picture.
+  public func byteCount(width: Int, height: Int) -> Int {
+    switch self {
+    case .i420, .nv12: width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)
+    case .rgb24: 3 * width * height
+    case .bgrx: 4 * width * height
+    }
+  }
 }
 
 /// Pictures a second as an exact fraction.
@@ -30,6 +42,13 @@ public struct FrameRate: Sendable, Hashable, CustomStringConvertible {
     self.denominator = denominator
   }
   public var description: String { denominator == 1 ? "\(numerator)" : "\(numerator)/\(denominator)" }
+
+  /// Nanoseconds of so many pictures, rounded down; computed from the count, so that nothing adds up. For counts that 100
+  /// years of pictures reach.
+  public func time(ofPictures count: Int64) -> Nanoseconds {
+    let product = count.multipliedFullWidth(by: Int64(denominator) &* 1_000_000_000)
+    return Int64(numerator).dividingFullWidth(product).quotient
+  }
 }
 
 /// What flows over a link. Decided for every link before anything starts, and fixed while the graph runs.
@@ -48,6 +67,8 @@ public enum Format: Sendable, Hashable {
   case video(width: Int, height: Int, pixel: PixelType, rate: FrameRate)
   /// One JPEG picture a packet.
   case jpeg
+  /// One PNG picture a packet.
+  case png
   /// UTF-8 text.
   case text
   /// One JSON object in UTF-8 a packet: something that happened.
@@ -55,7 +76,7 @@ public enum Format: Sendable, Hashable {
 
   /// The kinds of media, as a node's contract names them.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
-    case pcm, opus, mp3, ogg, aac, video, jpeg, text, event
+    case pcm, opus, mp3, ogg, aac, video, jpeg, png, text, event
   }
 
   /// The kind of media.
@@ -68,6 +89,7 @@ public enum Format: Sendable, Hashable {
     case .aac: .aac
     case .video: .video
     case .jpeg: .jpeg
+    case .png: .png
     case .text: .text
     case .event: .event
     }
@@ -92,6 +114,11 @@ public enum Format: Sendable, Hashable {
   /// How a sample is stored, for PCM.
   public var sample: SampleType? {
     if case .pcm(_, _, let sample) = self { sample } else { nil }
+  }
+
+  /// How the pixels are stored, for raw pictures.
+  public var pixel: PixelType? {
+    if case .video(_, _, let pixel, _) = self { pixel } else { nil }
   }
 
   /// Bytes of one sample of every channel, for PCM.

@@ -46,14 +46,18 @@ public struct FormatConstraint: Sendable, Hashable {
     public var channels: ValueSet
     /// Sample types, for PCM; empty means any.
     public var samples: [SampleType]
+    /// Pixel types, for raw pictures; empty means any.
+    public var pixels: [PixelType]
 
     public init(
-      _ kind: Format.Kind, rates: ValueSet = .any, channels: ValueSet = .any, samples: [SampleType] = []
+      _ kind: Format.Kind, rates: ValueSet = .any, channels: ValueSet = .any, samples: [SampleType] = [],
+      pixels: [PixelType] = []
     ) {
       self.kind = kind
       self.rates = rates
       self.channels = channels
       self.samples = samples
+      self.pixels = pixels
     }
 
     /// True when the format is of this shape.
@@ -62,6 +66,7 @@ public struct FormatConstraint: Sendable, Hashable {
       if let rate = format.rate, !rates.contains(rate) { return false }
       if let count = format.channels, !channels.contains(count) { return false }
       if let sample = format.sample, !samples.isEmpty, !samples.contains(sample) { return false }
+      if let pixel = format.pixel, !pixels.isEmpty, !pixels.contains(pixel) { return false }
       return true
     }
   }
@@ -81,6 +86,10 @@ public struct FormatConstraint: Sendable, Hashable {
   /// Opus packets.
   public static func opus(rates: ValueSet = .any, channels: ValueSet = .any) -> FormatConstraint {
     FormatConstraint([Alternative(.opus, rates: rates, channels: channels)])
+  }
+  /// Raw pictures of any size and rate, of the given pixel types.
+  public static func video(pixels: [PixelType] = []) -> FormatConstraint {
+    FormatConstraint([Alternative(.video, pixels: pixels)])
   }
   /// A format without details, such as `.text` or `.event`.
   public static func kind(_ kind: Format.Kind) -> FormatConstraint { FormatConstraint([Alternative(kind)]) }
@@ -107,10 +116,11 @@ extension FormatConstraint: CustomStringConvertible {
 extension FormatConstraint.Alternative: CustomStringConvertible {
   public var description: String {
     var words: [String] = []
-    if kind == .pcm {
-      words.append(samples.isEmpty ? "pcm" : samples.map(\.rawValue).joined(separator: "/"))
-    } else {
-      words.append(kind.rawValue)
+    switch kind {
+    case .pcm where !samples.isEmpty: words.append(samples.map(\.rawValue).joined(separator: "/"))
+    case .video where !pixels.isEmpty:
+      words.append("video " + pixels.map(\.rawValue).joined(separator: "/"))
+    default: words.append(kind.rawValue)
     }
     if kind == .pcm || kind == .opus {
       if rates != .any { words.append("\(rates) Hz") }

@@ -25,6 +25,15 @@ public struct OutputShape: Sendable, Hashable {
       packetBytes: frames * channels * sample.byteCount, burst: burst)
   }
 
+  /// Raw pictures, one a packet.
+  public static func video(
+    width: Int, height: Int, pixel: PixelType = .i420, rate: FrameRate
+  ) -> OutputShape {
+    OutputShape(
+      .video(width: width, height: height, pixel: pixel, rate: rate),
+      packetDuration: rate.time(ofPictures: 1), packetBytes: pixel.byteCount(width: width, height: height))
+  }
+
   /// Samples per channel of the largest PCM packet; nil for other formats.
   public var frames: Int? { format.frameBytes.map { packetBytes / $0 } }
 }

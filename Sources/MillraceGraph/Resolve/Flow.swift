@@ -68,7 +68,7 @@ extension GraphDraft {
     if pacing == .waits { return .block }
     switch kind {
     case .pcm, .opus, .mp3, .ogg, .aac: return .dropOldest
-    case .video, .jpeg: return .latest
+    case .video, .jpeg, .png: return .latest
     case .text, .event: return .dropNewest
     }
   }
@@ -76,7 +76,7 @@ extension GraphDraft {
   private static func defaultLimit(_ shape: OutputShape, _ policy: LinkPolicy) -> Int {
     switch shape.format.kind {
     case .text, .event: return 64
-    case .video, .jpeg: return 4
+    case .video, .jpeg, .png: return 4
     case .pcm, .opus, .mp3, .ogg, .aac:
       if policy == .block { return 16 }
       let packets = packets(of: .milliseconds(200), shape) ?? 64

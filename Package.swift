@@ -30,6 +30,7 @@ let package = Package(
     .library(name: "MillraceDSP", targets: ["MillraceDSP"]),
     .library(name: "MillraceAudio", targets: ["MillraceAudio"]),
     .library(name: "MillraceCodecs", targets: ["MillraceCodecs"]),
+    .library(name: "MillraceVideo", targets: ["MillraceVideo"]),
     .library(name: "MillraceCore", targets: ["MillraceCore"]),
     .library(name: "MillraceBench", targets: ["MillraceBench"]),
     .executable(name: "millrace", targets: ["millrace"]),
@@ -48,7 +49,9 @@ let package = Package(
     .systemLibrary(name: "CSpeexDSP", pkgConfig: "speexdsp", providers: [.apt(["libspeexdsp-dev"])]),
     .systemLibrary(name: "CMPG123", pkgConfig: "libmpg123", providers: [.apt(["libmpg123-dev"])]),
     .systemLibrary(name: "CFFmpeg", pkgConfig: "libavformat", providers: [.apt(["libavformat-dev"])]),
-    .target(name: "CMediaShim", dependencies: ["CFFmpeg"], linkerSettings: [.linkedLibrary("avutil")]),
+    .target(
+      name: "CMediaShim", dependencies: ["CFFmpeg"],
+      linkerSettings: [.linkedLibrary("avutil"), .linkedLibrary("jpeg"), .linkedLibrary("dl")]),
 
     // Ground, plan, engine: no third-party package, no codec.
     .target(name: "MillraceCore", dependencies: ["CMillraceSys"], swiftSettings: strict),
@@ -69,6 +72,10 @@ let package = Package(
       dependencies: ["MillraceCore", "MillraceFiles", "MillraceDSP", "COpus", "COgg", "CMPG123"],
       swiftSettings: strict),
     .target(
+      name: "MillraceVideo",
+      dependencies: ["MillraceCore", "MillraceFiles", "MillraceAudio", "CFFmpeg", "CMediaShim"],
+      swiftSettings: strict),
+    .target(
       name: "MillraceFlow", dependencies: ["MillraceCore", "MillraceFiles", "CMillraceSys"],
       swiftSettings: strict),
 
@@ -76,7 +83,8 @@ let package = Package(
     .target(
       name: "Millrace",
       dependencies: [
-        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", "MillraceCodecs", "MillraceFlow",
+        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", "MillraceCodecs", "MillraceVideo",
+        "MillraceFlow",
       ],
       swiftSettings: strict),
     .target(
@@ -159,17 +167,31 @@ let package = Package(
         "CMallocCount",
       ],
       swiftSettings: tests),
+    .testTarget(
+      name: "MillraceVideoTests",
+      dependencies: [
+        "MillraceVideo", "MillraceCore", "MillraceEngine", "MillraceGraph", "MillraceTesting", "TestMedia",
+        "CFFmpeg", "CMediaShim",
+      ],
+      swiftSettings: tests),
   ]
 )
 
 // MILLRACE_PARTS=core leaves the targets that need neither a codec nor a package of somebody else: what the thread
-// sanitizer has to see builds in seconds then.
-if Context.environment["MILLRACE_PARTS"] == "core" {
-  let core: Set = [
-    "CMillraceSys", "CMallocCount", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceTesting",
-    "MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests",
-  ]
-  package.targets.removeAll { !core.contains($0.name) }
+// sanitizer has to see builds in seconds then. MILLRACE_PARTS=video adds what has to do with pictures.
+let core: Set = [
+  "CMillraceSys", "CMallocCount", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceTesting",
+  "MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests",
+]
+let parts: [String: Set<String>] = [
+  "core": core,
+  "video": core.subtracting(["MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests"]).union([
+    "CMillraceKernels", "CFFmpeg", "CMediaShim", "CSpeexDSP", "MillraceDSP", "MillraceFiles", "MillraceAudio",
+    "MillraceVideo", "TestMedia", "MillraceVideoTests",
+  ]),
+]
+if let wanted = Context.environment["MILLRACE_PARTS"].flatMap({ parts[$0] }) {
+  package.targets.removeAll { !wanted.contains($0.name) }
   package.products = [
     .library(name: "MillraceGraph", targets: ["MillraceGraph"]),
     .library(name: "MillraceTesting", targets: ["MillraceTesting"]),

@@ -6,6 +6,9 @@
 
 #include <libavformat/avformat.h>
 
+#include "millrace_devices.h"
+#include "millrace_jpeg.h"
+
 #pragma clang assume_nonnull begin
 
 /// Takes FFmpeg's log for the whole process: nothing is printed any more, and the last line of level error or worse

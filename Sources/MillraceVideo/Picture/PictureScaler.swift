@@ -1,0 +1,221 @@
+internal import CFFmpeg
+internal import Glibc
+package import MillraceCore
+
+/// Changes the size, the pixel type and the colours of pictures with swscale. The result is a picture of the graph: BT.601, full
+/// range. Keeps the result until the next call. One thread at a time; takes heap only where the kind of source changes.
+@safe
+package final class PictureScaler {
+  /// What a source's numbers mean.
+  struct Source: Equatable {
+    /// FFmpeg's pixel format, none of the `yuvj` ones.
+    var format: Int32
+    var width: Int
+    var height: Int
+    /// One of `SWS_CS_...`.
+    var colours: Int32 = SWS_CS_ITU601
+    var isFullRange = true
+
+    /// A picture of the graph.
+    init(_ pixel: PixelType, width: Int, height: Int) {
+      format = pixel.library
+      self.width = width
+      self.height = height
+    }
+
+    /// A frame as a decoder gave it. Where it does not say its colours, they are BT.601, as FFmpeg and its players take them.
+    init(_ frame: UnsafePointer<AVFrame>) {
+      let given = unsafe frame.pointee.format
+      format = Int32(millrace_av_pixel_plain(given))
+      width = unsafe Int(frame.pointee.width)
+      height = unsafe Int(frame.pointee.height)
+      isFullRange =
+        unsafe frame.pointee.color_range == AVCOL_RANGE_JPEG || millrace_av_pixel_is_full_by_name(given)
+        || !millrace_av_pixel_is_yuv(given) && !millrace_av_pixel_is_grey(given)
+      colours =
+        switch unsafe frame.pointee.colorspace {
+        case AVCOL_SPC_BT709: SWS_CS_ITU709
+        case AVCOL_SPC_FCC: SWS_CS_FCC
+        case AVCOL_SPC_SMPTE240M: SWS_CS_SMPTE240M
+        case AVCOL_SPC_BT2020_NCL, AVCOL_SPC_BT2020_CL: SWS_CS_BT2020
+        default: SWS_CS_ITU601
+        }
+    }
+  }
+
+  let pixel: PixelType
+  package let width: Int
+  package let height: Int
+  private var context: OpaquePointer?
+  private var source: Source?
+  /// Rows with gaps: swscale's vector code writes whole vectors, also beyond the end of a row.
+  private let memory: UnsafeMutablePointer<UInt8>
+  private let strides: (Int, Int, Int)
+  private let offsets: (Int, Int, Int)
+
+  /// Bytes of the vectors that rows are aligned to.
+  private static let alignment = 64
+
+  package init(to pixel: PixelType, width: Int, height: Int) {
+    self.pixel = pixel
+    self.width = width
+    self.height = height
+    func aligned(_ bytes: Int) -> Int { (bytes + 2 * Self.alignment - 1) / Self.alignment * Self.alignment }
+    let tight = PlaneLayout(pixel, width: width, height: height).strides
+    strides = (aligned(tight.0), aligned(tight.1), aligned(tight.2))
+    let half = (height + 1) / 2
+    offsets = (0, strides.0 * height, strides.0 * height + strides.1 * half)
+    let count = offsets.2 + (pixel.planeCount == 3 ? strides.2 * half : 0) + Self.alignment
+    unsafe memory = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: Self.alignment)
+      .bindMemory(to: UInt8.self, capacity: count)
+    unsafe memory.initialize(repeating: 0, count: count)
+  }
+
+  deinit {
+    unsafe sws_freeContext(context)
+    unsafe memory.deallocate()
+  }
+
+  /// The result of the last call.
+  package var view: PictureView {
+    @_lifetime(borrow self) get {
+      precondition(pixel == .i420, "a view with gaps is of planar 4:2:0")
+      let view = unsafe PictureView(
+        y: memory, u: memory + offsets.1, v: memory + offsets.2, lumaStride: strides.0,
+        chromaStride: strides.1, width: width, height: height)
+      return unsafe _overrideLifetime(view, borrowing: self)
+    }
+  }
+
+  /// Scales a picture of the graph. False when swscale refuses the pair of sizes.
+  package func scale(_ picture: borrowing PictureView) -> Bool {
+    unsafe scale(
+      Source(picture.pixel, width: picture.width, height: picture.height), picture.planes, picture.strides)
+  }
+
+  /// Scales a part of a picture of the graph.
+  func scale(_ picture: borrowing PictureView, left: Int, top: Int, width: Int, height: Int) -> Bool {
+    let (pixel, half) = (picture.pixel, (left / 2, top / 2))
+    var (first, second, third) = unsafe picture.planes
+    let strides = picture.strides
+    switch pixel {
+    case .i420:
+      unsafe first += top * strides.0 + left
+      unsafe second += half.1 * strides.1 + half.0
+      unsafe third += half.1 * strides.2 + half.0
+    case .nv12:
+      unsafe first += top * strides.0 + left
+      unsafe second += half.1 * strides.1 + 2 * half.0
+    case .rgb24: unsafe first += top * strides.0 + 3 * left
+    case .bgrx: unsafe first += top * strides.0 + 4 * left
+    }
+    return unsafe scale(Source(pixel, width: width, height: height), (first, second, third), strides)
+  }
+
+  /// Scales a decoder's frame.
+  func scale(_ frame: UnsafePointer<AVFrame>) -> Bool {
+    guard unsafe prepare(Source(frame)) else { return false }
+    return unsafe withUnsafeTemporaryAllocation(of: UnsafePointer<UInt8>?.self, capacity: 4) { planes in
+      for index in 0..<4 {
+        unsafe planes.initializeElement(at: index, to: UnsafePointer(frame.plane(index)))
+      }
+      return unsafe run(planes.baseAddress, frame.lineSizes, rows: Int(frame.pointee.height))
+    }
+  }
+
+  private func scale(
+    _ source: Source, _ planes: (UnsafePointer<UInt8>, UnsafePointer<UInt8>, UnsafePointer<UInt8>),
+    _ strides: (Int, Int, Int)
+  ) -> Bool {
+    guard prepare(source) else { return false }
+    var starts: (UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?) =
+      unsafe (planes.0, planes.1, planes.2, nil)
+    var lengths = (Int32(strides.0), Int32(strides.1), Int32(strides.2), Int32(0))
+    return unsafe withUnsafeBytes(of: &starts) { starts in
+      unsafe withUnsafeBytes(of: &lengths) { lengths in
+        unsafe run(
+          starts.assumingMemoryBound(to: UnsafePointer<UInt8>?.self).baseAddress,
+          lengths.assumingMemoryBound(to: Int32.self).baseAddress, rows: source.height)
+      }
+    }
+  }
+
+  private func run(
+    _ planes: UnsafePointer<UnsafePointer<UInt8>?>?, _ lengths: UnsafePointer<Int32>?, rows: Int
+  ) -> Bool {
+    var targets:
+      (
+        UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?,
+        UnsafeMutablePointer<UInt8>?
+      ) =
+        unsafe (memory, memory + offsets.1, memory + offsets.2, nil)
+    var steps = (Int32(strides.0), Int32(strides.1), Int32(strides.2), Int32(0))
+    let given = unsafe withUnsafeBytes(of: &targets) { targets in
+      unsafe withUnsafeBytes(of: &steps) { steps in
+        unsafe sws_scale(
+          context, planes, lengths, 0, Int32(rows),
+          targets.assumingMemoryBound(to: UnsafeMutablePointer<UInt8>?.self).baseAddress,
+          steps.assumingMemoryBound(to: Int32.self).baseAddress)
+      }
+    }
+    return given == Int32(height)
+  }
+
+  private func prepare(_ wanted: Source) -> Bool {
+    if wanted == source, unsafe context != nil { return true }
+    unsafe sws_freeContext(context)
+    source = wanted
+    // Lanczos keeps what detail a smaller size can hold; rounding exactly costs little and keeps flat areas flat.
+    let isSame = wanted.width == width && wanted.height == height
+    let flags = (isSame ? SWS_BICUBIC : SWS_LANCZOS) | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT
+    unsafe context = sws_getContext(
+      Int32(wanted.width), Int32(wanted.height), AVPixelFormat(rawValue: wanted.format), Int32(width),
+      Int32(height), AVPixelFormat(rawValue: pixel.library), flags, nil, nil, nil)
+    guard let context = unsafe context else { return false }
+    // Refused where neither side has a range to set, such as RGB to RGB.
+    _ = unsafe millrace_sws_set_colours(context, wanted.colours, wanted.isFullRange, SWS_CS_ITU601, true)
+    return true
+  }
+
+  /// Copies the result into a packet, without gaps.
+  func copy(into target: inout MutableSpan<UInt8>) {
+    unsafe target.withUnsafeMutableBufferPointer { target in
+      guard let start = target.baseAddress else { return }
+      unsafe copy(to: start)
+    }
+  }
+
+  private func copy(to start: UnsafeMutablePointer<UInt8>) {
+    let tight = PlaneLayout(pixel, width: width, height: height)
+    let half = (height + 1) / 2
+    let planes = [
+      (offsets.0, strides.0, tight.offsets.0, tight.strides.0, height),
+      (offsets.1, strides.1, tight.offsets.1, tight.strides.1, half),
+      (offsets.2, strides.2, tight.offsets.2, tight.strides.2, half),
+    ]
+    for (from, step, to, length, rows) in planes[..<pixel.planeCount] {
+      for row in 0..<rows {
+        unsafe memcpy(start + to + row * length, memory + from + row * step, length)
+      }
+    }
+  }
+}
+
+extension UnsafePointer<AVFrame> {
+  /// The first byte of a plane.
+  func plane(_ index: Int) -> UnsafeMutablePointer<UInt8>? {
+    let planes = unsafe pointee.data
+    return switch index {
+    case 0: unsafe planes.0
+    case 1: unsafe planes.1
+    case 2: unsafe planes.2
+    default: unsafe planes.3
+    }
+  }
+
+  /// Bytes from row to row of the planes.
+  var lineSizes: UnsafePointer<Int32>? {
+    guard let offset = unsafe MemoryLayout<AVFrame>.offset(of: \.linesize) else { return nil }
+    return unsafe (UnsafeRawPointer(self) + offset).assumingMemoryBound(to: Int32.self)
+  }
+}

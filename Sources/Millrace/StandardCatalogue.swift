@@ -2,6 +2,7 @@ internal import MillraceAudio
 internal import MillraceCodecs
 public import MillraceCore
 internal import MillraceFlow
+internal import MillraceVideo
 
 extension Catalogue {
   /// Every node type that comes with Millrace. Add your own to a copy:
@@ -14,6 +15,7 @@ extension Catalogue {
     var catalogue = Catalogue()
     catalogue.add(contentsOf: .audioNodes)
     catalogue.add(contentsOf: .codecs)
+    catalogue.add(contentsOf: .videoNodes)
     catalogue.add(contentsOf: .flow)
     return catalogue
   }()

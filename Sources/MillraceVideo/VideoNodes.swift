@@ -1,0 +1,10 @@
+public import MillraceCore
+
+extension Catalogue {
+  /// The picture nodes: files, screens, sizes, and JPEG under a byte budget.
+  public static let videoNodes: Catalogue = {
+    var catalogue = Catalogue()
+    catalogue.add(VideoSample.self)
+    return catalogue
+  }()
+}

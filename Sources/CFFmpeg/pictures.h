@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
 #include <libavutil/pixfmt.h>
 #include <libswscale/swscale.h>
@@ -58,12 +59,37 @@ static inline int millrace_av_pixel_plain(int format) {
   }
 }
 
-/// Tells a scaler the colours of both sides: each is one of `SWS_CS_...`, and full range or not. Negative when the pair cannot
-/// be converted.
-static inline int millrace_sws_set_colours(struct SwsContext *context, int from, bool from_full, int to,
-                                           bool to_full) {
-  return sws_setColorspaceDetails(context, sws_getCoefficients(from), from_full, sws_getCoefficients(to), to_full, 0,
-                                  1 << 16, 1 << 16);
+/// One side of a scaler: pixel format, size, colours (`SWS_CS_...`) and range.
+typedef struct {
+  int format;
+  int width;
+  int height;
+  int colours;
+  bool is_full_range;
+} millrace_sws_side;
+
+/// Makes a scaler, or null when there is none for the pair. `flags` are `SWS_...`.
+///
+/// Range and colours are set before the scaler chooses its ways: set afterwards, as `sws_getContext` has it, some of them
+/// (equal sizes and formats, 10 bits) leave the range as it is without a word.
+static inline struct SwsContext *_Nullable millrace_sws_new(millrace_sws_side from, millrace_sws_side to, int flags) {
+  struct SwsContext *context = sws_alloc_context();
+  if (!context) return NULL;
+  av_opt_set_int(context, "src_format", from.format, 0);
+  av_opt_set_int(context, "srcw", from.width, 0);
+  av_opt_set_int(context, "srch", from.height, 0);
+  av_opt_set_int(context, "src_range", from.is_full_range, 0);
+  av_opt_set_int(context, "dst_format", to.format, 0);
+  av_opt_set_int(context, "dstw", to.width, 0);
+  av_opt_set_int(context, "dsth", to.height, 0);
+  av_opt_set_int(context, "dst_range", to.is_full_range, 0);
+  av_opt_set_int(context, "sws_flags", flags, 0);
+  // Refused where neither side has a range, such as RGB to RGB; then nothing has to be set.
+  sws_setColorspaceDetails(context, sws_getCoefficients(from.colours), from.is_full_range,
+                           sws_getCoefficients(to.colours), to.is_full_range, 0, 1 << 16, 1 << 16);
+  if (sws_init_context(context, NULL, NULL) >= 0) return context;
+  sws_freeContext(context);
+  return NULL;
 }
 
 #pragma clang assume_nonnull end

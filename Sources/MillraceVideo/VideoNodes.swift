@@ -4,6 +4,7 @@ extension Catalogue {
   /// The picture nodes: files, screens, sizes, and JPEG under a byte budget.
   public static let videoNodes: Catalogue = {
     var catalogue = Catalogue()
+    catalogue.add(VideoRead.self)
     catalogue.add(VideoSample.self)
     return catalogue
   }()

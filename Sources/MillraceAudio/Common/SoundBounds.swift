@@ -1,38 +1,38 @@
-internal import MillraceCore
+package import MillraceCore
 
 /// The sound the nodes of this module handle: 8 to 192 kHz, 1 to 8 channels, 16-bit or float.
-enum SoundBounds {
+package enum SoundBounds {
   /// Rates in Hz.
-  static let rates = 8_000...192_000
+  package static let rates = 8_000...192_000
   /// Channel counts.
-  static let channels = 1...8
+  package static let channels = 1...8
   /// Most milliseconds a packet may last.
-  static let frame = 1.0...1_000.0
+  package static let frame = 1.0...1_000.0
 
   /// What the PCM ports accept.
-  static let pcm = FormatConstraint.pcm(
+  package static let pcm = FormatConstraint.pcm(
     rates: .range(rates), channels: .range(channels), samples: [.s16, .f32])
 
   /// Samples per channel of so many milliseconds, to the nearest whole one, at least one.
-  static func frames(milliseconds: Double, rate: Int) -> Int {
+  package static func frames(milliseconds: Double, rate: Int) -> Int {
     max(1, Int((milliseconds * Double(rate) / 1_000).rounded()))
   }
 }
 
 extension ParameterContract {
   /// Milliseconds of sound in a packet.
-  static let frame = ParameterContract(
+  package static let frame = ParameterContract(
     "frame", .number(SoundBounds.frame), unit: "ms", default: 20, text: "sound in one packet")
 }
 
 extension ParameterValues {
   /// The sample type a parameter names; nil when it is absent.
-  func sample(_ name: String) -> SampleType? {
+  package func sample(_ name: String) -> SampleType? {
     has(name) ? SampleType(rawValue: string(name)) : nil
   }
 }
 
 extension SampleType {
   /// The names, as a parameter's choice lists them.
-  static let choice = ParameterContract.Kind.choice(allCases.map(\.rawValue))
+  package static let choice = ParameterContract.Kind.choice(allCases.map(\.rawValue))
 }

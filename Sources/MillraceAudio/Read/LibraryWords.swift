@@ -3,11 +3,11 @@ internal import CMediaShim
 
 /// The last line FFmpeg logged on this thread at some moment, kept without heap until somebody asks for it.
 @safe
-struct LibraryWords: ~Copyable {
+package struct LibraryWords: ~Copyable {
   private static let capacity = 512
   private let bytes: UnsafeMutablePointer<CChar>
 
-  init() {
+  package init() {
     unsafe bytes = .allocate(capacity: Self.capacity)
     unsafe bytes.initialize(repeating: 0, count: Self.capacity)
   }
@@ -15,7 +15,7 @@ struct LibraryWords: ~Copyable {
   deinit { unsafe bytes.deallocate() }
 
   /// Copies the library's present line.
-  mutating func keep() {
+  package mutating func keep() {
     let line = unsafe millrace_av_last_log()
     var count = 0
     while unsafe count < Self.capacity - 1 && line[count] != 0 {
@@ -26,13 +26,13 @@ struct LibraryWords: ~Copyable {
   }
 
   /// The line, without the address of the object that logged it; nil when there is none.
-  var text: String? {
+  package var text: String? {
     let line = unsafe String(cString: bytes)
     return line.isEmpty ? nil : Self.withoutAddresses(line)
   }
 
   /// Removes ` @ 0x5581...`, which differs from run to run and says nothing.
-  static func withoutAddresses(_ line: String) -> String {
+  package static func withoutAddresses(_ line: String) -> String {
     var result = ""
     var rest = Substring(line)
     while let mark = rest.firstRange(of: " @ 0x") {
@@ -43,5 +43,5 @@ struct LibraryWords: ~Copyable {
   }
 
   /// An error code of the library in words.
-  static func describe(_ code: Int32) -> String { unsafe String(cString: millrace_av_error_text(code)) }
+  package static func describe(_ code: Int32) -> String { unsafe String(cString: millrace_av_error_text(code)) }
 }

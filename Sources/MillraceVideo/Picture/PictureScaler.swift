@@ -1,4 +1,5 @@
 internal import CFFmpeg
+internal import CMediaShim
 internal import Glibc
 package import MillraceCore
 
@@ -168,36 +169,42 @@ package final class PictureScaler {
     // Lanczos keeps what detail a smaller size can hold; rounding exactly costs little and keeps flat areas flat.
     let isSame = wanted.width == width && wanted.height == height
     let flags = (isSame ? SWS_BICUBIC : SWS_LANCZOS) | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT
-    unsafe context = sws_getContext(
-      Int32(wanted.width), Int32(wanted.height), AVPixelFormat(rawValue: wanted.format), Int32(width),
-      Int32(height), AVPixelFormat(rawValue: pixel.library), flags, nil, nil, nil)
-    guard let context = unsafe context else { return false }
-    // Refused where neither side has a range to set, such as RGB to RGB.
-    _ = unsafe millrace_sws_set_colours(context, wanted.colours, wanted.isFullRange, SWS_CS_ITU601, true)
-    return true
+    let from = millrace_sws_side(
+      format: wanted.format, width: Int32(wanted.width), height: Int32(wanted.height),
+      colours: wanted.colours,
+      is_full_range: wanted.isFullRange)
+    let to = millrace_sws_side(
+      format: pixel.library, width: Int32(width), height: Int32(height), colours: SWS_CS_ITU601,
+      is_full_range: true)
+    unsafe context = millrace_sws_new(from, to, flags)
+    return unsafe context != nil
   }
 
-  /// Copies the result into a packet, without gaps.
-  func copy(into target: inout MutableSpan<UInt8>) {
+  /// Copies the result into a packet, without gaps, turned as asked.
+  func copy(into target: inout MutableSpan<UInt8>, turned turn: PictureTurn = PictureTurn()) {
+    precondition(
+      target.count >= pixel.byteCount(width: width, height: height), "too little room for the picture")
     unsafe target.withUnsafeMutableBufferPointer { target in
       guard let start = target.baseAddress else { return }
-      unsafe copy(to: start)
+      unsafe copy(to: start, turn)
     }
   }
 
-  private func copy(to start: UnsafeMutablePointer<UInt8>) {
-    let tight = PlaneLayout(pixel, width: width, height: height)
-    let half = (height + 1) / 2
-    let planes = [
-      (offsets.0, strides.0, tight.offsets.0, tight.strides.0, height),
-      (offsets.1, strides.1, tight.offsets.1, tight.strides.1, half),
-      (offsets.2, strides.2, tight.offsets.2, tight.strides.2, half),
-    ]
-    for (from, step, to, length, rows) in planes[..<pixel.planeCount] {
-      for row in 0..<rows {
-        unsafe memcpy(start + to + row * length, memory + from + row * step, length)
-      }
+  private func copy(to start: UnsafeMutablePointer<UInt8>, _ turn: PictureTurn) {
+    let tight = PlaneLayout(
+      pixel, width: turn.isSideways ? height : width, height: turn.isSideways ? width : height)
+    let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
+    func turnPlane(_ from: Int, _ step: Int, _ size: (Int, Int), _ bytes: Int, _ to: Int, _ length: Int) {
+      unsafe millrace_plane_turn(
+        memory + from, step, Int32(size.0), Int32(size.1), Int32(bytes), Int32(turn.quarters),
+        turn.isMirrored ? 1 : 0, start + to, length)
     }
+    turnPlane(0, strides.0, (width, height), pixel.pixelBytes, 0, tight.strides.0)
+    guard pixel.planeCount > 1 else { return }
+    let half = (halfWidth, halfHeight)
+    let chromaBytes = pixel == .nv12 ? 2 : 1
+    turnPlane(offsets.1, strides.1, half, chromaBytes, tight.offsets.1, tight.strides.1)
+    if pixel == .i420 { turnPlane(offsets.2, strides.2, half, 1, tight.offsets.2, tight.strides.2) }
   }
 }
 

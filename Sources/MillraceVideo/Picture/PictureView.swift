@@ -97,6 +97,15 @@ extension PixelType {
     }
   }
 
+  /// Bytes of a pixel in the first plane.
+  var pixelBytes: Int {
+    switch self {
+    case .i420, .nv12: 1
+    case .rgb24: 3
+    case .bgrx: 4
+    }
+  }
+
   /// FFmpeg's number for it.
   var library: Int32 {
     switch self {

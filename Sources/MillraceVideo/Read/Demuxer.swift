@@ -1,0 +1,226 @@
+internal import CFFmpeg
+internal import CMediaShim
+internal import Glibc
+internal import MillraceAudio
+internal import MillraceCore
+
+/// The packets of a file, stream by stream. What one stream is asked for while the file goes on with the other waits in a queue.
+///
+/// Blocks; one thread at a time.
+@safe
+final class Demuxer {
+  /// Where the packets come from.
+  struct Place: Sendable {
+    /// As libavformat names it.
+    var url: String
+    /// An input device instead of a file, such as `lavfi`.
+    var device: String?
+    var options: [String: String] = [:]
+    /// As messages name it.
+    var name: String
+
+    /// A file.
+    init(file path: String) {
+      // The prefix keeps names such as "concat:..." from being taken for a protocol.
+      url = "file:" + path
+      name = "\"\(path)\""
+    }
+
+    /// An input device of libavdevice.
+    init(device: String, url: String, options: [String: String] = [:], name: String) {
+      self.url = url
+      self.device = device
+      self.options = options
+      self.name = name
+    }
+  }
+
+  /// Code of the fault when a stream lies too far behind the other.
+  static let tooFarApart: Int32 = 1
+
+  let place: Place
+  private(set) var context: UnsafeMutablePointer<AVFormatContext>?
+  /// The file ended inside a packet, or was given up before its end.
+  private(set) var isCut = false
+  private(set) var words = LibraryWords()
+  private var queues: [Int: PacketQueue] = [:]
+  private var hasEnded = false
+  /// Packets that may wait: minutes of sound, of which a stream in proper order needs a second.
+  private static let mostWaiting = 8_192
+
+  /// Opens a file or device and looks what streams it has.
+  init(_ place: Place) throws(NodeProblem) {
+    self.place = place
+    millrace_av_capture_log()
+    millrace_av_clear_log()
+    var format: UnsafePointer<AVInputFormat>?
+    if let device = place.device {
+      unsafe format = millrace_av_find_device(device)
+      guard unsafe format != nil else { throw Self.noDevice(device) }
+    }
+    var options: OpaquePointer?
+    for (key, value) in place.options { unsafe av_dict_set(&options, key, value, 0) }
+    let status = unsafe avformat_open_input(&context, place.url, format, &options)
+    unsafe av_dict_free(&options)
+    guard status >= 0 else {
+      throw problem("cannot be opened: \(reason(status))", cure: nil)
+    }
+    let found = unsafe avformat_find_stream_info(context, nil)
+    guard found >= 0 else { throw problem("cannot be read: \(reason(found))", cure: nil) }
+    discardAll()
+  }
+
+  deinit {
+    for queue in queues.values { queue.clear() }
+    unsafe avformat_close_input(&context)
+  }
+
+  private static func noDevice(_ device: String) -> NodeProblem {
+    let refusal = unsafe String(cString: millrace_av_device_error())
+    return NodeProblem(
+      "FFmpeg's input device \"\(device)\" is not there" + (refusal.isEmpty ? "" : ": \(refusal)"),
+      cure: "install libavdevice")
+  }
+
+  /// Says what is wrong with the place.
+  func problem(_ text: String, cure: String?) -> NodeProblem {
+    NodeProblem("\(place.name) \(text)", parameter: place.device == nil ? "path" : nil, cure: cure)
+  }
+
+  /// The library's line if it logged one, with the code's own text otherwise.
+  func reason(_ code: Int32) -> String {
+    words.keep()
+    return words.text ?? LibraryWords.describe(code)
+  }
+
+  // MARK: Streams
+
+  /// A stream.
+  func stream(_ index: Int) -> UnsafeMutablePointer<AVStream>? {
+    unsafe context?.pointee.streams[index]
+  }
+
+  /// The best stream of a kind and its decoder; nil when there is none.
+  func best(
+    _ kind: AVMediaType, beside other: Int = -1
+  ) throws(NodeProblem) -> (index: Int, decoder: UnsafePointer<AVCodec>)? {
+    var decoder: UnsafePointer<AVCodec>?
+    let index = unsafe av_find_best_stream(context, kind, -1, Int32(other), &decoder, 0)
+    if index == millrace_averror_decoder_not_found {
+      throw problem("holds what this system has no decoder for", cure: "convert it to H.264 and AAC")
+    }
+    guard index >= 0, let decoder = unsafe decoder else { return nil }
+    return unsafe (Int(index), decoder)
+  }
+
+  /// What the streams are, such as `audio aac, subtitle subrip`.
+  var streamNames: String {
+    guard let context = unsafe context, unsafe context.pointee.nb_streams > 0 else { return "data" }
+    return (0..<Int(unsafe context.pointee.nb_streams)).map { index in
+      guard let parameters = unsafe context.pointee.streams[index]?.pointee.codecpar else { return "data" }
+      let kind = unsafe av_get_media_type_string(parameters.pointee.codec_type)
+      let kindName = unsafe kind.map { unsafe String(cString: $0) } ?? "data"
+      return unsafe kindName + " " + String(cString: avcodec_get_name(parameters.pointee.codec_id))
+    }.joined(separator: ", ")
+  }
+
+  private func discardAll() {
+    guard let context = unsafe context else { return }
+    for index in unsafe 0..<Int(context.pointee.nb_streams) {
+      unsafe context.pointee.streams[index]?.pointee.discard = AVDISCARD_ALL
+    }
+  }
+
+  /// Has packets of a stream kept from now on.
+  func use(_ index: Int) {
+    queues[index] = PacketQueue()
+    unsafe stream(index)?.pointee.discard = AVDISCARD_DEFAULT
+  }
+
+  /// How long a file of so many streams says it is as a whole (Matroska does); nil when it does not, or has more streams. A
+  /// length reckoned from the bit rate is a guess, and not given.
+  func announced(streams: Int) -> Int64? {
+    guard let context = unsafe context, unsafe context.pointee.nb_streams == UInt32(streams),
+      unsafe context.pointee.duration_estimation_method != AVFMT_DURATION_FROM_BITRATE,
+      unsafe context.pointee.duration > 0
+    else { return nil }
+    return unsafe context.pointee.duration * 1_000
+  }
+
+  // MARK: Packets
+
+  /// The next packet of a stream, which is the caller's to free; nil at the end.
+  func next(_ index: Int) throws(NodeFault) -> UnsafeMutablePointer<AVPacket>? {
+    while true {
+      if let packet = unsafe queues[index]?.take() { return unsafe packet }
+      guard !hasEnded else { return nil }
+      try read()
+    }
+  }
+
+  /// Reads one packet and puts it where it belongs.
+  private func read() throws(NodeFault) {
+    guard let packet = unsafe av_packet_alloc() else {
+      throw NodeFault(.library, code: millrace_averror_no_memory)
+    }
+    var unused: UnsafeMutablePointer<AVPacket>? = unsafe packet
+    let status = unsafe av_read_frame(context, packet)
+    guard status >= 0 else {
+      unsafe av_packet_free(&unused)
+      if status == millrace_averror_again { return }
+      // A disk that fails is a fault; bytes that make no sense any more are the end.
+      if status == millrace_averror(EIO) { throw NodeFault(.system, code: EIO) }
+      if status != millrace_averror_eof {
+        words.keep()
+        isCut = true
+      }
+      hasEnded = true
+      return
+    }
+    // The libraries mark a packet that the file has not all of.
+    if unsafe packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { isCut = true }
+    let index = unsafe Int(packet.pointee.stream_index)
+    guard let queue = queues[index] else {
+      unsafe av_packet_free(&unused)
+      return
+    }
+    guard queue.count < Self.mostWaiting else {
+      unsafe av_packet_free(&unused)
+      throw NodeFault(.custom, code: Self.tooFarApart)
+    }
+    unsafe queue.put(packet)
+  }
+}
+
+/// Packets of one stream in order.
+@safe
+private final class PacketQueue {
+  private var packets: [UnsafeMutablePointer<AVPacket>] = unsafe []
+  private var taken = 0
+
+  var count: Int {
+    let all = unsafe packets.count
+    return all - taken
+  }
+
+  func put(_ packet: UnsafeMutablePointer<AVPacket>) {
+    if taken > 0 && count == 0 {
+      unsafe packets.removeAll(keepingCapacity: true)
+      taken = 0
+    }
+    unsafe packets.append(packet)
+  }
+
+  func take() -> UnsafeMutablePointer<AVPacket>? {
+    guard count > 0 else { return nil }
+    defer { taken += 1 }
+    return unsafe packets[taken]
+  }
+
+  func clear() {
+    while let packet = unsafe take() {
+      var packet: UnsafeMutablePointer<AVPacket>? = unsafe packet
+      unsafe av_packet_free(&packet)
+    }
+  }
+}

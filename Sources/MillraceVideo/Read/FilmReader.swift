@@ -1,0 +1,62 @@
+internal import MillraceAudio
+internal import MillraceCore
+
+/// A film from its first picture and sample to its last, both by one time: 0 is when the earlier of them begins.
+///
+/// Blocks; bulk lane; one thread at a time.
+@safe
+final class FilmReader {
+  /// Code of the fault when the sound changes its rate or channels on the way.
+  static let soundChanged: Int32 = 2
+
+  let demuxer: Demuxer
+  let pictures: FilmPictures?
+  let sound: FilmSound?
+  private let origin: Nanoseconds
+  private var hasPicture: Bool
+
+  /// Opens a film. Its sound is left alone unless it is wanted.
+  init(
+    _ place: Demuxer.Place, threads: Int, sound wanted: SampleType?, pictures wantsPictures: Bool = true
+  ) throws(NodeProblem) {
+    demuxer = try Demuxer(place)
+    pictures = wantsPictures ? try FilmPictures(demuxer, threads: threads) : nil
+    if let wanted {
+      sound = try FilmSound(demuxer, sample: wanted, beside: pictures?.decoder.index ?? -1)
+    } else {
+      sound = nil
+    }
+    origin = min(pictures?.time ?? .max, sound?.start ?? .max)
+    hasPicture = pictures != nil
+  }
+
+  /// When the present picture is due; nil when there is none any more.
+  var pictureTime: Nanoseconds? { hasPicture ? pictures.map { $0.time &- origin } : nil }
+
+  /// When the next sample is due.
+  var soundTime: Nanoseconds? { sound.map { $0.time &- origin } }
+
+  /// Goes on to the next picture.
+  func advancePicture() throws(NodeFault) {
+    guard let pictures, hasPicture else { return }
+    hasPicture = try pictures.next()
+  }
+
+  /// When everything given so far is over: the last picture's time and its period, or the end of the sound.
+  var end: Nanoseconds {
+    let last = pictures.map { $0.time &- origin &+ $0.rate.time(ofPictures: 1) } ?? 0
+    return max(last, soundTime ?? 0)
+  }
+
+  /// Packets given up so far.
+  var damageCount: Int { (pictures?.decoder.damageCount ?? 0) + (sound?.decoder.damageCount ?? 0) }
+
+  /// The library's words at the last failure.
+  var words: String? { pictures?.decoder.words.text ?? sound?.decoder.words.text ?? demuxer.words.text }
+
+  /// How long the film says it is; nil when it does not, or speaks of streams that are not read too.
+  var announced: Nanoseconds? {
+    if let stated = pictures?.decoder.announced { return stated }
+    return demuxer.announced(streams: (pictures == nil ? 0 : 1) + (sound == nil ? 0 : 1))
+  }
+}

@@ -1,0 +1,132 @@
+internal import CFFmpeg
+internal import CMediaShim
+internal import Glibc
+internal import MillraceAudio
+internal import MillraceCore
+
+/// The sound of a film in one sample type, at its own rate: as many samples as its times say, silence where some are missing.
+/// Blocks; bulk lane.
+@safe
+final class FilmSound {
+  let rate: Int
+  let channels: Int
+  let sample: SampleType
+  /// When the first sample is due, in the file's time.
+  let start: Nanoseconds
+  /// Samples per channel given so far.
+  private(set) var position: Int64 = 0
+  let decoder: StreamDecoder
+  private var converter: OpaquePointer?
+  private var converterFormat: Int32 = -1
+  /// Decoded and not yet given.
+  private var stock: [UInt8] = []
+  private var used = 0
+  private var hasEnded = false
+  /// Seconds of silence that a hole may become; a larger jump in the times is taken for an error in them.
+  private static let longestHole = 10.0
+  /// A smaller jump is the coarseness of the file's times.
+  private static let jitter = 0.05
+
+  /// Opens the sound of a film and decodes the first of it. nil when there is none.
+  init?(_ demuxer: Demuxer, sample: SampleType, beside video: Int) throws(NodeProblem) {
+    guard let (index, codec) = unsafe try demuxer.best(AVMEDIA_TYPE_AUDIO, beside: video) else { return nil }
+    decoder = unsafe try StreamDecoder(demuxer, index, codec, threads: 1)
+    self.sample = sample
+    do throws(NodeFault) {
+      guard try decoder.next() else { throw NodeFault(.badInput) }
+    } catch {
+      throw demuxer.problem(
+        "holds no sound that can be decoded" + (decoder.words.text.map { ": \($0)" } ?? ""),
+        cure: "check that it plays, or convert it again")
+    }
+    rate = unsafe Int(decoder.frame.pointee.sample_rate)
+    channels = unsafe Int(decoder.frame.pointee.ch_layout.nb_channels)
+    start = decoder.time ?? 0
+    guard SoundBounds.rates.contains(rate), SoundBounds.channels.contains(channels) else {
+      throw demuxer.problem(
+        "has sound of \(rate) Hz and \(channels) channels",
+        cure: "convert it first: ffmpeg -i FILE -ar 48000 -ac 2")
+    }
+    do throws(NodeFault) { try store() } catch {
+      throw demuxer.problem("has sound of an unknown kind", cure: "convert it to AAC")
+    }
+  }
+
+  deinit { unsafe swr_free(&converter) }
+
+  private var frameBytes: Int { channels * sample.byteCount }
+
+  /// Samples per channel in stock.
+  private var stocked: Int { (stock.count - used) / frameBytes }
+
+  /// When the next sample is due, in the file's time.
+  var time: Nanoseconds { start &+ .samples(position, rate: rate) }
+
+  /// Decodes until so many samples are in stock; answers how many there are then: fewer only at the end.
+  func prepare(_ count: Int) throws(NodeFault) -> Int {
+    while stocked < count && !hasEnded {
+      guard try decoder.next() else {
+        hasEnded = true
+        break
+      }
+      fillHole()
+      try store()
+    }
+    return min(count, stocked)
+  }
+
+  /// Writes the next samples; as many as the target holds must be in stock.
+  func write(into target: inout MutableSpan<UInt8>) {
+    for index in target.indices { target[index] = stock[used + index] }
+    used += target.count
+    position += Int64(target.count / frameBytes)
+    if used > 1 << 16 {
+      stock.removeFirst(used)
+      used = 0
+    }
+  }
+
+  /// Puts silence in front of the present frame when its time says that something before it is missing.
+  private func fillHole() {
+    guard let time = decoder.time else { return }
+    let expected = position + Int64(stocked)
+    let place = Int64((Double(time &- start) * Double(rate) / 1e9).rounded())
+    let missing = place - expected
+    guard Double(missing) > Self.jitter * Double(rate), Double(missing) < Self.longestHole * Double(rate)
+    else { return }
+    stock.append(contentsOf: repeatElement(0, count: Int(missing) * frameBytes))
+  }
+
+  /// Converts the present frame into the stock.
+  private func store() throws(NodeFault) {
+    let frame = unsafe decoder.frame
+    let count = unsafe Int(frame.pointee.nb_samples)
+    guard unsafe Int(frame.pointee.sample_rate) == rate,
+      unsafe Int(frame.pointee.ch_layout.nb_channels) == channels
+    else { throw NodeFault(.custom, code: FilmReader.soundChanged) }
+    guard makeConverter() else { throw NodeFault(.library, code: -1) }
+    let filled = stock.count
+    stock.append(contentsOf: repeatElement(0, count: count * frameBytes))
+    let given = unsafe stock.withUnsafeMutableBytes { bytes in
+      var output = unsafe bytes.baseAddress?.assumingMemoryBound(to: UInt8.self).advanced(by: filled)
+      return unsafe UnsafeMutableRawPointer(frame.pointee.extended_data).withMemoryRebound(
+        to: UnsafePointer<UInt8>?.self, capacity: channels
+      ) { unsafe swr_convert(converter, &output, Int32(count), $0, Int32(count)) }
+    }
+    guard given == Int32(count) else { throw NodeFault(.library, code: given) }
+  }
+
+  private func makeConverter() -> Bool {
+    let format = unsafe decoder.frame.pointee.format
+    guard format != converterFormat else { return true }
+    unsafe swr_free(&converter)
+    var layout = unsafe millrace_av_default_layout(Int32(channels))
+    var same = unsafe layout
+    let target = AVSampleFormat(rawValue: sample == .s16 ? millrace_av_sample_s16 : millrace_av_sample_f32)
+    let status = unsafe swr_alloc_set_opts2(
+      &converter, &layout, target, Int32(rate), &same, AVSampleFormat(rawValue: format), Int32(rate), 0, nil)
+    guard status >= 0, unsafe swr_init(converter) >= 0 else { return false }
+    converterFormat = format
+    return true
+  }
+}

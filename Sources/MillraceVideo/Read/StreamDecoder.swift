@@ -1,0 +1,104 @@
+internal import CFFmpeg
+internal import CMediaShim
+internal import Glibc
+internal import MillraceAudio
+internal import MillraceCore
+
+/// Decodes one stream of a file, frame by frame. Blocks; one thread at a time; takes heap, as the libraries do.
+@safe
+final class StreamDecoder {
+  let index: Int
+  /// The frame decoded last. What it holds belongs to the decoder until the next call.
+  let frame: UnsafeMutablePointer<AVFrame>
+  /// Packets the decoder gave up.
+  private(set) var damageCount = 0
+  private(set) var words = LibraryWords()
+
+  private let demuxer: Demuxer
+  private var codec: UnsafeMutablePointer<AVCodecContext>?
+  private var isDraining = false
+  /// Refusals in a row; a decoder that refuses this often has lost the thread.
+  private var refusals = 0
+  private static let mostRefusals = 1_000
+  private static let nanosecond = AVRational(num: 1, den: 1_000_000_000)
+
+  /// Opens the decoder of a stream of an open file.
+  init(
+    _ demuxer: Demuxer, _ index: Int, _ decoder: UnsafePointer<AVCodec>, threads: Int
+  ) throws(NodeProblem) {
+    guard let frame = unsafe av_frame_alloc(), let codec = unsafe avcodec_alloc_context3(decoder),
+      let stream = unsafe demuxer.stream(index)
+    else { fatalError("no memory for a decoder") }
+    self.demuxer = demuxer
+    self.index = index
+    unsafe self.frame = unsafe frame
+    unsafe self.codec = unsafe codec
+    unsafe avcodec_parameters_to_context(codec, stream.pointee.codecpar)
+    unsafe codec.pointee.pkt_timebase = stream.pointee.time_base
+    // Left to itself the library starts a thread a core, and each holds a frame back.
+    unsafe codec.pointee.thread_count = Int32(threads)
+    demuxer.use(index)
+    let status = unsafe avcodec_open2(codec, decoder, nil)
+    guard status >= 0 else {
+      throw demuxer.problem("cannot be decoded: \(demuxer.reason(status))", cure: nil)
+    }
+  }
+
+  deinit {
+    unsafe avcodec_free_context(&codec)
+    var frame: UnsafeMutablePointer<AVFrame>? = unsafe frame
+    unsafe av_frame_free(&frame)
+  }
+
+  /// Decodes the next frame; false at the end. Damaged packets are counted and left out.
+  func next() throws(NodeFault) -> Bool {
+    while true {
+      let status = unsafe avcodec_receive_frame(codec, frame)
+      if status == 0 {
+        refusals = 0
+        return true
+      }
+      if status == millrace_averror_eof { return false }
+      if status != millrace_averror_again { try refuse(status) }
+      try feed()
+    }
+  }
+
+  /// Gives the decoder the next packet of the stream, or the end.
+  private func feed() throws(NodeFault) {
+    guard !isDraining else { return }
+    guard let packet = unsafe try demuxer.next(index) else {
+      isDraining = true
+      unsafe avcodec_send_packet(codec, nil)
+      return
+    }
+    var given: UnsafeMutablePointer<AVPacket>? = unsafe packet
+    let status = unsafe avcodec_send_packet(codec, packet)
+    unsafe av_packet_free(&given)
+    // A decoder that was just empty takes one packet.
+    if status < 0 && status != millrace_averror_again && status != millrace_averror_eof { try refuse(status) }
+  }
+
+  private func refuse(_ status: Int32) throws(NodeFault) {
+    words.keep()
+    damageCount += 1
+    refusals += 1
+    if status == millrace_averror_no_memory || refusals > Self.mostRefusals {
+      throw NodeFault(.library, code: status)
+    }
+  }
+
+  /// When the frame is due in the file's own time; nil when nobody knows.
+  var time: Nanoseconds? {
+    guard let stream = unsafe demuxer.stream(index) else { return nil }
+    let time = unsafe frame.pointee.best_effort_timestamp
+    guard time != millrace_av_no_timestamp else { return nil }
+    return unsafe av_rescale_q(time, stream.pointee.time_base, Self.nanosecond)
+  }
+
+  /// How long the stream says it is; nil when it does not.
+  var announced: Nanoseconds? {
+    guard let stream = unsafe demuxer.stream(index), unsafe stream.pointee.duration > 0 else { return nil }
+    return unsafe av_rescale_q(stream.pointee.duration, stream.pointee.time_base, Self.nanosecond)
+  }
+}

@@ -31,6 +31,9 @@ let package = Package(
     .library(name: "MillraceAudio", targets: ["MillraceAudio"]),
     .library(name: "MillraceCodecs", targets: ["MillraceCodecs"]),
     .library(name: "MillraceVideo", targets: ["MillraceVideo"]),
+    .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
+    .library(name: "MillraceNet", targets: ["MillraceNet"]),
+    .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceCore", targets: ["MillraceCore"]),
     .library(name: "MillraceBench", targets: ["MillraceBench"]),
     .executable(name: "millrace", targets: ["millrace"]),
@@ -38,6 +41,8 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
   ],
   targets: [
     // C: the operating system, the kernels and the libraries of Debian.
@@ -77,6 +82,24 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "MillraceFlow", dependencies: ["MillraceCore", "MillraceFiles", "CMillraceSys"],
+      swiftSettings: strict),
+
+    // Wires and the language of services.
+    .target(name: "MillraceDialog", dependencies: ["MillraceCore"], swiftSettings: strict),
+    .target(
+      name: "MillraceNet",
+      dependencies: [
+        "CMillraceSys",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOWebSocket", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ],
+      swiftSettings: strict),
+
+    .target(
+      name: "MillraceWebSocket", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
       swiftSettings: strict),
 
     // Face, help, runner.
@@ -154,6 +177,26 @@ let package = Package(
       dependencies: ["MillraceFlow", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceDialogTests",
+      dependencies: ["MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceNetTests",
+      dependencies: [
+        "MillraceNet",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceWebSocketTests",
+      dependencies: [
+        "MillraceWebSocket", "MillraceNet", "MillraceDialog", "MillraceTesting", "MillraceEngine",
+        "MillraceGraph",
+        "MillraceCore",
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceTestingTests",
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
@@ -197,4 +240,23 @@ if let wanted = Context.environment["MILLRACE_PARTS"].flatMap({ parts[$0] }) {
     .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
   ]
   package.dependencies = []
+}
+
+// MILLRACE_PARTS=net leaves the wires and the language of services: neither a codec nor the runner is built.
+if Context.environment["MILLRACE_PARTS"] == "net" {
+  let net: Set = [
+    "CMillraceSys", "CMallocCount", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceTesting",
+    "MillraceDialog", "MillraceNet", "MillraceWebSocket", "MillraceDialogTests", "MillraceNetTests",
+    "MillraceWebSocketTests",
+  ]
+  package.targets.removeAll { !net.contains($0.name) }
+  package.products = [
+    .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
+    .library(name: "MillraceNet", targets: ["MillraceNet"]),
+    .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
+  ]
+  package.dependencies.removeAll { dependency in
+    guard case .sourceControl(_, let location, _) = dependency.kind else { return true }
+    return !location.contains("swift-nio")
+  }
 }

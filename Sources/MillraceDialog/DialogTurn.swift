@@ -1,0 +1,205 @@
+public import MillraceCore
+
+/// `dialog.turn`: whose turn it is. Between a service, playback, a voice detector and the user's hand, it decides what a voice over
+/// a reply means and tells the service what was really heard.
+///
+/// - In `service`: the events of a service node. In `playback`: those of `audio.play`. In `voice`: those of `audio.vad`. In
+///   `control`: commands of the user or the program, the same as a service takes; they may also be sent to the node.
+/// - Out `control`: for the service's `control`: the commands that fit the turn, in order, and what playback reports.
+/// - A voice over a reply makes playback hold it (`duck`); when it has come to `minSpeech` the reply is voided and the service
+///   interrupted, otherwise the reply goes on with the sample after the last one heard.
+/// - A question that comes at the wrong time interrupts, and waits until the service listens; a newer one takes its place.
+/// - Every wait has a longest time; what happens then is told by `timedOut` and the change of state behind it.
+/// - Events it does not know pass by unseen. A command that is none is dropped and counted in `badCommand`.
+/// - Lane `voice`, 100 µs, no heap. The rules are in `TurnMachine`, which can be used without a graph.
+public struct DialogTurn: Node, ~Copyable {
+  // Ports in the order of the contract.
+  private static var serviceInput: Int { 0 }
+  private static var playbackInput: Int { 1 }
+  private static var voiceInput: Int { 2 }
+  private static var controlInput: Int { 3 }
+
+  private enum Event: Int {
+    case turn, bargeIn, falseInterruption, heard, timedOut, questionDropped, badCommand
+  }
+
+  private var machine: TurnMachine
+  private var question: Packet?
+  /// Interruptions that this node asked for and has not been told of yet.
+  private var ownVoids = 0
+  private var badCommands = 0
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    machine = TurnMachine(Self.rules(setup))
+    question = nil
+  }
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if machine.state == .idle { try handle(.start, "start", &ports) }
+    try handle(.tick, "timeout", &ports)
+    // One packet a call: each may ask for more than one command. The user's hand goes first.
+    if try takeHand(&ports) { return .again }
+    if try takeService(&ports) { return .again }
+    if try takeVoice(&ports) { return .again }
+    if try takePlayback(&ports) { return .again }
+    if let deadline = machine.deadline { ports.wake(at: deadline) }
+    return .done
+  }
+
+  private mutating func takeHand(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard ports.hasPacket(Self.controlInput), let packet = ports.next(Self.controlInput) else { return false }
+    try takeCommand(packet, &ports)
+    return true
+  }
+
+  private mutating func takeService(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard ports.hasPacket(Self.serviceInput), let packet = ports.next(Self.serviceInput) else { return false }
+    try hear(packet, &ports)
+    return true
+  }
+
+  private mutating func takeVoice(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard ports.hasPacket(Self.voiceInput), let packet = ports.next(Self.voiceInput) else { return false }
+    try listen(packet, &ports)
+    return true
+  }
+
+  private mutating func takePlayback(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard ports.hasPacket(Self.playbackInput), let packet = ports.next(Self.playbackInput) else {
+      return false
+    }
+    try follow(packet, &ports)
+    return true
+  }
+
+  // The packets are consumed: one that is only looked at costs a request to the heap in debug builds.
+
+  private mutating func hear(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    guard let input = TurnWords.service(EventGlance(packet.samples(of: UInt8.self))) else { return }
+    try handle(input, input.name, &ports)
+  }
+
+  private mutating func listen(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    guard let input = TurnWords.voice(EventGlance(packet.samples(of: UInt8.self))) else { return }
+    try handle(input, input.name, &ports)
+  }
+
+  private mutating func follow(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    guard let input = TurnWords.playback(EventGlance(packet.samples(of: UInt8.self))) else { return }
+    // The service hears of it first: what it answers may be what the machine waits for.
+    try pass(packet, &ports)
+    try handle(input, input.name, &ports)
+  }
+
+  public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    guard case .text(let packet) = consume message else { return }
+    try takeCommand(packet, &ports)
+    if let deadline = machine.deadline { ports.wake(at: deadline) }
+  }
+
+  public mutating func interrupted(_ ports: inout Ports) {
+    guard ownVoids == 0 else {
+      ownVoids -= 1
+      return
+    }
+    // Only `voided` follows, which asks for nothing that could fail but a command's block.
+    do throws(NodeFault) { try handle(.voided, "voided", &ports) } catch {
+      ports.post(Event.badCommand.rawValue)
+    }
+  }
+
+  // MARK: Commands
+
+  private mutating func takeCommand(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    switch TurnWords.command(EventGlance(packet.samples(of: UInt8.self))) {
+    case .input(let input): try handle(input, input.name, &ports)
+    case .question:
+      if question != nil { ports.post(Event.questionDropped.rawValue) }
+      question = consume packet
+      try handle(.ask, "ask", &ports)
+    case .other: try pass(packet, &ports)
+    case nil:
+      badCommands += 1
+      let count = badCommands
+      ports.post(Event.badCommand.rawValue) { $0.field("count", count) }
+    }
+  }
+
+  /// Hands a packet's content on to the service.
+  private func pass(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
+    guard ports.isLinked(output: 0) else { return }
+    let source = packet.samples(of: UInt8.self)
+    var copy = try ports.makePacket(0, bytes: source.count)
+    copy.generation = 0
+    var target = copy.mutableSamples(of: UInt8.self)
+    for index in source.indices { target[index] = source[index] }
+    ports.emit(copy, to: 0)
+  }
+
+  private func send(_ text: StaticString, _ ports: inout Ports) throws(NodeFault) {
+    guard ports.isLinked(output: 0) else { return }
+    var packet = try ports.makePacket(0, bytes: text.utf8CodeUnitCount)
+    packet.generation = 0
+    var target = packet.mutableSamples(of: UInt8.self)
+    for index in 0..<text.utf8CodeUnitCount { target[index] = unsafe text.utf8Start[index] }
+    ports.emit(packet, to: 0)
+  }
+
+  // MARK: The machine
+
+  private mutating func handle(
+    _ input: TurnInput, _ cause: StaticString, _ ports: inout Ports
+  ) throws(NodeFault) {
+    machine.generation = ports.generation
+    let actions = machine.handle(input, at: ports.now)
+    for index in 0..<actions.count { try carryOut(actions[index], cause, &ports) }
+  }
+
+  private mutating func carryOut(
+    _ action: TurnAction, _ cause: StaticString, _ ports: inout Ports
+  ) throws(NodeFault) {
+    switch action {
+    case .startSpeech: try send(#"{"command":"startSpeech"}"#, &ports)
+    case .stopSpeech: try send(#"{"command":"stopSpeech"}"#, &ports)
+    case .cancelSpeech: try send(#"{"command":"cancelSpeech"}"#, &ports)
+    case .interrupt: try send(#"{"command":"interrupt"}"#, &ports)
+    case .hangUp: try send(#"{"command":"hangUp"}"#, &ports)
+    case .passQuestion:
+      if let packet = question.take() { try pass(packet, &ports) }
+    case .dropQuestion:
+      if question.take() != nil { ports.post(Event.questionDropped.rawValue) }
+    case .voidReplies:
+      ownVoids += 1
+      ports.interruptReplies()
+    case .duck: ports.duckReplies()
+    case .resume: ports.resumeReplies()
+    default: tell(action, cause, &ports)
+    }
+  }
+
+  private func tell(_ action: TurnAction, _ cause: StaticString, _ ports: inout Ports) {
+    switch action {
+    case .changed(let from, let to):
+      ports.post(Event.turn.rawValue) {
+        $0.field("from", from.name)
+        $0.field("to", to.name)
+        $0.field("cause", cause)
+      }
+    case .bargedIn(let breaker, let time):
+      ports.post(Event.bargeIn.rawValue) {
+        $0.field("by", breaker.name)
+        $0.field("ms", time)
+      }
+    case .falseInterruption(let time): ports.post(Event.falseInterruption.rawValue) { $0.field("ms", time) }
+    case .heard(let reply, let samples, let time, let isWhole):
+      ports.post(Event.heard.rawValue) {
+        $0.field("reply", Int(reply))
+        $0.field("samples", samples)
+        $0.field("ms", time)
+        $0.field("whole", isWhole)
+      }
+    case .timedOut(let state): ports.post(Event.timedOut.rawValue) { $0.field("wait", state.name) }
+    default: break
+    }
+  }
+}

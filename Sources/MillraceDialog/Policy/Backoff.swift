@@ -1,0 +1,106 @@
+public import MillraceCore
+
+/// How long to wait before the next attempt: longer each time, never in step with others, and not for ever.
+///
+/// A value; no clock, no thread, no heap.
+public struct Backoff: Sendable, Hashable {
+  /// The first wait.
+  public var first: Nanoseconds
+  /// The longest.
+  public var most: Nanoseconds
+  /// How much longer each is than the one before it.
+  public var factor: Double
+  /// The part of a wait that is left to chance, 0 to 1: many that lost the same server must not all come back at once.
+  public var jitter: Double
+  /// After so long without success there is no next attempt; 0: there always is.
+  public var giveUp: Nanoseconds
+
+  /// Attempts asked for since the last success.
+  public private(set) var attempts = 0
+  private var failingSince: Nanoseconds?
+  private var dice: UInt64
+
+  /// - Parameter seed: of the chance; the same seed gives the same waits.
+  public init(
+    first: Nanoseconds = .milliseconds(500), most: Nanoseconds = .milliseconds(8_000), factor: Double = 2,
+    jitter: Double = 0.2, giveUp: Nanoseconds = 0, seed: UInt64
+  ) {
+    self.first = max(0, first)
+    self.most = max(self.first, most)
+    self.factor = max(1, factor)
+    self.jitter = min(max(jitter, 0), 1)
+    self.giveUp = max(0, giveUp)
+    dice = seed
+  }
+
+  /// An attempt has failed, or what it gave was lost: the time to wait, or nil when it is time to give up.
+  public mutating func next(at now: Nanoseconds) -> Nanoseconds? {
+    let since = failingSince ?? now
+    failingSince = since
+    var wait = Double(first)
+    for _ in 0..<min(attempts, 64) where wait < Double(most) { wait *= factor }
+    wait = min(wait, Double(most))
+    attempts += 1
+    let result = Nanoseconds(wait * (1 - jitter * chance()))
+    guard giveUp == 0 || now &- since &+ result <= giveUp else { return nil }
+    return result
+  }
+
+  /// What was tried has worked for long enough to count: the next wait is the first again.
+  public mutating func reset() {
+    attempts = 0
+    failingSince = nil
+  }
+
+  /// SplitMix64, in 0..<1.
+  private mutating func chance() -> Double {
+    dice &+= 0x9E37_79B9_7F4A_7C15
+    var value = dice
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    value ^= value >> 31
+    return Double(value >> 11) / 9_007_199_254_740_992
+  }
+}
+
+/// What to do after a failure: the reaction of the error, and how often it was tried.
+public struct ReconnectPolicy: Sendable, Hashable {
+  /// The answer to one failure.
+  public enum Decision: Sendable, Hashable {
+    /// Nothing: the dialogue goes on.
+    case goOn
+    /// The same again on this connection, after so long.
+    case retry(after: Nanoseconds)
+    /// A new connection, after so long.
+    case reconnect(after: Nanoseconds)
+    /// The end, and whether it counts as a failure.
+    case stop(isFailure: Bool)
+  }
+
+  public var backoff: Backoff
+  /// False: a lost connection is the end.
+  public var isOn: Bool
+
+  public init(_ backoff: Backoff, isOn: Bool = true) {
+    self.backoff = backoff
+    self.isOn = isOn
+  }
+
+  /// Decides. An end that was asked for is never followed by a new connection, and nor is a refusal: the same again would be
+  /// refused again, and some services close accounts for it.
+  public mutating func decide(_ reaction: DialogError.Reaction, at now: Nanoseconds) -> Decision {
+    switch reaction {
+    case .goOn: return .goOn
+    case .retry(let milliseconds):
+      return .retry(after: .milliseconds(Int64(max(0, min(milliseconds, 3_600_000)))))
+    case .refuse: return .stop(isFailure: true)
+    case .ended: return .stop(isFailure: false)
+    case .reconnect:
+      guard isOn, let wait = backoff.next(at: now) else { return .stop(isFailure: true) }
+      return .reconnect(after: wait)
+    }
+  }
+
+  /// The dialogue has been of use: a full turn, or a while of quiet.
+  public mutating func noteSuccess() { backoff.reset() }
+}

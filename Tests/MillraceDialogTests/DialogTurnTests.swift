@@ -1,0 +1,171 @@
+import MillraceCore
+import MillraceDialog
+import MillraceTesting
+import Testing
+
+private let ms: Nanoseconds = 1_000_000
+private let events = OutputShape(.event, packetDuration: nil, packetBytes: 448)
+
+private func bench(_ parameters: [String: ParameterValue] = [:]) throws -> NodeBench {
+  try NodeBench(
+    DialogTurn.self, parameters,
+    inputs: ["service": events, "playback": events, "voice": events, "control": events])
+}
+
+extension NodeBench {
+  fileprivate func service(_ texts: String...) throws {
+    for text in texts { push(text: text, to: "service") }
+    try run()
+  }
+  fileprivate func play(_ text: String) throws {
+    push(text: text, to: "playback")
+    try run()
+  }
+  fileprivate func command(_ text: String) throws {
+    push(text: text, to: "control")
+    try run()
+  }
+  /// The way of the turn so far, such as `listening thinking`.
+  fileprivate func way() -> String {
+    events().filter { $0.name == "turn" }.compactMap { $0.string("to") }.joined(separator: " ")
+  }
+}
+
+private let listening = #"{"time":1.0,"node":"bot","event":"state","state":"listening"}"#
+private let thinking = #"{"event":"state","state":"thinking"}"#
+private let replyStarted = #"{"event":"replyStarted","round":"7"}"#
+private let replyEnded = #"{"event":"replyEnded","round":"7","utterances":1}"#
+private let audible = #"{"time":2.0,"node":"play","event":"replyAudible","reply":1,"at":2.02}"#
+private let finished =
+  #"{"time":3.0,"node":"play","event":"replyFinished","reply":1,"samples":480,"ms":30.0}"#
+
+@Suite("dialog.turn") struct DialogTurnTests {
+  @Test("a turn from end to end: commands in order, what was heard, and the floor given back")
+  func turn() throws {
+    let bench = try bench(["mode": "pushToTalk"])
+    try bench.service(listening)
+    try bench.command(#"{"command":"startSpeech"}"#)
+    try bench.command(#"{"command":"stopSpeech"}"#)
+    try bench.service(thinking, replyStarted)
+    try bench.play(audible)
+    try bench.service(replyEnded)
+    try bench.play(finished)
+    try bench.service(listening)
+    #expect(
+      bench.texts("control") == [
+        #"{"command":"startSpeech"}"#, #"{"command":"stopSpeech"}"#, audible, finished,
+      ])
+    let posted = bench.events()
+    #expect(
+      posted.filter { $0.name == "turn" }.compactMap { $0.string("to") }
+        == [
+          "connecting", "listening", "hearing", "thinking", "responding", "draining", "yielding", "listening",
+        ])
+    let heard = try #require(posted.first { $0.name == "heard" })
+    #expect(heard.number("samples") == 480 && heard.number("ms") == 30 && heard.bool("whole") == true)
+    try bench.finish()
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a voice over a reply ducks playback, then interrupts the replies of the graph and the service, at its time"
+  )
+  func bargeIn() throws {
+    let bench = try bench()
+    try bench.service(listening, thinking, replyStarted)
+    bench.push(text: #"{"event":"speechStarted","position":100,"delay":100.0}"#, to: "voice")
+    try bench.run()
+    #expect(bench.timerWish == 150 * ms)
+    _ = bench.texts("control")
+    try bench.advance(to: 149 * ms)
+    #expect(bench.texts("control") == [])
+    try bench.advance(to: 150 * ms)
+    #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
+    let event = try #require(bench.events().first { $0.name == "bargeIn" })
+    #expect(event.string("by") == "voice" && event.number("ms") == 250)
+    #expect(bench.close() == [])
+  }
+
+  @Test("commands that concern no turn go on at once, word for word, from the port and from the program")
+  func passing() throws {
+    let bench = try bench()
+    let update = #"{"command":"update","values":{"x":"\"interrupt\""}}"#
+    try bench.command(update)
+    try bench.send(#"{"command":"mute","track":"audio","on":true}"#)
+    #expect(bench.texts("control") == [update, #"{"command":"mute","track":"audio","on":true}"#])
+    try bench.command("hello")
+    #expect(bench.events().last?.name == "badCommand")
+    #expect(bench.texts("control") == [])
+  }
+
+  @Test("a question over a reply waits for the service; a newer one takes its place, and the loss is told")
+  func question() throws {
+    let bench = try bench(["mode": "pushToTalk"])
+    try bench.service(listening, thinking, replyStarted)
+    try bench.command(#"{"command":"ask","text":"one"}"#)
+    try bench.command(#"{"command":"ask","text":"two"}"#)
+    #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
+    #expect(bench.events().contains { $0.name == "questionDropped" })
+    try bench.service(listening)
+    #expect(bench.texts("control") == [#"{"command":"ask","text":"two"}"#])
+    #expect(bench.close() == [])
+  }
+
+  @Test("an interruption by somebody else reaches the service; the node's own does not come back to it")
+  func interruptions() throws {
+    let bench = try bench()
+    try bench.service(listening, thinking, replyStarted)
+    bench.interrupt()
+    try bench.run()
+    #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
+    try bench.service(listening, thinking, replyStarted)
+    try bench.command(#"{"command":"interrupt"}"#)
+    // The engine carries the node's wish out and tells every node.
+    bench.interrupt()
+    try bench.run()
+    #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
+  }
+
+  @Test("a thousand turns ask the heap for nothing")
+  func heap() throws {
+    let bench = try bench()
+    func turn() throws {
+      try bench.service(
+        listening, #"{"event":"speechStarted"}"#, #"{"event":"speechEnded"}"#, thinking, replyStarted)
+      try bench.play(audible)
+      bench.push(text: #"{"event":"speechStarted","position":100,"delay":0.0}"#, to: "voice")
+      bench.push(text: #"{"event":"speechEnded","position":100,"delay":0.0}"#, to: "voice")
+      try bench.run()
+      try bench.service(replyEnded)
+      try bench.play(finished)
+      try bench.advance(by: 1000 * ms)
+    }
+    try turn()
+    bench.resetHeapRequests()
+    for _ in 0..<1000 { try turn() }
+    #expect(bench.heapRequests == 0)
+    #expect(bench.way().contains("suspecting"))
+  }
+
+  @Test("a graph whose confirm window is shorter than the voice it waits for is refused")
+  func refused() {
+    #expect(throws: BenchProblem.self) { try bench(["minSpeech": 800, "confirm": 700]) }
+  }
+
+  @Test("events of every kind, broken ones too, leave it at work")
+  func garbage() throws {
+    let bench = try bench()
+    var dice = Dice(seed: 5)
+    for event in everyEvent { try bench.service(event.json.text) }
+    for _ in 0..<2000 {
+      var bytes = Array(everyEvent[dice.below(everyEvent.count)].json.bytes.prefix(400))
+      for _ in 0..<dice.below(5) { bytes[dice.below(bytes.count)] = UInt8(dice.below(256)) }
+      bench.push(bytes: bytes, to: ["service", "playback", "voice", "control"][dice.below(4)])
+      try bench.run()
+    }
+    try bench.service(
+      #"{"event":"state","state":"closed"}"#, #"{"event":"state","state":"connecting"}"#, listening)
+    #expect(bench.way().hasSuffix("listening"))
+    #expect(bench.close() == [])
+  }
+}

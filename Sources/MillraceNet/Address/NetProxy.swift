@@ -1,0 +1,94 @@
+internal import Glibc
+
+/// Through which HTTP proxy a connection goes, by the method CONNECT.
+public enum NetProxy: Sendable, Hashable {
+  /// As `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, in either case. This machine is never behind a proxy.
+  case environment
+  /// None.
+  case direct
+  /// This one, whatever the host is.
+  case at(Place)
+
+  /// A proxy.
+  public struct Place: Sendable, Hashable {
+    public var host: String
+    public var port: Int
+    /// `user:password`, sent as `Proxy-Authorization: Basic`.
+    public var credentials: String?
+
+    public init(host: String, port: Int, credentials: String? = nil) {
+      self.host = host
+      self.port = port
+      self.credentials = credentials
+    }
+
+    /// From `http://user:password@host:port`, or without scheme and user.
+    public init(_ text: String) throws(NetProblem) {
+      var rest = Substring(text)
+      if let range = text.firstRange(of: "://") {
+        guard text[..<range.lowerBound].lowercased() == "http" else {
+          throw NetProblem(.address, "a proxy's address begins with http://")
+        }
+        rest = text[range.upperBound...]
+      }
+      if let at = rest.lastIndex(of: "@") {
+        credentials = Self.decoded(rest[..<at])
+        rest = rest[rest.index(after: at)...]
+      }
+      let address = try WebAddress("http://" + rest)
+      host = address.host
+      port = address.port
+    }
+
+    /// Text with its percent escapes undone; ones that are none stay.
+    private static func decoded(_ text: Substring) -> String {
+      var bytes: [UInt8] = []
+      var rest = text.utf8
+      while let byte = rest.popFirst() {
+        if byte == UInt8(ascii: "%"), rest.count >= 2,
+          let value = UInt8(String(Substring(rest.prefix(2))), radix: 16)
+        {
+          bytes.append(value)
+          rest = rest.dropFirst(2)
+        } else {
+          bytes.append(byte)
+        }
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
+  /// The proxy for an address; nil: none.
+  func place(for address: WebAddress) throws(NetProblem) -> Place? {
+    switch self {
+    case .direct: return nil
+    case .at(let place): return place
+    case .environment:
+      return try Self.place(for: address) { name in
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+      }
+    }
+  }
+
+  /// As the variables that `value` answers say.
+  static func place(for address: WebAddress, _ value: (String) -> String?) throws(NetProblem) -> Place? {
+    func read(_ name: String) -> String? {
+      [value(name.lowercased()), value(name)].compactMap { $0 }.first { !$0.isEmpty }
+    }
+    guard !address.isLoopback, !isExempt(address.host, read("NO_PROXY") ?? "") else { return nil }
+    guard let text = read(address.isSecure ? "HTTPS_PROXY" : "HTTP_PROXY") ?? read("ALL_PROXY") else {
+      return nil
+    }
+    return try Place(text)
+  }
+
+  /// True for hosts of the list, and for those below one of its domains. `*` is all.
+  private static func isExempt(_ host: String, _ list: String) -> Bool {
+    list.split(separator: ",").contains { entry in
+      let name = entry.filter { $0 != " " }.lowercased()
+      guard name != "*" else { return true }
+      let domain = name.hasPrefix(".") ? String(name.dropFirst()) : name
+      return !domain.isEmpty && (host == domain || host.hasSuffix("." + domain))
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/// An address of the schemes `ws`, `wss`, `http` and `https`, taken apart.
+///
+/// Host names are lower case; an IPv6 address stands without brackets. User and password in an address are refused: they end
+/// up in logs. A fragment is left out.
+public struct WebAddress: Sendable, Hashable {
+  public enum Scheme: String, Sendable, Hashable, CaseIterable {
+    case ws, wss, http, https
+  }
+
+  public let scheme: Scheme
+  public let host: String
+  public let port: Int
+  /// Path and query, beginning with a slash.
+  public let target: String
+
+  /// Takes an address apart.
+  public init(_ text: String) throws(NetProblem) {
+    func refused(_ words: String) -> NetProblem { NetProblem(.address, words) }
+    guard !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+      throw refused("an address holds no spaces or control characters")
+    }
+    let schemes = Scheme.allCases.map(\.rawValue).joined(separator: ", ")
+    guard let colon = text.firstIndex(of: ":"),
+      let scheme = Scheme(rawValue: text[..<colon].lowercased())
+    else { throw refused("an address begins with one of \(schemes)") }
+    let afterScheme = text[text.index(after: colon)...]
+    guard afterScheme.hasPrefix("//") else {
+      throw refused("behind \"\(scheme.rawValue):\" two slashes are due")
+    }
+    let rest = afterScheme.dropFirst(2)
+    let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+    guard !authority.contains("@") else {
+      throw refused("an address must hold no user or password; send them in a header")
+    }
+    let tail = rest[authority.endIndex...].prefix { $0 != "#" }
+    self.scheme = scheme
+    target = tail.isEmpty ? "/" : tail.hasPrefix("/") ? String(tail) : "/" + tail
+    (host, port) = try Self.place(String(authority), usual: scheme == .wss || scheme == .https ? 443 : 80)
+  }
+
+  private static func place(_ text: String, usual: Int) throws(NetProblem) -> (String, Int) {
+    var host = text
+    var port: Substring?
+    if text.hasPrefix("[") {
+      guard let end = text.firstIndex(of: "]") else {
+        throw NetProblem(.address, "an address of IPv6 lacks its \"]\"")
+      }
+      host = String(text[text.index(after: text.startIndex)..<end])
+      let rest = text[text.index(after: end)...]
+      guard rest.isEmpty || rest.hasPrefix(":") else {
+        throw NetProblem(.address, "behind \"]\" only a port may stand")
+      }
+      port = rest.isEmpty ? nil : rest.dropFirst()
+    } else if let colon = text.lastIndex(of: ":") {
+      host = String(text[..<colon])
+      port = text[text.index(after: colon)...]
+    }
+    guard !host.isEmpty else { throw NetProblem(.address, "an address needs a host") }
+    guard let port else { return (host.lowercased(), usual) }
+    guard let number = Int(port), (1...65_535).contains(number) else {
+      throw NetProblem(.address, "a port is a number from 1 to 65535")
+    }
+    return (host.lowercased(), number)
+  }
+
+  /// True when what is sent is encrypted.
+  public var isSecure: Bool { scheme == .wss || scheme == .https }
+
+  /// True when the host is this machine: `localhost`, 127.0.0.0/8 or ::1.
+  public var isLoopback: Bool { Self.isLoopback(host) }
+
+  static func isLoopback(_ host: String) -> Bool {
+    if host == "localhost" || host == "::1" { return true }
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+  }
+
+  /// Host and port as a header `Host` has them: the port only where it is not the usual one.
+  public var hostHeader: String {
+    let name = host.contains(":") ? "[\(host)]" : host
+    return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
+  }
+
+  /// Host and port, to be shown.
+  public var place: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}

@@ -1,0 +1,96 @@
+internal import NIOCore
+internal import NIOHTTP1
+
+/// One call over HTTP/1.1: a token to get, a session to open. A connection of its own, closed behind it.
+///
+/// Not done: redirects (a service that moves has to be told so), cookies, compression, streams. TLS as everywhere here: a
+/// certificate that does not verify is an error.
+public struct HTTPCall: Sendable {
+  public var method: String
+  public var address: WebAddress
+  public var headers: [(name: String, value: String)] = []
+  public var body: [UInt8] = []
+  public var proxy = NetProxy.environment
+  public var trust = NetTrust.system
+  /// Milliseconds from the look-up to the last byte of the answer.
+  public var timeout = 15_000
+  /// Bytes of an answer's body at most.
+  public var limit = 1 << 20
+
+  public init(_ method: String = "GET", _ address: WebAddress) {
+    self.method = method
+    self.address = address
+  }
+
+  /// What came back.
+  public struct Answer: Sendable {
+    /// The status, whatever it is: 404 is an answer.
+    public var status: Int
+    public var headers: [(name: String, value: String)]
+    public var body: [UInt8]
+
+    /// A header's value, its name in any case.
+    public subscript(header: String) -> String? {
+      headers.first { $0.name.lowercased() == header.lowercased() }?.value
+    }
+  }
+
+  /// Makes the call. Any thread.
+  public func run() async throws(NetProblem) -> Answer {
+    do {
+      return try await start().get()
+    } catch {
+      throw NetWords.problem(error, address.place, address.host)
+    }
+  }
+
+  /// Makes the call, and tells the end on the thread of the sockets.
+  public func run(_ done: @escaping @Sendable (Result<Answer, NetProblem>) -> Void) {
+    start().whenComplete { result in
+      done(result.mapError { NetWords.problem($0, address.place, address.host) })
+    }
+  }
+
+  private func start() -> EventLoopFuture<Answer> {
+    let loop = NetLoop.shared.loop
+    let promise = loop.makePromise(of: Answer.self)
+    loop.execute { begin(on: loop, promise) }
+    return promise.futureResult
+  }
+
+  private func begin(on loop: any EventLoop, _ promise: EventLoopPromise<Answer>) {
+    guard !headers.contains(where: { HTTPText.isBroken($0.name) || HTTPText.isBroken($0.value) }) else {
+      promise.fail(NetProblem(.address, "a header holds a line break"))
+      return
+    }
+    let deadline = loop.scheduleTask(in: .milliseconds(Int64(timeout))) {
+      promise.fail(NetProblem(.timeout, "\(address.place) did not answer within \(timeout) ms"))
+    }
+    promise.futureResult.whenComplete { _ in deadline.cancel() }
+    let opening = Opening(
+      address: address, proxy: proxy, trust: trust, timeout: .milliseconds(Int64(timeout)))
+    opening.open(on: loop).flatMap { channel in
+      // Also when time is up: then the answer is nobody's.
+      promise.futureResult.whenComplete { _ in channel.close(promise: nil) }
+      return HTTPExchange.run(on: channel, head, body: body, limit: limit, place: address.place)
+    }.map { answer in
+      Answer(status: answer.status, headers: answer.headers.map { ($0.name, $0.value) }, body: answer.body)
+    }.cascade(to: promise)
+  }
+
+  private var head: HTTPRequestHead {
+    var head = HTTPRequestHead(version: .http1_1, method: HTTPMethod(rawValue: method), uri: address.target)
+    head.headers.add(name: "Host", value: address.hostHeader)
+    for (name, value) in headers { head.headers.add(name: name, value: value) }
+    if !body.isEmpty || method == "POST" || method == "PUT" {
+      head.headers.replaceOrAdd(name: "Content-Length", value: "\(body.count)")
+    }
+    head.headers.replaceOrAdd(name: "Connection", value: "close")
+    return head
+  }
+}
+
+enum HTTPText {
+  /// True for what would end a header's line early.
+  static func isBroken(_ text: String) -> Bool { text.utf8.contains { $0 == 13 || $0 == 10 || $0 == 0 } }
+}

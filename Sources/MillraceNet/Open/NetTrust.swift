@@ -1,0 +1,59 @@
+internal import NIOSSL
+
+/// Whose certificates are believed.
+public enum NetTrust: Sendable, Hashable {
+  /// Those the system believes.
+  case system
+  /// Those that a file of certificates (PEM) vouches for, and no others.
+  case file(String)
+  /// Anybody's. Only for a host that is this machine: everywhere else the connection is refused.
+  case anybody
+
+  /// The settings for one host.
+  func context(for address: WebAddress) throws(NetProblem) -> NIOSSLContext {
+    var configuration = TLSConfiguration.makeClientConfiguration()
+    configuration.minimumTLSVersion = .tlsv12
+    switch self {
+    case .system: break
+    case .file(let path): configuration.trustRoots = .file(path)
+    case .anybody:
+      guard address.isLoopback else {
+        throw NetProblem(
+          .tls,
+          "the certificate of \"\(address.host)\" has to be verified; only this machine's own need not be")
+      }
+      configuration.certificateVerification = .none
+    }
+    do { return try NIOSSLContext(configuration: configuration) } catch {
+      guard case .file(let path) = self else { throw NetProblem(.tls, "TLS cannot be set up: \(error)") }
+      throw NetProblem(.tls, "\"\(path)\" cannot be read as certificates (PEM)")
+    }
+  }
+}
+
+/// A certificate and its key, for servers.
+public struct NetIdentity: Sendable, Hashable {
+  /// Files in PEM.
+  public var certificate: String
+  public var key: String
+
+  public init(certificate: String, key: String) {
+    self.certificate = certificate
+    self.key = key
+  }
+
+  func context() throws(NetProblem) -> NIOSSLContext {
+    do {
+      let chain = try NIOSSLCertificate.fromPEMFile(certificate).map {
+        NIOSSLCertificateSource.certificate($0)
+      }
+      let key = try NIOSSLPrivateKey(file: key, format: .pem)
+      var configuration = TLSConfiguration.makeServerConfiguration(
+        certificateChain: chain, privateKey: .privateKey(key))
+      configuration.minimumTLSVersion = .tlsv12
+      return try NIOSSLContext(configuration: configuration)
+    } catch {
+      throw NetProblem(.tls, "\"\(certificate)\" and \"\(self.key)\" are no certificate and its key (PEM)")
+    }
+  }
+}

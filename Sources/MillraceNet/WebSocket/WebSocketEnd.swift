@@ -1,0 +1,52 @@
+/// How a WebSocket ended, or why it never began.
+public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The close code, RFC 6455 section 7.4: the other side's, or what this side sent first. 1005: none was given; 1006: there was
+  /// no good-bye.
+  public var code: Int
+  /// The other side's words with it; empty for none.
+  public var reason: String
+  /// What went wrong; nil when both said good-bye.
+  public var problem: NetProblem?
+  /// True when the end began here.
+  public var isOurs: Bool
+
+  public init(code: Int, reason: String = "", problem: NetProblem? = nil, isOurs: Bool = false) {
+    self.code = code
+    self.reason = reason
+    self.problem = problem
+    self.isOurs = isOurs
+  }
+
+  public var description: String {
+    problem?.text ?? "closed with code \(code)\(reason.isEmpty ? "" : ": \(reason)")"
+  }
+}
+
+/// What a WebSocket tells. Always on the thread of the sockets, one at a time; `closed` is the last.
+public enum WebSocketEvent: Sendable {
+  /// It is there. The sub-protocol, if one was agreed on.
+  case opened(protocol: String?)
+  case text([UInt8])
+  case binary([UInt8])
+  /// What waited to be sent has gone out, after a send was refused.
+  case drained
+  case closed(WebSocketEnd)
+}
+
+/// Sizes and times of a WebSocket.
+public struct WebSocketLimits: Sendable, Hashable {
+  /// Bytes of a message that comes in, all its fragments together. A larger one ends the connection with code 1009.
+  public var message = 1 << 20
+  /// Bytes that may wait to be sent; beyond that `send` refuses.
+  public var backlog = 1 << 20
+  /// Milliseconds to open: look-up, TCP, proxy, TLS, handshake.
+  public var open = 10_000
+  /// Milliseconds between pings; 0: none are sent, and silence is never noticed.
+  public var ping = 20_000
+  /// Milliseconds after a ping within which something must come.
+  public var pong = 10_000
+  /// Milliseconds for the other side to answer a good-bye.
+  public var close = 2_000
+
+  public init() {}
+}

@@ -1,0 +1,66 @@
+@testable import MillraceNet
+import Testing
+
+@Suite("addresses") struct AddressTests {
+  @Test(
+    "an address is taken apart",
+    arguments: [
+      ("wss://Example.org/a/b?c=d#e", "example.org", 443, "/a/b?c=d", "example.org"),
+      ("ws://localhost:8080", "localhost", 8080, "/", "localhost:8080"),
+      ("http://[::1]:81?x", "::1", 81, "/?x", "[::1]:81"), ("HTTPS://h:443/", "h", 443, "/", "h"),
+    ])
+  func good(text: String, host: String, port: Int, target: String, header: String) throws {
+    let address = try WebAddress(text)
+    #expect(address.host == host && address.port == port && address.target == target)
+    #expect(address.hostHeader == header)
+  }
+
+  @Test(
+    "what is none is refused in words, without its content",
+    arguments: [
+      ("", "an address begins with one of ws, wss, http, https"),
+      ("ftp://x", "an address begins with one of ws, wss, http, https"),
+      ("ws:/x", "behind \"ws:\" two slashes are due"), ("ws://", "an address needs a host"),
+      ("ws://u:secret@h/", "an address must hold no user or password; send them in a header"),
+      ("ws://h:0", "a port is a number from 1 to 65535"), ("ws://h:99999", "a port is a number from 1 to 65535"),
+      ("ws://h\r\nX: y", "an address holds no spaces or control characters"),
+      ("ws://[::1", "an address of IPv6 lacks its \"]\""), ("ws://[::1]x", "behind \"]\" only a port may stand"),
+    ])
+  func bad(text: String, words: String) {
+    #expect { try WebAddress(text) } throws: { "\($0)" == words }
+  }
+
+  @Test("this machine is known by name and number, and no other by a likeness")
+  func loopback() throws {
+    for host in ["localhost", "127.0.0.1", "127.9.8.7", "[::1]"] { #expect(try WebAddress("ws://\(host)").isLoopback) }
+    for host in ["127.0.0.1.example.org", "127.1", "localhost.example.org", "128.0.0.1", "127.0.0.256"] {
+      #expect(try !WebAddress("ws://\(host)").isLoopback)
+    }
+  }
+
+  @Test("proxies are found as the variables say, in either case, and not for hosts that are exempt")
+  func proxies() throws {
+    func place(_ address: String, _ variables: [String: String]) throws -> NetProxy.Place? {
+      try NetProxy.place(for: WebAddress(address)) { variables[$0] }
+    }
+    #expect(try place("wss://a.b", ["https_proxy": "http://p:3128"]) == NetProxy.Place(host: "p", port: 3128))
+    #expect(try place("ws://a.b", ["HTTPS_PROXY": "p:1"]) == nil)
+    #expect(try place("ws://a.b", ["HTTP_PROXY": "p:1"])?.port == 1)
+    #expect(try place("wss://a.b", ["ALL_PROXY": "http://u%40x:p%3Aw@p:1"])?.credentials == "u@x:p:w")
+    #expect(try place("wss://127.0.0.1", ["ALL_PROXY": "p:1"]) == nil)
+    for list in ["a.b", "x, .a.b", "*", "b"] {
+      #expect(try place("wss://c.a.b", ["ALL_PROXY": "p:1", "NO_PROXY": list]) == nil, "\(list)")
+    }
+    #expect(try place("wss://xa.b", ["ALL_PROXY": "p:1", "NO_PROXY": "a.b"]) != nil)
+    #expect(throws: NetProblem.self) { try place("wss://a.b", ["ALL_PROXY": "socks5://p:1"]) }
+  }
+
+  @Test("Base64 is that of RFC 4648")
+  func base64() {
+    let pairs = [
+      ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+      ("foobar", "Zm9vYmFy"),
+    ]
+    for (text, code) in pairs { #expect(Base64.encode(Array(text.utf8)) == code) }
+  }
+}

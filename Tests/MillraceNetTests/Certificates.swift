@@ -1,0 +1,15 @@
+import Foundation
+import MillraceNet
+
+/// Certificates made for these tests, good until 2126: of an authority, of `localhost` and 127.0.0.1, and of `example.org`.
+///
+/// The authority's key is not kept.
+enum Certificates {
+  private static func path(_ name: String) -> String {
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Certificates/\(name)").path
+  }
+
+  static let authority = path("ca.pem")
+  static let localhost = NetIdentity(certificate: path("localhost.pem"), key: path("localhost.key"))
+  static let other = NetIdentity(certificate: path("other.pem"), key: path("other.key"))
+}

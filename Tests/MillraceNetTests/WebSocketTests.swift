@@ -1,0 +1,335 @@
+import Foundation
+import MillraceNet
+import Synchronization
+import Testing
+
+@Suite("WebSockets", .timeLimit(.minutes(1))) struct WebSocketTests {
+  @Test("texts and bytes of every size come back whole, in order", arguments: [0, 1, 125, 126, 65_535, 65_536, 1_000_000])
+  func echoes(size: Int) async throws {
+    let server = try await echo()
+    let (socket, ear) = try open(server.port)
+    #expect(await ear.opened() == .some(nil))
+    let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+    #expect(socket.send(bytes, isText: false))
+    let back = await ear.message()
+    #expect(back?.isText == false && back?.bytes == bytes)
+    #expect(socket.send(text: "grüß dich"))
+    let text = await ear.message()
+    #expect(text?.isText == true && text?.bytes == Array("grüß dich".utf8))
+    socket.close(code: 4001, reason: "enough")
+    let end = await ear.end()
+    #expect(end == WebSocketEnd(code: 4001, reason: "enough", isOurs: true))
+    server.stop()
+  }
+
+  @Test("headers, path and sub-protocol reach the server, and its choice comes back")
+  func handshake() async throws {
+    let seen = Mutex<[WebSocketServer.Visitor]>([])
+    let server = try await WebSocketServer.listen(port: 0) { visitor in
+      seen.withLock { $0.append(visitor) }
+      return .accept(protocol: "two") { _ in { _ in } }
+    }
+    let (socket, ear) = try open(server.port) {
+      $0.headers = [("Authorization", "Bearer x")]
+      $0.protocols = ["one", "two"]
+    }
+    #expect(await ear.opened() == .some("two"))
+    let visitor = try #require(seen.withLock { $0.first })
+    #expect(visitor.target == "/path?a=1" && visitor["authorization"] == "Bearer x")
+    #expect(visitor["Sec-WebSocket-Protocol"] == "one, two" && visitor["host"] == "127.0.0.1:\(server.port)")
+    #expect(visitor["Sec-WebSocket-Extensions"] == nil)
+    socket.cancel()
+    #expect(await ear.end().code == 1006)
+    server.stop()
+  }
+
+  @Test("a server's good-bye comes with its code and reason, and is answered", arguments: [1000, 1001, 1011, 4999])
+  func serverCloses(code: Int) async throws {
+    let raw = try RawServer { peer in
+      peer.answerHandshake()
+      peer.send(frame(8, [UInt8(code >> 8), UInt8(code & 255)] + Array("bye".utf8)))
+      let answer = peer.readFrame()
+      #expect(answer?.opcode == 8 && answer?.payload == [UInt8(code >> 8), UInt8(code & 255)])
+    }
+    let (_, ear) = try open(raw.port)
+    _ = await ear.opened()
+    #expect(await ear.end() == WebSocketEnd(code: code, reason: "bye"))
+    raw.stop()
+  }
+
+  @Test("messages behind the handshake's answer in the same packet are not lost")
+  func early() async throws {
+    let raw = try RawServer { peer in
+      let head = peer.readHead()
+      #expect(head.hasPrefix("GET /path?a=1 HTTP/1.1\r\n"))
+      peer.send(frame(1, []))
+    }
+    let (_, refused) = try open(raw.port)
+    #expect(await refused.end().problem?.kind == .garbled)
+    raw.stop()
+    let server = try await WebSocketServer.listen(port: 0) { _ in
+      .accept { socket in
+        for index in 0..<100 { _ = socket.send(text: "\(index)") }
+        return { event in
+          if case .opened = event { for index in 0..<100 { _ = socket.send(text: "\(index)") } }
+        }
+      }
+    }
+    let (_, ear) = try open(server.port)
+    _ = await ear.opened()
+    for index in 0..<100 { #expect(await ear.message()?.bytes == Array("\(index)".utf8)) }
+    server.stop()
+  }
+
+  @Test(
+    "an answer that is no handshake ends it, with what is wrong",
+    arguments: [
+      ("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno", NetProblem.Kind.refused, 401 as Int?),
+      ("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", .refused, 503),
+      ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", .refused, 200),
+      ("HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: AAAA\r\n\r\n", .garbled, nil),
+      ("SSH-2.0-OpenSSH\r\n\r\n", .garbled, nil), ("", .lost, nil), ("HTTP/1.1 10", .garbled, nil),
+      ("HTTP/1.1 401 No\r\nContent-Length: 99999999\r\n\r\n\(String(repeating: "x", count: 70_000))", .tooLarge, nil),
+    ])
+  func badHandshake(answer: String, kind: NetProblem.Kind, status: Int?) async throws {
+    let raw = try RawServer { peer in
+      _ = peer.readHead()
+      peer.send(answer)
+    }
+    let (_, ear) = try open(raw.port)
+    let end = await ear.end()
+    #expect(end.code == 1006 && end.problem?.kind == kind && end.problem?.status == status, "\(end)")
+    #expect(ear.count == 1)
+    raw.stop()
+  }
+
+  @Test("nobody at the port, no such host, and a server that never answers")
+  func nobody() async throws {
+    let raw = try RawServer { _ in }
+    raw.stop()
+    let (_, refused) = try open(raw.port)
+    let end = await refused.end()
+    #expect(end.problem?.kind == .connect)
+    #expect(end.description == "127.0.0.1:\(raw.port) cannot be reached: nobody listens there")
+    let (_, lost) = try open(80, host: "nowhere.invalid")
+    #expect(await lost.end().problem?.kind == .lookup)
+    let silent = try RawServer { peer in _ = peer.isHungUp() }
+    let (_, slow) = try open(silent.port) { $0.limits.open = 50 }
+    #expect(await slow.end().problem?.kind == .timeout)
+    silent.stop()
+  }
+
+  @Test("what a server must not send fails the connection with its code, and nothing of it is handed on")
+  func badFrames() async throws {
+    let cases: [([UInt8], Int)] = [
+      (frame(1, [0xC3]), 1007), (frame(3, []), 1002), (frame(1, [], reserved: 0x40), 1002),
+      (frame(1, [65], isMasked: true), 1002), (frame(0, []), 1002), (frame(9, [], isFinal: false), 1002),
+      (frame(8, [0x03, 0xED]), 1002), ([0x82, 127, 0x7F, 255, 255, 255, 255, 255, 255, 255], 1009),
+      (frame(2, .init(repeating: 1, count: 3000)), 1009),
+      (frame(2, .init(repeating: 1, count: 2000), isFinal: false) + frame(0, .init(repeating: 1, count: 2000)), 1009),
+    ]
+    for (bytes, code) in cases {
+      let sent = Mutex<Int?>(nil)
+      let raw = try RawServer { peer in
+        peer.answerHandshake()
+        peer.send(bytes)
+        if let (opcode, payload) = peer.readFrame(), opcode == 8, payload.count >= 2 {
+          sent.withLock { $0 = Int(payload[0]) << 8 | Int(payload[1]) }
+        }
+        _ = peer.isHungUp()
+      }
+      let (_, ear) = try open(raw.port) { $0.limits.message = 2048 }
+      _ = await ear.opened()
+      let end = await ear.end()
+      #expect(end.code == code && end.isOurs && end.problem != nil, "\(end)")
+      #expect(ear.count == 2)
+      raw.stop()
+    }
+  }
+
+  @Test("a peer that hangs up in the middle of anything is lost, not finished")
+  func hangUps() async throws {
+    for bytes in [[], [0x81], [0x81, 5, 65], frame(1, [65], isFinal: false)] as [[UInt8]] {
+      let raw = try RawServer { peer in
+        peer.answerHandshake()
+        peer.send(bytes)
+      }
+      let (_, ear) = try open(raw.port)
+      _ = await ear.opened()
+      let end = await ear.end()
+      #expect(end.code == 1006 && end.problem?.kind == .lost)
+      raw.stop()
+    }
+  }
+
+  @Test("a half-open peer is found by its silence, one that answers pings is not")
+  func silence() async throws {
+    let raw = try RawServer { peer in
+      peer.answerHandshake()
+      _ = peer.isHungUp()
+    }
+    let (_, ear) = try open(raw.port) {
+      $0.limits.ping = 20
+      $0.limits.pong = 30
+    }
+    _ = await ear.opened()
+    #expect(await ear.end().problem?.kind == .silent)
+    raw.stop()
+    let pings = Mutex(0)
+    let alive = try RawServer { peer in
+      peer.answerHandshake()
+      while let (opcode, payload) = peer.readFrame(), opcode == 9 {
+        if pings.withLock({ $0 += 1; return $0 }) == 10 { peer.send(frame(8, [0x03, 0xE8])) }
+        peer.send(frame(10, payload))
+      }
+    }
+    let (_, second) = try open(alive.port) {
+      $0.limits.ping = 10
+      $0.limits.pong = 5_000
+    }
+    _ = await second.opened()
+    #expect(await second.end() == WebSocketEnd(code: 1000))
+    alive.stop()
+  }
+
+  @Test("pings are answered with what they carried, in the middle of a message too")
+  func pings() async throws {
+    let answers = Mutex<[[UInt8]]>([])
+    let raw = try RawServer { peer in
+      peer.answerHandshake()
+      peer.send(frame(1, [65], isFinal: false) + frame(9, [1, 2, 3]) + frame(0, [66]) + frame(9, []))
+      for _ in 0..<2 { if let pong = peer.readFrame(), pong.opcode == 10 { answers.withLock { $0.append(pong.payload) } } }
+      peer.send(frame(8, []))
+    }
+    let (_, ear) = try open(raw.port)
+    _ = await ear.opened()
+    #expect(await ear.message()?.bytes == [65, 66])
+    #expect(await ear.end().code == 1005)
+    #expect(answers.withLock { $0 } == [[1, 2, 3], []])
+    raw.stop()
+  }
+
+  @Test("a server that does not answer a good-bye is left after the time for it")
+  func stubborn() async throws {
+    let raw = try RawServer { peer in
+      peer.answerHandshake()
+      _ = peer.isHungUp()
+    }
+    let (socket, ear) = try open(raw.port) { $0.limits.close = 50 }
+    _ = await ear.opened()
+    socket.close()
+    #expect(await ear.end() == WebSocketEnd(code: 1000, isOurs: true))
+    raw.stop()
+  }
+
+  @Test("one that is given up before it is open ends, and asks nothing of the server any more")
+  func givenUp() async throws {
+    let silent = try RawServer { peer in #expect(peer.isHungUp()) }
+    for hangUp in [true, false] {
+      let (socket, ear) = try open(silent.port)
+      if hangUp { socket.cancel() } else { socket.close() }
+      let end = await ear.end()
+      #expect(end.problem?.kind == .cancelled && end.isOurs)
+    }
+    silent.stop()
+  }
+
+  @Test("a receiver that pauses holds the sender back, and loses nothing when it goes on")
+  func backPressure() async throws {
+    let count = 400
+    let size = 65_536
+    let refused = Atomic<Int>(0)
+    let server = try await WebSocketServer.listen(port: 0) { _ in
+      .accept { socket in
+        let next = Mutex(0)
+        return { event in
+          switch event {
+          case .opened, .drained:
+            next.withLock { next in
+              while next < count {
+                guard socket.send(.init(repeating: UInt8(truncatingIfNeeded: next), count: size), isText: false) else {
+                  refused.add(1, ordering: .relaxed)
+                  return
+                }
+                next += 1
+              }
+            }
+          default: break
+          }
+        }
+      }
+    }
+    let (socket, ear) = try open(server.port)
+    _ = await ear.opened()
+    socket.pause()
+    // 26 MB do not fit into the buffers between them: the server must be refused.
+    while refused.load(ordering: .relaxed) == 0 { await Task.yield() }
+    let before = ear.count
+    #expect(before < count)
+    socket.resume()
+    for index in 0..<count {
+      let message = await ear.message()
+      guard message?.bytes.count == size, message?.bytes.first == UInt8(truncatingIfNeeded: index) else {
+        Issue.record("message \(index) is another")
+        break
+      }
+    }
+    socket.close()
+    #expect(await ear.end().code == 1000)
+    server.stop()
+  }
+
+  @Test("a header with a line break in it is not sent")
+  func headerInjection() async throws {
+    let raw = try RawServer { _ in }
+    let (_, ear) = try open(raw.port) { $0.headers = [("X", "a\r\nY: b")] }
+    #expect(await ear.end().problem?.kind == .address)
+    #expect(raw.count == 0)
+    raw.stop()
+  }
+}
+
+@Suite("servers of WebSockets", .timeLimit(.minutes(1))) struct WebSocketServerTests {
+  @Test("who asks for no WebSocket is told so; who is refused gets the status and the words")
+  func refusals() async throws {
+    let server = try await WebSocketServer.listen(port: 0) { _ in .refuse(status: 403, "not you") }
+    let plain = try RawConnection(port: server.port)
+    plain.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    #expect(plain.readHead().hasPrefix("HTTP/1.1 426 "))
+    plain.close()
+    let (_, ear) = try open(server.port)
+    #expect(await ear.end().problem?.status == 403)
+    server.stop()
+  }
+
+  @Test("a client that does not mask, and bytes that are no HTTP, end their own connection only")
+  func badClients() async throws {
+    let server = try await echo()
+    let unmasked = try RawConnection(port: server.port)
+    #expect(unmasked.handshake().contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
+    unmasked.send(frame(1, [65]))
+    let answer = unmasked.readFrame()
+    #expect(answer?.opcode == 8 && answer?.payload == [0x03, 0xEA])
+    #expect(unmasked.isHungUp())
+    let garbage = try RawConnection(port: server.port)
+    garbage.send(.init(repeating: 0, count: 100))
+    #expect(garbage.isHungUp())
+    let good = try RawConnection(port: server.port)
+    _ = good.handshake()
+    good.send(frame(1, Array("hi".utf8), isMasked: true))
+    #expect(good.readFrame()?.payload == Array("hi".utf8))
+    for peer in [unmasked, garbage, good] { peer.close() }
+    server.stop()
+  }
+
+  @Test("a port that is taken is refused in words")
+  func taken() async throws {
+    let server = try await echo()
+    await #expect {
+      _ = try await WebSocketServer.listen(port: server.port) { _ in .refuse(status: 500, "") }
+    } throws: {
+      "\($0)" == "nobody can listen at 127.0.0.1:\(server.port): the port is taken"
+    }
+    server.stop()
+  }
+}

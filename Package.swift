@@ -29,6 +29,7 @@ let package = Package(
     .library(name: "MillraceGraph", targets: ["MillraceGraph"]),
     .library(name: "MillraceDSP", targets: ["MillraceDSP"]),
     .library(name: "MillraceAudio", targets: ["MillraceAudio"]),
+    .library(name: "MillraceDevices", targets: ["MillraceDevices"]),
     .library(name: "MillraceCodecs", targets: ["MillraceCodecs"]),
     .library(name: "MillraceVideo", targets: ["MillraceVideo"]),
     .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
@@ -57,6 +58,9 @@ let package = Package(
     .target(
       name: "CMediaShim", dependencies: ["CFFmpeg"],
       linkerSettings: [.linkedLibrary("avutil"), .linkedLibrary("jpeg"), .linkedLibrary("dl")]),
+    .systemLibrary(name: "CPulse", pkgConfig: "libpulse", providers: [.apt(["libpulse-dev"])]),
+    .systemLibrary(name: "CALSA", pkgConfig: "alsa", providers: [.apt(["libasound2-dev"])]),
+    .systemLibrary(name: "CSampleRate", pkgConfig: "samplerate", providers: [.apt(["libsamplerate0-dev"])]),
 
     // Ground, plan, engine: no third-party package, no codec.
     .target(name: "MillraceCore", dependencies: ["CMillraceSys"], swiftSettings: strict),
@@ -79,6 +83,13 @@ let package = Package(
     .target(
       name: "MillraceVideo",
       dependencies: ["MillraceCore", "MillraceFiles", "MillraceAudio", "CFFmpeg", "CMediaShim"],
+      swiftSettings: strict),
+    .target(
+      name: "MillraceDevices",
+      dependencies: [
+        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceAudio", "CMillraceSys", "CPulse", "CALSA",
+        "CSampleRate",
+      ],
       swiftSettings: strict),
     .target(
       name: "MillraceFlow", dependencies: ["MillraceCore", "MillraceFiles", "CMillraceSys"],
@@ -106,8 +117,8 @@ let package = Package(
     .target(
       name: "Millrace",
       dependencies: [
-        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", "MillraceCodecs", "MillraceVideo",
-        "MillraceFlow",
+        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", "MillraceDevices",
+        "MillraceCodecs", "MillraceVideo", "MillraceFlow",
       ],
       swiftSettings: strict),
     .target(
@@ -124,8 +135,8 @@ let package = Package(
     .target(
       name: "MillraceRunner",
       dependencies: [
-        "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceGraph", "MillraceEngine",
-        "CMillraceSys",
+        "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceGraph",
+        "MillraceEngine", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -199,6 +210,13 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "millrace"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceDevicesTests",
+      dependencies: [
+        "MillraceDevices", "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceEngine", "MillraceGraph",
+        "MillraceTesting", "CMallocCount",
+      ],
+      swiftSettings: tests),
     .testTarget(
       name: "MillraceAudioTests",
       dependencies: [

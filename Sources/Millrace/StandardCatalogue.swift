@@ -1,6 +1,7 @@
 internal import MillraceAudio
 internal import MillraceCodecs
 public import MillraceCore
+internal import MillraceDevices
 internal import MillraceFlow
 internal import MillraceVideo
 
@@ -14,6 +15,7 @@ extension Catalogue {
   public static let standard: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(contentsOf: .audioNodes)
+    catalogue.add(contentsOf: .devices)
     catalogue.add(contentsOf: .codecs)
     catalogue.add(contentsOf: .videoNodes)
     catalogue.add(contentsOf: .flow)

@@ -6,7 +6,6 @@ extension Catalogue {
     var catalogue = Catalogue()
     catalogue.add(AudioRead.self)
     catalogue.add(AudioWrite.self)
-    catalogue.add(AudioPlay.self)
     catalogue.add(AudioRecord.self)
     catalogue.add(AudioTone.self)
     catalogue.add(AudioResample.self)

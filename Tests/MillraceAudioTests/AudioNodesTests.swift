@@ -11,7 +11,7 @@ struct AudioNodesTests {
     #expect(
       Catalogue.audioNodes.types == [
         "audio.autoGain", "audio.convert", "audio.denoise", "audio.echoCancel", "audio.fileMix", "audio.gain",
-        "audio.level", "audio.mix", "audio.play", "audio.read", "audio.record", "audio.resample",
+        "audio.level", "audio.mix", "audio.read", "audio.record", "audio.resample",
         "audio.tone",
         "audio.vad", "audio.write",
       ])

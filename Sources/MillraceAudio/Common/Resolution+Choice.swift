@@ -1,10 +1,10 @@
-internal import MillraceCore
+package import MillraceCore
 
 extension Resolution {
   /// The PCM format nearest to `preferred` that every consumer of an output accepts; nil when there is none.
   ///
   /// What is `fixed` stays as preferred. Otherwise the sample type changes first, then the channels, then the rate.
-  func nearestWanted(
+  package func nearestWanted(
     to preferred: Format, fixedRate: Bool, fixedChannels: Bool, fixedSample: Bool, at port: String = "out"
   ) -> Format? {
     guard case .pcm(let rate, let channels, let sample) = preferred else { return nil }

@@ -56,6 +56,10 @@ struct Playout: ~Copyable {
   private var isCut = false
   /// No packet was there when one was needed.
   private var isDry = true
+  /// What is held is left as soon as it has faded.
+  private var isLeaving = false
+  /// Time of the packet taken last.
+  private var packetTime: Nanoseconds = 0
   /// The packet is the last of its utterance.
   private var endsUtterance = false
   /// An utterance that was given to its last frame, until somebody asks.
@@ -83,7 +87,7 @@ struct Playout: ~Copyable {
 
   /// The level ramps go to.
   private var target: Int {
-    if isCut || isDry { return 0 }
+    if isCut || isDry || isLeaving { return 0 }
     guard isDucked else { return full }
     switch ducking {
     case .hold: return 0
@@ -97,6 +101,12 @@ struct Playout: ~Copyable {
     // Held at silence, it lets what is to come wait in its link.
     if isDucked, case .hold = ducking { return level > 0 && !isDry }
     return true
+  }
+
+  /// True while ducking holds the reply.
+  var isHeld: Bool {
+    if isDucked, case .hold = ducking { return true }
+    return false
   }
 
   /// True when nothing sounds and no packet is held.
@@ -117,11 +127,11 @@ struct Playout: ~Copyable {
 
   // MARK: Sound
 
-  /// Takes the next packet.
-  mutating func accept(_ next: consuming Packet) -> Arrival {
+  /// Takes the next packet, without its first `leaving` frames.
+  mutating func accept(_ next: consuming Packet, leaving: Int = 0) -> Arrival {
     let count = Int(next.byteCount) / frameBytes
     // Before position 0 lies the run-in of a filter or a codec, which nobody is to hear.
-    let skipped = Int(min(Int64(count), max(0, -next.position)))
+    let skipped = Int(min(Int64(count), max(Int64(leaving), -next.position)))
     var arrival = Arrival()
     let isLast = next.flags.contains(.endOfUtterance)
     guard skipped < count else {
@@ -138,7 +148,7 @@ struct Playout: ~Copyable {
     }
     arrival.isFirst = account.frames == 0
     arrival.endsDrought = isDry && !arrival.isFirst && position == account.position
-    let beginsAfresh = isDry && !arrival.endsDrought
+    let beginsAfresh = isDry && arrival.isFirst
     isDry = false
     // A beginning of its own is not to be swallowed by a ramp.
     if beginsAfresh { level = target }
@@ -147,12 +157,25 @@ struct Playout: ~Copyable {
     frames = count
     endsUtterance = isLast
     holder.follow(next)
+    packetTime = next.timestamp
     packet = consume next
     return arrival
   }
 
   /// The account of an utterance that was given to its end since the last question.
   mutating func takeFinished() -> Account? { finished.take() }
+
+  /// Fades, and leaves the rest of what is held.
+  mutating func leave() { isLeaving = packet != nil }
+
+  /// Comes back out of silence: where sound was missing, what follows is not to begin with a step.
+  mutating func rise() { level = 0 }
+
+  /// The time of the next frame that is given, when the stream has so many frames a second.
+  func time(rate: Int) -> Nanoseconds { packetTime &+ .samples(Int64(done), rate: rate) }
+
+  /// What is held belongs to a reply, or must be played anyhow.
+  var isReply: Bool { account.reply != 0 || holder.isUninterruptible }
 
   /// Says that no packet is there: the sound fades, and comes back with the next one.
   mutating func runDry() { isDry = true }
@@ -171,6 +194,7 @@ struct Playout: ~Copyable {
           endCut()
           break
         }
+        if isLeaving { endLeave() }
         for index in at * channels..<end * channels { target[index] = .silence }
         return end - start
       }
@@ -192,6 +216,14 @@ struct Playout: ~Copyable {
     isDry = true
     account = Account()
     for index in 0..<channels { unsafe lastFrame[index] = 0 }
+  }
+
+  /// What was left has faded. What comes next rises out of silence, unless it is another reply's.
+  private mutating func endLeave() {
+    isLeaving = false
+    packet = nil
+    endsUtterance = false
+    isDry = true
   }
 
   /// Frames as they are, up to the packet's end.

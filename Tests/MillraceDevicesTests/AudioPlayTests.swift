@@ -1,4 +1,4 @@
-import MillraceAudio
+import MillraceDevices
 import MillraceCore
 import MillraceTesting
 import Testing

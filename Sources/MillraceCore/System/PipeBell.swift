@@ -3,13 +3,13 @@ internal import Glibc
 
 /// Lets a thread that waits on descriptors be woken by another one: a pipe whose reading end it waits on too.
 @safe
-final class PipeBell: Sendable {
+package final class PipeBell: Sendable {
   /// Readable after a ring.
-  let descriptor: Int32
+  package let descriptor: Int32
   private let writingEnd: Int32
 
   /// Answers nil when the process may open no more files.
-  init?() {
+  package init?() {
     var ends: (Int32, Int32) = (-1, -1)
     let status = unsafe withUnsafeMutableBytes(of: &ends) {
       unsafe millrace_pipe_make($0.baseAddress!.assumingMemoryBound(to: Int32.self), true)
@@ -25,13 +25,13 @@ final class PipeBell: Sendable {
   }
 
   /// Wakes the thread. Any thread; never waits: a pipe that is full of rings is as good as one more.
-  func ring() {
+  package func ring() {
     var byte: UInt8 = 1
     _ = unsafe write(writingEnd, &byte, 1)
   }
 
   /// Forgets the rings so far.
-  func clear() {
+  package func clear() {
     var bytes: (UInt64, UInt64) = (0, 0)
     while unsafe read(descriptor, &bytes, 16) == 16 {}
   }

@@ -1,3 +1,4 @@
+internal import MillraceAudio
 public import MillraceCore
 internal import MillraceDSP
 
@@ -8,6 +9,12 @@ internal import MillraceDSP
 ///   is the device's first frame, the timestamp is when the packet's first frame is heard. What an echo canceller listens to.
 /// - The device `null` is silent: it takes a period at its time on the graph's clock, as a sound card would, `latency` ms before
 ///   it is heard. It needs no hardware and runs on a virtual clock.
+/// - Other devices have clocks of their own. Sound is given `latency` ms ahead of the device's clock, `prebuffer` ms after it
+///   came. Live sound (of no reply, and not ahead of its time) is read up to 0.1 % faster or slower, so that it keeps one age
+///   however the clocks drift; what is more than 60 ms too old, or piled up before the start or in an underrun, is left out.
+///   Of a reply nothing is left out.
+/// - A device that goes away comes back by itself (`deviceLost`, `deviceBack`); meanwhile sound waits in its link, as for any
+///   slow reader. One that cannot be opened refuses the graph, with the names of those that can.
 /// - **Interruption.** What is void stops within `fade` ms, over the sound at hand, and event `interrupted` tells how many samples
 ///   of the reply were heard, exactly: every sample given to the device at any level above zero is counted, once.
 /// - **Utterances.** A packet marked `endOfUtterance` ends an account: `replyFinished` as soon as its last sample was given, and
@@ -19,113 +26,66 @@ internal import MillraceDSP
 ///   periods: the reference's position jumps, marked `discontinuity`.
 /// - Latency: `latency` plus `prebuffer`, which is waited for when sound begins after silence.
 public struct AudioPlay: ~Copyable, Node {
-  public static let contract = NodeContract(
-    "audio.play", "plays sound to a loudspeaker and tells what was heard",
-    text: """
-      A reply that is interrupted fades out within `fade` and is accounted for to the sample; one that is ducked is held \
-      or lowered, and goes on where it was. The port `reference` carries what is really played, silence included.
-      """,
-    inputs: [PortContract("in", SoundBounds.pcm, text: "sound to play", holds: 1)],
-    outputs: [
-      PortContract(
-        "reference", SoundBounds.pcm, text: "what is really played, at the time it is heard", required: false)
-    ],
-    parameters: [
-      ParameterContract(
-        "device", .choice(["null"]), default: "null",
-        text: "where to play; null: nowhere, in time with the clock"),
-      ParameterContract(
-        "period", .number(1...100), unit: "ms", default: 10, text: "sound the device takes at a time"),
-      ParameterContract(
-        "latency", .number(0...1_000), unit: "ms", default: 20,
-        text: "from giving sound to the device to hearing it"),
-      ParameterContract(
-        "prebuffer", .number(0...10_000), unit: "ms", default: 10,
-        text: "wait before sound begins after silence, against underruns"),
-      ParameterContract(
-        "fade", .number(0.1...10), unit: "ms", default: 5, text: "time from full level to silence and back"),
-      ParameterContract(
-        "duck", .choice(["hold", "lower"]), default: "hold",
-        text: "what ducking does: hold the reply, or go on at a lower level"),
-      ParameterContract(
-        "lowering", .number(-60...0), unit: "dB", default: -18, text: "level of a lowered reply"),
-    ],
-    events: [
-      EventContract(
-        "replyAudible", text: "the first sample of a reply was played: `reply`, `at` the time it is heard"),
-      EventContract(
-        "replyFinished",
-        text: "an utterance of a reply, or all of it, was played to its end: `reply`, `samples`, `ms` heard"),
-      EventContract(
-        "interrupted",
-        text: """
-          a reply was cut off: `reply`, `samples` and `ms` heard, `position` of the sample that would have been next; \
-          `reply` 0 when none was audible
-          """),
-      EventContract(
-        "ducked", text: "the reply makes room: `reply`, `samples` and `ms` heard before it began to"),
-      EventContract("resumed", text: "the reply goes on: `reply`, `samples` and `ms` heard by then"),
-      EventContract(
-        "underrun", text: "sound came too late: `position` in the stream, `ms` of silence, `count` so far"),
-      EventContract("late", text: "the device was served too late: `ms` it played nothing, `count` so far"),
-    ],
-    budget: 300, drive: .itself, asynchronousPaths: [AsynchronousPath(from: "in", to: "reference")],
-    playsReplies: true,
-    examples: [
-      #"{ "type": "audio.play" }"#, #"{ "type": "audio.play", "duck": "lower", "lowering": -12 }"#,
-    ],
-    resolve: resolve)
-
-  private enum Event: Int {
-    case replyAudible, replyFinished, interrupted, ducked, resumed, underrun, late
+  enum Event: Int {
+    case replyAudible, replyFinished, interrupted, ducked, resumed, underrun, late, jump, deviceLost,
+      deviceBack
+    case deviceClock
   }
 
-  private static func resolve(_ resolution: inout Resolution) {
-    let values = resolution.parameters
-    resolution.pacing = .live
-    resolution.latency = nanoseconds(values, "latency") + nanoseconds(values, "prebuffer")
-    guard let input = resolution.input, case .pcm(let rate, let channels, let sample) = input.format else {
-      return
-    }
-    resolution.outputs["reference"] = .pcm(
-      rate: rate, channels: channels, sample: sample,
-      frames: SoundBounds.frames(milliseconds: values.number("period"), rate: rate))
-  }
-
-  private static func nanoseconds(_ values: ParameterValues, _ name: String) -> Nanoseconds {
+  static func nanoseconds(_ values: ParameterValues, _ name: String) -> Nanoseconds {
     Nanoseconds((values.number(name) * 1e6).rounded())
   }
 
-  private let rate: Int
-  private let channels: Int
-  private let sample: SampleType
+  let rate: Int
+  let channels: Int
+  let sample: SampleType
   /// Frames the device takes at a time.
-  private let period: Int
-  private let latency: Nanoseconds
-  private let prebuffer: Nanoseconds
-  private var playout: Playout
+  let period: Int
+  let latency: Nanoseconds
+  let prebuffer: Nanoseconds
+  var playout: Playout
   /// The device's first period, and frames it has been given or has missed since.
-  private var start: Nanoseconds?
-  private var position: Int64 = 0
-  private var hasSkipped = false
+  var start: Nanoseconds?
+  var position: Int64 = 0
+  var hasSkipped = false
   /// When sound that waits may begin; nil while none waits.
-  private var beginsAt: Nanoseconds?
+  var beginsAt: Nanoseconds?
   /// When the last sample given is heard.
-  private var heardUntil: Nanoseconds = 0
+  var heardUntil: Nanoseconds = 0
   /// When the sound ran dry; nil while it flows.
-  private var dryAt: Int64?
-  private var underruns = 0
-  private var lates = 0
+  var dryAt: Int64?
+  var underruns = 0
+  var lates = 0
+
+  /// The way to a device with a clock of its own; nil: the graph's clock is the device's.
+  let route: DeviceRoute?
+  var intake = Intake()
+  var pace: LinePace
+  /// Frames of the sound that comes next which are to be left out.
+  var owed = 0
+  var jumps = 0
+  var losses = 0
+  /// CLOCK_MONOTONIC less the graph's clock; nil before the first call.
+  var offset: Nanoseconds?
+  var nextClock: Nanoseconds = AudioPlay.clockInterval
+  /// When the reference goes on, as told by the packet before; nil before the first.
+  var nextHeard: Nanoseconds?
+
+  /// Nanoseconds between two events `deviceClock`.
+  static let clockInterval: Nanoseconds = 10_000_000_000
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.inputFormat() else {
       throw NodeProblem("\"\(setup.name)\" takes sound only")
     }
     let values = setup.parameters
+    let period = SoundBounds.frames(milliseconds: values.number("period"), rate: rate)
+    route = try DeviceRoute(setup, rate: rate, channels: channels, period: period)
+    // Nothing may throw from here on.
     self.rate = rate
     self.channels = channels
     self.sample = sample
-    period = SoundBounds.frames(milliseconds: values.number("period"), rate: rate)
+    self.period = period
     latency = Self.nanoseconds(values, "latency")
     prebuffer = Self.nanoseconds(values, "prebuffer")
     let lowering = Decibels.amplitude(decibels: values.number("lowering"))
@@ -133,11 +93,16 @@ public struct AudioPlay: ~Copyable, Node {
       channels: channels, sample: sample,
       fadeFrames: SoundBounds.frames(milliseconds: values.number("fade"), rate: rate),
       ducking: values.string("duck") == "hold" ? .hold : .lower(lowering))
+    pace = LinePace(
+      rate: rate, period: period,
+      lead: SoundBounds.frames(milliseconds: values.number("latency"), rate: rate), margin: prebuffer,
+      leadIn: route?.resampler == nil ? 0 : route?.leadIn ?? 0)
   }
 
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if let route { return try follow(route, &ports, isFinishing: false) }
     let due = nextPeriod(&ports)
     guard due <= ports.now else {
       ports.wake(at: due)
@@ -150,6 +115,7 @@ public struct AudioPlay: ~Copyable, Node {
 
   /// Plays what is left, until the last sample is heard.
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if let route { return try follow(route, &ports, isFinishing: true) }
     let due = nextPeriod(&ports)
     guard due <= ports.now else {
       ports.wake(at: due)
@@ -182,6 +148,7 @@ public struct AudioPlay: ~Copyable, Node {
   public mutating func interrupted(_ ports: inout Ports) {
     beginsAt = nil
     dryAt = nil
+    intake.dropVoid(at: ports.generation)
     // What has to fade first is told when it has.
     if !playout.cut(at: ports.generation) { tell(.interrupted, Playout.Account(), &ports) }
   }
@@ -225,10 +192,10 @@ public struct AudioPlay: ~Copyable, Node {
     switch sample {
     case .s16:
       var samples = packet.mutableSamples(of: Int16.self)
-      fill(&samples, &ports)
+      fill(&samples, at: position, &ports)
     case .f32:
       var samples = packet.mutableSamples(of: Float.self)
-      fill(&samples, &ports)
+      fill(&samples, at: position, &ports)
     }
     position += Int64(period)
     if !playout.isSilent || playout.account != before {
@@ -237,10 +204,14 @@ public struct AudioPlay: ~Copyable, Node {
     ports.emit(packet)
   }
 
-  private mutating func fill<S: PlayoutSample>(_ samples: inout MutableSpan<S>, _ ports: inout Ports) {
+  /// Fills a stretch whose first frame is the reference's `first`.
+  mutating func fill<S: PlayoutSample>(
+    _ samples: inout MutableSpan<S>, at first: Int64, _ ports: inout Ports
+  ) {
+    let frames = samples.count / channels
     var at = 0
-    while at < period {
-      if playout.wantsPacket { fetch(at, &ports) }
+    while at < frames {
+      if playout.wantsPacket { fetch(first + Int64(at), &ports) }
       var cut: Playout.Account?
       at += playout.render(into: &samples, from: at, cut: &cut)
       if let finished = playout.takeFinished() { tellFinished(finished, &ports) }
@@ -248,17 +219,27 @@ public struct AudioPlay: ~Copyable, Node {
     }
   }
 
-  /// Takes the next packet for the frame at `offset` of this period, when one is there and may begin.
-  private mutating func fetch(_ offset: Int, _ ports: inout Ports) {
-    guard mayBegin(&ports), let packet = ports.next() else {
-      if !playout.isSilent && dryAt == nil { dryAt = position + Int64(offset) }
+  /// Takes the next packet, when one is there and may begin, for the frame that will be the reference's `place`.
+  private mutating func fetch(_ place: Int64, _ ports: inout Ports) {
+    guard let packet = nextPacket(&ports) else {
+      if !playout.isSilent && dryAt == nil { dryAt = place }
       return playout.runDry()
     }
-    let arrival = playout.accept(packet)
+    let leaving = min(owed, Int(packet.byteCount) / (channels * sample.byteCount))
+    owed -= leaving
+    let arrival = playout.accept(packet, leaving: leaving)
     if let ended = arrival.ended { tellFinished(ended, &ports) }
-    if arrival.isFirst { tellAudible(offset, &ports) }
-    if arrival.endsDrought { tellUnderrun(offset, &ports) }
+    if arrival.isFirst { tellAudible(place, &ports) }
+    if arrival.endsDrought { tellUnderrun(place, &ports) }
     dryAt = nil
+  }
+
+  private mutating func nextPacket(_ ports: inout Ports) -> Packet? {
+    guard route == nil else {
+      takeIn(&ports)
+      return intake.pop()
+    }
+    return mayBegin(&ports) ? ports.next() : nil
   }
 
   /// After silence sound waits for `prebuffer`, unless nothing more can come.
@@ -269,43 +250,5 @@ public struct AudioPlay: ~Copyable, Node {
     guard ports.now >= time else { return false }
     beginsAt = nil
     return true
-  }
-
-  // MARK: Events
-
-  private func tell(_ event: Event, _ account: Playout.Account, _ ports: inout Ports) {
-    let rate = rate
-    ports.post(event.rawValue) { fields in
-      fields.field("reply", Int(account.reply))
-      fields.field("samples", Int(account.frames))
-      fields.field("ms", Double(account.frames) * 1_000 / Double(rate), decimals: 3)
-      if event == .interrupted { fields.field("position", Int(account.position)) }
-    }
-  }
-
-  private func tellFinished(_ account: Playout.Account, _ ports: inout Ports) {
-    if account.reply != 0 && account.frames > 0 { tell(.replyFinished, account, &ports) }
-  }
-
-  private func tellAudible(_ offset: Int, _ ports: inout Ports) {
-    let reply = playout.account.reply
-    guard reply != 0 else { return }
-    let heard = (start ?? 0) &+ .samples(position + Int64(offset), rate: rate) &+ latency
-    ports.post(Event.replyAudible.rawValue) { event in
-      event.field("reply", Int(reply))
-      event.field("at", Double(heard) / 1e9, decimals: 6)
-    }
-  }
-
-  private mutating func tellUnderrun(_ offset: Int, _ ports: inout Ports) {
-    guard let since = dryAt else { return }
-    underruns += 1
-    let (at, count) = (playout.account.position, underruns)
-    let silence = Double(position + Int64(offset) - since) * 1_000 / Double(rate)
-    ports.post(Event.underrun.rawValue) { event in
-      event.field("position", Int(at))
-      event.field("ms", silence, decimals: 1)
-      event.field("count", count)
-    }
   }
 }

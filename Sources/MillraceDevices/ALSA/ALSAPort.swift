@@ -1,0 +1,141 @@
+internal import CALSA
+internal import CMillraceSys
+internal import MillraceCore
+internal import Synchronization
+
+/// An open PCM of ALSA: what capture and playback have in common. Of one thread.
+@safe
+struct ALSAPort: ~Copyable {
+  /// Why a PCM could not be opened.
+  struct Refusal: Error {
+    var step: String
+    var code: Int32
+  }
+
+  let pcm: OpaquePointer
+  /// Frames moved at a time.
+  let period: Int
+  private static let periods: UInt = 4
+
+  /// Opens and sets up a PCM: interleaved, four periods of about `period` frames.
+  init(
+    _ name: String, _ stream: snd_pcm_stream_t, rate: Int, channels: Int, format: snd_pcm_format_t,
+    period: Int
+  ) throws(Refusal) {
+    var handle: OpaquePointer?
+    try Self.check("open", unsafe snd_pcm_open(&handle, name.isEmpty ? "default" : name, stream, 0))
+    guard let pcm = unsafe handle else { throw Refusal(step: "open", code: -ENODEV) }
+    do throws(Refusal) {
+      self.period = try unsafe Self.set(
+        pcm, stream, rate: rate, channels: channels, format: format, period: period)
+    } catch {
+      _ = unsafe snd_pcm_close(pcm)
+      throw error
+    }
+    unsafe self.pcm = unsafe pcm
+  }
+
+  deinit { _ = unsafe snd_pcm_close(pcm) }
+
+  private static func check(_ step: String, _ code: Int32) throws(Refusal) {
+    if code < 0 { throw Refusal(step: step, code: code) }
+  }
+
+  private static func set(
+    _ pcm: OpaquePointer, _ stream: snd_pcm_stream_t, rate: Int, channels: Int, format: snd_pcm_format_t,
+    period: Int
+  ) throws(Refusal) -> Int {
+    var hardware: OpaquePointer?
+    try check("hw_params", unsafe snd_pcm_hw_params_malloc(&hardware))
+    defer { unsafe snd_pcm_hw_params_free(hardware) }
+    try check("hw_params", unsafe snd_pcm_hw_params_any(pcm, hardware))
+    try check("access", unsafe snd_pcm_hw_params_set_access(pcm, hardware, SND_PCM_ACCESS_RW_INTERLEAVED))
+    try check("format", unsafe snd_pcm_hw_params_set_format(pcm, hardware, format))
+    try check("channels", unsafe snd_pcm_hw_params_set_channels(pcm, hardware, UInt32(channels)))
+    try check("rate", unsafe snd_pcm_hw_params_set_rate(pcm, hardware, UInt32(rate), 0))
+    var size = snd_pcm_uframes_t(period)
+    var buffer = snd_pcm_uframes_t(period) * periods
+    try check("period", unsafe snd_pcm_hw_params_set_period_size_near(pcm, hardware, &size, nil))
+    try check("buffer", unsafe snd_pcm_hw_params_set_buffer_size_near(pcm, hardware, &buffer))
+    try check("hw_params", unsafe snd_pcm_hw_params(pcm, hardware))
+    var software: OpaquePointer?
+    try check("sw_params", unsafe snd_pcm_sw_params_malloc(&software))
+    defer { unsafe snd_pcm_sw_params_free(software) }
+    try check("sw_params", unsafe snd_pcm_sw_params_current(pcm, software))
+    let start = stream == SND_PCM_STREAM_PLAYBACK ? size * 2 : 1
+    try check("start", unsafe snd_pcm_sw_params_set_start_threshold(pcm, software, start))
+    try check("avail", unsafe snd_pcm_sw_params_set_avail_min(pcm, software, size))
+    try check("sw_params", unsafe snd_pcm_sw_params(pcm, software))
+    return Int(size)
+  }
+
+  /// The words for a refusal at the start.
+  static func problem(_ refusal: Refusal, _ name: String) -> NodeProblem {
+    let words = unsafe String(cString: snd_strerror(refusal.code))
+    let names = AudioDeviceList.alsa().map { "\"\($0.device)\"" }
+    return NodeProblem(
+      "ALSA refuses the device \"\(name.isEmpty ? "default" : name)\" (\(refusal.step)): \(words)",
+      parameter: "device",
+      cure: names.isEmpty
+        ? "\"millrace devices\" lists what there is; without sound hardware set \"device\" to file or null"
+        : "choose one of \(names.joined(separator: ", ")), or file or null")
+  }
+}
+
+/// The thread of an ALSA device: opens, runs, and after a failure opens anew with growing pauses.
+final class ALSAThread: Sendable {
+  private static let patience: Nanoseconds = 3_000_000_000
+  private static let firstPause: UInt32 = 100_000
+  private static let longestPause: UInt32 = 2_000_000
+
+  private let opening = Answer<NodeProblem?>()
+  private let isStopping = Atomic<Bool>(false)
+  private let ended = Answer<Bool>()
+
+  /// True once the device is to end.
+  var isOver: Bool { isStopping.load(ordering: .acquiring) }
+
+  /// Says that the device is open.
+  func noteOpen() { opening.give(nil) }
+
+  /// Starts the thread and waits for the first opening. `session` opens the device, calls `noteOpen`, and runs until the device
+  /// fails or `isOver`; it is called again and again. `lost` is told of each failure after the first opening.
+  func start(
+    _ name: String, session: @escaping @Sendable () -> NodeProblem?, lost: @escaping @Sendable () -> Void
+  ) throws(NodeProblem) {
+    let hasStarted = OwnThread.start(name) { [self] in
+      var pause = Self.firstPause
+      var wasOpen = false
+      while !isOver {
+        let began = millrace_monotonic_ns()
+        let problem = session()
+        if problem == nil { wasOpen = true }
+        if !wasOpen {
+          opening.give(problem)
+          break
+        }
+        if isOver { break }
+        lost()
+        // A device that held for a while deserves a quick try.
+        if millrace_monotonic_ns() - began > Self.patience { pause = Self.firstPause }
+        usleep(pause)
+        pause = min(pause * 2, Self.longestPause)
+      }
+      ended.give(true)
+    }
+    guard hasStarted else {
+      throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
+    }
+    guard let answer = opening.wait(Self.patience) else {
+      isStopping.store(true, ordering: .releasing)
+      throw NodeProblem("the device does not answer", parameter: "device")
+    }
+    if let answer { throw answer }
+  }
+
+  /// Ends the thread and waits until it has.
+  func stop() {
+    isStopping.store(true, ordering: .releasing)
+    _ = ended.wait(Self.patience)
+  }
+}

@@ -1,0 +1,80 @@
+internal import CMillraceSys
+internal import MillraceAudio
+internal import MillraceCore
+internal import Synchronization
+
+/// A WAV file as a microphone: a thread with a clock of its own reads it block by block. The device ends with the file.
+final class FileCapture: AudioDevice, @unchecked Sendable {
+  private let terms: DeviceTerms
+  private let line: CaptureLine
+  private let shape: CaptureShape
+  private let isStopping = Atomic<Bool>(false)
+  private let ended = Answer<Bool>()
+
+  init(_ terms: DeviceTerms, _ line: CaptureLine, _ shape: CaptureShape) throws(NodeProblem) {
+    self.terms = terms
+    self.line = line
+    self.shape = shape
+  }
+
+  func start() throws(NodeProblem) {
+    let reader: WAVReader
+    do throws(WAVProblem) {
+      reader = try WAVReader(path: terms.path)
+    } catch {
+      throw NodeProblem("\(error)", parameter: "path")
+    }
+    guard reader.format.sampleRate == shape.rate, reader.format.channels == shape.channels else {
+      throw NodeProblem(
+        "\"\(terms.path)\" has \(reader.format.sampleRate) Hz and \(reader.format.channels) channels, not \(shape.rate) Hz and \(shape.channels)",
+        parameter: "path", cure: "set \"rate\" and \"channels\" to those of the file")
+    }
+    let parcel = Parcel(reader)
+    let hasStarted = OwnThread.start("millrace-mic") { [self] in
+      if let reader = parcel.take() { run(reader) }
+      ended.give(true)
+    }
+    guard hasStarted else {
+      throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
+    }
+  }
+
+  func stop() {
+    isStopping.store(true, ordering: .releasing)
+    _ = ended.wait(3_000_000_000)
+  }
+
+  private func run(_ reader: consuming WAVReader) {
+    let pace = OwnPace(rate: shape.rate, skew: terms.skew)
+    let frames = line.frames
+    var bytes = [UInt8](repeating: 0, count: frames * line.frameBytes)
+    var position: Int64 = 0
+    while !isStopping.load(ordering: .acquiring) {
+      let count = read(&reader, at: position, into: &bytes)
+      guard count > 0 else { break }
+      position += Int64(count)
+      pace.wait(for: position)
+      line.arrive(count, at: millrace_monotonic_ns())
+      unsafe bytes.withUnsafeBytes { unsafe line.take($0.baseAddress, frames: count) }
+    }
+    line.end()
+  }
+
+  /// Frames read; 0 at the end, and where the file cannot be read on.
+  private func read(_ reader: inout WAVReader, at position: Int64, into bytes: inout [UInt8]) -> Int {
+    unsafe bytes.withUnsafeMutableBytes { raw in
+      do throws(WAVProblem) {
+        switch shape.sample {
+        case .s16:
+          var span = unsafe MutableSpan(_unsafeElements: raw.bindMemory(to: Int16.self))
+          return try reader.read(at: position, into: &span)
+        case .f32:
+          var span = unsafe MutableSpan(_unsafeElements: raw.bindMemory(to: Float.self))
+          return try reader.read(at: position, into: &span)
+        }
+      } catch {
+        return 0
+      }
+    }
+  }
+}

@@ -1,0 +1,146 @@
+internal import MillraceCore
+internal import Synchronization
+
+/// Sound on its way from a node to the thread of a playing device, each block at its place on the device's own time line.
+///
+/// The device plays without a pause, from position 0 of its epoch on; where there is no block it is silent. The node reads the
+/// clock, puts blocks a little ahead of it, and rings. Neither side waits or locks; the ring costs a system call.
+@safe
+final class PlaybackLine: @unchecked Sendable {
+  /// A stretch of interleaved floats.
+  struct Block {
+    var epoch: Int
+    /// Place of its first frame on the device's time line.
+    var position: Int64
+    var frames: Int
+  }
+
+  private static let capacity = 16
+
+  let rate: Int
+  let channels: Int
+  /// Most frames of a block.
+  let frames: Int
+  let clock = SharedClock()
+  /// What wakes the device's thread; nil when it looks by itself.
+  let bell: PipeBell?
+  private let waker: Waker
+  private let memory: UnsafeMutablePointer<Float>
+  private var blocks: RingWriter<Block>
+  private var published = 0
+  private var waiting: RingReader<Block>
+  private var taken = 0
+  private var newsIn: RingWriter<DeviceNews>
+  private var newsOut: RingReader<DeviceNews>
+  private var lostAt: Nanoseconds?
+
+  init(rate: Int, channels: Int, frames: Int, bell: PipeBell?, waker: Waker) {
+    self.rate = rate
+    self.channels = channels
+    self.frames = frames
+    self.bell = bell
+    self.waker = waker
+    let ring = Ring<Block>(minimumCapacity: Self.capacity)
+    blocks = ring.writer
+    waiting = ring.reader
+    let news = Ring<DeviceNews>(minimumCapacity: 16)
+    newsIn = news.writer
+    newsOut = news.reader
+    unsafe memory = .allocate(capacity: Self.capacity * frames * channels)
+    unsafe memory.initialize(repeating: 0, count: Self.capacity * frames * channels)
+  }
+
+  deinit { unsafe memory.deallocate() }
+
+  // MARK: The node
+
+  /// True while one more block fits.
+  var hasRoom: Bool { blocks.hasRoom }
+
+  /// The next block's memory. Only while there is room.
+  var space: UnsafeMutablePointer<Float> {
+    unsafe memory + published % Self.capacity * frames * channels
+  }
+
+  /// Hands the filled block over.
+  func publish(_ block: Block) {
+    blocks.push(block)
+    published += 1
+    bell?.ring()
+  }
+
+  /// What became of the device since the last question.
+  func news() -> DeviceNews? { newsOut.pop() }
+
+  // MARK: The device's thread
+
+  /// The oldest block; nil when none waits.
+  var front: Block? { waiting.peek { $0 } }
+
+  /// The oldest block's samples. Only while there is one.
+  var samples: UnsafePointer<Float> {
+    unsafe UnsafePointer(memory + taken % Self.capacity * frames * channels)
+  }
+
+  /// Gives the oldest block's memory back.
+  func drop() {
+    guard waiting.pop() != nil else { return }
+    taken += 1
+  }
+
+  /// Publishes the clock. The first line of an epoch wakes the node.
+  func publish(_ line: DeviceClock, isFirst: Bool, at now: Nanoseconds) {
+    clock.publish(line)
+    guard isFirst else { return }
+    if let since = lostAt { tell(.back(max(0, now &- since))) } else { waker.wake() }
+    lostAt = nil
+  }
+
+  /// Says that the device is gone.
+  func lose(at now: Nanoseconds) {
+    clock.publish(nil)
+    guard lostAt == nil else { return }
+    lostAt = now
+    tell(.lost)
+  }
+
+  private func tell(_ news: DeviceNews) {
+    if newsIn.hasRoom { newsIn.push(news) }
+    waker.wake()
+  }
+}
+
+/// The next frames of a device's time line, for devices that have no such line of their own: blocks at their places, silence
+/// between them. Of the device's thread.
+@safe
+struct TimelineReader: ~Copyable {
+  private let line: PlaybackLine
+  private(set) var position: Int64 = 0
+  var epoch: Int
+
+  init(_ line: PlaybackLine, epoch: Int) {
+    self.line = line
+    self.epoch = epoch
+  }
+
+  /// Writes the next `frames` frames. What a block has before the present place came too late and is left out.
+  mutating func read(_ frames: Int, into target: UnsafeMutablePointer<Float>) {
+    let channels = line.channels
+    unsafe target.update(repeating: 0, count: frames * channels)
+    let end = position + Int64(frames)
+    while let block = line.front {
+      let last = block.position + Int64(block.frames)
+      if block.epoch == epoch && block.position < end {
+        let first = max(block.position, position)
+        let count = Int(min(last, end) - first)
+        if count > 0 {
+          unsafe (target + Int(first - position) * channels).update(
+            from: line.samples + Int(first - block.position) * channels, count: count * channels)
+        }
+      }
+      if block.epoch == epoch && last > end { break }
+      line.drop()
+    }
+    position = end
+  }
+}

@@ -1,0 +1,227 @@
+internal import CMillraceSys
+internal import MillraceCore
+internal import MillraceDSP
+
+/// Playing to a device with a clock of its own.
+extension AudioPlay {
+  /// One step of what the pace says. As `process`; or as `finish`, until the last sample is heard.
+  mutating func follow(_ route: DeviceRoute, _ ports: inout Ports, isFinishing: Bool) throws(NodeFault)
+    -> Outcome
+  {
+    let offset = begin(route, &ports)
+    if let line = route.line { tellNews(line, &ports) }
+    takeIn(&ports)
+    guard pace.follow(route.reading(start: start ?? ports.now), offset: offset) else {
+      // A device that is away plays nothing to its end.
+      return isFinishing ? .ended : .done
+    }
+    tellClock(&ports)
+    if isFinishing && playout.isSilent && intake.count == 0 && !ports.hasPacket() && ports.now >= heardUntil {
+      tellFinished(playout.account, &ports)
+      return .ended
+    }
+    switch pace.step(
+      now: ports.now, isSilent: playout.isSilent, ready: ready(&ports, isFinishing: isFinishing))
+    {
+    case .wait(let time):
+      if let time { ports.wake(at: time) }
+      return isFinishing ? .again : .done
+    case .silence(let frames): try giveSilence(frames, route, &ports)
+    case .begin:
+      beginSound(route)
+      try givePeriod(route, &ports, isBeginning: true)
+    case .sound: try givePeriod(route, &ports)
+    case .late(let frames): skip(frames, &ports)
+    }
+    return .again
+  }
+
+  /// The first call: what came before the graph began would be late for ever, unless it waited for just that.
+  private mutating func begin(_ route: DeviceRoute, _ ports: inout Ports) -> Nanoseconds {
+    if let offset { return offset }
+    let offset = route.line == nil ? 0 : millrace_monotonic_ns() &- ports.now
+    self.offset = offset
+    start = ports.now
+    nextClock = ports.now &+ Self.clockInterval
+    return offset
+  }
+
+  /// Takes packets out of the link as they arrive, a few at most. A reply that is held waits in its link.
+  mutating func takeIn(_ ports: inout Ports) {
+    let wasEmpty = intake.count == 0
+    var taken = 0
+    while intake.hasRoom, !playout.isHeld, let packet = ports.next() {
+      let timestamp = packet.timestamp
+      // Of several that came together only the last came now, if any did.
+      if wasEmpty && taken == 0 && !ports.hasPacket() { pace.noteArrival(timestamp, at: ports.now) }
+      intake.push(packet, at: ports.now)
+      taken += 1
+    }
+    intake.dropVoid(at: ports.generation)
+    guard taken > 1, playout.isSilent, pace.delay == nil, let newest = intake.newest, newest <= ports.now
+    else {
+      return
+    }
+    // Live sound that piled up before anything was known of its arrival: the next packet will tell.
+    if let head = intake.head, head.reply.generation == 0, !head.reply.isUninterruptible { intake.clear() }
+  }
+
+  /// When the sound that waits may begin.
+  private mutating func ready(_ ports: inout Ports, isFinishing: Bool) -> Nanoseconds? {
+    guard playout.isSilent, !playout.isHeld, let head = intake.head else { return nil }
+    if isFinishing || !intake.hasRoom { return ports.now }
+    return head.arrival &+ prebuffer
+  }
+
+  private mutating func beginSound(_ route: DeviceRoute) {
+    guard let head = intake.head else { return }
+    route.begin()
+    owed = pace.begin(
+      head.timestamp &- .samples(Int64(route.stagedFrames), rate: rate), isWhole: isWhole(head))
+    while owed > 0, intake.count > 1, let head = intake.head {
+      let frames = head.bytes / (channels * sample.byteCount)
+      guard owed >= frames else { break }
+      owed -= frames
+      _ = intake.pop()
+    }
+  }
+
+  /// Nothing of a reply may be left out, nor of sound that comes before its time: its source waits for us.
+  private func isWhole(_ head: Intake.Head) -> Bool {
+    head.reply.generation != 0 || head.reply.isUninterruptible
+  }
+
+  // MARK: Giving
+
+  private mutating func skip(_ frames: Int, _ ports: inout Ports) {
+    pace.advance(frames)
+    position += Int64(frames)
+    hasSkipped = true
+    guard !playout.isSilent else { return }
+    tellLate(frames, &ports)
+    playout.rise()
+    // What was not heard in time is not to be heard later, or all that follows would be.
+    if !playout.isReply && pace.delay != nil { owed += frames }
+  }
+
+  private mutating func giveSilence(_ frames: Int, _ route: DeviceRoute, _ ports: inout Ports)
+    throws(NodeFault)
+  {
+    unsafe route.output.update(repeating: 0, count: frames * channels)
+    try emitReference(frames, route, &ports)
+    advance(frames)
+  }
+
+  /// Gives the device one period of sound.
+  private mutating func givePeriod(
+    _ route: DeviceRoute, _ ports: inout Ports, isBeginning: Bool = false
+  ) throws(NodeFault) {
+    var ratio = 1 / (1 + pace.control.correction)
+    if route.resampler != nil, !isBeginning {
+      let next = playout.time(rate: rate) &- .samples(Int64(route.stagedFrames), rate: rate)
+      if let correction = pace.correction(next, isWhole: playout.isReply) {
+        ratio = 1 / (1 + correction)
+      } else {
+        tellJump(max(0, Int((pace.age(of: next) - (pace.target ?? 0)) * Double(rate) / 1e9)), &ports)
+        playout.leave()
+      }
+    }
+    let before = playout.account
+    if let resampler = route.resampler {
+      render(route, through: resampler, ratio: ratio, &ports)
+    } else {
+      stage(period, route, &ports)
+      unsafe route.output.update(from: route.staged, count: period * channels)
+      route.stagedFrames = 0
+    }
+    let sounds = !playout.isSilent || playout.account != before
+    if sounds { send(route) }
+    try emitReference(period, route, &ports)
+    if sounds { heardUntil = pace.heard(pace.position + Int64(period)) }
+    advance(period)
+  }
+
+  private mutating func advance(_ frames: Int) {
+    pace.advance(frames)
+    position += Int64(frames)
+  }
+
+  /// Fills the output from the resampler.
+  private mutating func render(
+    _ route: DeviceRoute, through resampler: AdaptiveResampler, ratio: Double, _ ports: inout Ports
+  ) {
+    var made = 0
+    while made < period {
+      if route.stagedFrames == 0 {
+        let wanted = Int((Double(period - made) / ratio).rounded(.up))
+        stage(min(wanted, route.stageFrames), route, &ports)
+      }
+      let step = unsafe resampler.process(
+        route.staged, frames: route.stagedFrames, into: route.output + made * channels, room: period - made,
+        ratio: ratio)
+      made += step.made
+      route.stagedFrames -= step.taken
+      if route.stagedFrames > 0 && step.taken > 0 {
+        unsafe route.staged.update(
+          from: route.staged + step.taken * channels, count: route.stagedFrames * channels)
+      }
+      // It neither takes nor gives: rather silence than a call that never ends.
+      guard step.taken > 0 || step.made > 0 else {
+        unsafe (route.output + made * channels).update(repeating: 0, count: (period - made) * channels)
+        return
+      }
+    }
+  }
+
+  /// Puts so many frames of the playout into the staging memory, as floats.
+  private mutating func stage(_ frames: Int, _ route: DeviceRoute, _ ports: inout Ports) {
+    var floats = unsafe MutableSpan(_unsafeStart: route.staged, count: frames * channels)
+    switch sample {
+    case .f32: fill(&floats, at: position, &ports)
+    case .s16:
+      var shorts = unsafe MutableSpan(_unsafeStart: route.stagedShorts, count: frames * channels)
+      fill(&shorts, at: position, &ports)
+      SampleConversion.convert(shorts.span, into: &floats)
+    }
+    route.stagedFrames = frames
+  }
+
+  private func send(_ route: DeviceRoute) {
+    guard let line = route.line, line.hasRoom, let clock = pace.clock else { return }
+    unsafe line.space.update(from: route.output, count: period * channels)
+    line.publish(PlaybackLine.Block(epoch: clock.epoch, position: pace.position, frames: period))
+  }
+
+  private mutating func emitReference(_ frames: Int, _ route: DeviceRoute, _ ports: inout Ports)
+    throws(NodeFault)
+  {
+    guard ports.isLinked(output: 0) else { return }
+    var packet = try ports.makePacket(bytes: frames * channels * sample.byteCount)
+    let heard = pace.heard(pace.position)
+    // A device that was away, or another one: the time between has its place in the stream.
+    if let expected = nextHeard, heard &- expected > Self.longestSlip {
+      position += (heard &- expected) * Int64(rate) / 1_000_000_000
+      hasSkipped = true
+    }
+    nextHeard = heard &+ .samples(Int64(frames), rate: rate)
+    packet.timestamp = heard
+    packet.position = position
+    packet.duration = frames
+    packet.generation = 0
+    if hasSkipped { packet.flags.insert(.discontinuity) }
+    hasSkipped = false
+    let floats = unsafe Span(_unsafeStart: route.output, count: frames * channels)
+    switch sample {
+    case .s16:
+      var target = packet.mutableSamples(of: Int16.self)
+      SampleConversion.convert(floats, into: &target)
+    case .f32:
+      var target = packet.mutableSamples(of: Float.self)
+      for index in target.indices { target[index] = floats[index] }
+    }
+    ports.emit(packet)
+  }
+
+  /// A reference that is later than this is no longer a clock that is being found. Nanoseconds.
+  private static let longestSlip: Nanoseconds = 50_000_000
+}

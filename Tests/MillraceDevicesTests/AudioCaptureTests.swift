@@ -1,0 +1,161 @@
+import Glibc
+import MillraceAudio
+import MillraceCore
+import MillraceDevices
+import MillraceTesting
+import Testing
+
+@Suite("audio.capture")
+struct AudioCaptureTests {
+  /// A file of so many frames whose every sample says which it is, and a bench that records it.
+  private func file(frames: Int, rate: Int = 16_000) throws -> String {
+    var name = Array("/tmp/millrace-devices-XXXXXX".utf8CString)
+    close(name.withUnsafeMutableBufferPointer { mkstemp($0.baseAddress!) })
+    let path = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    var writer = try WAVWriter(
+      path: path, format: WAVFormat(sampleRate: rate, channels: 1, encoding: .s16))
+    let samples = (0..<frames).map { Int16($0 % 30_000 + 1) }
+    try writer.write(samples.span)
+    try writer.finish()
+    return path
+  }
+
+  @Test("the device null is silent, on the graph's clock, with times at the packets' beginnings")
+  func silence() throws {
+    let bench = try NodeBench(AudioCapture.self, ["device": "null", "rate": 16_000, "sample": "s16"])
+    try bench.advance(to: .milliseconds(100))
+    let packets = bench.packets()
+    #expect(packets.map(\.position) == (0..<10).map { Int64($0) * 160 })
+    #expect(packets.map(\.timestamp) == (0..<10).map { .milliseconds(Int64($0) * 10) })
+    #expect(packets.allSatisfy { $0.int16 == [Int16](repeating: 0, count: 160) && $0.flags == [] })
+  }
+
+  @Test("the device null can run fast")
+  func fast() throws {
+    let bench = try NodeBench(
+      AudioCapture.self, ["device": "null", "rate": 16_000, "sample": "s16", "skew": 1_000])
+    try bench.advance(to: .milliseconds(10_000))
+    #expect(bench.packets().count == 1_001)
+  }
+
+  @Test("the format is what the consumers take, unless the graph says otherwise")
+  func format() throws {
+    let wanted = ["out": FormatConstraint.pcm(rates: .oneOf([16_000]), channels: .oneOf([1]), samples: [.f32])]
+    let open = try NodeBench.resolve(AudioCapture.self, ["device": "null"], wanted: wanted)
+    #expect(open.outputs["out"] == .pcm(rate: 16_000, channels: 1, sample: .f32, frames: 160))
+    let given = try NodeBench.resolve(
+      AudioCapture.self, ["device": "null", "rate": 8_000, "channels": 2, "frame": 20])
+    #expect(given.outputs["out"] == .pcm(rate: 8_000, channels: 2, sample: .s16, frames: 160))
+    #expect(given.pacing == .live)
+  }
+
+  @Test("a file is recorded sample for sample, at a device's pace, and ends the node")
+  func file() throws {
+    let path = try file(frames: 4_000)
+    defer { remove(path) }
+    let bench = try NodeBench(
+      AudioCapture.self, ["device": "file", "path": .string(path), "rate": 16_000, "sample": "s16"],
+      clock: .realtime)
+    let begin = bench.now
+    var packets: [CapturedPacket] = []
+    #expect(
+      try bench.wait(10) {
+        packets += bench.packets()
+        return bench.hasEnded
+      })
+    // 25 blocks of 10 ms; those that came before the first call are left out.
+    #expect(packets.count >= 20 && packets.count <= 25)
+    #expect(packets.first?.position == 0)
+    let first = try #require(packets.first?.int16.first)
+    #expect(packets.flatMap(\.int16) == (0..<packets.count * 160).map { Int16(Int(first) + $0) })
+    #expect(packets.allSatisfy { $0.flags == [] && $0.duration == 160 })
+    #expect(bench.now - begin > .milliseconds(Int64(packets.count - 2) * 10))
+    #expect(bench.close() == [])
+  }
+
+  @Test("sound that the graph does not take in time is lost, told, and leaves its place empty")
+  func overrun() throws {
+    let path = try file(frames: 16_000)
+    defer { remove(path) }
+    let bench = try NodeBench(
+      AudioCapture.self, ["device": "file", "path": .string(path), "rate": 16_000, "sample": "s16"],
+      clock: .realtime, outputLimit: 2)
+    #expect(try bench.wait(10) { !bench.packets().isEmpty })
+    bench.hold()
+    // The line holds 32 blocks, the link 2.
+    let end = bench.now + .milliseconds(600)
+    _ = try bench.wait(2) { bench.now >= end }
+    bench.release()
+    var packets: [CapturedPacket] = []
+    #expect(
+      try bench.wait(10) {
+        packets += bench.packets()
+        return bench.hasEnded
+      })
+    let broken = packets.filter { $0.flags.contains(.discontinuity) }
+    let told = bench.events().filter { $0.name == "overrun" }
+    #expect(!broken.isEmpty && !told.isEmpty)
+    // Every sample is still at its place.
+    let base = try #require(packets.first)
+    for packet in packets {
+      #expect(Int64(packet.int16[0]) - packet.position == Int64(base.int16[0]) - base.position)
+    }
+  }
+
+  @Test("what cannot be opened is refused in words")
+  func refusals() throws {
+    func refusal(_ values: [String: ParameterValue], _ clock: Clock.Kind = .realtime) -> String {
+      do throws(BenchProblem) {
+        _ = try NodeBench(AudioCapture.self, values, clock: clock)
+        return ""
+      } catch {
+        return error.description
+      }
+    }
+    let path = try file(frames: 100)
+    defer { remove(path) }
+    #expect(refusal(["device": "microphone"]).contains("there is no device \"microphone\""))
+    #expect(refusal(["device": "file", "path": "/nowhere.wav"]).contains("/nowhere.wav"))
+    #expect(
+      refusal(["device": "file", "path": .string(path), "rate": 48_000])
+        .contains("has 16000 Hz and 1 channels, not 48000 Hz and 1"))
+    #expect(refusal(["device": "alsa:nosuchcard"]).contains("ALSA refuses the device \"nosuchcard\""))
+    #expect(refusal(["device": "file", "path": .string(path)], .virtual).contains("clock of its own"))
+  }
+
+  @Test("makes no heap request while it records")
+  func heap() throws {
+    try #require(HeapScope.isCounting)
+    let path = try file(frames: 8_000)
+    defer { remove(path) }
+    let bench = try NodeBench(
+      AudioCapture.self, ["device": "file", "path": .string(path), "rate": 16_000, "sample": "s16"],
+      clock: .realtime)
+    #expect(try bench.wait(10) { bench.packets().count > 0 })
+    bench.resetHeapRequests()
+    #expect(try bench.wait(10) { bench.hasEnded })
+    #expect(bench.heapRequests == 0)
+  }
+}
+
+@Suite("device nodes")
+struct DeviceNodesTests {
+  @Test("the catalogue has them all")
+  func catalogue() { #expect(Catalogue.devices.types == ["audio.capture", "audio.play"]) }
+
+  @Test("every contract says everything in words", arguments: Catalogue.devices.types)
+  func words(type: String) throws {
+    let contract = try #require(Catalogue.devices[type]).contract
+    #expect(!contract.summary.isEmpty && !contract.text.isEmpty && !contract.examples.isEmpty)
+    #expect(contract.examples.allSatisfy { $0.contains("\"type\": \"\(type)\"") })
+    for port in contract.inputs + contract.outputs { #expect(!port.text.isEmpty) }
+    for parameter in contract.parameters { #expect(!parameter.text.isEmpty) }
+    for event in contract.events { #expect(!event.text.isEmpty) }
+  }
+
+  @Test("what needs no hardware is always listed")
+  func list() {
+    let own = AudioDeviceList.all().filter { $0.device == "null" || $0.device == "file" }
+    #expect(own.count == 2 && own.allSatisfy { $0.records && $0.plays })
+  }
+}

@@ -1,0 +1,276 @@
+import MillraceCore
+import MillraceDevices
+import MillraceTesting
+import Testing
+
+/// Playing to a device whose clock runs off, on a virtual clock: the whole way of `audio.play` to a device, without one.
+@Suite("audio.play to a device with a clock of its own")
+struct AudioPlayDeviceTests {
+  private static let rate = 16_000
+  private static let frames = 160
+
+  /// A bench whose device runs `skew` ppm fast.
+  private func bench(_ values: [String: ParameterValue] = [:], skew: Double = 200) throws -> NodeBench {
+    let defaults: [String: ParameterValue] = [
+      "fade": 1, "prebuffer": 2, "latency": 6, "skew": .number(skew),
+    ]
+    return try NodeBench(
+      AudioPlay.self, defaults.merging(values) { $1 },
+      inputs: ["in": .pcm(rate: Self.rate, channels: 1, sample: .f32, frames: Self.frames)])
+  }
+
+  /// A microphone: packet after packet, each handed over when it is whole and `delay` later, its rate `skew` ppm off.
+  private struct Microphone {
+    var skew = 0.0
+    var delay: Nanoseconds = 1_000_000
+    /// What is added to times from here on.
+    var pause: Nanoseconds = 0
+    var position: Int64 = 0
+
+    func time(_ position: Int64) -> Nanoseconds {
+      Nanoseconds(Double(position) * 1e9 / (Double(rate) * (1 + skew * 1e-6))) + pause
+    }
+
+    /// The time at which the next packet is handed over.
+    var next: Nanoseconds { time(position + Int64(frames)) + delay }
+
+    /// Hands the next packet over, whatever the time is. Every sample says which it is, in a way that lets its place be found.
+    mutating func give(to bench: NodeBench) {
+      let samples = (0..<frames).map { Float(position + Int64($0) + 1) }
+      bench.push(
+        CapturedPacket(
+          bytes: samples.flatMap { value in withUnsafeBytes(of: value) { Array($0) } }, timestamp: time(position),
+          position: position, duration: frames))
+      position += Int64(frames)
+    }
+
+    /// Gives packets in time until `end`.
+    mutating func run(_ bench: NodeBench, until end: Nanoseconds) throws {
+      while next <= end {
+        try bench.advance(to: max(bench.now, next))
+        give(to: bench)
+        try bench.run()
+      }
+      try bench.advance(to: end)
+    }
+  }
+
+  /// The age in ms with which the samples of a packet of the reference were heard: its time against that of what it carries.
+  private func ages(_ packets: [CapturedPacket], _ microphone: Microphone) -> [Double] {
+    packets.compactMap { packet in
+      guard let first = packet.float.first, packet.float.allSatisfy({ $0 > 1 }) else { return nil }
+      return Double(packet.timestamp - microphone.time(Int64(first.rounded()) - 1)) / 1e6
+    }
+  }
+
+  @Test("without drift correction sound is given sample for sample, each once")
+  func plain() throws {
+    let bench = try bench(["drift": false])
+    var microphone = Microphone()
+    try microphone.run(bench, until: .milliseconds(300))
+    let heard = bench.float("reference").filter { $0 != 0 }
+    #expect(heard.count > 4_000)
+    #expect(heard == (0..<heard.count).map { Float($0 + 1) })
+  }
+
+  @Test("the reference has no gap, and its times are those of the device's clock")
+  func reference() throws {
+    let bench = try bench()
+    var microphone = Microphone()
+    try microphone.run(bench, until: .milliseconds(2_000))
+    let packets = bench.packets("reference")
+    #expect(packets.allSatisfy { $0.duration <= Self.frames && $0.flags == [] && $0.generation == 0 })
+    var position = packets[0].position
+    let begin = packets[0].timestamp
+    for packet in packets {
+      #expect(packet.position == position)
+      let expected = Double(position - packets[0].position) * 1e9 / (Double(Self.rate) * (1 + 200e-6))
+      #expect(abs(Double(packet.timestamp - begin) - expected) < 2)
+      position += Int64(packet.duration)
+    }
+    #expect(Double(position) > 1.97 * Double(Self.rate))
+  }
+
+  @Test("sound is heard one packet, its wait and the latency after it was recorded, wherever the periods are")
+  func age() throws {
+    for delay in [0, 1_000_000, 3_700_000, 9_900_000] as [Nanoseconds] {
+      let bench = try bench(skew: 50)
+      var microphone = Microphone()
+      microphone.delay = delay
+      microphone.pause = 123_456_789
+      try bench.advance(to: .milliseconds(110))
+      try microphone.run(bench, until: .milliseconds(1_000))
+      let ages = ages(bench.packets("reference"), microphone)
+      // The resampler: a lead-in of half a millisecond, and 20 frames.
+      let wanted = 10 + Double(delay) / 1e6 + 2 + 6 + 0.5 + 1.25
+      #expect(ages.count > 80)
+
+      #expect(ages.allSatisfy { $0 > wanted - 0.3 && $0 < wanted + 0.3 }, "\(delay): \(ages.prefix(5))")
+    }
+  }
+
+  @Test("clocks that run apart do not move the age of what is heard", arguments: [-300.0, -100, 200])
+  func drift(skew: Double) throws {
+    let bench = try bench(skew: skew)
+    var microphone = Microphone()
+    microphone.skew = -skew / 2
+    try microphone.run(bench, until: .milliseconds(60_000))
+    let ages = ages(bench.packets("reference"), microphone)
+    let settled = ages.suffix(2_000)
+    let middle = settled.reduce(0, +) / Double(settled.count)
+    #expect(settled.allSatisfy { abs($0 - middle) < 0.2 }, "\(settled.min() ?? 0) to \(settled.max() ?? 0)")
+    #expect(abs(middle - 20.75) < 0.5, "\(middle)")
+    #expect(bench.events().filter { ["underrun", "jump", "late"].contains($0.name) }.isEmpty)
+    let apart = ages.max()! - ages.min()!
+    #expect(apart < 0.6, "\(apart)")
+  }
+
+  @Test("the clock of the device and the drift are told every ten seconds")
+  func told() throws {
+    let bench = try bench(skew: 200)
+    var microphone = Microphone()
+    microphone.skew = -100
+    try microphone.run(bench, until: .milliseconds(61_000))
+    let told = bench.events().filter { $0.name == "deviceClock" }
+    #expect(told.count == 6)
+    #expect(abs(try #require(told.last?.number("ppm")) - 200) < 1)
+    #expect(abs(try #require(told.last?.number("drift")) - -300) < 15)
+    #expect(try #require(told.last?.number("age")) > 10)
+  }
+
+  @Test("live sound that piled up before the graph ran is left out, not kept as delay")
+  func pileUp() throws {
+    let bench = try bench()
+    var microphone = Microphone()
+    for _ in 0..<6 { microphone.give(to: bench) }
+    try bench.advance(to: .milliseconds(65))
+    try microphone.run(bench, until: .milliseconds(1_000))
+    let ages = ages(bench.packets("reference"), microphone)
+    #expect(ages.count > 80 && ages.allSatisfy { $0 < 22 }, "\(ages.prefix(5))")
+  }
+
+  @Test("after an underrun sound is as young as before")
+  func underrun() throws {
+    let bench = try bench()
+    var microphone = Microphone()
+    try microphone.run(bench, until: .milliseconds(1_000))
+    let before = try #require(ages(bench.packets("reference"), microphone).last)
+    // 45 ms in which nobody hands anything over; then all of it at once.
+    try bench.advance(to: .milliseconds(1_050))
+    while microphone.next <= bench.now { microphone.give(to: bench) }
+    try bench.run()
+    try microphone.run(bench, until: .milliseconds(2_000))
+    let packets = bench.packets("reference")
+    let after = ages(packets.filter { $0.timestamp > .milliseconds(1_100) }, microphone)
+    #expect(after.count > 80)
+    #expect(after.allSatisfy { $0 < before + 4.5 }, "\(before), then \(after.prefix(3)), \(after.max() ?? 0)")
+    // It comes back by a ramp, not by a step.
+    let samples = packets.flatMap(\.float)
+    let back = try #require(samples.indices.dropFirst(400).first { samples[$0] != 0 && samples[$0 - 1] == 0 })
+    #expect(samples[back] < 4_000 && samples[back + 40] > 14_000)
+  }
+
+  @Test("a source that stood still is one jump, told once")
+  func jump() throws {
+    let bench = try bench()
+    var microphone = Microphone()
+    try microphone.run(bench, until: .milliseconds(1_000))
+    _ = bench.events()
+    // Its times are 100 ms older from here on, though it hands over in time: as after a stall of its clock.
+    for _ in 0..<100 {
+      try bench.advance(to: microphone.next)
+      microphone.pause -= 100_000_000
+      microphone.give(to: bench)
+      microphone.pause += 100_000_000
+      try bench.run()
+    }
+    let told = bench.events()
+    #expect(told.count { $0.name == "jump" } <= 1, "\(told.map(\.name))")
+  }
+
+  @Test("of a reply nothing is left out, however old it is, and what was heard is told to the sample")
+  func reply() throws {
+    let bench = try bench(["prebuffer": 0])
+    bench.setGeneration(1)
+    try bench.advance(to: .milliseconds(500))
+    for index in 0..<20 {
+      bench.push(
+        CapturedPacket(
+          bytes: (0..<160).flatMap { n in withUnsafeBytes(of: Float(index * 160 + n + 1)) { Array($0) } },
+          timestamp: .milliseconds(Int64(index) * 10), position: Int64(index) * 160, duration: 160,
+          generation: 1, flags: index == 19 ? .endOfUtterance : []))
+    }
+    try bench.advance(to: .milliseconds(900))
+    let events = bench.events()
+    #expect(events.filter { $0.name == "jump" || $0.name == "underrun" }.isEmpty)
+    let end = try #require(events.first { $0.name == "replyFinished" })
+    #expect(end.number("samples") == 3_200)
+    let heard = bench.float("reference").filter { $0 != 0 }
+    #expect(abs(heard.count - 3_200) < 60)
+  }
+
+  @Test("an interruption fades and counts here, too, and packets that wait for their turn go with it")
+  func interruption() throws {
+    let bench = try bench(["prebuffer": 0, "drift": false])
+    bench.setGeneration(1)
+    bench.push((0..<3_200).map { Float($0 + 1) })
+    try bench.advance(to: .milliseconds(45))
+    bench.interrupt()
+    try bench.advance(to: .milliseconds(300))
+    let cut = try #require(bench.events().first { $0.name == "interrupted" })
+    let heard = bench.float("reference").filter { $0 != 0 }
+    #expect(cut.number("samples") == Double(heard.count))
+    #expect(heard.count < 1_200)
+    #expect(bench.close() == [])
+  }
+
+  @Test("a machine that came too late skips what can no longer be heard, and the sound after it is no older")
+  func late() throws {
+    let bench = try bench()
+    var microphone = Microphone()
+    try microphone.run(bench, until: .milliseconds(1_000))
+    let before = try #require(ages(bench.packets("reference"), microphone).last)
+    bench.hold("reference")
+    for _ in 0..<20 {
+      try bench.advance(to: microphone.next)
+      microphone.give(to: bench)
+    }
+    bench.release("reference")
+    try bench.run()
+    try microphone.run(bench, until: .milliseconds(2_500))
+    let told = bench.events()
+    #expect(told.contains { $0.name == "late" || $0.name == "jump" }, "\(told.map(\.name))")
+    let after = ages(bench.packets("reference").filter { $0.timestamp > .milliseconds(1_600) }, microphone)
+    #expect(after.count > 50)
+    #expect(after.allSatisfy { $0 < before + 6 }, "\(before), then \(after.max() ?? 0)")
+  }
+
+  @Test("makes no heap request while it follows a clock")
+  func heap() throws {
+    try #require(HeapScope.isCounting)
+    let bench = try bench()
+    var microphone = Microphone()
+    try microphone.run(bench, until: .milliseconds(500))
+    bench.resetHeapRequests()
+    try microphone.run(bench, until: .milliseconds(11_500))
+    #expect(bench.heapRequests == 0)
+  }
+
+  @Test("a device that does not exist, or that cannot follow the clock, is refused with a cure")
+  func refusals() {
+    func refusal(_ values: [String: ParameterValue]) -> String {
+      do throws(BenchProblem) {
+        _ = try NodeBench(
+          AudioPlay.self, values, inputs: ["in": .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 160)])
+        return ""
+      } catch {
+        return error.description
+      }
+    }
+    #expect(refusal(["device": "speaker"]).contains("there is no device \"speaker\""))
+    #expect(refusal(["device": "speaker"]).contains("millrace devices"))
+    #expect(refusal(["device": "file"]).contains("set \"path\""))
+    #expect(refusal(["device": "pulse"]).contains("cannot follow a virtual one"))
+    #expect(refusal(["device": "null:one"]).contains("there is no device"))
+  }
+}

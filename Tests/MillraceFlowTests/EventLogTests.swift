@@ -40,6 +40,44 @@ import Testing
     #expect(scratch.text("log") == "{}\n")
   }
 
+  @Test(
+    "an appending log begins at once where nothing was left unfinished",
+    arguments: [nil, "", "{\"old\":1}\n"])
+  func appendWhole(old: String?) throws {
+    let scratch = Scratch()
+    if let old { scratch.write(old, to: "log") }
+    let bench = try NodeBench(
+      EventLog.self, ["path": .string(scratch.path("log")), "append": true], inputs: ["in1": events])
+    bench.push(text: "{}")
+    try bench.finish()
+    #expect(scratch.text("log") == (old ?? "") + "{}\n")
+  }
+
+  @Test("a log that is over leaves no descriptor open", arguments: [false, true])
+  func descriptors(appends: Bool) async throws {
+    await #expect(processExitsWith: .success) { [appends = appends as Bool] in
+      let scratch = Scratch()
+      scratch.write("{\"cut", to: "log")
+      func lowestFree() -> Int32 {
+        let next = open("/dev/null", O_RDONLY)
+        close(next)
+        return next
+      }
+      func log() throws {
+        let bench = try NodeBench(
+          EventLog.self, ["path": .string(scratch.path("log")), "append": .bool(appends)],
+          inputs: ["in1": events])
+        bench.push(text: "{}")
+        try bench.finish()
+        _ = bench.close()
+      }
+      try log()
+      let before = lowestFree()
+      for _ in 0..<3 { try log() }
+      #expect(lowestFree() == before)
+    }
+  }
+
   @Test("more than fits the gathering memory is written in whole lines")
   func long() throws {
     let scratch = Scratch()

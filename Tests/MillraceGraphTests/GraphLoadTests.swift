@@ -196,9 +196,11 @@ struct GraphLoadTests {
 
   @Test("a file that cannot be opened is one problem")
   func missingFile() {
-    #expect(throws: Problems.self) {
+    let problems = #expect(throws: Problems.self) {
       try Graph.load(path: "/nonexistent/graph.json", catalogue: Catalogue())
     }
+    #expect(problems?.sorted.count == 1)
+    #expect(problems?.description.hasPrefix("error: cannot open \"/nonexistent/graph.json\"") == true)
   }
 
   @Test("a thousand nodes in one chain are put in order and resolved")

@@ -58,4 +58,37 @@ struct ProgressTests {
     let second = line(at: made + .milliseconds(10_000))
     #expect(number(second, " packets/s") == 0 && number(second, " × real time") == 0, "\(second)")
   }
+
+  @Test("of several runs it is told how many are in which state; of one, its state")
+  func states() throws {
+    var graph = GraphDescription("count", clock: .virtual)
+    graph.add("src", "test.count", ["count": 5])
+    graph.add("end", "test.sink")
+    graph.link("src -> end")
+    let engine = Engine(catalogue: .runnerTests, clock: .virtual)
+    let plan = try Graph.load(graph, catalogue: .runnerTests)
+    let runs = try (0..<3).map { _ in try engine.prepare(plan, observesEvents: false) }
+    defer { for run in runs { run.stop() } }
+    var ends: [Int32] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    func state(_ runs: [GraphRun]) -> String {
+      var progress = Progress(
+        runs, title: "count", board: EventBoard(), output: Output(descriptor: ends[1]), redraws: false,
+        isQuiet: false)
+      progress.update(now: .max / 2)
+      var bytes = [UInt8](repeating: 0, count: 1_000)
+      let count = read(ends[0], &bytes, bytes.count)
+      let line = String(decoding: bytes[..<max(0, count)], as: UTF8.self)
+      // Between the graph time and the rates.
+      return line.split(separator: ", ").dropFirst().prefix { !$0.hasSuffix("packets/s") }.joined(
+        separator: ", ")
+    }
+    #expect(state([runs[0]]) == "running")
+    runs[0].start()
+    _ = runs[0].waitUntilStopped()
+    #expect(state([runs[0]]) == "stopped")
+    #expect(state(runs) == "2 running, 1 stopped")
+    #expect(state(Array(runs[1...])) == "2 running")
+  }
 }

@@ -128,8 +128,8 @@ let package = Package(
     .target(
       name: "MillraceBench",
       dependencies: [
-        "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "CMillraceSys", "COpus",
-        "COgg", "CSpeexDSP",
+        "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo", "CMillraceSys",
+        "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),
     .target(

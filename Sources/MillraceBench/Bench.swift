@@ -102,6 +102,9 @@ struct Suite {
         name: "soak", text: "four hours of a call on the virtual clock: what grows; takes some minutes",
         run: SoakSuite.run),
       Suite(
+        name: "sampler", text: "JPEG under a byte budget: sizes, likeness, cost, beside FFmpeg's encoder",
+        run: SamplerSuite.run),
+      Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample in its place",
         run: RoundTripSuite.run),
     ]

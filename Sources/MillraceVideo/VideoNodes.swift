@@ -5,7 +5,11 @@ extension Catalogue {
   public static let videoNodes: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(VideoRead.self)
+    catalogue.add(VideoCapture.self)
+    catalogue.add(VideoScale.self)
     catalogue.add(VideoSample.self)
+    catalogue.add(VideoSnapshot.self)
+    catalogue.add(ImageWrite.self)
     return catalogue
   }()
 }

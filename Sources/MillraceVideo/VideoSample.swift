@@ -139,7 +139,7 @@ public struct VideoSample: ~Copyable, Node {
     lastSkip = nil
     var packet = try ports.makePacket(bytes: result.byteCount)
     var target = packet.mutableSamples(of: UInt8.self)
-    encoder.copy(into: &target)
+    encoder.copy(result, into: &target)
     packet.timestamp = picture.timestamp
     packet.position = grid.slot
     tell(result, age: time &- picture.timestamp, &ports)

@@ -17,6 +17,10 @@ struct ShippedGraphTests {
     case "music-under-voice":
       return ["input": sound, "music": sound, "output": scratch.file("out.wav"), "pace": "false"]
     case "rates": return ["input": sound, "folder": scratch.path]
+    case "file-sampler":
+      return ["output": scratch.file("out.mjpeg"), "log": scratch.file("log.jsonl")]
+    case "screen-sampler":
+      return ["source": "test", "output": scratch.file("out.jpg"), "log": scratch.file("log.jsonl")]
     case "tts-play": return ["output": scratch.file("out.wav"), "log": scratch.file("log.jsonl")]
     case "voice-uplink": return ["input": sound, "output": scratch.file("out.opus"), "pace": "false"]
     case "voice-return":
@@ -38,7 +42,7 @@ struct ShippedGraphTests {
         ("16000.wav", 16_000, 10_884),
       ]
     case "reply": [("out.wav", 44_100, 32_193)]  // 73 periods of 10 ms.
-    case "tts-play": []
+    case "tts-play", "file-sampler", "screen-sampler": []
     case "voice-return": [("out.wav", 48_000, 32_652)]  // 10,884 samples at 16 kHz.
     case "voice-uplink": []
     default: [("out.wav", 44_100, 30_000)]
@@ -49,7 +53,8 @@ struct ShippedGraphTests {
   func complete() {
     #expect(
       Package.graphs == [
-        "call-recording", "front-end-bench", "mix", "music-under-voice", "rates", "reply",
+        "call-recording", "device-loop", "duplex-loop", "file-sampler", "front-end-bench", "mix",
+        "music-under-voice", "rates", "reply", "screen-sampler",
         "through-a-program", "tts-play", "voice-return", "voice-uplink",
       ],
       "say in this file what a new graph needs and writes")
@@ -71,7 +76,10 @@ struct ShippedGraphTests {
     let values = try values(graph, scratch)
     // A program of its own cannot follow a virtual clock.
     let needsProgram = graph == "through-a-program"
-    try runGraph(Package.graph(graph), values, clock: needsProgram ? .realtime : .virtual)
+    // A screen has no end.
+    let drainAt: Nanoseconds? = graph == "screen-sampler" ? .milliseconds(2_600) : nil
+    try runGraph(
+      Package.graph(graph), values, clock: needsProgram ? .realtime : .virtual, drainAt: drainAt)
     for (name, rate, frames) in wanted(graph) {
       let sound = try Sound(path: scratch.file(name))
       #expect(sound.rate == rate, "\(name)")
@@ -91,6 +99,15 @@ struct ShippedGraphTests {
     if graph == "front-end-bench" {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self)
       #expect(lines.contains("speechStarted") && lines.contains("speechEnded"))
+    }
+    if graph == "file-sampler" || graph == "screen-sampler" {
+      let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")
+      let total = try #require(lines.last)
+      #expect(
+        total.contains(#""event":"sampled","pictures":\#(graph == "file-sampler" ? 1 : 6),"#), "\(total)")
+      let file = try scratch.bytes(graph == "file-sampler" ? "out.mjpeg" : "out.jpg")
+      #expect(file.starts(with: [0xFF, 0xD8]) && file.suffix(2) == [0xFF, 0xD9])
+      #expect(file.count < (graph == "file-sampler" ? 180_000 : 135_000))
     }
     if graph == "mix" {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")

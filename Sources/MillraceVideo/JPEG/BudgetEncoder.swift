@@ -69,11 +69,12 @@ package final class BudgetEncoder {
   /// The bytes of the picture encoded last; as many as its result says. Until the next picture.
   package var bytes: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(best) }
 
-  /// Copies the beginning of the picture encoded last.
-  func copy(into target: inout MutableSpan<UInt8>) {
+  /// Copies the picture encoded last, with the result it had.
+  func copy(_ result: Result, into target: inout MutableSpan<UInt8>) {
+    precondition(target.count >= result.byteCount, "too little room for the picture")
     unsafe target.withUnsafeMutableBufferPointer { target in
       unsafe UnsafeMutableRawBufferPointer(target).copyMemory(
-        from: UnsafeRawBufferPointer(rebasing: best[..<target.count]))
+        from: UnsafeRawBufferPointer(rebasing: best[..<result.byteCount]))
     }
   }
 

@@ -190,6 +190,12 @@ package final class PictureScaler {
     }
   }
 
+  /// Copies the rows of the first plane to rows that lie `step` bytes apart.
+  func copyRows(to start: UnsafeMutablePointer<UInt8>, step: Int) {
+    unsafe millrace_plane_turn(
+      memory, strides.0, Int32(width), Int32(height), Int32(pixel.pixelBytes), 0, 0, start, step)
+  }
+
   private func copy(to start: UnsafeMutablePointer<UInt8>, _ turn: PictureTurn) {
     let tight = PlaneLayout(
       pixel, width: turn.isSideways ? height : width, height: turn.isSideways ? width : height)

@@ -5,12 +5,15 @@ import Testing
 /// Loads a graph file and runs it to its end in this process; a run that takes longer than a minute is an issue.
 @discardableResult
 func runGraph(
-  _ path: String, _ values: [String: String], clock: Clock.Kind = .virtual, workers: Int? = nil
+  _ path: String, _ values: [String: String], clock: Clock.Kind = .virtual, workers: Int? = nil,
+  drainAt: Nanoseconds? = nil
 ) throws -> RunReport {
   let plan = try Graph.load(
     path: path, settings: GraphSettings(set: values, clock: clock), catalogue: .standard)
   let engine = Engine(catalogue: .standard, clock: clock, workers: workers)
-  let run = try engine.start(plan)
+  let run = try engine.prepare(plan)
+  if let drainAt { run.drain(at: drainAt) }
+  run.start()
   let report = try #require(run.waitUntilStopped(timeout: .milliseconds(60_000)), "\(path) did not end")
   #expect(report.failure == nil)
   #expect(report.leakedBlocks == 0)

@@ -1,0 +1,112 @@
+import MillraceVideo
+
+/// The JPEG sampler on photographs and films at three sizes and two budgets: bytes, encodes, likeness and processor, beside
+/// FFmpeg's encoder.
+enum SamplerSuite {
+  private static let sizes = [("720p", 1_280, 720), ("1080p", 1_920, 1_080), ("2160p", 3_840, 2_160)]
+  private static let budgets = [
+    ("180,000 bytes", ByteBudget(maxBytes: 180_000)),
+    ("180,000 of base64", ByteBudget(maxBytes: 180_000, count: .base64)),
+  ]
+
+  /// What came of one picture.
+  private struct Row {
+    var isOver = false
+    var encodes = 0
+    var processor = 0.0
+    var likeness = 0.0
+    /// Likeness of the best JPEG at the same size, and at any.
+    var best = 0.0
+    var bestAnySize = 0.0
+    var peer = 0.0
+    var peerProcessor = 0.0
+  }
+
+  static func run() throws -> [Figure] {
+    var figures: [Figure] = []
+    for (name, width, height) in sizes {
+      guard let material = try SamplerMaterial(width: width, height: height) else {
+        return [
+          Figure("sampler", "pictures", of: "millrace", missing: "set MILLRACE_CORPUS to the recordings")
+        ]
+      }
+      for (words, budget) in budgets {
+        let rows = try rows(material, limit: budget.largestJPEG)
+        figures += self.figures("\(name), \(words)", rows, isSmallest: name == "720p")
+      }
+    }
+    return figures
+  }
+
+  private static func rows(_ material: SamplerMaterial, limit: Int) throws -> [Row] {
+    var rows: [Row] = []
+    for film in material.films { rows += try self.rows(film, limit) }
+    for picture in material.photographs { rows += try self.rows([picture], limit) }
+    return rows
+  }
+
+  /// Pictures that follow each other.
+  private static func rows(_ film: [RawPicture], _ limit: Int) throws -> [Row] {
+    guard let first = film.first else { return [] }
+    let encoder = BudgetEncoder(limit: limit, width: first.width, height: first.height)
+    let whole = BudgetEncoder(limit: limit, width: first.width, height: first.height, scaling: false)
+    let best = BestJPEG()
+    return try film.map { picture in
+      var row = Row()
+      let start = processorSeconds()
+      let result = try encoder.encode(picture.view)
+      row.processor = (processorSeconds() - start) * 1e3
+      row.encodes = result.encodes
+      row.isOver = result.byteCount > limit
+      row.likeness = shown(encoder, result, picture)
+      row.bestAnySize = best.likenessAnySize(of: picture, limit: limit) ?? 0
+      // The search at one size is held against an encoder that keeps it.
+      let same = try whole.encode(picture.view)
+      row.best = (best.likeness(of: picture, limit: limit) ?? 0) - shown(whole, same, picture)
+      let peerStart = processorSeconds()
+      let peer = LibraryMJPEG.encode(picture, limit: limit)
+      row.peerProcessor = (processorSeconds() - peerStart) * 1e3
+      row.peer =
+        peer.flatMap { jpeg in
+          unsafe jpeg.withUnsafeBytes {
+            unsafe jpegLikeness($0, width: picture.width, height: picture.height, to: picture)
+          }
+        } ?? 0
+      return row
+    }
+  }
+
+  private static func shown(
+    _ encoder: BudgetEncoder, _ result: BudgetEncoder.Result, _ picture: RawPicture
+  ) -> Double {
+    unsafe jpegLikeness(
+      UnsafeRawBufferPointer(rebasing: encoder.bytes[..<result.byteCount]), width: result.width,
+      height: result.height, to: picture) ?? 0
+  }
+
+  private static func figures(_ name: String, _ rows: [Row], isSmallest: Bool) -> [Figure] {
+    func figure(
+      _ what: String, of subject: String = "millrace", unit: String = "", goal: String = "",
+      _ samples: [Double]
+    ) -> Figure {
+      Figure("sampler", "\(name): \(what)", of: subject, unit: unit, goal: goal, samples: samples)
+    }
+    func share(_ isTrue: (Row) -> Bool) -> Double {
+      100 * Double(rows.count(where: isTrue)) / Double(rows.count)
+    }
+    func mean(_ value: (Row) -> Double) -> Double { rows.reduce(0) { $0 + value($1) } / Double(rows.count) }
+    let peer = "ffmpeg mjpeg"
+    return [
+      figure("pictures over budget of \(rows.count)", goal: "0", [Double(rows.count(where: \.isOver))]),
+      figure("at most two encodes", unit: "%", goal: ">= 95", [share { $0.encodes <= 2 }]),
+      figure("one encode", unit: "%", [share { $0.encodes == 1 }]),
+      figure("SSIM under the best of its size, mean", goal: "<= 0.0015", [mean { $0.best }]),
+      figure(
+        "SSIM under the best of any size, mean", goal: "<= 0.0015", [mean { $0.bestAnySize - $0.likeness }]),
+      figure("SSIM, mean", [mean { $0.likeness }]),
+      figure("SSIM, mean", of: peer, [mean { $0.peer }]),
+      figure("processor a picture", unit: "ms", goal: isSmallest ? "<= 15" : "", rows.map(\.processor)),
+      figure("processor a picture", of: peer, unit: "ms", rows.map(\.peerProcessor)),
+    ]
+  }
+}

@@ -1,0 +1,129 @@
+internal import Glibc
+public import MillraceCore
+internal import MillraceFiles
+
+/// `image.write`: keeps pictures in files.
+///
+/// - In `in`: JPEG or PNG, one a packet; nothing of it is changed.
+/// - A path with `{number}` in it makes a file of every picture, counted from 1 with six digits. A path that ends in `.mjpeg` gets
+///   one picture after the other. Any other path always shows the last picture: it is written beside it and put in its place in one
+///   step, so that nobody ever reads half of one.
+/// - A disk that refuses is a fault; what was written before is whole. Bulk lane; takes heap.
+@safe
+public struct ImageWrite: ~Copyable, Node {
+  public static let contract = NodeContract(
+    "image.write", "keeps pictures in files: one each, one after the other, or always the last",
+    inputs: [PortContract("in", .kind(.jpeg).or(.kind(.png)), text: "the pictures")],
+    parameters: [
+      ParameterContract(
+        "path", .path, required: true,
+        text: "where to; `{number}` stands for 000001, 000002 and so on; `.mjpeg` collects them in one file")
+    ],
+    events: [
+      EventContract("written", text: "at the end: `pictures` and `bytes` in all")
+    ],
+    lane: .bulk, budget: 50_000,
+    examples: [
+      #"{ "type": "image.write", "path": "pictures/{number}.jpg" }"#,
+      #"{ "type": "image.write", "path": "latest.jpg" }"#,
+    ])
+
+  private enum Event { static let written = 0 }
+  /// What stands for the number of a picture.
+  private static let mark = "{number}"
+  private static let digits = 6
+
+  private let path: String
+  private let collects: Bool
+  /// The one file that collects pictures; -1: there is none.
+  private var collection: Int32 = -1
+  private var count = 0
+  private var byteCount = 0
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    path = setup.parameters.string("path")
+    collects = path.hasSuffix(".mjpeg")
+    guard !collects || setup.inputFormat() == .jpeg else {
+      throw NodeProblem(
+        "\"\(path)\" collects JPEG pictures, not \(setup.inputFormat())", parameter: "path",
+        cure: "put {number} into the name")
+    }
+    try FileCheck.writing(Self.name(path, 1))
+    if collects { collection = try OpenedFile(path, for: .writing).descriptor }
+  }
+
+  deinit { if collection >= 0 { _ = close(collection) } }
+
+  /// The path of the picture with a number.
+  static func name(_ path: String, _ number: Int) -> String {
+    guard let place = path.firstRange(of: mark) else { return path }
+    let text = String(number)
+    let zeros = String(repeating: "0", count: max(0, digits - text.count))
+    return path.replacingCharacters(place, with: zeros + text)
+  }
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard let packet = ports.next() else { return .done }
+    let bytes = packet.samples(of: UInt8.self)
+    let code = unsafe bytes.withUnsafeBytes { collects ? unsafe append($0) : unsafe replace($0) }
+    guard code == 0 else { throw NodeFault(.system, code: code, detail: Int64(count)) }
+    count += 1
+    byteCount += bytes.count
+    return .done
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    let (count, byteCount) = (count, byteCount)
+    ports.post(Event.written) { event in
+      event.field("pictures", count)
+      event.field("bytes", byteCount)
+    }
+    return .ended
+  }
+
+  private mutating func append(_ bytes: UnsafeRawBufferPointer) -> Int32 {
+    if count == 0 {
+      let code = OpenedFile.empty(collection)
+      if code != 0 { return code }
+    }
+    return unsafe Self.write(bytes, to: collection)
+  }
+
+  /// Writes beside the place, and puts the file there when it is whole.
+  private func replace(_ bytes: UnsafeRawBufferPointer) -> Int32 {
+    let target = Self.name(path, count + 1)
+    let beside = target + ".part"
+    let file = unsafe open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard file >= 0 else { return errno }
+    var code = unsafe Self.write(bytes, to: file)
+    if close(file) != 0 && code == 0 { code = errno }
+    if code == 0, unsafe rename(beside, target) != 0 { code = errno }
+    if code != 0 { _ = unsafe unlink(beside) }
+    return code
+  }
+
+  /// Writes all bytes; answers 0 or an `errno`.
+  private static func write(_ bytes: UnsafeRawBufferPointer, to file: Int32) -> Int32 {
+    var done = 0
+    while done < bytes.count {
+      let given = unsafe Glibc.write(file, bytes.baseAddress.map { unsafe $0 + done }, bytes.count - done)
+      if given < 0 && errno != EINTR { return errno }
+      done += max(0, given)
+    }
+    return 0
+  }
+
+  public borrowing func explain(_ fault: NodeFault) -> String? {
+    guard fault.reason == .system else { return nil }
+    let target = Self.name(path, Int(fault.detail) + 1)
+    return FileWords.writeFailure(
+      fault.code, "\"\(target)\"", kept: "\(fault.detail) pictures before it are whole")
+  }
+}
+
+extension String {
+  /// The text with a part of it replaced.
+  fileprivate func replacingCharacters(_ part: Range<String.Index>, with text: String) -> String {
+    String(self[..<part.lowerBound]) + text + String(self[part.upperBound...])
+  }
+}

@@ -1,0 +1,63 @@
+internal import CFFmpeg
+internal import CMediaShim
+internal import MillraceCore
+
+/// Pictures as PNG of 8 bits a colour, through libavcodec. One thread at a time; takes heap.
+@safe
+final class PNGEncoder {
+  private let width: Int
+  private let height: Int
+  private let scaler: PictureScaler
+  private var codec: UnsafeMutablePointer<AVCodecContext>?
+  private var frame: UnsafeMutablePointer<AVFrame>?
+  private var packet: UnsafeMutablePointer<AVPacket>?
+
+  /// nil when this build of FFmpeg writes no PNG.
+  init?(width: Int, height: Int) {
+    self.width = width
+    self.height = height
+    scaler = PictureScaler(to: .rgb24, width: width, height: height)
+    guard let encoder = unsafe avcodec_find_encoder(AV_CODEC_ID_PNG),
+      let codec = unsafe avcodec_alloc_context3(encoder)
+    else { return nil }
+    unsafe self.codec = unsafe codec
+    unsafe frame = av_frame_alloc()
+    unsafe packet = av_packet_alloc()
+    unsafe codec.pointee.width = Int32(width)
+    unsafe codec.pointee.height = Int32(height)
+    unsafe codec.pointee.pix_fmt = AVPixelFormat(rawValue: millrace_av_pixel_rgb24)
+    unsafe codec.pointee.time_base = AVRational(num: 1, den: 1)
+    unsafe codec.pointee.thread_count = 1
+    guard unsafe avcodec_open2(codec, encoder, nil) >= 0 else { return nil }
+  }
+
+  deinit {
+    unsafe avcodec_free_context(&codec)
+    unsafe av_frame_free(&frame)
+    unsafe av_packet_free(&packet)
+  }
+
+  /// Bytes no PNG of a size exceeds: what deflate makes of rows it cannot shorten, and room for the chunks around them.
+  static func mostBytes(width: Int, height: Int) -> Int {
+    let rows = (3 * width + 1) * height
+    return rows + rows / 1_000 + 16_384
+  }
+
+  /// Encodes a picture and hands its bytes out; false when it is refused.
+  func encode(_ picture: borrowing PictureView, _ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
+    guard let frame = unsafe frame, let packet = unsafe packet, scaler.scale(picture) else { return false }
+    unsafe av_frame_unref(frame)
+    unsafe frame.pointee.width = Int32(width)
+    unsafe frame.pointee.height = Int32(height)
+    unsafe frame.pointee.format = millrace_av_pixel_rgb24
+    guard unsafe av_frame_get_buffer(frame, 0) >= 0, let rows = unsafe frame.pointee.data.0 else {
+      return false
+    }
+    unsafe scaler.copyRows(to: rows, step: Int(frame.pointee.linesize.0))
+    guard unsafe avcodec_send_frame(codec, frame) >= 0, unsafe avcodec_receive_packet(codec, packet) >= 0
+    else { return false }
+    unsafe body(UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(packet.pointee.size)))
+    unsafe av_packet_unref(packet)
+    return true
+  }
+}

@@ -1,0 +1,173 @@
+import CFFmpeg
+import Glibc
+import MillraceCore
+import MillraceTesting
+import MillraceVideo
+import Testing
+
+@Suite("video.snapshot and image.write")
+struct VideoSnapshotTests {
+  private let folder = TemporaryFolder()
+  private static let shape = OutputShape.video(width: 64, height: 48, rate: FrameRate(25))
+
+  private func bench(_ parameters: [String: ParameterValue] = [:], shape: OutputShape = shape) throws
+    -> NodeBench
+  {
+    try NodeBench(VideoSnapshot.self, parameters, inputs: ["in": shape])
+  }
+
+  private func push(_ bench: NodeBench, _ seeds: ClosedRange<Int>) throws {
+    for seed in seeds {
+      bench.push(
+        CapturedPacket(bytes: TestPicture.i420(64, 48, seed: seed), timestamp: Int64(seed) * 40_000_000))
+      try bench.run()
+    }
+  }
+
+  @Test("gives the next picture after every text, and no other")
+  func onCommand() throws {
+    let bench = try bench()
+    try push(bench, 0...3)
+    #expect(bench.packets().isEmpty)
+    try bench.send("now")
+    try push(bench, 4...6)
+    try bench.send("two")
+    try bench.send("more")
+    try push(bench, 7...12)
+    let packets = bench.packets()
+    #expect(packets.map(\.timestamp) == [160_000_000, 280_000_000, 320_000_000])
+    for packet in packets {
+      let decoded = try #require(DecodedJPEG(packet.bytes))
+      #expect(decoded.lumaPSNR(TestPicture.i420(64, 48, seed: Int(packet.timestamp / 40_000_000))) > 35)
+    }
+    let events = bench.events()
+    #expect(events.map(\.name) == ["taken", "taken", "taken"])
+    #expect(events[0].number("bytes") == Double(packets[0].bytes.count))
+    #expect(bench.close() == [])
+  }
+
+  @Test("quality is libjpeg's: more of it, more bytes and less error")
+  func quality() throws {
+    var last = (bytes: 0, psnr: 0.0)
+    for quality in [1, 20, 50, 75, 90, 100] {
+      let bench = try bench(["quality": .integer(quality)])
+      try bench.send("now")
+      try push(bench, 1...1)
+      let bytes = try #require(bench.packets().first).bytes
+      let psnr = try #require(DecodedJPEG(bytes)).lumaPSNR(TestPicture.i420(64, 48, seed: 1))
+      #expect(bytes.count >= last.bytes && psnr >= last.psnr - 0.5)
+      last = (bytes.count, psnr)
+    }
+    #expect(last.psnr > 45)
+  }
+
+  @Test("a JPEG stays under a budget when it has one")
+  func budget() throws {
+    let shape = OutputShape.video(width: 320, height: 240, rate: FrameRate(25))
+    let bench = try bench(["maxBytes": 5_000], shape: shape)
+    try bench.send("now")
+    bench.push(CapturedPacket(bytes: TestPicture.i420(320, 240, noise: 100), timestamp: 0))
+    try bench.run()
+    let bytes = try #require(bench.packets().first).bytes
+    #expect(bytes.count < 5_000 && DecodedJPEG(bytes) != nil)
+  }
+
+  @Test("a PNG is lossless", arguments: [(64, 48), (1, 1), (17, 3)])
+  func png(width: Int, height: Int) throws {
+    let shape = OutputShape.video(width: width, height: height, pixel: .rgb24, rate: FrameRate(25))
+    let bench = try bench(["format": "png"], shape: shape)
+    let pixels = (0..<3 * width * height).map { UInt8(truncatingIfNeeded: $0 &* 37) }
+    try bench.send("now")
+    bench.push(CapturedPacket(bytes: pixels, timestamp: 0))
+    try bench.run()
+    let bytes = try #require(bench.packets().first).bytes
+    #expect(bytes.starts(with: [0x89, 0x50, 0x4E, 0x47]) && bench.shape().format == .png)
+    let path = folder.file("picture.png")
+    put(bytes, at: path)
+    // Read back and brought to RGB again it is the same but for the rounding of YUV.
+    let reader = try NodeBench(VideoRead.self, ["path": .string(path)], outputs: ["out", "events"])
+    try reader.run()
+    #expect(
+      try #require(reader.packets().first).bytes.count
+        == PixelType.i420.byteCount(width: width, height: height))
+    #expect(decodedPNG(path, width: width, height: height) == pixels)
+  }
+
+  /// RGB of a PNG file, by FFmpeg.
+  private func decodedPNG(_ path: String, width: Int, height: Int) -> [UInt8] {
+    var context: UnsafeMutablePointer<AVFormatContext>?
+    guard avformat_open_input(&context, "file:" + path, nil, nil) >= 0 else { return [] }
+    defer { avformat_close_input(&context) }
+    guard avformat_find_stream_info(context, nil) >= 0 else { return [] }
+    var codec = avcodec_alloc_context3(avcodec_find_decoder(AV_CODEC_ID_PNG))
+    var packet = av_packet_alloc()
+    var frame = av_frame_alloc()
+    defer {
+      avcodec_free_context(&codec)
+      av_packet_free(&packet)
+      av_frame_free(&frame)
+    }
+    guard avcodec_open2(codec, nil, nil) >= 0, av_read_frame(context, packet) >= 0,
+      avcodec_send_packet(codec, packet) >= 0, avcodec_send_packet(codec, nil) >= 0,
+      avcodec_receive_frame(codec, frame) >= 0, let frame
+    else { return [] }
+    let rows = frame.pointee.data.0!
+    return (0..<height).flatMap { row in
+      (0..<3 * width).map { rows[row * Int(frame.pointee.linesize.0) + $0] }
+    }
+  }
+
+  @Test("a PNG under a budget is refused")
+  func refused() {
+    #expect(throws: (any Error).self) { try bench(["format": "png", "maxBytes": 5_000]) }
+  }
+
+  // MARK: image.write
+
+  private func write(_ name: String, _ pictures: [[UInt8]]) throws -> NodeBench {
+    let bench = try NodeBench(
+      ImageWrite.self, ["path": .string(folder.file(name))],
+      inputs: ["in": OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)])
+    for picture in pictures { bench.push(bytes: picture) }
+    try bench.finish()
+    return bench
+  }
+
+  @Test("a number in the path makes a file of every picture")
+  func numbered() throws {
+    let bench = try write("picture-{number}.jpg", [[1, 2], [3], [4, 5, 6]])
+    #expect(folder.names == ["picture-000001.jpg", "picture-000002.jpg", "picture-000003.jpg"])
+    #expect(contents(folder.file("picture-000003.jpg")) == [4, 5, 6])
+    let event = try #require(bench.events().first)
+    #expect(event.name == "written" && event.number("pictures") == 3 && event.number("bytes") == 6)
+  }
+
+  @Test("without a number the file always shows the last picture, and nothing is left beside it")
+  func latest() throws {
+    put([9, 9, 9, 9], at: folder.file("latest.jpg"))
+    _ = try write("latest.jpg", [[1, 2], [3]])
+    #expect(folder.names == ["latest.jpg"] && contents(folder.file("latest.jpg")) == [3])
+  }
+
+  @Test("a file that collects gets one picture after the other, and loses nothing before the first")
+  func collected() throws {
+    put([9, 9, 9, 9], at: folder.file("all.mjpeg"))
+    _ = try write("all.mjpeg", [])
+    #expect(contents(folder.file("all.mjpeg")) == [9, 9, 9, 9])
+    _ = try write("all.mjpeg", [[1, 2], [3]])
+    #expect(contents(folder.file("all.mjpeg")) == [1, 2, 3])
+  }
+
+  @Test("a folder that is not there is refused before anything runs, one that goes away is a fault in words")
+  func refusals() throws {
+    #expect(throws: (any Error).self) { try write("missing/{number}.jpg", [[1]]) }
+    mkdir(folder.file("gone"), 0o755)
+    let bench = try NodeBench(
+      ImageWrite.self, ["path": .string(folder.file("gone/{number}.jpg"))],
+      inputs: ["in": OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)])
+    rmdir(folder.file("gone"))
+    bench.push(bytes: [1])
+    let fault = #expect(throws: BenchFault.self) { try bench.run() }
+    #expect(fault?.text?.contains("writing \"\(folder.file("gone/000001.jpg"))\" failed: ") == true)
+  }
+}

@@ -68,6 +68,10 @@ typedef struct {
   bool is_full_range;
 } millrace_sws_side;
 
+/// `AV_PKT_DATA_DISPLAYMATRIX`: how a stream asks its pictures to be turned, as a stream's side data. Swift loses the enumerator
+/// itself when another module's headers name its type.
+static const enum AVPacketSideDataType millrace_av_display_matrix = AV_PKT_DATA_DISPLAYMATRIX;
+
 /// Makes a scaler, or null when there is none for the pair. `flags` are `SWS_...`.
 ///
 /// Range and colours are set before the scaler chooses its ways: set afterwards, as `sws_getContext` has it, some of them

@@ -166,7 +166,7 @@ private func acceptKey(_ key: String) -> String {
 private func sha1(_ message: [UInt8]) -> [UInt8] {
   var bytes = message + [0x80]
   while bytes.count % 64 != 56 { bytes.append(0) }
-  bytes += (0..<8).map { UInt8(truncatingIfNeeded: message.count * 8 >> (56 - 8 * $0)) }
+  bytes += (0..<8).map { UInt8(truncatingIfNeeded: (message.count * 8) >> (56 - 8 * $0)) }
   var h: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
   func rotate(_ value: UInt32, _ count: UInt32) -> UInt32 { value << count | value >> (32 - count) }
   for start in stride(from: 0, to: bytes.count, by: 64) {

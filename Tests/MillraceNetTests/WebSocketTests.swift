@@ -62,6 +62,7 @@ import Testing
     let raw = try RawServer { peer in
       let head = peer.readHead()
       #expect(head.hasPrefix("GET /path?a=1 HTTP/1.1\r\n"))
+      // Nothing that could be an answer.
       peer.send(frame(1, []))
     }
     let (_, refused) = try open(raw.port)

@@ -43,7 +43,7 @@ public struct FilmFile {
     var audio = sound == nil ? nil : openSound(context!)
     let soundStream = audio.map { addStream(context!, $0) }
     if quarters != 0 {
-      let matrix = av_stream_new_side_data(pictureStream, AV_PKT_DATA_DISPLAYMATRIX, 36)!
+      let matrix = av_stream_new_side_data(pictureStream, millrace_av_display_matrix, 36)!
       matrix.withMemoryRebound(to: Int32.self, capacity: 9) {
         av_display_rotation_set($0, Double(quarters) * 90)
       }

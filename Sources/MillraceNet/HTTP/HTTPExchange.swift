@@ -26,7 +26,7 @@ final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
   private var isOver = false
 
   private init(
-    _ request: HTTPRequestHead, _ body: [UInt8], _ limit: Int, _ place: String,
+    _ request: HTTPRequestHead, _ body: [UInt8], _ limit: Int, _ place: String, _ host: String,
     _ promise: EventLoopPromise<HTTPAnswer>
   ) {
     self.request = request
@@ -34,22 +34,23 @@ final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
     self.limit = limit
     self.place = place
     self.promise = promise
-    host = request.headers.first(name: "Host") ?? place
+    self.host = host
   }
 
   /// Sends the request. On the channel's loop.
   /// - Parameters:
   ///   - limit: bytes of the answer's body at most.
   ///   - place: who is asked, in words.
+  ///   - host: whose certificate is due.
   ///   - next: what is put behind, on the loop, before what came behind the answer is handed on.
   static func run(
-    on channel: any Channel, _ head: HTTPRequestHead, body: [UInt8], limit: Int, place: String,
+    on channel: any Channel, _ head: HTTPRequestHead, body: [UInt8], limit: Int, place: String, host: String,
     next: (@Sendable (HTTPAnswer) throws -> Void)? = nil
   ) -> EventLoopFuture<HTTPAnswer> {
     let promise = channel.eventLoop.makePromise(of: HTTPAnswer.self)
     let encoder = HTTPRequestEncoder()
     let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .forwardBytes))
-    let exchange = HTTPExchange(head, body, limit, place, promise)
+    let exchange = HTTPExchange(head, body, limit, place, host, promise)
     do {
       try channel.pipeline.syncOperations.addHandlers([encoder, decoder, exchange])
     } catch {

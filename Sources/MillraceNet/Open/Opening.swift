@@ -48,7 +48,7 @@ struct Opening: Sendable {
         name: "Proxy-Authorization", value: "Basic " + Base64.encode(Array(credentials.utf8)))
     }
     let who = "the proxy \(place.host):\(place.port)"
-    return HTTPExchange.run(on: channel, head, body: [], limit: 4096, place: who).flatMapThrowing {
+    return HTTPExchange.run(on: channel, head, body: [], limit: 4096, place: who, host: place.host).flatMapThrowing {
       answer in
       guard answer.status / 100 == 2 else {
         channel.close(promise: nil)

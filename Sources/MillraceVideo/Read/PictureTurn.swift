@@ -35,7 +35,7 @@ extension StreamDecoder {
   func turn(_ stream: UnsafeMutablePointer<AVStream>?) -> PictureTurn {
     var size = 0
     guard let stream = unsafe stream,
-      let bytes = unsafe av_stream_get_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, &size), size >= 36
+      let bytes = unsafe av_stream_get_side_data(stream, millrace_av_display_matrix, &size), size >= 36
     else { return PictureTurn() }
     return unsafe UnsafeRawPointer(bytes).withMemoryRebound(to: Int32.self, capacity: 9) {
       unsafe PictureTurn($0)

@@ -115,7 +115,7 @@ final class DeviceHold {
 
   deinit {
     let device = device
-    if !OwnThread.start("millrace-hangup", { device.stop() }) { device.stop() }
+    if OwnThread.start("millrace-hangup", { device.stop() }) != 0 { device.stop() }
   }
 }
 

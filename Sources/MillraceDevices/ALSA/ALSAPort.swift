@@ -103,7 +103,7 @@ final class ALSAThread: Sendable {
   func start(
     _ name: String, session: @escaping @Sendable () -> NodeProblem?, lost: @escaping @Sendable () -> Void
   ) throws(NodeProblem) {
-    let hasStarted = OwnThread.start(name) { [self] in
+    let refusal = OwnThread.start(name) { [self] in
       var pause = Self.firstPause
       var wasOpen = false
       while !isOver {
@@ -123,7 +123,7 @@ final class ALSAThread: Sendable {
       }
       ended.give(true)
     }
-    guard hasStarted else {
+    guard refusal == 0 else {
       throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
     }
     guard let answer = opening.wait(Self.patience) else {

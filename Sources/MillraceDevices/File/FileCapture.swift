@@ -30,11 +30,11 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
         parameter: "path", cure: "set \"rate\" and \"channels\" to those of the file")
     }
     let parcel = Parcel(reader)
-    let hasStarted = OwnThread.start("millrace-mic") { [self] in
+    let refusal = OwnThread.start("millrace-mic") { [self] in
       if let reader = parcel.take() { run(reader) }
       ended.give(true)
     }
-    guard hasStarted else {
+    guard refusal == 0 else {
       throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
     }
   }

@@ -27,11 +27,11 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
       throw NodeProblem("\(error)", parameter: "path")
     }
     let parcel = Parcel(writer)
-    let hasStarted = OwnThread.start("millrace-speaker") { [self] in
+    let refusal = OwnThread.start("millrace-speaker") { [self] in
       if let writer = parcel.take() { run(writer) }
       ended.give(true)
     }
-    guard hasStarted else {
+    guard refusal == 0 else {
       throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
     }
   }

@@ -52,7 +52,7 @@ final class CaptureThread: Sendable {
     let decoder = unsafe try StreamDecoder(demuxer, index, codec, threads: 1)
     let capture = CaptureThread(waker)
     let source = Source(demuxer: demuxer, decoder: decoder)
-    guard OwnThread.start("capture", { capture.run(source) }) else {
+    guard OwnThread.start("millrace-grab", { capture.run(source) }) == 0 else {
       throw NodeProblem(
         "no thread is left for \(place.name)", cure: "raise the limit of processes (ulimit -u)")
     }

@@ -44,6 +44,12 @@ PEERS += libgstreamer1.0-dev       # GStreamer
 PEERS += gstreamer1.0-plugins-base # its resampler, Opus and Ogg
 PEERS += gstreamer1.0-plugins-good # its WAV reader and level meter
 
+# What `make test-devices` runs devices on: a sound server without hardware, and ALSA's way to it. Nothing else needs any of it.
+DEVICE_PACKAGES :=
+DEVICE_PACKAGES += pulseaudio        # the sound server
+DEVICE_PACKAGES += pulseaudio-utils  # what plays to it and records from it beside Millrace
+DEVICE_PACKAGES += libasound2-plugins # ALSA through the sound server
+
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Folders with Swift of this project. Missing ones are left out, and so are build folders below them.
@@ -72,7 +78,7 @@ MUST_RUN := awk '{ print; fflush() } /Test run with [1-9]/ { ran = 1 } END { if 
 .PHONY: help
 help: ## show this list
 	@echo "make TARGET, where TARGET is"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 # $(1) are Debian packages; those that are missing get installed.
 define install
@@ -137,6 +143,17 @@ endif
 test: deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
 	swift test --parallel --disable-xctest | $(MUST_RUN)
+
+.PHONY: device-deps
+device-deps: deps
+	@$(call install,$(DEVICE_PACKAGES))
+
+# Every wait in these tests is bounded; so is the whole.
+.PHONY: test-devices
+test-devices: device-deps ## run devices on a sound server without hardware, and measure mouth to ear
+	@swift build --build-tests
+	MILLRACE_DEVICES=1 timeout --kill-after=10 600 \
+	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests | $(MUST_RUN)
 
 # A Python of its own in the build folder: nothing of this is needed to build or to run Millrace.
 PEER_PYTHON := .build/interop

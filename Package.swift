@@ -218,6 +218,10 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceDeviceRigTests",
+      dependencies: ["Millrace", "MillraceDevices", "MillraceTesting", "CMillraceKernels"],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceAudioTests",
       dependencies: [
         "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "TestMedia", "CFFmpeg",

@@ -41,6 +41,12 @@ int millrace_set_thread_nice(int nice) {
   return setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), nice) == 0 ? 0 : errno;
 }
 
+int millrace_set_thread_realtime(int priority) {
+  struct sched_param wish = {.sched_priority = priority};
+  // Programs that this thread starts are not to inherit it.
+  return pthread_setschedparam(pthread_self(), SCHED_RR | SCHED_RESET_ON_FORK, &wish);
+}
+
 int millrace_pipe_make(int ends[2], bool never_waits) {
   return pipe2(ends, O_CLOEXEC | (never_waits ? O_NONBLOCK : 0)) == 0 ? 0 : errno;
 }

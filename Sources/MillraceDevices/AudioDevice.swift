@@ -1,3 +1,4 @@
+internal import CMillraceSys
 internal import MillraceCore
 
 /// A sound device that is open in one direction: a back end with a thread of its own, at the far end of a `CaptureLine` or a
@@ -105,6 +106,15 @@ enum AudioDevices {
     return device
   }
 
+}
+
+/// The priority of threads that carry sound.
+enum SoundThread {
+  /// Above a server's helpers, below its own sound threads (5).
+  private static let priority: Int32 = 4
+
+  /// Asks for it, for the calling thread. A refusal is no failure: the sound is then as good as the machine is idle.
+  static func hurry() { _ = millrace_set_thread_realtime(priority) }
 }
 
 /// A node's hold on its device: when it goes, the device ends, on a thread that may wait for that.

@@ -14,7 +14,7 @@ struct RunnerTests {
     }
     let words = output(of: help)
     #expect(words.contains("USAGE: counter <subcommand>"))
-    for command in ["run", "check", "explain", "draw", "nodes", "schema", "bench"] {
+    for command in ["run", "check", "explain", "draw", "nodes", "schema", "devices", "bench"] {
       #expect(words.contains("\n  \(command) "))
     }
     let version = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {

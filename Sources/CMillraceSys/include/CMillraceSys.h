@@ -27,6 +27,10 @@ void millrace_name_thread(const char *name);
 /// Lowers the calling thread's priority, so that voice threads go first. Returns 0, or the `errno` of the refusal.
 int millrace_set_thread_nice(int nice);
 
+/// Lets the calling thread go before all ordinary ones (SCHED_RR, priority 1 to 99): for threads that carry sound and rest most of
+/// the time. Returns 0, or the `errno` of the refusal, which is usual for users without that right (`ulimit -r`).
+int millrace_set_thread_realtime(int priority);
+
 /// Makes a pipe: `ends[0]` is read, `ends[1]` written. Both are closed in programs that any thread starts meanwhile; with
 /// `never_waits` neither makes its caller wait (O_NONBLOCK). Returns 0, or the `errno` of the refusal (EMFILE: no descriptor
 /// is left).

@@ -10,8 +10,12 @@ internal import Glibc
 ///
 /// A positive error asks to read faster. Pure; no allocation; one thread at a time.
 public struct DriftController: Sendable {
-  /// Bandwidth of the law, Hz.
-  static let bandwidth = 0.02
+  /// Bandwidth of the law while nothing is known of the clocks, and later. Hz. At the slow one alone 300 ppm would have moved
+  /// the latency by three milliseconds before they were found.
+  static let fastBandwidth = 0.1
+  static let slowBandwidth = 0.02
+  /// How long nothing is known, seconds.
+  static let youth = 15.0
   /// The smoothing pole is so many times faster.
   static let smoothing = 10.0
   /// Bounds of integral and answer, as shares of the rate.
@@ -22,6 +26,8 @@ public struct DriftController: Sendable {
 
   private let rate: Double
   private var smoothed = 0.0
+  /// Seconds of sound so far.
+  private var age = 0.0
   private var integral = 0.0
   /// How much faster to read, as a share: 1e-6 is one part per million.
   public private(set) var correction = 0.0
@@ -41,7 +47,9 @@ public struct DriftController: Sendable {
   /// Notes the error after `frames` frames and answers how much faster to read from here on, as a share.
   public mutating func update(error: Double, frames: Int) -> Double {
     let seconds = Double(frames) / rate
-    let angle = 2 * Double.pi * Self.bandwidth * seconds
+    age += seconds
+    let bandwidth = age < Self.youth ? Self.fastBandwidth : Self.slowBandwidth
+    let angle = 2 * Double.pi * bandwidth * seconds
     smoothed += (1 - exp(-Self.smoothing * angle)) * (error - smoothed)
     let share = smoothed / Double(frames)
     integral = min(Self.mostIntegral, max(-Self.mostIntegral, integral + angle * angle * share))

@@ -104,6 +104,7 @@ final class ALSAThread: Sendable {
     _ name: String, session: @escaping @Sendable () -> NodeProblem?, lost: @escaping @Sendable () -> Void
   ) throws(NodeProblem) {
     let refusal = OwnThread.start(name) { [self] in
+      SoundThread.hurry()
       var pause = Self.firstPause
       var wasOpen = false
       while !isOver {

@@ -31,6 +31,7 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
     }
     let parcel = Parcel(reader)
     let refusal = OwnThread.start("millrace-mic") { [self] in
+      SoundThread.hurry()
       if let reader = parcel.take() { run(reader) }
       ended.give(true)
     }

@@ -28,6 +28,7 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
     }
     let parcel = Parcel(writer)
     let refusal = OwnThread.start("millrace-speaker") { [self] in
+      SoundThread.hurry()
       if let writer = parcel.take() { run(writer) }
       ended.give(true)
     }

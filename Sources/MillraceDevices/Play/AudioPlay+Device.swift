@@ -101,7 +101,7 @@ extension AudioPlay {
     tellLate(frames, &ports)
     playout.rise()
     // What was not heard in time is not to be heard later, or all that follows would be.
-    if !playout.isReply && pace.delay != nil { owed += frames }
+    if !playout.isReply && pace.delay != nil { owed += frames - playout.skip(frames) }
   }
 
   private mutating func giveSilence(_ frames: Int, _ route: DeviceRoute, _ ports: inout Ports)
@@ -126,19 +126,29 @@ extension AudioPlay {
         playout.leave()
       }
     }
+    let frames = framesToGive(route, ratio: ratio)
     let before = playout.account
     if let resampler = route.resampler {
-      render(route, through: resampler, ratio: ratio, &ports)
+      render(frames, route, through: resampler, ratio: ratio, &ports)
     } else {
-      stage(period, route, &ports)
-      unsafe route.output.update(from: route.staged, count: period * channels)
+      stage(frames, route, &ports)
+      unsafe route.output.update(from: route.staged, count: frames * channels)
       route.stagedFrames = 0
     }
     let sounds = !playout.isSilent || playout.account != before
-    if sounds { send(route) }
-    try emitReference(period, route, &ports)
-    if sounds { heardUntil = pace.heard(pace.position + Int64(period)) }
-    advance(period)
+    if sounds { send(frames, route) }
+    try emitReference(frames, route, &ports)
+    if sounds { heardUntil = pace.heard(pace.position + Int64(frames)) }
+    advance(frames)
+  }
+
+  /// A period; or less, where it would need a few frames of a packet that is not due yet: as clocks drift, the ends of periods
+  /// move over those of packets. The period after it begins with that packet.
+  private func framesToGive(_ route: DeviceRoute, ratio: Double) -> Int {
+    let waiting = intake.bytes / (channels * sample.byteCount) - owed
+    let available = route.stagedFrames + playout.framesLeft + waiting
+    let possible = Int(Double(available) * ratio) - 1
+    return possible < period && possible > period / 2 ? possible : period
   }
 
   private mutating func advance(_ frames: Int) {
@@ -148,16 +158,17 @@ extension AudioPlay {
 
   /// Fills the output from the resampler.
   private mutating func render(
-    _ route: DeviceRoute, through resampler: AdaptiveResampler, ratio: Double, _ ports: inout Ports
+    _ frames: Int, _ route: DeviceRoute, through resampler: AdaptiveResampler, ratio: Double,
+    _ ports: inout Ports
   ) {
     var made = 0
-    while made < period {
+    while made < frames {
       if route.stagedFrames == 0 {
-        let wanted = Int((Double(period - made) / ratio).rounded(.up))
+        let wanted = Int((Double(frames - made) / ratio).rounded(.up))
         stage(min(wanted, route.stageFrames), route, &ports)
       }
       let step = unsafe resampler.process(
-        route.staged, frames: route.stagedFrames, into: route.output + made * channels, room: period - made,
+        route.staged, frames: route.stagedFrames, into: route.output + made * channels, room: frames - made,
         ratio: ratio)
       made += step.made
       route.stagedFrames -= step.taken
@@ -167,7 +178,7 @@ extension AudioPlay {
       }
       // It neither takes nor gives: rather silence than a call that never ends.
       guard step.taken > 0 || step.made > 0 else {
-        unsafe (route.output + made * channels).update(repeating: 0, count: (period - made) * channels)
+        unsafe (route.output + made * channels).update(repeating: 0, count: (frames - made) * channels)
         return
       }
     }
@@ -186,10 +197,10 @@ extension AudioPlay {
     route.stagedFrames = frames
   }
 
-  private func send(_ route: DeviceRoute) {
+  private func send(_ frames: Int, _ route: DeviceRoute) {
     guard let line = route.line, line.hasRoom, let clock = pace.clock else { return }
-    unsafe line.space.update(from: route.output, count: period * channels)
-    line.publish(PlaybackLine.Block(epoch: clock.epoch, position: pace.position, frames: period))
+    unsafe line.space.update(from: route.output, count: frames * channels)
+    line.publish(PlaybackLine.Block(epoch: clock.epoch, position: pace.position, frames: frames))
   }
 
   private mutating func emitReference(_ frames: Int, _ route: DeviceRoute, _ ports: inout Ports)

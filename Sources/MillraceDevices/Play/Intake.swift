@@ -21,6 +21,8 @@ struct Intake: ~Copyable {
 
   private var writer: RingWriter<Entry>
   private var reader: RingReader<Entry>
+  /// Bytes of the packets that wait.
+  private(set) var bytes = 0
   /// Time of the packet that came last; nil before the first.
   private(set) var newest: Nanoseconds?
 
@@ -48,12 +50,14 @@ struct Intake: ~Copyable {
   /// Appends a packet. Only while there is room.
   mutating func push(_ packet: consuming Packet, at now: Nanoseconds) {
     newest = packet.timestamp
+    bytes += Int(packet.byteCount)
     writer.push(Entry(packet: packet, arrival: now))
   }
 
   /// Takes the next packet.
   mutating func pop() -> Packet? {
     guard let entry = reader.pop() else { return nil }
+    bytes -= Int(entry.packet.byteCount)
     return Self.packet(of: entry)
   }
 
@@ -61,11 +65,11 @@ struct Intake: ~Copyable {
 
   /// Drops packets at the front that belong to a reply that is over.
   mutating func dropVoid(at generation: UInt32) {
-    while let head, head.reply.isVoid(at: generation) { _ = reader.pop() }
+    while let head, head.reply.isVoid(at: generation) { _ = pop() }
   }
 
   /// Drops everything.
   mutating func clear() {
-    while reader.pop() != nil {}
+    while pop() != nil {}
   }
 }

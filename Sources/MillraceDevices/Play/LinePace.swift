@@ -29,8 +29,12 @@ struct LinePace {
   static let mostRise = 2_000_000.0
   /// How fast what is known of late arrivals is forgotten, nanoseconds a second.
   static let forgetting = 2_000_000.0
+  /// When so many packets in a row arrived later than is known, that is the rule.
+  static let rule = 8
   /// Sound that is older than wanted by no more than this, when it begins, is left whole: the drift controller takes care of it.
   static let tolerance = 2_000_000.0
+  /// A position that is reached within half a frame is reached: times are whole nanoseconds.
+  static let grain = 0.5
   /// Silence that is behind by more than this many seconds is skipped, not made up for.
   static let longestSilence = 0.5
 
@@ -48,6 +52,9 @@ struct LinePace {
   /// How long after its time a packet arrives, at worst; nil: not seen yet.
   private(set) var delay: Double?
   private var delaySeen: Nanoseconds = 0
+  /// The least of the latest arrivals, and how many those are.
+  private var least = Double.infinity
+  private var arrivals = 0
   /// The age of sound when it is given, as wanted.
   private(set) var target: Double?
   var control: DriftController
@@ -105,15 +112,17 @@ struct LinePace {
     if behind > allowed { return .late(Int(behind.rounded(.up))) }
     guard isSilent else {
       beginsAt = nil
-      return behind >= 0 ? .sound : .wait(due(position))
+      return behind >= -Self.grain ? .sound : .wait(due(position))
     }
-    if beginsAt == nil, let ready, ready <= now { beginsAt = max(position, Int64(reach.rounded(.up))) }
+    if beginsAt == nil, let ready, ready <= now {
+      beginsAt = max(position, Int64((reach - Self.grain).rounded(.up)))
+    }
     if let begin = beginsAt {
       guard begin <= position else { return .silence(min(period, Int(begin - position))) }
       beginsAt = nil
       return .begin
     }
-    if behind >= Double(period) { return .silence(period) }
+    if behind >= Double(period) - Self.grain { return .silence(period) }
     return .wait(min(due(position + Int64(period)), ready ?? .max))
   }
 
@@ -137,6 +146,12 @@ struct LinePace {
       delay = late
     }
     delaySeen = now
+    least = min(least, late)
+    arrivals += 1
+    guard arrivals >= Self.rule else { return }
+    delay = delay.map { max($0, least) }
+    least = .infinity
+    arrivals = 0
   }
 
   /// The age, in nanoseconds, that a frame of a time has when it is given next.

@@ -171,6 +171,19 @@ struct Playout: ~Copyable {
   /// Comes back out of silence: where sound was missing, what follows is not to begin with a step.
   mutating func rise() { level = 0 }
 
+  /// Frames of what is held that were not given yet.
+  var framesLeft: Int { packet == nil ? 0 : frames - done }
+
+  /// Leaves out the next frames of what is held, as far as it has them, and answers how many.
+  mutating func skip(_ count: Int) -> Int {
+    guard packet != nil, !endsUtterance, !isCut else { return 0 }
+    let skipped = min(count, frames - done)
+    done += skipped
+    account.position += Int64(skipped)
+    if done == frames { packet = nil }
+    return skipped
+  }
+
   /// The time of the next frame that is given, when the stream has so many frames a second.
   func time(rate: Int) -> Nanoseconds { packetTime &+ .samples(Int64(done), rate: rate) }
 

@@ -123,7 +123,9 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
   private func contextChanged() {
     guard let context = unsafe context else { return }
     switch unsafe pa_context_get_state(context) {
-    case PA_CONTEXT_READY: unsafe openStream(context)
+    case PA_CONTEXT_READY:
+      SoundThread.hurry()
+      unsafe openStream(context)
     case PA_CONTEXT_FAILED, PA_CONTEXT_TERMINATED: breakDown(unsafe pa_context_errno(context))
     default: break
     }
@@ -276,7 +278,7 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
     let names = AudioDeviceList.pulse().filter { isCapture ? $0.records : $0.plays }.map {
       "\"\($0.device)\""
     }
-    let named = terms.name.name.isEmpty ? "a default device" : "a device \"\(terms.name.name)\""
+    let named = terms.name.name.isEmpty ? "default device" : "device \"\(terms.name.name)\""
     return NodeProblem(
       "the sound server has no \(named) that \(isCapture ? "records" : "plays")", parameter: "device",
       cure: names.isEmpty ? other : "choose one of \(names.joined(separator: ", ")), or file or null")

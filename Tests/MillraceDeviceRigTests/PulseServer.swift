@@ -1,0 +1,185 @@
+import Foundation
+import Glibc
+
+/// A PulseAudio server of the test's own, without hardware: one null sink whose two channels are the microphone and the loudspeaker,
+/// so that both are recorded on one clock, to the sample.
+///
+/// - `rig_mic`: the default source, what programs under test hear. `rig_stimulus`: the sink that feeds it.
+/// - `rig_speaker`: the default sink, what they play to.
+/// - `rig_hub.monitor`: both, channel 0 the microphone, channel 1 the loudspeaker.
+final class PulseServer {
+  /// True when the programs the rig needs are there.
+  static let isInstalled = ["pulseaudio", "pactl", "pacat", "parec"].allSatisfy { name in
+    FileManager.default.isExecutableFile(atPath: "/usr/bin/\(name)")
+  }
+
+  static let rate = 48_000
+  let folder: String
+  private var server: Process?
+  private var socket: String { folder + "/native" }
+  private var script: String { folder + "/rig.pa" }
+
+  init() throws {
+    var name = Array("/tmp/millrace-rig-XXXXXX".utf8CString)
+    folder = name.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
+    for place in ["run", "home"] {
+      try FileManager.default.createDirectory(
+        atPath: "\(folder)/\(place)", withIntermediateDirectories: true,
+        attributes: [.posixPermissions: 0o700])
+    }
+    let lines = [
+      "load-module module-native-protocol-unix auth-anonymous=1 socket=\(socket)",
+      "load-module module-null-sink sink_name=rig_hub rate=\(Self.rate) format=float32le channels=2 channel_map=front-left,front-right",
+      "load-module module-remap-sink sink_name=rig_stimulus master=rig_hub channels=1 master_channel_map=front-left channel_map=mono remix=no",
+      "load-module module-remap-sink sink_name=rig_speaker master=rig_hub channels=1 master_channel_map=front-right channel_map=mono remix=no",
+      "load-module module-remap-source source_name=rig_mic master=rig_hub.monitor channels=1 master_channel_map=front-left channel_map=mono remix=no",
+      "set-default-sink rig_speaker", "set-default-source rig_mic",
+    ]
+    try (lines.joined(separator: "\n") + "\n").write(toFile: script, atomically: true, encoding: .utf8)
+    try start()
+    // libpulse of this process finds the server by it.
+    setenv("PULSE_SERVER", "unix:\(socket)", 1)
+  }
+
+  deinit {
+    stop()
+    unsetenv("PULSE_SERVER")
+    try? FileManager.default.removeItem(atPath: folder)
+  }
+
+  private var environment: [String: String] {
+    var values = ProcessInfo.processInfo.environment
+    values["XDG_RUNTIME_DIR"] = folder + "/run"
+    values["HOME"] = folder + "/home"
+    values["PULSE_SERVER"] = "unix:\(socket)"
+    return values
+  }
+
+  /// Starts the server and waits until it answers, ten seconds at most.
+  func start() throws {
+    unlink(socket)
+    let server = Process()
+    server.executableURL = URL(fileURLWithPath: "/usr/bin/pulseaudio")
+    server.arguments = [
+      "-n", "-F", script, "--exit-idle-time=-1", "--daemonize=no", "--use-pid-file=no",
+      "--log-target=file:\(folder)/pulse.log",
+    ]
+    var values = environment
+    values["PULSE_SERVER"] = nil
+    server.environment = values
+    server.standardInput = FileHandle.nullDevice
+    server.standardOutput = FileHandle.nullDevice
+    server.standardError = FileHandle.nullDevice
+    try server.run()
+    self.server = server
+    let deadline = Date(timeIntervalSinceNow: 10)
+    while try control("info") != 0 {
+      guard Date() < deadline, server.isRunning else {
+        throw RigProblem("pulseaudio did not start; see \(folder)/pulse.log")
+      }
+      usleep(20_000)
+    }
+  }
+
+  /// Ends the server, and kills it when it does not heed that for three seconds.
+  func stop() {
+    guard let server else { return }
+    self.server = nil
+    server.terminate()
+    let deadline = Date(timeIntervalSinceNow: 3)
+    while server.isRunning && Date() < deadline { usleep(5_000) }
+    if server.isRunning { kill(server.processIdentifier, SIGKILL) }
+    server.waitUntilExit()
+  }
+
+  /// Runs `pactl`, five seconds at most; answers its status.
+  @discardableResult
+  func control(_ arguments: String...) throws -> Int32 {
+    let process = try tool("/usr/bin/pactl", arguments)
+    return wait(for: process, seconds: 5)
+  }
+
+  /// Puts in a loudspeaker `rig_plug` with a clock of its own.
+  func plug() throws {
+    guard try control("load-module", "module-null-sink", "sink_name=rig_plug", "rate=\(Self.rate)") == 0
+    else {
+      throw RigProblem("the server takes no further device")
+    }
+  }
+
+  /// Takes `rig_plug` out.
+  func unplug() throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/bash")
+    process.arguments = [
+      "-c",
+      "pactl list short modules | awk '/rig_plug/ { print $1 }' | xargs --no-run-if-empty -n 1 pactl unload-module",
+    ]
+    process.environment = environment
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    guard wait(for: process, seconds: 5) == 0 else { throw RigProblem("the device could not be taken out") }
+  }
+
+  /// Starts one of PulseAudio's tools.
+  func tool(_ path: String, _ arguments: [String]) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: path)
+    process.arguments = arguments
+    process.environment = environment
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    return process
+  }
+
+  /// Waits for a process of the rig; one that goes on for longer is killed.
+  @discardableResult
+  func wait(for process: Process, seconds: Double) -> Int32 {
+    let deadline = Date(timeIntervalSinceNow: seconds)
+    while process.isRunning && Date() < deadline { usleep(5_000) }
+    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    process.waitUntilExit()
+    return process.terminationStatus
+  }
+
+  /// Plays samples into the microphone while both channels are recorded; answers microphone and loudspeaker.
+  func record(playing stimulus: [Float], after warm: Double) throws -> (
+    microphone: [Float], loudspeaker: [Float]
+  ) {
+    let file = folder + "/recording.f32"
+    let sound = folder + "/stimulus.f32"
+    try stimulus.withUnsafeBytes { Data($0) }.write(to: URL(fileURLWithPath: sound))
+    let recorder = try tool(
+      "/usr/bin/parec",
+      [
+        "-d", "rig_hub.monitor", "--format=float32le", "--channels=2", "--rate=\(Self.rate)",
+        "--latency-msec=20",
+        "--raw", file,
+      ])
+    usleep(UInt32(warm * 1e6))
+    let player = try tool(
+      "/usr/bin/pacat",
+      [
+        "-p", "-d", "rig_stimulus", "--format=float32le", "--channels=1", "--rate=\(Self.rate)",
+        "--latency-msec=100", "--raw", sound,
+      ])
+    wait(for: player, seconds: Double(stimulus.count) / Double(Self.rate) + 20)
+    usleep(600_000)
+    recorder.terminate()
+    wait(for: recorder, seconds: 3)
+    let data = try Data(contentsOf: URL(fileURLWithPath: file))
+    let samples = data.withUnsafeBytes { Array($0.bindMemory(to: Float.self)) }
+    let frames = samples.count / 2
+    return ((0..<frames).map { samples[2 * $0] }, (0..<frames).map { samples[2 * $0 + 1] })
+  }
+}
+
+/// What is wrong with the rig itself.
+struct RigProblem: Error, CustomStringConvertible {
+  let description: String
+  init(_ text: String) { description = text }
+}

@@ -81,6 +81,7 @@ final class CaptureThread: Sendable {
         }
         waker.wake()
       }
+      if source.demuxer.isCut, let words = source.demuxer.words.text { ending = words }
     } catch {
       ending = source.decoder.words.text ?? source.demuxer.words.text ?? LibraryWords.describe(error.code)
     }

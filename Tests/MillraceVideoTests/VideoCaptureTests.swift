@@ -19,10 +19,18 @@ private struct Child {
       posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
     }
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+    // A test's thread may have signals blocked, which a child would inherit: then nothing short of SIGKILL ends it.
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var none = sigset_t()
+    sigemptyset(&none)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
     var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
     defer { for word in words { free(word) } }
     var started: pid_t = 0
-    guard posix_spawn(&started, path, &actions, nil, &words, environ) == 0 else { return nil }
+    guard posix_spawn(&started, path, &actions, &attributes, &words, environ) == 0 else { return nil }
     pid = started
   }
 

@@ -163,7 +163,7 @@ package struct RateControl: Sendable {
       return .shrink(factor: min(0.8, max(0.25, 0.9 * (limit / bytes).squareRoot())))
     }
     // The farther the way, the less is known of where it ends. After a second failure certainty counts more than bytes.
-    let margin = 0.006 + 0.15 * min(1, abs(log(bytes / limit))) + 0.03 * Double(encodes - 1)
+    let margin = 0.008 + 0.2 * min(1, abs(log(bytes / limit))) + 0.03 * Double(encodes - 1)
     let from = present
     present = Self.within(from * exp(log(limit * exp(-margin) / bytes) / slope), 5, of: from)
     if bytes > limit { present = max(present, min(Self.coarsest, from * 1.01)) }

@@ -128,7 +128,8 @@ let package = Package(
     .target(
       name: "MillraceBench",
       dependencies: [
-        "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo", "CMillraceSys",
+        "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo",
+        "CMillraceSys",
         "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),

@@ -43,5 +43,7 @@ package struct LibraryWords: ~Copyable {
   }
 
   /// An error code of the library in words.
-  package static func describe(_ code: Int32) -> String { unsafe String(cString: millrace_av_error_text(code)) }
+  package static func describe(_ code: Int32) -> String {
+    unsafe String(cString: millrace_av_error_text(code))
+  }
 }

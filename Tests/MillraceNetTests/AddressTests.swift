@@ -22,9 +22,11 @@ import Testing
       ("ftp://x", "an address begins with one of ws, wss, http, https"),
       ("ws:/x", "behind \"ws:\" two slashes are due"), ("ws://", "an address needs a host"),
       ("ws://u:secret@h/", "an address must hold no user or password; send them in a header"),
-      ("ws://h:0", "a port is a number from 1 to 65535"), ("ws://h:99999", "a port is a number from 1 to 65535"),
+      ("ws://h:0", "a port is a number from 1 to 65535"),
+      ("ws://h:99999", "a port is a number from 1 to 65535"),
       ("ws://h\r\nX: y", "an address holds no spaces or control characters"),
-      ("ws://[::1", "an address of IPv6 lacks its \"]\""), ("ws://[::1]x", "behind \"]\" only a port may stand"),
+      ("ws://[::1", "an address of IPv6 lacks its \"]\""),
+      ("ws://[::1]x", "behind \"]\" only a port may stand"),
     ])
   func bad(text: String, words: String) {
     #expect { try WebAddress(text) } throws: { "\($0)" == words }
@@ -32,7 +34,9 @@ import Testing
 
   @Test("this machine is known by name and number, and no other by a likeness")
   func loopback() throws {
-    for host in ["localhost", "127.0.0.1", "127.9.8.7", "[::1]"] { #expect(try WebAddress("ws://\(host)").isLoopback) }
+    for host in ["localhost", "127.0.0.1", "127.9.8.7", "[::1]"] {
+      #expect(try WebAddress("ws://\(host)").isLoopback)
+    }
     for host in ["127.0.0.1.example.org", "127.1", "localhost.example.org", "128.0.0.1", "127.0.0.256"] {
       #expect(try !WebAddress("ws://\(host)").isLoopback)
     }

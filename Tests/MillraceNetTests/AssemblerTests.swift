@@ -6,7 +6,8 @@ private typealias Frame = WebSocketAssembler.Frame
 private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 @Suite("putting frames together") struct AssemblerTests {
-  private func steps(_ frames: [Frame], isServer: Bool = false, limit: Int = 100) -> [WebSocketAssembler.Step] {
+  private func steps(_ frames: [Frame], isServer: Bool = false, limit: Int = 100) -> [WebSocketAssembler.Step]
+  {
     var assembler = WebSocketAssembler(isServer: isServer, limit: limit)
     return frames.map { assembler.take($0) }
   }
@@ -33,9 +34,12 @@ private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
     #expect(code([Frame(opcode: 0, isMasked: false, payload: [])]) == 1002)
     #expect(
       code([
-        Frame(isFinal: false, opcode: 1, isMasked: false, payload: []), Frame(opcode: 2, isMasked: false, payload: []),
+        Frame(isFinal: false, opcode: 1, isMasked: false, payload: []),
+        Frame(opcode: 2, isMasked: false, payload: []),
       ]) == 1002)
-    for opcode in [3, 7, 11, 15] as [UInt8] { #expect(code([Frame(opcode: opcode, isMasked: false, payload: [])]) == 1002) }
+    for opcode in [3, 7, 11, 15] as [UInt8] {
+      #expect(code([Frame(opcode: opcode, isMasked: false, payload: [])]) == 1002)
+    }
     #expect(code([Frame(opcode: 1, isReserved: true, isMasked: false, payload: [])]) == 1002)
     #expect(code([Frame(opcode: 1, isMasked: true, payload: [])]) == 1002)
     #expect(code([Frame(opcode: 1, isMasked: false, payload: [])], isServer: true) == 1002)
@@ -58,12 +62,16 @@ private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
         == [.close(code: 4000, reason: "bye")])
     for code in [0, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000] {
       let payload = [UInt8(code >> 8), UInt8(code & 255)]
-      guard case .violation(1002, _)? = steps([Frame(opcode: 8, isMasked: false, payload: payload)]).first else {
+      guard case .violation(1002, _)? = steps([Frame(opcode: 8, isMasked: false, payload: payload)]).first
+      else {
         Issue.record("\(code) was taken for a close code")
         continue
       }
     }
-    #expect(steps([Frame(opcode: 8, isMasked: false, payload: [3])]) == [.violation(code: 1002, "a close code has two bytes")])
+    #expect(
+      steps([Frame(opcode: 8, isMasked: false, payload: [3])]) == [
+        .violation(code: 1002, "a close code has two bytes")
+      ])
     #expect(
       steps([Frame(opcode: 8, isMasked: false, payload: [0x03, 0xE8, 0xFF])])
         == [.violation(code: 1007, "the reason of a close is not UTF-8")])

@@ -6,7 +6,8 @@ import MillraceNet
 /// The authority's key is not kept.
 enum Certificates {
   private static func path(_ name: String) -> String {
-    URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Certificates/\(name)").path
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Certificates/\(name)")
+      .path
   }
 
   static let authority = path("ca.pem")

@@ -69,7 +69,8 @@ final class Ear: Sendable {
 
 /// A socket to a port of this machine.
 func open(
-  _ port: Int, scheme: String = "ws", host: String = "127.0.0.1", _ change: (inout WebSocketRequest) -> Void = { _ in }
+  _ port: Int, scheme: String = "ws", host: String = "127.0.0.1",
+  _ change: (inout WebSocketRequest) -> Void = { _ in }
 ) throws -> (socket: WebSocket, ear: Ear) {
   var request = WebSocketRequest(try WebAddress("\(scheme)://\(host):\(port)/path?a=1"))
   change(&request)

@@ -3,7 +3,9 @@ import MillraceNet
 import Testing
 
 @Suite("TLS and proxies", .timeLimit(.minutes(1))) struct SecureTests {
-  private func ends(_ identity: NetIdentity, host: String = "localhost", _ trust: NetTrust) async throws -> NetProblem? {
+  private func ends(_ identity: NetIdentity, host: String = "localhost", _ trust: NetTrust) async throws
+    -> NetProblem?
+  {
     let server = try await echo(identity: identity)
     let (socket, ear) = try open(server.port, scheme: "wss", host: host) { $0.trust = trust }
     defer { server.stop() }
@@ -17,7 +19,9 @@ import Testing
     return NetProblem(.tls, "ended")
   }
 
-  private func problem(_ identity: NetIdentity?, host: String = "localhost", _ trust: NetTrust) async throws -> NetProblem? {
+  private func problem(_ identity: NetIdentity?, host: String = "localhost", _ trust: NetTrust) async throws
+    -> NetProblem?
+  {
     let server = try await echo(identity: identity)
     let (_, ear) = try open(server.port, scheme: "wss", host: host) { $0.trust = trust }
     defer { server.stop() }
@@ -52,7 +56,9 @@ import Testing
   func anybodyElse() async throws {
     let (_, ear) = try open(443, scheme: "wss", host: "service.invalid") { $0.trust = .anybody }
     let problem = try #require(await ear.end().problem)
-    #expect(problem.text == "the certificate of \"service.invalid\" has to be verified; only this machine's own need not be")
+    #expect(
+      problem.text
+        == "the certificate of \"service.invalid\" has to be verified; only this machine's own need not be")
   }
 
   @Test("a proxy is asked for a tunnel with its password, and the socket lives in it")
@@ -92,13 +98,17 @@ import Testing
       $0.proxy = .at(NetProxy.Place(host: "127.0.0.1", port: proxy.port))
     }
     let problem = await ear.end().problem
-    #expect(problem == NetProblem(.proxy, status: 407, "the proxy 127.0.0.1:\(proxy.port) refused, with status 407"))
+    #expect(
+      problem == NetProblem(.proxy, status: 407, "the proxy 127.0.0.1:\(proxy.port) refused, with status 407")
+    )
     proxy.stop()
   }
 }
 
 @Suite("calls over HTTP", .timeLimit(.minutes(1))) struct HTTPCallTests {
-  private func call(_ port: Int, _ change: (inout HTTPCall) -> Void = { _ in }) async throws -> HTTPCall.Answer {
+  private func call(_ port: Int, _ change: (inout HTTPCall) -> Void = { _ in }) async throws
+    -> HTTPCall.Answer
+  {
     var call = HTTPCall("POST", try WebAddress("http://127.0.0.1:\(port)/v1?x=1"))
     call.body = Array(#"{"a":1}"#.utf8)
     change(&call)
@@ -110,9 +120,13 @@ import Testing
     let raw = try RawServer { peer in
       let head = peer.readHead()
       #expect(head.hasPrefix("POST /v1?x=1 HTTP/1.1\r\n"))
-      for line in ["Content-Length: 7", "Connection: close", "Authorization: Bearer k"] { #expect(head.contains(line + "\r\n")) }
+      for line in ["Content-Length: 7", "Connection: close", "Authorization: Bearer k"] {
+        #expect(head.contains(line + "\r\n"))
+      }
       #expect(peer.read(exactly: 7) == Array(#"{"a":1}"#.utf8))
-      peer.send("HTTP/1.1 404 Not Found\r\nX-Id: 7\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+      peer.send(
+        "HTTP/1.1 404 Not Found\r\nX-Id: 7\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+      )
       #expect(peer.isHungUp())
     }
     let answer = try await call(raw.port) { $0.headers = [("Authorization", "Bearer k")] }
@@ -123,15 +137,21 @@ import Testing
   @Test(
     "an answer that is too large, none, garbled or too late is an error",
     arguments: [
-      ("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + String(repeating: "x", count: 100_000), NetProblem.Kind.tooLarge),
-      ("", .lost), ("nonsense\r\n\r\n", .garbled), ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", .lost),
+      (
+        "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + String(repeating: "x", count: 100_000),
+        NetProblem.Kind.tooLarge
+      ),
+      ("", .lost), ("nonsense\r\n\r\n", .garbled),
+      ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", .lost),
     ])
   func bad(answer: String, kind: NetProblem.Kind) async throws {
     let raw = try RawServer { peer in
       _ = peer.readHead()
       peer.send(answer)
     }
-    await #expect { _ = try await call(raw.port) { $0.limit = 1000 } } throws: { ($0 as? NetProblem)?.kind == kind }
+    await #expect { _ = try await call(raw.port) { $0.limit = 1000 } } throws: {
+      ($0 as? NetProblem)?.kind == kind
+    }
     raw.stop()
   }
 

@@ -4,7 +4,9 @@ import Synchronization
 import Testing
 
 @Suite("WebSockets", .timeLimit(.minutes(1))) struct WebSocketTests {
-  @Test("texts and bytes of every size come back whole, in order", arguments: [0, 1, 125, 126, 65_535, 65_536, 1_000_000])
+  @Test(
+    "texts and bytes of every size come back whole, in order",
+    arguments: [0, 1, 125, 126, 65_535, 65_536, 1_000_000])
   func echoes(size: Int) async throws {
     let server = try await echo()
     let (socket, ear) = try open(server.port)
@@ -43,7 +45,9 @@ import Testing
     server.stop()
   }
 
-  @Test("a server's good-bye comes with its code and reason, and is answered", arguments: [1000, 1001, 1011, 4999])
+  @Test(
+    "a server's good-bye comes with its code and reason, and is answered",
+    arguments: [1000, 1001, 1011, 4999])
   func serverCloses(code: Int) async throws {
     let raw = try RawServer { peer in
       peer.answerHandshake()
@@ -88,9 +92,15 @@ import Testing
       ("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno", NetProblem.Kind.refused, 401 as Int?),
       ("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", .refused, 503),
       ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", .refused, 200),
-      ("HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: AAAA\r\n\r\n", .garbled, nil),
+      (
+        "HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: AAAA\r\n\r\n",
+        .garbled, nil
+      ),
       ("SSH-2.0-OpenSSH\r\n\r\n", .garbled, nil), ("", .lost, nil), ("HTTP/1.1 10", .garbled, nil),
-      ("HTTP/1.1 401 No\r\nContent-Length: 99999999\r\n\r\n\(String(repeating: "x", count: 70_000))", .tooLarge, nil),
+      (
+        "HTTP/1.1 401 No\r\nContent-Length: 99999999\r\n\r\n\(String(repeating: "x", count: 70_000))",
+        .tooLarge, nil
+      ),
     ])
   func badHandshake(answer: String, kind: NetProblem.Kind, status: Int?) async throws {
     let raw = try RawServer { peer in
@@ -127,7 +137,10 @@ import Testing
       (frame(1, [65], isMasked: true), 1002), (frame(0, []), 1002), (frame(9, [], isFinal: false), 1002),
       (frame(8, [0x03, 0xED]), 1002), ([0x82, 127, 0x7F, 255, 255, 255, 255, 255, 255, 255], 1009),
       (frame(2, .init(repeating: 1, count: 3000)), 1009),
-      (frame(2, .init(repeating: 1, count: 2000), isFinal: false) + frame(0, .init(repeating: 1, count: 2000)), 1009),
+      (
+        frame(2, .init(repeating: 1, count: 2000), isFinal: false)
+          + frame(0, .init(repeating: 1, count: 2000)), 1009
+      ),
     ]
     for (bytes, code) in cases {
       let sent = Mutex<Int?>(nil)
@@ -180,7 +193,11 @@ import Testing
     let alive = try RawServer { peer in
       peer.answerHandshake()
       while let (opcode, payload) = peer.readFrame(), opcode == 9 {
-        if pings.withLock({ $0 += 1; return $0 }) == 10 { peer.send(frame(8, [0x03, 0xE8])) }
+        if pings.withLock({
+          $0 += 1; return $0
+        }) == 10 {
+          peer.send(frame(8, [0x03, 0xE8]))
+        }
         peer.send(frame(10, payload))
       }
     }
@@ -199,7 +216,9 @@ import Testing
     let raw = try RawServer { peer in
       peer.answerHandshake()
       peer.send(frame(1, [65], isFinal: false) + frame(9, [1, 2, 3]) + frame(0, [66]) + frame(9, []))
-      for _ in 0..<2 { if let pong = peer.readFrame(), pong.opcode == 10 { answers.withLock { $0.append(pong.payload) } } }
+      for _ in 0..<2 {
+        if let pong = peer.readFrame(), pong.opcode == 10 { answers.withLock { $0.append(pong.payload) } }
+      }
       peer.send(frame(8, []))
     }
     let (_, ear) = try open(raw.port)
@@ -248,7 +267,9 @@ import Testing
           case .opened, .drained:
             next.withLock { next in
               while next < count {
-                guard socket.send(.init(repeating: UInt8(truncatingIfNeeded: next), count: size), isText: false) else {
+                guard
+                  socket.send(.init(repeating: UInt8(truncatingIfNeeded: next), count: size), isText: false)
+                else {
                   refused.add(1, ordering: .relaxed)
                   return
                 }
@@ -299,7 +320,8 @@ import Testing
     #expect(plain.readHead().hasPrefix("HTTP/1.1 426 "))
     plain.close()
     let (_, ear) = try open(server.port)
-    #expect(await ear.end().problem?.status == 403)
+    let end = await ear.end()
+    #expect(end.problem?.status == 403, "\(end)")
     server.stop()
   }
 

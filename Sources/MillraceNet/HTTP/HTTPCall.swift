@@ -72,7 +72,8 @@ public struct HTTPCall: Sendable {
     opening.open(on: loop).flatMap { channel in
       // Also when time is up: then the answer is nobody's.
       promise.futureResult.whenComplete { _ in channel.close(promise: nil) }
-      return HTTPExchange.run(on: channel, head, body: body, limit: limit, place: address.place, host: address.host)
+      return HTTPExchange.run(
+        on: channel, head, body: body, limit: limit, place: address.place, host: address.host)
     }.map { answer in
       Answer(status: answer.status, headers: answer.headers.map { ($0.name, $0.value) }, body: answer.body)
     }.cascade(to: promise)

@@ -48,14 +48,15 @@ struct Opening: Sendable {
         name: "Proxy-Authorization", value: "Basic " + Base64.encode(Array(credentials.utf8)))
     }
     let who = "the proxy \(place.host):\(place.port)"
-    return HTTPExchange.run(on: channel, head, body: [], limit: 4096, place: who, host: place.host).flatMapThrowing {
-      answer in
-      guard answer.status / 100 == 2 else {
-        channel.close(promise: nil)
-        throw NetProblem(.proxy, status: answer.status, "\(who) refused, with status \(answer.status)")
+    return HTTPExchange.run(on: channel, head, body: [], limit: 4096, place: who, host: place.host)
+      .flatMapThrowing {
+        answer in
+        guard answer.status / 100 == 2 else {
+          channel.close(promise: nil)
+          throw NetProblem(.proxy, status: answer.status, "\(who) refused, with status \(answer.status)")
+        }
+        return channel
       }
-      return channel
-    }
   }
 
   /// A failure to connect in words.

@@ -182,7 +182,8 @@ public final class WebSocket: Sendable {
       }
       core.value.channel = channel
       return HTTPExchange.run(
-        on: channel, Self.head(request, key), body: [], limit: 65_536, place: place, host: request.address.host
+        on: channel, Self.head(request, key), body: [], limit: 65_536, place: place,
+        host: request.address.host
       ) { [self] answer in
         try upgrade(channel, request, answer, key)
       }

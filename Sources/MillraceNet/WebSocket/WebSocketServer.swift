@@ -140,7 +140,10 @@ private enum Reception {
       context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in bound.value.close(promise: nil) }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+      // A handshake that is refused comes by as an error too; its request is still to be answered.
+      if !(error is NIOWebSocketUpgradeError) { context.close(promise: nil) }
+    }
   }
 }
 

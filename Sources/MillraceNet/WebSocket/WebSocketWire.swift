@@ -34,6 +34,7 @@ final class WebSocketWire: ChannelInboundHandler {
   /// Frames that came with the answer of the handshake.
   private var early: [WebSocketAssembler.Frame] = []
   private var earlyError: NIOWebSocketError?
+  private var earlyEnd: WebSocketEnd?
   private var hasBegun = false
 
   init(
@@ -70,6 +71,7 @@ final class WebSocketWire: ChannelInboundHandler {
     early = []
     for frame in frames { take(frame) }
     if let error = earlyError { fail(error) }
+    if let end = earlyEnd { over(end) }
   }
 
   // MARK: In
@@ -246,6 +248,11 @@ final class WebSocketWire: ChannelInboundHandler {
 
   /// Tells the end, once.
   private func over(_ end: WebSocketEnd) {
+    guard hasBegun else {
+      // It was open, if only for a moment.
+      if earlyEnd == nil { earlyEnd = end }
+      return
+    }
     var end = end
     switch phase {
     case .closed: return

@@ -1,0 +1,91 @@
+internal import Synchronization
+
+/// Records of bytes between two threads, in memory reserved once.
+///
+/// One thread uses `hasRoom` and `put`, one other `peek` and `drop`. Nothing waits, locks or asks the heap. A record lies in one
+/// piece, so that a record of up to half the memory always finds room in an empty queue.
+@safe
+final class ByteQueue: @unchecked Sendable {
+  /// The oldest record. Its bytes are good until `drop`.
+  @safe
+  struct Record {
+    let kind: UInt8
+    /// Bytes that were put in before it, by which records are told apart.
+    let position: Int
+    let bytes: UnsafeBufferPointer<UInt8>
+  }
+
+  private static let headBytes = 8
+  /// A head with this count: the rest of the memory is unused.
+  private static let skip: Int32 = -1
+
+  private let memory: UnsafeMutableRawPointer
+  private let capacity: Int
+  private let written = Atomic<Int>(0)
+  private let read = Atomic<Int>(0)
+
+  /// - Parameter largest: bytes of the largest record.
+  init(largest: Int, atLeast bytes: Int) {
+    capacity = max(bytes, 2 * Self.space(largest)) & ~7
+    unsafe memory = .allocate(byteCount: capacity, alignment: 8)
+  }
+
+  deinit { unsafe memory.deallocate() }
+
+  private static func space(_ count: Int) -> Int { headBytes + (count + 7) & ~7 }
+
+  // MARK: Writing thread
+
+  /// Bytes that are taken: those before the record's own place, when it does not fit behind the others.
+  private func need(_ count: Int) -> (skipped: Int, all: Int) {
+    let offset = written.load(ordering: .relaxed) % capacity
+    let space = Self.space(count)
+    let skipped = offset + space > capacity ? capacity - offset : 0
+    return (skipped, skipped + space)
+  }
+
+  /// True when a record of so many bytes fits.
+  func hasRoom(_ count: Int) -> Bool {
+    let used = written.load(ordering: .relaxed) - read.load(ordering: .acquiring)
+    return used + need(count).all <= capacity
+  }
+
+  /// Appends a record; only when there is room. `fill` writes its bytes.
+  func put(_ kind: UInt8, count: Int, _ fill: (UnsafeMutablePointer<UInt8>) -> Void) {
+    let start = written.load(ordering: .relaxed)
+    let (skipped, all) = need(count)
+    if skipped > 0 { unsafe memory.storeBytes(of: Self.skip, toByteOffset: start % capacity, as: Int32.self) }
+    let offset = (start + skipped) % capacity
+    unsafe memory.storeBytes(of: Int32(count), toByteOffset: offset, as: Int32.self)
+    unsafe memory.storeBytes(of: kind, toByteOffset: offset + 4, as: UInt8.self)
+    unsafe fill((memory + offset + Self.headBytes).assumingMemoryBound(to: UInt8.self))
+    written.store(start + all, ordering: .releasing)
+  }
+
+  // MARK: Reading thread
+
+  /// Bytes put in so far: what lies before is older.
+  var end: Int { written.load(ordering: .acquiring) }
+
+  func peek() -> Record? {
+    while true {
+      let start = read.load(ordering: .relaxed)
+      guard start != written.load(ordering: .acquiring) else { return nil }
+      let offset = start % capacity
+      let count = unsafe memory.load(fromByteOffset: offset, as: Int32.self)
+      if count == Self.skip {
+        read.store(start + capacity - offset, ordering: .releasing)
+        continue
+      }
+      let bytes = unsafe (memory + offset + Self.headBytes).assumingMemoryBound(to: UInt8.self)
+      return unsafe Record(
+        kind: memory.load(fromByteOffset: offset + 4, as: UInt8.self), position: start,
+        bytes: UnsafeBufferPointer(start: bytes, count: Int(count)))
+    }
+  }
+
+  /// Gives the oldest record's memory back. Only after `peek`.
+  func drop(_ record: borrowing Record) {
+    read.store(record.position + Self.space(unsafe record.bytes.count), ordering: .releasing)
+  }
+}

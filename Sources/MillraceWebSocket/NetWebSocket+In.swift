@@ -1,0 +1,86 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import Synchronization
+
+/// From the connection to the graph.
+extension NetWebSocket {
+  /// Hands on the oldest message, or a piece of it. True when there was one.
+  mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard let record = exchange.incoming.peek() else { return false }
+    let count = unsafe record.bytes.count
+    if record.kind == SocketExchange.text {
+      if isRead && count <= textBytes && count > 0 {
+        ports.emit(try packet(record, 0..<count, 1, &ports), to: 1)
+      }
+      done(record)
+      return true
+    }
+    let start = isTagged ? 1 : 0
+    let first = count > 0 ? unsafe record.bytes[0] : 0
+    let isSound = !isTagged || first == Self.soundTag
+    guard isSound, !(isWhole && count - start > pieceBytes) else {
+      badFrames += 1
+      let bad = badFrames
+      ports.post(Event.badFrame.rawValue) {
+        $0.field("bytes", count)
+        $0.field("count", bad)
+      }
+      done(record)
+      return true
+    }
+    guard isHeard, record.position >= voidBefore || !areReplies else {
+      done(record)
+      return true
+    }
+    try emitSound(record, max(start, handedOn), &ports)
+    return true
+  }
+
+  private mutating func emitSound(
+    _ record: ByteQueue.Record, _ start: Int, _ ports: inout Ports
+  ) throws(NodeFault) {
+    let count = unsafe record.bytes.count
+    let wanted = min(count - start, pieceBytes - partCount)
+    let whole = (partCount + wanted) / frameBytes * frameBytes
+    if whole > 0 {
+      var packet = try ports.makePacket(0, bytes: whole)
+      packet.generation = areReplies ? ports.generation : 0
+      let fromPart = partCount
+      var target = packet.mutableSamples(of: UInt8.self)
+      for index in 0..<fromPart { target[index] = part[index] }
+      for index in fromPart..<whole { target[index] = unsafe record.bytes[start + index - fromPart] }
+      packet.duration = rate > 0 ? whole / frameBytes : 0
+      packet.position = position
+      position += Int64(packet.duration)
+      ports.emit(packet, to: 0)
+      handedOn = start + whole - fromPart
+      partCount = 0
+    } else {
+      handedOn = start
+    }
+    // Less than one sample is left of the message: it goes before the next.
+    guard count - handedOn < frameBytes || whole == 0 else { return }
+    while handedOn < count && partCount < 4 {
+      part[partCount] = unsafe record.bytes[handedOn]
+      partCount += 1
+      handedOn += 1
+    }
+    done(record)
+  }
+
+  private func packet(
+    _ record: ByteQueue.Record, _ range: Range<Int>, _ output: Int, _ ports: inout Ports
+  ) throws(NodeFault) -> Packet {
+    var packet = try ports.makePacket(output, bytes: range.count)
+    packet.generation = 0
+    var target = packet.mutableSamples(of: UInt8.self)
+    for index in range { target[index - range.lowerBound] = unsafe record.bytes[index] }
+    return packet
+  }
+
+  private mutating func done(_ record: ByteQueue.Record) {
+    handedOn = 0
+    exchange.incoming.drop(record)
+    if exchange.keeperWaits.exchange(false, ordering: .sequentiallyConsistent) { exchange.ring() }
+  }
+}

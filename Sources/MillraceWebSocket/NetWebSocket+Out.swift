@@ -1,0 +1,69 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import Synchronization
+
+/// From the graph to the connection.
+extension NetWebSocket {
+  /// Takes a packet to be sent, or sends what was kept. True when something was taken.
+  mutating func feed(_ ports: inout Ports) -> Bool {
+    let isOpen = exchange.isOpen.load(ordering: .acquiring)
+    if isOpen && sendKept(&ports) { return true }
+    var took = false
+    if ports.hasPacket(0) && (!isOpen || hasRoom(ports)), let packet = ports.next(0) {
+      if isOpen { send(packet, SocketExchange.binary, Self.soundTag) } else { keep(packet) }
+      took = true
+    }
+    if isOpen && ports.hasPacket(1) && hasRoom(ports), let packet = ports.next(1) {
+      send(packet, SocketExchange.binary, Self.pictureTag)
+      took = true
+    }
+    if isOpen && ports.hasPacket(2) && hasRoom(ports), let packet = ports.next(2) {
+      send(packet, SocketExchange.text, nil)
+      took = true
+    }
+    if took && isOpen { exchange.ring() }
+    return took
+  }
+
+  /// Room for a message of the largest size: the keeper wakes the node when it has sent something.
+  private func hasRoom(_ ports: borrowing Ports) -> Bool { exchange.outgoing.hasRoom(pieceLimit) }
+  private var pieceLimit: Int { textBytes }
+
+  private func keepDuration(_ packet: borrowing Packet) -> Nanoseconds {
+    // Without a count of samples: 20 ms, the frame of most codecs.
+    packet.duration > 0 && inputRate > 0 ? .samples(Int64(packet.duration), rate: inputRate) : 20_000_000
+  }
+
+  private mutating func keep(_ packet: consuming Packet) {
+    let time = keepDuration(packet)
+    preRoll.push(packet.samples(of: UInt8.self), duration: time)
+  }
+
+  private mutating func sendKept(_ ports: inout Ports) -> Bool {
+    guard !preRoll.isEmpty, hasRoom(ports) else { return false }
+    let isTagged = isTagged
+    let exchange = exchange
+    _ = preRoll.pop { bytes in
+      Self.put(bytes, SocketExchange.binary, isTagged ? Self.soundTag : nil, exchange)
+    }
+    if preRoll.isEmpty && preRoll.lost > 0 {
+      let time = Int(preRoll.lost / 1_000_000)
+      ports.post(Event.lost.rawValue) { $0.field("ms", time) }
+      preRoll.clear()
+    }
+    exchange.ring()
+    return true
+  }
+
+  private func send(_ packet: consuming Packet, _ kind: UInt8, _ tag: UInt8?) {
+    Self.put(packet.samples(of: UInt8.self), kind, isTagged ? tag : nil, exchange)
+  }
+
+  private static func put(_ bytes: Span<UInt8>, _ kind: UInt8, _ tag: UInt8?, _ exchange: SocketExchange) {
+    let start = tag == nil ? 0 : 1
+    unsafe exchange.outgoing.put(kind, count: bytes.count + start) { target in
+      if let tag { unsafe target[0] = tag }
+      for index in bytes.indices { unsafe target[start + index] = bytes[index] }
+    }
+  }
+}

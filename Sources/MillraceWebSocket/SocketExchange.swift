@@ -1,0 +1,83 @@
+internal import MillraceCore
+internal import MillraceNet
+internal import Synchronization
+
+/// What the node and the thread of the sockets share.
+///
+/// The node writes `outgoing` and reads `incoming`; the keeper, on the thread of the sockets, the other way round.
+@safe
+final class SocketExchange: Sendable {
+  /// Kinds of records.
+  static let text: UInt8 = 1
+  static let binary: UInt8 = 2
+
+  let outgoing: ByteQueue
+  let incoming: ByteQueue
+  let waker: Waker
+  /// A connection is there.
+  let isOpen = Atomic<Bool>(false)
+  /// The node has nothing more to send.
+  let isOver = Atomic<Bool>(false)
+  /// The node is gone.
+  let isStopped = Atomic<Bool>(false)
+  /// The keeper holds something back until the node has taken something.
+  let keeperWaits = Atomic<Bool>(false)
+  /// There will be no connection any more.
+  let hasEnded = Atomic<Bool>(false)
+  /// What happened, and why there is an end. Rarely more than one at a time.
+  private let notes = Locked<[SocketNote]>([])
+  private let noteCount = Atomic<Int>(0)
+  private let ringer = Locked<NetRinger?>(nil)
+  /// The ringer for the node, which may not lock.
+  private nonisolated(unsafe) var bell: Unmanaged<NetRinger>?
+  private let failure = Locked<String?>(nil)
+
+  init(largest: Int, waker: Waker) {
+    outgoing = ByteQueue(largest: largest, atLeast: 262_144)
+    incoming = ByteQueue(largest: largest, atLeast: 262_144)
+    self.waker = waker
+  }
+
+  /// Before anything else; keeps the ringer.
+  func set(_ ringer: NetRinger) {
+    self.ringer.withLock { $0 = ringer }
+    unsafe bell = Unmanaged.passUnretained(ringer)
+  }
+
+  /// Has the keeper look. From the node.
+  func ring() { unsafe bell?._withUnsafeGuaranteedRef { $0.ring() } }
+
+  /// Nothing is looked at any more. On the thread of the sockets, once the node is gone.
+  func endRinging() { ringer.withLock { $0 }?.end() }
+
+  /// Ends everything. Waits for nothing.
+  func stop() {
+    isStopped.store(true, ordering: .sequentiallyConsistent)
+    ring()
+  }
+
+  // MARK: Notes
+
+  func tell(_ note: SocketNote) {
+    notes.withLock { $0.append(note) }
+    noteCount.add(1, ordering: .releasing)
+    waker.wake()
+  }
+
+  /// The oldest note. A look costs nothing while there is none.
+  func nextNote() -> SocketNote? {
+    guard noteCount.load(ordering: .acquiring) > 0 else { return nil }
+    noteCount.subtract(1, ordering: .relaxed)
+    return notes.withLock { $0.removeFirst() }
+  }
+
+  /// There is no more connection, and why; nil: it was meant to end.
+  func end(_ text: String?) {
+    failure.withLock { $0 = text }
+    hasEnded.store(true, ordering: .releasing)
+    waker.wake()
+  }
+
+  /// Control side, and the node once it has ended.
+  var failureText: String? { failure.withLock { $0 } }
+}

@@ -1,0 +1,226 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceNet
+internal import Synchronization
+
+/// Keeps a connection alive for a node: opens it, opens it again after a loss, and carries bytes both ways. On the thread of the
+/// sockets, but for `start`.
+final class SocketKeeper: Sendable {
+  /// How the connection comes about.
+  enum Side: Sendable {
+    case client(WebSocketRequest)
+    /// Listens; one visitor at a time.
+    case server(host: String, port: Int, path: String, NetIdentity?, WebSocketLimits)
+  }
+
+  private struct State {
+    var socket: WebSocket?
+    var policy: ReconnectPolicy
+    var attempts = 0
+    /// Messages that the node has no room for yet.
+    var waiting: [(kind: UInt8, bytes: [UInt8])] = []
+    var isPaused = false
+    var isClosing = false
+    var hasEnded = false
+    var openedAt: Nanoseconds = 0
+    var timer: NetTimer?
+  }
+
+  /// A connection that lasted so long was of use: the next wait is the first again.
+  private static let useful: Nanoseconds = 10_000_000_000
+
+  private let exchange: SocketExchange
+  private let side: Side
+  private let state: Locked<State>
+  private let clock = Clock(.realtime)
+  private let server = Locked<WebSocketServer?>(nil)
+
+  init(_ exchange: SocketExchange, _ side: Side, _ policy: ReconnectPolicy) {
+    self.exchange = exchange
+    self.side = side
+    state = Locked(State(policy: policy))
+  }
+
+  /// Begins. Any thread.
+  func start() {
+    exchange.set(NetRinger { [self] in look() })
+    switch side {
+    case .client: NetLoop.shared.run { [self] in connect() }
+    case .server(let host, let port, let path, let identity, let limits):
+      Task { [self] in
+        do throws(NetProblem) {
+          let server = try await WebSocketServer.listen(
+            host: host, port: port, identity: identity, limits: limits
+          ) {
+            [self] visitor in receive(visitor, path)
+          }
+          self.server.withLock { $0 = server }
+          exchange.tell(SocketNote(event: .reconnecting, number: 0, text: "listening at port \(server.port)"))
+          if exchange.isStopped.load(ordering: .acquiring) { server.stop() }
+        } catch {
+          exchange.end(error.text)
+        }
+      }
+    }
+  }
+
+  // MARK: Opening
+
+  private func connect() {
+    guard case .client(let request) = side, !exchange.isStopped.load(ordering: .acquiring) else { return }
+    state.withLock { $0.attempts += 1 }
+    let socket = WebSocket.open(request) { [self] event in hear(event) }
+    state.withLock { $0.socket = socket }
+  }
+
+  private func receive(_ visitor: WebSocketServer.Visitor, _ path: String) -> WebSocketServer.Decision {
+    guard visitor.target.prefix(while: { $0 != "?" }) == path else { return .refuse(status: 404, "not here") }
+    let isTaken = state.withLock { $0.socket != nil }
+    guard !isTaken else { return .refuse(status: 503, "somebody is here already") }
+    return .accept { [self] socket in
+      state.withLock { $0.socket = socket }
+      return { [self] event in hear(event) }
+    }
+  }
+
+  private func hear(_ event: WebSocketEvent) {
+    switch event {
+    case .opened:
+      let attempts = state.withLock { state in
+        state.openedAt = clock.now
+        defer { state.attempts = 0 }
+        return state.attempts
+      }
+      exchange.isOpen.store(true, ordering: .releasing)
+      exchange.tell(SocketNote(event: .connected, number: attempts))
+    case .text(let bytes): take(SocketExchange.text, bytes)
+    case .binary(let bytes): take(SocketExchange.binary, bytes)
+    case .drained: break
+    case .closed(let end): closed(end)
+    }
+    look()
+  }
+
+  private func closed(_ end: WebSocketEnd) {
+    exchange.isOpen.store(false, ordering: .releasing)
+    let error = DialogError(end)
+    let decision: ReconnectPolicy.Decision = state.withLock { state in
+      state.socket = nil
+      state.isPaused = false
+      if state.openedAt > 0 && clock.now - state.openedAt > Self.useful { state.policy.noteSuccess() }
+      state.openedAt = 0
+      if state.isClosing || exchange.isStopped.load(ordering: .acquiring) { return .stop(isFailure: false) }
+      return state.policy.decide(error.reaction, at: clock.now)
+    }
+    exchange.tell(SocketNote(event: .disconnected, number: end.code, text: end.reason))
+    if end.problem != nil {
+      exchange.tell(SocketNote(event: .error, number: error.code ?? 0, error: error, text: error.text))
+    }
+    if case .server = side {
+      // The next visitor may come.
+      if state.withLock({ $0.isClosing }) { finish(nil) }
+      return
+    }
+    switch decision {
+    case .reconnect(let wait), .retry(let wait):
+      exchange.tell(SocketNote(event: .reconnecting, number: Int(wait / 1_000_000)))
+      let timer = NetLoop.shared.run(after: wait) { [self] in connect() }
+      state.withLock { $0.timer = timer }
+    case .goOn: connect()
+    case .stop(let isFailure): finish(isFailure ? error.text : nil)
+    }
+  }
+
+  private func finish(_ text: String?) {
+    let isFirst = state.withLock { state in
+      defer { state.hasEnded = true }
+      return !state.hasEnded
+    }
+    if isFirst { exchange.end(text) }
+  }
+
+  // MARK: Carrying
+
+  private func take(_ kind: UInt8, _ bytes: [UInt8]) {
+    state.withLock { $0.waiting.append((kind, bytes)) }
+  }
+
+  /// Carries what can be carried, both ways.
+  private func look() {
+    if exchange.isStopped.load(ordering: .sequentiallyConsistent) {
+      stop()
+      return
+    }
+    handOn()
+    send()
+  }
+
+  /// To the node, and no more reading while it has no room.
+  private func handOn() {
+    let change: (socket: WebSocket?, isPaused: Bool)? = state.withLock { state in
+      var handed = 0
+      while handed < state.waiting.count {
+        let (kind, bytes) = state.waiting[handed]
+        if !exchange.incoming.hasRoom(bytes.count) {
+          _ = exchange.keeperWaits.exchange(true, ordering: .sequentiallyConsistent)
+          guard exchange.incoming.hasRoom(bytes.count) else { break }
+        }
+        unsafe exchange.incoming.put(kind, count: bytes.count) { target in
+          for index in bytes.indices { unsafe target[index] = bytes[index] }
+        }
+        handed += 1
+      }
+      state.waiting.removeFirst(handed)
+      if handed > 0 { exchange.waker.wake() }
+      guard state.isPaused == state.waiting.isEmpty else { return nil }
+      state.isPaused = !state.waiting.isEmpty
+      return (state.socket, state.isPaused)
+    }
+    // Not under the lock: a socket that goes on hands over at once what it held back.
+    guard let change else { return }
+    if change.isPaused { change.socket?.pause() } else { change.socket?.resume() }
+  }
+
+  private func send() {
+    guard exchange.isOpen.load(ordering: .acquiring), let socket = state.withLock({ $0.socket }) else {
+      // Nobody will come any more to whom a good-bye could be said.
+      if exchange.isOver.load(ordering: .acquiring), state.withLock({ $0.socket == nil }) { sayGoodBye(nil) }
+      return
+    }
+    var sent = 0
+    while let record = exchange.outgoing.peek() {
+      guard socket.send(unsafe Array(record.bytes), isText: record.kind == SocketExchange.text) else { break }
+      exchange.outgoing.drop(record)
+      sent += 1
+    }
+    if sent > 0 { exchange.waker.wake() }
+    if exchange.isOver.load(ordering: .acquiring) && exchange.outgoing.peek() == nil { sayGoodBye(socket) }
+  }
+
+  private func sayGoodBye(_ socket: WebSocket?) {
+    let isFirst = state.withLock { state in
+      defer { state.isClosing = true }
+      return !state.isClosing
+    }
+    guard isFirst else { return }
+    if let socket {
+      socket.close()
+    } else {
+      state.withLock { $0.timer?.cancel() }
+      finish(nil)
+    }
+  }
+
+  private func stop() {
+    let socket = state.withLock { state in
+      state.isClosing = true
+      state.timer?.cancel()
+      state.waiting = []
+      return state.socket
+    }
+    // A good-bye is said, and nobody waits for the answer.
+    socket?.close(code: 1001)
+    server.withLock { $0 }?.stop()
+    exchange.endRinging()
+  }
+}

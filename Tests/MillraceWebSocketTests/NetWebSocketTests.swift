@@ -1,0 +1,202 @@
+import MillraceCore
+import MillraceNet
+import MillraceTesting
+import MillraceWebSocket
+import Synchronization
+import Testing
+
+/// Seconds no test should ever need.
+private let limit = 30.0
+private let sound = OutputShape.pcm(rate: 16_000, channels: 1, sample: .s16, frames: 160)
+private let lines = OutputShape(.text, packetDuration: nil, packetBytes: 1_000)
+
+/// A server that a test drives: what came, and the socket to answer with.
+private final class Backend: Sendable {
+  struct Message: Sendable, Equatable {
+    var isText: Bool
+    var bytes: [UInt8]
+  }
+  private let messages = Mutex<[Message]>([])
+  private let sockets = Mutex<[WebSocket]>([])
+  private let server = Mutex<WebSocketServer?>(nil)
+  var port: Int { server.withLock { $0?.port ?? 0 } }
+  var received: [Message] { messages.withLock { $0 } }
+  var visits: Int { sockets.withLock(\.count) }
+  var socket: WebSocket? { sockets.withLock { $0.last } }
+
+  init(refusing status: Int? = nil, greeting: [String] = []) async throws {
+    let made = try await WebSocketServer.listen(port: 0) { [self] _ in
+      if let status { return .refuse(status: status, "no") }
+      return .accept { socket in
+        self.sockets.withLock { $0.append(socket) }
+        return { event in
+          switch event {
+          case .opened: for text in greeting { _ = socket.send(text: text) }
+          case .text(let bytes): self.messages.withLock { $0.append(Message(isText: true, bytes: bytes)) }
+          case .binary(let bytes): self.messages.withLock { $0.append(Message(isText: false, bytes: bytes)) }
+          default: break
+          }
+        }
+      }
+    }
+    server.withLock { $0 = made }
+  }
+
+  func stop() { server.withLock { $0?.stop() } }
+}
+
+private func bench(
+  _ port: Int, _ more: [String: ParameterValue] = [:],
+  inputs: [String: OutputShape] = ["audio": sound, "text": lines]
+) throws -> NodeBench {
+  var parameters: [String: ParameterValue] = [
+    "url": .string("ws://127.0.0.1:\(port)/"), "first": 10, "most": 20,
+  ]
+  parameters.merge(more) { _, new in new }
+  return try NodeBench(NetWebSocket.self, parameters, inputs: inputs, clock: .realtime)
+}
+
+/// Runs the node until something holds that may come about outside of it, and so wakes nobody here.
+private func wait(_ bench: NodeBench, until condition: () -> Bool) throws -> Bool {
+  let end = ContinuousClock.now + .seconds(limit)
+  while ContinuousClock.now < end {
+    if try bench.wait(0.005, until: condition) { return true }
+  }
+  return false
+}
+
+@Suite("net.websocket", .serialized, .timeLimit(.minutes(1))) struct NetWebSocketTests {
+  @Test("sound and texts go out as frames, in order, what was said before the connection first")
+  func out() async throws {
+    let backend = try await Backend()
+    let bench = try bench(backend.port)
+    bench.push([Int16](repeating: 257, count: 320), to: "audio")
+    bench.push(text: "{\"a\":1}", to: "text")
+    #expect(try wait(bench) { backend.received.count == 3 })
+    let audio = backend.received.filter { !$0.isText }.map(\.bytes)
+    #expect(audio == [.init(repeating: 1, count: 320), .init(repeating: 1, count: 320)])
+    #expect(backend.received.filter(\.isText).map(\.bytes) == [Array("{\"a\":1}".utf8)])
+    try bench.finish()
+    #expect(bench.hasEnded)
+    #expect(bench.close() == [])
+    backend.stop()
+  }
+
+  @Test("frames that cut samples in two come in as whole samples, at their positions, and texts as they are")
+  func incoming() async throws {
+    let backend = try await Backend()
+    let bench = try bench(backend.port)
+    #expect(try wait(bench) { backend.socket != nil })
+    let samples = (0..<1_000).map { Int16($0) }
+    let bytes = samples.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
+    for cut in [0..<1, 1..<778, 778..<781, 781..<2_000] {
+      _ = backend.socket?.send(Array(bytes[cut]), isText: false)
+    }
+    _ = backend.socket?.send(text: "grüß dich")
+    var packets: [CapturedPacket] = []
+    var texts: [String] = []
+    #expect(
+      try wait(bench) {
+        packets += bench.packets("audio")
+        texts += bench.texts("text")
+        return !texts.isEmpty
+      })
+    #expect(packets.flatMap(\.int16) == samples && texts == ["grüß dich"])
+    var next: Int64 = 0
+    for packet in packets {
+      #expect(packet.position == next && packet.generation == 0 || packet.generation == bench.generation)
+      next += Int64(packet.duration)
+    }
+    backend.stop()
+  }
+
+  @Test("a lost connection is opened again, told of, and carries on")
+  func reconnects() async throws {
+    let backend = try await Backend()
+    let bench = try bench(backend.port)
+    for visit in 1...3 {
+      #expect(try wait(bench) { backend.visits == visit })
+      backend.socket?.cancel()
+    }
+    #expect(try wait(bench) { backend.visits == 4 })
+    bench.push(text: "still here", to: "text")
+    #expect(try wait(bench) { backend.received.contains { $0.bytes == Array("still here".utf8) } })
+    let names = bench.events().map(\.name)
+    #expect(names.count { $0 == "connected" } == 4 && names.count { $0 == "reconnecting" } == 3)
+    backend.stop()
+  }
+
+  @Test("a refusal that would be repeated fails the node in words; a server's good-bye ends it")
+  func ends() async throws {
+    let refusing = try await Backend(refusing: 401)
+    let failing = try bench(refusing.port)
+    do {
+      _ = try wait(failing) { failing.hasEnded }
+      Issue.record("it did not fail")
+    } catch {
+      #expect(
+        "\(error)" == "127.0.0.1:\(refusing.port) does not open a WebSocket: it answers with status 401")
+    }
+    refusing.stop()
+    let backend = try await Backend()
+    let ending = try bench(backend.port)
+    #expect(try wait(ending) { backend.socket != nil })
+    backend.socket?.close(code: 1000)
+    #expect(try wait(ending) { ending.hasEnded })
+    backend.stop()
+  }
+
+  @Test("nobody there for as long as \"giveUp\" fails the node")
+  func givesUp() async throws {
+    let backend = try await Backend()
+    let port = backend.port
+    backend.stop()
+    let bench = try bench(port, ["giveUp": 100])
+    #expect(throws: BenchFault.self) { _ = try wait(bench) { bench.hasEnded } }
+    #expect(bench.events().contains { $0.name == "error" && $0.string("category") == "network" })
+  }
+
+  @Test("as a server it takes one visitor, and says where it listens")
+  func server() async throws {
+    let bench = try NodeBench(
+      NetWebSocket.self, ["listen": 0, "path": "/bot"], inputs: ["text": lines], clock: .realtime)
+    var port = 0
+    #expect(
+      try wait(bench) {
+        for event in bench.events() {
+          port = event.string("text").flatMap { Int($0.split(separator: " ").last ?? "") } ?? port
+        }
+        return port > 0
+      })
+    let heard = Mutex<[String]>([])
+    let socket = WebSocket.open(WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/bot?x"))) { event in
+      if case .text(let bytes) = event {
+        heard.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
+      }
+    }
+    bench.push(text: "hello", to: "text")
+    #expect(try wait(bench) { heard.withLock { $0 == ["hello"] } })
+    socket.close()
+    try bench.finish()
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "what cannot work is refused before anything starts",
+    arguments: [
+      ([:] as [String: ParameterValue], "nothing tells where to connect"),
+      (["url": "ws://a", "listen": 1], "it cannot both connect and wait"),
+      (["url": "http://a"], "a WebSocket's address begins with ws: or wss:"),
+      (
+        ["url": "wss://example.org", "verify": false],
+        "a certificate has to be verified unless the host is this machine"
+      ),
+      (["url": "ws://u:p@a"], "an address must hold no user or password; send them in a header"),
+      (["url": "ws://a", "headers": .list(["x"])], "a header has no colon"),
+      (["url": "ws://a", "proxy": "ftp://x"], "a proxy's address begins with http://"),
+    ])
+  func refusals(parameters: [String: ParameterValue], words: String) throws {
+    let resolution = try NodeBench.resolve(NetWebSocket.self, parameters)
+    #expect(resolution.problems.map(\.text).contains(words), "\(resolution.problems.map(\.text))")
+  }
+}

@@ -11,6 +11,9 @@ final class AdaptiveResampler {
 
   private let state: OpaquePointer
   let channels: Int
+  /// Frames taken that nothing was made of yet: the library takes whatever it is given.
+  private(set) var held = 0.0
+  private var lastRatio = 1.0
 
   /// nil when the library has no memory.
   init?(channels: Int) {
@@ -23,7 +26,11 @@ final class AdaptiveResampler {
   deinit { _ = unsafe src_delete(state) }
 
   /// Forgets the stream.
-  func reset() { _ = unsafe src_reset(state) }
+  func reset() {
+    _ = unsafe src_reset(state)
+    held = 0
+    lastRatio = 0
+  }
 
   /// Converts as much as there is input or room, and answers frames taken and made. `ratio` is made over taken.
   func process(
@@ -37,6 +44,11 @@ final class AdaptiveResampler {
     unsafe data.output_frames = room
     unsafe data.src_ratio = ratio
     guard unsafe src_process(state, &data) == 0 else { return (frames, 0) }
-    return unsafe (data.input_frames_used, data.output_frames_gen)
+    let (taken, made) = unsafe (data.input_frames_used, data.output_frames_gen)
+    // The ratio glides from the one before; after a reset there is none.
+    let before = lastRatio == 0 ? ratio : lastRatio
+    held += Double(taken) - Double(made) * (1 / before + 1 / ratio) / 2
+    lastRatio = ratio
+    return (taken, made)
   }
 }

@@ -77,13 +77,18 @@ extension AudioPlay {
     guard let head = intake.head else { return }
     route.begin()
     owed = pace.begin(
-      head.timestamp &- .samples(Int64(route.stagedFrames), rate: rate), isWhole: isWhole(head))
+      head.timestamp &- lag(route), isWhole: isWhole(head))
     while owed > 0, intake.count > 1, let head = intake.head {
       let frames = head.bytes / (channels * sample.byteCount)
       guard owed >= frames else { break }
       owed -= frames
       _ = intake.pop()
     }
+  }
+
+  /// How far what is given is behind what was taken.
+  private func lag(_ route: DeviceRoute) -> Nanoseconds {
+    Nanoseconds((route.waiting * 1e9 / Double(rate)).rounded())
   }
 
   /// Nothing of a reply may be left out, nor of sound that comes before its time: its source waits for us.
@@ -118,7 +123,7 @@ extension AudioPlay {
   ) throws(NodeFault) {
     var ratio = 1 / (1 + pace.control.correction)
     if route.resampler != nil, !isBeginning {
-      let next = playout.time(rate: rate) &- .samples(Int64(route.stagedFrames), rate: rate)
+      let next = playout.time(rate: rate) &- lag(route)
       if let correction = pace.correction(next, isWhole: playout.isReply) {
         ratio = 1 / (1 + correction)
       } else {
@@ -146,8 +151,10 @@ extension AudioPlay {
   /// move over those of packets. The period after it begins with that packet.
   private func framesToGive(_ route: DeviceRoute, ratio: Double) -> Int {
     let waiting = intake.bytes / (channels * sample.byteCount) - owed
-    let available = route.stagedFrames + playout.framesLeft + waiting
-    let possible = Int(Double(available) * ratio) - 1
+    // What the resampler needs beyond the last frame it gives stays inside.
+    let inside = route.resampler == nil ? 0 : route.waiting - Double(AdaptiveResampler.latency)
+    let available = inside + Double(playout.framesLeft + waiting)
+    let possible = Int(available * ratio) - (route.resampler == nil ? 0 : 1)
     return possible < period && possible > period / 2 ? possible : period
   }
 
@@ -164,8 +171,9 @@ extension AudioPlay {
     var made = 0
     while made < frames {
       if route.stagedFrames == 0 {
-        let wanted = Int((Double(frames - made) / ratio).rounded(.up))
-        stage(min(wanted, route.stageFrames), route, &ports)
+        let wanted =
+          Double(frames - made) / ratio + Double(AdaptiveResampler.latency) - resampler.held
+        stage(max(1, min(Int(wanted.rounded(.up)), route.stageFrames)), route, &ports)
       }
       let step = unsafe resampler.process(
         route.staged, frames: route.stagedFrames, into: route.output + made * channels, room: frames - made,

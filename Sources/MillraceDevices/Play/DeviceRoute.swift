@@ -22,6 +22,8 @@ final class DeviceRoute {
   /// Frames of silence the resampler is begun with: its latency, and half a millisecond, so that a period which takes a frame
   /// more than it gives, or whose age wanders, does not need the packet that is just on its way.
   let leadIn: Int
+  /// Frames that were taken from the packets and not given to the device.
+  var waiting: Double { Double(stagedFrames) + (resampler?.held ?? 0) }
   private let channels: Int
 
   /// nil when the graph's clock is the device's.
@@ -45,7 +47,7 @@ final class DeviceRoute {
       resampler = nil
     }
     // A period may take a thousandth more than it gives, and the resampler asks for a few frames in advance.
-    stageFrames = period + period / 500 + leadIn
+    stageFrames = period + period / 500 + 2 * leadIn
     unsafe output = .allocate(capacity: period * channels)
     unsafe output.initialize(repeating: 0, count: period * channels)
     unsafe staged = .allocate(capacity: stageFrames * channels)

@@ -119,7 +119,7 @@ struct AudioPlayDeviceTests {
     let ages = ages(bench.packets("reference"), microphone)
     let settled = ages.suffix(2_000)
     let middle = settled.reduce(0, +) / Double(settled.count)
-    #expect(settled.allSatisfy { abs($0 - middle) < 0.2 }, "\(settled.min() ?? 0) to \(settled.max() ?? 0)")
+    #expect(settled.allSatisfy { abs($0 - middle) < 0.3 }, "\(settled.min() ?? 0) to \(settled.max() ?? 0)")
     #expect(abs(middle - 20.75) < 1, "\(middle)")
     #expect(bench.events().filter { ["underrun", "jump", "late"].contains($0.name) }.isEmpty)
     let apart = ages.max()! - ages.min()!

@@ -63,7 +63,9 @@ struct ShippedGraphTests {
   @Test("each can be run first of all: its inputs are there", arguments: Package.graphs)
   func defaults(graph: String) {
     let scratch = Scratch()
-    let outputs = graph == "rates" ? ["folder": scratch.path] : ["output": scratch.file("out")]
+    let place = ["folder": scratch.path, "output": scratch.file("out")]
+    let name = graph == "rates" ? "folder" : graph.hasSuffix("-loop") ? nil : "output"
+    let outputs = place.filter { $0.key == name }
     #expect(throws: Never.self) {
       try Graph.load(
         path: Package.graph(graph), settings: GraphSettings(set: outputs), catalogue: .standard)

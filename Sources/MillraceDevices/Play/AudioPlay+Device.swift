@@ -147,16 +147,19 @@ extension AudioPlay {
     advance(frames)
   }
 
-  /// A period; or less, where it would need a few frames of a packet that is not due yet: as clocks drift, the ends of periods
-  /// move over those of packets. The period after it begins with that packet.
+  /// A period; or less, where it would need frames of a packet that is not due yet: as clocks drift, and after a stall, the ends
+  /// of periods lie anywhere in packets. The period after it begins with that packet.
   private func framesToGive(_ route: DeviceRoute, ratio: Double) -> Int {
     let waiting = intake.bytes / (channels * sample.byteCount) - owed
     // What the resampler needs beyond the last frame it gives stays inside.
     let inside = route.resampler == nil ? 0 : route.waiting - Double(AdaptiveResampler.latency)
     let available = inside + Double(playout.framesLeft + waiting)
     let possible = Int(available * ratio) - (route.resampler == nil ? 0 : 1)
-    return possible < period && possible > period / 2 ? possible : period
+    return possible < period && possible >= shortestPeriod ? possible : period
   }
+
+  /// A millisecond: with less than that at hand the sound is at its end.
+  private var shortestPeriod: Int { rate / 1_000 }
 
   private mutating func advance(_ frames: Int) {
     pace.advance(frames)

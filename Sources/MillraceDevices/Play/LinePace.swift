@@ -119,6 +119,8 @@ struct LinePace {
     }
     if let begin = beginsAt {
       guard begin <= position else { return .silence(min(period, Int(begin - position))) }
+      // What was given ahead reaches beyond now: until then more may come.
+      guard behind >= -Self.grain else { return .wait(due(position)) }
       beginsAt = nil
       return .begin
     }

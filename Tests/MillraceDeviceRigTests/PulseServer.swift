@@ -15,7 +15,7 @@ final class PulseServer {
 
   static let rate = 48_000
   let folder: String
-  private var server: Process?
+  private var server: RigProgram?
   private var socket: String { folder + "/native" }
   private var script: String { folder + "/rig.pa" }
 
@@ -58,19 +58,14 @@ final class PulseServer {
   /// Starts the server and waits until it answers, ten seconds at most.
   func start() throws {
     unlink(socket)
-    let server = Process()
-    server.executableURL = URL(fileURLWithPath: "/usr/bin/pulseaudio")
-    server.arguments = [
-      "-n", "-F", script, "--exit-idle-time=-1", "--daemonize=no", "--use-pid-file=no",
-      "--log-target=file:\(folder)/pulse.log",
-    ]
     var values = environment
     values["PULSE_SERVER"] = nil
-    server.environment = values
-    server.standardInput = FileHandle.nullDevice
-    server.standardOutput = FileHandle.nullDevice
-    server.standardError = FileHandle.nullDevice
-    try server.run()
+    let server = try RigProgram(
+      "/usr/bin/pulseaudio",
+      [
+        "-n", "-F", script, "--exit-idle-time=-1", "--daemonize=no", "--use-pid-file=no",
+        "--log-target=file:\(folder)/pulse.log",
+      ], values)
     self.server = server
     let deadline = Date(timeIntervalSinceNow: 10)
     while try control("info") != 0 {
@@ -86,17 +81,13 @@ final class PulseServer {
     guard let server else { return }
     self.server = nil
     server.terminate()
-    let deadline = Date(timeIntervalSinceNow: 3)
-    while server.isRunning && Date() < deadline { usleep(5_000) }
-    if server.isRunning { kill(server.processIdentifier, SIGKILL) }
-    server.waitUntilExit()
+    server.wait(seconds: 3)
   }
 
   /// Runs `pactl`, five seconds at most; answers its status.
   @discardableResult
   func control(_ arguments: String...) throws -> Int32 {
-    let process = try tool("/usr/bin/pactl", arguments)
-    return wait(for: process, seconds: 5)
+    try RigProgram("/usr/bin/pactl", arguments, environment).wait(seconds: 5)
   }
 
   /// Puts in a loudspeaker `rig_plug` with a clock of its own.
@@ -109,41 +100,11 @@ final class PulseServer {
 
   /// Takes `rig_plug` out.
   func unplug() throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/bin/bash")
-    process.arguments = [
-      "-c",
-      "pactl list short modules | awk '/rig_plug/ { print $1 }' | xargs --no-run-if-empty -n 1 pactl unload-module",
-    ]
-    process.environment = environment
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    guard wait(for: process, seconds: 5) == 0 else { throw RigProblem("the device could not be taken out") }
-  }
-
-  /// Starts one of PulseAudio's tools.
-  func tool(_ path: String, _ arguments: [String]) throws -> Process {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = arguments
-    process.environment = environment
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    return process
-  }
-
-  /// Waits for a process of the rig; one that goes on for longer is killed.
-  @discardableResult
-  func wait(for process: Process, seconds: Double) -> Int32 {
-    let deadline = Date(timeIntervalSinceNow: seconds)
-    while process.isRunning && Date() < deadline { usleep(5_000) }
-    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-    process.waitUntilExit()
-    return process.terminationStatus
+    let script =
+      "pactl list short modules | awk '/rig_plug/ { print $1 }' | xargs --no-run-if-empty -n 1 pactl unload-module"
+    guard try RigProgram("/bin/bash", ["-c", script], environment).wait(seconds: 5) == 0 else {
+      throw RigProblem("the device could not be taken out")
+    }
   }
 
   /// Plays samples into the microphone while both channels are recorded; answers microphone and loudspeaker.
@@ -153,24 +114,24 @@ final class PulseServer {
     let file = folder + "/recording.f32"
     let sound = folder + "/stimulus.f32"
     try stimulus.withUnsafeBytes { Data($0) }.write(to: URL(fileURLWithPath: sound))
-    let recorder = try tool(
+    let recorder = try RigProgram(
       "/usr/bin/parec",
       [
         "-d", "rig_hub.monitor", "--format=float32le", "--channels=2", "--rate=\(Self.rate)",
         "--latency-msec=20",
         "--raw", file,
-      ])
+      ], environment)
     usleep(UInt32(warm * 1e6))
-    let player = try tool(
+    let player = try RigProgram(
       "/usr/bin/pacat",
       [
         "-p", "-d", "rig_stimulus", "--format=float32le", "--channels=1", "--rate=\(Self.rate)",
         "--latency-msec=100", "--raw", sound,
-      ])
-    wait(for: player, seconds: Double(stimulus.count) / Double(Self.rate) + 20)
+      ], environment)
+    player.wait(seconds: Double(stimulus.count) / Double(Self.rate) + 20)
     usleep(600_000)
     recorder.terminate()
-    wait(for: recorder, seconds: 3)
+    recorder.wait(seconds: 3)
     let data = try Data(contentsOf: URL(fileURLWithPath: file))
     let samples = data.withUnsafeBytes { Array($0.bindMemory(to: Float.self)) }
     let frames = samples.count / 2

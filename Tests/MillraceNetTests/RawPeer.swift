@@ -44,13 +44,13 @@ final class RawServer: Sendable {
   func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 }
 
-/// One connection of raw bytes. Reads give up after a minute, which a machine that runs many tests may need.
+/// One connection of raw bytes. Reads give up after ten minutes: a machine that runs all tests at once may let one wait for long.
 final class RawConnection: Sendable {
   private let descriptor: Int32
 
   init(_ descriptor: Int32) {
     self.descriptor = descriptor
-    var limit = timeval(tv_sec: 60, tv_usec: 0)
+    var limit = timeval(tv_sec: 600, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
   }
 
@@ -83,7 +83,7 @@ final class RawConnection: Sendable {
 
   func send(_ text: String) { send(Array(text.utf8)) }
 
-  /// What comes next; nil at the end or after a minute.
+  /// What comes next; nil at the end or after ten minutes.
   func read(_ most: Int = 65_536) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: most)
     let count = recv(descriptor, &bytes, most, 0)

@@ -2,7 +2,7 @@ import Foundation
 import MillraceNet
 import Testing
 
-@Suite("TLS and proxies", .timeLimit(.minutes(1))) struct SecureTests {
+@Suite("TLS and proxies", .timeLimit(.minutes(10))) struct SecureTests {
   private func ends(_ identity: NetIdentity, host: String = "localhost", _ trust: NetTrust) async throws
     -> NetProblem?
   {
@@ -105,7 +105,7 @@ import Testing
   }
 }
 
-@Suite("calls over HTTP", .timeLimit(.minutes(1))) struct HTTPCallTests {
+@Suite("calls over HTTP", .timeLimit(.minutes(10))) struct HTTPCallTests {
   private func call(_ port: Int, _ change: (inout HTTPCall) -> Void = { _ in }) async throws
     -> HTTPCall.Answer
   {

@@ -65,7 +65,7 @@ private func wait(_ bench: NodeBench, until condition: () -> Bool) throws -> Boo
   return false
 }
 
-@Suite("net.websocket", .serialized, .timeLimit(.minutes(1))) struct NetWebSocketTests {
+@Suite("net.websocket", .serialized, .timeLimit(.minutes(10))) struct NetWebSocketTests {
   @Test("sound and texts go out as frames, in order, what was said before the connection first")
   func out() async throws {
     let backend = try await Backend()

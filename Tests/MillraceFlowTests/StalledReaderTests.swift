@@ -29,6 +29,12 @@ private final class SlowReader {
     }
   }
 
+  /// Waits until there is something to read, and leaves it there.
+  func waitForBytes() {
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    while poll(&wanted, 1, 100) < 1 || wanted.revents & Int16(POLLIN) == 0 {}
+  }
+
   var lineCount: Int { bytes.count { $0 == 10 } }
 }
 
@@ -64,6 +70,7 @@ struct StalledReaderTests {
     let reader = try SlowReader(pipe)
     let (engine, run) = try start(lines: #""seq", "100000""#)
     waitForOther()
+    reader.waitForBytes()
     run.stop()
     let report = try #require(run.waitUntilStopped(timeout: 30_000_000_000))
     #expect(report.detachedNodes == [])

@@ -20,7 +20,8 @@ extension RunSession {
       if lost > 0 && !isQuiet { out.write("trace: \(lost) calls came too fast and are missing\n") }
     }
     if report != nil {
-      reportFile?.write(wantsPage ? page(reports) : RunReportFile.json(reports, turns: board.turns))
+      let text = wantsPage ? page(reports) : RunReportFile.json(reports, turns: board.turns)
+      reportFile?.write(text)
       do { try reportFile?.finish() } catch { if status == .done { status = .usage } }
     }
     if let golden {

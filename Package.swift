@@ -240,43 +240,37 @@ let package = Package(
   ]
 )
 
-// MILLRACE_PARTS=core leaves the targets that need neither a codec nor a package of somebody else: what the thread
-// sanitizer has to see builds in seconds then. MILLRACE_PARTS=video adds what has to do with pictures.
-let core: Set = [
-  "CMillraceSys", "CMallocCount", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceTesting",
-  "MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests",
+// MILLRACE_PARTS=NAME leaves the test targets of one row and what these need, so that what somebody works on builds in
+// a fraction of the time. core is what the thread sanitizer has to see: no codec, no package of somebody else.
+let parts: [String: [String]] = [
+  "core": ["MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests"],
+  "video": ["MillraceVideoTests"],
+  "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
+  "net": ["MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests"],
 ]
-let parts: [String: Set<String>] = [
-  "core": core,
-  "video": core.subtracting(["MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests"]).union([
-    "CMillraceKernels", "CFFmpeg", "CMediaShim", "CSpeexDSP", "MillraceDSP", "MillraceFiles", "MillraceAudio",
-    "MillraceVideo", "TestMedia", "MillraceVideoTests",
-  ]),
-]
-if let wanted = Context.environment["MILLRACE_PARTS"].flatMap({ parts[$0] }) {
-  package.targets.removeAll { !wanted.contains($0.name) }
-  package.products = [
-    .library(name: "MillraceGraph", targets: ["MillraceGraph"]),
-    .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
-  ]
-  package.dependencies = []
-}
-
-// MILLRACE_PARTS=net leaves the wires and the language of services: neither a codec nor the runner is built.
-if Context.environment["MILLRACE_PARTS"] == "net" {
-  let net: Set = [
-    "CMillraceSys", "CMallocCount", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceTesting",
-    "MillraceDialog", "MillraceNet", "MillraceWebSocket", "MillraceDialogTests", "MillraceNetTests",
-    "MillraceWebSocketTests",
-  ]
-  package.targets.removeAll { !net.contains($0.name) }
-  package.products = [
-    .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
-    .library(name: "MillraceNet", targets: ["MillraceNet"]),
-    .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
-  ]
+if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {
+  guard var open = parts[name] else {
+    fatalError("MILLRACE_PARTS is \"\(name)\", and none of \(parts.keys.sorted().joined(separator: ", "))")
+  }
+  var targets: Set<String> = []
+  var packages: Set<String> = []
+  while let target = open.popLast() {
+    guard targets.insert(target).inserted else { continue }
+    for dependency in package.targets.first(where: { $0.name == target })?.dependencies ?? [] {
+      switch dependency {
+      case .targetItem(let name, _), .byNameItem(let name, _): open.append(name)
+      case .productItem(_, let package, _, _): packages.insert(package ?? "")
+      @unknown default: fatalError("\(target) has a dependency of a kind that MILLRACE_PARTS does not know")
+      }
+    }
+  }
+  package.targets.removeAll { !targets.contains($0.name) }
+  package.products = package.targets.compactMap { target in
+    target.type == .regular && target.name.hasPrefix("Millrace")
+      ? .library(name: target.name, targets: [target.name]) : nil
+  }
   package.dependencies.removeAll { dependency in
     guard case .sourceControl(_, let location, _) = dependency.kind else { return true }
-    return !location.contains("swift-nio")
+    return !packages.contains { location.hasSuffix("/\($0)") }
   }
 }

@@ -151,7 +151,8 @@ let package = Package(
       swiftSettings: [.swiftLanguageMode(.v6)]),
 
     // Tests.
-    // Compressed recordings that tests make for themselves.
+    // Folders, files and programs beside a test; compressed recordings that tests make for themselves.
+    .target(name: "TestSystem", path: "Tests/TestSystem", swiftSettings: tests),
     .target(
       name: "TestMedia", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
       swiftSettings: tests),
@@ -171,11 +172,14 @@ let package = Package(
       name: "MillraceGraphTests", dependencies: ["MillraceGraph", "MillraceCore"], swiftSettings: tests),
     .testTarget(
       name: "MillraceCodecsTests",
-      dependencies: ["MillraceCodecs", "MillraceCore", "MillraceTesting", "TestMedia", "COpus"],
+      dependencies: [
+        "MillraceCodecs", "MillraceCore", "MillraceTesting", "TestMedia", "TestSystem", "COpus",
+      ],
       swiftSettings: tests),
     .testTarget(name: "MillraceCoreTests", dependencies: ["MillraceCore"], swiftSettings: tests),
     .testTarget(
-      name: "MillraceFilesTests", dependencies: ["MillraceFiles", "MillraceCore"], swiftSettings: tests),
+      name: "MillraceFilesTests", dependencies: ["MillraceFiles", "MillraceCore", "TestSystem"],
+      swiftSettings: tests),
     .testTarget(
       name: "MillraceBenchTests",
       dependencies: ["MillraceBench", "MillraceCore", "MillraceEngine", "MillraceGraph"],
@@ -186,7 +190,9 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceFlowTests",
-      dependencies: ["MillraceFlow", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
+      dependencies: [
+        "MillraceFlow", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore", "TestSystem",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDialogTests",
@@ -210,7 +216,8 @@ let package = Package(
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
-      name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "millrace"], swiftSettings: tests),
+      name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "TestSystem", "millrace"],
+      swiftSettings: tests),
     .testTarget(
       name: "MillraceDevicesTests",
       dependencies: [
@@ -225,16 +232,16 @@ let package = Package(
     .testTarget(
       name: "MillraceAudioTests",
       dependencies: [
-        "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "TestMedia", "CFFmpeg",
-        "CMediaShim",
-        "CMallocCount",
+        "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "TestMedia", "TestSystem",
+        "CFFmpeg",
+        "CMediaShim", "CMallocCount",
       ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceVideoTests",
       dependencies: [
         "MillraceVideo", "MillraceCore", "MillraceEngine", "MillraceGraph", "MillraceTesting", "TestMedia",
-        "CFFmpeg", "CMediaShim",
+        "TestSystem", "CFFmpeg", "CMediaShim",
       ],
       swiftSettings: tests),
   ]

@@ -2,6 +2,7 @@ import Foundation
 import MillraceCodecs
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 /// What `ogg.read` gives for a file, and its events.
@@ -40,7 +41,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
   @Test(
     "packets come back as they were written, with place, length and padding", arguments: [16_000, 48_000])
   func roundTrip(rate: Int) throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let (read, events) = try readOgg(folder.file("a.opus"), ["rate": .integer(rate)])
     let scale = rate / 16_000
@@ -59,7 +60,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("the link carries what the file holds")
   func resolution() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try encode(
       chirp(rate: 48_000, frames: 9000, channels: 2), rate: 48_000, channels: 2, cut: 480, ["frame": 60])
     try writeOgg(packets, to: folder.file("a.opus"), rate: 48_000, channels: 2)
@@ -73,7 +74,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("files that cannot be read are refused before anything starts, with a cure")
   func refusals() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     func words(_ name: String) -> String {
       refusal(OggRead.self, ["path": .string(folder.file(name))])
         .replacingOccurrences(of: folder.path + "/", with: "")
@@ -117,12 +118,12 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test(
     "an Ogg file without Opus, and one with more than two channels, are told apart",
-    .enabled(if: Tool.has("ffmpeg"), "ffmpeg is not installed"))
+    .enabled(if: TestProgram.isInstalled("ffmpeg"), "ffmpeg is not installed"))
   func foreign() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     func make(_ name: String, _ arguments: [String]) throws {
       let input = ["-v", "error", "-f", "lavfi", "-i", "sine=frequency=300:duration=0.5"]
-      #expect(try Tool.run("ffmpeg", input + arguments + [folder.file(name)]).status == 0)
+      #expect(try runProgram("ffmpeg", input + arguments + [folder.file(name)]).status == 0)
     }
     try make("flac.ogg", ["-c:a", "flac", "-f", "ogg"])
     #expect(
@@ -138,12 +139,12 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test(
     "a file of another writer gives exactly its samples",
-    .enabled(if: Tool.has("ffmpeg"), "ffmpeg is not installed"))
+    .enabled(if: TestProgram.isInstalled("ffmpeg"), "ffmpeg is not installed"))
   func otherWriter() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     let input = ["-v", "error", "-f", "lavfi", "-i", "sine=frequency=300:sample_rate=48000:duration=1.2345"]
-    #expect(try Tool.run("ffmpeg", input + ["-c:a", "libopus", "-b:a", "48k", path]).status == 0)
+    #expect(try runProgram("ffmpeg", input + ["-c:a", "libopus", "-b:a", "48k", path]).status == 0)
     let (read, events) = try readOgg(path)
     #expect(events.map(\.name) == ["opened"])
     #expect(try decode(read, rate: 48_000).count == 59_256)
@@ -151,7 +152,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("a flipped bit costs its page only: the rest stays in its place and the loss is told")
   func damagedPage() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"), ["page": 100])
     var bytes = try contents(folder.file("a.opus"))
     let pages = ParsedPage.all(bytes)
@@ -171,7 +172,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("noise between pages is skipped and told, and costs nothing")
   func noise() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let bytes = try contents(folder.file("a.opus"))
     let pages = ParsedPage.all(bytes)
@@ -186,7 +187,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("a file cut off anywhere gives what came before, without complaint about the rest")
   func truncated() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let bytes = try contents(folder.file("a.opus"))
     let heads = ParsedPage.all(bytes)[..<3].reduce(0) { $0 + $1.byteCount }
@@ -201,7 +202,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("chained streams follow each other without a gap, each with its own pre-skip cut off")
   func chained() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
     let bytes = try contents(folder.file("a.opus"))
     try write(bytes + bytes, to: folder.file("b.opus"))
@@ -218,7 +219,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("looped, a file begins again at its end and positions go on")
   func loop() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let bench = try NodeBench(
       OggRead.self, ["path": .string(folder.file("a.opus")), "loop": true, "rate": 16_000])
@@ -234,7 +235,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("paced, the packets come by the clock, each at the start plus its place")
   func paced() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
     let bench = try NodeBench(OggRead.self, ["path": .string(folder.file("a.opus")), "pace": true])
     try bench.run()
@@ -252,7 +253,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("other streams in the file are passed over")
   func multiplexed() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let bytes = try contents(folder.file("a.opus"))
     // The same file under another serial number and codec name makes the other stream.
@@ -289,7 +290,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("the header's gain is told")
   func gain() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
     var bytes = try contents(folder.file("a.opus"))
     let length = ParsedPage.all(bytes)[0].byteCount
@@ -303,7 +304,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("bytes changed anywhere never stop it, and what comes out still decodes")
   func fuzz() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"), ["page": 60])
     let bytes = try contents(folder.file("a.opus"))
     var random = SplitMix64(seed: 21)
@@ -322,7 +323,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("checksums repaired over changed bytes never stop it either")
   func deepFuzz() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"), ["page": 60])
     let bytes = try contents(folder.file("a.opus"))
     let pages = ParsedPage.all(bytes)
@@ -353,7 +354,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
     "reading makes no heap request once the buffers have grown",
     .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"))
   func heap() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let bench = try NodeBench(OggRead.self, ["path": .string(folder.file("a.opus")), "loop": true])
     try bench.run(calls: packets.count + 20)

@@ -152,7 +152,8 @@ let package = Package(
 
     // Tests.
     // Folders, files and programs beside a test; compressed recordings that tests make for themselves.
-    .target(name: "TestSystem", path: "Tests/TestSystem", swiftSettings: tests),
+    .target(
+      name: "TestSystem", dependencies: ["CMillraceSys"], path: "Tests/TestSystem", swiftSettings: tests),
     .target(
       name: "TestMedia", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
       swiftSettings: tests),

@@ -1,3 +1,4 @@
+import CMillraceSys
 import Glibc
 
 /// A program that runs beside a test.
@@ -36,7 +37,7 @@ public final class TestProgram {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    if let folder { posix_spawn_file_actions_addchdir_np(&actions, folder) }
+    if let folder { _ = millrace_spawn_enter_folder(&actions, folder) }
     for (descriptor, stream) in [(Int32(0), input), (1, output), (2, errors)] {
       let flags = descriptor == 0 ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC
       switch stream {
@@ -46,7 +47,7 @@ public final class TestProgram {
       }
     }
     // The other end of a pipe that some test has open, held by a program of another, would never close.
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+    _ = millrace_spawn_close_from(&actions, 3)
     // A test's thread may have signals blocked, which a program would inherit: then nothing short of SIGKILL ends it.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -96,15 +97,10 @@ public final class TestProgram {
   /// Waits for its end; one that goes on for longer is killed. Answers as `wait`.
   @discardableResult
   public func wait(seconds: Double) -> Int32 {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    let end = Double(now.tv_sec) + Double(now.tv_nsec) / 1e9 + seconds
-    // The system tells of a child's end by a signal to the whole process, of which a test may be one of many users: looking
-    // every few milliseconds disturbs none of them.
-    while isRunning && Double(now.tv_sec) + Double(now.tv_nsec) / 1e9 < end {
-      usleep(2_000)
-      clock_gettime(CLOCK_MONOTONIC, &now)
-    }
+    let end = millrace_monotonic_ns() + Int64(seconds * 1e9)
+    // The system tells of a child's end by a signal to the whole process, of which a test is one of many users: looking every few
+    // milliseconds disturbs none of them.
+    while isRunning && millrace_monotonic_ns() < end { usleep(2_000) }
     if isRunning {
       wasKilled = true
       send(SIGKILL)

@@ -140,6 +140,9 @@ final class RawConnection: Sendable {
     return (head[0] & 0x0F, payload.indices.map { payload[$0] ^ mask[$0 % 4] })
   }
 
+  /// Nothing follows; what comes can still be read.
+  func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
+
   func close() { Glibc.close(descriptor) }
 }
 

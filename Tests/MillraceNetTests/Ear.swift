@@ -96,3 +96,10 @@ func echo(
     }
   }
 }
+
+/// Something that has happened, on whatever thread.
+final class Flag: Sendable {
+  private let value = Atomic<Bool>(false)
+  var isOn: Bool { value.load(ordering: .acquiring) }
+  func set() { value.store(true, ordering: .releasing) }
+}

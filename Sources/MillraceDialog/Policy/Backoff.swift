@@ -20,20 +20,14 @@ public struct Backoff: Sendable, Hashable {
   private var failingSince: Nanoseconds?
   private var dice: UInt64
 
-  /// Makes a back-off that has had no attempt yet. What makes no sense is brought to the nearest that does.
-  /// - Parameters:
-  ///   - first: the first wait.
-  ///   - most: the longest, at least `first`.
-  ///   - factor: how much longer each is than the one before it, at least 1.
-  ///   - jitter: the part of a wait that is left to chance, 0 to 1.
-  ///   - giveUp: after so long without success there is no next attempt; 0: there always is.
-  ///   - seed: of the chance; the same seed gives the same waits.
+  /// - Parameter seed: of the chance; the same seed gives the same waits.
   public init(
     first: Nanoseconds = .milliseconds(500), most: Nanoseconds = .milliseconds(8_000), factor: Double = 2,
     jitter: Double = 0.2, giveUp: Nanoseconds = 0, seed: UInt64
   ) {
-    self.first = max(0, first)
-    self.most = max(self.first, most)
+    // Half of all time at most: a wait is added to the time it is now.
+    self.first = min(max(0, first), .max / 2)
+    self.most = min(max(self.first, most), .max / 2)
     self.factor = max(1, factor)
     self.jitter = min(max(jitter, 0), 1)
     self.giveUp = max(0, giveUp)

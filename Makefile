@@ -170,6 +170,15 @@ interop-vad: build models ## compare the voice detector with ONNX Runtime, step 
 	  --dest $(PEER_PYTHON)/wheel --requirement Models/silero-vad.txt
 	PYTHONPATH=$(PEER_PYTHON) Tests/Interop/vad.py $(MILLRACE) $(PEER_PYTHON)/wheel/*.whl $(RECORDINGS)
 
+# Two programs of somebody else's and ours, each the other's client and server.
+.PHONY: interop-net
+interop-net: deps ## hold the WebSockets against the package websockets of PyPI
+	@mkdir -p $(PEER_PYTHON)
+	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON) --upgrade websockets==17.4
+	swift build --product net-peer
+	PYTHONPATH=$(PEER_PYTHON) timeout --kill-after=10 300 \
+	  Tests/Interop/net.py .build/debug/net-peer Tests/MillraceNetTests/Certificates
+
 .PHONY: lint
 lint: ## check format and words
 	@swift format lint --strict --parallel $(SWIFT_FILES)

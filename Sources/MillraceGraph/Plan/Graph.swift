@@ -49,9 +49,7 @@ public enum Graph {
     } catch {
       throw Problems([Problem(error)])
     }
-    var plan = try load(source, settings: settings, contracts: contracts)
-    plan.files.insert(path, at: 0)
-    return plan
+    return try load(source, settings: settings, contracts: contracts)
   }
 
   package static func load(
@@ -82,9 +80,7 @@ public enum Graph {
     var problems = expander.problems
     for check in Checks.all { check.examine(draft, &problems) }
     if problems.hasErrors { throw problems }
-    var plan = draft.plan(warnings: problems.sorted)
-    plan.files = expander.files.keys.sorted()
-    return plan
+    return draft.plan(warnings: problems.sorted)
   }
 }
 

@@ -25,16 +25,16 @@ private func pattern(_ count: Int) -> [UInt8] {
   }
 }
 
-/// A sum that knows the order of the bytes: Fletcher's, with 32 bits.
-private func sum(_ bytes: [UInt8]) -> UInt64 {
+/// Adler-32, RFC 1950 section 8.2: a sum that knows the order of the bytes.
+private func sum(_ bytes: [UInt8]) -> UInt32 {
   bytes.withUnsafeBufferPointer { bytes in
-    var low: UInt32 = 0
+    var low: UInt32 = 1
     var high: UInt32 = 0
     for byte in bytes {
-      low = low &+ UInt32(byte)
-      high = high &+ low
+      low = (low &+ UInt32(byte)) % 65_521
+      high = (high &+ low) % 65_521
     }
-    return UInt64(high) << 32 | UInt64(low)
+    return high << 16 | low
   }
 }
 

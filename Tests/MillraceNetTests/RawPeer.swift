@@ -55,8 +55,12 @@ final class RawConnection: Sendable {
   }
 
   /// Connects to a port of this machine.
-  convenience init(port: Int) throws {
+  /// - Parameter buffer: bytes the system keeps of what is not read, about; nil: as many as it likes.
+  convenience init(port: Int, buffer: Int32? = nil) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    if var buffer {
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
+    }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian

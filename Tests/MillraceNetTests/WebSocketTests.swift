@@ -264,7 +264,10 @@ import Testing
     let count = 400
     let size = 65_536
     let refused = Atomic<Int>(0)
-    let server = try await WebSocketServer.listen(port: 0) { _ in
+    // Who reads nothing answers no ping.
+    var limits = WebSocketLimits()
+    limits.ping = 0
+    let server = try await WebSocketServer.listen(port: 0, limits: limits) { _ in
       .accept { socket in
         let next = Mutex(0)
         return { event in

@@ -202,7 +202,7 @@ let package = Package(
     .testTarget(
       name: "MillraceNetTests",
       dependencies: [
-        "MillraceNet"
+        "MillraceNet", "MillraceCore",
       ], exclude: ["Certificates"], swiftSettings: tests),
     // What a WebSocket of somebody else is held against; `make interop-net`.
     .executableTarget(

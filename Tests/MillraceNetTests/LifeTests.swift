@@ -1,12 +1,12 @@
+import MillraceCore
 import MillraceNet
-import Synchronization
 import Testing
 
 /// What a socket does while it begins and ends, and what is left of it.
 @Suite("the life of a WebSocket", .timeLimit(.minutes(10))) struct WebSocketLifeTests {
   @Test("nothing is left of a socket that has ended, on either side")
   func gone() async throws {
-    let accepted = Mutex<[WeakSocket]>([])
+    let accepted = Locked<[WeakSocket]>([])
     let server = try await WebSocketServer.listen(port: 0) { _ in
       .accept { socket in
         accepted.withLock { $0.append(WeakSocket(socket)) }
@@ -53,7 +53,7 @@ import Testing
 
   @Test("nothing follows a good-bye")
   func nothingFollows() async throws {
-    let frames = Mutex<[UInt8]>([])
+    let frames = Locked<[UInt8]>([])
     let isOver = Flag()
     let raw = try RawServer { peer in
       peer.answerHandshake()
@@ -74,7 +74,7 @@ import Testing
 
   @Test("a peer that is still sending what is too large reads why it is hung up on")
   func tooLarge() async throws {
-    let code = Mutex<[UInt8]>([])
+    let code = Locked<[UInt8]>([])
     let isOver = Flag()
     let raw = try RawServer { peer in
       peer.answerHandshake()
@@ -118,8 +118,8 @@ import Testing
       peer.send((0..<6).flatMap { frame(1, [65 + $0]) } + frame(8, []))
       _ = peer.isHungUp()
     }
-    let heard = Mutex<[UInt8]>([])
-    let socket = Mutex<WebSocket?>(nil)
+    let heard = Locked<[UInt8]>([])
+    let socket = Locked<WebSocket?>(nil)
     let isOver = Flag()
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(raw.port)/"))
     request.limits.ping = 0
@@ -204,8 +204,8 @@ import Testing
 
 /// A socket that is not held.
 private final class WeakSocket: Sendable {
-  private let socket: Mutex<Weak>
+  private let socket: Locked<Weak>
   private struct Weak { weak var value: WebSocket? }
-  init(_ socket: WebSocket) { self.socket = Mutex(Weak(value: socket)) }
+  init(_ socket: WebSocket) { self.socket = Locked(Weak(value: socket)) }
   var isThere: Bool { socket.withLock { $0.value != nil } }
 }

@@ -1,11 +1,11 @@
 import Foundation
-import Synchronization
+import MillraceCore
 
 /// A TCP server that does exactly what a test says, byte for byte: for everything a proper peer never does.
 final class RawServer: Sendable {
   let port: Int
   private let descriptor: Int32
-  private let accepted = Mutex<[Int32]>([])
+  private let accepted = Locked<[Int32]>([])
 
   /// - Parameter script: with each connection, on a thread of its own; the connection is closed when it returns.
   init(_ script: @escaping @Sendable (RawConnection) -> Void) throws {

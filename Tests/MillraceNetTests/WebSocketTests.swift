@@ -1,4 +1,5 @@
 import Foundation
+import MillraceCore
 import MillraceNet
 import Synchronization
 import Testing
@@ -26,7 +27,7 @@ import Testing
 
   @Test("headers, path and sub-protocol reach the server, and its choice comes back")
   func handshake() async throws {
-    let seen = Mutex<[WebSocketServer.Visitor]>([])
+    let seen = Locked<[WebSocketServer.Visitor]>([])
     let server = try await WebSocketServer.listen(port: 0) { visitor in
       seen.withLock { $0.append(visitor) }
       return .accept(protocol: "two") { _ in { _ in } }
@@ -145,7 +146,7 @@ import Testing
       ),
     ]
     for (bytes, code) in cases {
-      let sent = Mutex<Int?>(nil)
+      let sent = Locked<Int?>(nil)
       let isOver = Flag()
       let raw = try RawServer { peer in
         peer.answerHandshake()
@@ -194,7 +195,7 @@ import Testing
     _ = await ear.opened()
     #expect(await ear.end().problem?.kind == .silent)
     raw.stop()
-    let pings = Mutex(0)
+    let pings = Locked(0)
     let alive = try RawServer { peer in
       peer.answerHandshake()
       while let (opcode, payload) = peer.readFrame(), opcode == 9 {
@@ -217,7 +218,7 @@ import Testing
 
   @Test("pings are answered with what they carried, in the middle of a message too")
   func pings() async throws {
-    let answers = Mutex<[[UInt8]]>([])
+    let answers = Locked<[[UInt8]]>([])
     let raw = try RawServer { peer in
       peer.answerHandshake()
       peer.send(frame(1, [65], isFinal: false) + frame(9, [1, 2, 3]) + frame(0, [66]) + frame(9, []))
@@ -269,7 +270,7 @@ import Testing
     limits.ping = 0
     let server = try await WebSocketServer.listen(port: 0, limits: limits) { _ in
       .accept { socket in
-        let next = Mutex(0)
+        let next = Locked(0)
         return { event in
           switch event {
           case .binary, .drained:

@@ -2,7 +2,6 @@ import MillraceCore
 import MillraceNet
 import MillraceTesting
 import MillraceWebSocket
-import Synchronization
 
 /// Seconds no test should ever need.
 let limit = 30.0
@@ -15,9 +14,9 @@ final class Backend: Sendable {
     var isText: Bool
     var bytes: [UInt8]
   }
-  private let messages = Mutex<[Message]>([])
-  private let sockets = Mutex<[WebSocket]>([])
-  private let server = Mutex<WebSocketServer?>(nil)
+  private let messages = Locked<[Message]>([])
+  private let sockets = Locked<[WebSocket]>([])
+  private let server = Locked<WebSocketServer?>(nil)
   var port: Int { server.withLock { $0?.port ?? 0 } }
   var received: [Message] { messages.withLock { $0 } }
   var visits: Int { sockets.withLock(\.count) }

@@ -2,7 +2,6 @@ import MillraceCore
 import MillraceDialog
 import MillraceNet
 import MillraceTesting
-import Synchronization
 import Testing
 
 @testable import MillraceWebSocket
@@ -175,7 +174,7 @@ extension NetWebSocketTests {
 /// An exchange that is not held.
 private final class WeakExchange: Sendable {
   private struct Weak { weak var value: SocketExchange? }
-  private let exchange: Mutex<Weak>
-  init(_ exchange: SocketExchange) { self.exchange = Mutex(Weak(value: exchange)) }
+  private let exchange: Locked<Weak>
+  init(_ exchange: SocketExchange) { self.exchange = Locked(Weak(value: exchange)) }
   var isThere: Bool { exchange.withLock { $0.value != nil } }
 }

@@ -3,7 +3,6 @@ import MillraceCore
 import MillraceNet
 import MillraceTesting
 import MillraceWebSocket
-import Synchronization
 import Testing
 
 /// Certificates of the tests of sockets.
@@ -27,10 +26,10 @@ private func port(_ bench: NodeBench) throws -> Int {
 
 /// Somebody who visits a node: what they heard, and how it ended.
 private final class Guest: Sendable {
-  private let texts = Mutex<[String]>([])
-  private let ending = Mutex<WebSocketEnd?>(nil)
-  private let opening = Mutex<String??>(nil)
-  private let socket = Mutex<WebSocket?>(nil)
+  private let texts = Locked<[String]>([])
+  private let ending = Locked<WebSocketEnd?>(nil)
+  private let opening = Locked<String??>(nil)
+  private let socket = Locked<WebSocket?>(nil)
   var heard: [String] { texts.withLock { $0 } }
   var end: WebSocketEnd? { ending.withLock { $0 } }
   /// The sub-protocol, once it is open.
@@ -60,7 +59,7 @@ extension NetWebSocketTests {
     let bench = try NodeBench(
       NetWebSocket.self, ["listen": 0, "path": "/bot"], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
-    let heard = Mutex<[String]>([])
+    let heard = Locked<[String]>([])
     let socket = WebSocket.open(WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/bot?x"))) { event in
       if case .text(let bytes) = event {
         heard.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }

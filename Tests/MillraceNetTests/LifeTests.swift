@@ -147,7 +147,7 @@ import Testing
   @Test("a peer that pings and does not read gets the last answer, not a heap of them")
   func pingFlood() async throws {
     let server = try await echo()
-    let count = 20_000
+    let count = 40_000
     let peer = try RawConnection(port: server.port, buffer: 4_096)
     let pongs = Locked(0)
     let isOver = Flag()

@@ -29,6 +29,8 @@ final class SocketKeeper: Sendable {
     var socket: WebSocket?
     var policy: ReconnectPolicy
     var attempts = 0
+    /// The first attempt was made, or visitors are waited for: before that there is hope.
+    var hasTried = false
     /// Messages that the node has no room for yet.
     var waiting: [(kind: UInt8, bytes: [UInt8])] = []
     var isPaused = false
@@ -69,8 +71,9 @@ final class SocketKeeper: Sendable {
     switch result {
     case .success(let server):
       self.server.withLock { $0 = server }
+      state.withLock { $0.hasTried = true }
       exchange.tell(SocketNote(event: .reconnecting, number: 0, text: "listening at port \(server.port)"))
-      if exchange.isStopped.load(ordering: .acquiring) { server.stop() }
+      look()
     case .failure(let problem): exchange.end(problem.text)
     }
   }
@@ -81,7 +84,10 @@ final class SocketKeeper: Sendable {
     guard case .client(let request) = side, !exchange.isStopped.load(ordering: .acquiring) else { return }
     state.withLock { $0.attempts += 1 }
     let socket = WebSocket.open(request) { [self] event in hear(event) }
-    state.withLock { $0.socket = socket }
+    state.withLock { state in
+      state.socket = socket
+      state.hasTried = true
+    }
   }
 
   private func receive(
@@ -211,7 +217,7 @@ final class SocketKeeper: Sendable {
   private func send() {
     guard exchange.isOpen.load(ordering: .acquiring), let socket = state.withLock({ $0.socket }) else {
       // Nobody will come any more to whom anything could be said.
-      if exchange.isEnding.load(ordering: .acquiring), state.withLock({ $0.socket == nil }) {
+      if exchange.isEnding.load(ordering: .acquiring), state.withLock({ $0.hasTried && $0.socket == nil }) {
         sayGoodBye(nil)
       }
       return

@@ -44,6 +44,12 @@ PEERS += libgstreamer1.0-dev       # GStreamer
 PEERS += gstreamer1.0-plugins-base # its resampler, Opus and Ogg
 PEERS += gstreamer1.0-plugins-good # its WAV reader and level meter
 
+# Servers that tests of `make test` start for themselves, on loopback. Nothing else needs any of it. (Debian's nginx also starts as a web
+# server of the machine where nothing else has port 80; the tests have no use for that one.)
+TEST_PACKAGES :=
+TEST_PACKAGES += nginx             # pushes and pulls streams:
+TEST_PACKAGES += libnginx-mod-rtmp # its RTMP module
+
 # What `make test-devices` runs devices on: a sound server without hardware, and ALSA's way to it. Nothing else needs any of it.
 DEVICE_PACKAGES :=
 DEVICE_PACKAGES += pulseaudio        # the sound server
@@ -139,8 +145,12 @@ else
 	$(call round_trip,$(VOICE_16K))
 endif
 
+.PHONY: test-deps
+test-deps: deps
+	@$(call install,$(TEST_PACKAGES))
+
 .PHONY: test
-test: deps models ## run all tests
+test: test-deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
 	swift test --parallel --disable-xctest | $(MUST_RUN)
 

@@ -165,6 +165,11 @@ test-devices: device-deps ## run devices on a sound server without hardware, and
 	MILLRACE_DEVICES=1 timeout --kill-after=10 600 \
 	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests | $(MUST_RUN)
 
+.PHONY: bench-streams
+bench-streams: test-deps ## measure how late the pictures of a live stream are, on a server on this machine
+	@MILLRACE_FIGURES=1 timeout --kill-after=10 900 \
+	  swift test --configuration release -Xswiftc -enable-testing --disable-xctest --filter RTMPPullFigures | $(MUST_RUN)
+
 # A Python of its own in the build folder: nothing of this is needed to build or to run Millrace.
 PEER_PYTHON := .build/interop
 RECORDINGS = $(VOICE_16K) $(VOICE_48K) $(wildcard $(MILLRACE_CORPUS)/audio/vad/*.flac $(MILLRACE_CORPUS)/audio/speech/*.flac)

@@ -163,5 +163,20 @@ public final class SilentServer {
     listen(descriptor, 16)
   }
 
+  /// Takes the next visitor and reads what it sends until it hangs up; false when it did not within a minute.
+  public func waitForGoodbye() -> Bool {
+    let visitor = accept(descriptor, nil, nil)
+    guard visitor >= 0 else { return false }
+    defer { close(visitor) }
+    var patience = timeval(tv_sec: 60, tv_usec: 0)
+    setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    var bytes = [UInt8](repeating: 0, count: 4_096)
+    while true {
+      let count = recv(visitor, &bytes, bytes.count, 0)
+      if count < 0 { return errno == ECONNRESET }
+      if count == 0 { return true }
+    }
+  }
+
   deinit { close(descriptor) }
 }

@@ -17,6 +17,7 @@ final class StreamDecoder {
   private let demuxer: Demuxer
   private var codec: UnsafeMutablePointer<AVCodecContext>?
   private var isDraining = false
+  private var hasEnded = false
   /// Refusals in a row; a decoder that refuses this often has lost the thread.
   private var refusals = 0
   private static let mostRefusals = 1_000
@@ -53,15 +54,22 @@ final class StreamDecoder {
   /// Decodes the next frame; false at the end. Damaged packets are counted and left out.
   func next() throws(NodeFault) -> Bool {
     while true {
-      let status = unsafe avcodec_receive_frame(codec, frame)
-      if status == 0 {
-        refusals = 0
-        return true
-      }
-      if status == millrace_averror_eof { return false }
-      if status != millrace_averror_again { try refuse(status) }
+      if try receive() { return true }
+      if hasEnded { return false }
       try feed()
     }
+  }
+
+  /// Takes a frame of what the decoder was given; false when it wants more first.
+  func receive() throws(NodeFault) -> Bool {
+    let status = unsafe avcodec_receive_frame(codec, frame)
+    if status == 0 {
+      refusals = 0
+      return true
+    }
+    hasEnded = status == millrace_averror_eof
+    if !hasEnded && status != millrace_averror_again { try refuse(status) }
+    return false
   }
 
   /// Gives the decoder the next packet of the stream, or the end.
@@ -73,8 +81,13 @@ final class StreamDecoder {
       return
     }
     var given: UnsafeMutablePointer<AVPacket>? = unsafe packet
+    defer { unsafe av_packet_free(&given) }
+    unsafe try give(packet)
+  }
+
+  /// Gives the decoder a packet of its stream, which stays the caller's.
+  func give(_ packet: UnsafePointer<AVPacket>) throws(NodeFault) {
     let status = unsafe avcodec_send_packet(codec, packet)
-    unsafe av_packet_free(&given)
     // A decoder that was just empty takes one packet.
     if status < 0 && status != millrace_averror_again && status != millrace_averror_eof { try refuse(status) }
   }

@@ -142,15 +142,7 @@ final class Demuxer {
   }
 
   /// What the streams are, such as `audio aac, subtitle subrip`.
-  var streamNames: String {
-    guard let context = unsafe context, unsafe context.pointee.nb_streams > 0 else { return "data" }
-    return (0..<Int(unsafe context.pointee.nb_streams)).map { index in
-      guard let parameters = unsafe context.pointee.streams[index]?.pointee.codecpar else { return "data" }
-      let kind = unsafe av_get_media_type_string(parameters.pointee.codec_type)
-      let kindName = unsafe kind.map { unsafe String(cString: $0) } ?? "data"
-      return unsafe kindName + " " + String(cString: avcodec_get_name(parameters.pointee.codec_id))
-    }.joined(separator: ", ")
-  }
+  var streamNames: String { unsafe LibraryWords.streams(of: context) }
 
   private func discardAll() {
     guard let context = unsafe context else { return }

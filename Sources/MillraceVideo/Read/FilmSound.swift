@@ -35,7 +35,7 @@ final class FilmSound {
       guard try decoder.next() else { throw NodeFault(.badInput) }
     } catch {
       throw demuxer.problem(
-        "holds no sound that can be decoded" + (decoder.words.text.map { ": \($0)" } ?? ""),
+        "holds no sound that can be decoded" + (decoder.lastWords.map { ": \($0)" } ?? ""),
         cure: "check that it plays, or convert it again")
     }
     rate = unsafe Int(decoder.frame.pointee.sample_rate)

@@ -10,6 +10,7 @@ extension Catalogue {
     catalogue.add(VideoSample.self)
     catalogue.add(VideoSnapshot.self)
     catalogue.add(ImageWrite.self)
+    catalogue.add(VideoRecord.self)
     return catalogue
   }()
 }

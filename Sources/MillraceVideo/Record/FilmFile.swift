@@ -1,0 +1,80 @@
+internal import CFFmpeg
+internal import Glibc
+internal import MillraceAudio
+internal import MillraceCore
+internal import MillraceFiles
+
+/// A film that grows in a file. Blocks; bulk lane; one thread at a time.
+///
+/// Nothing is touched before `begin`: what the file held until then goes with the first picture, not with a graph that never starts.
+@safe
+final class FilmFile {
+  let path: String
+  /// What can be played from the disk, at least.
+  private(set) var safe: Nanoseconds = 0
+  private let container: MediaContainer
+  private let tracks: [FilmTrack: (stream: Int, duration: Nanoseconds)]
+  /// Up to when there is something in it.
+  private var front: Nanoseconds = 0
+
+  /// Opens a file for the encoders' streams. The path must have been checked and claimed.
+  init(
+    _ path: String, _ format: FilmFormat, _ encoder: FilmEncoder, calls: FileBytes.Calls
+  ) throws(NodeProblem) {
+    self.path = path
+    let bytes: FileBytes
+    do { bytes = try FileBytes(creating: path, calls: calls, keepsContent: true) } catch {
+      throw FileWords.problem(error.errorNumber, path, for: .writing)
+    }
+    let names = format.library
+    container = try MediaContainer(
+      names.container, options: names.options, bytes, cure: "name another \"format\"")
+    var tracks: [FilmTrack: (stream: Int, duration: Nanoseconds)] = [:]
+    let pictures = unsafe container.add(encoder.pictures.codec)
+    tracks[.pictures] = (pictures, encoder.pictures.period)
+    if let sound = encoder.sound {
+      let stream = unsafe container.add(sound.codec)
+      let block = unsafe Int64(sound.codec.pointee.frame_size)
+      tracks[.sound] = (stream, unsafe .samples(block, rate: Int(sound.codec.pointee.sample_rate)))
+    }
+    self.tracks = tracks
+  }
+
+  var hasBegun: Bool { container.hasBegun }
+  var byteCount: Int { Int(container.byteCount) }
+
+  /// Empties the file and writes what comes first in it.
+  func begin() throws(NodeFault) {
+    do throws(NodeFault) { try container.begin() } catch { throw withPlace(error) }
+  }
+
+  /// Appends a packet; times count from the origin.
+  func write(_ packet: EncodedPacket, origin: Nanoseconds) throws(NodeFault) {
+    guard let track = tracks[packet.track] else { return }
+    packet.setTime(container.timeBase(track.stream), origin: origin, duration: track.duration)
+    front = max(front, packet.time - origin)
+    do throws(NodeFault) { unsafe try container.write(packet.packet, to: track.stream) } catch {
+      throw withPlace(error)
+    }
+  }
+
+  /// Brings everything onto the disk that can be played from there.
+  func refresh() throws(NodeFault) {
+    do throws(NodeFault) { try container.flush() } catch { throw withPlace(error) }
+    safe = max(safe, front - FilmFormat.unfinished)
+  }
+
+  /// Completes the file.
+  func finish() throws(NodeFault) {
+    do throws(NodeFault) { try container.finish() } catch { throw withPlace(error) }
+    safe = front
+  }
+
+  /// Removes the file from its folder.
+  func remove() { unsafe unlink(path) }
+
+  /// The fault with the milliseconds that are safe.
+  private func withPlace(_ fault: NodeFault) -> NodeFault {
+    NodeFault(fault.reason, code: fault.code, detail: safe / 1_000_000)
+  }
+}

@@ -43,7 +43,6 @@ struct VideoRecordTests {
     let events = bench.events()
     #expect(bench.close() == [])
     let film = try PlayedFilm(path)
-    print(name, film.flashes, film.clicks, film.offsets, film.times.prefix(3), film.times.count, film.soundStart, film.samples.count, events)
     #expect(film.flashes.count == 4 && film.offsets.count == 4)
     #expect(film.offsets.allSatisfy { abs($0) < 3 }, "\(film.offsets)")
     #expect(film.times.count == 80 && film.events == [])

@@ -13,7 +13,15 @@ final class FilmFile {
   /// What can be played from the disk, at least.
   private(set) var safe: Nanoseconds = 0
   private let container: MediaContainer
-  private let tracks: [FilmTrack: (stream: Int, duration: Nanoseconds)]
+
+  private struct Stream {
+    var index: Int
+    /// What a packet lasts.
+    var duration: Nanoseconds
+    /// What the container wants added to the times.
+    var shift: Nanoseconds = 0
+  }
+  private let tracks: [FilmTrack: Stream]
   /// Up to when there is something in it.
   private var front: Nanoseconds = 0
 
@@ -29,13 +37,18 @@ final class FilmFile {
     let names = format.library
     container = try MediaContainer(
       names.container, options: names.options, bytes, cure: "name another \"format\"")
-    var tracks: [FilmTrack: (stream: Int, duration: Nanoseconds)] = [:]
-    let pictures = unsafe container.add(encoder.pictures.codec)
-    tracks[.pictures] = (pictures, encoder.pictures.period)
+    var tracks = unsafe [
+      FilmTrack.pictures: Stream(
+        index: container.add(encoder.pictures.codec), duration: encoder.pictures.period)
+    ]
     if let sound = encoder.sound {
-      let stream = unsafe container.add(sound.codec)
       let block = unsafe Int64(sound.codec.pointee.frame_size)
-      tracks[.sound] = (stream, unsafe .samples(block, rate: Int(sound.codec.pointee.sample_rate)))
+      let rate = unsafe Int(sound.codec.pointee.sample_rate)
+      tracks[.sound] = unsafe Stream(
+        index: container.add(sound.codec), duration: .samples(block, rate: rate),
+        // Matroska's times of sound have the decoder's delay in them (RFC 9559, CodecDelay), which libavformat's writer
+        // leaves to us though its reader takes it out.
+        shift: format == .mp4 ? 0 : .samples(Int64(sound.delay), rate: rate))
     }
     self.tracks = tracks
   }
@@ -51,9 +64,10 @@ final class FilmFile {
   /// Appends a packet; times count from the origin.
   func write(_ packet: EncodedPacket, origin: Nanoseconds) throws(NodeFault) {
     guard let track = tracks[packet.track] else { return }
-    packet.setTime(container.timeBase(track.stream), origin: origin, duration: track.duration)
+    packet.setTime(
+      container.timeBase(track.index), origin: origin - track.shift, duration: track.duration)
     front = max(front, packet.time - origin)
-    do throws(NodeFault) { unsafe try container.write(packet.packet, to: track.stream) } catch {
+    do throws(NodeFault) { unsafe try container.write(packet.packet, to: track.index) } catch {
       throw withPlace(error)
     }
   }

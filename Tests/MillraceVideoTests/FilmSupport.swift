@@ -1,3 +1,4 @@
+import CFFmpeg
 import Glibc
 import MillraceCore
 import MillraceTesting
@@ -95,13 +96,34 @@ struct PlayedFilm {
 }
 
 /// What a bench's input of pictures carries.
-func pictures(_ width: Int = 64, _ height: Int = 48, pixel: PixelType = .i420, rate: Int = 25) -> OutputShape {
+func pictureInput(_ width: Int = 64, _ height: Int = 48, pixel: PixelType = .i420, rate: Int = 25) -> OutputShape {
   .video(width: width, height: height, pixel: pixel, rate: FrameRate(rate))
 }
 
 /// What a bench's input of sound carries.
-func sound(
+func soundInput(
   _ rate: Int = FlashAndClick.rate, channels: Int = 1, sample: SampleType = .s16, frames: Int = 960
 ) -> OutputShape {
   .pcm(rate: rate, channels: channels, sample: sample, frames: frames)
+}
+
+/// The packets of a film's pictures, as they lie in the file.
+struct FilmPackets {
+  /// Times of the key frames in ms, from the first packet on.
+  var keys: [Int] = []
+
+  init(_ path: String) throws {
+    let demuxer = try Demuxer(Demuxer.Place(file: path))
+    guard let (index, _) = try demuxer.best(AVMEDIA_TYPE_VIDEO) else { return }
+    demuxer.use(index)
+    var first: Double?
+    while let packet = try demuxer.next(index) {
+      let base = demuxer.stream(index)!.pointee.time_base
+      let time = Double(packet.pointee.pts) * Double(base.num) * 1_000 / Double(base.den)
+      if first == nil { first = time }
+      if packet.pointee.flags & AV_PKT_FLAG_KEY != 0 { keys.append(Int((time - first!).rounded())) }
+      var used: UnsafeMutablePointer<AVPacket>? = packet
+      av_packet_free(&used)
+    }
+  }
 }

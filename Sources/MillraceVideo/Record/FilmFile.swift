@@ -22,14 +22,19 @@ final class FilmFile {
     var shift: Nanoseconds = 0
   }
   private let tracks: [FilmTrack: Stream]
+  /// A picture whose length is not known before the next: MP4 has lengths where others have times.
+  private var held: EncodedPacket?
+  private let holds: Bool
   /// Up to when there is something in it.
   private var front: Nanoseconds = 0
+  private var origin: Nanoseconds = 0
 
   /// Opens a file for the encoders' streams. The path must have been checked and claimed.
   init(
     _ path: String, _ format: FilmFormat, _ encoder: FilmEncoder, calls: FileBytes.Calls
   ) throws(NodeProblem) {
     self.path = path
+    holds = format == .mp4
     let bytes: FileBytes
     do { bytes = try FileBytes(creating: path, calls: calls, keepsContent: true) } catch {
       throw FileWords.problem(error.errorNumber, path, for: .writing)
@@ -63,9 +68,16 @@ final class FilmFile {
 
   /// Appends a packet; times count from the origin.
   func write(_ packet: EncodedPacket, origin: Nanoseconds) throws(NodeFault) {
+    self.origin = origin
+    guard holds && packet.track == .pictures else { return try put(packet, nil) }
+    if let held { try put(held, packet.time - held.time) }
+    held = packet
+  }
+
+  private func put(_ packet: EncodedPacket, _ length: Nanoseconds?) throws(NodeFault) {
     guard let track = tracks[packet.track] else { return }
     packet.setTime(
-      container.timeBase(track.index), origin: origin - track.shift, duration: track.duration)
+      container.timeBase(track.index), origin: origin - track.shift, duration: length ?? track.duration)
     front = max(front, packet.time - origin)
     do throws(NodeFault) { unsafe try container.write(packet.packet, to: track.index) } catch {
       throw withPlace(error)
@@ -80,6 +92,8 @@ final class FilmFile {
 
   /// Completes the file.
   func finish() throws(NodeFault) {
+    if let held { try put(held, nil) }
+    held = nil
     do throws(NodeFault) { try container.finish() } catch { throw withPlace(error) }
     safe = front
   }

@@ -34,6 +34,10 @@ public final class BlockPool: @unchecked Sendable {
   /// Bytes before the content of each block: one cache line, so that content starts on a line.
   @usableFromInline static var headerSize: Int { 64 }
 
+  /// Bytes behind the content of each block that can be read, though they mean nothing: vector code reads whole vectors. Behind
+  /// all blocks but the last lies the next one's header.
+  private static var slack: Int { 64 }
+
   /// Usable bytes of each block.
   public let blockBytes: Int
   /// Blocks the pool owns.
@@ -57,7 +61,7 @@ public final class BlockPool: @unchecked Sendable {
     self.blockBytes = (blockBytes + 63) & ~63
     self.blockCount = blockCount
     stride = self.blockBytes + Self.headerSize
-    unsafe memory = .allocate(byteCount: stride * blockCount, alignment: 64)
+    unsafe memory = .allocate(byteCount: stride * blockCount + Self.slack, alignment: 64)
   }
 
   deinit {

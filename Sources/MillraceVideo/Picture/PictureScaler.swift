@@ -63,12 +63,14 @@ package final class PictureScaler {
     self.isFullRange = isFullRange
     self.width = width
     self.height = height
-    func aligned(_ bytes: Int) -> Int { (bytes + 2 * Self.alignment - 1) / Self.alignment * Self.alignment }
+    func aligned(_ bytes: Int) -> Int {
+      bytes == 0 ? 0 : (bytes + 2 * Self.alignment - 1) / Self.alignment * Self.alignment
+    }
     let tight = PlaneLayout(pixel, width: width, height: height).strides
     strides = (aligned(tight.0), aligned(tight.1), aligned(tight.2))
     let half = (height + 1) / 2
     offsets = (0, strides.0 * height, strides.0 * height + strides.1 * half)
-    let count = offsets.2 + (pixel.planeCount == 3 ? strides.2 * half : 0) + Self.alignment
+    let count = offsets.2 + strides.2 * half + Self.alignment
     unsafe memory = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: Self.alignment)
       .bindMemory(to: UInt8.self, capacity: count)
     unsafe memory.initialize(repeating: 0, count: count)
@@ -117,7 +119,17 @@ package final class PictureScaler {
 
   /// Scales a decoder's frame.
   func scale(_ frame: UnsafePointer<AVFrame>) -> Bool {
-    guard unsafe prepare(Source(frame)) else { return false }
+    let source = unsafe Source(frame)
+    if source == itself, let first = unsafe frame.plane(0) {
+      let lengths = unsafe frame.pointee.linesize
+      unsafe keep(
+        (
+          UnsafePointer(first), UnsafePointer(frame.plane(1) ?? first), UnsafePointer(frame.plane(2) ?? first)
+        ),
+        (Int(lengths.0), Int(lengths.1), Int(lengths.2)))
+      return true
+    }
+    guard prepare(source) else { return false }
     return unsafe withUnsafeTemporaryAllocation(of: UnsafePointer<UInt8>?.self, capacity: 4) { planes in
       for index in 0..<4 {
         unsafe planes.initializeElement(at: index, to: UnsafePointer(frame.plane(index)))
@@ -126,13 +138,53 @@ package final class PictureScaler {
     }
   }
 
+  /// What a source of the result's own kind is like.
+  private var itself: Source { Source(pixel, width: width, height: height) }
+
+  /// Copies planes of the result's own kind, which swscale does not get right: of Y and UV it copies half of a UV row, and
+  /// more planes than there are.
+  private func keep(
+    _ planes: (UnsafePointer<UInt8>, UnsafePointer<UInt8>, UnsafePointer<UInt8>), _ steps: (Int, Int, Int)
+  ) {
+    unsafe move(
+      planes, steps, PictureTurn(), to: (memory, memory + offsets.1, memory + offsets.2), strides)
+  }
+
+  /// Copies planes of the result's kind and size, turned.
+  private func move(
+    _ source: (UnsafePointer<UInt8>, UnsafePointer<UInt8>, UnsafePointer<UInt8>), _ steps: (Int, Int, Int),
+    _ turn: PictureTurn,
+    to target: (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>),
+    _ lengths: (Int, Int, Int)
+  ) {
+    func movePlane(
+      _ from: UnsafePointer<UInt8>, _ step: Int, _ size: (Int, Int), _ bytes: Int,
+      _ to: UnsafeMutablePointer<UInt8>, _ length: Int
+    ) {
+      unsafe millrace_plane_turn(
+        from, step, Int32(size.0), Int32(size.1), Int32(bytes), Int32(turn.quarters),
+        turn.isMirrored ? 1 : 0, to, length)
+    }
+    unsafe movePlane(source.0, steps.0, (width, height), pixel.pixelBytes, target.0, lengths.0)
+    guard pixel.planeCount > 1 else { return }
+    let (half, chromaBytes) = (((width + 1) / 2, (height + 1) / 2), pixel == .nv12 ? 2 : 1)
+    unsafe movePlane(source.1, steps.1, half, chromaBytes, target.1, lengths.1)
+    if pixel == .i420 { unsafe movePlane(source.2, steps.2, half, 1, target.2, lengths.2) }
+  }
+
   private func scale(
     _ source: Source, _ planes: (UnsafePointer<UInt8>, UnsafePointer<UInt8>, UnsafePointer<UInt8>),
     _ strides: (Int, Int, Int)
   ) -> Bool {
+    if source == itself {
+      unsafe keep(planes, strides)
+      return true
+    }
     guard prepare(source) else { return false }
+    // A plane that is named is read, whether the format has it or not.
+    let count = PixelType.allCases.first { $0.library == source.format }?.planeCount ?? 3
     var starts: (UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?) =
-      unsafe (planes.0, planes.1, planes.2, nil)
+      unsafe (planes.0, count > 1 ? planes.1 : nil, count > 2 ? planes.2 : nil, nil)
     var lengths = (Int32(strides.0), Int32(strides.1), Int32(strides.2), Int32(0))
     return unsafe withUnsafeBytes(of: &starts) { starts in
       unsafe withUnsafeBytes(of: &lengths) { lengths in
@@ -151,7 +203,10 @@ package final class PictureScaler {
         UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?,
         UnsafeMutablePointer<UInt8>?
       ) =
-        unsafe (memory, memory + offsets.1, memory + offsets.2, nil)
+        unsafe (
+          memory, pixel.planeCount > 1 ? memory + offsets.1 : nil,
+          pixel.planeCount > 2 ? memory + offsets.2 : nil, nil
+        )
     var steps = (Int32(strides.0), Int32(strides.1), Int32(strides.2), Int32(0))
     let given = unsafe withUnsafeBytes(of: &targets) { targets in
       unsafe withUnsafeBytes(of: &steps) { steps in
@@ -211,18 +266,9 @@ package final class PictureScaler {
   private func copy(to start: UnsafeMutablePointer<UInt8>, _ turn: PictureTurn) {
     let tight = PlaneLayout(
       pixel, width: turn.isSideways ? height : width, height: turn.isSideways ? width : height)
-    let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
-    func turnPlane(_ from: Int, _ step: Int, _ size: (Int, Int), _ bytes: Int, _ to: Int, _ length: Int) {
-      unsafe millrace_plane_turn(
-        memory + from, step, Int32(size.0), Int32(size.1), Int32(bytes), Int32(turn.quarters),
-        turn.isMirrored ? 1 : 0, start + to, length)
-    }
-    turnPlane(0, strides.0, (width, height), pixel.pixelBytes, 0, tight.strides.0)
-    guard pixel.planeCount > 1 else { return }
-    let half = (halfWidth, halfHeight)
-    let chromaBytes = pixel == .nv12 ? 2 : 1
-    turnPlane(offsets.1, strides.1, half, chromaBytes, tight.offsets.1, tight.strides.1)
-    if pixel == .i420 { turnPlane(offsets.2, strides.2, half, 1, tight.offsets.2, tight.strides.2) }
+    unsafe move(
+      (UnsafePointer(memory), UnsafePointer(memory + offsets.1), UnsafePointer(memory + offsets.2)), strides,
+      turn, to: (start + tight.offsets.0, start + tight.offsets.1, start + tight.offsets.2), tight.strides)
   }
 }
 

@@ -76,7 +76,7 @@ struct PlaneLayout {
       strides = (width, half, half)
     case .nv12:
       offsets = (0, luma, luma)
-      strides = (width, 2 * half, 2 * half)
+      strides = (width, 2 * half, 0)
     case .rgb24:
       offsets = (0, 0, 0)
       strides = (3 * width, 0, 0)

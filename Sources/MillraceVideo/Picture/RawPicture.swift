@@ -11,7 +11,10 @@ package struct RawPicture: Sendable {
   package init(width: Int, height: Int, bytes: [UInt8]) {
     self.width = width
     self.height = height
-    self.bytes = bytes
+    // swscale reads whole vectors, also behind the last pixel.
+    var padded = bytes
+    padded.reserveCapacity(bytes.count + 64)
+    self.bytes = padded
   }
 
   package var view: PictureView {

@@ -11,6 +11,7 @@ extension Catalogue {
     catalogue.add(VideoSnapshot.self)
     catalogue.add(ImageWrite.self)
     catalogue.add(VideoRecord.self)
+    catalogue.add(RTMPPush.self)
     return catalogue
   }()
 }

@@ -9,7 +9,8 @@ internal import MillraceFiles
 ///   left out (`late`). Sound begins at its first packet's time and goes on by positions; gaps are silence. When positions and times
 ///   disagree by more than 20 ms for 200 ms, or by 250 ms at once, sound is moved to its packets' times (`moved`).
 /// - **Waiting.** What came waits for what did not for `patience`; then silence takes the place of the sound, and what comes of it later
-///   is cut (`late`). A film whose pictures begin later than that begins with a black one. Each may end before the other.
+///   is cut (`late`). A film whose pictures begin later than that begins with a black one. Each may end before the other: the last
+///   picture stands, given again every second, until the sound ends.
 /// - **Sizes.** 4:2:0 has even sides: an odd one is made a pixel longer by repeating the last column or row. Colours are BT.601 of
 ///   video range, and said so.
 /// - `stop` completes the file at once, `cancel` removes it. `duration` completes it after so much film.
@@ -162,7 +163,7 @@ public struct VideoRecord: ~Copyable, Node {
 
   private mutating func complete(_ reason: StaticString, _ ports: inout Ports) throws(NodeFault) {
     try write(&ports, isLast: true)
-    try file.finish()
+    try file.finish(at: encoder.front ?? 0)
     // Whoever hears that the file is complete may use it.
     claim = nil
     isOver = true

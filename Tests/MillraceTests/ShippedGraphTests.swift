@@ -21,6 +21,11 @@ struct ShippedGraphTests {
       return ["output": scratch.file("out.mjpeg"), "log": scratch.file("log.jsonl")]
     case "screen-sampler":
       return ["source": "test", "output": scratch.file("out.jpg"), "log": scratch.file("log.jsonl")]
+    case "talking-slides":
+      return [
+        "output": scratch.file("out.mp4"), "pictures": scratch.file("out.mjpeg"),
+        "log": scratch.file("log.jsonl"),
+      ]
     case "tts-play": return ["output": scratch.file("out.wav"), "log": scratch.file("log.jsonl")]
     case "voice-uplink": return ["input": sound, "output": scratch.file("out.opus"), "pace": "false"]
     case "voice-return":
@@ -42,11 +47,31 @@ struct ShippedGraphTests {
         ("16000.wav", 16_000, 10_884),
       ]
     case "reply": [("out.wav", 44_100, 32_193)]  // 73 periods of 10 ms.
-    case "tts-play", "file-sampler", "screen-sampler": []
+    case "tts-play", "file-sampler", "screen-sampler", "talking-slides": []
     case "voice-return": [("out.wav", 48_000, 32_652)]  // 10,884 samples at 16 kHz.
     case "voice-uplink": []
     default: [("out.wav", 44_100, 30_000)]
     }
+  }
+
+  /// The film has the slide for as long as the voice speaks, and the voice.
+  private func expectTalk(_ scratch: Scratch) throws {
+    let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")
+    #expect(lines.contains { $0.contains(#""event":"completed""#) && $0.contains(#""reason":"ended""#) }, "\(lines)")
+    #expect(try scratch.bytes("out.mjpeg").starts(with: [0xFF, 0xD8]))
+    let player = try scratch.write(
+      """
+      { "millrace": 1, "nodes": {
+        "film": { "type": "video.read", "path": "out.mp4" }, "eye": { "type": "video.sample" },
+        "seen": { "type": "image.write", "path": "{number}.jpg" }, "heard": { "type": "audio.write", "path": "heard.wav" }
+      }, "links": ["film -> eye -> seen", "film.audio -> heard"] }
+      """.utf8, to: "play.json")
+    try runGraph(player, [:])
+    let voice = try Sound(path: scratch.file("heard.wav"))
+    // 114 frames of 36 ms of speech; the codec's blocks, or what the MP3's own delay is, around them.
+    #expect(voice.rate == 48_000 && (190_000...206_000).contains(voice.frames), "\(voice.frames) frames")
+    #expect(Fixture.rms(voice.samples) > 0.01)
+    #expect(throws: Never.self) { try scratch.bytes("000004.jpg") }
   }
 
   @Test("every one is known to these tests")
@@ -55,7 +80,7 @@ struct ShippedGraphTests {
       Package.graphs == [
         "call-recording", "device-loop", "duplex-loop", "file-sampler", "front-end-bench", "mix",
         "music-under-voice", "rates", "reply", "screen-sampler",
-        "through-a-program", "tts-play", "voice-return", "voice-uplink",
+        "talking-slides", "through-a-program", "tts-play", "voice-return", "voice-uplink",
       ],
       "say in this file what a new graph needs and writes")
   }
@@ -101,6 +126,7 @@ struct ShippedGraphTests {
       #expect(sound.rate == 24_000 && (98_496...105_600).contains(sound.frames), "\(sound.frames) frames")
       #expect(Fixture.rms(sound.samples) > 0.01)
     }
+    if graph == "talking-slides" { try expectTalk(scratch) }
     if graph == "front-end-bench" {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self)
       #expect(lines.contains("speechStarted") && lines.contains("speechEnded"))

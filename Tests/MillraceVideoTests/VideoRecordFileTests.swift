@@ -172,6 +172,23 @@ struct VideoRecordFileTests {
     #expect(try PlayedFilm(path, sound: false).times.count >= 75)
   }
 
+  @Test("of one picture with sound too", arguments: ["film.mp4", "film.webm"])
+  func killedSlide(name: String) async throws {
+    let path = folder.file(name)
+    await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+      let bench = try RecordBench(path, ["patience": 200])
+      bench.picture(0)
+      for time in stride(from: 0, to: 5_000, by: 40) {
+        try bench.node.advance(to: .milliseconds(Int64(time)))
+        bench.sound(time)
+        try bench.node.run()
+      }
+      kill(getpid(), SIGKILL)
+    }
+    let film = try PlayedFilm(path)
+    #expect(film.times.count >= 2 && film.samples.count >= 2 * 48_000, "\(film.times) \(film.samples.count)")
+  }
+
   @Test("a full disk is told with what is safe, and that can be played", arguments: ["film.mp4", "film.mkv"])
   func full(name: String) throws {
     let path = folder.file(name)

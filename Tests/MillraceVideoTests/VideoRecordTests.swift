@@ -320,6 +320,10 @@ struct VideoRecordTests {
     let film = try PlayedFilm(path)
     #expect(film.clicks.count == (picturesFirst ? 4 : 2) && film.flashes.count == (picturesFirst ? 2 : 4))
     #expect(film.events == [])
+    // The last picture is shown again after a second.
+    let lead = film.times[0]
+    #expect(film.times.count == (picturesFirst ? 41 : 80))
+    if picturesFirst { #expect(film.times.suffix(2).map { ($0 - lead).rounded() } == [1_560, 2_560]) }
   }
 
   @Test("a film that never began is no film, but a file all the same")

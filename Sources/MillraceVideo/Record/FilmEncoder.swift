@@ -5,7 +5,8 @@ internal import MillraceCore
 /// Pictures and sound of a graph as encoded packets in the order of their times: what recording and sending have in common.
 ///
 /// Pictures go by their packets' times; sound as `SoundPlaces` says; what a linked sound does not bring within the patience is
-/// silence, and pictures that have not begun by then begin with a black one. Blocks; bulk lane; one thread at a time.
+/// silence, and pictures that have not begun by then begin with a black one. While sound goes on without pictures, the last is given
+/// again every second: whoever joins, or finds the file of a killed process, has one. Blocks; bulk lane; one thread at a time.
 @safe
 final class FilmEncoder {
   /// What a node asks for.
@@ -38,6 +39,8 @@ final class FilmEncoder {
 
   /// How far one track is read ahead of the other, which its links hold back then.
   private static let mostAhead = Nanoseconds.milliseconds(10_000)
+  /// Time after which a picture is given again.
+  private static let longestPicture = Nanoseconds.milliseconds(1_000)
   /// Most silence put in by one call, in seconds.
   private static let silencePiece = 5
 
@@ -225,7 +228,17 @@ final class FilmEncoder {
       noteBegin(start)
       tracks.note(.pictures, upTo: start)
     }
+    try repeatPicture(expired)
     while let packet = tracks.next(expired: expired) { try body(packet) }
+  }
+
+  private func repeatPicture(_ expired: Nanoseconds) throws(NodeFault) {
+    guard let heard = places.front else { return }
+    let known = tracks.isRunning(.pictures) ? min(expired, heard) : heard
+    while let shown = tracks.front(.pictures), shown + Self.longestPicture <= min(known, (end ?? .max) - 1) {
+      try pictures.encodeAgain(at: shown + Self.longestPicture, put)
+      tracks.note(.pictures, upTo: shown + Self.longestPicture)
+    }
   }
 
   private func fillSilence(upTo expired: Nanoseconds) throws(NodeFault) {

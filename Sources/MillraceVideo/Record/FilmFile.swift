@@ -90,9 +90,9 @@ final class FilmFile {
     safe = max(safe, front - FilmFormat.unfinished)
   }
 
-  /// Completes the file.
-  func finish() throws(NodeFault) {
-    if let held { try put(held, nil) }
+  /// Completes the file: its last picture stands up to a time.
+  func finish(at end: Nanoseconds) throws(NodeFault) {
+    if let held { try put(held, max(end - held.time, tracks[.pictures]?.duration ?? 0)) }
     held = nil
     do throws(NodeFault) { try container.finish() } catch { throw withPlace(error) }
     safe = front

@@ -170,6 +170,13 @@ final class PictureEncoder {
     return true
   }
 
+  /// Encodes the last picture once more.
+  func encodeAgain(at time: Nanoseconds, _ take: Take) throws(NodeFault) {
+    guard let tick = tick(time) else { return }
+    try prepare()
+    try send(tick, time, take)
+  }
+
   /// Encodes a picture without light.
   func encodeBlack(at time: Nanoseconds, _ take: Take) throws(NodeFault) {
     guard let tick = tick(time) else { return }

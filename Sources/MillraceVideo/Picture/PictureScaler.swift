@@ -139,7 +139,11 @@ package final class PictureScaler {
   }
 
   /// What a source of the result's own kind is like.
-  private var itself: Source { Source(pixel, width: width, height: height) }
+  private var itself: Source {
+    var source = Source(pixel, width: width, height: height)
+    source.isFullRange = isFullRange
+    return source
+  }
 
   /// Copies planes of the result's own kind, which swscale does not get right: of Y and UV it copies half of a UV row, and
   /// more planes than there are.

@@ -147,6 +147,8 @@ final class PictureEncoder {
       unsafe av_dict_set(&options, "preset", "superfast", 0)
       unsafe av_dict_set(&options, "tune", "zerolatency", 0)
       unsafe av_dict_set(&options, "forced-idr", "1", 0)
+      // Key frames go by the clock, not by what is in the pictures.
+      unsafe av_dict_set(&options, "sc_threshold", "0", 0)
       if isConstantQuality { unsafe av_dict_set(&options, "crf", quality.h264, 0) }
     case .vp8:
       unsafe av_dict_set(&options, "deadline", "realtime", 0)

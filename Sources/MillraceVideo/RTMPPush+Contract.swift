@@ -58,7 +58,8 @@ extension RTMPPush {
       ),
       EventContract(
         "progress",
-        text: "so much is encoded: `seconds`; of it are sent `pictures` and `bytes`, and `waiting` ms are not"),
+        text: "so much is encoded: `seconds`; of it are sent `pictures` and `bytes`, and `waiting` ms are not"
+      ),
       EventContract(
         "late",
         text:

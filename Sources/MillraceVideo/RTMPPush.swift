@@ -52,7 +52,8 @@ public struct RTMPPush: ~Copyable, Node {
         FilmEncoder.Settings(
           pictures: PictureEncoder.Settings(
             coding: .h264, bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
-            keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads"), isSteady: true),
+            keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads"), isSteady: true
+          ),
           sound: .m4a, soundBitrate: values.has("soundBitrate") ? values.integer("soundBitrate") : nil,
           patience: values.nanoseconds("patience"), cure: "leave the port \"audio\" unlinked"),
         setup.inputs)

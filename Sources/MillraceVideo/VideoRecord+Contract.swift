@@ -44,7 +44,8 @@ extension VideoRecord {
       EventContract(
         "began",
         text:
-          "the first picture or sound is being written: `path`, `width` and `height` in the file, and `rate` of sound"),
+          "the first picture or sound is being written: `path`, `width` and `height` in the file, and `rate` of sound"
+      ),
       EventContract("progress", text: "so much is recorded: `seconds`, `pictures` and `bytes` in all"),
       EventContract(
         "completed",
@@ -59,7 +60,8 @@ extension VideoRecord {
         text:
           "sound was off its pictures and is in step again: `ms` of silence put in, or less than 0: left out"),
       EventContract(
-        "refused", text: "the system refused a write, which ends the film: the `seconds` before can be played"),
+        "refused", text: "the system refused a write, which ends the film: the `seconds` before can be played"
+      ),
     ],
     lane: .bulk, budget: 100_000,
     examples: [

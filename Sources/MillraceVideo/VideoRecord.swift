@@ -56,7 +56,8 @@ public struct VideoRecord: ~Copyable, Node {
     let encoder = try FilmEncoder(
       FilmEncoder.Settings(
         pictures: PictureEncoder.Settings(
-          coding: Self.coding(values, format), bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
+          coding: Self.coding(values, format),
+          bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
           keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads")),
         sound: format.sound, soundBitrate: values.has("soundBitrate") ? values.integer("soundBitrate") : nil,
         patience: values.nanoseconds("patience"),
@@ -238,7 +239,8 @@ public struct VideoRecord: ~Copyable, Node {
     switch fault.reason {
     case .system: return FileWords.writeFailure(fault.code, "\"\(path)\"", kept: place)
     case .library:
-      return "encoding \"\(path)\" failed: \(LibraryWords.describe(fault.code)); \(place); name another \"format\""
+      return
+        "encoding \"\(path)\" failed: \(LibraryWords.describe(fault.code)); \(place); name another \"format\""
     default: return nil
     }
   }

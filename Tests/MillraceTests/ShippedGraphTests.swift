@@ -57,7 +57,9 @@ struct ShippedGraphTests {
   /// The film has the slide for as long as the voice speaks, and the voice.
   private func expectTalk(_ scratch: Scratch) throws {
     let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")
-    #expect(lines.contains { $0.contains(#""event":"completed""#) && $0.contains(#""reason":"ended""#) }, "\(lines)")
+    #expect(
+      lines.contains { $0.contains(#""event":"completed""#) && $0.contains(#""reason":"ended""#) }, "\(lines)"
+    )
     #expect(try scratch.bytes("out.mjpeg").starts(with: [0xFF, 0xD8]))
     let player = try scratch.write(
       """

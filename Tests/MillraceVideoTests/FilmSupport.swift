@@ -47,7 +47,9 @@ struct PlayedFilm {
     let bench = try NodeBench(
       VideoRead.self, ["path": .string(path)],
       outputs: sound ? ["out", "audio", "events"] : ["out", "events"])
-    if case .video(let width, let height, _, _) = bench.shape().format { (self.width, self.height) = (width, height) }
+    if case .video(let width, let height, _, _) = bench.shape().format {
+      (self.width, self.height) = (width, height)
+    }
     if sound {
       rate = bench.shape("audio").format.rate ?? 0
       channels = bench.shape("audio").format.channels ?? 0
@@ -96,7 +98,9 @@ struct PlayedFilm {
 }
 
 /// What a bench's input of pictures carries.
-func pictureInput(_ width: Int = 64, _ height: Int = 48, pixel: PixelType = .i420, rate: Int = 25) -> OutputShape {
+func pictureInput(_ width: Int = 64, _ height: Int = 48, pixel: PixelType = .i420, rate: Int = 25)
+  -> OutputShape
+{
   .video(width: width, height: height, pixel: pixel, rate: FrameRate(rate))
 }
 

@@ -17,7 +17,9 @@ struct RTMPPushTests {
     private let start: Nanoseconds
     private var sent = 0
 
-    init(_ url: String, _ parameters: [String: ParameterValue] = [:], width: Int = 160, height: Int = 120) throws {
+    init(_ url: String, _ parameters: [String: ParameterValue] = [:], width: Int = 160, height: Int = 120)
+      throws
+    {
       var values: [String: ParameterValue] = [
         "url": .string(url), "first": 20, "most": 100, "timeout": 20_000, "keyInterval": 1_000,
         "patience": 5_000,
@@ -185,7 +187,9 @@ struct RTMPPushTests {
     #expect(sender.node.close() == [])
   }
 
-  @Test("a server that accepts and says nothing is told after the timeout, and holds up no stop", .timeLimit(.minutes(5)))
+  @Test(
+    "a server that accepts and says nothing is told after the timeout, and holds up no stop",
+    .timeLimit(.minutes(5)))
   func silent() throws {
     let server = SilentServer()
     let sender = try Sender("rtmp://127.0.0.1:\(server.port)/live/hush-key", ["timeout": 300])
@@ -213,7 +217,9 @@ struct RTMPPushTests {
     #expect(sender.node.close() == [])
   }
 
-  @Test("what has no connection waits as long as it may, and is dropped up to a key frame then", .timeLimit(.minutes(5)))
+  @Test(
+    "what has no connection waits as long as it may, and is dropped up to a key frame then",
+    .timeLimit(.minutes(5)))
   func bounded() throws {
     let sender = try Sender(Self.closed(), ["queue": 1_500, "progress": 1_000])
     for _ in 0..<250 { try sender.send() }

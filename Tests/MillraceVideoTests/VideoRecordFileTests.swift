@@ -34,13 +34,15 @@ struct VideoRecordFileTests {
     }
   }
 
-  @Test("colours come back, whatever the pixels are", arguments: PixelType.allCases, ["film.mp4", "film.webm"])
+  @Test(
+    "colours come back, whatever the pixels are", arguments: PixelType.allCases, ["film.mp4", "film.webm"])
   func colours(pixel: PixelType, name: String) throws {
     let path = folder.file(name)
     let bench = try NodeBench(
       VideoRecord.self, ["path": .string(path)], inputs: ["in": pictureInput(64, 48, pixel: pixel)])
     for number in 0..<5 {
-      bench.push(bytes: flat(pixel, 64, 48), to: "in", duration: 1, timestamp: .milliseconds(Int64(40 * number)))
+      bench.push(
+        bytes: flat(pixel, 64, 48), to: "in", duration: 1, timestamp: .milliseconds(Int64(40 * number)))
     }
     try bench.finish()
     #expect(bench.close() == [])
@@ -56,9 +58,12 @@ struct VideoRecordFileTests {
     let path = folder.file(name)
     let (width, height) = size
     let bench = try NodeBench(
-      VideoRecord.self, ["path": .string(path), "bitrate": 4_000_000], inputs: ["in": pictureInput(width, height)])
+      VideoRecord.self, ["path": .string(path), "bitrate": 4_000_000],
+      inputs: ["in": pictureInput(width, height)])
     for number in 0..<3 {
-      bench.push(bytes: flat(.i420, width, height), to: "in", duration: 1, timestamp: .milliseconds(Int64(40 * number)))
+      bench.push(
+        bytes: flat(.i420, width, height), to: "in", duration: 1, timestamp: .milliseconds(Int64(40 * number))
+      )
     }
     try bench.finish()
     let began = try #require(bench.events().first)
@@ -226,7 +231,9 @@ struct VideoRecordFileTests {
 
   @Test("what cannot be recorded is refused with the reason and the cure")
   func refused() {
-    #expect(refusal(["path": .string("/tmp/no-such-folder/film.mp4")])?.contains("does not exist; make it: mkdir -p") == true)
+    #expect(
+      refusal(["path": .string("/tmp/no-such-folder/film.mp4")])?.contains(
+        "does not exist; make it: mkdir -p") == true)
     #expect(
       refusal(["path": .string(folder.file("film.avi"))])?.contains(
         "does not end like a film; end it in .mp4, .mkv or .webm, or say the \"format\"") == true)
@@ -237,15 +244,19 @@ struct VideoRecordFileTests {
       refusal(["path": .string(folder.file("film.webm")), "video": "h264"])?.contains(
         "WebM has no pictures of H.264") == true)
     #expect(
-      refusal(["path": .string(folder.file("film.webm"))], ["in": pictureInput(), "audio": soundInput(44_100)])?.contains(
-        "WebM with Opus has no sound of 44100 Hz; put audio.resample (rate 48000) before the input \"audio\"")
+      refusal(
+        ["path": .string(folder.file("film.webm"))], ["in": pictureInput(), "audio": soundInput(44_100)])?
+        .contains(
+          "WebM with Opus has no sound of 44100 Hz; put audio.resample (rate 48000) before the input \"audio\""
+        )
         == true)
     #expect(
       refusal(["path": .string(folder.file("film.mp4"))], ["in": pictureInput(20_000, 2)])?.contains(
         "H.264 has no pictures of 20000x2; the longest side is 16384; put video.scale before it") == true)
     let pipe = folder.file("pipe.mp4")
     mkfifo(pipe, 0o600)
-    #expect(refusal(["path": .string(pipe)])?.contains("is a pipe; a recording is completed by going back") == true)
+    #expect(
+      refusal(["path": .string(pipe)])?.contains("is a pipe; a recording is completed by going back") == true)
   }
 
   @Test("a system without an encoder is told so, with the cure")
@@ -265,7 +276,9 @@ struct VideoRecordFileTests {
   func claimed() throws {
     let path = folder.file("film.mp4")
     let bench = try RecordBench(path)
-    #expect(refusal(["path": .string(path)])?.contains("is being read or written by another node or program") == true)
+    #expect(
+      refusal(["path": .string(path)])?.contains("is being read or written by another node or program")
+        == true)
     _ = try bench.finish()
     #expect(refusal(["path": .string(path)]) == nil)
   }

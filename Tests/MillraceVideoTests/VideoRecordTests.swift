@@ -74,7 +74,8 @@ struct VideoRecordTests {
     #expect(events.map(\.name) == ["began", "progress", "progress", "progress", "completed"])
     #expect(events.first?.json.hasSuffix(#","path":"\#(path)","width":64,"height":48,"rate":48000}"#) == true)
     let last = try #require(events.last)
-    #expect(last.number("seconds") == 3.2 && last.number("pictures") == 80 && last.string("reason") == "ended")
+    #expect(
+      last.number("seconds") == 3.2 && last.number("pictures") == 80 && last.string("reason") == "ended")
     #expect(last.number("bytes").map { Int($0) } == contents(path).count)
     let film = try PlayedFilm(path)
     expectStep(film)
@@ -83,15 +84,20 @@ struct VideoRecordTests {
     #expect((153_600..<157_000).contains(film.samples.count), "\(film.samples.count)")
   }
 
-  @Test("sound of any rate and kind that the file can have", arguments: [
-    ("film.mp4", 8_000, 1, SampleType.s16), ("film.mp4", 44_100, 2, .f32), ("film.mkv", 16_000, 2, .s16),
-    ("film.webm", 24_000, 1, .f32),
-  ])
+  @Test(
+    "sound of any rate and kind that the file can have",
+    arguments: [
+      ("film.mp4", 8_000, 1, SampleType.s16), ("film.mp4", 44_100, 2, .f32), ("film.mkv", 16_000, 2, .s16),
+      ("film.webm", 24_000, 1, .f32),
+    ])
   func kinds(name: String, rate: Int, channels: Int, sample: SampleType) throws {
     let path = folder.file(name)
     let bench = try RecordBench(
       path, [:],
-      ["in": pictureInput(), "audio": soundInput(rate, channels: channels, sample: sample, frames: rate / 50)])
+      [
+        "in": pictureInput(),
+        "audio": soundInput(rate, channels: channels, sample: sample, frames: rate / 50),
+      ])
     let mono = FlashAndClick.sound(times, milliseconds: 3_200, rate: rate)
     let all = mono.flatMap { [Int16](repeating: $0, count: channels) }
     for time in stride(from: 0, to: 3_200, by: 40) {
@@ -122,7 +128,8 @@ struct VideoRecordTests {
     #expect(film.times == (0..<50).map { Double($0) * 40 } && film.flashes == [400, 1_200])
   }
 
-  @Test("every picture is shown at its time, whatever was dropped before it", arguments: ["film.mp4", "film.mkv"])
+  @Test(
+    "every picture is shown at its time, whatever was dropped before it", arguments: ["film.mp4", "film.mkv"])
   func dropped(name: String) throws {
     let path = folder.file(name)
     let bench = try RecordBench(path)
@@ -197,7 +204,8 @@ struct VideoRecordTests {
     #expect(film.clicks.count == expected.count)
     for (click, time) in zip(film.clicks, expected) { #expect(abs(click - film.times[0] - Double(time)) < 4) }
     let moved = events.filter { $0.name == "moved" }
-    #expect(length > 250 ? moved.isEmpty : abs((moved.first?.number("ms") ?? 0) - Double(length)) < 1, "\(moved)")
+    #expect(
+      length > 250 ? moved.isEmpty : abs((moved.first?.number("ms") ?? 0) - Double(length)) < 1, "\(moved)")
   }
 
   @Test("sound of a clock that goes wrong stays with its pictures", arguments: [-10_000, 10_000])
@@ -211,17 +219,20 @@ struct VideoRecordTests {
     var position = 0
     for time in stride(from: 0, to: length, by: 40) {
       bench.node.push(
-        bytes: FlashAndClick.picture(time, every), to: "in", duration: 1, timestamp: .milliseconds(Int64(time)))
+        bytes: FlashAndClick.picture(time, every), to: "in", duration: 1,
+        timestamp: .milliseconds(Int64(time)))
       // As many samples as the wrong clock makes of this time, each where the true time has it.
       let end = Int(Double(time + 40) * 48 * factor)
       let samples = (position..<end).map { index -> Int16 in
         let due = Double(index) / 48 / factor
-        return every.contains { due >= Double($0) && due < Double($0) + 5 } ? Int16(index % 2 == 0 ? 20_000 : -20_000) : 0
+        return every.contains { due >= Double($0) && due < Double($0) + 5 }
+          ? Int16(index % 2 == 0 ? 20_000 : -20_000) : 0
       }
       var first = 0
       while first < samples.count {
         let part = Array(samples[first..<min(samples.count, first + 960)])
-        bench.node.push(part, to: "audio", timestamp: Nanoseconds(Double(position + first) / 48 / factor * 1e6))
+        bench.node.push(
+          part, to: "audio", timestamp: Nanoseconds(Double(position + first) / 48 / factor * 1e6))
         first += part.count
       }
       position = end
@@ -274,7 +285,8 @@ struct VideoRecordTests {
 
   // MARK: Beginning and ending
 
-  @Test("a film begins with what comes first, and the other joins at its time", arguments: [-320, -80, 80, 320])
+  @Test(
+    "a film begins with what comes first, and the other joins at its time", arguments: [-320, -80, 80, 320])
   func beginning(offset: Int) throws {
     let path = folder.file("film.mp4")
     let bench = try RecordBench(path)
@@ -341,7 +353,8 @@ struct VideoRecordTests {
     try bench.push(to: 2_400)
     #expect(bench.node.hasEnded)
     let last = try #require(bench.node.events().last)
-    #expect(last.string("reason") == "duration" && last.number("seconds") == 1.5 && last.number("pictures") == 38)
+    #expect(
+      last.string("reason") == "duration" && last.number("seconds") == 1.5 && last.number("pictures") == 38)
     #expect(bench.node.close() == [])
     let film = try PlayedFilm(path)
     #expect(film.times.count == 38 && film.flashes.count == 2)

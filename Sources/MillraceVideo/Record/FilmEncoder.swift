@@ -56,7 +56,8 @@ final class FilmEncoder {
     let kind = settings.sound
     if case .pcm(let rate, let channels, _)? = shape?.format {
       sound = try SoundEncoder(
-        kind, rate: rate, channels: channels, bitrate: settings.soundBitrate ?? kind.channelBitrate * channels,
+        kind, rate: rate, channels: channels,
+        bitrate: settings.soundBitrate ?? kind.channelBitrate * channels,
         keepsSetupApart: true, cure: settings.cure)
     } else {
       sound = nil

@@ -163,7 +163,8 @@ final class PictureEncoder {
   // MARK: Encoding
 
   /// Encodes a picture. False when it is left out, because it is due no later than the one before.
-  func encode(_ picture: borrowing PictureView, at time: Nanoseconds, _ take: Take) throws(NodeFault) -> Bool {
+  func encode(_ picture: borrowing PictureView, at time: Nanoseconds, _ take: Take) throws(NodeFault) -> Bool
+  {
     guard let tick = tick(time) else { return false }
     guard scaler.scale(picture) else { throw NodeFault(.library, code: -1) }
     try prepare()

@@ -27,7 +27,9 @@ struct PushQueue {
     waiting.append(packet)
     guard length > limit else { return }
     let newest = packet.time
-    let key = waiting.indices.dropFirst().first { waiting[$0].isKeyPicture && newest - waiting[$0].time <= limit }
+    let key = waiting.indices.dropFirst().first {
+      waiting[$0].isKeyPicture && newest - waiting[$0].time <= limit
+    }
     drop(key ?? waiting.count)
   }
 

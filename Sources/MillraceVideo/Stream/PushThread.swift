@@ -75,7 +75,8 @@ final class PushThread: Sendable {
   static func start(_ terms: Terms, _ header: StreamHeader, waker: Waker) throws(NodeProblem) -> PushThread {
     guard let bell = PipeBell() else {
       throw NodeProblem(
-        "no file is left to open for \(terms.address.name)", cure: "raise the limit of open files (ulimit -n)")
+        "no file is left to open for \(terms.address.name)", cure: "raise the limit of open files (ulimit -n)"
+      )
     }
     let thread = PushThread(terms, header, bell, waker)
     guard OwnThread.start("millrace-push", { thread.run() }) == 0 else {

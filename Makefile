@@ -31,6 +31,8 @@ PACKAGES += libasound2-dev        # sound cards without a server
 PACKAGES += libsamplerate0-dev    # follows one device's clock with another's
 PACKAGES += xvfb                  # a screen to capture, for tests
 PACKAGES += x11-xserver-utils     # paints that screen
+PACKAGES += ffmpeg                # what other programs make of our files, and we of theirs, for tests
+PACKAGES += sox                   # the same once more
 PACKAGES += python3-pip           # fetches the voice detector's weights
 PACKAGES += opus-tools            # opusinfo: a second opinion on what the demo wrote
 PACKAGES += alsa-utils            # a voice recorded at 48 kHz
@@ -43,6 +45,12 @@ PEERS += libreaderwriterqueue-dev  # moodycamel's ReaderWriterQueue
 PEERS += libgstreamer1.0-dev       # GStreamer
 PEERS += gstreamer1.0-plugins-base # its resampler, Opus and Ogg
 PEERS += gstreamer1.0-plugins-good # its WAV reader and level meter
+
+# Servers that tests of `make test` start for themselves, on loopback. Nothing else needs any of it. (Debian's nginx also starts as a web
+# server of the machine where nothing else has port 80; the tests have no use for that one.)
+TEST_PACKAGES :=
+TEST_PACKAGES += nginx             # pushes and pulls streams:
+TEST_PACKAGES += libnginx-mod-rtmp # its RTMP module
 
 # What `make test-devices` runs devices on: a sound server without hardware, and ALSA's way to it. Nothing else needs any of it.
 DEVICE_PACKAGES :=
@@ -139,8 +147,12 @@ else
 	$(call round_trip,$(VOICE_16K))
 endif
 
+.PHONY: test-deps
+test-deps: deps
+	@$(call install,$(TEST_PACKAGES))
+
 .PHONY: test
-test: deps models ## run all tests
+test: test-deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
 	swift test --parallel --disable-xctest | $(MUST_RUN)
 
@@ -154,6 +166,11 @@ test-devices: device-deps ## run devices on a sound server without hardware, and
 	@swift build --build-tests
 	MILLRACE_DEVICES=1 timeout --kill-after=10 600 \
 	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests | $(MUST_RUN)
+
+.PHONY: bench-streams
+bench-streams: test-deps ## measure how late the pictures of a live stream are, on a server on this machine
+	@MILLRACE_FIGURES=1 timeout --kill-after=10 900 \
+	  swift test --configuration release -Xswiftc -enable-testing --disable-xctest --filter RTMPPullFigures | $(MUST_RUN)
 
 # A Python of its own in the build folder: nothing of this is needed to build or to run Millrace.
 PEER_PYTHON := .build/interop

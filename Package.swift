@@ -151,7 +151,9 @@ let package = Package(
       swiftSettings: [.swiftLanguageMode(.v6)]),
 
     // Tests.
-    // Compressed recordings that tests make for themselves.
+    // Folders, files and programs beside a test; compressed recordings that tests make for themselves.
+    .target(
+      name: "TestSystem", dependencies: ["CMillraceSys"], path: "Tests/TestSystem", swiftSettings: tests),
     .target(
       name: "TestMedia", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
       swiftSettings: tests),
@@ -171,11 +173,14 @@ let package = Package(
       name: "MillraceGraphTests", dependencies: ["MillraceGraph", "MillraceCore"], swiftSettings: tests),
     .testTarget(
       name: "MillraceCodecsTests",
-      dependencies: ["MillraceCodecs", "MillraceCore", "MillraceTesting", "TestMedia", "COpus"],
+      dependencies: [
+        "MillraceCodecs", "MillraceCore", "MillraceTesting", "TestMedia", "TestSystem", "COpus",
+      ],
       swiftSettings: tests),
     .testTarget(name: "MillraceCoreTests", dependencies: ["MillraceCore"], swiftSettings: tests),
     .testTarget(
-      name: "MillraceFilesTests", dependencies: ["MillraceFiles", "MillraceCore"], swiftSettings: tests),
+      name: "MillraceFilesTests", dependencies: ["MillraceFiles", "MillraceCore", "TestSystem"],
+      swiftSettings: tests),
     .testTarget(
       name: "MillraceBenchTests",
       dependencies: ["MillraceBench", "MillraceCore", "MillraceEngine", "MillraceGraph"],
@@ -186,7 +191,9 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceFlowTests",
-      dependencies: ["MillraceFlow", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
+      dependencies: [
+        "MillraceFlow", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore", "TestSystem",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDialogTests",
@@ -210,7 +217,8 @@ let package = Package(
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
-      name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "millrace"], swiftSettings: tests),
+      name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "TestSystem", "millrace"],
+      swiftSettings: tests),
     .testTarget(
       name: "MillraceDevicesTests",
       dependencies: [
@@ -225,58 +233,52 @@ let package = Package(
     .testTarget(
       name: "MillraceAudioTests",
       dependencies: [
-        "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "TestMedia", "CFFmpeg",
-        "CMediaShim",
-        "CMallocCount",
+        "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceTesting", "TestMedia", "TestSystem",
+        "CFFmpeg",
+        "CMediaShim", "CMallocCount",
       ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceVideoTests",
       dependencies: [
         "MillraceVideo", "MillraceCore", "MillraceEngine", "MillraceGraph", "MillraceTesting", "TestMedia",
-        "CFFmpeg", "CMediaShim",
+        "TestSystem", "CFFmpeg", "CMediaShim",
       ],
       swiftSettings: tests),
   ]
 )
 
-// MILLRACE_PARTS=core leaves the targets that need neither a codec nor a package of somebody else: what the thread
-// sanitizer has to see builds in seconds then. MILLRACE_PARTS=video adds what has to do with pictures.
-let core: Set = [
-  "CMillraceSys", "CMallocCount", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceTesting",
-  "MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests",
+// MILLRACE_PARTS=NAME leaves the test targets of one row and what these need, so that what somebody works on builds in
+// a fraction of the time. core is what the thread sanitizer has to see: no codec, no package of somebody else.
+let parts: [String: [String]] = [
+  "core": ["MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests"],
+  "video": ["MillraceVideoTests"],
+  "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
+  "net": ["MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests"],
 ]
-let parts: [String: Set<String>] = [
-  "core": core,
-  "video": core.subtracting(["MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests"]).union([
-    "CMillraceKernels", "CFFmpeg", "CMediaShim", "CSpeexDSP", "MillraceDSP", "MillraceFiles", "MillraceAudio",
-    "MillraceVideo", "TestMedia", "MillraceVideoTests",
-  ]),
-]
-if let wanted = Context.environment["MILLRACE_PARTS"].flatMap({ parts[$0] }) {
-  package.targets.removeAll { !wanted.contains($0.name) }
-  package.products = [
-    .library(name: "MillraceGraph", targets: ["MillraceGraph"]),
-    .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
-  ]
-  package.dependencies = []
-}
-
-// MILLRACE_PARTS=net leaves the wires and the language of services: neither a codec nor the runner is built.
-if Context.environment["MILLRACE_PARTS"] == "net" {
-  let net: Set = [
-    "CMillraceSys", "CMallocCount", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceTesting",
-    "MillraceDialog", "MillraceNet", "MillraceWebSocket", "MillraceDialogTests", "MillraceNetTests",
-    "MillraceWebSocketTests",
-  ]
-  package.targets.removeAll { !net.contains($0.name) }
-  package.products = [
-    .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
-    .library(name: "MillraceNet", targets: ["MillraceNet"]),
-    .library(name: "MillraceTesting", targets: ["MillraceTesting"]),
-  ]
+if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {
+  guard var open = parts[name] else {
+    fatalError("MILLRACE_PARTS is \"\(name)\", and none of \(parts.keys.sorted().joined(separator: ", "))")
+  }
+  var targets: Set<String> = []
+  var packages: Set<String> = []
+  while let target = open.popLast() {
+    guard targets.insert(target).inserted else { continue }
+    for dependency in package.targets.first(where: { $0.name == target })?.dependencies ?? [] {
+      switch dependency {
+      case .targetItem(let name, _), .byNameItem(let name, _): open.append(name)
+      case .productItem(_, let package, _, _): packages.insert(package ?? "")
+      @unknown default: fatalError("\(target) has a dependency of a kind that MILLRACE_PARTS does not know")
+      }
+    }
+  }
+  package.targets.removeAll { !targets.contains($0.name) }
+  package.products = package.targets.compactMap { target in
+    target.type == .regular && target.name.hasPrefix("Millrace")
+      ? .library(name: target.name, targets: [target.name]) : nil
+  }
   package.dependencies.removeAll { dependency in
     guard case .sourceControl(_, let location, _) = dependency.kind else { return true }
-    return !location.contains("swift-nio")
+    return !packages.contains { location.hasSuffix("/\($0)") }
   }
 }

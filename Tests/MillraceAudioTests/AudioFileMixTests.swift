@@ -2,6 +2,7 @@ import Glibc
 import MillraceCore
 import MillraceTesting
 import TestMedia
+import TestSystem
 import Testing
 
 @testable import MillraceAudio
@@ -239,6 +240,7 @@ struct AudioFileMixTests {
       heard += try listen(bench, 80)
       events += bench.events()
       if events.contains(where: { $0.name == name }) { return heard }
+      // As a microphone would: 80 samples take 10 ms, in which the feed's thread works.
       usleep(10_000)
     }
     return heard
@@ -301,6 +303,7 @@ struct AudioFileMixTests {
       try bench.run()
       _ = bench.packets()
       _ = bench.packets("playback")
+      // For the feed's thread: the more of its pieces the calls meet, the more they show.
       usleep(1_000)
     }
     #expect(bench.heapRequests == 0)

@@ -1,6 +1,7 @@
 import MillraceAudio
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 /// What holds for every node of the module.

@@ -3,6 +3,7 @@ import MillraceAudio
 import MillraceCore
 import MillraceTesting
 import TestMedia
+import TestSystem
 import Testing
 
 /// A codec, its container and how near its sound must come.

@@ -3,6 +3,7 @@ import MillraceAudio
 import MillraceCore
 import MillraceTesting
 import TestMedia
+import TestSystem
 import Testing
 
 @Suite("audio.read")

@@ -1,5 +1,6 @@
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 @testable import MillraceAudio

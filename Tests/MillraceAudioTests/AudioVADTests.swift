@@ -2,6 +2,7 @@ import Glibc
 import MillraceAudio
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 /// Whether `make models` has been here.

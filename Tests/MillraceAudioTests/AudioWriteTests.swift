@@ -2,6 +2,7 @@ import Glibc
 import MillraceCore
 import MillraceTesting
 import Synchronization
+import TestSystem
 import Testing
 
 @testable import MillraceAudio

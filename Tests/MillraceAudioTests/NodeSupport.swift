@@ -3,51 +3,6 @@ import MillraceAudio
 import MillraceCore
 import MillraceTesting
 
-/// A folder of its own under the system's temporary folder, removed with all in it.
-final class TemporaryFolder {
-  let path: String
-
-  init() {
-    var name = Array("/tmp/millrace-audio-XXXXXX".utf8CString)
-    path = name.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
-  }
-
-  /// Path of a file in it.
-  func file(_ name: String) -> String { path + "/" + name }
-
-  deinit {
-    guard let folder = opendir(path) else { return }
-    while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name != "." && name != ".." { remove(file(name)) }
-    }
-    closedir(folder)
-    rmdir(path)
-  }
-}
-
-/// All bytes of a file.
-func contents(_ path: String) -> [UInt8] {
-  guard let file = fopen(path, "r") else { return [] }
-  defer { fclose(file) }
-  var bytes: [UInt8] = []
-  var part = [UInt8](repeating: 0, count: 65_536)
-  while true {
-    let count = fread(&part, 1, part.count, file)
-    if count == 0 { return bytes }
-    bytes += part[..<count]
-  }
-}
-
-/// Replaces a file.
-func put(_ bytes: [UInt8], at path: String) {
-  let file = fopen(path, "w")!
-  fwrite(bytes, 1, bytes.count, file)
-  fclose(file)
-}
-
 /// Writes 16-bit samples as a WAV file.
 func writeWAV(_ samples: [Int16], rate: Int, channels: Int = 1, to path: String) throws {
   var writer = try WAVWriter(

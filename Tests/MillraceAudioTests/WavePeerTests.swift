@@ -1,4 +1,4 @@
-import Foundation
+import TestSystem
 import Testing
 
 @testable import MillraceAudio
@@ -8,19 +8,9 @@ import Testing
 struct WavePeerTests {
   static let samples = (0..<4410).map { Int16(truncatingIfNeeded: $0 &* 7919) }
 
-  static func installed(_ program: String) -> Bool {
-    FileManager.default.isExecutableFile(atPath: "/usr/bin/" + program)
-  }
-
   private static func run(_ program: String, _ arguments: [String]) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/" + program)
-    process.arguments = arguments
-    process.standardError = FileHandle.nullDevice
-    process.standardInput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0, "\(program) \(arguments)")
+    let path = try #require(TestProgram.path(of: program))
+    #expect(try TestProgram(path, arguments).wait() == 0, "\(program) \(arguments)")
   }
 
   private static func written(
@@ -38,7 +28,9 @@ struct WavePeerTests {
     samples.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
   }
 
-  @Test("FFmpeg hears every sample written here", .enabled(if: installed("ffmpeg")), arguments: [1, 2, 5])
+  @Test(
+    "FFmpeg hears every sample written here", .enabled(if: TestProgram.isInstalled("ffmpeg")),
+    arguments: [1, 2, 5])
   func ffmpegReads(channels: Int) throws {
     for (encoding, largest) in [(WAVFormat.Encoding.s16, .max), (.s16, 100), (.f32, .max)] as [(_, Int64)] {
       let (stored, raw) = (
@@ -49,7 +41,7 @@ struct WavePeerTests {
     }
   }
 
-  @Test("SoX hears every sample written here", .enabled(if: installed("sox")))
+  @Test("SoX hears every sample written here", .enabled(if: TestProgram.isInstalled("sox")))
   func soxReads() throws {
     for encoding in [WAVFormat.Encoding.s16, .f32] {
       let (stored, raw) = (try Self.written(encoding: encoding), TemporaryFile())
@@ -60,7 +52,7 @@ struct WavePeerTests {
   }
 
   @Test(
-    "files of FFmpeg are read sample by sample", .enabled(if: installed("ffmpeg")),
+    "files of FFmpeg are read sample by sample", .enabled(if: TestProgram.isInstalled("ffmpeg")),
     arguments: ["pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_f64le"], ["never", "always"])
   func ffmpegWrites(codec: String, rf64: String) throws {
     let (stored, other) = (try Self.written(), TemporaryFile())
@@ -71,7 +63,7 @@ struct WavePeerTests {
   }
 
   @Test(
-    "files of SoX are read sample by sample", .enabled(if: installed("sox")),
+    "files of SoX are read sample by sample", .enabled(if: TestProgram.isInstalled("sox")),
     arguments: [
       ["-b", "16"], ["-b", "24"], ["-b", "32"], ["-e", "float", "-b", "32"], ["-e", "float", "-b", "64"],
     ])

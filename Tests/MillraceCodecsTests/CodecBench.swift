@@ -2,6 +2,7 @@ import Foundation
 import MillraceCodecs
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 /// A gliding tone, 200 Hz to 3 kHz and on beyond, a function of time only: at any rate the same sound.
@@ -107,45 +108,13 @@ func refusal<N: Node & ~Copyable>(
   } catch { return "\(error)" }
 }
 
-/// A folder that is gone after the test.
-final class Folder {
-  let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "millrace-codecs-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  func file(_ name: String) -> String { path + "/" + name }
-}
-
-/// A program of the system, if it is there.
-enum Tool {
-  static func path(_ name: String) -> String? {
-    ["/usr/bin/", "/usr/local/bin/", "/bin/"].map { $0 + name }.first {
-      FileManager.default.isExecutableFile(atPath: $0)
-    }
-  }
-
-  static func has(_ name: String) -> Bool { path(name) != nil }
-
-  /// Runs a program to its end and answers what it wrote to standard output, and its exit status.
-  static func run(_ name: String, _ arguments: [String]) throws -> (output: Data, text: String, status: Int32)
-  {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: try #require(path(name)))
-    process.arguments = arguments
-    let pipe = Pipe()
-    let log = Pipe()
-    process.standardOutput = pipe
-    process.standardError = log
-    try process.run()
-    let data = pipe.fileHandleForReading.readDataToEndOfFile()
-    let words = log.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    let text = String(decoding: data + words, as: UTF8.self)
-    return (data, text, process.terminationStatus)
-  }
+/// Runs a program of the system to its end and answers what it wrote to standard output, all it wrote, and its exit status.
+func runProgram(
+  _ name: String, _ arguments: [String]
+) throws -> (output: [UInt8], text: String, status: Int32) {
+  let folder = TemporaryFolder()
+  let path = try #require(TestProgram.path(of: name))
+  let (output, errors) = (folder.file("output"), folder.file("errors"))
+  let status = try TestProgram(path, arguments, output: .file(output), errors: .file(errors)).wait()
+  return (contents(output), String(decoding: contents(output) + contents(errors), as: UTF8.self), status)
 }

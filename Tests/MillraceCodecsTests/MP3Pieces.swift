@@ -3,6 +3,7 @@ import MillraceCodecs
 import MillraceCore
 import MillraceTesting
 import TestMedia
+import TestSystem
 import Testing
 
 /// An MP3 stream and where its frames lie.
@@ -55,7 +56,7 @@ struct MP3Pieces {
   static func made(_ samples: [Int16], rate: Int, channels: Int = 1, bitRate: Int = 96_000) throws
     -> MP3Pieces
   {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("made.mp3")
     MediaFile.write(
       samples, codec: "libmp3lame", rate: rate, channels: channels, bitRate: bitRate, to: path)

@@ -2,6 +2,7 @@ import Foundation
 import MillraceCodecs
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 private let sent = chirp(rate: 16_000, frames: 8_003)
@@ -36,7 +37,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
   @Test(
     "whatever came last, the last page is marked and ogg.read finds the file whole", arguments: Last.allCases)
   func isMarked(last: Last) throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     try write(last, to: path)
     let pages = try ParsedPage.all(ofFile: path)
@@ -56,13 +57,13 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
   @Test(
     "opusinfo finds nothing to complain of, whatever came last",
     // It calls a hole that no frame fits a hole, and is right.
-    .enabled(if: Tool.has("opusinfo"), "opusinfo is not installed"),
+    .enabled(if: TestProgram.isInstalled("opusinfo"), "opusinfo is not installed"),
     arguments: Last.allCases.filter { $0 != .oddGap })
   func opusinfo(last: Last) throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     try write(last, to: path, channels: last == .nothing ? 2 : 1)
-    let (_, text, status) = try Tool.run("opusinfo", [path])
+    let (_, text, status) = try runProgram("opusinfo", [path])
     #expect(status == 0)
     #expect(!text.lowercased().contains("warning"), "\(text)")
     if last == .nothing { #expect(text.contains("Playback length: 0m:00.000s"), "\(text)") }
@@ -70,21 +71,22 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
 
   @Test(
     "sound shorter than a frame is a file of that length, for opusinfo too",
-    .enabled(if: Tool.has("opusinfo"), "opusinfo is not installed"), arguments: [1, 100, 215, 216, 319])
+    .enabled(if: TestProgram.isInstalled("opusinfo"), "opusinfo is not installed"),
+    arguments: [1, 100, 215, 216, 319])
   func short(frames: Int) throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     try writeOgg(try encode(Array(sent[..<frames]), rate: 16_000, cut: 320), to: path, rate: 16_000)
     let (packets, events) = try readOgg(path, ["rate": 16_000])
     #expect(events.map(\.name) == ["opened"])
     #expect(try decode(packets, rate: 16_000).count == frames)
-    let (_, text, _) = try Tool.run("opusinfo", [path])
+    let (_, text, _) = try runProgram("opusinfo", [path])
     #expect(!text.lowercased().contains("warning"), "\(text)")
   }
 
   @Test("an interruption takes nothing back of the microphone's sound")
   func uplink() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try encode(sent, rate: 16_000, cut: 320)
     try writeOgg(packets, to: folder.file("a.opus"), rate: 16_000)
     let bench = try NodeBench(
@@ -101,7 +103,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
 
   @Test("a file is known by any name, and keeps what it holds until something is written")
   func aliases() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     try writeOgg(try encode(sent, rate: 16_000, cut: 320), to: path, rate: 16_000)
     let before = try Data(contentsOf: URL(fileURLWithPath: path))
@@ -122,7 +124,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
 
   @Test("a file that another node reads or writes is refused, and keeps what it holds")
   func claimed() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     let packets = try encode(sent, rate: 16_000, cut: 320)
     try writeOgg(packets, to: path, rate: 16_000)

@@ -2,6 +2,7 @@ import Foundation
 import MillraceCodecs
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 /// What `ogg.read` gives for a file, and its events.
@@ -28,19 +29,11 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
   return packets
 }
 
-private func contents(_ path: String) throws -> [UInt8] {
-  Array(try Data(contentsOf: URL(fileURLWithPath: path)))
-}
-
-private func write(_ bytes: [UInt8], to path: String) throws {
-  try Data(bytes).write(to: URL(fileURLWithPath: path))
-}
-
 @Suite("ogg.read") struct OggReadTests {
   @Test(
     "packets come back as they were written, with place, length and padding", arguments: [16_000, 48_000])
   func roundTrip(rate: Int) throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let (read, events) = try readOgg(folder.file("a.opus"), ["rate": .integer(rate)])
     let scale = rate / 16_000
@@ -59,7 +52,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("the link carries what the file holds")
   func resolution() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try encode(
       chirp(rate: 48_000, frames: 9000, channels: 2), rate: 48_000, channels: 2, cut: 480, ["frame": 60])
     try writeOgg(packets, to: folder.file("a.opus"), rate: 48_000, channels: 2)
@@ -73,7 +66,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("files that cannot be read are refused before anything starts, with a cure")
   func refusals() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     func words(_ name: String) -> String {
       refusal(OggRead.self, ["path": .string(folder.file(name))])
         .replacingOccurrences(of: folder.path + "/", with: "")
@@ -85,16 +78,16 @@ private func write(_ bytes: [UInt8], to path: String) throws {
     #expect(
       refusal(OggRead.self, ["path": .string(folder.path)])
         == "\"path\": \"\(folder.path)\" is a folder; name a file in it")
-    try write([], to: folder.file("empty"))
+    put([], at: folder.file("empty"))
     #expect(words("empty") == "\"path\": \"empty\" is empty; record it again")
-    try write(Array("RIFF this is a wave file, or might be one".utf8), to: folder.file("wave"))
+    put(Array("RIFF this is a wave file, or might be one".utf8), at: folder.file("wave"))
     #expect(
       words("wave")
         == "\"path\": \"wave\" is no Ogg file; convert it, for example with ffmpeg -i IN OUT.opus"
     )
     _ = try makeFile(folder.file("a.opus"))
-    let bytes = try contents(folder.file("a.opus"))
-    try write(Array(bytes[..<40]), to: folder.file("cut"))
+    let bytes = contents(folder.file("a.opus"))
+    put(Array(bytes[..<40]), at: folder.file("cut"))
     #expect(
       words("cut")
         == "\"path\": \"cut\" is cut off inside its first page; use a complete file")
@@ -102,11 +95,11 @@ private func write(_ bytes: [UInt8], to path: String) throws {
       bytes.indices.filter { bytes[$0...].starts(with: "OggS".utf8) }.dropFirst(3).first)
     var broken = Array(bytes[..<first])
     broken[first - 1] ^= 1
-    try write(broken, to: folder.file("broken"))
+    put(broken, at: folder.file("broken"))
     #expect(
       words("broken")
         == "\"path\": \"broken\" is damaged before its first Opus packet; use a complete file")
-    try write(Array(bytes[..<120]), to: folder.file("short"))
+    put(Array(bytes[..<120]), at: folder.file("short"))
     #expect(
       words("short")
         == "\"path\": \"short\" is cut off before its first Opus packet; use a complete file")
@@ -117,12 +110,12 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test(
     "an Ogg file without Opus, and one with more than two channels, are told apart",
-    .enabled(if: Tool.has("ffmpeg"), "ffmpeg is not installed"))
+    .enabled(if: TestProgram.isInstalled("ffmpeg"), "ffmpeg is not installed"))
   func foreign() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     func make(_ name: String, _ arguments: [String]) throws {
       let input = ["-v", "error", "-f", "lavfi", "-i", "sine=frequency=300:duration=0.5"]
-      #expect(try Tool.run("ffmpeg", input + arguments + [folder.file(name)]).status == 0)
+      #expect(try runProgram("ffmpeg", input + arguments + [folder.file(name)]).status == 0)
     }
     try make("flac.ogg", ["-c:a", "flac", "-f", "ogg"])
     #expect(
@@ -138,12 +131,12 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test(
     "a file of another writer gives exactly its samples",
-    .enabled(if: Tool.has("ffmpeg"), "ffmpeg is not installed"))
+    .enabled(if: TestProgram.isInstalled("ffmpeg"), "ffmpeg is not installed"))
   func otherWriter() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     let input = ["-v", "error", "-f", "lavfi", "-i", "sine=frequency=300:sample_rate=48000:duration=1.2345"]
-    #expect(try Tool.run("ffmpeg", input + ["-c:a", "libopus", "-b:a", "48k", path]).status == 0)
+    #expect(try runProgram("ffmpeg", input + ["-c:a", "libopus", "-b:a", "48k", path]).status == 0)
     let (read, events) = try readOgg(path)
     #expect(events.map(\.name) == ["opened"])
     #expect(try decode(read, rate: 48_000).count == 59_256)
@@ -151,13 +144,13 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("a flipped bit costs its page only: the rest stays in its place and the loss is told")
   func damagedPage() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"), ["page": 100])
-    var bytes = try contents(folder.file("a.opus"))
+    var bytes = contents(folder.file("a.opus"))
     let pages = ParsedPage.all(bytes)
     let place = pages[..<6].reduce(0) { $0 + $1.byteCount } + 60
     bytes[place] ^= 0x10
-    try write(bytes, to: folder.file("b.opus"))
+    put(bytes, at: folder.file("b.opus"))
     let (read, events) = try readOgg(folder.file("b.opus"), ["rate": 16_000])
     let kept = Array(packets[..<20] + packets[25...])
     #expect(read.map(\.bytes) == kept.map(\.bytes))
@@ -171,13 +164,13 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("noise between pages is skipped and told, and costs nothing")
   func noise() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
-    let bytes = try contents(folder.file("a.opus"))
+    let bytes = contents(folder.file("a.opus"))
     let pages = ParsedPage.all(bytes)
     let place = pages[..<4].reduce(0) { $0 + $1.byteCount }
     let noise = Array("Ogg, OggS and again OggS: this is nothing".utf8) + [UInt8](repeating: 0, count: 5000)
-    try write(Array(bytes[..<place]) + noise + Array(bytes[place...]), to: folder.file("b.opus"))
+    put(Array(bytes[..<place]) + noise + Array(bytes[place...]), at: folder.file("b.opus"))
     let (read, events) = try readOgg(folder.file("b.opus"))
     #expect(read.map(\.bytes) == packets.map(\.bytes))
     #expect(events.last?.string("what") == "bytes of no sound page")
@@ -186,12 +179,12 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("a file cut off anywhere gives what came before, without complaint about the rest")
   func truncated() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
-    let bytes = try contents(folder.file("a.opus"))
+    let bytes = contents(folder.file("a.opus"))
     let heads = ParsedPage.all(bytes)[..<3].reduce(0) { $0 + $1.byteCount }
     for count in stride(from: heads, to: bytes.count, by: 511) {
-      try write(Array(bytes[..<count]), to: folder.file("b.opus"))
+      put(Array(bytes[..<count]), at: folder.file("b.opus"))
       let (read, events) = try readOgg(folder.file("b.opus"))
       #expect(read.map(\.bytes) == Array(packets.map(\.bytes)[..<read.count]))
       #expect(read.count >= 10)
@@ -201,10 +194,10 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("chained streams follow each other without a gap, each with its own pre-skip cut off")
   func chained() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
-    let bytes = try contents(folder.file("a.opus"))
-    try write(bytes + bytes, to: folder.file("b.opus"))
+    let bytes = contents(folder.file("a.opus"))
+    put(bytes + bytes, at: folder.file("b.opus"))
     let (read, events) = try readOgg(folder.file("b.opus"), ["rate": 16_000])
     #expect(events.map(\.name) == ["opened", "opened"])
     let half = read.count / 2
@@ -218,7 +211,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("looped, a file begins again at its end and positions go on")
   func loop() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let bench = try NodeBench(
       OggRead.self, ["path": .string(folder.file("a.opus")), "loop": true, "rate": 16_000])
@@ -234,7 +227,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("paced, the packets come by the clock, each at the start plus its place")
   func paced() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
     let bench = try NodeBench(OggRead.self, ["path": .string(folder.file("a.opus")), "pace": true])
     try bench.run()
@@ -252,9 +245,9 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("other streams in the file are passed over")
   func multiplexed() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
-    let bytes = try contents(folder.file("a.opus"))
+    let bytes = contents(folder.file("a.opus"))
     // The same file under another serial number and codec name makes the other stream.
     var foreign = bytes
     var places: [Range<Int>] = []
@@ -267,7 +260,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
     for index in 0..<4 { foreign[places[0].lowerBound + 28 + index] = UInt8(ascii: "x") }
     for place in places { foreign.replaceSubrange(place, with: checked(Array(foreign[place]))) }
     let mixed = places.flatMap { Array(foreign[$0]) + Array(bytes[$0]) }
-    try write(mixed, to: folder.file("b.ogg"))
+    put(mixed, at: folder.file("b.ogg"))
     let (read, events) = try readOgg(folder.file("b.ogg"), ["rate": 16_000])
     #expect(read.map(\.bytes) == packets.map(\.bytes))
     #expect(read.map(\.position) == packets.map(\.position))
@@ -289,23 +282,23 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("the header's gain is told")
   func gain() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
-    var bytes = try contents(folder.file("a.opus"))
+    var bytes = contents(folder.file("a.opus"))
     let length = ParsedPage.all(bytes)[0].byteCount
     // -3.5 dB in 1/256 dB.
     let gain = UInt16(bitPattern: -896)
     bytes[28 + 16] = UInt8(gain & 255)
     bytes[28 + 17] = UInt8(gain >> 8)
-    try write(checked(Array(bytes[..<length])) + Array(bytes[length...]), to: folder.file("b.opus"))
+    put(checked(Array(bytes[..<length])) + Array(bytes[length...]), at: folder.file("b.opus"))
     #expect(try readOgg(folder.file("b.opus")).events.first?.number("gain_db") == -3.5)
   }
 
   @Test("bytes changed anywhere never stop it, and what comes out still decodes")
   func fuzz() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"), ["page": 60])
-    let bytes = try contents(folder.file("a.opus"))
+    let bytes = contents(folder.file("a.opus"))
     var random = SplitMix64(seed: 21)
     for _ in 0..<60 {
       var broken = bytes
@@ -313,7 +306,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
         broken[Int(random.next() % UInt64(broken.count))] = UInt8(truncatingIfNeeded: random.next())
       }
       if random.next() % 4 == 0 { broken.removeSubrange(200..<200 + Int(random.next() % 2000)) }
-      try write(broken, to: folder.file("b.opus"))
+      put(broken, at: folder.file("b.opus"))
       guard let (read, _) = try? readOgg(folder.file("b.opus")) else { continue }
       #expect(read.allSatisfy { $0.duration > 0 && $0.duration <= 5760 })
       _ = try decode(read, rate: 48_000)
@@ -322,9 +315,9 @@ private func write(_ bytes: [UInt8], to path: String) throws {
 
   @Test("checksums repaired over changed bytes never stop it either")
   func deepFuzz() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"), ["page": 60])
-    let bytes = try contents(folder.file("a.opus"))
+    let bytes = contents(folder.file("a.opus"))
     let pages = ParsedPage.all(bytes)
     var random = SplitMix64(seed: 22)
     var readable = 0
@@ -341,7 +334,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
         }
         broken += checked(piece)
       }
-      try write(broken, to: folder.file("b.opus"))
+      put(broken, at: folder.file("b.opus"))
       guard let (read, _) = try? readOgg(folder.file("b.opus")) else { continue }
       readable += 1
       _ = try decode(read, rate: 48_000, ["fill": 500])
@@ -353,7 +346,7 @@ private func write(_ bytes: [UInt8], to path: String) throws {
     "reading makes no heap request once the buffers have grown",
     .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"))
   func heap() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let bench = try NodeBench(OggRead.self, ["path": .string(folder.file("a.opus")), "loop": true])
     try bench.run(calls: packets.count + 20)

@@ -2,6 +2,7 @@ import Foundation
 import MillraceCodecs
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 /// One page of an Ogg file, as far as these tests look into it (RFC 3533 section 6).
@@ -65,7 +66,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 @Suite("ogg.write") struct OggWriteTests {
   @Test("a file begins with both headers on pages of their own, and its pages are as long as asked")
   func pages() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     let packets = try encode(sent, rate: 16_000, cut: 320)
     let event = try writeOgg(packets, to: path, rate: 16_000, ["tags": ["TITLE=test", "ARTIST=nobody"]])
@@ -93,7 +94,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 
   @Test("the same packets give the same bytes")
   func sameBytes() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let packets = try encode(sent, rate: 16_000, cut: 320)
     try writeOgg(packets, to: folder.file("a.opus"), rate: 16_000)
     try writeOgg(packets, to: folder.file("b.opus"), rate: 16_000)
@@ -103,7 +104,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 
   @Test("what is on disk in the middle of writing plays up to the last page")
   func killed() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     let bench = try NodeBench(
       OggWrite.self, ["path": .string(path), "page": 100], inputs: ["in": opusShape(rate: 16_000)])
@@ -120,7 +121,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 
   @Test("unsent silence and lost packets keep their time: empty frames stand for them")
   func gaps() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     let silent = Array(sent[..<8000]) + [Int16](repeating: 0, count: 32_000) + Array(sent[..<8000])
     var packets = try encode(silent, rate: 16_000, cut: 320, ["dtx": true])
@@ -138,7 +139,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 
   @Test("a jump that is no whole number of frames, or beyond an hour, is a jump of the granule position")
   func oddGaps() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     var packets = try encode(sent, rate: 16_000, cut: 320)
     for index in 20..<packets.count { packets[index].position += 320 + 50 }
@@ -155,7 +156,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 
   @Test("a path that cannot be written is refused before anything starts, with a cure")
   func refusals() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let input = ["in": opusShape(rate: 16_000)]
     let missing = folder.file("none/a.opus")
     #expect(
@@ -176,16 +177,20 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     )
   }
 
-  @Test("without permission the words say so", .enabled(if: getuid() != 0, "root may write everywhere"))
-  func permission() throws {
-    let folder = try Folder()
-    #expect(chmod(folder.path, 0o500) == 0)
-    let path = folder.file("a.opus")
-    #expect(
-      refusal(OggWrite.self, ["path": .string(path)], inputs: ["in": opusShape(rate: 16_000)])
-        == "\"path\": \"\(path)\" may not be written: Permission denied (errno 13); "
-        + "give this user the right to write there, or name another place")
-    #expect(chmod(folder.path, 0o700) == 0)
+  @Test("without permission the words say so")
+  func permission() async {
+    await #expect(processExitsWith: .success) {
+      let folder = TemporaryFolder()
+      // Root may write everywhere, so the folder goes to nobody, and so does the rest of this process.
+      if getuid() == 0 { #expect(chown(folder.path, 65_534, 65_534) == 0 && setuid(65_534) == 0) }
+      #expect(chmod(folder.path, 0o500) == 0)
+      let path = folder.file("a.opus")
+      #expect(
+        refusal(OggWrite.self, ["path": .string(path)], inputs: ["in": opusShape(rate: 16_000)])
+          == "\"path\": \"\(path)\" may not be written: Permission denied (errno 13); "
+          + "give this user the right to write there, or name another place")
+      #expect(chmod(folder.path, 0o700) == 0)
+    }
   }
 
   @Test("a full disk fails the node in words")
@@ -203,7 +208,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 
   @Test("a pipe whose reader goes away fails the node, not the process")
   func closedPipe() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("pipe")
     #expect(mkfifo(path, 0o600) == 0)
     let reader = open(path, O_RDONLY | O_NONBLOCK)
@@ -225,7 +230,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     "writing makes no heap request once the buffers have grown",
     .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"))
   func heap() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let bench = try NodeBench(
       OggWrite.self, ["path": .string(folder.file("a.opus"))], inputs: ["in": opusShape(rate: 16_000)])
     let packets = try encode(sent, rate: 16_000, cut: 320)
@@ -239,14 +244,14 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 
   @Test(
     "opusinfo finds nothing to complain of, and the length to the sample",
-    .enabled(if: Tool.has("opusinfo"), "opusinfo is not installed"), arguments: [false, true])
+    .enabled(if: TestProgram.isInstalled("opusinfo"), "opusinfo is not installed"), arguments: [false, true])
   func opusinfo(dtx: Bool) throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     let silent = sent + [Int16](repeating: 0, count: 20_000) + sent
     let packets = try encode(silent, rate: 16_000, cut: 320, ["dtx": .bool(dtx)])
     try writeOgg(packets, to: path, rate: 16_000)
-    let (_, text, status) = try Tool.run("opusinfo", [path])
+    let (_, text, status) = try runProgram("opusinfo", [path])
     #expect(status == 0)
     #expect(!text.lowercased().contains("warning"), "\(text)")
     #expect(text.contains("Pre-skip: 312"))
@@ -255,13 +260,13 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
 
   @Test(
     "another decoder gives the same number of samples in the same places",
-    .enabled(if: Tool.has("opusdec"), "opusdec is not installed"))
+    .enabled(if: TestProgram.isInstalled("opusdec"), "opusdec is not installed"))
   func opusdec() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     try writeOgg(
       try encode(sent, rate: 16_000, cut: 320, ["bitrate": 40_000, "application": "audio"]),
       to: folder.file("a.opus"), rate: 16_000)
-    let (_, text, status) = try Tool.run(
+    let (_, text, status) = try runProgram(
       "opusdec", ["--quiet", "--rate", "48000", "--no-dither", folder.file("a.opus"), folder.file("a.wav")])
     #expect(status == 0, "\(text)")
     let wave = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("a.wav"))).dropFirst(44))
@@ -271,13 +276,14 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
   }
 
   @Test(
-    "ffprobe reads the file and its tags", .enabled(if: Tool.has("ffprobe"), "ffprobe is not installed"))
+    "ffprobe reads the file and its tags",
+    .enabled(if: TestProgram.isInstalled("ffprobe"), "ffprobe is not installed"))
   func ffprobe() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("a.opus")
     try writeOgg(
       try encode(sent, rate: 16_000, cut: 320), to: path, rate: 16_000, ["tags": ["TITLE=a test"]])
-    let (_, text, status) = try Tool.run(
+    let (_, text, status) = try runProgram(
       "ffprobe",
       [
         "-v", "error", "-show_entries", "stream=codec_name,channels:stream_tags=title:format=format_name",

@@ -2,6 +2,7 @@ import Foundation
 import MillraceCodecs
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 private let rate = 24_000
@@ -273,7 +274,7 @@ struct SpeechFormatTests {
 
   /// The sound as an Ogg Opus file's bytes.
   private func ogg() throws -> [UInt8] {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.file("reply.opus")
     let writer = try NodeBench(
       OggWrite.self, ["path": .string(path)], inputs: ["in": opusShape(rate: 24_000)])

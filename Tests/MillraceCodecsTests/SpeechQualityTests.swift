@@ -2,6 +2,7 @@ import Foundation
 import MillraceCodecs
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 /// Real speech there and back at the rate a voice bot uses: 16 kHz, 24 kbit/s, complexity 5, packets of 20
@@ -12,7 +13,8 @@ import Testing
 @Suite(
   "Opus on recorded speech",
   .enabled(
-    if: Corpus.has("audio/speech") && Tool.has("ffmpeg"), "\(Corpus.skipReason), and ffmpeg must be installed"
+    if: Corpus.has("audio/speech") && TestProgram.isInstalled("ffmpeg"),
+    "\(Corpus.skipReason), and ffmpeg must be installed"
   ))
 struct SpeechQualityTests {
   /// The set's speech at 16 kHz mono.
@@ -23,9 +25,9 @@ struct SpeechQualityTests {
       let arguments = [
         "-v", "error", "-i", folder + "/" + name, "-f", "s16le", "-ar", "16000", "-ac", "1", "-",
       ]
-      let found = try Tool.run("ffmpeg", arguments)
+      let found = try runProgram("ffmpeg", arguments)
       try #require(found.status == 0, "\(found.text.suffix(300))")
-      return (name, CapturedPacket(bytes: Array(found.output)).int16)
+      return (name, CapturedPacket(bytes: found.output).int16)
     }
   }
 

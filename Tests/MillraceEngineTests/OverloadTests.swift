@@ -153,13 +153,19 @@ struct OverloadTests {
     #expect(Probe.named("refused").values == [0])
   }
 
-  @Test("a graph without steps, or on a virtual clock, is left alone")
-  func none() throws {
-    let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
-    let (plan, _, _) = plan("virtual", [OverloadStep(above: 1, shed: [1, 2])])
-    let run = try engine.prepare(plan)
-    #expect(!run.watchesLoad)
+  @Test(
+    "a graph without steps, or on a virtual clock, is left alone",
+    arguments: [(.realtime, true), (.realtime, false), (.virtual, true)] as [(Clock.Kind, Bool)])
+  func none(clock: Clock.Kind, hasSteps: Bool) throws {
+    let name = "none \(clock) \(hasSteps)"
+    let run = try Engine(catalogue: testCatalogue, clock: clock, workers: 1)
+      .start(plan(name, hasSteps ? [OverloadStep(above: 1, shed: [1, 2])] : []).0)
+    while Probe.named(name).state.withLock({ $0.made }) == 0 { pauseBriefly() }
+    #expect(run.watchesLoad == (clock == .realtime && hasSteps))
     run.stop()
-    _ = run.waitUntilStopped(timeout: 10_000_000_000)
+    let report = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+    #expect(report.failure == nil)
+    #expect(report.links.allSatisfy { $0.droppedShed == 0 } || clock == .realtime && hasSteps)
+    #expect(!run.watchesLoad)
   }
 }

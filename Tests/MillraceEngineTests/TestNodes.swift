@@ -42,6 +42,7 @@ struct CountSource: Node {
       ParameterContract("count", .integer(-1...1_000_000_000), default: 100, text: "packets; -1: for ever"),
       ParameterContract("interval", .integer(0...1_000), unit: "ms", default: 0, text: "0: unpaced"),
       ParameterContract("generation", .integer(0...1_000), default: 0, text: "of every packet"),
+      ParameterContract("endsWithLast", .bool, default: false, text: "true: in the call of the last packet"),
     ], lane: .voice, drive: .itself
   ) { resolution in
     resolution.outputs["out"] = testShape
@@ -50,9 +51,11 @@ struct CountSource: Node {
   let count: Int
   let interval: Nanoseconds
   let generation: UInt32
+  let endsWithLast: Bool
   var next = 0
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    endsWithLast = setup.parameters.bool("endsWithLast")
     generation = UInt32(setup.parameters.integer("generation"))
     count = setup.parameters.integer("count")
     interval = .milliseconds(Int64(setup.parameters.integer("interval")))
@@ -72,7 +75,7 @@ struct CountSource: Node {
     content[0] = Int32(truncatingIfNeeded: next)
     ports.emit(packet)
     next += 1
-    return .again
+    return endsWithLast && next == count ? .ended : .again
   }
 }
 

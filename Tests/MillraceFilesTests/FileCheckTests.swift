@@ -4,8 +4,7 @@ import MillraceFiles
 import Testing
 
 @Suite("What can be said against a path before it is opened") struct FileCheckTests {
-  private let scratch: Scratch
-  init() throws { scratch = try Scratch() }
+  private let scratch = Scratch()
 
   private func reading(_ path: String) -> String {
     refusal { () throws(NodeProblem) in try FileCheck.reading(path) }
@@ -41,7 +40,7 @@ import Testing
   @Test("without the right to read or to write it is refused, be it the file's or its folder's")
   func rights() async {
     await #expect(processExitsWith: .exitCode(42)) {
-      let scratch = try Scratch()
+      let scratch = Scratch()
       chmod(scratch.file("closed"), 0o000)
       chmod(scratch.file("fixed"), 0o444)
       chmod(scratch.folder, 0o555)

@@ -5,8 +5,7 @@ import MillraceFiles
 import Testing
 
 @Suite("Claims on files") struct FileClaimTests {
-  private let scratch: Scratch
-  init() throws { scratch = try Scratch() }
+  private let scratch = Scratch()
 
   /// What is said against a second claim while a first is held.
   private func second(_ use: FileUse, besides first: FileUse, _ path: String) throws -> String {

@@ -1,24 +1,23 @@
-import Foundation
 import MillraceCore
+import TestSystem
 
 /// A folder for one test's files, gone with the test.
-final class Scratch {
-  let folder = NSTemporaryDirectory() + "millrace-files-\(UUID().uuidString)"
+struct Scratch {
+  private let place = TemporaryFolder()
 
-  init() throws { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
+  var folder: String { place.path }
 
-  deinit { try? FileManager.default.removeItem(atPath: folder) }
-
-  func path(_ name: String) -> String { folder + "/" + name }
+  func path(_ name: String) -> String { place.file(name) }
 
   /// A file that holds a text.
   func file(_ name: String, _ text: String = "text") -> String {
-    FileManager.default.createFile(atPath: path(name), contents: Data(text.utf8))
+    put(text.utf8, at: path(name))
     return path(name)
   }
 
+  /// What a file holds; nil where there is none.
   func text(_ name: String) -> String? {
-    FileManager.default.contents(atPath: path(name)).map { String(decoding: $0, as: UTF8.self) }
+    place.names.contains(name) ? String(decoding: contents(path(name)), as: UTF8.self) : nil
   }
 }
 

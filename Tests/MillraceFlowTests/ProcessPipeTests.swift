@@ -35,7 +35,7 @@ private func failure(of bench: NodeBench) -> String? {
   } catch { return "\(error)" }
 }
 
-/// True once a condition of the world outside holds.
+/// True once a condition of the world outside holds, which nobody tells of.
 private func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
   let end = Date().addingTimeInterval(limit)
   while Date() < end {

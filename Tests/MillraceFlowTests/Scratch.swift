@@ -1,30 +1,17 @@
-import Foundation
 import MillraceCore
+import TestSystem
 
 /// A folder for one test's files, gone with the test.
-final class Scratch {
-  let folder: String
+struct Scratch {
+  private let place = TemporaryFolder()
 
-  init() {
-    folder = NSTemporaryDirectory() + "millrace-flow-\(UUID().uuidString)"
-    do {
-      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    } catch {
-      fatalError("no scratch folder for a test: \(error)")
-    }
-  }
+  var folder: String { place.path }
 
-  deinit { try? FileManager.default.removeItem(atPath: folder) }
+  func path(_ name: String) -> String { place.file(name) }
 
-  func path(_ name: String) -> String { folder + "/" + name }
+  func text(_ name: String) -> String { String(decoding: contents(path(name)), as: UTF8.self) }
 
-  func text(_ name: String) -> String {
-    FileManager.default.contents(atPath: path(name)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-  }
-
-  func write(_ text: String, to name: String) {
-    FileManager.default.createFile(atPath: path(name), contents: Data(text.utf8))
-  }
+  func write(_ text: String, to name: String) { put(text.utf8, at: path(name)) }
 }
 
 let lines = OutputShape(.text, packetDuration: nil, packetBytes: 256)

@@ -60,7 +60,7 @@ struct StalledReaderTests {
     return (engine, try engine.start(plan))
   }
 
-  /// Waits until the other node has written all its lines.
+  /// Waits until the other node has written all its lines, by looking at the file.
   private func waitForOther() {
     while scratch.text("other").utf8.count(where: { $0 == 10 }) < 500 { usleep(2000) }
   }

@@ -26,6 +26,7 @@ struct ProgramTests {
     let end = Date().addingTimeInterval(10)
     while Date() < end {
       if !isAlive(program) { return true }
+      // Its parent is gone, and no child of ours: its end can only be looked for.
       usleep(2_000)
     }
     return false

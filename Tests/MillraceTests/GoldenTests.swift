@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Millrace
+import TestSystem
 import Testing
 
 /// `millrace run --record-golden` and `--compare`: regression tests of whole graphs.
@@ -76,14 +77,10 @@ struct GoldenTests {
     #expect(files.compactMap { $0["node"]?.string }.sorted() == ["log", "out"])
     for file in files {
       let name = try #require(file["file"]?.string)
-      let process = Process()
-      let pipe = Pipe()
-      process.executableURL = URL(fileURLWithPath: "/usr/bin/sha256sum")
-      process.arguments = [scratch.file("kept/" + name)]
-      process.standardOutput = pipe
-      try process.run()
-      let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-      process.waitUntilExit()
+      let sum = try TestProgram(
+        "/usr/bin/sha256sum", [scratch.file("kept/" + name)], output: .file(scratch.file("sum")))
+      #expect(sum.wait() == 0)
+      let output = String(decoding: try scratch.bytes("sum"), as: UTF8.self)
       #expect(file["sha256"]?.string == String(output.prefix(64)))
       #expect(try scratch.bytes("kept/" + name).count == Int(file["bytes"]?.integer ?? -1))
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Millrace
 import MillraceTesting
+import TestSystem
 import Testing
 
 /// Recorded speech up through `voice-uplink` and back through `voice-return`, as files.
@@ -37,14 +38,10 @@ struct VoiceRoundTripTests {
   /// A recording as 16-bit samples, by a decoder that is not ours.
   private func decoded(_ path: String) throws -> Sound {
     let scratch = Scratch()
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/ffmpeg")
-    process.arguments = [
+    let arguments = [
       "-v", "error", "-i", path, "-ac", "1", "-c:a", "pcm_s16le", scratch.file("decoded.wav"),
     ]
-    process.standardInput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
+    try #require(TestProgram("/usr/bin/ffmpeg", arguments).wait() == 0, "\(path)")
     return try Sound(path: scratch.file("decoded.wav"))
   }
 

@@ -2,61 +2,23 @@ import Glibc
 import MillraceCore
 import MillraceTesting
 import MillraceVideo
+import TestSystem
 import Testing
-
-/// A program that runs beside the test. Not Foundation's `Process`, whose waiting needs a run loop that a test's thread has not.
-private struct Child {
-  let pid: pid_t
-
-  /// Starts a program, its standard output to a descriptor; nil where it cannot be started.
-  init?(_ path: String, _ arguments: [String], output: Int32? = nil) {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    if let output {
-      posix_spawn_file_actions_adddup2(&actions, output, 1)
-    } else {
-      posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-    }
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-    // A test's thread may have signals blocked, which a child would inherit: then nothing short of SIGKILL ends it.
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    var none = sigset_t()
-    sigemptyset(&none)
-    posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-    var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
-    defer { for word in words { free(word) } }
-    var started: pid_t = 0
-    guard posix_spawn(&started, path, &actions, &attributes, &words, environ) == 0 else { return nil }
-    pid = started
-  }
-
-  /// Waits for its end and answers its status.
-  @discardableResult func wait() -> Int32 {
-    var status: Int32 = 0
-    while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
-    return status
-  }
-}
 
 /// An X server without a screen that anybody could see.
 private final class HiddenScreen {
   let display: String
-  private var server: Child?
+  private var server: TestProgram?
 
   /// nil where there is no Xvfb.
   init?(width: Int, height: Int) {
     var ends: [Int32] = [-1, -1]
-    guard let path = Self.find("Xvfb"), pipe(&ends) == 0 else { return nil }
+    guard let path = TestProgram.path(of: "Xvfb"), pipe(&ends) == 0 else { return nil }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     // The server looks for a free number itself and tells it when it is ready.
-    server = Child(
-      path,
-      ["-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp", "-noreset"],
-      output: ends[1])
+    server = try? TestProgram(
+      path, ["-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp", "-noreset"],
+      output: .descriptor(ends[1]))
     close(ends[1])
     defer { close(ends[0]) }
     var number = ""
@@ -70,19 +32,15 @@ private final class HiddenScreen {
 
   /// Paints the whole screen.
   func paint(_ colour: String) -> Bool {
-    guard let path = Self.find("xsetroot") else { return false }
-    return Child(path, ["-display", display, "-solid", colour])?.wait() == 0
+    guard let path = TestProgram.path(of: "xsetroot") else { return false }
+    return (try? TestProgram(path, ["-display", display, "-solid", colour]).wait()) == 0
   }
 
   func stop() {
     guard let running = server else { return }
     server = nil
-    kill(running.pid, SIGTERM)
+    running.send(SIGTERM)
     running.wait()
-  }
-
-  static func find(_ program: String) -> String? {
-    ["/usr/bin/", "/usr/local/bin/"].map { $0 + program }.first { access($0, X_OK) == 0 }
   }
 
   deinit { stop() }
@@ -90,7 +48,7 @@ private final class HiddenScreen {
 
 @Suite("video.capture")
 struct VideoCaptureTests {
-  private static let hasScreen = HiddenScreen.find("Xvfb") != nil && HiddenScreen.find("xsetroot") != nil
+  private static let hasScreen = TestProgram.isInstalled("Xvfb") && TestProgram.isInstalled("xsetroot")
 
   private func refusal(_ parameters: [String: ParameterValue]) -> String? {
     do {

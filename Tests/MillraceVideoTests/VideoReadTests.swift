@@ -2,6 +2,7 @@ import MillraceCore
 import MillraceTesting
 import MillraceVideo
 import TestMedia
+import TestSystem
 import Testing
 
 @Suite("video.read")

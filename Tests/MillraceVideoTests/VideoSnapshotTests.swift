@@ -3,6 +3,7 @@ import Glibc
 import MillraceCore
 import MillraceTesting
 import MillraceVideo
+import TestSystem
 import Testing
 
 @Suite("video.snapshot and image.write")

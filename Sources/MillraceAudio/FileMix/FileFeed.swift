@@ -28,7 +28,8 @@ final class FileFeed: @unchecked Sendable {
   private var path = ""
   private var file: OpenFile?
 
-  /// How long the thread sleeps when it has nothing to do: with a file a quarter of a piece, without one the ear's patience.
+  /// How long the thread sleeps when it has nothing to do: with a file a quarter of a piece, without one the ear's patience. Nobody
+  /// wakes it: the node takes pieces and gives orders on a voice worker, where a system call has no place.
   private static let shortSleep: UInt32 = 5_000
   private static let longSleep: UInt32 = 20_000
 

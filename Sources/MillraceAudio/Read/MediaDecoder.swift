@@ -12,11 +12,11 @@ final class MediaDecoder {
   /// The frame decoded last. Its samples belong to the decoder until the next call.
   let frame: UnsafeMutablePointer<AVFrame>
   /// Stretches the decoder gave up.
-  private(set) var damageCount = 0
+  var damageCount: Int { frames.damageCount }
   /// The file ended inside a packet, or was given up before its end.
   private(set) var isCut = false
   /// The library's words at the last failure.
-  private(set) var words = LibraryWords()
+  var lastWords: String? { frames.lastWords }
 
   private let path: String
   private var context: UnsafeMutablePointer<AVFormatContext>?
@@ -24,9 +24,7 @@ final class MediaDecoder {
   private let packet: UnsafeMutablePointer<AVPacket>
   private var streamIndex = 0
   private var isDraining = false
-  /// Refusals in a row; a decoder that refuses this often has lost the thread.
-  private var refusals = 0
-  private static let mostRefusals = 1_000
+  private var frames = DecodedFrames()
 
   /// Log capture is for the whole process; the first decoder asks for it.
   private static let capturesLog: Void = millrace_av_capture_log()
@@ -50,7 +48,7 @@ final class MediaDecoder {
 
   private func decodeFirst() throws(NodeProblem) -> Bool {
     do throws(NodeFault) { return try next() } catch {
-      throw problem("cannot be read: \(words.text ?? LibraryWords.describe(error.code))", cure: nil)
+      throw problem("cannot be read: \(lastWords ?? LibraryWords.describe(error.code))", cure: nil)
     }
   }
 
@@ -110,20 +108,11 @@ final class MediaDecoder {
 
   /// The library's line if it logged one, with the code's own text otherwise.
   private func libraryWords(_ code: Int32) -> String {
-    words.keep()
-    return words.text ?? LibraryWords.describe(code)
+    frames.keepWords()
+    return lastWords ?? LibraryWords.describe(code)
   }
 
-  /// What the streams are, such as `video h264, subtitle subrip`.
-  private var streamNames: String {
-    guard let context = unsafe context, unsafe context.pointee.nb_streams > 0 else { return "data" }
-    return (0..<Int(unsafe context.pointee.nb_streams)).map { index in
-      guard let parameters = unsafe context.pointee.streams[index]?.pointee.codecpar else { return "data" }
-      let kind = unsafe av_get_media_type_string(parameters.pointee.codec_type)
-      let kindName = unsafe kind.map { unsafe String(cString: $0) } ?? "data"
-      return unsafe kindName + " " + String(cString: avcodec_get_name(parameters.pointee.codec_id))
-    }.joined(separator: ", ")
-  }
+  private var streamNames: String { unsafe LibraryWords.streams(of: context) }
 
   // MARK: Facts
 
@@ -190,13 +179,7 @@ final class MediaDecoder {
   /// Decodes the next frame into `frame`; false at the end. Damaged packets are counted and left out.
   func next() throws(NodeFault) -> Bool {
     while true {
-      let status = unsafe avcodec_receive_frame(codec, frame)
-      if status == 0 {
-        refusals = 0
-        return true
-      }
-      if status == millrace_averror_eof { return false }
-      if status != millrace_averror_again { try refuse(status) }
+      if let isThere = unsafe try frames.receive(codec, into: frame) { return isThere }
       try feed()
     }
   }
@@ -219,16 +202,7 @@ final class MediaDecoder {
     // The libraries mark a packet that the file has not all of.
     if unsafe packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { isCut = true }
     let sent = unsafe avcodec_send_packet(codec, packet)
-    if sent < 0 && sent != millrace_averror_again { try refuse(sent) }
-  }
-
-  private func refuse(_ status: Int32) throws(NodeFault) {
-    words.keep()
-    damageCount += 1
-    refusals += 1
-    if status == millrace_averror_no_memory || refusals > Self.mostRefusals {
-      throw NodeFault(.library, code: status)
-    }
+    if sent < 0 && sent != millrace_averror_again { try frames.refuse(sent) }
   }
 
   /// Goes to the packet at or before a sample of the stream's time and decodes a frame. False when that is not possible.

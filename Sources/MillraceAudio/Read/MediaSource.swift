@@ -59,7 +59,7 @@ final class MediaSource: AudioSource {
 
   override var isCut: Bool { endsShort || decoder.isCut }
   override var damageCount: Int { otherDamage + decoder.damageCount }
-  override var lastWords: String? { reopeningWords ?? decoder.words.text }
+  override var lastWords: String? { reopeningWords ?? decoder.lastWords }
 
   /// Sets up the conversion from the present frame's sample type; the channels stay as they are.
   private func makeConverter() -> Bool {

@@ -34,7 +34,8 @@ extension Worker {
     return true
   }
 
-  /// On a virtual clock: the supervisor has been asked about a run, and time stands still until it has answered.
+  /// On a virtual clock: the supervisor has been asked about a run, and time stands still until it has answered. That takes a
+  /// few microseconds, or as long as a node is made: this thread only gives its processor away.
   func waitForDecision(about run: GraphRun) {
     while run.undecided.load(ordering: .acquiring) > 0 { sched_yield() }
   }

@@ -278,7 +278,8 @@ final class Worker: @unchecked Sendable {
     }
   }
 
-  /// Nor any call, where a trace reader has asked for all of them.
+  /// Nor any call, where a trace reader has asked for all of them. Readers look by themselves, every few milliseconds, and empty
+  /// the ring at once: this thread only gives its processor away.
   private func waitForTraceReader() {
     while trace.isFull && !isStopping.load(ordering: .relaxed) { sched_yield() }
   }

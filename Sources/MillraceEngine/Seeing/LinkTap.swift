@@ -140,6 +140,8 @@ extension Worker {
       while unsafe line._withUnsafeGuaranteedRef({ $0.isHalfFull })
         && strand.requests.load(ordering: .relaxed) & Strand.Request.retire == 0
       {
+        // Who reads a tap wakes nobody: a live graph does not wait for it. Long enough to leave the processor to the reader,
+        // short beside what it needs for half a tap.
         usleep(50)
       }
       unsafe next = unsafe line._withUnsafeGuaranteedRef { unsafe $0.following }

@@ -1,4 +1,3 @@
-internal import CMillraceSys
 internal import Glibc
 internal import MillraceCore
 internal import MillraceEngine
@@ -14,9 +13,7 @@ final class Golden {
   /// What lay at each path before nodes were made, by the path.
   private var before: [String: FileMark] = [:]
   private var events: [GoldenEvents] = []
-
-  /// How long the last events may be on their way.
-  private static let patience: Nanoseconds = .milliseconds(10_000)
+  private let readers = Readers()
 
   /// nil when no golden run is asked for. Call before nodes are made: they may begin their files.
   init?(_ options: GoldenOptions, _ plans: [GraphPlan], out: Output) throws {
@@ -42,7 +39,7 @@ final class Golden {
   }
 
   /// Takes a run in. Call for every run in order, before it starts.
-  func watch(_ run: GraphRun) { events.append(GoldenEvents(of: run)) }
+  func watch(_ run: GraphRun) { events.append(GoldenEvents(of: run, readers)) }
 
   /// The runs have ended: records or compares. Tells what differs; answers the status when it is not `done`.
   func finish(_ reports: [(plan: GraphPlan, report: RunReport)], isQuiet: Bool) -> ExitStatus {
@@ -50,10 +47,9 @@ final class Golden {
       out.write("golden: the run was interrupted, so it is neither kept nor compared\n")
       return .interrupted
     }
-    let deadline = millrace_monotonic_ns() + Self.patience
-    while !events.allSatisfy(\.isComplete) && millrace_monotonic_ns() < deadline { usleep(1_000) }
+    let isComplete = readers.wait()
     let lost = reports.reduce(0) { $0 + $1.report.lostEvents }
-    guard lost == 0 && events.allSatisfy(\.isComplete) else {
+    guard lost == 0 && isComplete else {
       out.write("golden: \(Figures.counted(lost, "event")) got lost, so the run cannot be compared\n")
       return .differed
     }

@@ -8,29 +8,22 @@ internal import Synchronization
 /// Events of nodes come in the order they were posted in. What the run itself has to say comes from another thread: it is put
 /// by its time, before what nodes posted at that time; the end of the run is last.
 final class GoldenEvents: Sendable {
-  private struct State {
-    var events: [GraphEvent] = []
-    var isOver = false
-  }
-  private let state = Mutex(State())
+  private let events = Mutex<[GraphEvent]>([])
   private let plan: GraphPlan
 
   /// Takes the events of a run from now on. Call before it starts.
-  init(of run: GraphRun) {
+  /// - Parameter readers: when they are done, the run has ended and all of its events are here.
+  init(of run: GraphRun, _ readers: Readers) {
     plan = run.plan
-    let events = run.events
-    Task.detached { [self] in
-      for await event in events { state.withLock { $0.events.append(event) } }
-      state.withLock { $0.isOver = true }
+    let told = run.events
+    readers.start { [self] in
+      for await event in told { events.withLock { $0.append(event) } }
     }
   }
 
-  /// True when the run has ended and all of its events are here.
-  var isComplete: Bool { state.withLock { $0.isOver } }
-
   /// The events as JSON, one a line.
   var lines: [String] {
-    let events = state.withLock { $0.events }
+    let events = events.withLock { $0 }
     let (ofNodes, ofRun) = (events.filter { isOfNode($0) }, events.filter { !isOfNode($0) })
     var rest = ofRun.filter { $0.name != "stopped" }[...]
     var lines: [String] = []

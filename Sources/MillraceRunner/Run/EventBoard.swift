@@ -37,9 +37,12 @@ final class EventBoard: Sendable {
     var turns = TurnLog()
     /// What nodes wrote, by run and node, in their own figures.
     var written: [String: String] = [:]
-    var watchers = 0
   }
   private let state = Mutex(State())
+  private let readers: Readers
+
+  /// - Parameter readers: what its tasks are among.
+  init(_ readers: Readers = Readers()) { self.readers = readers }
 
   /// Events of nodes about their media that a user should hear of.
   private static let remarks: Set = ["damaged", "truncated"]
@@ -50,15 +53,8 @@ final class EventBoard: Sendable {
     let events = run.events
     // The failure of a node that stops its graph is told at the end, at its place in the file.
     let stopping = Set(run.plan.nodes.filter { $0.onError == .stop }.map(\.name))
-    state.withLock { $0.watchers += 1 }
-    Task.detached {
-      for await event in events { self.take(event, label, stopping) }
-      self.state.withLock { $0.watchers -= 1 }
-    }
+    readers.start { for await event in events { self.take(event, label, stopping) } }
   }
-
-  /// True when everything that runs posted has been read.
-  var isComplete: Bool { state.withLock { $0.watchers == 0 } }
 
   /// The levels now.
   var levels: [(label: String, level: Level)] { state.withLock { $0.levels } }

@@ -21,7 +21,8 @@ struct RunSession: ~Copyable {
   private let control: Control?
   let golden: Golden?
   private let engine: Engine
-  let board = EventBoard()
+  private let readers = Readers()
+  let board: EventBoard
   private(set) var runs: [GraphRun] = []
   var trace: TraceFile?
   /// Sound of the first run of each graph; empty without an HTML report.
@@ -50,6 +51,7 @@ struct RunSession: ~Copyable {
     let control = try control.control == nil ? nil : Control(control)
     if golden.isGolden { try control?.refuseLive() }
     let golden = try Golden(golden, graphs.flatMap(\.plans), out: Output.error)
+    board = EventBoard(readers)
     self.graphs = graphs
     self.duration = duration
     self.report = report
@@ -100,7 +102,8 @@ struct RunSession: ~Copyable {
     endedAt = millrace_monotonic_ns()
     statistics = nil
     for remark in control?.finish() ?? [] { out.write("control: \(remark)\n") }
-    waitForEvents()
+    // Events and sound of the last moments are still on their way when a run has stopped.
+    _ = readers.wait()
     progress.finish()
     let status = tellEnd()
     if status != .done { throw status }
@@ -126,7 +129,7 @@ struct RunSession: ~Copyable {
         if isWatched || plan.nodes.contains(where: { $0.onError != .stop }) {
           board.watch(run, label: label(of: plan))
         }
-        if wantsPage && isFirst { waves.append(WaveRecorder(run)) }
+        if wantsPage && isFirst { waves.append(WaveRecorder(run, readers)) }
         runs.append(run)
       } catch {
         GraphOptions.tell(Problems([Self.problem(error, plan)]))
@@ -203,14 +206,6 @@ struct RunSession: ~Copyable {
           $0.isSink && ($0.parameters["path"] == "-" || $0.contract.type == "text.print")
         }
       }
-  }
-
-  /// Events and sound of the last moments are still on their way when a run has stopped; half a second is far more than they need.
-  private func waitForEvents() {
-    let deadline = millrace_monotonic_ns() + .milliseconds(500)
-    while !(board.isComplete && waves.allSatisfy(\.isComplete)) && millrace_monotonic_ns() < deadline {
-      usleep(1_000)
-    }
   }
 
   // MARK: Statistics for others

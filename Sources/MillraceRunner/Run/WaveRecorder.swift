@@ -21,7 +21,6 @@ final class WaveRecorder: Sendable {
 
   private struct State {
     var strips: [Strip]
-    var isComplete = false
   }
   private let state: Mutex<State>
   private let taps: [LinkTap]
@@ -37,25 +36,23 @@ final class WaveRecorder: Sendable {
   private static let virtualPause = Duration.microseconds(200)
 
   /// Sets taps on a prepared run.
-  init(_ run: GraphRun) {
+  /// - Parameter readers: what its task is among.
+  init(_ run: GraphRun, _ readers: Readers) {
     let links = Self.links(of: run.plan)
     taps = links.map { run.tap($0.link, capacity: Self.tapCapacity) }
     followsClock = run.plan.nodes.contains { $0.pacing != .waits }
     let strips = zip(taps, links).map { Strip(name: $0.name, format: $0.shape.format, isEnd: $1.isEnd) }
-    state = Mutex(State(strips: strips, isComplete: links.isEmpty))
+    state = Mutex(State(strips: strips))
     guard !links.isEmpty else { return }
     let pause = run.plan.clock == .virtual ? Self.virtualPause : Self.pause
-    Task.detached {
+    readers.start {
+      // A tap wakes nobody.
       while !self.taps.allSatisfy(\.isOver) {
         self.read()
         try? await Task.sleep(for: pause)
       }
-      self.state.withLock { $0.isComplete = true }
     }
   }
-
-  /// True when everything the taps got has been read.
-  var isComplete: Bool { state.withLock { $0.isComplete } }
 
   var strips: [Strip] { state.withLock { $0.strips } }
 

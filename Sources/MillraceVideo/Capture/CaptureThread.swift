@@ -83,7 +83,7 @@ final class CaptureThread: Sendable {
       }
       if source.demuxer.isCut, let words = source.demuxer.words.text { ending = words }
     } catch {
-      ending = source.decoder.words.text ?? source.demuxer.words.text ?? LibraryWords.describe(error.code)
+      ending = source.decoder.lastWords ?? source.demuxer.words.text ?? LibraryWords.describe(error.code)
     }
     let words = ending
     shared.withLock { $0.ending = words }

@@ -251,6 +251,31 @@ package final class PictureScaler {
     }
   }
 
+  /// Copies the result, planar 4:2:0, onto a larger picture of planar 4:2:0 without gaps. `left` and `top` are even.
+  func copy(
+    onto target: inout MutableSpan<UInt8>, width canvasWidth: Int, height canvasHeight: Int, left: Int,
+    top: Int
+  ) {
+    precondition(
+      pixel == .i420 && left % 2 == 0 && top % 2 == 0 && left + width <= canvasWidth
+        && top + height <= canvasHeight
+        && target.count >= pixel.byteCount(width: canvasWidth, height: canvasHeight),
+      "the picture does not lie on the other")
+    let layout = PlaneLayout(pixel, width: canvasWidth, height: canvasHeight)
+    let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
+    unsafe target.withUnsafeMutableBufferPointer { target in
+      guard let start = target.baseAddress else { return }
+      func put(_ from: Int, _ step: Int, _ size: (Int, Int), _ to: Int, _ length: Int) {
+        unsafe millrace_plane_turn(
+          memory + from, step, Int32(size.0), Int32(size.1), 1, 0, 0, start + to, length)
+      }
+      let half = top / 2 * layout.strides.1 + left / 2
+      put(0, strides.0, (width, height), top * layout.strides.0 + left, layout.strides.0)
+      put(offsets.1, strides.1, (halfWidth, halfHeight), layout.offsets.1 + half, layout.strides.1)
+      put(offsets.2, strides.2, (halfWidth, halfHeight), layout.offsets.2 + half, layout.strides.2)
+    }
+  }
+
   /// Copies the rows of the first plane to rows that lie `step` bytes apart.
   func copyRows(to start: UnsafeMutablePointer<UInt8>, step: Int) {
     unsafe millrace_plane_turn(

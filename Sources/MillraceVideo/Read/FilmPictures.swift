@@ -32,7 +32,7 @@ final class FilmPictures {
       }
     } catch {
       throw demuxer.problem(
-        "holds no picture that can be decoded" + (decoder.words.text.map { ": \($0)" } ?? ""),
+        "holds no picture that can be decoded" + (decoder.lastWords.map { ": \($0)" } ?? ""),
         cure: "check that it plays, or convert it again")
     }
     let stream = unsafe demuxer.stream(index)

@@ -55,7 +55,7 @@ final class FilmReader {
   var damageCount: Int { (pictures?.decoder.damageCount ?? 0) + (sound?.decoder.damageCount ?? 0) }
 
   /// The library's words at the last failure.
-  var words: String? { pictures?.decoder.words.text ?? sound?.decoder.words.text ?? demuxer.words.text }
+  var words: String? { pictures?.decoder.lastWords ?? sound?.decoder.lastWords ?? demuxer.words.text }
 
   /// How long the film says it is; nil when it does not, or speaks of streams that are not read too.
   var announced: Nanoseconds? {

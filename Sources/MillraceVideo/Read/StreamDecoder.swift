@@ -11,15 +11,14 @@ final class StreamDecoder {
   /// The frame decoded last. What it holds belongs to the decoder until the next call.
   let frame: UnsafeMutablePointer<AVFrame>
   /// Packets the decoder gave up.
-  private(set) var damageCount = 0
-  private(set) var words = LibraryWords()
+  var damageCount: Int { frames.damageCount }
+  /// The library's words at the last failure.
+  var lastWords: String? { frames.lastWords }
 
   private let demuxer: Demuxer
   private var codec: UnsafeMutablePointer<AVCodecContext>?
   private var isDraining = false
-  /// Refusals in a row; a decoder that refuses this often has lost the thread.
-  private var refusals = 0
-  private static let mostRefusals = 1_000
+  private var frames = DecodedFrames()
   private static let nanosecond = AVRational(num: 1, den: 1_000_000_000)
 
   /// Opens the decoder of a stream of an open file.
@@ -53,16 +52,13 @@ final class StreamDecoder {
   /// Decodes the next frame; false at the end. Damaged packets are counted and left out.
   func next() throws(NodeFault) -> Bool {
     while true {
-      let status = unsafe avcodec_receive_frame(codec, frame)
-      if status == 0 {
-        refusals = 0
-        return true
-      }
-      if status == millrace_averror_eof { return false }
-      if status != millrace_averror_again { try refuse(status) }
+      if let isThere = unsafe try frames.receive(codec, into: frame) { return isThere }
       try feed()
     }
   }
+
+  /// Takes a frame of what the decoder was given; false when it wants more first.
+  func receive() throws(NodeFault) -> Bool { unsafe try frames.receive(codec, into: frame) == true }
 
   /// Gives the decoder the next packet of the stream, or the end.
   private func feed() throws(NodeFault) {
@@ -73,18 +69,16 @@ final class StreamDecoder {
       return
     }
     var given: UnsafeMutablePointer<AVPacket>? = unsafe packet
-    let status = unsafe avcodec_send_packet(codec, packet)
-    unsafe av_packet_free(&given)
-    // A decoder that was just empty takes one packet.
-    if status < 0 && status != millrace_averror_again && status != millrace_averror_eof { try refuse(status) }
+    defer { unsafe av_packet_free(&given) }
+    unsafe try give(packet)
   }
 
-  private func refuse(_ status: Int32) throws(NodeFault) {
-    words.keep()
-    damageCount += 1
-    refusals += 1
-    if status == millrace_averror_no_memory || refusals > Self.mostRefusals {
-      throw NodeFault(.library, code: status)
+  /// Gives the decoder a packet of its stream, which stays the caller's.
+  func give(_ packet: UnsafePointer<AVPacket>) throws(NodeFault) {
+    let status = unsafe avcodec_send_packet(codec, packet)
+    // A decoder that was just empty takes one packet.
+    if status < 0 && status != millrace_averror_again && status != millrace_averror_eof {
+      try frames.refuse(status)
     }
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSystem
 import Testing
 
 /// The `millrace` program as a process of its own.
@@ -25,42 +26,37 @@ struct RunnerProcess {
       ? beside : Package.root + "/.build/debug/millrace"
   }()
 
-  private let process = Process()
+  private let process: TestProgram
+  private let arguments: [String]
   private let scratch: Scratch
   private let name = UUID().uuidString
 
   /// Starts it in a folder.
   /// - Parameters:
   ///   - shell: a line of shell in which `"$@"` is the program with its arguments; without it the program alone.
-  ///   - input: its standard input; without it, empty.
+  ///   - input: its standard input; without it, empty. The end it reads from is closed here.
   init(_ arguments: [String], in scratch: Scratch, shell: String? = nil, input: Pipe? = nil) throws {
+    self.arguments = arguments
     self.scratch = scratch
-    process.currentDirectoryURL = URL(fileURLWithPath: scratch.path)
-    if let shell {
-      process.executableURL = URL(fileURLWithPath: "/bin/bash")
-      process.arguments = ["-c", shell, "bash", Self.program] + arguments
-    } else {
-      process.executableURL = URL(fileURLWithPath: Self.program)
-      process.arguments = arguments
-    }
-    if let input { process.standardInput = input } else { process.standardInput = FileHandle.nullDevice }
-    for (ending, isError) in [("out", false), ("err", true)] {
-      _ = try scratch.write([], to: "\(name).\(ending)")
-      let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: scratch.file("\(name).\(ending)")))
-      if isError { process.standardError = handle } else { process.standardOutput = handle }
-    }
-    try process.run()
+    let call = shell.map { ("/bin/bash", ["-c", $0, "bash", Self.program] + arguments) }
+    let (path, words) = call ?? (Self.program, arguments)
+    process = try TestProgram(
+      path, words, in: scratch.path,
+      input: input.map { .descriptor($0.fileHandleForReading.fileDescriptor) } ?? .nothing,
+      output: .file(scratch.file("\(name).out")), errors: .file(scratch.file("\(name).err")))
+    try input?.fileHandleForReading.close()
   }
 
   /// Sends a signal.
-  func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+  func send(_ signal: Int32) { process.send(signal) }
 
   /// What it has told on standard error up to now.
   var errorsSoFar: String { text("err") }
 
   var isRunning: Bool { process.isRunning }
 
-  /// Waits while it runs until something holds, for half a minute at most; what it has told explains why that did not come.
+  /// Waits while it runs until something holds, for half a minute at most; what it has told explains why that did not come. Looks
+  /// every few milliseconds: what another program has done so far can only be looked at.
   func wait(until condition: () throws -> Bool) throws {
     let deadline = Date(timeIntervalSinceNow: 30)
     while try !condition() {
@@ -71,17 +67,9 @@ struct RunnerProcess {
 
   /// Waits for its end. One that goes on for longer than a minute is killed, and that is an issue.
   func wait() -> Result {
-    let deadline = Date(timeIntervalSinceNow: 60)
-    while process.isRunning && Date() < deadline { usleep(2_000) }
-    if process.isRunning {
-      Issue.record("millrace \(process.arguments ?? []) did not end: \(text("err"))")
-      send(SIGKILL)
-    }
-    process.waitUntilExit()
-    let status = process.terminationStatus
-    return Result(
-      status: process.terminationReason == .exit ? status : 128 + status, output: text("out"),
-      errors: text("err"))
+    let status = process.wait(seconds: 60)
+    if process.wasKilled { Issue.record("millrace \(arguments) did not end: \(text("err"))") }
+    return Result(status: status, output: text("out"), errors: text("err"))
   }
 
   /// Runs it from start to end.

@@ -1,18 +1,14 @@
 import Foundation
+import TestSystem
 
 /// A folder of its own for one test, gone with the last reference to it.
-final class Scratch: Sendable {
-  let path: String
+struct Scratch: Sendable {
+  private let folder = TemporaryFolder()
 
-  init() {
-    path = FileManager.default.temporaryDirectory.appendingPathComponent("millrace-\(UUID().uuidString)").path
-    try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+  var path: String { folder.path }
 
   /// The path of a file in it, there or not.
-  func file(_ name: String) -> String { path + "/" + name }
+  func file(_ name: String) -> String { folder.file(name) }
 
   /// Makes a file and answers its path.
   func write(_ bytes: some Sequence<UInt8>, to name: String) throws -> String {

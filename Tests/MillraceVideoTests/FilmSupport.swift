@@ -2,6 +2,7 @@ import CFFmpeg
 import Glibc
 import MillraceCore
 import MillraceTesting
+import TestSystem
 
 @testable import MillraceVideo
 

@@ -2,7 +2,9 @@ import CFFmpeg
 import Glibc
 import MillraceCore
 import MillraceTesting
+
 import TestMedia
+import TestSystem
 import Testing
 
 @testable import MillraceVideo

@@ -1,7 +1,9 @@
 import Glibc
 import MillraceCore
 import MillraceTesting
+
 import TestMedia
+import TestSystem
 import Testing
 
 @testable import MillraceAudio

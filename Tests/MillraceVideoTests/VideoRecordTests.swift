@@ -1,6 +1,7 @@
 import Glibc
 import MillraceCore
 import MillraceTesting
+import TestSystem
 import Testing
 
 @testable import MillraceAudio

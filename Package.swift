@@ -155,7 +155,7 @@ let package = Package(
     .target(
       name: "TestSystem", dependencies: ["CMillraceSys"], path: "Tests/TestSystem", swiftSettings: tests),
     .target(
-      name: "TestMedia", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
+      name: "TestMedia", dependencies: ["TestSystem", "CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
       swiftSettings: tests),
     .testTarget(
       name: "CInteropTests",

@@ -16,7 +16,7 @@ public import MillraceCore
 /// - Real time only; what comes faster than time is dropped. Bulk lane: 10 ms for a picture of 1280x720. Takes heap.
 @safe
 public struct RTMPPush: ~Copyable, Node {
-  /// Time between two events `late`, and between two `dropped`.
+  /// Time between two events `dropped`.
   private static let interval = Nanoseconds.milliseconds(1_000)
 
   private let encoder: FilmEncoder
@@ -27,10 +27,9 @@ public struct RTMPPush: ~Copyable, Node {
   /// How long the end waits for a connection.
   private let patience: Nanoseconds
   private var told: Nanoseconds = 0
-  private var toldLateAt: Nanoseconds?
   private var toldDropsAt: Nanoseconds?
   private var toldDrops = (pictures: 0, sound: 0)
-  private var late = (pictures: 0, frames: 0)
+  private var leftOut = LeftOutEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
   private var isConnected = false
   /// When the inputs were over.
   private var endedAt: Nanoseconds?
@@ -85,8 +84,7 @@ public struct RTMPPush: ~Copyable, Node {
     try encoder.take(&ports)
     let thread = thread
     try encoder.release(at: ports.now) { packet throws(NodeFault) in thread.put(packet) }
-    tellMoved(&ports)
-    tellLate(&ports, always: false)
+    leftOut.tell(encoder, &ports)
     tellProgress(caught, &ports)
     if let wish = encoder.nextExpiry() { ports.wake(at: wish) }
     return .done
@@ -176,29 +174,8 @@ public struct RTMPPush: ~Copyable, Node {
     }
   }
 
-  private func tellMoved(_ ports: inout Ports) {
-    let moved = encoder.takeMoved()
-    guard moved != 0 else { return }
-    ports.post(Event.moved.rawValue) { $0.field("ms", Double(moved) / 1e6, decimals: 1) }
-  }
-
-  private mutating func tellLate(_ ports: inout Ports, always: Bool) {
-    let more = encoder.takeLeftOut()
-    late = (late.pictures + more.pictures, late.frames + more.frames)
-    guard late != (0, 0) else { return }
-    if let last = toldLateAt, ports.now - last < Self.interval, !always { return }
-    let (pictures, frames) = late
-    late = (0, 0)
-    toldLateAt = ports.now
-    ports.post(Event.late.rawValue) { event in
-      event.field("pictures", pictures)
-      event.field("samples", frames)
-    }
-  }
-
   private mutating func complete(_ caught: PushThread.Catch, _ ports: inout Ports) {
-    tellMoved(&ports)
-    tellLate(&ports, always: true)
+    leftOut.tell(encoder, &ports, always: true)
     let seconds = Double(length) / 1e9
     ports.post(Event.completed.rawValue) { event in
       event.field("seconds", seconds, decimals: 3)

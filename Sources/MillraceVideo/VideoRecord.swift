@@ -22,7 +22,7 @@ internal import MillraceFiles
 public struct VideoRecord: ~Copyable, Node {
   private static let stop = contract.parameterIndex("stop")
   private static let cancel = contract.parameterIndex("cancel")
-  /// Time between two visits of what was written to the disk, and between two events `late`.
+  /// Time between two visits of what was written to the disk.
   private static let refreshInterval = Nanoseconds.milliseconds(1_000)
 
   private let path: String
@@ -38,8 +38,7 @@ public struct VideoRecord: ~Copyable, Node {
   /// Film and time at the last visit to the disk.
   private var refreshed: Nanoseconds = 0
   private var refreshedAt: Nanoseconds?
-  private var toldLateAt: Nanoseconds?
-  private var late = (pictures: 0, frames: 0)
+  private var leftOut = LeftOutEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     try self.init(setup, calls: FileBytes.Calls())
@@ -124,8 +123,7 @@ public struct VideoRecord: ~Copyable, Node {
     try encoder.take(&ports)
     if let duration, encoder.end == nil, let begin = encoder.begin { encoder.end = begin + duration }
     try write(&ports, isLast: false)
-    tellMoved(&ports)
-    tellLate(&ports, always: false)
+    leftOut.tell(encoder, &ports)
     tellProgress(&ports)
   }
 
@@ -168,8 +166,7 @@ public struct VideoRecord: ~Copyable, Node {
     // Whoever hears that the file is complete may use it.
     claim = nil
     isOver = true
-    tellMoved(&ports)
-    tellLate(&ports, always: true)
+    leftOut.tell(encoder, &ports, always: true)
     let (seconds, pictures, bytes) = (Double(length) / 1e9, encoder.pictureCount, file.byteCount)
     ports.post(Event.completed.rawValue) { event in
       event.field("seconds", seconds, decimals: 3)
@@ -210,27 +207,6 @@ public struct VideoRecord: ~Copyable, Node {
       event.field("seconds", seconds, decimals: 3)
       event.field("pictures", pictures)
       event.field("bytes", bytes)
-    }
-  }
-
-  private func tellMoved(_ ports: inout Ports) {
-    let moved = encoder.takeMoved()
-    guard moved != 0 else { return }
-    ports.post(Event.moved.rawValue) { $0.field("ms", Double(moved) / 1e6, decimals: 1) }
-  }
-
-  /// Tells what was left out, at most once a second.
-  private mutating func tellLate(_ ports: inout Ports, always: Bool) {
-    let more = encoder.takeLeftOut()
-    late = (late.pictures + more.pictures, late.frames + more.frames)
-    guard late != (0, 0) else { return }
-    if let last = toldLateAt, ports.now - last < Self.refreshInterval, !always { return }
-    let (pictures, frames) = late
-    late = (0, 0)
-    toldLateAt = ports.now
-    ports.post(Event.late.rawValue) { event in
-      event.field("pictures", pictures)
-      event.field("samples", frames)
     }
   }
 

@@ -3,6 +3,7 @@ import MillraceCore
 import MillraceTesting
 import MillraceVideo
 import TestMedia
+import TestSystem
 import Testing
 
 /// Prints how late pictures of a stream are; `make bench-streams`. Not among the tests: what a machine with other work on it gives

@@ -2,6 +2,7 @@ import MillraceCore
 import MillraceTesting
 import MillraceVideo
 import TestMedia
+import TestSystem
 import Testing
 
 /// In turn: each has a server, a sender and a player that go by the real clock.

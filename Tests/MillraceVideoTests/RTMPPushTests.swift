@@ -2,7 +2,6 @@ import CFFmpeg
 import Glibc
 import MillraceCore
 import MillraceTesting
-
 import TestMedia
 import TestSystem
 import Testing
@@ -117,6 +116,46 @@ struct RTMPPushTests {
     #expect((sender.names("dropped") + rest.filter { $0.name == "dropped" }).isEmpty)
     #expect(!(sender.words + rest.map(\.json).joined()).contains("/sync"))
     #expect(sender.node.close() == [])
+  }
+
+  @Test(
+    "what rtmp.pull makes of it is in step too, and is not long on its way",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func pulled() throws {
+    let server = try #require(StreamServer())
+    let sender = try Sender(server.url("pulled"))
+    let pull = try NodeBench(
+      RTMPPull.self,
+      [
+        "url": .string(server.url("pulled")), "width": 160, "height": 120, "first": 20, "most": 100,
+        "timeout": 60_000,
+      ],
+      outputs: ["out", "audio", "events"], clock: .realtime)
+    var flashes: [Double] = []
+    var clicks: [Double] = []
+    var last: UInt8 = 255
+    var quiet = 0
+    let isSeen = try sender.send {
+      _ = try? pull.wait(0) { true }
+      for picture in pull.packets() {
+        if picture.bytes[0] > 128 && last <= 128 { flashes.append(Double(picture.timestamp) / 1e6) }
+        last = picture.bytes[0]
+      }
+      for packet in pull.packets("audio") {
+        for (frame, sample) in packet.int16.enumerated() {
+          quiet += 1
+          guard abs(Int(sample)) > 6_000 else { continue }
+          if quiet > 4_800 { clicks.append(Double(packet.timestamp) / 1e6 + Double(frame) / 48) }
+          quiet = 0
+        }
+      }
+      return flashes.count >= 4 && clicks.count >= 4
+    }
+    #expect(isSeen, "\(flashes) \(clicks) \(pull.events())")
+    let offsets = flashes.dropLast().map { flash in clicks.map { $0 - flash }.min { abs($0) < abs($1) } ?? 999
+    }
+    #expect(offsets.allSatisfy { abs($0) < 40 }, "\(offsets)")
+    #expect(pull.close() == [] && sender.node.close() == [])
   }
 
   @Test(

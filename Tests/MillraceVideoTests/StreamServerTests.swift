@@ -2,6 +2,7 @@ import CFFmpeg
 import CMediaShim
 import MillraceTesting
 import TestMedia
+import TestSystem
 import Testing
 
 @Suite("stream server of the tests")

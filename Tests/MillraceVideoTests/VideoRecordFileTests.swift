@@ -1,7 +1,6 @@
 import Glibc
 import MillraceCore
 import MillraceTesting
-
 import TestMedia
 import TestSystem
 import Testing

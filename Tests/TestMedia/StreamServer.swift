@@ -1,4 +1,5 @@
 import Glibc
+import TestSystem
 
 /// An RTMP server of the test's own on loopback: nginx with its RTMP module, in one process, with a folder and a port of its own.
 ///
@@ -8,40 +9,43 @@ public final class StreamServer {
   private static let module = "/usr/lib/nginx/modules/ngx_rtmp_module.so"
 
   /// True when this system has the server: Debian's packages nginx and libnginx-mod-rtmp.
-  public static var isInstalled: Bool { TestProgram.find("nginx") != nil && access(module, R_OK) == 0 }
+  public static var isInstalled: Bool { nginx != nil && access(module, R_OK) == 0 }
+
+  /// A system's server, which `PATH` of a plain user does not show.
+  private static var nginx: String? {
+    access("/usr/sbin/nginx", X_OK) == 0 ? "/usr/sbin/nginx" : TestProgram.path(of: "nginx")
+  }
 
   /// Its port on 127.0.0.1, the same after a stop and a start.
   public let port: Int
-  private let folder: String
+  private let folder = TemporaryFolder()
   private var program: TestProgram?
 
   /// Starts a server that answers; nil where none can be started.
   public init?() {
-    var name = Array("/tmp/millrace-rtmp-XXXXXX".utf8CString)
-    guard Self.isInstalled, name.withUnsafeMutableBufferPointer({ mkdtemp($0.baseAddress!) }) != nil else {
-      return nil
-    }
-    folder = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    guard Self.isInstalled else { return nil }
     port = Loopback.freePort()
-    guard start() else {
-      clean()
-      return nil
-    }
+    guard start() else { return nil }
   }
 
   /// The address of a stream.
   public func url(_ stream: String) -> String { "rtmp://127.0.0.1:\(port)/live/\(stream)" }
 
   /// What the server logged, for the words of a test that fails.
-  public var log: String { String(decoding: Self.read(folder + "/error.log"), as: UTF8.self) }
+  public var log: String { String(decoding: contents(folder.file("error.log")), as: UTF8.self) }
 
-  /// Starts it, again after a stop; false when it does not come up.
+  /// Starts it, again after a stop; false when it does not come up. It is killed when it still runs after a quarter of an hour,
+  /// whatever becomes of the tests.
   @discardableResult
   public func start() -> Bool {
-    guard program == nil, let nginx = TestProgram.find("nginx") else { return false }
+    guard program == nil, let nginx = Self.nginx else { return false }
     writeConfiguration()
-    program = TestProgram(
-      nginx, ["-p", folder, "-e", folder + "/error.log", "-c", folder + "/nginx.conf"], seconds: 900)
+    program = try? TestProgram(
+      "/usr/bin/timeout",
+      [
+        "--kill-after=5", "900", nginx, "-p", folder.path, "-e", folder.file("error.log"), "-c",
+        folder.file("nginx.conf"),
+      ])
     for _ in 0..<3_000 where program?.isRunning == true {
       if Loopback.answers(port) { return true }
       usleep(10_000)
@@ -52,14 +56,13 @@ public final class StreamServer {
 
   /// Ends it: who is connected is cut off.
   public func stop() {
-    program?.stop()
+    // `timeout` hands the signal on, and ends with the server.
+    program?.send(SIGTERM)
+    program?.wait()
     program = nil
   }
 
-  deinit {
-    stop()
-    clean()
-  }
+  deinit { stop() }
 
   private func writeConfiguration() {
     // `daemon off` and `master_process off`: the process that was started is the server, and ends with its signal.
@@ -67,8 +70,8 @@ public final class StreamServer {
       load_module \(Self.module);
       daemon off;
       master_process off;
-      pid \(folder)/nginx.pid;
-      error_log \(folder)/error.log info;
+      pid \(folder.file("nginx.pid"));
+      error_log \(folder.file("error.log")) info;
       events { worker_connections 64; }
       rtmp {
         server {
@@ -88,21 +91,7 @@ public final class StreamServer {
       }
 
       """
-    let file = fopen(folder + "/nginx.conf", "w")!
-    fputs(text, file)
-    fclose(file)
-  }
-
-  private func clean() {
-    for name in ["nginx.conf", "nginx.pid", "error.log"] { unlink("\(folder)/\(name)") }
-    rmdir(folder)
-  }
-
-  private static func read(_ path: String) -> [UInt8] {
-    guard let file = fopen(path, "r") else { return [] }
-    defer { fclose(file) }
-    var bytes = [UInt8](repeating: 0, count: 65_536)
-    return Array(bytes.prefix(fread(&bytes, 1, bytes.count, file)))
+    put(text.utf8, at: folder.file("nginx.conf"))
   }
 }
 

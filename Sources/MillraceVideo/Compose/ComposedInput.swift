@@ -21,11 +21,12 @@ final class ComposedInput {
   }
 
   /// True once it has a picture.
-  var hasPicture: Bool { newest != nil }
+  private(set) var hasPicture = false
 
   /// Takes a picture in place of the one before.
   func take(_ picture: consuming Packet, at now: Nanoseconds) {
     newest = consume picture
+    hasPicture = true
     came = now
     isScaled = false
   }

@@ -161,19 +161,21 @@ package final class PictureScaler {
     to target: (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>),
     _ lengths: (Int, Int, Int)
   ) {
-    func movePlane(
-      _ from: UnsafePointer<UInt8>, _ step: Int, _ size: (Int, Int), _ bytes: Int,
-      _ to: UnsafeMutablePointer<UInt8>, _ length: Int
-    ) {
-      unsafe millrace_plane_turn(
-        from, step, Int32(size.0), Int32(size.1), Int32(bytes), Int32(turn.quarters),
-        turn.isMirrored ? 1 : 0, to, length)
-    }
-    unsafe movePlane(source.0, steps.0, (width, height), pixel.pixelBytes, target.0, lengths.0)
+    unsafe Self.move(source.0, steps.0, (width, height), pixel.pixelBytes, turn, to: target.0, lengths.0)
     guard pixel.planeCount > 1 else { return }
     let (half, chromaBytes) = (((width + 1) / 2, (height + 1) / 2), pixel == .nv12 ? 2 : 1)
-    unsafe movePlane(source.1, steps.1, half, chromaBytes, target.1, lengths.1)
-    if pixel == .i420 { unsafe movePlane(source.2, steps.2, half, 1, target.2, lengths.2) }
+    unsafe Self.move(source.1, steps.1, half, chromaBytes, turn, to: target.1, lengths.1)
+    if pixel == .i420 { unsafe Self.move(source.2, steps.2, half, 1, turn, to: target.2, lengths.2) }
+  }
+
+  /// Copies one plane, turned.
+  private static func move(
+    _ source: UnsafePointer<UInt8>, _ step: Int, _ size: (Int, Int), _ bytes: Int, _ turn: PictureTurn,
+    to target: UnsafeMutablePointer<UInt8>, _ length: Int
+  ) {
+    unsafe millrace_plane_turn(
+      source, step, Int32(size.0), Int32(size.1), Int32(bytes), Int32(turn.quarters),
+      turn.isMirrored ? 1 : 0, target, length)
   }
 
   private func scale(
@@ -186,7 +188,7 @@ package final class PictureScaler {
     }
     guard prepare(source) else { return false }
     // A plane that is named is read, whether the format has it or not.
-    let count = PixelType.allCases.first { $0.library == source.format }?.planeCount ?? 3
+    let count = Self.planeCount(of: source.format)
     var starts: (UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?) =
       unsafe (planes.0, count > 1 ? planes.1 : nil, count > 2 ? planes.2 : nil, nil)
     var lengths = (Int32(strides.0), Int32(strides.1), Int32(strides.2), Int32(0))
@@ -196,6 +198,15 @@ package final class PictureScaler {
           starts.assumingMemoryBound(to: UnsafePointer<UInt8>?.self).baseAddress,
           lengths.assumingMemoryBound(to: Int32.self).baseAddress, rows: source.height)
       }
+    }
+  }
+
+  /// Planes of a pixel type of the graph, by FFmpeg's number.
+  private static func planeCount(of format: Int32) -> Int {
+    switch format {
+    case PixelType.rgb24.library, PixelType.bgrx.library: 1
+    case PixelType.nv12.library: 2
+    default: 3
     }
   }
 
@@ -262,18 +273,14 @@ package final class PictureScaler {
         && target.count >= pixel.byteCount(width: canvasWidth, height: canvasHeight),
       "the picture does not lie on the other")
     let layout = PlaneLayout(pixel, width: canvasWidth, height: canvasHeight)
-    let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
-    unsafe target.withUnsafeMutableBufferPointer { target in
-      guard let start = target.baseAddress else { return }
-      func put(_ from: Int, _ step: Int, _ size: (Int, Int), _ to: Int, _ length: Int) {
-        unsafe millrace_plane_turn(
-          memory + from, step, Int32(size.0), Int32(size.1), 1, 0, 0, start + to, length)
-      }
-      let half = top / 2 * layout.strides.1 + left / 2
-      put(0, strides.0, (width, height), top * layout.strides.0 + left, layout.strides.0)
-      put(offsets.1, strides.1, (halfWidth, halfHeight), layout.offsets.1 + half, layout.strides.1)
-      put(offsets.2, strides.2, (halfWidth, halfHeight), layout.offsets.2 + half, layout.strides.2)
-    }
+    let (luma, half) = (top * layout.strides.0 + left, top / 2 * layout.strides.1 + left / 2)
+    // Used while the target is held, which it is until the end of this call.
+    let start = unsafe target.withUnsafeMutableBufferPointer { $0.baseAddress }
+    guard let start = unsafe start else { return }
+    unsafe move(
+      (UnsafePointer(memory), UnsafePointer(memory + offsets.1), UnsafePointer(memory + offsets.2)), strides,
+      PictureTurn(),
+      to: (start + luma, start + layout.offsets.1 + half, start + layout.offsets.2 + half), layout.strides)
   }
 
   /// Copies the rows of the first plane to rows that lie `step` bytes apart.
@@ -298,24 +305,5 @@ package final class PictureScaler {
     unsafe move(
       (UnsafePointer(memory), UnsafePointer(memory + offsets.1), UnsafePointer(memory + offsets.2)), strides,
       turn, to: (start + tight.offsets.0, start + tight.offsets.1, start + tight.offsets.2), tight.strides)
-  }
-}
-
-extension UnsafePointer<AVFrame> {
-  /// The first byte of a plane.
-  func plane(_ index: Int) -> UnsafeMutablePointer<UInt8>? {
-    let planes = unsafe pointee.data
-    return switch index {
-    case 0: unsafe planes.0
-    case 1: unsafe planes.1
-    case 2: unsafe planes.2
-    default: unsafe planes.3
-    }
-  }
-
-  /// Bytes from row to row of the planes.
-  var lineSizes: UnsafePointer<Int32>? {
-    guard let offset = unsafe MemoryLayout<AVFrame>.offset(of: \.linesize) else { return nil }
-    return unsafe (UnsafeRawPointer(self) + offset).assumingMemoryBound(to: Int32.self)
   }
 }

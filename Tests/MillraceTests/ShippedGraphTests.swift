@@ -21,16 +21,13 @@ struct ShippedGraphTests {
       return ["output": scratch.file("out.mjpeg"), "log": scratch.file("log.jsonl")]
     case "screen-sampler":
       return ["source": "test", "output": scratch.file("out.jpg"), "log": scratch.file("log.jsonl")]
-<<<<<<< HEAD
     case "talking-slides":
       return [
         "output": scratch.file("out.mp4"), "pictures": scratch.file("out.mjpeg"),
         "log": scratch.file("log.jsonl"),
       ]
-=======
     case "picture-in-picture":
       return ["source": "test", "output": scratch.file("out.jpg"), "log": scratch.file("log.jsonl")]
->>>>>>> pull5
     case "tts-play": return ["output": scratch.file("out.wav"), "log": scratch.file("log.jsonl")]
     case "voice-uplink": return ["input": sound, "output": scratch.file("out.opus"), "pace": "false"]
     case "voice-return":
@@ -52,11 +49,7 @@ struct ShippedGraphTests {
         ("16000.wav", 16_000, 10_884),
       ]
     case "reply": [("out.wav", 44_100, 32_193)]  // 73 periods of 10 ms.
-<<<<<<< HEAD
-    case "tts-play", "file-sampler", "screen-sampler", "talking-slides": []
-=======
-    case "tts-play", "file-sampler", "screen-sampler", "picture-in-picture": []
->>>>>>> pull5
+    case "tts-play", "file-sampler", "screen-sampler", "picture-in-picture", "talking-slides": []
     case "voice-return": [("out.wav", 48_000, 32_652)]  // 10,884 samples at 16 kHz.
     case "voice-uplink": []
     default: [("out.wav", 44_100, 30_000)]
@@ -90,13 +83,8 @@ struct ShippedGraphTests {
     #expect(
       Package.graphs == [
         "call-recording", "device-loop", "duplex-loop", "file-sampler", "front-end-bench", "mix",
-<<<<<<< HEAD
-        "music-under-voice", "rates", "reply", "screen-sampler",
-        "talking-slides", "through-a-program", "tts-play", "voice-return", "voice-uplink",
-=======
-        "music-under-voice", "picture-in-picture", "rates", "reply", "screen-sampler",
+        "music-under-voice", "picture-in-picture", "rates", "reply", "screen-sampler", "talking-slides",
         "through-a-program", "tts-play", "voice-return", "voice-uplink",
->>>>>>> pull5
       ],
       "say in this file what a new graph needs and writes")
   }

@@ -4,7 +4,7 @@ import MillraceTesting
 import Testing
 
 /// The graphs a newcomer starts from, as they stand in `graphs/`.
-@Suite("The graphs that come with the package", .timeLimit(.minutes(3)))
+@Suite("The graphs that come with the package", .timeLimit(.minutes(10)))
 struct ShippedGraphTests {
   /// Values for a graph's parameters that point into a scratch folder.
   private func values(_ graph: String, _ scratch: Scratch) throws -> [String: String] {

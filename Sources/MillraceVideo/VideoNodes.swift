@@ -12,6 +12,8 @@ extension Catalogue {
     catalogue.add(VideoSample.self)
     catalogue.add(VideoSnapshot.self)
     catalogue.add(ImageWrite.self)
+    catalogue.add(VideoRecord.self)
+    catalogue.add(RTMPPush.self)
     return catalogue
   }()
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MillraceAudio
 
-@Suite("audio.fileMix", .timeLimit(.minutes(1)))
+@Suite("audio.fileMix", .timeLimit(.minutes(10)))
 struct AudioFileMixTests {
   private let folder = TemporaryFolder()
 

@@ -10,7 +10,7 @@ import Testing
   .enabled(
     if: PulseServer.isInstalled && getenv("MILLRACE_DEVICES") != nil,
     "make test-devices installs a sound server and runs these"),
-  .timeLimit(.minutes(3)))
+  .timeLimit(.minutes(10)))
 struct DeviceRigTests {
   /// Path of a file beside the package's manifest.
   private static func graph(_ name: String) -> String {

@@ -34,7 +34,7 @@ struct LongWinded: Node {
   }
 }
 
-@Suite("Events on their way to the program", .timeLimit(.minutes(5)))
+@Suite("Events on their way to the program", .timeLimit(.minutes(10)))
 struct EventTests {
   private func announcing(_ count: Int, clock: Clock.Kind) throws -> GraphRun {
     var builder = PlanBuilder()

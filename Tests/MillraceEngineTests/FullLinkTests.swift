@@ -24,7 +24,7 @@ struct Gusher: Node {
   }
 }
 
-@Suite("A node that emits into a full link", .timeLimit(.minutes(5)))
+@Suite("A node that emits into a full link", .timeLimit(.minutes(10)))
 struct FullLinkTests {
   @Test("fails under the policy \"fail\", and the link is named with its capacity and the cure")
   func policyFail() throws {

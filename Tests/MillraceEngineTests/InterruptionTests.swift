@@ -5,7 +5,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("Interruption", .serialized, .timeLimit(.minutes(5)))
+@Suite("Interruption", .serialized, .timeLimit(.minutes(10)))
 struct InterruptionTests {
   /// A bot's reply through a random tree of nodes on random lanes, over links of random size and policy, to slow and quick sinks.
   private static func randomPlan(_ dice: inout Dice, witness: String, interval: Int) -> (

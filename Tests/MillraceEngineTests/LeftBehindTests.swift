@@ -7,7 +7,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("Runs left behind, threads refused, counters that cannot be trusted", .timeLimit(.minutes(5)))
+@Suite("Runs left behind, threads refused, counters that cannot be trusted", .timeLimit(.minutes(10)))
 struct LeftBehindTests {
   @Test("a run left behind because another graph's node held its worker may let go later, and is closed once")
   func lateRetirement() throws {

@@ -72,7 +72,7 @@ struct OverloadLadderTests {
   }
 }
 
-@Suite("Overload", .serialized, .timeLimit(.minutes(5)))
+@Suite("Overload", .serialized, .timeLimit(.minutes(10)))
 struct OverloadTests {
   /// A voice that takes 10 % of a worker, pictures that take 60 %.
   private func plan(_ probe: String, _ steps: [OverloadStep]) -> (GraphPlan, voice: Int, pictures: Int) {

@@ -3,7 +3,7 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
-@Suite("The report as a page", .timeLimit(.minutes(5)))
+@Suite("The report as a page", .timeLimit(.minutes(10)))
 struct ReportTests {
   /// The page of a run of a graph of `runner`.
   private func page(of result: ExitTest.Result?) -> String { output(of: result) }

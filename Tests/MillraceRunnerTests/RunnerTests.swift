@@ -3,7 +3,7 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
-@Suite("The runner: exit status and words", .timeLimit(.minutes(5)))
+@Suite("The runner: exit status and words", .timeLimit(.minutes(10)))
 struct RunnerTests {
   // MARK: Calls
 

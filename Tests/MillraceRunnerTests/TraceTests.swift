@@ -59,7 +59,7 @@ private struct Trace {
   }
 }
 
-@Suite("The trace", .timeLimit(.minutes(5)))
+@Suite("The trace", .timeLimit(.minutes(10)))
 struct TraceTests {
   @Test(
     "a trace names its process and threads, and calls of a thread never overlap",

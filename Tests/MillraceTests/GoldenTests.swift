@@ -5,7 +5,7 @@ import TestSystem
 import Testing
 
 /// `millrace run --record-golden` and `--compare`: regression tests of whole graphs.
-@Suite("Golden runs", .timeLimit(.minutes(5)))
+@Suite("Golden runs", .timeLimit(.minutes(10)))
 struct GoldenTests {
   private let scratch = Scratch()
 

@@ -74,7 +74,7 @@ struct VideoCaptureTests {
 
   @Test(
     "a screen's pictures show what is on it", .enabled(if: hasScreen, "needs Xvfb and xsetroot"),
-    .timeLimit(.minutes(1)))
+    .timeLimit(.minutes(10)))
   func screen() throws {
     let screen = try #require(HiddenScreen(width: 400, height: 300))
     defer { screen.stop() }
@@ -108,7 +108,7 @@ struct VideoCaptureTests {
 
   @Test(
     "a screen that goes away is a fault in words", .enabled(if: hasScreen, "needs Xvfb and xsetroot"),
-    .timeLimit(.minutes(1)))
+    .timeLimit(.minutes(10)))
   func gone() throws {
     let screen = try #require(HiddenScreen(width: 320, height: 200))
     let bench = try NodeBench(
@@ -151,7 +151,7 @@ struct VideoCaptureTests {
 
   @Test(
     "a part beyond the screen is refused", .enabled(if: hasScreen, "needs Xvfb and xsetroot"),
-    .timeLimit(.minutes(1)))
+    .timeLimit(.minutes(10)))
   func beyond() throws {
     let screen = try #require(HiddenScreen(width: 320, height: 200))
     defer { screen.stop() }

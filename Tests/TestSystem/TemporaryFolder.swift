@@ -1,11 +1,12 @@
 import Glibc
 
-/// A folder of its own under the system's temporary folder, removed with all in it when nobody holds it any more.
+/// A folder of its own for a test, removed with all in it when nobody holds it any more.
 public final class TemporaryFolder: Sendable {
   public let path: String
 
-  public init() {
-    var name = Array("/tmp/millrace-test-XXXXXX".utf8CString)
+  /// Makes one in a folder that is there.
+  public init(in parent: String = "/tmp") {
+    var name = Array("\(parent)/millrace-test-XXXXXX".utf8CString)
     path = name.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
   }
 

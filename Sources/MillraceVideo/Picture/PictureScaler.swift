@@ -4,7 +4,7 @@ internal import Glibc
 package import MillraceCore
 
 /// Changes the size, the pixel type and the colours of pictures with swscale. The result is a picture of the graph: BT.601, full
-/// range. Keeps the result until the next call. One thread at a time; takes heap only where the kind of source changes.
+/// range, unless video range is asked for. Keeps the result until the next call. One thread at a time; takes heap only where the kind of source changes.
 @safe
 package final class PictureScaler {
   /// What a source's numbers mean.
@@ -47,6 +47,7 @@ package final class PictureScaler {
   let pixel: PixelType
   package let width: Int
   package let height: Int
+  private let isFullRange: Bool
   private var context: OpaquePointer?
   private var source: Source?
   /// Rows with gaps: swscale's vector code writes whole vectors, also beyond the end of a row.
@@ -57,8 +58,9 @@ package final class PictureScaler {
   /// Bytes of the vectors that rows are aligned to.
   private static let alignment = 64
 
-  package init(to pixel: PixelType, width: Int, height: Int) {
+  package init(to pixel: PixelType, width: Int, height: Int, isFullRange: Bool = true) {
     self.pixel = pixel
+    self.isFullRange = isFullRange
     self.width = width
     self.height = height
     func aligned(_ bytes: Int) -> Int {
@@ -137,7 +139,11 @@ package final class PictureScaler {
   }
 
   /// What a source of the result's own kind is like.
-  private var itself: Source { Source(pixel, width: width, height: height) }
+  private var itself: Source {
+    var source = Source(pixel, width: width, height: height)
+    source.isFullRange = isFullRange
+    return source
+  }
 
   /// Copies planes of the result's own kind, which swscale does not get right: of Y and UV it copies half of a UV row, and
   /// more planes than there are.
@@ -241,7 +247,7 @@ package final class PictureScaler {
       is_full_range: wanted.isFullRange)
     let to = millrace_sws_side(
       format: pixel.library, width: Int32(width), height: Int32(height), colours: SWS_CS_ITU601,
-      is_full_range: true)
+      is_full_range: isFullRange)
     unsafe context = millrace_sws_new(from, to, flags)
     return unsafe context != nil
   }
@@ -281,6 +287,16 @@ package final class PictureScaler {
   func copyRows(to start: UnsafeMutablePointer<UInt8>, step: Int) {
     unsafe millrace_plane_turn(
       memory, strides.0, Int32(width), Int32(height), Int32(pixel.pixelBytes), 0, 0, start, step)
+  }
+
+  /// The rows of a plane of planar 4:2:0, and the bytes from row to row. Valid until the next call.
+  func plane(_ index: Int) -> (start: UnsafePointer<UInt8>, step: Int) {
+    precondition(pixel == .i420, "only planar 4:2:0 has planes of one kind")
+    return switch index {
+    case 0: unsafe (UnsafePointer(memory), strides.0)
+    case 1: unsafe (UnsafePointer(memory + offsets.1), strides.1)
+    default: unsafe (UnsafePointer(memory + offsets.2), strides.2)
+    }
   }
 
   private func copy(to start: UnsafeMutablePointer<UInt8>, _ turn: PictureTurn) {

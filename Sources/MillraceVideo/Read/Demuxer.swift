@@ -153,7 +153,7 @@ final class Demuxer {
 
   /// Has packets of a stream kept from now on.
   func use(_ index: Int) {
-    queues[index] = PacketQueue()
+    if queues[index] == nil { queues[index] = PacketQueue() }
     unsafe stream(index)?.pointee.discard = AVDISCARD_DEFAULT
   }
 

@@ -218,7 +218,9 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceTests",
-      dependencies: ["Millrace", "MillraceTesting", "TestMedia", "TestSystem", "millrace"],
+      dependencies: [
+        "Millrace", "MillraceVideo", "MillraceTesting", "TestMedia", "TestSystem", "millrace",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDevicesTests",

@@ -1,5 +1,6 @@
 import Millrace
 import MillraceTesting
+import MillraceVideo
 import TestMedia
 import TestSystem
 import Testing

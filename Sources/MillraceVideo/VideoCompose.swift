@@ -174,7 +174,8 @@ public struct VideoCompose: ~Copyable, Node {
   private mutating func emit(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
     watchForStalls(&ports)
     hasNew = false
-    let shown = inputs.reduce(0) { $0 + (isShown($1, ports.now) ? 1 : 0) }
+    var shown = 0
+    for input in inputs where isShown(input, ports.now) { shown += 1 }
     if cells.count != shown {
       cells.removeAll(keepingCapacity: true)
       if shown > 0 { cells = layout.cells(shown, width: width, height: height, inset: inset) }
@@ -198,7 +199,8 @@ public struct VideoCompose: ~Copyable, Node {
 
   private func isShown(_ input: ComposedInput?, _ now: Nanoseconds) -> Bool {
     guard let input, input.hasPicture else { return false }
-    return keep == 0 || now &- input.came < keep
+    if keep == 0 { return true }
+    return now &- input.came < keep
   }
 
   /// Gives the whole picture the colour of the background.

@@ -67,6 +67,8 @@ struct SignalTests {
     try shielded.wait { self.size("live.wav") >= size + 96_000 }
     shielded.send(SIGTERM)
     #expect(shielded.wait().status == 0)
+    // What the first run wrote must not stand for the sound of the second.
+    for name in ["live.wav", "live.opus"] { try FileManager.default.removeItem(atPath: scratch.file(name)) }
     let plain = try live()
     try waitForSound(plain)
     plain.send(SIGHUP)

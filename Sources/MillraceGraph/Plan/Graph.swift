@@ -83,7 +83,7 @@ public enum Graph {
     for check in Checks.all { check.examine(draft, &problems) }
     if problems.hasErrors { throw problems }
     var plan = draft.plan(warnings: problems.sorted)
-    plan.files = expander.files.keys.sorted()
+    plan.files = Set(expander.files.keys.map(Paths.normalized)).sorted()
     return plan
   }
 }

@@ -172,7 +172,7 @@ struct VideoSnapshotTests {
       }
       #expect(
         problem?.description
-          == "\"path\": \"\(path)\" is a pipe or a device, whose place a picture would take; "
+          == "\"\(path)\" is a pipe or a device, whose place a picture would take; "
           + "name a file, or let a name that ends in .mjpeg lead there")
     }
     #expect(folder.names == ["device.jpg", "pipe.jpg"])

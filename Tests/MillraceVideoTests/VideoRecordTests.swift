@@ -284,6 +284,25 @@ struct VideoRecordTests {
     #expect(abs(film.clicks[0] - film.flashes[2]) < 3 && abs(film.clicks[1] - film.flashes[3]) < 3)
   }
 
+  @Test("what comes slowly is waited for, and nothing of it is lost")
+  func slow() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path, ["patience": 300])
+    bench.sound(0, 3_200)
+    bench.node.end("audio")
+    // Pictures of 40 ms every 200 ms: a film that is hard to decode, beside sound that is not.
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      try bench.node.advance(to: .milliseconds(Int64(5 * time)))
+      bench.picture(time)
+      try bench.node.run()
+    }
+    let events = try bench.finish()
+    #expect(!events.map(\.name).contains("late") && events.last?.number("pictures") == 80)
+    let film = try PlayedFilm(path)
+    #expect(film.times.count == 80)
+    expectStep(film)
+  }
+
   // MARK: Beginning and ending
 
   @Test(

@@ -217,7 +217,10 @@ let package = Package(
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
-      name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "TestSystem", "millrace"],
+      name: "MillraceTests",
+      dependencies: [
+        "Millrace", "MillraceVideo", "MillraceTesting", "TestMedia", "TestSystem", "millrace",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDevicesTests",

@@ -174,7 +174,9 @@ public struct VideoCompose: ~Copyable, Node {
   private mutating func emit(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
     watchForStalls(&ports)
     hasNew = false
-    let shown = inputs.reduce(0) { $0 + (isShown($1, ports.now) ? 1 : 0) }
+    let now = ports.now
+    var shown = 0
+    for index in inputs.indices where isShown(index, now) { shown += 1 }
     if cells.count != shown {
       cells.removeAll(keepingCapacity: true)
       if shown > 0 { cells = layout.cells(shown, width: width, height: height, inset: inset) }
@@ -183,10 +185,8 @@ public struct VideoCompose: ~Copyable, Node {
     var target = packet.mutableSamples(of: UInt8.self)
     paint(&target)
     var next = 0
-    for input in inputs where isShown(input, ports.now) {
-      guard let input, input.draw(cells[next], onto: &target, width: width, height: height) else {
-        throw NodeFault(.library)
-      }
+    for index in inputs.indices where isShown(index, now) {
+      guard draw(index, cells[next], &target) else { throw NodeFault(.library) }
       next += 1
     }
     packet.timestamp = time
@@ -196,9 +196,14 @@ public struct VideoCompose: ~Copyable, Node {
     ports.emit(packet)
   }
 
-  private func isShown(_ input: ComposedInput?, _ now: Nanoseconds) -> Bool {
-    guard let input, input.hasPicture else { return false }
-    return keep == 0 || now &- input.came < keep
+  private func isShown(_ index: Int, _ now: Nanoseconds) -> Bool {
+    guard let input = inputs[index], input.hasPicture else { return false }
+    if keep == 0 { return true }
+    return now &- input.came < keep
+  }
+
+  private func draw(_ index: Int, _ cell: ComposeLayout.Cell, _ target: inout MutableSpan<UInt8>) -> Bool {
+    inputs[index]?.draw(cell, onto: &target, width: width, height: height) ?? false
   }
 
   /// Gives the whole picture the colour of the background.

@@ -267,11 +267,11 @@ package final class PictureScaler {
     onto target: inout MutableSpan<UInt8>, width canvasWidth: Int, height canvasHeight: Int, left: Int,
     top: Int
   ) {
+    precondition(left % 2 == 0 && top % 2 == 0, "chroma begins at even pixels")
+    precondition(left + width <= canvasWidth && top + height <= canvasHeight, "it does not lie on the other")
+    let room = target.count
     precondition(
-      pixel == .i420 && left % 2 == 0 && top % 2 == 0 && left + width <= canvasWidth
-        && top + height <= canvasHeight
-        && target.count >= pixel.byteCount(width: canvasWidth, height: canvasHeight),
-      "the picture does not lie on the other")
+      pixel == .i420 && room >= pixel.byteCount(width: canvasWidth, height: canvasHeight), "too little room")
     let layout = PlaneLayout(pixel, width: canvasWidth, height: canvasHeight)
     let (luma, half) = (top * layout.strides.0 + left, top / 2 * layout.strides.1 + left / 2)
     // Used while the target is held, which it is until the end of this call.

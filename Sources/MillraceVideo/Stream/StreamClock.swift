@@ -1,10 +1,10 @@
-internal import MillraceCore
+package import MillraceCore
 
 /// Puts the times of a live stream onto this machine's clock: as if what came quickest had taken no time at all.
 ///
 /// The quickest of the last five to ten seconds counts, so that a sender's clock that runs slow is followed. Pictures and sound of
 /// one stream go by one such clock and stay together. Values; no heap.
-struct StreamClock {
+package struct StreamClock {
   /// The smallest difference between arrival and the stream's own time, of the present window and of the one before.
   private var present = Nanoseconds.max
   private var past = Nanoseconds.max
@@ -13,8 +13,10 @@ struct StreamClock {
   /// A difference that grows by more at once is no delay: the stream's own times have begun anew.
   private static let jump: Nanoseconds = 10_000_000_000
 
+  package init() {}
+
   /// Something of the stream's time `time` came at `arrival`. Answers false when the times have begun anew.
-  mutating func note(_ time: Nanoseconds, arrival: Nanoseconds) -> Bool {
+  package mutating func note(_ time: Nanoseconds, arrival: Nanoseconds) -> Bool {
     let difference = arrival &- time
     let isAnew = offset != .max && abs(difference &- offset) > Self.jump
     if isAnew { (present, past) = (.max, .max) }
@@ -30,5 +32,5 @@ struct StreamClock {
   private var offset: Nanoseconds { min(present, past) }
 
   /// When something of the stream's time should have come. Not before the first `note`.
-  func time(_ time: Nanoseconds) -> Nanoseconds { offset == .max ? time : time &+ offset }
+  package func time(_ time: Nanoseconds) -> Nanoseconds { offset == .max ? time : time &+ offset }
 }

@@ -1,5 +1,5 @@
 internal import CFFmpeg
-internal import MillraceCore
+package import MillraceCore
 
 /// A decoded picture of a stream, its memory shared with the decoder.
 @safe
@@ -9,7 +9,9 @@ final class StreamPicture: @unchecked Sendable {
   let time: Nanoseconds
 
   /// Its size as the stream has it.
-  var size: (width: Int, height: Int) { unsafe (Int(frame.pointee.width), Int(frame.pointee.height)) }
+  var size: (width: Int, height: Int) {
+    unsafe (Int(frame.pointee.width), Int(frame.pointee.height))
+  }
 
   /// Shares the decoder's present picture; nil without memory.
   init?(_ decoder: StreamDecoder, time: Nanoseconds) {
@@ -25,13 +27,20 @@ final class StreamPicture: @unchecked Sendable {
 }
 
 /// Decoded sound of a stream, in the samples of the graph.
-struct StreamSound: Sendable {
-  var bytes: [UInt8]
+package struct StreamSound: Sendable {
+  package var bytes: [UInt8]
   /// When its first sample should have come, on the monotonic clock.
-  var time: Nanoseconds
+  package var time: Nanoseconds
   /// The same in the stream's own time, and which connection's time that is.
-  var streamTime: Nanoseconds
-  var connection: Int
+  package var streamTime: Nanoseconds
+  package var connection: Int
+
+  package init(bytes: [UInt8], time: Nanoseconds, streamTime: Nanoseconds, connection: Int) {
+    self.bytes = bytes
+    self.time = time
+    self.streamTime = streamTime
+    self.connection = connection
+  }
 }
 
 /// What became of a stream.

@@ -1,18 +1,18 @@
-internal import MillraceCore
+package import MillraceCore
 
 /// Sound of a stream that was decoded and not yet given: cut into packets of one length, each at its place.
 ///
 /// Pieces that follow one another in the stream follow one another in positions, however late they came. Where the stream leaves
 /// something out, or another connection's sound begins, the positions do so too, by as much as the clock says.
-struct StreamSoundQueue {
-  let rate: Int
-  let frameBytes: Int
+package struct StreamSoundQueue {
+  package let rate: Int
+  package let frameBytes: Int
   /// Samples per channel of a packet.
-  let frames: Int
+  package let frames: Int
   /// Position of the next sample given.
-  private(set) var position: Int64 = 0
+  package private(set) var position: Int64 = 0
   /// When it should have come, on the monotonic clock.
-  private(set) var time: Nanoseconds = 0
+  package private(set) var time: Nanoseconds = 0
 
   private var waiting: [StreamSound] = []
   private var stock: [UInt8] = []
@@ -25,18 +25,18 @@ struct StreamSoundQueue {
   /// A smaller jump of the stream's times is their coarseness.
   private static let jitter: Nanoseconds = 50_000_000
 
-  init(rate: Int, frameBytes: Int, frames: Int) {
+  package init(rate: Int, frameBytes: Int, frames: Int) {
     self.rate = rate
     self.frameBytes = frameBytes
     self.frames = frames
   }
 
-  mutating func append(_ pieces: [StreamSound]) { waiting += pieces }
+  package mutating func append(_ pieces: [StreamSound]) { waiting += pieces }
 
   private var stocked: Int { (stock.count - used) / frameBytes }
 
   /// Samples that can be given in one packet now; fewer than a packet has only where the sound is cut off.
-  mutating func prepare() -> Int {
+  package mutating func prepare() -> Int {
     while stocked < frames, let piece = waiting.first {
       guard piece.connection == connection, abs(piece.streamTime &- expected) <= Self.jitter else {
         // What is left of the sound before goes first, as a shorter packet.
@@ -63,7 +63,7 @@ struct StreamSoundQueue {
   }
 
   /// Writes the next samples; as many as the target holds must be prepared.
-  mutating func write(into target: inout MutableSpan<UInt8>) {
+  package mutating func write(into target: inout MutableSpan<UInt8>) {
     for index in target.indices { target[index] = stock[used + index] }
     used += target.count
     let count = Int64(target.count / frameBytes)

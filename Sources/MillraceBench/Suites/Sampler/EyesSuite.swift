@@ -67,7 +67,8 @@ enum EyesSuite {
       Figure(
         "eyes", "\(name): off the grid, worst", unit: "ms", goal: "<= 5", samples: [errors.max() ?? .nan]),
       Figure("eyes", "\(name): off the grid, mean", unit: "ms", samples: [errors.reduce(0, +) / slots]),
-      Figure("eyes", "\(name): slots missed of \(Int(slots + missed))", goal: "0", samples: [missed]),
+      Figure(
+        "eyes", "\(name): slots missed of \(Int(slots + missed))", unit: "", goal: "0", samples: [missed]),
       Figure(
         "eyes", "\(name): memory, from \(Int(warmUp)) s to the end", unit: "KB", samples: [after - before]),
     ]

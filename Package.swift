@@ -136,8 +136,8 @@ let package = Package(
     .target(
       name: "MillraceRunner",
       dependencies: [
-        "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceGraph",
-        "MillraceEngine", "CMillraceSys",
+        "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceFiles",
+        "MillraceGraph", "MillraceEngine", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),

@@ -18,7 +18,14 @@ public struct Backoff: Sendable, Hashable {
   private var failingSince: Nanoseconds?
   private var dice: UInt64
 
-  /// - Parameter seed: of the chance; the same seed gives the same waits.
+  /// Makes a back-off that has had no attempt yet. What makes no sense is brought to the nearest that does.
+  /// - Parameters:
+  ///   - first: the first wait.
+  ///   - most: the longest, at least `first`.
+  ///   - factor: how much longer each is than the one before it, at least 1.
+  ///   - jitter: the part of a wait that is left to chance, 0 to 1.
+  ///   - giveUp: after so long without success there is no next attempt; 0: there always is.
+  ///   - seed: of the chance; the same seed gives the same waits.
   public init(
     first: Nanoseconds = .milliseconds(500), most: Nanoseconds = .milliseconds(8_000), factor: Double = 2,
     jitter: Double = 0.2, giveUp: Nanoseconds = 0, seed: UInt64

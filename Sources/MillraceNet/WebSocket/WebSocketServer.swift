@@ -42,7 +42,10 @@ public final class WebSocketServer: Sendable {
 
   /// Begins to listen.
   /// - Parameters:
+  ///   - host: the address to listen at; by default this machine's own, which no other can reach.
+  ///   - port: 0: the system chooses a free one.
   ///   - identity: a certificate for TLS; nil: plain.
+  ///   - limits: sizes and times of a visitor's socket.
   ///   - decide: on the thread of the sockets.
   public static func listen(
     host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil,

@@ -86,7 +86,7 @@ public struct RTMPPush: ~Copyable, Node {
     try encoder.release(at: ports.now) { packet throws(NodeFault) in thread.put(packet) }
     leftOut.tell(encoder, &ports)
     tellProgress(caught, &ports)
-    if let wish = encoder.nextExpiry() { ports.wake(at: wish) }
+    if let wish = encoder.nextExpiry(after: ports.now) { ports.wake(at: wish) }
     return .done
   }
 

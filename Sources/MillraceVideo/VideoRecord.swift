@@ -8,7 +8,7 @@ internal import MillraceFiles
 /// - **Times.** A picture is shown at its packet's time, whatever was dropped before it; one that is not later than the last is
 ///   left out (`late`). Sound begins at its first packet's time and goes on by positions; gaps are silence. When positions and times
 ///   disagree by more than 20 ms for 200 ms, or by 250 ms at once, sound is moved to its packets' times (`moved`).
-/// - **Waiting.** What came waits for what did not for `patience`; then silence takes the place of the sound, and what comes of it later
+/// - **Waiting.** What came waits for what did not, until that has brought nothing for `patience`; then silence takes the place of the sound, and what comes of it later
 ///   is cut (`late`). A film whose pictures begin later than that begins with a black one. Each may end before the other: the last
 ///   picture stands, given again every second, until the sound ends.
 /// - **Sizes.** 4:2:0 has even sides: an odd one is made a pixel longer by repeating the last column or row. Colours are BT.601 of
@@ -114,7 +114,7 @@ public struct VideoRecord: ~Copyable, Node {
       try complete(stops ? "stopped" : "duration", &ports)
       return .ended
     }
-    let wish = min(try refreshIfDue(&ports), encoder.nextExpiry() ?? .max)
+    let wish = min(try refreshIfDue(&ports), encoder.nextExpiry(after: ports.now) ?? .max)
     if wish != .max { ports.wake(at: wish) }
     return .done
   }

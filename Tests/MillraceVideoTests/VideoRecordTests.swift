@@ -244,6 +244,22 @@ struct VideoRecordTests {
     expectStep(try PlayedFilm(path), flashes: every.count, within: 40)
   }
 
+  @Test("a time that cannot be is not believed", arguments: [Int64(20_000_000_000_000), -20_000_000_000_000])
+  func absurd(offset: Int64) throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path)
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      bench.picture(time)
+      let sound = FlashAndClick.sound(times, start: time, milliseconds: 40)
+      bench.node.push(sound, to: "audio", timestamp: .milliseconds(Int64(time)) + (time == 40 ? offset : 0))
+      try bench.node.run()
+    }
+    _ = try bench.finish()
+    let film = try PlayedFilm(path)
+    #expect(film.flashes.count == 4 && film.clicks.count == 4, "\(film.clicks)")
+    #expect((153_600..<200_000).contains(film.samples.count))
+  }
+
   @Test("sound that stays away becomes silence, and is in step when it comes back")
   func away() throws {
     let path = folder.file("film.mp4")
@@ -282,6 +298,25 @@ struct VideoRecordTests {
     // The clicks at 400 and 1,200 ms were in it.
     #expect(film.flashes.count == 4 && film.clicks.count == 2)
     #expect(abs(film.clicks[0] - film.flashes[2]) < 3 && abs(film.clicks[1] - film.flashes[3]) < 3)
+  }
+
+  @Test("what comes slowly is waited for, and nothing of it is lost")
+  func slow() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path, ["patience": 300])
+    bench.sound(0, 3_200)
+    bench.node.end("audio")
+    // Pictures of 40 ms every 200 ms: a film that is hard to decode, beside sound that is not.
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      try bench.node.advance(to: .milliseconds(Int64(5 * time)))
+      bench.picture(time)
+      try bench.node.run()
+    }
+    let events = try bench.finish()
+    #expect(!events.map(\.name).contains("late") && events.last?.number("pictures") == 80)
+    let film = try PlayedFilm(path)
+    #expect(film.times.count == 80)
+    expectStep(film)
   }
 
   // MARK: Beginning and ending

@@ -101,7 +101,7 @@ final class FilmEncoder {
   func takeMoved() -> Nanoseconds { .samples(places.takeMoved(), rate: places.rate) }
 
   /// When to look again, without new packets; nil: only with them.
-  func nextExpiry() -> Nanoseconds? { tracks.nextExpiry() }
+  func nextExpiry(after now: Nanoseconds) -> Nanoseconds? { tracks.nextExpiry(after: now) }
 
   // MARK: In
 
@@ -116,6 +116,7 @@ final class FilmEncoder {
       if ports.isOver(0) { tracks.end(.pictures) }
       return
     }
+    tracks.noteArrival(.pictures, at: ports.now)
     let time = packet.timestamp
     if let end, time >= end { return tracks.end(.pictures) }
     let bytes = packet.samples(of: UInt8.self)
@@ -143,6 +144,7 @@ final class FilmEncoder {
         if ports.isOver(1) { tracks.end(.sound) }
         return
       }
+      tracks.noteArrival(.sound, at: ports.now)
       guard try write(packet, &ports) else { return }
       if let end, let front = places.front, front >= end { return tracks.end(.sound) }
     }
@@ -221,8 +223,9 @@ final class FilmEncoder {
   func release(
     at now: Nanoseconds, _ body: (EncodedPacket) throws(NodeFault) -> Void
   ) throws(NodeFault) {
-    let expired = tracks.expired(at: now)
-    try fillSilence(upTo: expired)
+    tracks.look(at: now)
+    try fillSilence(upTo: tracks.givenUp(.sound))
+    let expired = tracks.givenUp(.pictures)
     if tracks.front(.pictures) == nil, tracks.isRunning(.pictures), let start = places.start, start <= expired
     {
       try pictures.encodeBlack(at: start, put)
@@ -230,7 +233,7 @@ final class FilmEncoder {
       tracks.note(.pictures, upTo: start)
     }
     try repeatPicture(expired)
-    while let packet = tracks.next(expired: expired) { try body(packet) }
+    while let packet = tracks.next() { try body(packet) }
   }
 
   private func repeatPicture(_ expired: Nanoseconds) throws(NodeFault) {
@@ -260,6 +263,6 @@ final class FilmEncoder {
     if places.written > 0 { unsafe try sound?.finish(putSound) }
     tracks.end(.pictures)
     tracks.end(.sound)
-    while let packet = tracks.next(expired: .max) { try body(packet) }
+    while let packet = tracks.next() { try body(packet) }
   }
 }

@@ -3,22 +3,29 @@ internal import MillraceCore
 
 /// Encoded pictures and sound on their way into one stream, in the order of their times.
 ///
-/// A packet may leave when the other track is known as far, has ended, or has been waited for long enough.
+/// A packet may leave when the other track is known as far, has ended, or is given up: when it brought nothing for the whole
+/// patience while the packet waited. One that comes slowly, from a film that is hard to decode, is not given up.
 struct FilmTracks {
   private struct Lane {
     var waiting: [EncodedPacket] = []
     /// Up to when everything of it was given; nil: nothing yet.
     var front: Nanoseconds?
     var isRunning: Bool
+    /// When something of it came last, on the graph clock.
+    var came: Nanoseconds?
+    /// Up to when nobody waits for it any longer.
+    var givenUp = Nanoseconds.min
   }
 
   private var lanes: [Lane]
+  private let limit: Nanoseconds
   private var patience: Patience
   /// Time of the first packet that left: the film's 0.
   private(set) var origin: Nanoseconds?
 
   init(sound: Bool, patience: Nanoseconds) {
     lanes = [Lane(isRunning: true), Lane(isRunning: sound)]
+    limit = patience
     self.patience = Patience(patience)
   }
 
@@ -30,6 +37,9 @@ struct FilmTracks {
   mutating func note(_ track: FilmTrack, upTo time: Nanoseconds) {
     lanes[track.rawValue].front = max(lanes[track.rawValue].front ?? .min, time)
   }
+
+  /// Notes that something of a track has come.
+  mutating func noteArrival(_ track: FilmTrack, at now: Nanoseconds) { lanes[track.rawValue].came = now }
 
   /// Nothing more comes of a track.
   mutating func end(_ track: FilmTrack) { lanes[track.rawValue].isRunning = false }
@@ -50,27 +60,38 @@ struct FilmTracks {
 
   // MARK: Waiting
 
-  /// Up to when nobody waits any longer.
-  mutating func expired(at now: Nanoseconds) -> Nanoseconds {
-    if let front { patience.note(front, at: now) }
-    return patience.over(at: now)
+  /// Gives up what has been waited for long enough.
+  mutating func look(at now: Nanoseconds) {
+    guard let front else { return }
+    patience.note(front, at: now)
+    let over = patience.over(at: now)
+    for index in lanes.indices where (lanes[index].came ?? .min) + limit <= now {
+      lanes[index].givenUp = max(lanes[index].givenUp, over)
+    }
   }
 
+  /// Up to when a track is not waited for any longer.
+  func givenUp(_ track: FilmTrack) -> Nanoseconds { lanes[track.rawValue].givenUp }
+
   /// When the patience with what is missing ends; nil when nothing waits.
-  func nextExpiry() -> Nanoseconds? {
-    let known = lanes.filter(\.isRunning).map { $0.front ?? .min }.min() ?? .max
-    return known == .max ? nil : patience.nextExpiry(beyond: known)
+  func nextExpiry(after now: Nanoseconds) -> Nanoseconds? {
+    guard let front else { return nil }
+    return lanes.compactMap { lane in
+      guard lane.isRunning, lane.front ?? .min < front else { return nil }
+      let end = (lane.came ?? .min) + limit
+      return end > now ? end : patience.nextExpiry(beyond: lane.front ?? .min)
+    }.min()
   }
 
   // MARK: Out
 
   /// The next packet that may leave.
-  mutating func next(expired: Nanoseconds) -> EncodedPacket? {
+  mutating func next() -> EncodedPacket? {
     guard let index = lanes.indices.filter({ !lanes[$0].waiting.isEmpty }).min(by: { head($0) < head($1) })
     else { return nil }
     let time = head(index)
     let other = lanes[1 - index]
-    guard !other.isRunning || time <= other.front ?? .min || time <= expired else { return nil }
+    guard !other.isRunning || time <= other.front ?? .min || time <= other.givenUp else { return nil }
     if origin == nil { origin = time }
     return lanes[index].waiting.removeFirst()
   }

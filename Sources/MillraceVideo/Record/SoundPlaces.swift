@@ -64,10 +64,10 @@ struct SoundPlaces {
     let time = time &+ .samples(Int64(runIn), rate: rate)
     begin(at: time)
     let due = frames(to: time)
-    let offset = follow(due - position, isNew: isNew, at: time)
+    let offset = follow(due &- position, isNew: isNew, at: time, first: position)
     self.offset = offset
     let first = position &+ offset
-    let cut = Int(max(0, min(Int64(count - runIn), written - first)))
+    let cut = Int(max(0, min(Int64(count - runIn), written &- first)))
     let left = count - runIn - cut
     return Place(silence: left > 0 ? max(0, first - written) : 0, cut: cut, count: left)
   }
@@ -87,8 +87,13 @@ struct SoundPlaces {
   }
 
   /// The offset to use, when by its time a packet would have `timed`.
-  private mutating func follow(_ timed: Int64, isNew: Bool, at time: Nanoseconds) -> Int64 {
-    guard let offset else { return timed }
+  private mutating func follow(
+    _ timed: Int64, isNew: Bool, at time: Nanoseconds, first position: Int64
+  ) -> Int64 {
+    guard let offset else {
+      let ahead = timed &+ position &- written
+      return ahead > Int64(rate) * (Self.longestSilence / 1_000_000_000) ? written &- position : timed
+    }
     let error = timed &- offset
     let length = Nanoseconds.samples(abs(error), rate: rate)
     if length > Self.longestSilence && error > 0 { return offset }

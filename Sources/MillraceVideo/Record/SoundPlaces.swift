@@ -22,7 +22,7 @@ struct SoundPlaces {
   /// One that is heard beside pictures when it lasts, and how long it may.
   static let tolerance = Nanoseconds.milliseconds(20)
   static let patience = Nanoseconds.milliseconds(200)
-  /// Longest silence: a time further ahead is not believed.
+  /// Longest silence: a time further away is not believed.
   static let longestSilence = Nanoseconds.milliseconds(3_600_000)
 
   let rate: Int
@@ -90,13 +90,15 @@ struct SoundPlaces {
   private mutating func follow(
     _ timed: Int64, isNew: Bool, at time: Nanoseconds, first position: Int64
   ) -> Int64 {
-    guard let offset else {
-      let ahead = timed &+ position &- written
-      return ahead > Int64(rate) * (Self.longestSilence / 1_000_000_000) ? written &- position : timed
+    let limit = Int64(rate) * (Self.longestSilence / 1_000_000_000)
+    let distance = timed &+ position &- written
+    guard (-limit...limit).contains(distance) else {
+      let kept = offset ?? written &- position
+      return (-limit...limit).contains(position &+ kept &- written) ? kept : written &- position
     }
+    guard let offset else { return timed }
     let error = timed &- offset
     let length = Nanoseconds.samples(abs(error), rate: rate)
-    if length > Self.longestSilence && error > 0 { return offset }
     if isNew || length > Self.jump {
       suspicion = nil
       return timed

@@ -68,6 +68,9 @@ VOICE_16K := /usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01
 # Seconds of fuzzing a target, and the seed that repeats a run (0: another each time).
 SECONDS ?= 30
 SEED ?= 0
+# How long to measure mouth to ear, and parameters of the graph to try.
+MINUTES ?= 10
+WITH ?=
 # Bench suites, or empty for all; where to keep the figures, and kept ones to compare with.
 SUITE ?=
 SAVE ?=
@@ -152,10 +155,16 @@ device-deps: deps
 
 # Every wait in these tests is bounded; so is the whole.
 .PHONY: test-devices
-test-devices: device-deps ## run devices on a sound server without hardware, and measure mouth to ear
+test-devices: device-deps ## run devices on a sound server without hardware
 	@swift build --build-tests
-	MILLRACE_DEVICES=1 timeout --kill-after=10 600 \
-	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests | $(MUST_RUN)
+	MILLRACE_DEVICES=1 MILLRACE_PROGRAM="$$(swift build --show-bin-path)/millrace" timeout --kill-after=10 600 \
+	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests.DeviceRigTests | $(MUST_RUN)
+
+.PHONY: mouth-to-ear
+mouth-to-ear: device-deps build ## measure mouth to ear (MINUTES=10; WITH="frame=5 latency=6" sets parameters of the graph)
+	@swift build --build-tests
+	MILLRACE_MINUTES=$(MINUTES) MILLRACE_SET="$(WITH)" MILLRACE_PROGRAM="$$PWD/$(MILLRACE)" \
+	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests.LongRigTests | $(MUST_RUN)
 
 # A Python of its own in the build folder: nothing of this is needed to build or to run Millrace.
 PEER_PYTHON := .build/interop
@@ -221,10 +230,10 @@ fuzz: deps ## feed the parsers broken input (SECONDS=30 a target; SEED=1 repeats
 
 # The sanitizers build into folders of their own, so that going to and fro does not rebuild everything.
 .PHONY: tsan
-tsan: deps ## run the tests of core and engine under ThreadSanitizer
+tsan: deps ## run the tests of core, engine and devices under ThreadSanitizer
 	@# Only the parts that share memory between threads: the rest builds for minutes under the sanitizer.
-	MILLRACE_PARTS=core swift test --parallel --disable-xctest --sanitize=thread --scratch-path .build-tsan \
-	  --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests' | $(MUST_RUN)
+	MILLRACE_PARTS=threads swift test --parallel --disable-xctest --sanitize=thread --scratch-path .build-tsan \
+	  --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceDevicesTests' | $(MUST_RUN)
 
 .PHONY: asan
 asan: deps ## run the tests of core and engine under AddressSanitizer

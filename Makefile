@@ -46,6 +46,12 @@ PEERS += libgstreamer1.0-dev       # GStreamer
 PEERS += gstreamer1.0-plugins-base # its resampler, Opus and Ogg
 PEERS += gstreamer1.0-plugins-good # its WAV reader and level meter
 
+# Servers that tests of `make test` start for themselves, on loopback. Nothing else needs any of it. (Debian's nginx also starts as a web
+# server of the machine where nothing else has port 80; the tests have no use for that one.)
+TEST_PACKAGES :=
+TEST_PACKAGES += nginx             # pushes and pulls streams:
+TEST_PACKAGES += libnginx-mod-rtmp # its RTMP module
+
 # What `make test-devices` runs devices on: a sound server without hardware, and ALSA's way to it. Nothing else needs any of it.
 DEVICE_PACKAGES :=
 DEVICE_PACKAGES += pulseaudio        # the sound server
@@ -144,8 +150,12 @@ else
 	$(call round_trip,$(VOICE_16K))
 endif
 
+.PHONY: test-deps
+test-deps: deps
+	@$(call install,$(TEST_PACKAGES))
+
 .PHONY: test
-test: deps models ## run all tests
+test: test-deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
 	swift test --parallel --disable-xctest | $(MUST_RUN)
 
@@ -165,6 +175,11 @@ mouth-to-ear: device-deps build ## measure mouth to ear (MINUTES=10; WITH="frame
 	@swift build --build-tests
 	MILLRACE_MINUTES=$(MINUTES) MILLRACE_SET="$(WITH)" MILLRACE_PROGRAM="$$PWD/$(MILLRACE)" \
 	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests.LongRigTests | $(MUST_RUN)
+
+.PHONY: bench-streams
+bench-streams: test-deps ## measure how late the pictures of a live stream are, on a server on this machine
+	@MILLRACE_FIGURES=1 timeout --kill-after=10 900 \
+	  swift test --configuration release -Xswiftc -enable-testing --disable-xctest --filter RTMPPullFigures | $(MUST_RUN)
 
 # A Python of its own in the build folder: nothing of this is needed to build or to run Millrace.
 PEER_PYTHON := .build/interop

@@ -155,7 +155,7 @@ let package = Package(
     .target(
       name: "TestSystem", dependencies: ["CMillraceSys"], path: "Tests/TestSystem", swiftSettings: tests),
     .target(
-      name: "TestMedia", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
+      name: "TestMedia", dependencies: ["TestSystem", "CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
       swiftSettings: tests),
     .testTarget(
       name: "CInteropTests",
@@ -217,7 +217,10 @@ let package = Package(
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
-      name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "TestSystem", "millrace"],
+      name: "MillraceTests",
+      dependencies: [
+        "Millrace", "MillraceVideo", "MillraceTesting", "TestMedia", "TestSystem", "millrace",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDevicesTests",

@@ -105,6 +105,10 @@ struct Suite {
         name: "sampler", text: "JPEG under a byte budget: size, likeness, cost",
         run: SamplerSuite.run),
       Suite(
+        name: "eyes",
+        text: "1080p30 sampled live: its grid, memory, and voices beside it; MILLRACE_MINUTES=10 for long",
+        run: EyesSuite.run),
+      Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample in its place",
         run: RoundTripSuite.run),
     ]

@@ -130,8 +130,11 @@ struct Expander {
     node.maxAge = maxAge(declaration.maxAge, in: scope)
     for argument in declaration.arguments {
       var given = substitute(argument.value, in: scope)
-      if declaration.secrets.contains(argument.name.value) { given.isSecret = true }
-      if given.isSecret { node.secrets.insert(argument.name.value) }
+      let name = argument.name.value
+      if declaration.secrets.contains(name) || node.contract?.parameter(name)?.isSecret == true {
+        given.isSecret = true
+      }
+      if given.isSecret { node.secrets.insert(name) }
       node.arguments.append((argument.name, given))
     }
     return node

@@ -36,6 +36,7 @@ PACKAGES += sox                   # the same once more
 PACKAGES += python3-pip           # fetches the voice detector's weights
 PACKAGES += opus-tools            # opusinfo: a second opinion on what the demo wrote
 PACKAGES += alsa-utils            # a voice recorded at 48 kHz
+PACKAGES += espeak-ng             # the voice of the services' doubles
 PACKAGES += pocketsphinx-testdata # sentences read for LibriVox, at 16 kHz
 
 # What `make bench` measures Millrace beside, when it is there. Nothing else needs any of it.
@@ -193,6 +194,14 @@ interop-vad: build models ## compare the voice detector with ONNX Runtime, step 
 	python3 -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
 	  --dest $(PEER_PYTHON)/wheel --requirement Models/silero-vad.txt
 	PYTHONPATH=$(PEER_PYTHON) Tests/Interop/vad.py $(MILLRACE) $(PEER_PYTHON)/wheel/*.whl $(RECORDINGS)
+
+.PHONY: interop-bailian
+interop-bailian: build ## run the vendor's own SDK through dialogues with the double of Bailian
+	@mkdir -p $(PEER_PYTHON)/dashscope
+	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON)/dashscope --upgrade \
+	  dashscope==2.0.2
+	PYTHONPATH=$(PEER_PYTHON)/dashscope timeout --kill-after=10 900 \
+	  Tests/Interop/bailian.py $(MILLRACE) $(VOICE_16K)
 
 .PHONY: lint
 lint: ## check format and words

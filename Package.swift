@@ -35,6 +35,8 @@ let package = Package(
     .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
     .library(name: "MillraceNet", targets: ["MillraceNet"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
+    .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
+    .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
     .library(name: "MillraceCore", targets: ["MillraceCore"]),
     .library(name: "MillraceBench", targets: ["MillraceBench"]),
     .executable(name: "millrace", targets: ["millrace"]),
@@ -113,12 +115,24 @@ let package = Package(
       name: "MillraceWebSocket", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
       swiftSettings: strict),
 
+    // Services, and their doubles.
+    .target(
+      name: "MillraceBailian", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
+      swiftSettings: strict),
+    .target(
+      name: "MillraceBailianDouble",
+      dependencies: [
+        "MillraceCore", "MillraceDialog", "MillraceNet", "MillraceDSP", "CFFmpeg", "CMediaShim", "COpus",
+      ],
+      swiftSettings: strict),
+
     // Face, help, runner.
     .target(
       name: "Millrace",
       dependencies: [
         "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", "MillraceDevices",
-        "MillraceCodecs", "MillraceVideo", "MillraceFlow",
+        "MillraceCodecs", "MillraceVideo", "MillraceFlow", "MillraceDialog", "MillraceWebSocket",
+        "MillraceBailian",
       ],
       swiftSettings: strict),
     .target(
@@ -137,7 +151,7 @@ let package = Package(
       name: "MillraceRunner",
       dependencies: [
         "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceFiles",
-        "MillraceGraph", "MillraceEngine", "CMillraceSys",
+        "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceNet", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -213,13 +227,21 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceBailianTests",
+      dependencies: [
+        "MillraceBailian", "MillraceBailianDouble", "MillraceNet", "MillraceDialog", "MillraceTesting",
+        "MillraceCore",
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceTestingTests",
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceTests",
       dependencies: [
-        "Millrace", "MillraceVideo", "MillraceTesting", "TestMedia", "TestSystem", "millrace",
+        "Millrace", "MillraceVideo", "MillraceTesting", "MillraceBailianDouble", "TestMedia", "TestSystem",
+        "millrace",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -260,7 +282,9 @@ let parts: [String: [String]] = [
   ],
   "video": ["MillraceVideoTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
-  "net": ["MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests"],
+  "net": [
+    "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",
+  ],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {
   guard var open = parts[name] else {

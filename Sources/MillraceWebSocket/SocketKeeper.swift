@@ -47,18 +47,16 @@ final class SocketKeeper: Sendable {
     switch side {
     case .client: NetLoop.shared.run { [self] in connect() }
     case .server(let host, let port, let path, let identity, let limits):
-      Task { [self] in
-        do throws(NetProblem) {
-          let server = try await WebSocketServer.listen(
-            host: host, port: port, identity: identity, limits: limits
-          ) {
-            [self] visitor in receive(visitor, path)
-          }
+      WebSocketServer.open(
+        host: host, port: port, identity: identity, limits: limits,
+        decide: { [self] visitor in receive(visitor, path) }
+      ) { [self] result in
+        switch result {
+        case .success(let server):
           self.server.withLock { $0 = server }
           exchange.tell(SocketNote(event: .reconnecting, number: 0, text: "listening at port \(server.port)"))
           if exchange.isStopped.load(ordering: .acquiring) { server.stop() }
-        } catch {
-          exchange.end(error.text)
+        case .failure(let problem): exchange.end(problem.text)
         }
       }
     }

@@ -52,26 +52,47 @@ public final class WebSocketServer: Sendable {
     limits: WebSocketLimits = WebSocketLimits(),
     decide: @escaping @Sendable (Visitor) -> Decision
   ) async throws(NetProblem) -> WebSocketServer {
-    let place = "\(host):\(port)"
-    do {
-      let context = try identity?.context()
-      let bootstrap = ServerBootstrap(group: NetLoop.shared.group)
-        .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-        .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-        .childChannelInitializer { channel in
-          channel.eventLoop.makeCompletedFuture {
-            if let context {
-              try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
-            }
-            try Reception.install(on: channel, limits, decide)
+    let result = await withCheckedContinuation { continuation in
+      open(host: host, port: port, identity: identity, limits: limits, decide: decide) {
+        continuation.resume(returning: $0)
+      }
+    }
+    return try result.get()
+  }
+
+  /// Begins to listen, without a task: what tasks run on may be waiting for this.
+  /// - Parameters:
+  ///   - host: the address to listen at; by default this machine's own, which no other can reach.
+  ///   - port: 0: the system chooses a free one.
+  ///   - identity: a certificate for TLS; nil: plain.
+  ///   - limits: sizes and times of a visitor's socket.
+  ///   - decide: on the thread of the sockets.
+  ///   - ready: on the thread of the sockets, or at once where a certificate cannot be read.
+  public static func open(
+    host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil,
+    limits: WebSocketLimits = WebSocketLimits(), decide: @escaping @Sendable (Visitor) -> Decision,
+    ready: @escaping @Sendable (Result<WebSocketServer, NetProblem>) -> Void
+  ) {
+    let context: NIOSSLContext?
+    do { context = try identity?.context() } catch { return ready(.failure(error)) }
+    let bootstrap = ServerBootstrap(group: NetLoop.shared.group)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          if let context {
+            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
           }
+          try Reception.install(on: channel, limits, decide)
         }
-      return WebSocketServer(try await bootstrap.bind(host: host, port: port).get())
-    } catch let problem as NetProblem {
-      throw problem
-    } catch {
-      let text = (error as? IOError).map { NetWords.text(errno: $0.errnoCode) } ?? "\(error)"
-      throw NetProblem(.connect, "nobody can listen at \(place): \(text)")
+      }
+    bootstrap.bind(host: host, port: port).whenComplete { result in
+      switch result {
+      case .success(let channel): ready(.success(WebSocketServer(channel)))
+      case .failure(let error):
+        let text = (error as? IOError).map { NetWords.text(errno: $0.errnoCode) } ?? "\(error)"
+        ready(.failure(NetProblem(.connect, "nobody can listen at \(host):\(port): \(text)")))
+      }
     }
   }
 

@@ -203,6 +203,15 @@ interop-bailian: build ## run the vendor's own SDK through dialogues with the do
 	PYTHONPATH=$(PEER_PYTHON)/dashscope timeout --kill-after=10 900 \
 	  Tests/Interop/bailian.py $(MILLRACE) $(VOICE_16K)
 
+# Two programs of somebody else's and ours, each the other's client and server.
+.PHONY: interop-net
+interop-net: deps ## hold the WebSockets against the package websockets of PyPI
+	@mkdir -p $(PEER_PYTHON)
+	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON) --upgrade websockets==17.4
+	swift build --product net-peer
+	PYTHONPATH=$(PEER_PYTHON) timeout --kill-after=10 300 \
+	  Tests/Interop/net.py .build/debug/net-peer Tests/MillraceNetTests/Certificates
+
 .PHONY: lint
 lint: ## check format and words
 	@swift format lint --strict --parallel $(SWIFT_FILES)

@@ -216,8 +216,11 @@ let package = Package(
     .testTarget(
       name: "MillraceNetTests",
       dependencies: [
-        "MillraceNet"
+        "MillraceNet", "MillraceCore",
       ], exclude: ["Certificates"], swiftSettings: tests),
+    // What a WebSocket of somebody else is held against; `make interop-net`.
+    .executableTarget(
+      name: "net-peer", dependencies: ["MillraceNet"], path: "Tests/NetPeer", swiftSettings: tests),
     .testTarget(
       name: "MillraceWebSocketTests",
       dependencies: [
@@ -284,6 +287,7 @@ let parts: [String: [String]] = [
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",
+    "net-peer",
   ],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {

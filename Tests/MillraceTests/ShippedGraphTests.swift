@@ -176,9 +176,7 @@ struct ShippedGraphTests {
       #expect(sound.rate == 24_000 && (98_496...105_600).contains(sound.frames), "\(sound.frames) frames")
       #expect(Fixture.rms(sound.samples) > 0.01)
     }
-<<<<<<< HEAD
     if graph == "talking-slides" { try expectTalk(scratch) }
-=======
     if let double {
       let seen = double.seen
       #expect(seen.violations == [] && seen.turns == 1, "\(seen.lines)")
@@ -211,7 +209,6 @@ struct ShippedGraphTests {
       #expect(lines.contains(#""node":"phone","event":"connected""#))
       #expect(lines.contains(#""node":"vad","event":"probability""#), "\(lines)")
     }
->>>>>>> bailian6
     if graph == "front-end-bench" {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self)
       #expect(lines.contains("speechStarted") && lines.contains("speechEnded"))

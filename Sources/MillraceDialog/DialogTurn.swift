@@ -25,8 +25,8 @@ public struct DialogTurn: Node, ~Copyable {
 
   private var machine: TurnMachine
   private var question: Packet?
-  /// Interruptions that this node asked for and has not been told of yet.
-  private var ownVoids = 0
+  /// This node asked for an interruption and has not been told of it yet. Several before that are told of once.
+  private var isVoiding = false
   private var badCommands = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -98,8 +98,8 @@ public struct DialogTurn: Node, ~Copyable {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard ownVoids == 0 else {
-      ownVoids -= 1
+    guard !isVoiding else {
+      isVoiding = false
       return
     }
     // Only `voided` follows, which asks for nothing that could fail but a command's block.
@@ -169,7 +169,7 @@ public struct DialogTurn: Node, ~Copyable {
     case .dropQuestion:
       if question.take() != nil { ports.post(Event.questionDropped.rawValue) }
     case .voidReplies:
-      ownVoids += 1
+      isVoiding = true
       ports.interruptReplies()
     case .duck: ports.duckReplies()
     case .resume: ports.resumeReplies()

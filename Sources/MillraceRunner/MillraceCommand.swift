@@ -119,7 +119,7 @@ struct RootCommand: ParsableCommand {
       version: MillraceCommand.version,
       subcommands: [
         RunCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self, NodesCommand.self,
-        SchemaCommand.self, DevicesCommand.self, TopCommand.self, BenchCommand.self,
+        SchemaCommand.self, DevicesCommand.self, TopCommand.self, BenchCommand.self, DoubleCommand.self,
       ])
   }
 }

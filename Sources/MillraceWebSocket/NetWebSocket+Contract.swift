@@ -6,8 +6,9 @@ extension NetWebSocket {
   public static let contract = NodeContract(
     "net.websocket", "a backend of one's own: sound, pictures and JSON over a WebSocket, as client or server",
     text: """
-      With `url` it connects and, after a loss, connects again; with `listen` it waits for one visitor at a time. Sound and \
-      pictures go as binary frames, texts and events as text frames. A certificate has to verify unless the host is this machine.
+      With `url` it connects and, after a loss, connects again; with `listen` it waits for one visitor at a time, whoever that is. \
+      Sound and pictures go as binary frames, texts and events as text frames. A server's certificate has to verify unless the \
+      host is this machine.
       """,
     inputs: [
       PortContract("audio", sound, text: "sound to send, a frame a packet", required: false, holds: 1),
@@ -31,7 +32,8 @@ extension NetWebSocket {
         "reconnecting", text: "another attempt comes in `ms`; of a server: where it listens, in `text`"),
       EventContract(
         "error", text: "it failed: `vendor`, `code`, `category`, `reaction`, `text`, as services tell errors"),
-      EventContract("lost", text: "sound could not be kept until there was a connection: `ms` of it"),
+      EventContract(
+        "lost", text: "sound that nobody took: `ms` of it, before there was a connection or without one"),
       EventContract("badFrame", text: "a frame came that the node cannot take: `bytes`, `count` so far"),
     ],
     lane: .external, budget: 200, drive: .itself,
@@ -57,7 +59,11 @@ extension NetWebSocket {
       "headers", .list(of: .string, count: 0...32), default: .list([]),
       text: "sent when connecting: `Name: value`"),
     ParameterContract(
-      "protocols", .list(of: .string, count: 0...8), default: .list([]), text: "sub-protocols to offer"),
+      "protocols", .list(of: .string, count: 0...8), default: .list([]),
+      text: "sub-protocols to offer, or to choose from for a visitor"),
+    ParameterContract(
+      "certificate", .path, text: "of a server that speaks TLS: its certificate and those above it (PEM)"),
+    ParameterContract("key", .path, text: "of that certificate (PEM)"),
     ParameterContract(
       "framing", .choice(["raw", "tagged"]), default: "raw",
       text: "binary frames: the bytes alone, or behind a byte that says 1 for sound, 2 for a picture"),
@@ -81,7 +87,7 @@ extension NetWebSocket {
     ParameterContract("most", .number(1...600_000), unit: "ms", default: 8_000, text: "longest wait"),
     ParameterContract(
       "giveUp", .number(0...86_400_000), unit: "ms", default: 0,
-      text: "fail after so long without a connection; 0: never"),
+      text: "fail after so long without a connection that lasts 10 s; 0: never"),
     ParameterContract(
       "open", .integer(1...600_000), unit: "ms", default: 10_000, text: "longest time an attempt may take"),
     ParameterContract(
@@ -112,6 +118,7 @@ enum SocketShape {
         cure: "give either \"url\" or \"listen\"")
     }
     checkAddress(&resolution)
+    checkServer(&resolution)
     let linked = resolution.linkedInputs
     if parameters.string("framing") == "raw" && linked.contains("audio") && linked.contains("image") {
       resolution.refuse(
@@ -130,6 +137,23 @@ enum SocketShape {
     let wantsEvents = resolution.wanted["text"] != nil && !resolution.isWanted(.text, at: "text")
     resolution.outputs["text"] = OutputShape(
       wantsEvents ? .event : .text, packetDuration: nil, packetBytes: largest)
+  }
+
+  /// What means something on one side only.
+  private static func checkServer(_ resolution: inout Resolution) {
+    let parameters = resolution.parameters
+    if parameters.has("certificate") != parameters.has("key") {
+      resolution.refuse(
+        parameters.has("key") ? "key" : "certificate", "a certificate and its key go together",
+        cure: "give both, or neither")
+    }
+    if !parameters.has("listen") && parameters.has("certificate") {
+      resolution.refuse(
+        "certificate", "only a server has one", cure: "\"roots\" names those to believe when connecting")
+    }
+    if parameters.has("listen") && !parameters.strings("headers").isEmpty {
+      resolution.refuse("headers", "nobody is sent them", cure: "they go with \"url\"")
+    }
   }
 
   private static func checkAddress(_ resolution: inout Resolution) {

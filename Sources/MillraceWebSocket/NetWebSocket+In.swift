@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceNet
 internal import Synchronization
 
 /// From the connection to the graph.
@@ -8,8 +9,14 @@ extension NetWebSocket {
   mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard let record = exchange.incoming.peek() else { return false }
     let count = unsafe record.bytes.count
+    if record.kind == SocketExchange.beginning {
+      // The rest of a sample does not come over another connection.
+      partCount = 0
+      done(record)
+      return true
+    }
     if record.kind == SocketExchange.text {
-      if isRead && count <= textBytes && count > 0 {
+      if isRead && count <= largest && count > 0 {
         ports.emit(try packet(record, 0..<count, 1, &ports), to: 1)
       }
       done(record)

@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceNet
 internal import Synchronization
 
 /// From the graph to the connection.
@@ -7,17 +8,20 @@ extension NetWebSocket {
   /// Takes a packet to be sent, or sends what was kept. True when something was taken.
   mutating func feed(_ ports: inout Ports) -> Bool {
     let isOpen = exchange.isOpen.load(ordering: .acquiring)
-    if isOpen && sendKept(&ports) { return true }
+    if isOpen {
+      if sendKept(&ports) { return true }
+      if preRoll.isEmpty { tellLost(&ports) }
+    }
     var took = false
-    if ports.hasPacket(0) && (!isOpen || hasRoom(ports)), let packet = ports.next(0) {
+    if ports.hasPacket(0) && (!isOpen || hasRoom), let packet = ports.next(0) {
       if isOpen { send(packet, SocketExchange.binary, Self.soundTag) } else { keep(packet) }
       took = true
     }
-    if isOpen && ports.hasPacket(1) && hasRoom(ports), let packet = ports.next(1) {
+    if isOpen && ports.hasPacket(1) && hasRoom, let packet = ports.next(1) {
       send(packet, SocketExchange.binary, Self.pictureTag)
       took = true
     }
-    if isOpen && ports.hasPacket(2) && hasRoom(ports), let packet = ports.next(2) {
+    if isOpen && ports.hasPacket(2) && hasRoom, let packet = ports.next(2) {
       send(packet, SocketExchange.text, nil)
       took = true
     }
@@ -26,8 +30,7 @@ extension NetWebSocket {
   }
 
   /// Room for a message of the largest size: the keeper wakes the node when it has sent something.
-  private func hasRoom(_ ports: borrowing Ports) -> Bool { exchange.outgoing.hasRoom(pieceLimit) }
-  private var pieceLimit: Int { textBytes }
+  private var hasRoom: Bool { exchange.outgoing.hasRoom(largest) }
 
   private func keepDuration(_ packet: borrowing Packet) -> Nanoseconds {
     // Without a count of samples: 20 ms, the frame of most codecs.
@@ -40,19 +43,22 @@ extension NetWebSocket {
   }
 
   private mutating func sendKept(_ ports: inout Ports) -> Bool {
-    guard !preRoll.isEmpty, hasRoom(ports) else { return false }
+    guard !preRoll.isEmpty, hasRoom else { return false }
     let isTagged = isTagged
     let exchange = exchange
     _ = preRoll.pop { bytes in
       Self.put(bytes, SocketExchange.binary, isTagged ? Self.soundTag : nil, exchange)
     }
-    if preRoll.isEmpty && preRoll.lost > 0 {
-      let time = Int(preRoll.lost / 1_000_000)
-      ports.post(Event.lost.rawValue) { $0.field("ms", time) }
-      preRoll.clear()
-    }
     exchange.ring()
     return true
+  }
+
+  /// Tells of sound that was let go of, and of what is still kept when nobody will take it any more.
+  mutating func tellLost(_ ports: inout Ports) {
+    let time = Int((preRoll.lost + preRoll.duration) / 1_000_000)
+    guard time > 0 else { return }
+    ports.post(Event.lost.rawValue) { $0.field("ms", time) }
+    preRoll.clear()
   }
 
   private func send(_ packet: consuming Packet, _ kind: UInt8, _ tag: UInt8?) {

@@ -9,8 +9,11 @@ internal import Synchronization
 ///   (Opus and AAC: a packet a frame); `text`: text frames.
 /// - `framing` raw: a binary frame is the bytes of sound. Tagged: its first byte is 1 for sound, 2 for a picture.
 /// - While there is no connection the latest `preRoll` of sound is kept and sent first; texts wait in their link, and so do pictures.
-/// - What comes is a reply of the present generation: an interruption throws away what has come and was not handed on.
-/// - Text that waits to be sent, and sound that is not taken, hold the other side back; nothing grows.
+/// - What comes is a reply of the present generation: an interruption throws away what has come and was not handed on. What is
+///   held back on its way here cannot be told from what follows it: the other side has to stop sending, too.
+/// - What the graph does not take holds the other side back, and what the other side does not take holds the links back; nothing
+///   grows.
+/// - When the inputs are over, what was kept for a connection that is being opened is sent before the good-bye (code 1000).
 /// - After a loss it connects again, with longer waits each time. A refusal that would be repeated (401, a wrong certificate) and
 ///   `giveUp` fail the node, in words; a good-bye of the other side (code 1000) ends it. A server goes on waiting.
 /// - Lane `external`. A call asks the heap only when something has happened to the connection.
@@ -30,7 +33,8 @@ public struct NetWebSocket: Node, ~Copyable {
   let rate: Int
   let pieceBytes: Int
   let inputRate: Int
-  let textBytes: Int
+  /// Bytes of the largest message.
+  let largest: Int
   var preRoll: PreRoll
   var position: Int64 = 0
   /// Bytes of the oldest message that were handed on.
@@ -65,7 +69,7 @@ public struct NetWebSocket: Node, ~Copyable {
     rate = shape?.format.kind == .pcm ? shape?.format.rate ?? 0 : 0
     pieceBytes = max(1, shape?.packetBytes ?? 1)
     inputRate = setup.inputs[0].shape?.format.rate ?? 0
-    textBytes = setup.outputs[1].shape?.packetBytes ?? 1
+    self.largest = largest
     let longest = Nanoseconds(parameters.number("preRoll") * 1e6)
     // Uncompressed stereo at 48 kHz, or as many packets of 10 ms.
     preRoll = PreRoll(
@@ -78,10 +82,19 @@ public struct NetWebSocket: Node, ~Copyable {
     limits.open = parameters.integer("open")
     limits.ping = parameters.integer("ping")
     limits.pong = parameters.integer("pong")
+    // Well within the time a graph has to stop in.
+    limits.close = 1_000
     if parameters.has("listen") {
-      return .server(
+      var reception = SocketKeeper.Reception(
         host: parameters.string("host"), port: parameters.integer("listen"), path: parameters.string("path"),
-        nil, limits)
+        protocols: parameters.strings("protocols"), limits: limits)
+      if parameters.has("certificate") {
+        let identity = NetIdentity(
+          certificate: parameters.string("certificate"), key: parameters.string("key"))
+        try identity.check()
+        reception.identity = identity
+      }
+      return .server(reception)
     }
     var request = WebSocketRequest(try WebAddress(parameters.string("url")))
     request.limits = limits
@@ -97,6 +110,7 @@ public struct NetWebSocket: Node, ~Copyable {
     case "none": request.proxy = .direct
     case let text: request.proxy = .at(try NetProxy.Place(text))
     }
+    if let problem = request.problem { throw problem }
     return .client(request)
   }
 
@@ -112,11 +126,13 @@ public struct NetWebSocket: Node, ~Copyable {
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let hasEnded = exchange.hasEnded.load(ordering: .acquiring)
     if try work(&ports) { return .again }
-    if hasEnded { return try conclude() }
-    if preRoll.isEmpty || !exchange.isOpen.load(ordering: .acquiring) {
-      exchange.isOver.store(true, ordering: .releasing)
-      exchange.ring()
+    if hasEnded {
+      tellLost(&ports)
+      return try conclude()
     }
+    exchange.isEnding.store(true, ordering: .releasing)
+    if preRoll.isEmpty { exchange.isOver.store(true, ordering: .releasing) }
+    exchange.ring()
     ports.wake(at: ports.now + 1_000_000_000)
     return .again
   }
@@ -159,7 +175,6 @@ public struct NetWebSocket: Node, ~Copyable {
         event.field("code", note.number)
         event.field("category", utf8: Array((note.error?.category.rawValue ?? "").utf8).span)
         event.field("reaction", utf8: Array((note.error?.reaction.name ?? "").utf8).span)
-      case .lost: break
       }
       if !text.isEmpty { event.field(note.event == .disconnected ? "reason" : "text", utf8: text.span) }
     }

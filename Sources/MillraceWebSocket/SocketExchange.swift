@@ -10,13 +10,17 @@ final class SocketExchange: Sendable {
   /// Kinds of records.
   static let text: UInt8 = 1
   static let binary: UInt8 = 2
+  /// No message: what follows comes over a new connection.
+  static let beginning: UInt8 = 3
 
   let outgoing: ByteQueue
   let incoming: ByteQueue
   let waker: Waker
   /// A connection is there.
   let isOpen = Atomic<Bool>(false)
-  /// The node has nothing more to send.
+  /// No more will come to be sent than the node has: there is no other connection after this one.
+  let isEnding = Atomic<Bool>(false)
+  /// The node has handed over all of it.
   let isOver = Atomic<Bool>(false)
   /// The node is gone.
   let isStopped = Atomic<Bool>(false)
@@ -47,7 +51,7 @@ final class SocketExchange: Sendable {
   /// Has the keeper look. From the node.
   func ring() { unsafe bell?._withUnsafeGuaranteedRef { $0.ring() } }
 
-  /// Nothing is looked at any more. On the thread of the sockets, once the node is gone.
+  /// Nothing is looked at any more, and the keeper is let go of. On the thread of the sockets, once the node is gone.
   func endRinging() { ringer.withLock { $0 }?.end() }
 
   /// Ends everything. Waits for nothing.

@@ -10,7 +10,19 @@ final class SocketKeeper: Sendable {
   enum Side: Sendable {
     case client(WebSocketRequest)
     /// Listens; one visitor at a time.
-    case server(host: String, port: Int, path: String, NetIdentity?, WebSocketLimits)
+    case server(Reception)
+  }
+
+  /// Where visitors are waited for, and what they get.
+  struct Reception: Sendable {
+    var host: String
+    var port: Int
+    var path: String
+    /// Spoken here, the best first.
+    var protocols: [String]
+    /// nil: no TLS.
+    var identity: NetIdentity?
+    var limits: WebSocketLimits
   }
 
   private struct State {
@@ -46,21 +58,20 @@ final class SocketKeeper: Sendable {
     exchange.set(NetRinger { [self] in look() })
     switch side {
     case .client: NetLoop.shared.run { [self] in connect() }
-    case .server(let host, let port, let path, let identity, let limits):
-      Task { [self] in
-        do throws(NetProblem) {
-          let server = try await WebSocketServer.listen(
-            host: host, port: port, identity: identity, limits: limits
-          ) {
-            [self] visitor in receive(visitor, path)
-          }
-          self.server.withLock { $0 = server }
-          exchange.tell(SocketNote(event: .reconnecting, number: 0, text: "listening at port \(server.port)"))
-          if exchange.isStopped.load(ordering: .acquiring) { server.stop() }
-        } catch {
-          exchange.end(error.text)
-        }
-      }
+    case .server(let reception):
+      WebSocketServer.listen(
+        host: reception.host, port: reception.port, identity: reception.identity, limits: reception.limits,
+        decide: { [self] in receive($0, reception) }, done: { [self] in listen($0) })
+    }
+  }
+
+  private func listen(_ result: Result<WebSocketServer, NetProblem>) {
+    switch result {
+    case .success(let server):
+      self.server.withLock { $0 = server }
+      exchange.tell(SocketNote(event: .reconnecting, number: 0, text: "listening at port \(server.port)"))
+      if exchange.isStopped.load(ordering: .acquiring) { server.stop() }
+    case .failure(let problem): exchange.end(problem.text)
     }
   }
 
@@ -73,13 +84,26 @@ final class SocketKeeper: Sendable {
     state.withLock { $0.socket = socket }
   }
 
-  private func receive(_ visitor: WebSocketServer.Visitor, _ path: String) -> WebSocketServer.Decision {
-    guard visitor.target.prefix(while: { $0 != "?" }) == path else { return .refuse(status: 404, "not here") }
-    let isTaken = state.withLock { $0.socket != nil }
-    guard !isTaken else { return .refuse(status: 503, "somebody is here already") }
-    return .accept { [self] socket in
-      state.withLock { $0.socket = socket }
-      return { [self] event in hear(event) }
+  private func receive(
+    _ visitor: WebSocketServer.Visitor, _ reception: Reception
+  ) -> WebSocketServer.Decision {
+    guard visitor.target.prefix(while: { $0 != "?" }) == reception.path else {
+      return .refuse(status: 404, "not here")
+    }
+    guard state.withLock({ $0.socket == nil && !$0.isClosing }) else {
+      return .refuse(status: 503, "somebody is here already")
+    }
+    let offered = (visitor["Sec-WebSocket-Protocol"] ?? "").split(separator: ",")
+      .map { $0.drop { $0 == " " }.prefix { $0 != " " } }
+    return .accept(protocol: reception.protocols.first { offered.contains($0[...]) }) { [self] socket in
+      let isFirst = state.withLock { state in
+        guard state.socket == nil else { return false }
+        state.socket = socket
+        return true
+      }
+      if isFirst { return { [self] event in hear(event) } }
+      // Two were let in before either was here.
+      return { event in if case .opened = event { socket.close(code: 1013) } }
     }
   }
 
@@ -88,6 +112,9 @@ final class SocketKeeper: Sendable {
     case .opened:
       let attempts = state.withLock { state in
         state.openedAt = clock.now
+        // Of the socket before it.
+        state.isPaused = false
+        state.waiting.append((SocketExchange.beginning, []))
         defer { state.attempts = 0 }
         return state.attempts
       }
@@ -104,15 +131,15 @@ final class SocketKeeper: Sendable {
   private func closed(_ end: WebSocketEnd) {
     exchange.isOpen.store(false, ordering: .releasing)
     let error = DialogError(end)
+    let wasOpen = state.withLock { $0.openedAt > 0 }
     let decision: ReconnectPolicy.Decision = state.withLock { state in
       state.socket = nil
-      state.isPaused = false
       if state.openedAt > 0 && clock.now - state.openedAt > Self.useful { state.policy.noteSuccess() }
       state.openedAt = 0
       if state.isClosing || exchange.isStopped.load(ordering: .acquiring) { return .stop(isFailure: false) }
       return state.policy.decide(error.reaction, at: clock.now)
     }
-    exchange.tell(SocketNote(event: .disconnected, number: end.code, text: end.reason))
+    if wasOpen { exchange.tell(SocketNote(event: .disconnected, number: end.code, text: end.reason)) }
     if end.problem != nil {
       exchange.tell(SocketNote(event: .error, number: error.code ?? 0, error: error, text: error.text))
     }
@@ -183,8 +210,10 @@ final class SocketKeeper: Sendable {
 
   private func send() {
     guard exchange.isOpen.load(ordering: .acquiring), let socket = state.withLock({ $0.socket }) else {
-      // Nobody will come any more to whom a good-bye could be said.
-      if exchange.isOver.load(ordering: .acquiring), state.withLock({ $0.socket == nil }) { sayGoodBye(nil) }
+      // Nobody will come any more to whom anything could be said.
+      if exchange.isEnding.load(ordering: .acquiring), state.withLock({ $0.socket == nil }) {
+        sayGoodBye(nil)
+      }
       return
     }
     var sent = 0

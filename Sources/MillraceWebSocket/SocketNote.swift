@@ -4,7 +4,7 @@ internal import MillraceNet
 /// Something that happened to the connection, on its way to the node.
 struct SocketNote: Sendable {
   enum Event: Int, Sendable {
-    case connected, disconnected, reconnecting, error, lost
+    case connected, disconnected, reconnecting, error
   }
 
   var event: Event
@@ -21,9 +21,11 @@ extension DialogError {
     var category = Category.network
     var reaction = Reaction.reconnect
     switch (kind, end.problem?.status) {
-    case (.refused?, 401?), (.refused?, 403?): (category, reaction) = (.auth, .refuse)
+    case (.refused?, 401?), (.refused?, 403?), (.proxy?, 407?): (category, reaction) = (.auth, .refuse)
     case (.refused?, 429?): category = .quota
-    case (.refused?, let status?) where (400..<500).contains(status):
+    case (.refused?, 408?): break
+    case (.refused?, let status?) where (200..<500).contains(status):
+      // Neither a page nor a redirection becomes a WebSocket by asking again.
       (category, reaction) = (.request, .refuse)
     case (.tls?, _), (.address?, _): reaction = .refuse
     case (.cancelled?, _): reaction = .ended

@@ -126,6 +126,22 @@ private let finished =
     #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
   }
 
+  @Test("several interruptions of its own that it is told of once leave it open for somebody else's")
+  func interruptionsInOne() throws {
+    let bench = try bench()
+    for _ in 0..<2 {
+      try bench.service(listening, thinking, replyStarted)
+      try bench.command(#"{"command":"interrupt"}"#)
+    }
+    bench.interrupt()
+    try bench.run()
+    try bench.service(listening, thinking, replyStarted)
+    _ = bench.texts("control")
+    bench.interrupt()
+    try bench.run()
+    #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
+  }
+
   @Test("a thousand turns ask the heap for nothing")
   func heap() throws {
     let bench = try bench()

@@ -27,6 +27,12 @@ import Testing
       ("ws://h\r\nX: y", "an address holds no spaces or control characters"),
       ("ws://[::1", "an address of IPv6 lacks its \"]\""),
       ("ws://[::1]x", "behind \"]\" only a port may stand"),
+      ("ws://::1", "an address of IPv6 stands in brackets: [::1]"),
+      ("ws://h:+80", "a port is a number from 1 to 65535"),
+      (
+        "ws://m\u{FC}ller.de",
+        "an address holds no letters beyond ASCII; write them as %C3%BC, and in a host as xn--"
+      ),
     ])
   func bad(text: String, words: String) {
     #expect { try WebAddress(text) } throws: { "\($0)" == words }
@@ -37,7 +43,9 @@ import Testing
     for host in ["localhost", "127.0.0.1", "127.9.8.7", "[::1]"] {
       #expect(try WebAddress("ws://\(host)").isLoopback)
     }
-    for host in ["127.0.0.1.example.org", "127.1", "localhost.example.org", "128.0.0.1", "127.0.0.256"] {
+    for host in [
+      "127.0.0.1.example.org", "127.1", "localhost.example.org", "128.0.0.1", "127.0.0.256", "127.+0.0.1",
+    ] {
       #expect(try !WebAddress("ws://\(host)").isLoopback)
     }
   }
@@ -56,7 +64,33 @@ import Testing
       #expect(try place("wss://c.a.b", ["ALL_PROXY": "p:1", "NO_PROXY": list]) == nil, "\(list)")
     }
     #expect(try place("wss://xa.b", ["ALL_PROXY": "p:1", "NO_PROXY": "a.b"]) != nil)
-    #expect(throws: NetProblem.self) { try place("wss://a.b", ["ALL_PROXY": "socks5://p:1"]) }
+    #expect { try place("wss://a.b", ["ALL_PROXY": "socks5://u:secret@p:1"]) } throws: {
+      "\($0)" == "the proxy in ALL_PROXY: a proxy's address begins with http://"
+    }
+  }
+
+  @Test("what may be shown of a request, a call and a proxy has neither header, query nor password")
+  func shown() throws {
+    let address = try WebAddress("wss://example.org/a?key=secret")
+    var request = WebSocketRequest(address)
+    request.headers = [("Authorization", "secret")]
+    request.proxy = .at(NetProxy.Place(host: "p", port: 1, credentials: "u:secret"))
+    var call = HTTPCall("POST", address)
+    call.headers = request.headers
+    call.body = Array("secret".utf8)
+    #expect("\(request)" == "wss://example.org:443" && "\(call)" == "POST wss://example.org:443")
+    #expect(!"\(request.proxy)".contains("secret"))
+  }
+
+  @Test(
+    "a certificate's name is the host's, or has a star for its first label",
+    arguments: [
+      ("a.b.c", "a.b.c", true), ("a.b.c.", "A.B.c", true), ("a.b.c", "*.b.c", true), ("a.b.c", "*.c", false),
+      ("b.c", "*.c", false), ("b.c", "*.b.c", false), (".b.c", "*.b.c", false), ("aa.b.c", "a*.b.c", false),
+      ("a.b.c", "*", false), ("a.b.c", "a.b.c.d", false), ("localhost", "localhost", true),
+    ])
+  func names(host: String, pattern: String, fits: Bool) {
+    #expect(ServerName(host).matches(pattern) == fits)
   }
 
   @Test("Base64 is that of RFC 4648")

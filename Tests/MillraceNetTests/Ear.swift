@@ -1,3 +1,4 @@
+import MillraceCore
 import MillraceNet
 import Synchronization
 
@@ -8,7 +9,7 @@ final class Ear: Sendable {
     var taken = 0
     var waiter: CheckedContinuation<Void, Never>?
   }
-  private let heard = Mutex(Heard())
+  private let heard = Locked(Heard())
 
   var hear: @Sendable (WebSocketEvent) -> Void {
     { [self] event in
@@ -95,4 +96,11 @@ func echo(
       }
     }
   }
+}
+
+/// Something that has happened, on whatever thread.
+final class Flag: Sendable {
+  private let value = Atomic<Bool>(false)
+  var isOn: Bool { value.load(ordering: .acquiring) }
+  func set() { value.store(true, ordering: .releasing) }
 }

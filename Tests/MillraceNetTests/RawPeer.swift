@@ -1,11 +1,11 @@
 import Foundation
-import Synchronization
+import MillraceCore
 
 /// A TCP server that does exactly what a test says, byte for byte: for everything a proper peer never does.
 final class RawServer: Sendable {
   let port: Int
   private let descriptor: Int32
-  private let accepted = Mutex<[Int32]>([])
+  private let accepted = Locked<[Int32]>([])
 
   /// - Parameter script: with each connection, on a thread of its own; the connection is closed when it returns.
   init(_ script: @escaping @Sendable (RawConnection) -> Void) throws {
@@ -55,8 +55,12 @@ final class RawConnection: Sendable {
   }
 
   /// Connects to a port of this machine.
-  convenience init(port: Int) throws {
+  /// - Parameter buffer: bytes the system keeps of what is not read, about; nil: as many as it likes.
+  convenience init(port: Int, buffer: Int32? = nil) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    if var buffer {
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
+    }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
@@ -139,6 +143,9 @@ final class RawConnection: Sendable {
     let payload = read(exactly: length)
     return (head[0] & 0x0F, payload.indices.map { payload[$0] ^ mask[$0 % 4] })
   }
+
+  /// Nothing follows; what comes can still be read.
+  func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
 
   func close() { Glibc.close(descriptor) }
 }

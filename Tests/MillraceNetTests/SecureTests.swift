@@ -1,6 +1,29 @@
 import Foundation
 import MillraceNet
+import Synchronization
 import Testing
+
+/// Reads a request for a tunnel, and makes one to a port of this machine.
+private func tunnel(_ peer: RawConnection, to port: Int) {
+  _ = peer.readHead()
+  carry(peer, to: port)
+}
+
+/// Grants a tunnel and carries bytes both ways until one side hangs up.
+private func carry(_ peer: RawConnection, to port: Int) {
+  guard let inner = try? RawConnection(port: port) else { return }
+  peer.send("HTTP/1.1 200 Connection established\r\n\r\n")
+  let isOver = DispatchSemaphore(value: 0)
+  Thread.detachNewThread {
+    while let bytes = inner.read() { peer.send(bytes) }
+    peer.finish()
+    isOver.signal()
+  }
+  while let bytes = peer.read() { inner.send(bytes) }
+  inner.finish()
+  isOver.wait()
+  inner.close()
+}
 
 @Suite("TLS and proxies", .timeLimit(.minutes(10))) struct SecureTests {
   private func ends(_ identity: NetIdentity, host: String = "localhost", _ trust: NetTrust) async throws
@@ -68,12 +91,7 @@ import Testing
       let head = peer.readHead()
       #expect(head.hasPrefix("CONNECT localhost:\(server.port) HTTP/1.1\r\n"))
       #expect(head.contains("Proxy-Authorization: Basic dTpw\r\n"))
-      guard let inner = try? RawConnection(port: server.port) else { return }
-      peer.send("HTTP/1.1 200 Connection established\r\n\r\n")
-      Thread.detachNewThread {
-        while let bytes = inner.read() { peer.send(bytes) }
-      }
-      while let bytes = peer.read() { inner.send(bytes) }
+      carry(peer, to: server.port)
     }
     let (socket, ear) = try open(server.port, scheme: "wss", host: "localhost") {
       $0.trust = .file(Certificates.authority)
@@ -85,6 +103,79 @@ import Testing
     socket.cancel()
     _ = await ear.end()
     proxy.stop()
+    server.stop()
+  }
+
+  @Test(
+    "a proxy cannot answer for a host with a certificate of its own number",
+    arguments: ["service.invalid", "192.0.2.7"])
+  func proxyInBetween(host: String) async throws {
+    // 127.0.0.1 is in this certificate, and is whom TCP talks to.
+    let server = try await echo(identity: Certificates.localhost)
+    let proxy = try RawServer { peer in tunnel(peer, to: server.port) }
+    let (_, ear) = try open(443, scheme: "wss", host: host) {
+      $0.trust = .file(Certificates.authority)
+      $0.proxy = .at(NetProxy.Place(host: "127.0.0.1", port: proxy.port))
+    }
+    let problem = try #require(await ear.end().problem)
+    #expect(problem == NetProblem(.tls, "the certificate of \(host):443 is not one of \"\(host)\""))
+    proxy.stop()
+    server.stop()
+  }
+
+  @Test("a proxy that does not answer is hung up on when time is up, and when nobody wants to wait any more")
+  func silentProxy() async throws {
+    let left = (0..<3).map { _ in Flag() }
+    let visits = Atomic<Int>(0)
+    let proxy = try RawServer { peer in
+      let visit = visits.add(1, ordering: .relaxed).oldValue
+      _ = peer.readHead()
+      if peer.isHungUp() { left[visit].set() }
+    }
+    let place = NetProxy.Place(host: "127.0.0.1", port: proxy.port)
+    let (_, ear) = try open(1) {
+      $0.proxy = .at(place)
+      $0.limits.open = 50
+    }
+    #expect(await ear.end().problem?.kind == .timeout)
+    while !left[0].isOn { try await Task.sleep(for: .milliseconds(1)) }
+    let (socket, given) = try open(1) { $0.proxy = .at(place) }
+    while proxy.count < 2 { try await Task.sleep(for: .milliseconds(1)) }
+    socket.cancel()
+    #expect(await given.end().problem?.kind == .cancelled)
+    while !left[1].isOn { try await Task.sleep(for: .milliseconds(1)) }
+    var call = HTTPCall("GET", try WebAddress("http://127.0.0.1:1/"))
+    call.proxy = .at(place)
+    call.timeout = 50
+    await #expect { _ = try await call.run() } throws: { ($0 as? NetProblem)?.kind == .timeout }
+    while !left[2].isOn { try await Task.sleep(for: .milliseconds(1)) }
+    proxy.stop()
+  }
+
+  @Test("over TLS, too, a good-bye comes with its code from either side, and a broken rule with its own")
+  func closes() async throws {
+    var limits = WebSocketLimits()
+    limits.message = 1000
+    let server = try await WebSocketServer.listen(port: 0, identity: Certificates.localhost, limits: limits) {
+      _ in
+      .accept { socket in { event in if case .text = event { socket.close(code: 4001, reason: "so") } } }
+    }
+    func client() async throws -> (WebSocket, Ear) {
+      let (socket, ear) = try open(server.port, scheme: "wss", host: "localhost") {
+        $0.trust = .file(Certificates.authority)
+      }
+      #expect(await ear.opened() == .some(nil))
+      return (socket, ear)
+    }
+    let (first, its) = try await client()
+    #expect(first.send(text: "x"))
+    #expect(await its.end() == WebSocketEnd(code: 4001, reason: "so"))
+    let (second, ear) = try await client()
+    second.close(code: 4002)
+    #expect(await ear.end() == WebSocketEnd(code: 4002, isOurs: true))
+    let (third, large) = try await client()
+    #expect(third.send(.init(repeating: 0, count: 500_000), isText: false))
+    #expect(await large.end().code == 1009)
     server.stop()
   }
 

@@ -5,66 +5,6 @@ import MillraceWebSocket
 import Synchronization
 import Testing
 
-/// Seconds no test should ever need.
-private let limit = 30.0
-private let sound = OutputShape.pcm(rate: 16_000, channels: 1, sample: .s16, frames: 160)
-private let lines = OutputShape(.text, packetDuration: nil, packetBytes: 1_000)
-
-/// A server that a test drives: what came, and the socket to answer with.
-private final class Backend: Sendable {
-  struct Message: Sendable, Equatable {
-    var isText: Bool
-    var bytes: [UInt8]
-  }
-  private let messages = Mutex<[Message]>([])
-  private let sockets = Mutex<[WebSocket]>([])
-  private let server = Mutex<WebSocketServer?>(nil)
-  var port: Int { server.withLock { $0?.port ?? 0 } }
-  var received: [Message] { messages.withLock { $0 } }
-  var visits: Int { sockets.withLock(\.count) }
-  var socket: WebSocket? { sockets.withLock { $0.last } }
-
-  init(refusing status: Int? = nil, greeting: [String] = []) async throws {
-    let made = try await WebSocketServer.listen(port: 0) { [self] _ in
-      if let status { return .refuse(status: status, "no") }
-      return .accept { socket in
-        self.sockets.withLock { $0.append(socket) }
-        return { event in
-          switch event {
-          case .opened: for text in greeting { _ = socket.send(text: text) }
-          case .text(let bytes): self.messages.withLock { $0.append(Message(isText: true, bytes: bytes)) }
-          case .binary(let bytes): self.messages.withLock { $0.append(Message(isText: false, bytes: bytes)) }
-          default: break
-          }
-        }
-      }
-    }
-    server.withLock { $0 = made }
-  }
-
-  func stop() { server.withLock { $0?.stop() } }
-}
-
-private func bench(
-  _ port: Int, _ more: [String: ParameterValue] = [:],
-  inputs: [String: OutputShape] = ["audio": sound, "text": lines]
-) throws -> NodeBench {
-  var parameters: [String: ParameterValue] = [
-    "url": .string("ws://127.0.0.1:\(port)/"), "first": 10, "most": 20,
-  ]
-  parameters.merge(more) { _, new in new }
-  return try NodeBench(NetWebSocket.self, parameters, inputs: inputs, clock: .realtime)
-}
-
-/// Runs the node until something holds that may come about outside of it, and so wakes nobody here.
-private func wait(_ bench: NodeBench, until condition: () -> Bool) throws -> Bool {
-  let end = ContinuousClock.now + .seconds(limit)
-  while ContinuousClock.now < end {
-    if try bench.wait(0.005, until: condition) { return true }
-  }
-  return false
-}
-
 @Suite("net.websocket", .serialized, .timeLimit(.minutes(10))) struct NetWebSocketTests {
   @Test("sound and texts go out as frames, in order, what was said before the connection first")
   func out() async throws {
@@ -123,6 +63,7 @@ private func wait(_ bench: NodeBench, until condition: () -> Bool) throws -> Boo
     #expect(try wait(bench) { backend.received.contains { $0.bytes == Array("still here".utf8) } })
     let names = bench.events().map(\.name)
     #expect(names.count { $0 == "connected" } == 4 && names.count { $0 == "reconnecting" } == 3)
+    #expect(names.count { $0 == "disconnected" } == 3)
     backend.stop()
   }
 
@@ -153,32 +94,10 @@ private func wait(_ bench: NodeBench, until condition: () -> Bool) throws -> Boo
     backend.stop()
     let bench = try bench(port, ["giveUp": 100])
     #expect(throws: BenchFault.self) { _ = try wait(bench) { bench.hasEnded } }
-    #expect(bench.events().contains { $0.name == "error" && $0.string("category") == "network" })
-  }
-
-  @Test("as a server it takes one visitor, and says where it listens")
-  func server() async throws {
-    let bench = try NodeBench(
-      NetWebSocket.self, ["listen": 0, "path": "/bot"], inputs: ["text": lines], clock: .realtime)
-    var port = 0
-    #expect(
-      try wait(bench) {
-        for event in bench.events() {
-          port = event.string("text").flatMap { Int($0.split(separator: " ").last ?? "") } ?? port
-        }
-        return port > 0
-      })
-    let heard = Mutex<[String]>([])
-    let socket = WebSocket.open(WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/bot?x"))) { event in
-      if case .text(let bytes) = event {
-        heard.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
-      }
-    }
-    bench.push(text: "hello", to: "text")
-    #expect(try wait(bench) { heard.withLock { $0 == ["hello"] } })
-    socket.close()
-    try bench.finish()
-    #expect(bench.close() == [])
+    let events = bench.events()
+    #expect(events.contains { $0.name == "error" && $0.string("category") == "network" })
+    // What never was is not over.
+    #expect(!events.contains { $0.name == "disconnected" })
   }
 
   @Test(
@@ -194,6 +113,10 @@ private func wait(_ bench: NodeBench, until condition: () -> Bool) throws -> Boo
       (["url": "ws://u:p@a"], "an address must hold no user or password; send them in a header"),
       (["url": "ws://a", "headers": .list(["x"])], "a header has no colon"),
       (["url": "ws://a", "proxy": "ftp://x"], "a proxy's address begins with http://"),
+      (["listen": 1, "certificate": .string("c.pem")], "a certificate and its key go together"),
+      (["listen": 1, "key": .string("k.pem")], "a certificate and its key go together"),
+      (["url": "ws://a", "certificate": .string("c"), "key": .string("k")], "only a server has one"),
+      (["listen": 1, "headers": .list(["a: b"])], "nobody is sent them"),
     ])
   func refusals(parameters: [String: ParameterValue], words: String) throws {
     let resolution = try NodeBench.resolve(NetWebSocket.self, parameters)

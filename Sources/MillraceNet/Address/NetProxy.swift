@@ -10,7 +10,7 @@ public enum NetProxy: Sendable, Hashable {
   case at(Place)
 
   /// A proxy.
-  public struct Place: Sendable, Hashable {
+  public struct Place: Sendable, Hashable, CustomStringConvertible {
     public var host: String
     public var port: Int
     /// `user:password`, sent as `Proxy-Authorization: Basic`.
@@ -40,13 +40,16 @@ public enum NetProxy: Sendable, Hashable {
       port = address.port
     }
 
+    /// Without the credentials.
+    public var description: String { "\(host):\(port)" }
+
     /// Text with its percent escapes undone; ones that are none stay.
     private static func decoded(_ text: Substring) -> String {
       var bytes: [UInt8] = []
       var rest = text.utf8
       while let byte = rest.popFirst() {
         if byte == UInt8(ascii: "%"), rest.count >= 2,
-          let value = UInt8(String(Substring(rest.prefix(2))), radix: 16)
+          rest.first != UInt8(ascii: "+"), let value = UInt8(String(Substring(rest.prefix(2))), radix: 16)
         {
           bytes.append(value)
           rest = rest.dropFirst(2)
@@ -58,7 +61,7 @@ public enum NetProxy: Sendable, Hashable {
     }
   }
 
-  /// The proxy for an address; nil: none.
+  /// The proxy for an address; nil: none. What is wrong with one from the environment is told with the variable's name.
   func place(for address: WebAddress) throws(NetProblem) -> Place? {
     switch self {
     case .direct: return nil
@@ -76,10 +79,13 @@ public enum NetProxy: Sendable, Hashable {
       [value(name.lowercased()), value(name)].compactMap { $0 }.first { !$0.isEmpty }
     }
     guard !address.isLoopback, !isExempt(address.host, read("NO_PROXY") ?? "") else { return nil }
-    guard let text = read(address.isSecure ? "HTTPS_PROXY" : "HTTP_PROXY") ?? read("ALL_PROXY") else {
-      return nil
+    for name in [address.isSecure ? "HTTPS_PROXY" : "HTTP_PROXY", "ALL_PROXY"] {
+      guard let text = read(name) else { continue }
+      do throws(NetProblem) { return try Place(text) } catch {
+        throw NetProblem(.address, "the proxy in \(name): \(error.text)")
+      }
     }
-    return try Place(text)
+    return nil
   }
 
   /// True for hosts of the list, and for those below one of its domains. `*` is all.

@@ -19,6 +19,9 @@ public struct WebAddress: Sendable, Hashable {
     guard !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
       throw refused("an address holds no spaces or control characters")
     }
+    guard text.utf8.allSatisfy({ $0 < 0x80 }) else {
+      throw refused("an address holds no letters beyond ASCII; write them as %C3%BC, and in a host as xn--")
+    }
     let schemes = Scheme.allCases.map(\.rawValue).joined(separator: ", ")
     guard let colon = text.firstIndex(of: ":"),
       let scheme = Scheme(rawValue: text[..<colon].lowercased())
@@ -54,10 +57,13 @@ public struct WebAddress: Sendable, Hashable {
     } else if let colon = text.lastIndex(of: ":") {
       host = String(text[..<colon])
       port = text[text.index(after: colon)...]
+      guard !host.contains(":") else {
+        throw NetProblem(.address, "an address of IPv6 stands in brackets: [::1]")
+      }
     }
     guard !host.isEmpty else { throw NetProblem(.address, "an address needs a host") }
     guard let port else { return (host.lowercased(), usual) }
-    guard let number = Int(port), (1...65_535).contains(number) else {
+    guard port.utf8.allSatisfy(isDigit), let number = Int(port), (1...65_535).contains(number) else {
       throw NetProblem(.address, "a port is a number from 1 to 65535")
     }
     return (host.lowercased(), number)
@@ -72,7 +78,12 @@ public struct WebAddress: Sendable, Hashable {
   static func isLoopback(_ host: String) -> Bool {
     if host == "localhost" || host == "::1" { return true }
     let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    return parts.count == 4 && parts[0] == "127"
+      && parts.allSatisfy { $0.utf8.allSatisfy(isDigit) && UInt8($0) != nil }
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
   }
 
   /// Host and port as a header `Host` has them: the port only where it is not the usual one.

@@ -59,8 +59,12 @@ public struct HTTPCall: Sendable {
   }
 
   private func begin(on loop: any EventLoop, _ promise: EventLoopPromise<Answer>) {
-    guard !headers.contains(where: { HTTPText.isBroken($0.name) || HTTPText.isBroken($0.value) }) else {
-      promise.fail(NetProblem(.address, "a header holds a line break"))
+    if let problem = headers.lazy.compactMap({ HTTPText.problem($0.name, $0.value) }).first {
+      promise.fail(problem)
+      return
+    }
+    guard HTTPText.isToken(method) else {
+      promise.fail(NetProblem(.address, "a method is a word such as GET"))
       return
     }
     let deadline = loop.scheduleTask(in: .milliseconds(Int64(timeout))) {
@@ -69,10 +73,12 @@ public struct HTTPCall: Sendable {
     promise.futureResult.whenComplete { _ in deadline.cancel() }
     let opening = Opening(
       address: address, proxy: proxy, trust: trust, timeout: .milliseconds(Int64(timeout)))
-    opening.open(on: loop).flatMap { channel in
-      // Also when time is up: then the answer is nobody's.
+    // Closed also when time is up: then the answer is nobody's.
+    let closing: @Sendable (any Channel) -> Void = { channel in
       promise.futureResult.whenComplete { _ in channel.close(promise: nil) }
-      return HTTPExchange.run(
+    }
+    opening.open(on: loop, closing).flatMap { channel in
+      HTTPExchange.run(
         on: channel, head, body: body, limit: limit, place: address.place, host: address.host)
     }.map { answer in
       Answer(status: answer.status, headers: answer.headers.map { ($0.name, $0.value) }, body: answer.body)
@@ -81,7 +87,9 @@ public struct HTTPCall: Sendable {
 
   private var head: HTTPRequestHead {
     var head = HTTPRequestHead(version: .http1_1, method: HTTPMethod(rawValue: method), uri: address.target)
-    head.headers.add(name: "Host", value: address.hostHeader)
+    if !headers.contains(where: { $0.name.lowercased() == "host" }) {
+      head.headers.add(name: "Host", value: address.hostHeader)
+    }
     for (name, value) in headers { head.headers.add(name: name, value: value) }
     if !body.isEmpty || method == "POST" || method == "PUT" {
       head.headers.replaceOrAdd(name: "Content-Length", value: "\(body.count)")
@@ -91,7 +99,7 @@ public struct HTTPCall: Sendable {
   }
 }
 
-enum HTTPText {
-  /// True for what would end a header's line early.
-  static func isBroken(_ text: String) -> Bool { text.utf8.contains { $0 == 13 || $0 == 10 || $0 == 0 } }
+extension HTTPCall: CustomStringConvertible {
+  /// The method and where it goes. Headers, body and the address's query may be secret.
+  public var description: String { "\(method) \(address.scheme)://\(address.place)" }
 }

@@ -11,11 +11,12 @@ internal import Synchronization
 @safe
 public final class NetRinger: Sendable {
   private let isWanted = Atomic<Bool>(false)
-  private let work: @Sendable () -> Void
+  /// nil after the end, so that a ringer and what its work holds can hold each other.
+  private let work: NIOLoopBoundBox<(@Sendable () -> Void)?>
 
-  /// - Parameter work: what to do on the thread, once for any number of rings before it.
+  /// - Parameter work: what to do on the thread, once for any number of rings before it. It is held until `end`.
   public init(_ work: @escaping @Sendable () -> Void) {
-    self.work = work
+    self.work = .makeBoxSendingValue(work, eventLoop: NetLoop.shared.loop)
     NetBell.shared.add(self)
   }
 
@@ -27,10 +28,13 @@ public final class NetRinger: Sendable {
 
   /// On the thread.
   func answer() {
-    if isWanted.exchange(false, ordering: .sequentiallyConsistent) { work() }
+    if isWanted.exchange(false, ordering: .sequentiallyConsistent) { work.value?() }
   }
 
-  /// No more work comes of it. Any thread.
+  /// On the thread.
+  func forget() { work.value = nil }
+
+  /// No more work comes of it, and the work is let go of. Any thread.
   public func end() { NetBell.shared.remove(self) }
 }
 
@@ -70,7 +74,12 @@ final class NetBell: Sendable {
   }
 
   func add(_ ringer: NetRinger) { onLoop { $0.append(ringer) } }
-  func remove(_ ringer: NetRinger) { onLoop { $0.removeAll { $0 === ringer } } }
+  func remove(_ ringer: NetRinger) {
+    onLoop { ringers in
+      ringers.removeAll { $0 === ringer }
+      ringer.forget()
+    }
+  }
 
   private func onLoop(_ change: @escaping @Sendable (inout [NetRinger]) -> Void) {
     let loop = NetLoop.shared.loop

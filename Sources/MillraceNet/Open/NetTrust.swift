@@ -1,3 +1,4 @@
+internal import NIOCore
 internal import NIOSSL
 
 /// Whose certificates are believed.
@@ -9,10 +10,16 @@ public enum NetTrust: Sendable, Hashable {
   /// Anybody's. Only for a host that is this machine: everywhere else the connection is refused.
   case anybody
 
+  /// How long the other side has to end TLS with a word.
+  static let shutdown: TimeAmount = .seconds(2)
+
   /// The settings for one host.
   func context(for address: WebAddress) throws(NetProblem) -> NIOSSLContext {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.minimumTLSVersion = .tlsv12
+    // The name is looked at by `ServerName`.
+    configuration.certificateVerification = .noHostnameVerification
+    configuration.shutdownTimeout = Self.shutdown
     switch self {
     case .system: break
     case .file(let path): configuration.trustRoots = .file(path)
@@ -42,6 +49,9 @@ public struct NetIdentity: Sendable, Hashable {
     self.key = key
   }
 
+  /// Reads both, and says what is wrong with them: before anything waits for visitors.
+  public func check() throws(NetProblem) { _ = try context() }
+
   func context() throws(NetProblem) -> NIOSSLContext {
     do {
       let chain = try NIOSSLCertificate.fromPEMFile(certificate).map {
@@ -51,6 +61,7 @@ public struct NetIdentity: Sendable, Hashable {
       var configuration = TLSConfiguration.makeServerConfiguration(
         certificateChain: chain, privateKey: .privateKey(key))
       configuration.minimumTLSVersion = .tlsv12
+      configuration.shutdownTimeout = NetTrust.shutdown
       return try NIOSSLContext(configuration: configuration)
     } catch {
       throw NetProblem(.tls, "\"\(certificate)\" and \"\(self.key)\" are no certificate and its key (PEM)")

@@ -30,9 +30,6 @@ enum NetWords {
 
   private static func tls(_ error: any Error, _ place: String, _ host: String) -> NetProblem {
     let detail = "\(error)"
-    if error is NIOSSLExtraError {
-      return NetProblem(.tls, "the certificate of \(place) is not one of \"\(host)\"")
-    }
     if detail.contains("CERTIFICATE_VERIFY_FAILED") {
       return NetProblem(
         .tls, "the certificate of \(place) does not verify; nobody this machine believes vouches for it")
@@ -41,8 +38,11 @@ enum NetWords {
       return NetProblem(
         .tls, "\(place) does not speak TLS; perhaps the address should begin with ws: or http:")
     }
-    if let error = error as? NIOSSLError, case .uncleanShutdown = error {
-      return NetProblem(.lost, "\(place) hung up without a good-bye")
+    switch error as? NIOSSLError {
+    case .uncleanShutdown?: return NetProblem(.lost, "\(place) hung up without a good-bye")
+    case .handshakeFailed(.zeroReturn)?, .handshakeFailed(.syscallError)?:
+      return NetProblem(.lost, "\(place) hung up before TLS was there")
+    default: break
     }
     return NetProblem(.tls, "no secure connection with \(place): \(detail)")
   }

@@ -10,33 +10,52 @@ struct Opening: Sendable {
   let trust: NetTrust
   let timeout: TimeAmount
 
-  /// On the loop. The channel carries bytes, and does not read before something asks it to.
-  func open(on loop: any EventLoop) -> EventLoopFuture<any Channel> {
+  /// On the loop. The channel carries bytes.
+  /// - Parameter connected: is handed the channel as soon as there is one, before proxy and TLS, so that whoever does not want
+  ///   to wait any longer can close it. It is closed here when it does not come to more.
+  func open(
+    on loop: any EventLoop, _ connected: @escaping @Sendable (any Channel) -> Void
+  ) -> EventLoopFuture<any Channel> {
     do {
       let place = try proxy.place(for: address)
       let context = address.isSecure ? try trust.context(for: address) : nil
       let target = (host: place?.host ?? address.host, port: place?.port ?? address.port)
-      let connected = ClientBootstrap(group: loop).connectTimeout(timeout)
+      let attempt = ClientBootstrap(group: loop).connectTimeout(timeout)
         .channelOption(.socketOption(.tcp_nodelay), value: 1)
         .connect(host: target.host, port: target.port)
-      return connected.flatMapError { loop.makeFailedFuture(problem($0, place)) }.flatMap { channel in
-        guard let place else { return loop.makeSucceededFuture(channel) }
-        return tunnel(channel, place)
-      }.flatMapThrowing { channel in
-        guard let context else { return channel }
-        // An address in digits cannot be a server name, RFC 6066 section 3; the certificate has to hold it all the same.
-        let name = Self.isDigits(address.host) ? nil : address.host
-        try channel.pipeline.syncOperations.addHandler(
-          try NIOSSLClientHandler(context: context, serverHostname: name))
-        return channel
+      return attempt.flatMapError { loop.makeFailedFuture(problem($0, place)) }.flatMap { channel in
+        connected(channel)
+        let made = place.map { tunnel(channel, $0) } ?? loop.makeSucceededFuture(channel)
+        return made.flatMapThrowing { channel in
+          if let context { try secure(channel, context) }
+          return channel
+        }.flatMapErrorThrowing { error in
+          channel.close(promise: nil)
+          throw error
+        }
       }
     } catch {
       return loop.makeFailedFuture(error)
     }
   }
 
-  private static func isDigits(_ host: String) -> Bool {
-    host.contains(":") || host.split(separator: ".").allSatisfy { UInt8($0) != nil }
+  /// Puts TLS in. On the loop.
+  private func secure(_ channel: any Channel, _ context: NIOSSLContext) throws {
+    let name = ServerName(address.host)
+    // An address in digits cannot be a server name, RFC 6066 section 3; the certificate has to hold it all the same.
+    let server = name.isDigits ? nil : address.host
+    let place = address.place
+    let handler =
+      trust == .anybody
+      ? try NIOSSLClientHandler(context: context, serverHostname: server)
+      : try NIOSSLClientHandler._makeSSLClientHandler(context: context, serverHostname: server) {
+        certificate, channel in
+        name.isHeld(by: certificate)
+          ? channel.eventLoop.makeSucceededVoidFuture()
+          : channel.eventLoop.makeFailedFuture(
+            NetProblem(.tls, "the certificate of \(place) is not one of \"\(name.host)\""))
+      }
+    try channel.pipeline.syncOperations.addHandler(handler)
   }
 
   /// Has the proxy make a tunnel to the host.
@@ -49,10 +68,8 @@ struct Opening: Sendable {
     }
     let who = "the proxy \(place.host):\(place.port)"
     return HTTPExchange.run(on: channel, head, body: [], limit: 4096, place: who, host: place.host)
-      .flatMapThrowing {
-        answer in
+      .flatMapThrowing { answer in
         guard answer.status / 100 == 2 else {
-          channel.close(promise: nil)
           throw NetProblem(.proxy, status: answer.status, "\(who) refused, with status \(answer.status)")
         }
         return channel
@@ -78,10 +95,11 @@ struct Opening: Sendable {
 }
 
 /// Base64, RFC 4648 section 4.
-enum Base64 {
+public enum Base64 {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  static func encode(_ bytes: [UInt8]) -> String {
+  /// Bytes as text, with padding.
+  public static func encode(_ bytes: [UInt8]) -> String {
     var result: [UInt8] = []
     for start in stride(from: 0, to: bytes.count, by: 3) {
       let group = (0..<3).map { start + $0 < bytes.count ? UInt32(bytes[start + $0]) : 0 }

@@ -3,20 +3,6 @@ internal import NIOHTTP1
 internal import NIOWebSocket
 internal import Synchronization
 
-/// What to open, and how.
-public struct WebSocketRequest: Sendable {
-  public var address: WebAddress
-  /// Sent with the handshake, such as `Authorization`.
-  public var headers: [(name: String, value: String)] = []
-  /// Sub-protocols to offer, the best first.
-  public var protocols: [String] = []
-  public var limits = WebSocketLimits()
-  public var proxy = NetProxy.environment
-  public var trust = NetTrust.system
-
-  public init(_ address: WebAddress) { self.address = address }
-}
-
 /// A WebSocket, RFC 6455: a client's, or one that a server was given.
 ///
 /// Events come on the thread of the sockets (`NetLoop`), `closed` once and last, whatever happened: also when it never opened.
@@ -64,10 +50,12 @@ public final class WebSocket: Sendable {
   // MARK: Any thread
 
   /// Sends a message. False, and nothing is sent, when more than the backlog of the limits would wait; `drained` follows then.
-  /// What is sent before `opened` or after the end is lost.
+  /// A message that is larger than all of the backlog goes when nothing else waits. What is sent before `opened` or after the
+  /// end is lost.
   public func send(_ bytes: [UInt8], isText: Bool) -> Bool {
     let count = bytes.count
-    guard queued.load(ordering: .relaxed) + count <= limits.backlog else {
+    let before = queued.load(ordering: .relaxed)
+    guard before == 0 || before + count <= limits.backlog else {
       wasRefused.store(true, ordering: .sequentiallyConsistent)
       // Drained in between: nobody else would tell.
       if queued.load(ordering: .sequentiallyConsistent) == 0 { onLoop { $0.noteSent(0) } }
@@ -89,7 +77,7 @@ public final class WebSocket: Sendable {
   public func close(code: Int = 1000, reason: String = "") {
     let code = WebSocketAssembler.mayBeSent(code) ? code : 1000
     onLoop { socket in
-      guard let wire = socket.core.value.wire else {
+      guard let wire = socket.openWire else {
         socket.abandon()
         return
       }
@@ -97,14 +85,14 @@ public final class WebSocket: Sendable {
     }
   }
 
-  /// Hangs up at once, without a good-bye.
+  /// Hangs up at once, without a good-bye. `closed` follows without waiting for the other side.
   public func cancel() {
     onLoop { socket in
-      guard let wire = socket.core.value.wire else {
+      guard let wire = socket.openWire else {
         socket.abandon()
         return
       }
-      wire.hangUp()
+      wire.cancel()
     }
   }
 
@@ -124,13 +112,19 @@ public final class WebSocket: Sendable {
 
   // MARK: Loop
 
+  /// The wire, once frames may go over it.
+  private var openWire: WebSocketWire? {
+    guard let wire = core.value.wire, wire.hasBegun else { return nil }
+    return wire
+  }
+
   private func setPaused(_ isPaused: Bool) {
     core.value.isPaused = isPaused
     core.value.wire?.setPaused(isPaused)
   }
 
   private func write(_ bytes: [UInt8], isText: Bool, _ count: Int) {
-    guard let wire = core.value.wire else {
+    guard let wire = openWire else {
       noteSent(count)
       return
     }
@@ -161,9 +155,8 @@ public final class WebSocket: Sendable {
 
   private func begin(_ request: WebSocketRequest) {
     guard !core.value.isOver else { return }
-    let bad = request.headers.contains { HTTPText.isBroken($0.name) || HTTPText.isBroken($0.value) }
-    guard !bad else {
-      end(NetProblem(.address, "a header holds a line break"))
+    if let problem = request.problem {
+      end(problem)
       return
     }
     let place = request.address.place
@@ -175,13 +168,9 @@ public final class WebSocket: Sendable {
       address: request.address, proxy: request.proxy, trust: request.trust,
       timeout: .milliseconds(Int64(time)))
     let key = NIOWebSocketClientUpgrader.randomRequestKey()
-    opening.open(on: loop).flatMap { [self] channel -> EventLoopFuture<HTTPAnswer> in
-      guard !core.value.isOver else {
-        channel.close(promise: nil)
-        return loop.makeFailedFuture(NetProblem(.cancelled, "nobody wants it any more"))
-      }
-      core.value.channel = channel
-      return HTTPExchange.run(
+    let bound = NIOLoopBound(self, eventLoop: loop)
+    opening.open(on: loop) { bound.value.keep($0) }.flatMap { [self] channel in
+      HTTPExchange.run(
         on: channel, Self.head(request, key), body: [], limit: 65_536, place: place,
         host: request.address.host
       ) { [self] answer in
@@ -190,6 +179,11 @@ public final class WebSocket: Sendable {
     }.map { [self] _ in core.value.wire?.begin() }.whenFailure { [self] error in
       end(NetWords.problem(error, place, request.address.host))
     }
+  }
+
+  /// A connection is there, if nothing more: it is closed when time is up or nobody wants it any more.
+  private func keep(_ channel: any Channel) {
+    if core.value.isOver { channel.close(promise: nil) } else { core.value.channel = channel }
   }
 
   /// It did not come to be, or is not wanted any more.
@@ -203,7 +197,9 @@ public final class WebSocket: Sendable {
 
   private static func head(_ request: WebSocketRequest, _ key: String) -> HTTPRequestHead {
     var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: request.address.target)
-    head.headers.add(name: "Host", value: request.address.hostHeader)
+    if !request.headers.contains(where: { $0.name.lowercased() == "host" }) {
+      head.headers.add(name: "Host", value: request.address.hostHeader)
+    }
     head.headers.add(name: "Connection", value: "Upgrade")
     head.headers.add(name: "Upgrade", value: "websocket")
     upgrader(key).addCustom(upgradeRequestHeaders: &head.headers)
@@ -231,6 +227,7 @@ public final class WebSocket: Sendable {
     }
     let chosen = answer.headers.first(name: "Sec-WebSocket-Protocol")
     guard answer.headers[canonicalForm: "Upgrade"].contains(where: { $0.lowercased() == "websocket" }),
+      answer.headers[canonicalForm: "Connection"].contains(where: { $0.lowercased() == "upgrade" }),
       Self.upgrader(key).shouldAllowUpgrade(upgradeResponse: answer.head),
       answer.headers.first(name: "Sec-WebSocket-Extensions") == nil,
       chosen.map(request.protocols.contains) ?? true
@@ -246,6 +243,10 @@ public final class WebSocket: Sendable {
     to channel: any Channel, isServer: Bool, place: String, host: String, subprotocol: String?,
     hasCodec: Bool = false
   ) throws {
+    guard !core.value.isOver else {
+      channel.close(promise: nil)
+      return
+    }
     let bound = NIOLoopBound(self, eventLoop: loop)
     let wire = WebSocketWire(
       isServer: isServer, limits: limits, place: place, host: host, subprotocol: subprotocol
@@ -256,7 +257,7 @@ public final class WebSocket: Sendable {
     // A frame is held in full before it is looked at; a message of many frames is bounded behind.
     if !hasCodec {
       try pipeline.addHandlers([
-        WebSocketFrameEncoder(), ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: limits.message)),
+        WebSocketFrameEncoder(), ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: limits.frame)),
       ])
     }
     try pipeline.addHandler(wire)

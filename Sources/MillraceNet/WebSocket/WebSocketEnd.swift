@@ -3,7 +3,7 @@ public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
   /// The close code, RFC 6455 section 7.4: the other side's, or what this side sent first. 1005: none was given; 1006: there was
   /// no good-bye.
   public var code: Int
-  /// The other side's words with it; empty for none.
+  /// The words with it, of whoever said good-bye first; empty for none.
   public var reason: String
   /// What went wrong; nil when both said good-bye.
   public var problem: NetProblem?
@@ -35,11 +35,11 @@ public enum WebSocketEvent: Sendable {
 
 /// Sizes and times of a WebSocket.
 public struct WebSocketLimits: Sendable, Hashable {
-  /// Bytes of a message that comes in, all its fragments together. A larger one ends the connection with code 1009.
+  /// Bytes of a message that comes in, all its fragments together, up to 4 GB. A larger one ends the connection with code 1009.
   public var message = 1 << 20
-  /// Bytes that may wait to be sent; beyond that `send` refuses.
+  /// Bytes that may wait to be sent; beyond that `send` refuses, but for a message with nothing before it.
   public var backlog = 1 << 20
-  /// Milliseconds to open: look-up, TCP, proxy, TLS, handshake.
+  /// Milliseconds to open: look-up, TCP, proxy, TLS, handshake. Of a server: for a visitor to ask for what they want.
   public var open = 10_000
   /// Milliseconds between pings; 0: none are sent, and silence is never noticed.
   public var ping = 20_000
@@ -49,4 +49,7 @@ public struct WebSocketLimits: Sendable, Hashable {
   public var close = 2_000
 
   public init() {}
+
+  /// Bytes of a frame at most, as the decoder of frames takes them.
+  var frame: Int { min(max(message, 0), Int(UInt32.max)) }
 }

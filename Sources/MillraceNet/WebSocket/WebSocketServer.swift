@@ -1,12 +1,11 @@
 internal import NIOCore
-internal import NIOHTTP1
 internal import NIOPosix
 internal import NIOSSL
-internal import NIOWebSocket
 
 /// A server of WebSockets: for a bot's backend that comes to the bot, and for doubles of services.
 ///
-/// It listens on this machine unless told otherwise. Whoever asks for something else than a WebSocket gets status 426.
+/// It listens on this machine unless told otherwise. Whoever asks for something else than a WebSocket gets status 426; who has
+/// not asked for anything when the time of the limits for opening is over is hung up on.
 @safe
 public final class WebSocketServer: Sendable {
   /// Somebody who wants a WebSocket.
@@ -52,26 +51,51 @@ public final class WebSocketServer: Sendable {
     limits: WebSocketLimits = WebSocketLimits(),
     decide: @escaping @Sendable (Visitor) -> Decision
   ) async throws(NetProblem) -> WebSocketServer {
-    let place = "\(host):\(port)"
-    do {
-      let context = try identity?.context()
-      let bootstrap = ServerBootstrap(group: NetLoop.shared.group)
-        .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-        .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-        .childChannelInitializer { channel in
-          channel.eventLoop.makeCompletedFuture {
-            if let context {
-              try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
-            }
-            try Reception.install(on: channel, limits, decide)
+    let result = await withCheckedContinuation { continuation in
+      listen(host: host, port: port, identity: identity, limits: limits, decide: decide) {
+        continuation.resume(returning: $0)
+      }
+    }
+    return try result.get()
+  }
+
+  /// Begins to listen, and tells of it on the thread of the sockets. Needs no task, which would wait where others keep all
+  /// threads of tasks busy.
+  /// - Parameters:
+  ///   - host: the address to listen at; by default this machine's own, which no other can reach.
+  ///   - port: 0: the system chooses a free one.
+  ///   - identity: a certificate for TLS; nil: plain.
+  ///   - limits: sizes and times of a visitor's socket.
+  ///   - decide: on the thread of the sockets.
+  ///   - done: on the thread of the sockets.
+  public static func listen(
+    host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil,
+    limits: WebSocketLimits = WebSocketLimits(),
+    decide: @escaping @Sendable (Visitor) -> Decision,
+    done: @escaping @Sendable (Result<WebSocketServer, NetProblem>) -> Void
+  ) {
+    let context: NIOSSLContext?
+    do throws(NetProblem) { context = try identity?.context() } catch {
+      NetLoop.shared.run { done(.failure(error)) }
+      return
+    }
+    let bootstrap = ServerBootstrap(group: NetLoop.shared.group)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          if let context {
+            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
           }
+          try Reception.install(on: channel, limits, decide)
         }
-      return WebSocketServer(try await bootstrap.bind(host: host, port: port).get())
-    } catch let problem as NetProblem {
-      throw problem
-    } catch {
-      let text = (error as? IOError).map { NetWords.text(errno: $0.errnoCode) } ?? "\(error)"
-      throw NetProblem(.connect, "nobody can listen at \(place): \(text)")
+      }
+    bootstrap.bind(host: host, port: port).whenComplete { result in
+      done(
+        result.map { WebSocketServer($0) }.mapError { error in
+          let text = (error as? IOError).map { NetWords.text(errno: $0.errnoCode) } ?? "\(error)"
+          return NetProblem(.connect, "nobody can listen at \(host):\(port): \(text)")
+        })
     }
   }
 
@@ -79,80 +103,9 @@ public final class WebSocketServer: Sendable {
   public func stop() { channel.close(promise: nil) }
 }
 
-/// The beginning of a server's connection: reads the request and decides.
-private enum Reception {
-  static func install(
-    on channel: any Channel, _ limits: WebSocketLimits,
-    _ decide: @escaping @Sendable (WebSocketServer.Visitor) -> WebSocketServer.Decision
-  ) throws {
-    let decision = NIOLoopBoundBox<WebSocketServer.Decision?>(nil, eventLoop: channel.eventLoop)
-    let upgrader = NIOWebSocketServerUpgrader(
-      maxFrameSize: limits.message, automaticErrorHandling: false,
-      shouldUpgrade: { channel, head in
-        let answer = decide(
-          WebSocketServer.Visitor(
-            target: head.uri, headers: head.headers.map { ($0.name, $0.value) },
-            place: channel.remoteAddress?.description ?? "somebody"))
-        decision.value = answer
-        guard case .accept(let subprotocol, _) = answer else {
-          return channel.eventLoop.makeSucceededFuture(nil)
-        }
-        var headers = HTTPHeaders()
-        if let subprotocol { headers.add(name: "Sec-WebSocket-Protocol", value: subprotocol) }
-        return channel.eventLoop.makeSucceededFuture(headers)
-      },
-      upgradePipelineHandler: { channel, _ in
-        channel.eventLoop.makeCompletedFuture {
-          guard case .accept(let subprotocol, let receive)? = decision.value else { return }
-          try WebSocket.accept(channel, limits, subprotocol, receive)
-        }
-      })
-    let refusal = Refusal(decision)
-    let bound = NIOLoopBound(refusal, eventLoop: channel.eventLoop)
-    try channel.pipeline.syncOperations.configureHTTPServerPipeline(
-      withPipeliningAssistance: false,
-      withServerUpgrade: (
-        upgraders: [upgrader],
-        completionHandler: { context in
-          context.pipeline.syncOperations.removeHandler(bound.value, promise: nil)
-        }
-      ))
-    try channel.pipeline.syncOperations.addHandler(refusal)
-  }
-
-  /// Answers whoever gets no WebSocket.
-  private final class Refusal: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundOut = HTTPServerResponsePart
-    private let decision: NIOLoopBoundBox<WebSocketServer.Decision?>
-
-    init(_ decision: NIOLoopBoundBox<WebSocketServer.Decision?>) { self.decision = decision }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      guard case .end = unwrapInboundIn(data) else { return }
-      var status = 426
-      var text = "a WebSocket is what there is here"
-      if case .refuse(let number, let words)? = decision.value { (status, text) = (number, words) }
-      var head = HTTPResponseHead(version: .http1_1, status: HTTPResponseStatus(statusCode: status))
-      head.headers.add(name: "Content-Length", value: "\(text.utf8.count)")
-      head.headers.add(name: "Connection", value: "close")
-      if status == 426 { head.headers.add(name: "Upgrade", value: "websocket") }
-      context.write(wrapOutboundOut(.head(head)), promise: nil)
-      context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: text)))), promise: nil)
-      let bound = context.loopBound
-      context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in bound.value.close(promise: nil) }
-    }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-      // A handshake that is refused comes by as an error too; its request is still to be answered.
-      if !(error is NIOWebSocketUpgradeError) { context.close(promise: nil) }
-    }
-  }
-}
-
 extension WebSocket {
   /// A server's end of an upgraded channel.
-  fileprivate static func accept(
+  static func accept(
     _ channel: any Channel, _ limits: WebSocketLimits, _ subprotocol: String?,
     _ receive: (WebSocket) -> @Sendable (WebSocketEvent) -> Void
   ) throws {

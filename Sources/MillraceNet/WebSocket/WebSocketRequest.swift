@@ -1,0 +1,33 @@
+/// What to open, and how.
+public struct WebSocketRequest: Sendable {
+  public var address: WebAddress
+  /// Sent with the handshake, such as `Authorization`. One called `Host` takes the place of the usual one.
+  public var headers: [(name: String, value: String)] = []
+  /// Sub-protocols to offer, the best first.
+  public var protocols: [String] = []
+  public var limits = WebSocketLimits()
+  public var proxy = NetProxy.environment
+  public var trust = NetTrust.system
+
+  public init(_ address: WebAddress) { self.address = address }
+
+  /// What would make the handshake another one than was meant; nil: nothing. A socket that is opened all the same ends with it.
+  public var problem: NetProblem? {
+    for (name, value) in headers {
+      if let problem = HTTPText.problem(name, value) { return problem }
+      let word = name.lowercased()
+      if ["connection", "upgrade"].contains(word) || word.hasPrefix("sec-websocket-") {
+        return NetProblem(.address, "a header \"\(name)\" is the handshake's own; leave it out")
+      }
+    }
+    guard protocols.allSatisfy(HTTPText.isToken) else {
+      return NetProblem(.address, "the name of a sub-protocol holds a space, a comma or something like it")
+    }
+    return nil
+  }
+}
+
+extension WebSocketRequest: CustomStringConvertible {
+  /// Where it goes. Headers and the address's query may be secret.
+  public var description: String { "\(address.scheme)://\(address.place)" }
+}

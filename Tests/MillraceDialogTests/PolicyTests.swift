@@ -41,7 +41,7 @@ private let ms: Nanoseconds = 1_000_000
     var backoff = Backoff(first: 1, most: .max / 4, jitter: 0, seed: 1)
     for _ in 0..<1000 { #expect(backoff.next(at: 0)! > 0) }
     var endless = Backoff(first: .max, most: .max, jitter: 0, seed: 1)
-    #expect(endless.next(at: 0)! > 0)
+    for _ in 0..<3 { #expect(endless.next(at: 0)! > 0) }
   }
 
   @Test("a refusal and a good-bye are never followed by a new connection")

@@ -74,15 +74,18 @@ final class RawConnection: Sendable {
     self.init(descriptor)
   }
 
-  func send(_ bytes: [UInt8]) {
+  /// False when the other side hung up before it had taken everything.
+  @discardableResult
+  func send(_ bytes: [UInt8]) -> Bool {
     var sent = 0
     while sent < bytes.count {
       let count = bytes[sent...].withUnsafeBytes {
         Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
-      guard count > 0 else { return }
+      guard count > 0 else { return false }
       sent += count
     }
+    return true
   }
 
   func send(_ text: String) { send(Array(text.utf8)) }

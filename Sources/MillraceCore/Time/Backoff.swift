@@ -30,8 +30,9 @@ public struct Backoff: Sendable, Hashable {
     first: Nanoseconds = .milliseconds(500), most: Nanoseconds = .milliseconds(8_000), factor: Double = 2,
     jitter: Double = 0.2, giveUp: Nanoseconds = 0, seed: UInt64
   ) {
-    self.first = max(0, first)
-    self.most = max(self.first, most)
+    // Half of all time at most: a wait is added to the time it is now.
+    self.first = min(max(0, first), .max / 2)
+    self.most = min(max(self.first, most), .max / 2)
     self.factor = max(1, factor)
     self.jitter = min(max(jitter, 0), 1)
     self.giveUp = max(0, giveUp)

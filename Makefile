@@ -36,6 +36,7 @@ PACKAGES += sox                   # the same once more
 PACKAGES += python3-pip           # fetches the voice detector's weights
 PACKAGES += opus-tools            # opusinfo: a second opinion on what the demo wrote
 PACKAGES += alsa-utils            # a voice recorded at 48 kHz
+PACKAGES += espeak-ng             # the voice of the services' doubles
 PACKAGES += pocketsphinx-testdata # sentences read for LibriVox, at 16 kHz
 
 # What `make bench` measures Millrace beside, when it is there. Nothing else needs any of it.
@@ -45,6 +46,12 @@ PEERS += libreaderwriterqueue-dev  # moodycamel's ReaderWriterQueue
 PEERS += libgstreamer1.0-dev       # GStreamer
 PEERS += gstreamer1.0-plugins-base # its resampler, Opus and Ogg
 PEERS += gstreamer1.0-plugins-good # its WAV reader and level meter
+
+# Servers that tests of `make test` start for themselves, on loopback. Nothing else needs any of it. (Debian's nginx also starts as a web
+# server of the machine where nothing else has port 80; the tests have no use for that one.)
+TEST_PACKAGES :=
+TEST_PACKAGES += nginx             # pushes and pulls streams:
+TEST_PACKAGES += libnginx-mod-rtmp # its RTMP module
 
 # What `make test-devices` runs devices on: a sound server without hardware, and ALSA's way to it. Nothing else needs any of it.
 DEVICE_PACKAGES :=
@@ -68,6 +75,9 @@ VOICE_16K := /usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01
 # Seconds of fuzzing a target, and the seed that repeats a run (0: another each time).
 SECONDS ?= 30
 SEED ?= 0
+# How long to measure mouth to ear, and parameters of the graph to try.
+MINUTES ?= 10
+WITH ?=
 # Bench suites, or empty for all; where to keep the figures, and kept ones to compare with.
 SUITE ?=
 SAVE ?=
@@ -141,8 +151,12 @@ else
 	$(call round_trip,$(VOICE_16K))
 endif
 
+.PHONY: test-deps
+test-deps: deps
+	@$(call install,$(TEST_PACKAGES))
+
 .PHONY: test
-test: deps models ## run all tests
+test: test-deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
 	swift test --parallel --disable-xctest | $(MUST_RUN)
 
@@ -152,10 +166,21 @@ device-deps: deps
 
 # Every wait in these tests is bounded; so is the whole.
 .PHONY: test-devices
-test-devices: device-deps ## run devices on a sound server without hardware, and measure mouth to ear
+test-devices: device-deps ## run devices on a sound server without hardware
 	@swift build --build-tests
-	MILLRACE_DEVICES=1 timeout --kill-after=10 600 \
-	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests | $(MUST_RUN)
+	MILLRACE_DEVICES=1 MILLRACE_PROGRAM="$$(swift build --show-bin-path)/millrace" timeout --kill-after=10 600 \
+	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests.DeviceRigTests | $(MUST_RUN)
+
+.PHONY: mouth-to-ear
+mouth-to-ear: device-deps build ## measure mouth to ear (MINUTES=10; WITH="frame=5 latency=6" sets parameters of the graph)
+	@swift build --build-tests
+	MILLRACE_MINUTES=$(MINUTES) MILLRACE_SET="$(WITH)" MILLRACE_PROGRAM="$$PWD/$(MILLRACE)" \
+	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests.LongRigTests | $(MUST_RUN)
+
+.PHONY: bench-streams
+bench-streams: test-deps ## measure how late the pictures of a live stream are, on a server on this machine
+	@MILLRACE_FIGURES=1 timeout --kill-after=10 900 \
+	  swift test --configuration release -Xswiftc -enable-testing --disable-xctest --filter RTMPPullFigures | $(MUST_RUN)
 
 # A Python of its own in the build folder: nothing of this is needed to build or to run Millrace.
 PEER_PYTHON := .build/interop
@@ -169,6 +194,14 @@ interop-vad: build models ## compare the voice detector with ONNX Runtime, step 
 	python3 -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
 	  --dest $(PEER_PYTHON)/wheel --requirement Models/silero-vad.txt
 	PYTHONPATH=$(PEER_PYTHON) Tests/Interop/vad.py $(MILLRACE) $(PEER_PYTHON)/wheel/*.whl $(RECORDINGS)
+
+.PHONY: interop-bailian
+interop-bailian: build ## run the vendor's own SDK through dialogues with the double of Bailian
+	@mkdir -p $(PEER_PYTHON)/dashscope
+	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON)/dashscope --upgrade \
+	  dashscope==2.0.2
+	PYTHONPATH=$(PEER_PYTHON)/dashscope timeout --kill-after=10 900 \
+	  Tests/Interop/bailian.py $(MILLRACE) $(VOICE_16K)
 
 # Two programs of somebody else's and ours, each the other's client and server.
 .PHONY: interop-net
@@ -230,10 +263,10 @@ fuzz: deps ## feed the parsers broken input (SECONDS=30 a target; SEED=1 repeats
 
 # The sanitizers build into folders of their own, so that going to and fro does not rebuild everything.
 .PHONY: tsan
-tsan: deps ## run the tests of core and engine under ThreadSanitizer
+tsan: deps ## run the tests of core, engine and devices under ThreadSanitizer
 	@# Only the parts that share memory between threads: the rest builds for minutes under the sanitizer.
-	MILLRACE_PARTS=core swift test --parallel --disable-xctest --sanitize=thread --scratch-path .build-tsan \
-	  --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests' | $(MUST_RUN)
+	MILLRACE_PARTS=threads swift test --parallel --disable-xctest --sanitize=thread --scratch-path .build-tsan \
+	  --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceDevicesTests' | $(MUST_RUN)
 
 .PHONY: asan
 asan: deps ## run the tests of core and engine under AddressSanitizer

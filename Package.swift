@@ -35,6 +35,8 @@ let package = Package(
     .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
     .library(name: "MillraceNet", targets: ["MillraceNet"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
+    .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
+    .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
     .library(name: "MillraceCore", targets: ["MillraceCore"]),
     .library(name: "MillraceBench", targets: ["MillraceBench"]),
     .executable(name: "millrace", targets: ["millrace"]),
@@ -113,12 +115,24 @@ let package = Package(
       name: "MillraceWebSocket", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
       swiftSettings: strict),
 
+    // Services, and their doubles.
+    .target(
+      name: "MillraceBailian", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
+      swiftSettings: strict),
+    .target(
+      name: "MillraceBailianDouble",
+      dependencies: [
+        "MillraceCore", "MillraceDialog", "MillraceNet", "MillraceDSP", "CFFmpeg", "CMediaShim", "COpus",
+      ],
+      swiftSettings: strict),
+
     // Face, help, runner.
     .target(
       name: "Millrace",
       dependencies: [
         "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", "MillraceDevices",
-        "MillraceCodecs", "MillraceVideo", "MillraceFlow",
+        "MillraceCodecs", "MillraceVideo", "MillraceFlow", "MillraceDialog", "MillraceWebSocket",
+        "MillraceBailian",
       ],
       swiftSettings: strict),
     .target(
@@ -136,8 +150,8 @@ let package = Package(
     .target(
       name: "MillraceRunner",
       dependencies: [
-        "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceGraph",
-        "MillraceEngine", "CMillraceSys",
+        "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceFiles",
+        "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceNet", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -155,7 +169,7 @@ let package = Package(
     .target(
       name: "TestSystem", dependencies: ["CMillraceSys"], path: "Tests/TestSystem", swiftSettings: tests),
     .target(
-      name: "TestMedia", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
+      name: "TestMedia", dependencies: ["TestSystem", "CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
       swiftSettings: tests),
     .testTarget(
       name: "CInteropTests",
@@ -216,11 +230,22 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceBailianTests",
+      dependencies: [
+        "MillraceBailian", "MillraceBailianDouble", "MillraceNet", "MillraceDialog", "MillraceTesting",
+        "MillraceCore",
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceTestingTests",
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
     .testTarget(
-      name: "MillraceTests", dependencies: ["Millrace", "MillraceTesting", "TestSystem", "millrace"],
+      name: "MillraceTests",
+      dependencies: [
+        "Millrace", "MillraceVideo", "MillraceTesting", "MillraceBailianDouble", "TestMedia", "TestSystem",
+        "millrace",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDevicesTests",
@@ -231,7 +256,7 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDeviceRigTests",
-      dependencies: ["Millrace", "MillraceDevices", "MillraceTesting", "CMillraceKernels"],
+      dependencies: ["Millrace", "MillraceAudio", "MillraceDevices", "CMillraceKernels"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceAudioTests",
@@ -251,13 +276,19 @@ let package = Package(
   ]
 )
 
-// MILLRACE_PARTS=NAME leaves the targets of one row and what these need, so that what somebody works on builds in
-// a fraction of the time. core is what the thread sanitizer has to see: no codec, no package of somebody else.
+// MILLRACE_PARTS=NAME leaves the test targets of one row and what these need, so that what somebody works on builds in
+// a fraction of the time. threads is what the thread sanitizer has to see: memory that threads share without a lock.
 let parts: [String: [String]] = [
   "core": ["MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests"],
+  "threads": [
+    "MillraceCoreTests", "MillraceEngineTests", "MillraceTestingTests", "MillraceDevicesTests",
+  ],
   "video": ["MillraceVideoTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
-  "net": ["MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "net-peer"],
+  "net": [
+    "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",
+    "net-peer",
+  ],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {
   guard var open = parts[name] else {

@@ -1,9 +1,12 @@
 internal import MillraceAudio
+internal import MillraceBailian
 internal import MillraceCodecs
 public import MillraceCore
 internal import MillraceDevices
+internal import MillraceDialog
 internal import MillraceFlow
 internal import MillraceVideo
+internal import MillraceWebSocket
 
 extension Catalogue {
   /// Every node type that comes with Millrace. Add your own to a copy:
@@ -19,6 +22,9 @@ extension Catalogue {
     catalogue.add(contentsOf: .codecs)
     catalogue.add(contentsOf: .videoNodes)
     catalogue.add(contentsOf: .flow)
+    catalogue.add(contentsOf: .dialog)
+    catalogue.add(contentsOf: .wires)
+    catalogue.add(contentsOf: .bailian)
     return catalogue
   }()
 }

@@ -8,6 +8,8 @@ internal import MillraceDSP
 ///   an RMS of -3.01 dBFS; silence is -120. Windows are counted in samples, so the figures do not depend on how the sound
 ///   is cut into packets. What is left at the end is reported as a shorter window.
 /// - An interruption drops the window begun when it is of the reply that is over, so that no figure mixes two replies.
+/// - With `hold` the event also has `held`: the highest peak, kept for that much sound after the window in which it came, then
+///   the window's own. What a meter shows, so that a short peak can be read.
 /// - Event `clip` after a window in which samples stood at full scale.
 /// - Latency none. A NaN counts as 0. Lost packets (without bytes) pass and are not measured.
 @safe
@@ -23,21 +25,27 @@ public struct AudioLevel: ~Copyable, Node {
     parameters: [
       ParameterContract(
         "window", .number(10...60_000), unit: "ms", default: 1_000, text: "sound one `level` event stands for"
-      )
+      ),
+      ParameterContract(
+        "hold", .number(0...60_000), unit: "ms", default: 0,
+        text: "sound for which the highest peak is kept as `held`; 0: it is not told"),
     ],
     events: [
       EventContract(
         "level",
         text: """
           a window is full: `position` of its first sample, `samples` in it per channel, `rms` and `peak` in dBFS over \
-          all channels, `rms1`, `peak1` and so on of each channel when there are several
+          all channels, `rms1`, `peak1` and so on of each channel when there are several, `held` the peak that is kept
           """),
       EventContract(
         "clip",
         text: "a window held samples at full scale: `position` of its first sample, `samples` at full scale"),
     ],
     budget: 100,
-    examples: [#"{ "type": "audio.level", "window": 200 }"#])
+    examples: [
+      #"{ "type": "audio.level", "window": 200 }"#,
+      #"{ "type": "audio.level", "window": 50, "hold": 1500 }"#,
+    ])
 
   private enum Event {
     static let level = 0
@@ -63,6 +71,11 @@ public struct AudioLevel: ~Copyable, Node {
   private var measured = 0
   private var windowStart: Int64 = 0
   private var reply = HeldReply()
+  /// Frames a peak is kept for; 0: none is.
+  private let holdFrames: Int
+  /// The peak that is kept, and how many frames ago its window ended.
+  private var held = 0.0
+  private var heldFor = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.inputFormat(),
@@ -71,6 +84,8 @@ public struct AudioLevel: ~Copyable, Node {
     self.channels = channels
     self.sample = sample
     windowFrames = SoundBounds.frames(milliseconds: setup.parameters.number("window"), rate: rate)
+    let hold = setup.parameters.number("hold")
+    holdFrames = hold > 0 ? SoundBounds.frames(milliseconds: hold, rate: rate) : 0
     unsafe row = .allocate(capacity: shape.packetBytes / (channels * sample.byteCount))
     unsafe row.initialize(repeating: 0)
   }
@@ -100,7 +115,17 @@ public struct AudioLevel: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    if reply.isVoid(at: ports.generation) { startWindow() }
+    guard reply.isVoid(at: ports.generation) else { return }
+    startWindow()
+    held = 0
+  }
+
+  /// Keeps the higher of the window's peak and the one kept, while that may be.
+  private mutating func hold(_ peak: Double, frames: Int) {
+    heldFor += frames
+    guard peak >= held || heldFor > holdFrames else { return }
+    held = peak
+    heldFor = 0
   }
 
   /// Adds a stretch of a packet to the window.
@@ -141,11 +166,14 @@ public struct AudioLevel: ~Copyable, Node {
       sum += squares[channel]
       peak = max(peak, peaks[channel])
     }
+    hold(peak, frames: frames)
+    let (keeps, held) = (holdFrames > 0, held)
     ports.post(Event.level) { event in
       event.field("position", Int(start))
       event.field("samples", frames)
       event.field("rms", Decibels.decibels(power: sum / Double(frames * channels)), decimals: 2)
       event.field("peak", Decibels.decibels(amplitude: peak), decimals: 2)
+      if keeps { event.field("held", Decibels.decibels(amplitude: held), decimals: 2) }
       guard channels > 1 else { return }
       for channel in 0..<channels {
         event.field(

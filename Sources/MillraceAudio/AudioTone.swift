@@ -26,13 +26,7 @@ public struct AudioTone: Node {
       ParameterContract("to", .number(0.01...96_000), unit: "Hz", text: "where a sweep ends"),
       ParameterContract(
         "level", .number(-120...0), unit: "dB", default: -20, text: "peak against full scale"),
-      ParameterContract(
-        "rate", .integer(SoundBounds.rates), unit: "Hz",
-        text: "sample rate; absent: as the consumers take, or 48000"),
-      ParameterContract(
-        "channels", .integer(SoundBounds.channels), text: "channels; absent: as the consumers take, or 1"),
-      ParameterContract(
-        "sample", SampleType.choice, text: "sample type; absent: as the consumers take, or s16"),
+    ] + ParameterContract.openForm + [
       .frame,
       ParameterContract("duration", .number(0...86_400_000), unit: "ms", text: "length; absent: without end"),
       ParameterContract(
@@ -57,15 +51,7 @@ public struct AudioTone: Node {
 
   private static func resolve(_ resolution: inout Resolution) {
     let values = resolution.parameters
-    let preferred = Format.pcm(
-      rate: values.has("rate") ? values.integer("rate") : 48_000,
-      channels: values.has("channels") ? values.integer("channels") : 1,
-      sample: values.sample("sample") ?? .s16)
-    let format =
-      resolution.nearestWanted(
-        to: preferred, fixedRate: values.has("rate"), fixedChannels: values.has("channels"),
-        fixedSample: values.has("sample")) ?? preferred
-    guard case .pcm(let rate, let channels, let sample) = format else { return }
+    let (rate, channels, sample) = resolution.openForm()
     let frames = SoundBounds.frames(milliseconds: values.number("frame"), rate: rate)
     resolution.outputs["out"] = .pcm(rate: rate, channels: channels, sample: sample, frames: frames)
     resolution.pacing = values.bool("pace") ? .paced : .waits

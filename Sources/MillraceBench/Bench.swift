@@ -29,8 +29,8 @@ public struct Bench: Sendable {
     }
     let earlier: SavedFigures?
     if let comparisonPath { earlier = try SavedFigures(path: comparisonPath) } else { earlier = nil }
-    // Found out now and not after minutes of measuring.
-    if let savePath { try replaceFile(savePath, with: []) }
+    // Found out now and not after minutes of measuring. What an earlier run kept there stays until there is something new.
+    if let savePath { try checkWritable(savePath) }
     let machine = Machine.current
     let table = FigureTable(earlier: earlier)
     write(isJSON ? machine.json : machine.description)
@@ -86,7 +86,7 @@ struct Suite {
       Suite(
         name: "sessions", text: "live uplinks one core carries; takes some minutes", run: SessionsSuite.run),
       Suite(
-        name: "overload", text: "twice the sessions one core carries, with and without steps against it",
+        name: "overload", text: "twice what one core carries, with and without steps",
         run: OverloadSuite.run),
       Suite(name: "instances", text: "a thousand small live graphs", run: InstancesSuite.run),
       Suite(name: "check", text: "loading and checking a large graph", run: CheckSuite.run),
@@ -96,14 +96,18 @@ struct Suite {
       Suite(name: "resample", text: "the resampler: cost and quality", run: ResampleSuite.run),
       Suite(
         name: "front-end",
-        text: "echo canceller, voice detector, suppressors, automatic gain, beside speexdsp",
+        text: "echo, voice detector, noise, gain; beside speexdsp",
         run: FrontEndSuite.run),
       Suite(
-        name: "soak", text: "four hours of a call on the virtual clock: what grows; takes some minutes",
+        name: "soak", text: "four hours of a call on the virtual clock; takes minutes",
         run: SoakSuite.run),
       Suite(
-        name: "sampler", text: "JPEG under a byte budget: sizes, likeness, cost, beside FFmpeg's encoder",
+        name: "sampler", text: "JPEG under a byte budget: size, likeness, cost",
         run: SamplerSuite.run),
+      Suite(
+        name: "eyes",
+        text: "1080p30 sampled live: its grid, memory, and voices beside it; MILLRACE_MINUTES=10 for long",
+        run: EyesSuite.run),
       Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample in its place",
         run: RoundTripSuite.run),

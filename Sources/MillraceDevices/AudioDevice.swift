@@ -87,7 +87,7 @@ enum AudioDevices {
     let device: any AudioDevice
     switch terms.name.kind {
     case .pulse: device = PulseStream(terms, .capture(line, shape))
-    case .alsa: device = ALSACapture(terms, line, shape)
+    case .alsa: device = ALSADevice(terms, .capture(line, shape))
     case .file, .null: device = try FileCapture(terms, line, shape)
     }
     try device.start()
@@ -99,13 +99,12 @@ enum AudioDevices {
     let device: any AudioDevice
     switch terms.name.kind {
     case .pulse: device = PulseStream(terms, .playback(line))
-    case .alsa: device = ALSAPlayback(terms, line)
+    case .alsa: device = ALSADevice(terms, .playback(line))
     case .file, .null: device = try FilePlayback(terms, line)
     }
     try device.start()
     return device
   }
-
 }
 
 /// The priority of threads that carry sound.

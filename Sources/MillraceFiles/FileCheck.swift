@@ -48,6 +48,13 @@ public enum FileCheck {
     return status.st_mode & S_IFMT == S_IFIFO || status.st_mode & S_IFMT == S_IFSOCK
   }
 
+  /// True where a path leads to a file, or to nothing yet. Pipes and devices are the system's: not to be removed or replaced.
+  public static func isPlain(_ path: String) -> Bool {
+    var status = stat()
+    guard unsafe stat(path, &status) == 0 else { return errno == ENOENT }
+    return status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// The folder a path lies in, `.` for a bare name.
   static func folder(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }

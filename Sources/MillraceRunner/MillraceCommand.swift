@@ -43,8 +43,17 @@ public enum MillraceCommand {
   {
     Output.takePlaces()
     RunnerContext.current.withLock { $0 = RunnerContext(catalogue: catalogue, name: name) }
-    Signals.survivePipes()
+    Signals.surviveWrites()
+    Output.forgetRefusal()
     defer { Programs.wait(atMost: programsEnd) }
+    let status = perform(arguments)
+    guard let refusal = Output.refusal else { return status }
+    Output.error.write(
+      "error: cannot write standard output: \(refusal); make room or lead it to another place\n")
+    return status == .done ? .usage : status
+  }
+
+  private static func perform(_ arguments: [String]?) -> ExitStatus {
     do {
       var command = try RootCommand.parseAsRoot(arguments)
       try command.run()
@@ -110,7 +119,7 @@ struct RootCommand: ParsableCommand {
       version: MillraceCommand.version,
       subcommands: [
         RunCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self, NodesCommand.self,
-        SchemaCommand.self, DevicesCommand.self, TopCommand.self, BenchCommand.self,
+        SchemaCommand.self, DevicesCommand.self, TopCommand.self, BenchCommand.self, DoubleCommand.self,
       ])
   }
 }

@@ -48,7 +48,13 @@ public struct ImageWrite: ~Copyable, Node {
         "\"\(path)\" collects JPEG pictures, not \(setup.inputFormat())", parameter: "path",
         cure: "put {number} into the name")
     }
-    try FileCheck.writing(Self.name(path, 1))
+    let first = Self.name(path, 1)
+    try FileCheck.writing(first)
+    guard collects || FileCheck.isPlain(first) else {
+      throw NodeProblem(
+        "\"\(first)\" is a pipe or a device, whose place a picture would take", parameter: "path",
+        cure: "name a file, or let a name that ends in .mjpeg lead there")
+    }
     if collects { collection = try OpenedFile(path, for: .writing).descriptor }
   }
 

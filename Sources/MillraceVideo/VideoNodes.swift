@@ -1,15 +1,19 @@
 public import MillraceCore
 
 extension Catalogue {
-  /// The picture nodes: files, screens, sizes, and JPEG under a byte budget.
+  /// The picture nodes: files, screens, live streams, sizes, and JPEG under a byte budget.
   public static let videoNodes: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(VideoRead.self)
     catalogue.add(VideoCapture.self)
+    catalogue.add(RTMPPull.self)
     catalogue.add(VideoScale.self)
+    catalogue.add(VideoCompose.self)
     catalogue.add(VideoSample.self)
     catalogue.add(VideoSnapshot.self)
     catalogue.add(ImageWrite.self)
+    catalogue.add(VideoRecord.self)
+    catalogue.add(RTMPPush.self)
     return catalogue
   }()
 }

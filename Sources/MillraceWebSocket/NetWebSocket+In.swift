@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceNet
 internal import Synchronization
 
 /// From the connection to the graph.

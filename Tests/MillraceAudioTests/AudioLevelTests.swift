@@ -5,6 +5,36 @@ import Testing
 
 @Suite("audio.level")
 struct AudioLevelTests {
+  @Test("the highest peak is held for so much sound after its window, and told only when asked for")
+  func hold() throws {
+    // Windows of 100 ms with these peaks; what came at -20 dB is kept for three more of them.
+    let peaks: [Float] = [0.01, 0.1, 0.01, 0.01, 0.01, 0.01, 0.001, 0.05]
+    let bench = try NodeBench(
+      AudioLevel.self, ["window": 100, "hold": 300], inputs: ["in": shape(16_000, .f32)])
+    bench.push(peaks.flatMap { [Float](repeating: $0, count: 1_600) })
+    try bench.finish()
+    let held = bench.events().filter { $0.name == "level" }.map { $0.number("held") }
+    #expect(held == [-40, -20, -20, -20, -20, -40, -40, -26.02])
+    let plain = try NodeBench(AudioLevel.self, ["window": 100], inputs: ["in": shape(16_000, .f32)])
+    plain.push([Float](repeating: 0.1, count: 1_600))
+    try plain.finish()
+    #expect(plain.events().map { $0.number("held") } == [nil])
+  }
+
+  @Test("an interruption ends what is held, so that no reply shows the peak of another")
+  func holdInterrupted() throws {
+    let bench = try NodeBench(
+      AudioLevel.self, ["window": 100, "hold": 10_000], inputs: ["in": shape(16_000, .f32)])
+    bench.setGeneration(1)
+    bench.push([Float](repeating: 0.1, count: 1_600))
+    try bench.run()
+    bench.interrupt()
+    bench.setGeneration(2)
+    bench.push([Float](repeating: 0.01, count: 1_600))
+    try bench.finish()
+    #expect(bench.events().filter { $0.name == "level" }.map { $0.number("held") } == [-20, -40])
+  }
+
   @Test("a full-scale sine measures 0 dBFS peak and -3.01 dBFS RMS, once a window")
   func sine() throws {
     let bench = try NodeBench(AudioLevel.self, ["window": 100], inputs: ["in": shape(16_000, .f32)])

@@ -1,3 +1,4 @@
+import Glibc
 import MillraceCore
 import MillraceTesting
 import TestSystem
@@ -206,6 +207,20 @@ struct AudioRecordTests {
     #expect(contents(path).isEmpty)
     #expect(refusal(AudioRead.self, ["path": .string(path)])?.contains("there is no file") == true)
     #expect(cancelled.close() == [])
+  }
+
+  @Test("cancel never takes away a device that was recorded to")
+  func cancelsOnDevice() throws {
+    // By way of a link, which goes instead of the device should this fail.
+    let link = folder.file("device.wav")
+    #expect(symlink("/dev/null", link) == 0)
+    let bench = try bench(["path": .string(link)], [shape(8_000)])
+    bench.push(ramp(80))
+    try bench.run()
+    try bench.set("cancel", true)
+    try bench.run()
+    #expect(bench.hasEnded && bench.close() == [])
+    #expect(folder.names.contains("device.wav"))
   }
 
   @Test("the duration is kept to the sample")

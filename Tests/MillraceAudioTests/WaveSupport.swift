@@ -85,26 +85,29 @@ final class TemporaryFile {
 }
 
 /// All frames from `start` on, read in pieces of `piece` frames.
-func readShorts(_ reader: inout WAVReader, from start: Int64 = 0, piece: Int = 1000) throws(WAVProblem)
-  -> [Int16]
-{
-  var (result, frame) = ([Int16](), start)
-  var room = [Int16](repeating: 0, count: piece * reader.format.channels)
-  while true {
-    var span = room.mutableSpan
-    let count = try reader.read(at: frame, into: &span)
-    if count == 0 { return result }
-    result += room[..<(count * reader.format.channels)]
-    frame += Int64(count)
+func readShorts(
+  _ reader: inout WAVReader, from start: Int64 = 0, piece: Int = 1000
+) throws(WAVProblem) -> [Int16] {
+  try readAll(&reader, from: start, piece: piece, silence: 0 as Int16) {
+    reader, frame, span throws(WAVProblem) in try reader.read(at: frame, into: &span)
   }
 }
 
 func readFloats(_ reader: inout WAVReader, piece: Int = 1000) throws(WAVProblem) -> [Float] {
-  var (result, frame) = ([Float](), Int64(0))
-  var room = [Float](repeating: 0, count: piece * reader.format.channels)
+  try readAll(&reader, from: 0, piece: piece, silence: 0 as Float) {
+    reader, frame, span throws(WAVProblem) in try reader.read(at: frame, into: &span)
+  }
+}
+
+private func readAll<Sample>(
+  _ reader: inout WAVReader, from start: Int64, piece: Int, silence: Sample,
+  _ read: (inout WAVReader, Int64, inout MutableSpan<Sample>) throws(WAVProblem) -> Int
+) throws(WAVProblem) -> [Sample] {
+  var (result, frame) = ([Sample](), start)
+  var room = [Sample](repeating: silence, count: piece * reader.format.channels)
   while true {
     var span = room.mutableSpan
-    let count = try reader.read(at: frame, into: &span)
+    let count = try read(&reader, frame, &span)
     if count == 0 { return result }
     result += room[..<(count * reader.format.channels)]
     frame += Int64(count)

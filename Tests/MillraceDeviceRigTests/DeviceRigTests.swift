@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Millrace
+import MillraceAudio
 import MillraceDevices
 import Testing
 
@@ -12,53 +13,6 @@ import Testing
     "make test-devices installs a sound server and runs these"),
   .timeLimit(.minutes(10)))
 struct DeviceRigTests {
-  /// Path of a file beside the package's manifest.
-  private static func graph(_ name: String) -> String {
-    var folder = URL(fileURLWithPath: #filePath)
-    for _ in 0..<3 { folder.deleteLastPathComponent() }
-    return folder.appendingPathComponent("graphs/\(name).json").path
-  }
-
-  /// A shipped graph that runs, and what it told.
-  private struct Running {
-    let run: GraphRun
-    let log: String
-
-    init(_ name: String, _ values: [String: String] = [:], in folder: String) throws {
-      log = folder + "/events.jsonl"
-      let plan = try Graph.load(
-        path: DeviceRigTests.graph(name),
-        settings: GraphSettings(set: values.merging(["log": log]) { $1 }, clock: .realtime),
-        catalogue: .standard)
-      run = try Engine(catalogue: .standard, clock: .realtime).start(plan)
-    }
-
-    /// What was told so far, as lines of JSON.
-    var events: [String] {
-      ((try? String(contentsOfFile: log, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
-    }
-
-    /// Waits for an event of a node; false when it did not come in time.
-    func wait(for name: String, of node: String, seconds: Double) -> Bool {
-      let deadline = Date(timeIntervalSinceNow: seconds)
-      while Date() < deadline {
-        if events.contains(where: {
-          $0.contains("\"event\":\"\(name)\"") && $0.contains("\"node\":\"\(node)\"")
-        }) {
-          return true
-        }
-        usleep(20_000)
-      }
-      return false
-    }
-
-    /// Ends it.
-    func end() throws -> RunReport {
-      run.stop()
-      return try #require(run.waitUntilStopped(timeout: .milliseconds(10_000)))
-    }
-  }
-
   @Test(
     "mouth to ear: the microphone reaches the loudspeaker, soon, and no later at the end than at the beginning"
   )
@@ -69,10 +23,8 @@ struct DeviceRigTests {
     let report = try running.end()
     #expect(report.failure == nil && report.leakedBlocks == 0)
     let meter = LagMeter(microphone, loudspeaker)
-    try #require(meter.lags.count > 100, "\(meter.lags.count) windows, \(meter.misses) misses")
-    print(
-      "mouth to ear: median \(meter.median) ms, 5 % \(meter.quantile(0.05)), 95 % \(meter.quantile(0.95)), "
-        + "\(meter.steps) steps, \(meter.misses) of \(meter.lags.count + meter.misses) windows missed")
+    try #require(meter.lags.count > 100, "\(meter.words)")
+    print("mouth to ear: \(meter.words)")
     // No bound on time here, but delay may not pile up: a tenth of a second would be five times what it takes.
     #expect(meter.median < 100)
     let begin: Double = meter.lags.prefix(50).reduce(0, +) / 50
@@ -80,15 +32,55 @@ struct DeviceRigTests {
     #expect(end < begin + 20)
   }
 
+  @Test(
+    "a microphone whose clock is 200 ppm fast: after half a minute the delay stands still, and nothing jumps")
+  func drift() throws {
+    let (seconds, skew) = (55.0, 200.0)
+    let server = try PulseServer()
+    let noise = LagMeter.noise(seconds: seconds)
+    let file = server.folder + "/microphone.wav"
+    var writer = try WAVWriter(
+      path: file, format: WAVFormat(sampleRate: PulseServer.rate, channels: 1, encoding: .s16))
+    try writer.write(noise.span)
+    try writer.finish()
+    let graph = server.folder + "/drift.json"
+    try """
+    { "millrace": 1, "name": "drift",
+      "parameters": { "log": { "default": "-", "text": "where the events go" } },
+      "nodes": {
+        "mic": { "type": "audio.capture", "device": "file", "path": "\(file)", "rate": \(PulseServer.rate), "skew": \(skew) },
+        "speaker": { "type": "audio.play", "device": "pulse", "latency": 8, "prebuffer": 2 },
+        "log": { "type": "event.log", "path": "${log}" } },
+      "links": [ "mic -> speaker", "speaker.events -> log.in1" ] }
+    """.write(toFile: graph, atomically: true, encoding: .utf8)
+    var told: [String] = []
+    let (_, loudspeaker) = try server.record(after: 0.2) {
+      let running = try Running(path: graph, in: server.folder)
+      // The device ends with its file, and the graph with the device.
+      let report = running.run.waitUntilStopped(timeout: .milliseconds(Int64(seconds * 1_000) + 30_000))
+      #expect(report?.failure == nil && report != nil)
+      told = running.events
+    }
+    let meter = LagMeter(noise, loudspeaker, longest: 5_000)
+    // As the microphone runs fast, its samples are heard ever sooner beside the server's: by its skew and nothing else.
+    let rest = meter.drift(after: (meter.times.first ?? 0) + 30) + skew
+    print("a microphone \(skew) ppm fast: \(String(format: "%.2f", rest)) ppm are left; \(meter.words)")
+    try #require(meter.lags.count > meter.windows / 2, "\(meter.words)")
+    #expect(abs(rest) < 5)
+    // A machine that stood still makes the sound jump, and says so; clocks alone do not.
+    let stood = told.contains { $0.contains("\"event\":\"late\"") || $0.contains("\"event\":\"underrun\"") }
+    #expect(stood || !told.contains { $0.contains("\"event\":\"jump\"") })
+  }
+
   @Test("a server that goes away and comes back is a gap, told on both sides, and the sound goes on")
   func restart() throws {
     let server = try PulseServer()
     let running = try Running("device-loop", in: server.folder)
-    usleep(1_000_000)
+    let before = try server.record(playing: LagMeter.noise(seconds: 1), after: 0.5).loudspeaker
+    #expect(before.contains { abs($0) > 0.01 }, "nothing was heard before the server went away")
     server.stop()
     #expect(running.wait(for: "deviceLost", of: "mic", seconds: 10))
     #expect(running.wait(for: "deviceLost", of: "speaker", seconds: 10))
-    usleep(300_000)
     try server.start()
     #expect(running.wait(for: "deviceBack", of: "mic", seconds: 20))
     #expect(running.wait(for: "deviceBack", of: "speaker", seconds: 20))
@@ -104,10 +96,8 @@ struct DeviceRigTests {
     let server = try PulseServer()
     try server.plug()
     let running = try Running("device-loop", ["loudspeaker": "pulse:rig_plug"], in: server.folder)
-    usleep(500_000)
     try server.unplug()
     #expect(running.wait(for: "deviceLost", of: "speaker", seconds: 10))
-    usleep(300_000)
     try server.plug()
     #expect(running.wait(for: "deviceBack", of: "speaker", seconds: 20))
     #expect(try running.end().failure == nil)
@@ -116,15 +106,12 @@ struct DeviceRigTests {
   @Test("a device that is not there refuses the graph with the names of those that are")
   func unknown() throws {
     let server = try PulseServer()
-    #expect(throws: (any Error).self) {
+    let refusal = #expect(throws: (any Error).self) {
       _ = try Running("device-loop", ["microphone": "pulse:nowhere"], in: server.folder)
     }
-    do {
-      _ = try Running("device-loop", ["microphone": "pulse:nowhere"], in: server.folder)
-    } catch {
-      #expect("\(error)".contains("no device \"nowhere\""))
-      #expect("\(error)".contains("\"pulse:rig_mic\""), "\(error)")
-    }
+    let words = refusal.map { "\($0)" } ?? ""
+    #expect(words.contains("no device \"nowhere\""), "\(words)")
+    #expect(words.contains("\"pulse:rig_mic\""), "\(words)")
   }
 
   @Test("the devices of the server are listed, the default ones marked")
@@ -135,6 +122,24 @@ struct DeviceRigTests {
     #expect(devices.first { $0.device == "pulse:rig_mic" && $0.records }?.isDefault == true)
     #expect(devices.first { $0.device == "pulse:rig_speaker" && $0.plays }?.isDefault == true)
     #expect(devices.first { $0.device == "pulse:rig_hub" }?.channels == 2)
+  }
+
+  @Test(
+    "the program lists the devices of the server, as a table and as JSON", .enabled(if: RigProgram.isBuilt))
+  func program() throws {
+    let server = try PulseServer()
+    let json = try server.run("devices", "--json")
+    let listed = try #require(
+      try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [[String: Any]])
+    let microphone = try #require(listed.first { $0["device"] as? String == "pulse:rig_mic" })
+    #expect(microphone["records"] as? Bool == true && microphone["plays"] as? Bool == false)
+    #expect(microphone["default"] as? Bool == true)
+    #expect(microphone["rate"] as? Int == PulseServer.rate && microphone["channels"] as? Int == 1)
+    let hub = try #require(listed.first { $0["device"] as? String == "pulse:rig_hub" })
+    #expect(hub["plays"] as? Bool == true && hub["default"] as? Bool == false && hub["channels"] as? Int == 2)
+    let table = try server.run("devices").split(separator: "\n")
+    #expect(table.contains { $0.hasPrefix("* pulse:rig_mic ") && $0.hasSuffix("(48000 Hz, 1 ch)") })
+    #expect(table.contains { $0.hasPrefix("* pulse:rig_speaker ") })
   }
 
   @Test("the call with oneself runs: the microphone comes back through Opus, and nothing fails")
@@ -154,11 +159,13 @@ struct DeviceRigTests {
       "device-loop",
       ["microphone": "alsa:pulse", "loudspeaker": "alsa:pulse", "latency": "30", "prebuffer": "10"],
       in: server.folder)
-    let (microphone, loudspeaker) = try server.record(playing: LagMeter.noise(seconds: 6), after: 2)
+    let (microphone, loudspeaker) = try server.record(playing: LagMeter.noise(seconds: 8), after: 2)
     #expect(try running.end().failure == nil)
     let meter = LagMeter(microphone, loudspeaker, longest: 500)
-    print("ALSA: \(meter.lags.isEmpty ? -1 : meter.median) ms, \(meter.misses) windows missed")
-    #expect(meter.lags.count > 30)
+    print("ALSA: \(meter.words)")
+    // Noise resembles itself at one lag only, so that each of them proves the way. The plugin's own thread is an ordinary one:
+    // on a busy machine it loses many.
+    #expect(meter.lags.count >= 10, "\(meter.words)")
   }
 
   static let hasPlugin = FileManager.default.fileExists(

@@ -47,7 +47,8 @@ final class PulseServer {
     try? FileManager.default.removeItem(atPath: folder)
   }
 
-  private var environment: [String: String] {
+  /// What programs need to find the server and nothing else of this machine.
+  var environment: [String: String] {
     var values = ProcessInfo.processInfo.environment
     values["XDG_RUNTIME_DIR"] = folder + "/run"
     values["HOME"] = folder + "/home"
@@ -67,12 +68,9 @@ final class PulseServer {
         "--log-target=file:\(folder)/pulse.log",
       ], values)
     self.server = server
-    let deadline = Date(timeIntervalSinceNow: 10)
-    while try control("info") != 0 {
-      guard Date() < deadline, server.isRunning else {
-        throw RigProblem("pulseaudio did not start; see \(folder)/pulse.log")
-      }
-      usleep(20_000)
+    let answers = try poll(seconds: 10) { try !server.isRunning || control("info") == 0 }
+    guard answers, server.isRunning else {
+      throw RigProblem("pulseaudio did not start; see \(folder)/pulse.log")
     }
   }
 
@@ -88,6 +86,16 @@ final class PulseServer {
   @discardableResult
   func control(_ arguments: String...) throws -> Int32 {
     try RigProgram("/usr/bin/pactl", arguments, environment).wait(seconds: 5)
+  }
+
+  /// Runs the package's program, twenty seconds at most; answers what it wrote.
+  func run(_ arguments: String...) throws -> String {
+    let file = folder + "/output"
+    let program = try RigProgram(RigProgram.millrace ?? "millrace", arguments, environment, output: file)
+    guard program.wait(seconds: 20) == 0 else {
+      throw RigProblem("millrace \(arguments.joined(separator: " ")) failed")
+    }
+    return try String(contentsOfFile: file, encoding: .utf8)
   }
 
   /// Puts in a loudspeaker `rig_plug` with a clock of its own.
@@ -107,13 +115,32 @@ final class PulseServer {
     }
   }
 
-  /// Plays samples into the microphone while both channels are recorded; answers microphone and loudspeaker.
+  /// Plays samples into the microphone while both channels are recorded; answers microphone and loudspeaker. `warm`: seconds recorded
+  /// before that.
   func record(playing stimulus: [Float], after warm: Double) throws -> (
     microphone: [Float], loudspeaker: [Float]
   ) {
-    let file = folder + "/recording.f32"
     let sound = folder + "/stimulus.f32"
     try stimulus.withUnsafeBytes { Data($0) }.write(to: URL(fileURLWithPath: sound))
+    return try record(after: warm) {
+      let player = try RigProgram(
+        "/usr/bin/pacat",
+        [
+          "-p", "-d", "rig_stimulus", "--format=float32le", "--channels=1", "--rate=\(Self.rate)",
+          "--latency-msec=2000", "--raw", sound,
+        ], environment)
+      guard player.wait(seconds: Double(stimulus.count) / Double(Self.rate) + 20) == 0 else {
+        throw RigProblem("the stimulus was not played")
+      }
+    }
+  }
+
+  /// Records both channels while the body runs, `warm` seconds before it, and what is still on its way behind it.
+  func record(after warm: Double, _ body: () throws -> Void) throws -> (
+    microphone: [Float], loudspeaker: [Float]
+  ) {
+    let file = folder + "/recording.f32"
+    unlink(file)
     let recorder = try RigProgram(
       "/usr/bin/parec",
       [
@@ -121,21 +148,40 @@ final class PulseServer {
         "--latency-msec=20",
         "--raw", file,
       ], environment)
-    usleep(UInt32(warm * 1e6))
-    let player = try RigProgram(
-      "/usr/bin/pacat",
-      [
-        "-p", "-d", "rig_stimulus", "--format=float32le", "--channels=1", "--rate=\(Self.rate)",
-        "--latency-msec=100", "--raw", sound,
-      ], environment)
-    player.wait(seconds: Double(stimulus.count) / Double(Self.rate) + 20)
-    usleep(600_000)
+    try wait(for: warm, more: 0, in: file)
+    try body()
+    try wait(for: 0.6, more: recorded(file), in: file)
     recorder.terminate()
     recorder.wait(seconds: 3)
-    let data = try Data(contentsOf: URL(fileURLWithPath: file))
-    let samples = data.withUnsafeBytes { Array($0.bindMemory(to: Float.self)) }
-    let frames = samples.count / 2
-    return ((0..<frames).map { samples[2 * $0] }, (0..<frames).map { samples[2 * $0 + 1] })
+    let data = try Data(contentsOf: URL(fileURLWithPath: file), options: .alwaysMapped)
+    return data.withUnsafeBytes { bytes in
+      let samples = bytes.bindMemory(to: Float.self)
+      let frames = samples.count / 2
+      return (Self.channel(0, of: samples, frames), Self.channel(1, of: samples, frames))
+    }
+  }
+
+  private static func channel(_ channel: Int, of samples: UnsafeBufferPointer<Float>, _ frames: Int)
+    -> [Float]
+  {
+    [Float](unsafeUninitializedCapacity: frames) { target, count in
+      for frame in 0..<frames { target[frame] = samples[2 * frame + channel] }
+      count = frames
+    }
+  }
+
+  /// Seconds that a recording has by now.
+  private func recorded(_ file: String) -> Double {
+    var status = stat()
+    guard stat(file, &status) == 0 else { return 0 }
+    return Double(status.st_size) / Double(8 * Self.rate)
+  }
+
+  /// Waits until a recording has gone on for so many seconds: by the server's clock, not by ours.
+  private func wait(for seconds: Double, more than: Double, in file: String) throws {
+    guard poll(seconds: seconds + 20, { recorded(file) > than + seconds }) else {
+      throw RigProblem("the server gave nothing to record; see \(folder)/pulse.log")
+    }
   }
 }
 

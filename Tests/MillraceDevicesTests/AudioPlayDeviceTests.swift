@@ -142,8 +142,9 @@ struct AudioPlayDeviceTests {
   func pileUp() throws {
     let bench = try bench()
     var microphone = Microphone()
+    // Six packets wait at the first call, the oldest of which was recorded 60 ms before.
+    microphone.pause = -.milliseconds(60)
     for _ in 0..<6 { microphone.give(to: bench) }
-    try bench.advance(to: .milliseconds(65))
     try microphone.run(bench, until: .milliseconds(1_000))
     let ages = ages(bench.packets("reference"), microphone)
     #expect(ages.count > 80 && ages.allSatisfy { $0 < 22 }, "\(ages.prefix(5))")
@@ -160,6 +161,8 @@ struct AudioPlayDeviceTests {
     while microphone.next <= bench.now { microphone.give(to: bench) }
     try bench.run()
     try microphone.run(bench, until: .milliseconds(2_000))
+    // It is told, though what came too late is left out and not played.
+    #expect(bench.events().count { $0.name == "underrun" } == 1)
     let packets = bench.packets("reference")
     let after = ages(packets.filter { $0.timestamp > .milliseconds(1_100) }, microphone)
     #expect(after.count > 80)
@@ -167,7 +170,26 @@ struct AudioPlayDeviceTests {
     // It comes back by a ramp, not by a step.
     let samples = packets.flatMap(\.float)
     let back = try #require(samples.indices.dropFirst(400).first { samples[$0] != 0 && samples[$0 - 1] == 0 })
+    // The resampler rounds a step off within its 20 frames; the ramp of 16 is hardly begun then.
     #expect(samples[back] < 4_000 && samples[back + 40] > 14_000)
+    #expect(samples[back + 26] < 0.7 * samples[back + 60], "\(samples[back..<back + 60])")
+  }
+
+  @Test("arrivals that come ever sooner, then a fragment later at once, over and over, are no underrun")
+  func beats() throws {
+    let bench = try bench(skew: 1)
+    var microphone = Microphone()
+    // As a server's fragments beat against packets: 2.7 ms in 8 s.
+    for index in 0..<4_000 {
+      microphone.delay = 3_700_000 - Nanoseconds(index % 800) * 3_375
+      try bench.advance(to: max(bench.now, microphone.next))
+      microphone.give(to: bench)
+      try bench.run()
+    }
+    let told = bench.events().filter { $0.name == "underrun" }
+    #expect(told.isEmpty, "\(told.map { $0.number("position") ?? -1 })")
+    let ages = ages(bench.packets("reference"), microphone).suffix(2_400)
+    #expect(ages.max()! - ages.min()! < 1, "\(ages.min()!) to \(ages.max()!)")
   }
 
   @Test("a source that stood still is one jump, told once")
@@ -185,18 +207,22 @@ struct AudioPlayDeviceTests {
       try bench.run()
     }
     let told = bench.events()
-    #expect(told.count { $0.name == "jump" } <= 1, "\(told.map(\.name))")
+    #expect(told.count { $0.name == "jump" } == 1, "\(told.map(\.name))")
   }
 
   @Test("of a reply nothing is left out, however old it is, and what was heard is told to the sample")
   func reply() throws {
     let bench = try bench(["prebuffer": 0])
+    // Live sound before it, from which it is known how late packets arrive: not half a second.
+    var microphone = Microphone()
+    try microphone.run(bench, until: .milliseconds(300))
     bench.setGeneration(1)
     try bench.advance(to: .milliseconds(500))
+    _ = bench.events()
     for index in 0..<20 {
       bench.push(
         CapturedPacket(
-          bytes: (0..<160).flatMap { n in withUnsafeBytes(of: Float(index * 160 + n + 1)) { Array($0) } },
+          bytes: (0..<160).flatMap { n in withUnsafeBytes(of: -Float(index * 160 + n + 1)) { Array($0) } },
           timestamp: .milliseconds(Int64(index) * 10), position: Int64(index) * 160, duration: 160,
           generation: 1, flags: index == 19 ? .endOfUtterance : []))
     }
@@ -205,8 +231,10 @@ struct AudioPlayDeviceTests {
     #expect(events.filter { $0.name == "jump" || $0.name == "underrun" }.isEmpty)
     let end = try #require(events.first { $0.name == "replyFinished" })
     #expect(end.number("samples") == 3_200)
-    let heard = bench.float("reference").filter { $0 != 0 }
-    #expect(abs(heard.count - 3_200) < 60)
+    // Its samples alone are below zero, but for what the resampler rings at the edges.
+    let heard = bench.packets("reference").filter { $0.timestamp > .milliseconds(500) }
+      .flatMap(\.float).filter { $0 < -0.5 }
+    #expect(abs(heard.count - 3_200) < 60, "\(heard.count)")
   }
 
   @Test("an interruption fades and counts here, too, and packets that wait for their turn go with it")
@@ -226,14 +254,17 @@ struct AudioPlayDeviceTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a machine that came too late skips what can no longer be heard, and the sound after it is no older")
-  func late() throws {
+  @Test(
+    "a machine that came too late skips what can no longer be heard, and the sound after it is no older",
+    arguments: [12, 20])
+  func late(packets: Int) throws {
     let bench = try bench()
     var microphone = Microphone()
     try microphone.run(bench, until: .milliseconds(1_000))
     let before = try #require(ages(bench.packets("reference"), microphone).last)
     bench.hold("reference")
-    for _ in 0..<20 {
+    // Eight periods fit behind the node; a stall of 40 ms is made up for by leaving sound out, one of 120 ms by a jump.
+    for _ in 0..<packets {
       try bench.advance(to: microphone.next)
       microphone.give(to: bench)
     }
@@ -247,9 +278,10 @@ struct AudioPlayDeviceTests {
     #expect(after.allSatisfy { $0 < before + 6 }, "\(before), then \(after.max() ?? 0)")
   }
 
-  @Test("makes no heap request while it follows a clock")
+  @Test(
+    "makes no heap request while it follows a clock",
+    .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
-    try #require(HeapScope.isCounting)
     let bench = try bench()
     var microphone = Microphone()
     try microphone.run(bench, until: .milliseconds(500))

@@ -52,41 +52,27 @@ struct EngineRunTests {
 
   @Test("a node that answers again is called again before its next packet comes")
   func again() throws {
-    var builder = PlanBuilder()
     // Without further calls a number's repetitions would wait for the next number.
-    let source = builder.add("source", "test.count", ["count": 5, "interval": 20])
-    let middle = builder.add("repeat", "test.repeat")
-    let sink = builder.add("sink", "test.collect", ["probe": "again"])
-    builder.link(source, middle)
-    builder.link(middle, sink)
-    try builder.plan.runToEnd(.virtual)
+    let plan = PlanBuilder.through("test.repeat", source: ["count": 5, "interval": 20], probe: "again")
+    try plan.runToEnd(.virtual)
     #expect(Probe.named("again").values == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4])
     #expect(Probe.named("again").times == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4].map { $0 * 20_000_000 })
   }
 
   @Test("a node that works for several calls on a packet goes on with those that waited meanwhile")
   func backlog() throws {
-    var builder = PlanBuilder()
     // From another lane packets come while a number is still being repeated.
-    let source = builder.add("source", "test.count", ["count": 100], lane: .bulk)
-    let middle = builder.add("repeat", "test.repeat")
-    let sink = builder.add("sink", "test.collect", ["probe": "backlog"])
-    builder.link(source, middle)
-    builder.link(middle, sink)
-    try builder.plan.runToEnd()
+    let plan = PlanBuilder.through("test.repeat", source: ["count": 100], sourceLane: .bulk, probe: "backlog")
+    try plan.runToEnd()
     #expect(Probe.named("backlog").values == (0..<100).flatMap { Array(repeating: Int32($0), count: $0) })
   }
 
   @Test("a node that asks for a call and takes nothing in it is still told of its input's end")
   func hesitant() throws {
-    var builder = PlanBuilder()
     // The end comes with the last packet: the call that was asked for finds it already there, and nothing tells of it again.
-    let source = builder.add("source", "test.count", ["count": 5, "endsWithLast": true])
-    let middle = builder.add("hesitant", "test.hesitant")
-    let sink = builder.add("sink", "test.collect", ["probe": "hesitant"])
-    builder.link(source, middle)
-    builder.link(middle, sink)
-    try builder.plan.runToEnd()
+    let plan = PlanBuilder.through(
+      "test.hesitant", source: ["count": 5, "endsWithLast": true], probe: "hesitant")
+    try plan.runToEnd()
     #expect(Probe.named("hesitant").values == [0, 1, 2, 3, 4])
   }
 
@@ -113,13 +99,9 @@ struct EngineRunTests {
 
   @Test("a failing node stops the graph, with the node's own words")
   func failureStops() throws {
-    var builder = PlanBuilder()
-    let source = builder.add("source", "test.count", ["count": -1])
-    let pass = builder.add("pass", "test.pass", ["failAt": 10, "probe": "failing"])
-    let sink = builder.add("sink", "test.collect", ["probe": "failing"])
-    builder.link(source, pass)
-    builder.link(pass, sink)
-    let report = try builder.plan.runToEnd()
+    let plan = PlanBuilder.through(
+      "test.pass", ["failAt": 10, "probe": "failing"], named: "pass", source: ["count": -1], probe: "failing")
+    let report = try plan.runToEnd()
     #expect(report.failure?.description == "node \"pass\": packet 42 was not to its taste")
     #expect(Probe.named("failing").values == (0..<10).map(Int32.init))
   }
@@ -143,13 +125,10 @@ struct EngineRunTests {
 
   @Test("a restarted node goes on with the next packet")
   func failureRestarts() throws {
-    var builder = PlanBuilder()
-    let source = builder.add("source", "test.count", ["count": 30])
-    let pass = builder.add("pass", "test.pass", ["failAt": 12, "probe": "restarted"], onError: .restart)
-    let sink = builder.add("sink", "test.collect", ["probe": "restarted"])
-    builder.link(source, pass)
-    builder.link(pass, sink)
-    let report = try builder.plan.runToEnd()
+    let plan = PlanBuilder.through(
+      "test.pass", ["failAt": 12, "probe": "restarted"], named: "pass", onError: .restart,
+      source: ["count": 30], probe: "restarted")
+    let report = try plan.runToEnd()
     #expect(report.failure == nil)
     // The packet each failure struck is lost: number 12, and 13 later again.
     let expected: [Int32] = (0..<30).filter { $0 != 12 && $0 != 25 }
@@ -193,14 +172,10 @@ struct EngineRunTests {
 
   @Test("a node that does not return is named and left behind, and its worker serves others again")
   func hangingNode() throws {
-    var builder = PlanBuilder()
-    let source = builder.add("source", "test.count", ["count": -1])
-    let pass = builder.add("stuck", "test.pass", ["hangAt": 5, "probe": "hanging"])
-    let sink = builder.add("sink", "test.collect", ["probe": "hanging"])
-    builder.link(source, pass)
-    builder.link(pass, sink)
+    let plan = PlanBuilder.through(
+      "test.pass", ["hangAt": 5, "probe": "hanging"], named: "stuck", source: ["count": -1], probe: "hanging")
     let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(builder.plan)
+    let run = try engine.start(plan)
     while Probe.named("hanging").values.count < 5 { pauseBriefly() }
     run.stop()
     let report = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
@@ -261,13 +236,8 @@ struct EngineRunTests {
 
   @Test("a node's wish to be called comes true although no packet came")
   func wish() throws {
-    var builder = PlanBuilder()
-    let source = builder.add("source", "test.count", ["count": 2, "interval": 500])
-    let middle = builder.add("echo", "test.echo")
-    let sink = builder.add("sink", "test.collect", ["probe": "wish"])
-    builder.link(source, middle)
-    builder.link(middle, sink)
-    try builder.plan.runToEnd(.virtual)
+    let plan = PlanBuilder.through("test.echo", source: ["count": 2, "interval": 500], probe: "wish")
+    try plan.runToEnd(.virtual)
     #expect(Probe.named("wish").times == [0, 100, 500].map { $0 * 1_000_000 })
   }
 

@@ -14,13 +14,9 @@ struct LeftBehindTests {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let innocent = try engine.start(
       PlanBuilder.chain(source: ["count": -1], passes: 1, probe: "innocent"))
-    var builder = PlanBuilder()
-    let source = builder.add("source", "test.count", ["count": -1])
-    let pass = builder.add("stuck", "test.pass", ["hangAt": 5, "probe": "holder"])
-    let sink = builder.add("sink", "test.collect", ["probe": "holder"])
-    builder.link(source, pass)
-    builder.link(pass, sink)
-    let holder = try engine.start(builder.plan)
+    let plan = PlanBuilder.through(
+      "test.pass", ["hangAt": 5, "probe": "holder"], named: "stuck", source: ["count": -1], probe: "holder")
+    let holder = try engine.start(plan)
     // Behind its fifth packet the node's next call is the one that does not return.
     while Probe.named("holder").values.count < 5 || holder.strands[0].nodeInCall(of: holder) != "stuck" {
       pauseBriefly()

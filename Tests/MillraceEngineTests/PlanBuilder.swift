@@ -61,6 +61,20 @@ struct PlanBuilder {
     builder.link(last, sink, limit: limit, policy: policy)
     return builder.plan
   }
+
+  /// source -> a node -> sink
+  static func through(
+    _ type: String, _ values: [String: ParameterValue] = [:], named name: String = "middle",
+    onError: ErrorPolicy = .stop, source: [String: ParameterValue], sourceLane: Lane? = nil, probe: String
+  ) -> GraphPlan {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", source, lane: sourceLane)
+    let middle = builder.add(name, type, values, onError: onError)
+    let sink = builder.add("sink", "test.collect", ["probe": .string(probe)])
+    builder.link(source, middle)
+    builder.link(middle, sink)
+    return builder.plan
+  }
 }
 
 extension GraphPlan {

@@ -68,6 +68,8 @@ import Testing
     #expect(FileCheck.isPipe(scratch.path("pipe")))
     #expect(!FileCheck.isPipe(scratch.file("a")))
     #expect(!FileCheck.isPipe("/dev/null") && !FileCheck.isPipe(scratch.path("none")))
+    #expect(FileCheck.isPlain(scratch.file("plain")) && FileCheck.isPlain(scratch.path("none")))
+    #expect(!FileCheck.isPlain("/dev/null") && !FileCheck.isPlain(scratch.folder))
     #expect(reading(scratch.path("pipe")).hasSuffix("is a pipe or a device, not a file"))
   }
 }

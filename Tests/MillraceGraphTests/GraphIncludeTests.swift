@@ -142,4 +142,49 @@ struct GraphIncludeTests {
     #expect(problems.sorted.map(\.text) == ["includes are nested more than 16 deep"])
     #expect(problems.sorted.first?.source?.name.hasSuffix("/16.json") == true)
   }
+
+  @Test("a graph that doubles with every include is refused once, not built")
+  func doubling() throws {
+    var files = ["16.json": #"{ "millrace": 1, "nodes": { "meter": { "type": "audio.level" } } }"#]
+    for level in 0..<16 {
+      let next = #"{ "type": "graph", "path": "\#(level + 1).json" }"#
+      files["\(level).json"] = #"{ "millrace": 1, "nodes": { "a": \#(next), "b": \#(next) } }"#
+    }
+    guard case .failure(let problems) = try Self.load(files, "0.json") else {
+      Issue.record("the graph was accepted")
+      return
+    }
+    let outgrown = problems.sorted.filter {
+      $0.text == "the graph has more than 100000 nodes and included graphs"
+    }
+    #expect(outgrown.count == 1)
+    #expect(outgrown.first?.hint == "include less, or run parts of it as graphs of their own")
+  }
+
+  @Test("a plan knows the files it was read from, an included one once; text and Swift have none")
+  func files() throws {
+    let part = #"""
+      { "millrace": 1, "nodes": { "meter": { "type": "audio.level" } }, "expose": { "in": "meter", "out": "meter.out" } }
+      """#
+    let graph = #"""
+      { "millrace": 1,
+        "nodes": {
+          "tone": { "type": "audio.tone" },
+          "a": { "type": "graph", "path": "part.json" }, "b": { "type": "graph", "path": "./part.json" },
+          "end": { "type": "audio.write", "path": "out.wav" } },
+        "links": [ "tone -> a -> b -> end" ] }
+      """#
+    let plan = try Self.load(["graph.json": graph, "part.json": part], "graph.json").get()
+    let names = plan.files.map { $0.split(separator: "/").last.map(String.init) ?? "" }
+    #expect(names == ["graph.json", "part.json"])
+    let text = try Graph.load(
+      SourceFile(name: "text", text: Self.alone), settings: GraphSettings(environment: .values([:])),
+      contracts: TestCatalogue.contracts)
+    #expect(text.files.isEmpty)
+  }
+
+  private static let alone = #"""
+    { "millrace": 1, "nodes": { "tone": { "type": "audio.tone" }, "end": { "type": "audio.write", "path": "o.wav" } },
+      "links": [ "tone -> end" ] }
+    """#
 }

@@ -28,6 +28,14 @@ struct GraphLoadTests {
     #expect(plan.warnings.isEmpty)
   }
 
+  @Test("a graph without a name is called as its file, whose control characters steer no terminal")
+  func nameOfFile() throws {
+    let text = Self.uplink.replacing(#""name": "uplink","#, with: "")
+    let source = SourceFile(name: "calls/up\u{1B}[31m\nlink.json", text: text)
+    let plan = try Graph.load(source, settings: GraphSettings(), contracts: TestCatalogue.contracts)
+    #expect(plan.name == #"up\u001B[31m\nlink"#)
+  }
+
   @Test("unrelated nodes keep the order of the file")
   func fileOrder() throws {
     let names = (0..<20).map { "n\($0)" }

@@ -21,6 +21,34 @@ struct OwnContractTests {
     "own.source", "a source", outputs: [PortContract("out", .pcm(), text: "sound")], drive: .itself,
     resolve: { _ in })
 
+  @Test("a parameter that is secret by its contract is secret in every graph, and its page says so")
+  func secret() throws {
+    let door = NodeContract(
+      "own.door", "opens", outputs: [PortContract("out", .pcm(), text: "sound")],
+      parameters: [ParameterContract("key", .string, required: true, secret: true, text: "what opens it")],
+      drive: .itself,
+      resolve: { resolution in
+        resolution.outputs["out"] = .pcm(rate: 48_000, channels: 1, sample: .s16, frames: 960)
+        if resolution.parameters.string("key").hasPrefix("wrong") {
+          resolution.refuse("key", "\"\(resolution.parameters.string("key"))\" opens nothing")
+        }
+      })
+    let nodes = { (key: String) in
+      "\"a\": { \"type\": \"own.door\", \"key\": \"\(key)\" }, \"c\": { \"type\": \"flow.null\" }"
+    }
+    let words = Self.words([door], nodes("wrong-hunter2"), "\"a -> c\"")
+    #expect(words.contains("\"•••\" opens nothing") && !words.contains("hunter2"), "\(words)")
+    let text = "{ \"millrace\": 1, \"nodes\": { \(nodes("hunter2")) }, \"links\": [\"a -> c\"] }"
+    let plan = try Graph.load(
+      SourceFile(name: "graph.json", text: text), settings: GraphSettings(environment: .values([:])),
+      contracts: TestCatalogue.contracts.merging([door.type: door]) { _, own in own })
+    #expect(plan.secretTexts == ["hunter2"])
+    let drawing = GraphDrawing(plan)
+    #expect([drawing.dot(), drawing.mermaid(), drawing.svg()].allSatisfy { !$0.contains("hunter2") })
+    #expect(drawing.mermaid().contains("(secret)"))
+    #expect(NodePage(door).markdown().contains("what opens it (secret: never shown)"))
+  }
+
   @Test("an output whose contract decides nothing is told, and what follows from it is not")
   func undecided() {
     let words = Self.words(

@@ -180,7 +180,7 @@ struct ExplanationTests {
           mic → out      8.9 ms           20 ms          600 ms  to16k, enc
 
         Memory
-          about 49.8 KiB of media memory a run: 48.8 KiB in blocks, 1 KiB in links
+          about 49.8 KiB of media memory a run, without events: 48.8 KiB in blocks, 1 KiB in links
 
         """)
   }

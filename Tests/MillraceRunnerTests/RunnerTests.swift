@@ -170,6 +170,13 @@ struct RunnerTests {
       runner("draw", "good.json", "-o", "drawing.mmd", showing: "drawing.mmd")
     }
     #expect(output(of: file).hasPrefix("---\ntitle: \"count\"\n---\nflowchart LR\n"))
+    let picture = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("draw", "good.json", "-o", "drawing.PNG")
+    }
+    #expect(
+      errors(of: picture).contains(
+        "draw writes SVG, Graphviz or Mermaid and no .png: name a .svg, .dot or .mmd file, or give --format.")
+    )
   }
 
   @Test("explain tells nodes, links and memory in words, and the same as JSON")

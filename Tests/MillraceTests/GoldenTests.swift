@@ -251,13 +251,37 @@ struct GoldenTests {
     #expect(!FileManager.default.fileExists(atPath: scratch.file("kept")))
   }
 
+  @Test("a golden sound that is silent, or whose copy is missing, is told as that")
+  func silentOrMissing() throws {
+    let path = try graph()
+    _ = try run("-q", path, "--record-golden", "kept", "--set", "gain=-120", "--set", "level=-120")
+    let louder = try run("-q", path, "--compare", "kept")
+    #expect(told(louder, of: "out.path").hasSuffix(", the golden sound is silent"), "\(louder.errors)")
+    try FileManager.default.removeItem(atPath: scratch.file("kept/files/1-noisy/out.path.wav"))
+    let missing = try run("-q", path, "--compare", "kept")
+    #expect(
+      told(missing, of: "out.path")
+        == #"noisy: out.path: the bytes differ; where cannot be told: cannot open "kept/files/1-noisy/out.path.wav": there is no such file"#
+    )
+  }
+
+  @Test("the folder of a golden run is made, with those above it")
+  func deepFolder() throws {
+    let path = try graph()
+    for folder in ["golden/deep/noisy", scratch.file("whole/path/noisy/")] {
+      let recorded = try run("-q", path, "--record-golden", folder)
+      #expect(recorded.status == 0, "\(recorded.errors)")
+      #expect(try run("-q", path, "--compare", folder).status == 0)
+    }
+  }
+
   @Test("wrong calls and golden folders that are none are told, and end with 2")
   func wrongCalls() throws {
     let path = try graph()
     try #require(mkfifo(scratch.file("pipe"), 0o600) == 0)
     let calls: [([String], String)] = [
       (["--record-golden", "a", "--compare", "b"], "exclude each other"),
-      (["--compare", "none"], "golden.json"),
+      (["--compare", "none"], "there is no golden run in \"none\"; check the spelling, or record it with"),
       (["--record-golden", "a", "--clock", "realtime"], "golden runs use the virtual clock"),
       (["--min-snr", "20"], "belong to --compare"),
       (["--compare", "b", "--max-difference=-1"], "from 0 up"),

@@ -1,5 +1,6 @@
 import Foundation
 import Millrace
+import MillraceBailianDouble
 import MillraceTesting
 import Testing
 
@@ -21,14 +22,58 @@ struct ShippedGraphTests {
       return ["output": scratch.file("out.mjpeg"), "log": scratch.file("log.jsonl")]
     case "screen-sampler":
       return ["source": "test", "output": scratch.file("out.jpg"), "log": scratch.file("log.jsonl")]
+    case "talking-slides":
+      return [
+        "output": scratch.file("out.mp4"), "pictures": scratch.file("out.mjpeg"),
+        "log": scratch.file("log.jsonl"),
+      ]
+    case "picture-in-picture":
+      return ["source": "test", "output": scratch.file("out.jpg"), "log": scratch.file("log.jsonl")]
     case "tts-play": return ["output": scratch.file("out.wav"), "log": scratch.file("log.jsonl")]
     case "voice-uplink": return ["input": sound, "output": scratch.file("out.opus"), "pace": "false"]
     case "voice-return":
       let opus = scratch.file("in.opus")
       try runGraph(Package.graph("voice-uplink"), ["input": sound, "output": opus])
       return ["input": opus, "output": scratch.file("out.wav")]
+    case "bailian-file":
+      return [
+        "input": sound, "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl"), "linger": "5000",
+      ]
+    case "turns": return ["output": scratch.file("log.jsonl")]
+    case "websocket-bot":
+      // The caller speaks for so long that the answer is over first, however slowly the call begins.
+      let caller = try scratch.write(Sound.made(rate: 16_000, frames: 96_000).wav, to: "caller.wav")
+      let answer = try scratch.write(Sound.made(rate: 44_100, frames: 132_300).wav, to: "answer.wav")
+      return [
+        "input": caller, "answer": answer, "port": "\(try freePort())", "heard": scratch.file("heard.wav"),
+        "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl"),
+      ]
     default: return ["input": sound, "output": scratch.file("out.wav")]
     }
+  }
+
+  /// The service that a dialogue needs, and that takes a reply for heard only when it can have been.
+  private func service() async throws -> BailianDouble {
+    var scenario = BailianScenario()
+    scenario.checksPlayback = true
+    return try await BailianDouble.listen(scenario)
+  }
+
+  /// A port of this machine that nobody listens at.
+  private func freePort() throws -> UInt16 {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let status = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, size) == 0 ? getsockname(descriptor, $0, &size) : -1
+      }
+    }
+    try #require(status == 0)
+    return UInt16(bigEndian: address.sin_port)
   }
 
   /// What a graph has to have written: files with their rate and length, from 30,000 frames at 44.1 kHz.
@@ -42,20 +87,47 @@ struct ShippedGraphTests {
         ("16000.wav", 16_000, 10_884),
       ]
     case "reply": [("out.wav", 44_100, 32_193)]  // 73 periods of 10 ms.
-    case "tts-play", "file-sampler", "screen-sampler": []
+    case "tts-play", "file-sampler", "screen-sampler", "picture-in-picture", "talking-slides", "turns",
+      "bailian-file":
+      []
+    // With the resampler's 40 of delay: a wire has no positions.
+    case "websocket-bot": [("out.wav", 16_000, 48_040)]
     case "voice-return": [("out.wav", 48_000, 32_652)]  // 10,884 samples at 16 kHz.
     case "voice-uplink": []
     default: [("out.wav", 44_100, 30_000)]
     }
   }
 
+  /// The film has the slide for as long as the voice speaks, and the voice.
+  private func expectTalk(_ scratch: Scratch) throws {
+    let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")
+    #expect(
+      lines.contains { $0.contains(#""event":"completed""#) && $0.contains(#""reason":"ended""#) }, "\(lines)"
+    )
+    #expect(try scratch.bytes("out.mjpeg").starts(with: [0xFF, 0xD8]))
+    let player = try scratch.write(
+      """
+      { "millrace": 1, "nodes": {
+        "film": { "type": "video.read", "path": "out.mp4" }, "eye": { "type": "video.sample" },
+        "seen": { "type": "image.write", "path": "{number}.jpg" }, "heard": { "type": "audio.write", "path": "heard.wav" }
+      }, "links": ["film -> eye -> seen", "film.audio -> heard"] }
+      """.utf8, to: "play.json")
+    try runGraph(player, [:])
+    let voice = try Sound(path: scratch.file("heard.wav"))
+    // 114 frames of 36 ms of speech; the codec's blocks, or what the MP3's own delay is, around them.
+    #expect(voice.rate == 48_000 && (190_000...206_000).contains(voice.frames), "\(voice.frames) frames")
+    #expect(Fixture.rms(voice.samples) > 0.01)
+    #expect(throws: Never.self) { try scratch.bytes("000004.jpg") }
+  }
+
   @Test("every one is known to these tests")
   func complete() {
     #expect(
       Package.graphs == [
-        "call-recording", "device-loop", "duplex-loop", "file-sampler", "front-end-bench", "mix",
-        "music-under-voice", "rates", "reply", "screen-sampler",
-        "through-a-program", "tts-play", "voice-return", "voice-uplink",
+        "bailian-file", "call-recording", "device-loop", "duplex-loop", "file-sampler", "front-end-bench",
+        "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "rtmp-echo", "screen-sampler",
+        "talking-slides", "through-a-program", "tts-play", "turns", "voice-return", "voice-uplink",
+        "websocket-bot",
       ],
       "say in this file what a new graph needs and writes")
   }
@@ -63,8 +135,10 @@ struct ShippedGraphTests {
   @Test("each can be run first of all: its inputs are there", arguments: Package.graphs)
   func defaults(graph: String) {
     let scratch = Scratch()
-    let place = ["folder": scratch.path, "output": scratch.file("out")]
-    let name = graph == "rates" ? "folder" : graph.hasSuffix("-loop") ? nil : "output"
+    let place = [
+      "folder": scratch.path, "output": scratch.file(graph == "talking-slides" ? "out.mp4" : "out"),
+    ]
+    let name = graph == "rates" ? "folder" : graph.hasSuffix("-loop") || graph == "rtmp-echo" ? nil : "output"
     let outputs = place.filter { $0.key == name }
     #expect(throws: Never.self) {
       try Graph.load(
@@ -72,17 +146,20 @@ struct ShippedGraphTests {
     }
   }
 
-  /// Graphs that end by themselves. Those on devices do not: the tests of devices run them.
-  private static let ending = Package.graphs.filter { !$0.hasSuffix("-loop") }
+  /// Graphs that end by themselves. Those on devices do not: the tests of devices run them. That of a stream needs a server.
+  private static let ending = Package.graphs.filter { !$0.hasSuffix("-loop") && $0 != "rtmp-echo" }
 
   @Test("each loads, runs to its end and leaves what it should", arguments: ending)
-  func runs(graph: String) throws {
+  func runs(graph: String) async throws {
     let scratch = Scratch()
-    let values = try values(graph, scratch)
-    // A program of its own cannot follow a virtual clock.
-    let needsProgram = graph == "through-a-program"
+    var values = try values(graph, scratch)
+    let double = graph == "bailian-file" ? try await service() : nil
+    if let double { values["url"] = "ws://127.0.0.1:\(double.port)/api-ws/v1/inference" }
+    // A program of its own cannot follow a virtual clock, and nor can a socket.
+    let needsProgram = ["bailian-file", "through-a-program", "turns", "websocket-bot"].contains(graph)
     // A screen has no end.
-    let drainAt: Nanoseconds? = graph == "screen-sampler" ? .milliseconds(2_600) : nil
+    let isScreen = graph == "screen-sampler" || graph == "picture-in-picture"
+    let drainAt: Nanoseconds? = isScreen ? .milliseconds(2_600) : nil
     try runGraph(
       Package.graph(graph), values, clock: needsProgram ? .realtime : .virtual, drainAt: drainAt)
     for (name, rate, frames) in wanted(graph) {
@@ -101,18 +178,51 @@ struct ShippedGraphTests {
       #expect(sound.rate == 24_000 && (98_496...105_600).contains(sound.frames), "\(sound.frames) frames")
       #expect(Fixture.rms(sound.samples) > 0.01)
     }
+    if graph == "talking-slides" { try expectTalk(scratch) }
+    if let double {
+      let seen = double.seen
+      #expect(seen.violations == [] && seen.turns == 1, "\(seen.lines)")
+      // What was said before there was a dialogue, too, and silence to the end.
+      #expect(seen.bytesHeard > 10_884 * 2)
+      let heard = try Sound(path: scratch.file("out.wav"))
+      #expect(heard.rate == 24_000 && Fixture.rms(heard.samples) > 0.01)
+      let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self)
+      for word in [#""text":"what was said","final":true"#, #""event":"replyFinished""#, #""to":"closed""#] {
+        #expect(lines.contains(word), "\(lines)")
+      }
+      double.stop()
+    }
+    if graph == "turns" {
+      let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")
+      let turns = lines.filter { $0.contains(#""event":"turn""#) }.compactMap { line in
+        line.split(separator: #""to":""#).last?.split(separator: "\"").first.map(String.init)
+      }
+      #expect(
+        turns == [
+          "connecting", "listening", "hearing", "thinking", "responding", "yielding", "listening", "hearing",
+          "thinking", "responding", "hearing", "closed",
+        ], "\(lines)")
+      #expect(lines.count { $0.contains(#""event":"bargeIn","by":"service""#) } == 1)
+    }
+    if graph == "websocket-bot" {
+      let heard = try Sound(path: scratch.file("heard.wav"))
+      #expect(heard.rate == 16_000 && Fixture.rms(heard.samples) > 0.01)
+      let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self)
+      #expect(lines.contains(#""node":"phone","event":"connected""#))
+      #expect(lines.contains(#""node":"vad","event":"probability""#), "\(lines)")
+    }
     if graph == "front-end-bench" {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self)
       #expect(lines.contains("speechStarted") && lines.contains("speechEnded"))
     }
-    if graph == "file-sampler" || graph == "screen-sampler" {
+    if graph == "file-sampler" || isScreen {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")
       let total = try #require(lines.last)
       #expect(
         total.contains(#""event":"sampled","pictures":\#(graph == "file-sampler" ? 1 : 6),"#), "\(total)")
       let file = try scratch.bytes(graph == "file-sampler" ? "out.mjpeg" : "out.jpg")
       #expect(file.starts(with: [0xFF, 0xD8]) && file.suffix(2) == [0xFF, 0xD9])
-      #expect(file.count < (graph == "file-sampler" ? 180_000 : 135_000))
+      #expect(file.count < (graph == "screen-sampler" ? 135_000 : 180_000))
     }
     if graph == "mix" {
       let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")

@@ -9,7 +9,7 @@ struct SignalTests {
   private let scratch = Scratch()
 
   /// A tone in time with the clock for an hour, kept as WAV and as Ogg Opus.
-  private func live() throws -> RunnerProcess {
+  private func live(shell: String? = nil) throws -> RunnerProcess {
     let graph = """
       { "millrace": 1, "name": "live",
         "nodes": {
@@ -20,7 +20,8 @@ struct SignalTests {
         },
         "links": [ "tone -> wav", "tone -> enc -> ogg" ] }
       """
-    return try RunnerProcess(["run", "-q", scratch.write(graph.utf8, to: "live.json")], in: scratch)
+    return try RunnerProcess(
+      ["run", "-q", scratch.write(graph.utf8, to: "live.json")], in: scratch, shell: shell)
   }
 
   /// Waits until both files hold so much.
@@ -54,6 +55,24 @@ struct SignalTests {
     // A header of 44 bytes, and 36 that a file beyond 4 GiB would need (EBU Tech 3306).
     #expect(80 + wav.samples.count * 2 == size("live.wav"), "the header tells all there is")
     #expect(try soundOfOpus().frames == wav.frames * 3)
+  }
+
+  @Test("the end of the terminal is as an interrupt, but not for a run that nohup started")
+  func hangUp() throws {
+    let shielded = try live(shell: #"trap '' HUP; exec "$@""#)
+    try waitForSound(shielded)
+    shielded.send(SIGHUP)
+    // Three seconds more: a run that heeds the signal ends within a twentieth.
+    let size = size("live.wav")
+    try shielded.wait { self.size("live.wav") >= size + 96_000 }
+    shielded.send(SIGTERM)
+    #expect(shielded.wait().status == 0)
+    // What the first run wrote must not stand for the sound of the second.
+    for name in ["live.wav", "live.opus"] { try FileManager.default.removeItem(atPath: scratch.file(name)) }
+    let plain = try live()
+    try waitForSound(plain)
+    plain.send(SIGHUP)
+    #expect(plain.wait().status == 0)
   }
 
   @Test("killed on the spot, it leaves a WAV and an Ogg file that play")

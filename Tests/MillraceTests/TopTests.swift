@@ -50,4 +50,18 @@ struct TopTests {
     #expect(none.status == 2)
     #expect(none.errors == "error: no graph is running; start one with \"run\"\n")
   }
+
+  @Test("a folder for sockets that cannot be used is told, and not taken for one without runs")
+  func noFolder() throws {
+    let nowhere = try RunnerProcess.run("top", in: scratch, shell: #"XDG_RUNTIME_DIR=/nowhere exec "$@""#)
+    #expect(nowhere.status == 2)
+    #expect(
+      nowhere.errors
+        == "error: the folder /nowhere/millrace cannot be made: No such file or directory (errno 2); set XDG_RUNTIME_DIR as the runs have it\n"
+    )
+    let shared = try RunnerProcess.run(
+      "top", in: scratch, shell: #"mkdir -m 755 millrace; XDG_RUNTIME_DIR=$PWD exec "$@""#)
+    #expect(shared.status == 2)
+    #expect(shared.errors.contains("/millrace is not a folder of this user alone; remove it;"))
+  }
 }

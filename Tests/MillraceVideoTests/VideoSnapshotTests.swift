@@ -159,6 +159,25 @@ struct VideoSnapshotTests {
     #expect(contents(folder.file("all.mjpeg")) == [1, 2, 3])
   }
 
+  @Test("no picture takes the place of a pipe or a device")
+  func devices() throws {
+    let (link, pipe) = (folder.file("device.jpg"), folder.file("pipe.jpg"))
+    // By way of a link, which goes instead of the device should this fail.
+    #expect(symlink("/dev/null", link) == 0 && mkfifo(pipe, 0o600) == 0)
+    for path in [link, pipe] {
+      let problem = #expect(throws: BenchProblem.self) {
+        try NodeBench(
+          ImageWrite.self, ["path": .string(path)],
+          inputs: ["in": OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)])
+      }
+      #expect(
+        problem?.description
+          == "\"\(path)\" is a pipe or a device, whose place a picture would take; "
+          + "name a file, or let a name that ends in .mjpeg lead there")
+    }
+    #expect(folder.names == ["device.jpg", "pipe.jpg"])
+  }
+
   @Test("a folder that is not there is refused before anything runs, one that goes away is a fault in words")
   func refusals() throws {
     #expect(throws: (any Error).self) { try write("missing/{number}.jpg", [[1]]) }

@@ -61,7 +61,10 @@ struct MixInputs: ~Copyable {
 
   /// Moves an input's gain, an amplitude factor, over some frames.
   mutating func setGain(_ gain: Double, of index: Int, frames: Int) {
-    unsafe inputs[index].gain.ramp(to: gain, frames: frames)
+    // Taken out and put back: of a mutating call in place the compiler makes invalid code under the thread sanitizer.
+    var ramp = unsafe inputs[index].gain
+    ramp.ramp(to: gain, frames: frames)
+    unsafe inputs[index].gain = ramp
   }
 
   /// Lowest position of what is held; nil when nothing is.
@@ -166,7 +169,10 @@ struct MixInputs: ~Copyable {
       let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
       for place in run.indices { floats[place] = run[place] }
     }
-    unsafe inputs[index].gain.apply(to: &floats, channels: channels)
+    // As in `setGain`.
+    var gain = unsafe inputs[index].gain
+    gain.apply(to: &floats, channels: channels)
+    unsafe inputs[index].gain = gain
     var sum = unsafe MutableSpan(_unsafeElements: target)
     SampleMath.mix(floats.span, into: &sum)
   }

@@ -23,6 +23,21 @@ extension Resolution {
     return nil
   }
 
+  /// The format of a source's output: as its parameters `rate`, `channels` and `sample` say; what they leave open is what the consumers
+  /// take, otherwise 48000 Hz, 1 channel, s16. For nodes with `ParameterContract.openForm`.
+  package func openForm(at port: String = "out") -> (rate: Int, channels: Int, sample: SampleType) {
+    let (rate, channels) = (
+      parameters.has("rate") ? parameters.integer("rate") : 48_000,
+      parameters.has("channels") ? parameters.integer("channels") : 1
+    )
+    let sample = parameters.sample("sample") ?? .s16
+    let nearest = nearestWanted(
+      to: .pcm(rate: rate, channels: channels, sample: sample), fixedRate: parameters.has("rate"),
+      fixedChannels: parameters.has("channels"), fixedSample: parameters.has("sample"), at: port)
+    guard case .pcm(let rate, let channels, let sample) = nearest else { return (rate, channels, sample) }
+    return (rate, channels, sample)
+  }
+
   /// The rate itself, then the nearest rate each consumer names, nearest first.
   private func wantedRates(near rate: Int, at port: String) -> [Int] {
     let named = (wanted[port] ?? []).flatMap { $0.alternatives.compactMap { $0.rates.nearest(to: rate) } }

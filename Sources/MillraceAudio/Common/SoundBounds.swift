@@ -23,6 +23,17 @@ extension ParameterContract {
   /// Milliseconds of sound in a packet.
   package static let frame = ParameterContract(
     "frame", .number(SoundBounds.frame), unit: "ms", default: 20, text: "sound in one packet")
+
+  /// What a source may leave to its consumers: see `Resolution.openForm`.
+  package static let openForm = [
+    ParameterContract(
+      "rate", .integer(SoundBounds.rates), unit: "Hz",
+      text: "sample rate; absent: as the consumers take, or 48000"),
+    ParameterContract(
+      "channels", .integer(SoundBounds.channels), text: "channels; absent: as the consumers take, or 1"),
+    ParameterContract(
+      "sample", SampleType.choice, text: "sample type; absent: as the consumers take, or s16"),
+  ]
 }
 
 extension ParameterValues {

@@ -1,5 +1,6 @@
 internal import CFFmpeg
 internal import CMediaShim
+package import MillraceCore
 
 /// The last line FFmpeg logged on this thread at some moment, kept without heap until somebody asks for it.
 @safe
@@ -40,6 +41,15 @@ package struct LibraryWords: ~Copyable {
       rest = rest[mark.upperBound...].drop { $0.isHexDigit }
     }
     return result + rest
+  }
+
+  /// What to tell of a library that refused on this thread just now: its line, or else its code in words.
+  package static func problem(
+    _ text: String, _ code: Int32, parameter: String? = "format", cure: String
+  ) -> NodeProblem {
+    let words = unsafe String(cString: millrace_av_last_log())
+    let reason = words.isEmpty ? describe(code) : withoutAddresses(words)
+    return NodeProblem("\(text): \(reason)", parameter: parameter, cure: cure)
   }
 
   /// An error code of the library in words.

@@ -69,7 +69,7 @@ extension AudioRecord {
     resolve: resolve)
 
   private static func resolve(_ resolution: inout Resolution) {
-    do throws(NodeProblem) { try check(resolution.parameters.string("path")) } catch {
+    do throws(NodeProblem) { try RecordingPath.check(resolution.parameters.string("path")) } catch {
       resolution.refuse("path", error.text, cure: error.cure)
     }
     checkRates(&resolution)

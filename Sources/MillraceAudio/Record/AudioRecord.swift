@@ -75,7 +75,7 @@ public struct AudioRecord: ~Copyable, Node {
     let layout = RecordingLayout(
       setup.inputs.map { $0.shape?.format }, mixes: values.string("layout") == "mix")
     let path = values.string("path")
-    try Self.check(path)
+    try RecordingPath.check(path)
     let claim = try FileClaim(path, for: .writing)
     let file = try RecordingFile.open(
       path, format, rate: rate, channels: layout.channels,
@@ -101,14 +101,6 @@ public struct AudioRecord: ~Copyable, Node {
 
   private static func frames(_ milliseconds: Double, _ rate: Int) -> Int64 {
     Int64((milliseconds * Double(rate) / 1_000).rounded())
-  }
-
-  static func check(_ path: String) throws(NodeProblem) {
-    try FileCheck.writing(path)
-    guard FileCheck.isPipe(path) else { return }
-    throw NodeProblem(
-      "\"\(path)\" is a pipe; a recording is completed by going back to its beginning", parameter: "path",
-      cure: "write to a file, or send the sound to process.pipe")
   }
 
   // MARK: Calls

@@ -28,6 +28,9 @@ final class MediaOutput {
     unsafe made.pointee.opaque = unsafe Unmanaged.passUnretained(self).toOpaque()
   }
 
+  /// Bytes of the file.
+  var byteCount: Int64 { file.byteCount }
+
   deinit {
     unsafe av_freep(&context.pointee.buffer)
     var context: UnsafeMutablePointer<AVIOContext>? = unsafe context

@@ -1,10 +1,10 @@
-internal import MillraceCore
+package import MillraceCore
 
 /// How long the samples that came have waited for those that did not.
 ///
 /// Notes at which time the line had grown how far, in steps of a thirty-second of the patience; what was there a patience ago
 /// need not wait any longer.
-struct Patience {
+package struct Patience {
   private struct Mark {
     var begun: Nanoseconds
     var time: Nanoseconds
@@ -22,7 +22,7 @@ struct Patience {
   private var count = 0
   private var expired = Int64.min
 
-  init(_ patience: Nanoseconds) {
+  package init(_ patience: Nanoseconds) {
     self.patience = patience
     marks = Array(repeating: Mark(begun: 0, time: 0, front: 0), count: Self.capacity)
   }
@@ -30,7 +30,7 @@ struct Patience {
   private func place(_ index: Int) -> Int { (oldest + index) % Self.capacity }
 
   /// Notes how far the line reaches now.
-  mutating func note(_ front: Int64, at now: Nanoseconds) {
+  package mutating func note(_ front: Int64, at now: Nanoseconds) {
     guard count > 0 else {
       if front > expired { append(Mark(begun: now, time: now, front: front)) }
       return
@@ -50,7 +50,7 @@ struct Patience {
   }
 
   /// The position for which all patience is used up.
-  mutating func over(at now: Nanoseconds) -> Int64 {
+  package mutating func over(at now: Nanoseconds) -> Int64 {
     while count > 0, marks[oldest].time + patience <= now {
       expired = marks[oldest].front
       oldest = place(1)
@@ -60,7 +60,7 @@ struct Patience {
   }
 
   /// When a position beyond `base` is given up; nil when none waits.
-  func nextExpiry(beyond base: Int64) -> Nanoseconds? {
+  package func nextExpiry(beyond base: Int64) -> Nanoseconds? {
     for index in 0..<count {
       let mark = marks[place(index)]
       if mark.front > base { return mark.time + patience }

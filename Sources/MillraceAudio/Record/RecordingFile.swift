@@ -42,8 +42,8 @@ class RecordingFile {
   /// Completes the file.
   func finish() throws(NodeFault) { fatalError("a subclass answers finish") }
 
-  /// Removes the file from its folder.
-  final func remove() { unsafe unlink(path) }
+  /// Removes the file from its folder. A device stays.
+  final func remove() { if FileCheck.isPlain(path) { unsafe unlink(path) } }
 }
 
 /// A WAV file, written by `WAVWriter`.

@@ -1,7 +1,7 @@
 internal import MillraceCore
 
 /// The kinds of file a recording may become, and what each of them can hold.
-enum RecordingFormat: String, CaseIterable {
+package enum RecordingFormat: String, CaseIterable, Sendable {
   case wav, flac, opus, aac, m4a
 
   /// The kind that belongs to a path's ending; nil for one this module does not write.
@@ -27,7 +27,7 @@ enum RecordingFormat: String, CaseIterable {
   }
 
   /// The name in texts.
-  var name: String {
+  package var name: String {
     switch self {
     case .wav: "WAV"
     case .flac: "FLAC"
@@ -41,13 +41,13 @@ enum RecordingFormat: String, CaseIterable {
   var isLossy: Bool { self == .opus || self == .aac || self == .m4a }
 
   /// Most channels. AAC's sixth is a bass channel that keeps no voice (ISO/IEC 14496-3, channel configuration 6).
-  var mostChannels: Int { self == .aac || self == .m4a ? 5 : SoundBounds.channels.upperBound }
+  package var mostChannels: Int { self == .aac || self == .m4a ? 5 : SoundBounds.channels.upperBound }
 
   /// Bits a second for every channel when the graph names no rate: transparent speech.
-  var channelBitrate: Int { self == .opus ? 32_000 : 64_000 }
+  package var channelBitrate: Int { self == .opus ? 32_000 : 64_000 }
 
   /// Rates it takes in Hz; nil: every rate.
-  var rates: [Int]? {
+  package var rates: [Int]? {
     switch self {
     case .wav, .flac: nil
     // RFC 6716, section 2.

@@ -177,7 +177,9 @@ struct RecordingTimeline: ~Copyable {
     for frame in 0..<frames {
       for channel in 0..<place.count {
         let source = frame * place.channels + (place.channels == 1 ? 0 : channel)
-        unsafe line[slot * channels + place.first + channel] += sample(source)
+        let target = slot * channels + place.first + channel
+        // Written out: of an operator that assigns, the compiler makes invalid code here under the thread sanitizer.
+        unsafe line[target] = line[target] + sample(source)
       }
       slot += 1
       if slot == capacity { slot = 0 }

@@ -21,11 +21,14 @@ public final class FileBytes: ByteSource {
   private let calls: Calls
 
   /// The system calls in use; tests put refusing ones in their place.
-  @safe struct Calls: Sendable {
-    var read: @Sendable (Int32, UnsafeMutableRawPointer, Int, Int) -> Int = { file, bytes, count, offset in
+  @safe package struct Calls: Sendable {
+    package init() {}
+
+    package var read: @Sendable (Int32, UnsafeMutableRawPointer, Int, Int) -> Int = {
+      file, bytes, count, offset in
       unsafe pread(file, bytes, count, offset)
     }
-    var write: @Sendable (Int32, UnsafeRawPointer, Int, Int) -> Int = { file, bytes, count, offset in
+    package var write: @Sendable (Int32, UnsafeRawPointer, Int, Int) -> Int = { file, bytes, count, offset in
       unsafe pwrite(file, bytes, count, offset)
     }
   }
@@ -63,7 +66,8 @@ public final class FileBytes: ByteSource {
   }
 
   /// As the other; with `keepsContent` what the file holds stays until somebody clears it.
-  convenience init(creating path: String, calls: Calls, keepsContent: Bool = false) throws(FileFault) {
+  package convenience init(creating path: String, calls: Calls, keepsContent: Bool = false) throws(FileFault)
+  {
     let flags = O_RDWR | O_CREAT | O_CLOEXEC | (keepsContent ? 0 : O_TRUNC)
     let descriptor = try Self.open(path, flags, .create)
     self.init(name: path, descriptor: descriptor, calls: calls)

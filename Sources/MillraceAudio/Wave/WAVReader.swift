@@ -50,28 +50,30 @@ internal import MillraceDSP
   public mutating func read(
     at frame: Int64, into output: inout MutableSpan<Int16>
   ) throws(WAVProblem) -> Int {
-    let samples = available(at: frame, room: output.count) * format.channels
-    var done = 0
-    while done < samples {
-      let wanted = min(samples - done, Self.blockSamples)
-      let count = try fetch(sample: frame * Int64(format.channels) + Int64(done), count: wanted)
-      var part = output._mutatingExtracting(done..<done + count)
-      if format.encoding.isFloat {
-        var wide = unsafe MutableSpan(_unsafeStart: floats, count: count)
-        fetched(count).decode(format.encoding, into: &wide)
-        SampleConversion.convert(wide.span, into: &part)
-      } else {
-        fetched(count).decode(format.encoding, into: &part)
-      }
-      done += count
-      if count < wanted { break }
+    let encoding = format.encoding
+    guard encoding.isFloat else {
+      return try read(at: frame, into: &output) { $0.decode(encoding, into: &$1) }
     }
-    return done / format.channels
+    let floats = unsafe floats
+    return try read(at: frame, into: &output) { bytes, part in
+      var wide = unsafe MutableSpan(_unsafeStart: floats, count: part.count)
+      bytes.decode(encoding, into: &wide)
+      SampleConversion.convert(wide.span, into: &part)
+    }
   }
 
   /// Reads whole frames from frame `frame` on as floats and returns how many; 0 at the end.
   public mutating func read(
     at frame: Int64, into output: inout MutableSpan<Float>
+  ) throws(WAVProblem) -> Int {
+    let encoding = format.encoding
+    return try read(at: frame, into: &output) { $0.decode(encoding, into: &$1) }
+  }
+
+  /// Reads block by block; `decode` makes samples of the bytes of as many.
+  private func read<Sample: BitwiseCopyable>(
+    at frame: Int64, into output: inout MutableSpan<Sample>,
+    _ decode: (RawSpan, inout MutableSpan<Sample>) -> Void
   ) throws(WAVProblem) -> Int {
     let samples = available(at: frame, room: output.count) * format.channels
     var done = 0
@@ -79,7 +81,7 @@ internal import MillraceDSP
       let wanted = min(samples - done, Self.blockSamples)
       let count = try fetch(sample: frame * Int64(format.channels) + Int64(done), count: wanted)
       var part = output._mutatingExtracting(done..<done + count)
-      fetched(count).decode(format.encoding, into: &part)
+      decode(fetched(count), &part)
       done += count
       if count < wanted { break }
     }

@@ -46,14 +46,22 @@ func readBytes(_ path: String) throws(MeasurementProblem) -> [UInt8] {
 
 /// Makes or replaces a file.
 func replaceFile(_ path: String, with bytes: [UInt8]) throws(MeasurementProblem) {
-  var problem: MeasurementProblem {
-    let words = unsafe String(cString: strerror(errno))
-    let text = words.prefix(1).lowercased() + words.dropFirst()
-    return MeasurementProblem("cannot write \"\(path)\": \(text); choose another place")
-  }
-  guard let file = unsafe fopen(path, "wb") else { throw problem }
+  guard let file = unsafe fopen(path, "wb") else { throw unwritable(path) }
   let written = unsafe fwrite(bytes, 1, bytes.count, file)
-  guard unsafe fclose(file) == 0, written == bytes.count else { throw problem }
+  guard unsafe fclose(file) == 0, written == bytes.count else { throw unwritable(path) }
+}
+
+/// Finds out whether a file can be written, and leaves what is in it.
+func checkWritable(_ path: String) throws(MeasurementProblem) {
+  guard let file = unsafe fopen(path, "ab") else { throw unwritable(path) }
+  unsafe fclose(file)
+}
+
+/// The system's last refusal, about a file.
+private func unwritable(_ path: String) -> MeasurementProblem {
+  let words = unsafe String(cString: strerror(errno))
+  let text = words.prefix(1).lowercased() + words.dropFirst()
+  return MeasurementProblem("cannot write \"\(path)\": \(text); choose another place")
 }
 
 /// The files of a folder whose names end so, sorted; none when there is no such folder.

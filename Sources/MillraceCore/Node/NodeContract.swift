@@ -86,12 +86,14 @@ public struct ParameterContract: Sendable, Hashable {
   public var isRequired: Bool
   /// True when it can be set while the graph runs.
   public var isLive: Bool
+  /// True when its value is never shown, whoever gave it: an address with a key in it, a token.
+  public var isSecret: Bool
   /// What it does, in a sentence.
   public var text: String
 
   public init(
     _ name: String, _ kind: Kind, unit: String = "", default defaultValue: ParameterValue? = nil,
-    required: Bool = false, live: Bool = false, text: String
+    required: Bool = false, live: Bool = false, secret: Bool = false, text: String
   ) {
     self.name = name
     self.kind = kind
@@ -99,6 +101,7 @@ public struct ParameterContract: Sendable, Hashable {
     self.defaultValue = defaultValue
     isRequired = required
     isLive = live
+    isSecret = secret
     self.text = text
   }
 }

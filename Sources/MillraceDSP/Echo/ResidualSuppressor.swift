@@ -122,7 +122,8 @@ internal import Glibc
       scale()
     }
     unsafe transform.inverse(eRe.start, eIm.start, time.start)
-    for index in 0..<2 * block { overlap[index] += time[index] * shape[index] }
+    // Written out: of an operator that assigns, the compiler makes invalid code here under the thread sanitizer.
+    for index in 0..<2 * block { overlap[index] = overlap[index] + time[index] * shape[index] }
     output.copy(overlap, from: 0, to: 0, count: block)
     overlap.copy(overlap, from: block, to: 0, count: block)
     overlap.fill(0, from: block, count: block)
@@ -232,7 +233,9 @@ internal import Glibc
         count += 1
       }
       let wanted = max(sum / count, 0.5 * raw[bin])
-      gains[bin] += (wanted < gains[bin] ? Self.fall : Self.rise) * (wanted - gains[bin])
+      // Written out, as in `process`.
+      let gain = gains[bin]
+      gains[bin] = gain + (wanted < gain ? Self.fall : Self.rise) * (wanted - gain)
       if speech.contains(bin) { mean += gains[bin] }
     }
     mean /= Float(speech.count)

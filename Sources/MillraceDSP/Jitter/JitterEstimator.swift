@@ -55,8 +55,9 @@
     count += 1
     // At first every packet counts as much as all before it (NetEq's start weight 2).
     let kept = min(Self.forgetting, 1 - 2 / Double(count + 2))
-    for index in 0..<Self.buckets { unsafe histogram[index] *= kept }
-    unsafe histogram[value] += 1 - kept
+    // Written out: of an operator that assigns, the compiler makes invalid code here under the thread sanitizer.
+    for index in 0..<Self.buckets { unsafe histogram[index] = histogram[index] * kept }
+    unsafe histogram[value] = histogram[value] + 1 - kept
   }
 
   /// Nanoseconds to wait for the wanted share of packets: the upper edge of the quantile's value.

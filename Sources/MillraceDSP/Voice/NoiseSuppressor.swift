@@ -125,7 +125,8 @@ internal import Glibc
     unsafe fourier.inverse(re, im, frame)
     unsafe output.update(from: output + hop, count: hop)
     unsafe (output + hop).update(repeating: 0, count: hop)
-    for index in 0..<length { unsafe output[index] += unsafe frame[index] * window[index] }
+    // Written out: of an operator that assigns, the compiler makes invalid code here under the thread sanitizer.
+    for index in 0..<length { unsafe output[index] = output[index] + frame[index] * window[index] }
     unsafe input.update(from: input + hop, count: hop)
   }
 

@@ -1,7 +1,5 @@
 internal import CALSA
-internal import CMillraceSys
 internal import MillraceCore
-internal import Synchronization
 
 /// An open PCM of ALSA: what capture and playback have in common. Of one thread.
 @safe
@@ -79,64 +77,5 @@ struct ALSAPort: ~Copyable {
       cure: names.isEmpty
         ? "\"millrace devices\" lists what there is; without sound hardware set \"device\" to file or null"
         : "choose one of \(names.joined(separator: ", ")), or file or null")
-  }
-}
-
-/// The thread of an ALSA device: opens, runs, and after a failure opens anew with growing pauses.
-final class ALSAThread: Sendable {
-  private static let patience: Nanoseconds = 3_000_000_000
-  private static let firstPause: UInt32 = 100_000
-  private static let longestPause: UInt32 = 2_000_000
-
-  private let opening = Answer<NodeProblem?>()
-  private let isStopping = Atomic<Bool>(false)
-  private let ended = Answer<Bool>()
-
-  /// True once the device is to end.
-  var isOver: Bool { isStopping.load(ordering: .acquiring) }
-
-  /// Says that the device is open.
-  func noteOpen() { opening.give(nil) }
-
-  /// Starts the thread and waits for the first opening. `session` opens the device, calls `noteOpen`, and runs until the device
-  /// fails or `isOver`; it is called again and again. `lost` is told of each failure after the first opening.
-  func start(
-    _ name: String, session: @escaping @Sendable () -> NodeProblem?, lost: @escaping @Sendable () -> Void
-  ) throws(NodeProblem) {
-    let refusal = OwnThread.start(name) { [self] in
-      SoundThread.hurry()
-      var pause = Self.firstPause
-      var wasOpen = false
-      while !isOver {
-        let began = millrace_monotonic_ns()
-        let problem = session()
-        if problem == nil { wasOpen = true }
-        if !wasOpen {
-          opening.give(problem)
-          break
-        }
-        if isOver { break }
-        lost()
-        // A device that held for a while deserves a quick try.
-        if millrace_monotonic_ns() - began > Self.patience { pause = Self.firstPause }
-        usleep(pause)
-        pause = min(pause * 2, Self.longestPause)
-      }
-      ended.give(true)
-    }
-    guard refusal == 0 else {
-      throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
-    }
-    guard let answer = opening.wait(Self.patience) else {
-      isStopping.store(true, ordering: .releasing)
-      throw NodeProblem("the device does not answer", parameter: "device")
-    }
-    if let answer { throw answer }
-  }
-
-  /// Ends the thread and waits until it has.
-  func stop() {
-    isStopping.store(true, ordering: .releasing)
-    _ = ended.wait(Self.patience)
   }
 }

@@ -14,13 +14,7 @@ extension AudioCapture {
         "device", .string, default: "pulse",
         text: "where to record: pulse, pulse:NAME, alsa, alsa:NAME, file, null"),
       ParameterContract("path", .path, text: "the WAV file of the device `file`"),
-      ParameterContract(
-        "rate", .integer(SoundBounds.rates), unit: "Hz",
-        text: "sample rate; absent: as the consumers take, or 48000"),
-      ParameterContract(
-        "channels", .integer(SoundBounds.channels), text: "channels; absent: as the consumers take, or 1"),
-      ParameterContract(
-        "sample", SampleType.choice, text: "sample type; absent: as the consumers take, or s16"),
+    ] + ParameterContract.openForm + [
       ParameterContract(
         "frame", .number(SoundBounds.frame), unit: "ms", default: 10, text: "sound in one packet"),
       ParameterContract(
@@ -51,15 +45,7 @@ extension AudioCapture {
   private static func resolve(_ resolution: inout Resolution) {
     guard DeviceName.resolved(&resolution) != nil else { return }
     let values = resolution.parameters
-    let preferred = Format.pcm(
-      rate: values.has("rate") ? values.integer("rate") : 48_000,
-      channels: values.has("channels") ? values.integer("channels") : 1,
-      sample: values.sample("sample") ?? .s16)
-    let format =
-      resolution.nearestWanted(
-        to: preferred, fixedRate: values.has("rate"), fixedChannels: values.has("channels"),
-        fixedSample: values.has("sample")) ?? preferred
-    guard case .pcm(let rate, let channels, let sample) = format else { return }
+    let (rate, channels, sample) = resolution.openForm()
     let frames = SoundBounds.frames(milliseconds: values.number("frame"), rate: rate)
     resolution.outputs["out"] = .pcm(rate: rate, channels: channels, sample: sample, frames: frames)
     resolution.pacing = .live

@@ -1,15 +1,13 @@
 internal import CMillraceSys
 internal import MillraceAudio
 internal import MillraceCore
-internal import Synchronization
 
 /// A WAV file as a microphone: a thread with a clock of its own reads it block by block. The device ends with the file.
 final class FileCapture: AudioDevice, @unchecked Sendable {
   private let terms: DeviceTerms
   private let line: CaptureLine
   private let shape: CaptureShape
-  private let isStopping = Atomic<Bool>(false)
-  private let ended = Answer<Bool>()
+  private let thread = DeviceThread()
 
   init(_ terms: DeviceTerms, _ line: CaptureLine, _ shape: CaptureShape) throws(NodeProblem) {
     self.terms = terms
@@ -30,27 +28,19 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
         parameter: "path", cure: "set \"rate\" and \"channels\" to those of the file")
     }
     let parcel = Parcel(reader)
-    let refusal = OwnThread.start("millrace-mic") { [self] in
-      SoundThread.hurry()
+    try thread.start("millrace-mic") { [self] in
       if let reader = parcel.take() { run(reader) }
-      ended.give(true)
-    }
-    guard refusal == 0 else {
-      throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
     }
   }
 
-  func stop() {
-    isStopping.store(true, ordering: .releasing)
-    _ = ended.wait(3_000_000_000)
-  }
+  func stop() { thread.stop() }
 
   private func run(_ reader: consuming WAVReader) {
     let pace = OwnPace(rate: shape.rate, skew: terms.skew)
     let frames = line.frames
     var bytes = [UInt8](repeating: 0, count: frames * line.frameBytes)
     var position: Int64 = 0
-    while !isStopping.load(ordering: .acquiring) {
+    while !thread.isOver {
       let count = read(&reader, at: position, into: &bytes)
       guard count > 0 else { break }
       position += Int64(count)
@@ -61,7 +51,7 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
     line.end()
   }
 
-  /// Frames read; 0 at the end, and where the file cannot be read on.
+  /// Frames read; 0 at the end. A file that cannot be read on is a microphone that broke.
   private func read(_ reader: inout WAVReader, at position: Int64, into bytes: inout [UInt8]) -> Int {
     unsafe bytes.withUnsafeMutableBytes { raw in
       do throws(WAVProblem) {
@@ -74,6 +64,7 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
           return try reader.read(at: position, into: &span)
         }
       } catch {
+        line.lose(at: millrace_monotonic_ns())
         return 0
       }
     }

@@ -1,7 +1,6 @@
 internal import CMillraceSys
 internal import MillraceAudio
 internal import MillraceCore
-internal import Synchronization
 
 /// A WAV file as a loudspeaker: a thread with a clock of its own writes what a device would have played, silence included.
 final class FilePlayback: AudioDevice, @unchecked Sendable {
@@ -9,8 +8,7 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
   private let interval: Nanoseconds
   private let terms: DeviceTerms
   private let line: PlaybackLine
-  private let isStopping = Atomic<Bool>(false)
-  private let ended = Answer<Bool>()
+  private let thread = DeviceThread()
 
   init(_ terms: DeviceTerms, _ line: PlaybackLine) throws(NodeProblem) {
     self.terms = terms
@@ -27,20 +25,12 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
       throw NodeProblem("\(error)", parameter: "path")
     }
     let parcel = Parcel(writer)
-    let refusal = OwnThread.start("millrace-speaker") { [self] in
-      SoundThread.hurry()
+    try thread.start("millrace-speaker") { [self] in
       if let writer = parcel.take() { run(writer) }
-      ended.give(true)
-    }
-    guard refusal == 0 else {
-      throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
     }
   }
 
-  func stop() {
-    isStopping.store(true, ordering: .releasing)
-    _ = ended.wait(3_000_000_000)
-  }
+  func stop() { thread.stop() }
 
   private func run(_ writer: consuming WAVWriter) {
     let frames = max(1, Int(interval) * line.rate / 1_000_000_000)
@@ -51,7 +41,7 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
     let start = millrace_monotonic_ns()
     line.publish(DeviceClock(epoch: 1, position: 0, time: start, rate: rate), isFirst: true, at: start)
     var problem: NodeProblem?
-    while !isStopping.load(ordering: .acquiring), problem == nil {
+    while !thread.isOver, problem == nil {
       pace.wait(for: reader.position + Int64(frames))
       unsafe samples.withUnsafeMutableBufferPointer { unsafe reader.read(frames, into: $0.baseAddress!) }
       do throws(WAVProblem) { try writer.write(samples.span) } catch {

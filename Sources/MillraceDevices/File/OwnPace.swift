@@ -3,6 +3,9 @@ internal import Glibc
 internal import MillraceCore
 
 /// The clock of a device of our own: so many frames a second, a little faster or slower than said.
+///
+/// Here sleeping is the work: nothing else tells when a frame's time has come. Times are absolute, so that a thread that woke late is
+/// not late the next time. A device that is to end ends with the block it waits for.
 struct OwnPace {
   private let start = millrace_monotonic_ns()
   private let period: Double

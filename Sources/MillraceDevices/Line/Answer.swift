@@ -27,6 +27,9 @@ final class Answer<Value: Sendable>: @unchecked Sendable {
     unsafe millrace_futex_wake(word, 1)
   }
 
+  /// True once it was given.
+  var isGiven: Bool { unsafe given.pointee.load(ordering: .acquiring) != 0 }
+
   /// Waits; nil when the time is up.
   func wait(_ time: Nanoseconds) -> Value? {
     let end = millrace_monotonic_ns() + time

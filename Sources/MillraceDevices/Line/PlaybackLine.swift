@@ -4,7 +4,8 @@ internal import Synchronization
 /// Sound on its way from a node to the thread of a playing device, each block at its place on the device's own time line.
 ///
 /// The device plays without a pause, from position 0 of its epoch on; where there is no block it is silent. The node reads the
-/// clock, puts blocks a little ahead of it, and rings. Neither side waits or locks; the ring costs a system call.
+/// clock, puts blocks a little ahead of it, and rings. Neither side waits or locks. The ring costs a system call when the device's thread
+/// sleeps, which is nearly always: it looks every `interval` by itself, too late for sound that is given only `latency` ahead.
 @safe
 final class PlaybackLine: @unchecked Sendable {
   /// A stretch of interleaved floats.
@@ -33,6 +34,8 @@ final class PlaybackLine: @unchecked Sendable {
   private var newsIn: RingWriter<DeviceNews>
   private var newsOut: RingReader<DeviceNews>
   private var lostAt: Nanoseconds?
+  /// Frames that reached the device after their place.
+  private let missed = Atomic<Int>(0)
 
   init(rate: Int, channels: Int, frames: Int, bell: PipeBell?, waker: Waker) {
     self.rate = rate
@@ -72,6 +75,9 @@ final class PlaybackLine: @unchecked Sendable {
   /// What became of the device since the last question.
   func news() -> DeviceNews? { newsOut.pop() }
 
+  /// Frames since the last question that reached the device after their place, and were not heard.
+  func takeMissed() -> Int { missed.exchange(0, ordering: .relaxed) }
+
   // MARK: The device's thread
 
   /// The oldest block; nil when none waits.
@@ -87,6 +93,9 @@ final class PlaybackLine: @unchecked Sendable {
     guard waiting.pop() != nil else { return }
     taken += 1
   }
+
+  /// Notes frames that came after their place.
+  func miss(_ frames: Int) { missed.add(frames, ordering: .relaxed) }
 
   /// Publishes the clock. The first line of an epoch wakes the node.
   func publish(_ line: DeviceClock, isFirst: Bool, at now: Nanoseconds) {
@@ -117,6 +126,8 @@ struct TimelineReader: ~Copyable {
   private let line: PlaybackLine
   private(set) var position: Int64 = 0
   var epoch: Int
+  /// The oldest block was played in part.
+  private var isBegun = false
 
   init(_ line: PlaybackLine, epoch: Int) {
     self.line = line
@@ -133,11 +144,13 @@ struct TimelineReader: ~Copyable {
       if block.epoch == epoch && block.position < end {
         let first = max(block.position, position)
         let count = Int(min(last, end) - first)
+        if !isBegun && block.position < position { line.miss(Int(min(last, position) - block.position)) }
         if count > 0 {
           unsafe (target + Int(first - position) * channels).update(
             from: line.samples + Int(first - block.position) * channels, count: count * channels)
         }
       }
+      isBegun = block.epoch == epoch && last > end && block.position < end
       if block.epoch == epoch && last > end { break }
       line.drop()
     }

@@ -82,6 +82,7 @@ extension AudioPlay {
       let frames = head.bytes / (channels * sample.byteCount)
       guard owed >= frames else { break }
       owed -= frames
+      playout.passOver(frames)
       _ = intake.pop()
     }
   }

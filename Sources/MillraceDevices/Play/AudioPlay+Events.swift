@@ -72,6 +72,8 @@ extension AudioPlay {
         ports.post(Event.deviceBack.rawValue) { $0.field("ms", Double(away) / 1e6, decimals: 1) }
       }
     }
+    let missed = line.takeMissed()
+    if missed > 0 { tellLate(missed, &ports) }
   }
 
   mutating func tellClock(_ ports: inout Ports) {

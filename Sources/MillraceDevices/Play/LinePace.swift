@@ -27,8 +27,10 @@ struct LinePace {
 
   /// An arrival that is later than known moves what is known by no more than this: one late packet is no rule. Nanoseconds.
   static let mostRise = 2_000_000.0
-  /// How fast what is known of late arrivals is forgotten, nanoseconds a second.
-  static let forgetting = 2_000_000.0
+  /// How fast what is known of late arrivals is forgotten, nanoseconds a second. A server's fragments and the packets cut from them
+  /// beat: arrivals come ever sooner for ten seconds, then a fragment later at once. What is forgotten meanwhile has to be less
+  /// than the margin, or each such turn is an underrun.
+  static let forgetting = 100_000.0
   /// When so many packets in a row arrived later than is known, that is the rule.
   static let rule = 8
   /// Sound that is older than wanted by no more than this, when it begins, is left whole: the drift controller takes care of it.

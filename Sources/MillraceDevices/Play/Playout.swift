@@ -147,7 +147,7 @@ struct Playout: ~Copyable {
       account = Account(reply: next.generation, frames: 0, position: position)
     }
     arrival.isFirst = account.frames == 0
-    arrival.endsDrought = isDry && !arrival.isFirst && position == account.position
+    arrival.endsDrought = isDry && !arrival.isFirst && next.position == account.position
     let beginsAfresh = isDry && arrival.isFirst
     isDry = false
     // A beginning of its own is not to be swallowed by a ramp.
@@ -173,6 +173,9 @@ struct Playout: ~Copyable {
 
   /// Frames of what is held that were not given yet.
   var framesLeft: Int { packet == nil ? 0 : frames - done }
+
+  /// Notes that frames were left out before they were accepted.
+  mutating func passOver(_ count: Int) { account.position += Int64(count) }
 
   /// Leaves out the next frames of what is held, as far as it has them, and answers how many.
   mutating func skip(_ count: Int) -> Int {

@@ -43,10 +43,15 @@ struct PulsePlayer {
     loop.restart()
   }
 
+  /// Frames the server has taken, as far as it has said.
+  private func taken(_ stream: OpaquePointer) -> Int64 {
+    let asked = unsafe passed + Int(pa_stream_writable_size(stream))
+    return Int64((asked - bufferBytes) / frameBytes)
+  }
+
   /// Reads the clock off a request.
   mutating func notePosition(_ stream: OpaquePointer, _ line: PlaybackLine) {
-    let asked = unsafe passed + Int(pa_stream_writable_size(stream))
-    let position = Int64((asked - bufferBytes) / frameBytes)
+    let position = unsafe taken(stream)
     // A server that has not begun to play has asked for its buffer only.
     guard bufferBytes > 0, position > 0 else { return }
     let now = millrace_monotonic_ns()
@@ -71,6 +76,8 @@ struct PulsePlayer {
   mutating func write(_ stream: OpaquePointer, _ line: PlaybackLine) {
     while let block = line.front {
       if block.epoch == epoch {
+        let late = unsafe taken(stream) - block.position
+        if late > 0 { line.miss(Int(min(late, Int64(block.frames)))) }
         let offset = Int(block.position) * frameBytes - passed
         let bytes = block.frames * frameBytes
         if unsafe pa_stream_write(stream, line.samples, bytes, nil, Int64(offset), PA_SEEK_RELATIVE) >= 0 {

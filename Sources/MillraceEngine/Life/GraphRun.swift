@@ -11,6 +11,7 @@ internal import Synchronization
 public final class GraphRun: @unchecked Sendable {
   /// Number of the run on its engine, from 1.
   public let id: Int
+  /// The graph it runs.
   public let plan: GraphPlan
   /// What is taken out of everything the nodes say.
   let secrets: Secrets
@@ -271,7 +272,10 @@ public final class GraphRun: @unchecked Sendable {
 
 /// Why a control request was refused, in words.
 public struct ControlProblem: Error, Sendable, Hashable, CustomStringConvertible {
+  /// What was refused, why, and where possible what to do.
   public let text: String
+
+  /// A refusal in words.
   public init(_ text: String) { self.text = text }
   public var description: String { text }
 }

@@ -33,6 +33,7 @@ public struct RunFailure: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// What one node did.
 public struct NodeReport: Sendable, Hashable {
+  /// Its name in the graph, its type, and the kind of thread it ran on.
   public var name: String
   public var type: String
   public var lane: Lane
@@ -73,11 +74,15 @@ public struct NodeReport: Sendable, Hashable {
 public struct LinkReport: Sendable, Hashable {
   /// `mic -> enc`.
   public var name: String
+  /// What it carried.
   public var format: Format
+  /// Packets it holds, and what happens to one more.
   public var limit: Int
   public var policy: LinkPolicy
+  /// Packets that came in, and packets that its reader took or had thrown away as stale or shed.
   public var pushed: Int
   public var popped: Int
+  /// Packets lost because it was full: old ones that had been in it, and new ones that never came in.
   public var droppedOldest: Int
   public var droppedNewest: Int
   /// Dropped because an interruption had voided them.
@@ -97,6 +102,7 @@ public struct LinkReport: Sendable, Hashable {
 
 /// What a run did, up to now or to its end.
 public struct RunReport: Sendable {
+  /// The graph's name, where the run stands, and what it takes time from.
   public var name: String
   public var phase: RunPhase
   public var clock: Clock.Kind
@@ -104,7 +110,9 @@ public struct RunReport: Sendable {
   public var duration: Nanoseconds
   /// From the request to start until the first packet reached the end of the graph; nil when none did.
   public var timeToFirstPacket: Nanoseconds?
+  /// What ended the run before its time; nil while it goes, and when it ended by itself or on request.
   public var failure: RunFailure?
+  /// Nodes and links, in the order of the plan.
   public var nodes: [NodeReport]
   public var links: [LinkReport]
   /// Bytes of media memory.

@@ -40,7 +40,8 @@ enum OverloadSteps: Check {
       problems.append(
         target.place.error(
           "\(graph.nodes[node].type.value) has no parameter \(Problem.quoted(name))",
-          hint: Spelling.hint(for: name, among: known) ?? cure(known)))
+          hint: Spelling.hint(for: name, among: known)
+            ?? (known.isEmpty ? "none of its parameters can be set while the graph runs" : cure(known))))
     case .found(let node, let parameter):
       let type = graph.nodes[node].type.value
       guard parameter.isLive else {

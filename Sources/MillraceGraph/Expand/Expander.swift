@@ -9,6 +9,8 @@ struct Expander {
   var problems = Problems()
   /// Files read so far, so that a graph included twice is read once.
   var files: [String: GraphDocument?] = [:]
+  /// True once the graph has outgrown `sizeLimit`: nothing more is opened.
+  private var isTooLarge = false
 
   init(contracts: [String: NodeContract], settings: GraphSettings) {
     draft = GraphDraft(contracts: contracts)
@@ -17,7 +19,7 @@ struct Expander {
 
   /// Opens the main graph.
   mutating func open(_ document: GraphDocument) {
-    draft.name = document.name ?? Paths.stem(of: document.fileName)
+    draft.name = document.name ?? Problem.printable(Paths.stem(of: document.fileName))
     var scope = Scope(parent: nil, prefix: "", document: document)
     scope.file = Paths.normalized(document.fileName)
     let declared = Set(document.parameters.map(\.name.value))
@@ -82,7 +84,7 @@ struct Expander {
   private mutating func expand(_ scope: Int) {
     let document = draft.scopes[scope].document
     for name in document.brokenNodes { draft.scopes[scope].members[name] = .broken }
-    for declaration in document.nodes {
+    for declaration in document.nodes where hasRoom(for: declaration) {
       let name = declaration.name.value
       if declaration.isInclude {
         let included = include(declaration, from: scope)
@@ -101,6 +103,22 @@ struct Expander {
     }
   }
 
+  /// The most nodes and included graphs together. Files that include each other twice double with every level, so that
+  /// sixteen small ones would fill the memory; the largest graph anybody runs is far below.
+  static let sizeLimit = 100_000
+
+  /// True while the graph may still grow; complains once when it may not.
+  private mutating func hasRoom(for declaration: NodeDeclaration) -> Bool {
+    guard !isTooLarge else { return false }
+    guard draft.nodes.count + draft.scopes.count > Self.sizeLimit else { return true }
+    isTooLarge = true
+    problems.append(
+      declaration.name.place.error(
+        "the graph has more than \(Self.sizeLimit) nodes and included graphs",
+        hint: "include less, or run parts of it as graphs of their own"))
+    return false
+  }
+
   private mutating func node(_ declaration: NodeDeclaration, in scope: Int) -> DraftNode {
     let node = DraftNode(
       name: draft.scopes[scope].prefix + declaration.name.value, scope: scope,
@@ -112,8 +130,11 @@ struct Expander {
     node.maxAge = maxAge(declaration.maxAge, in: scope)
     for argument in declaration.arguments {
       var given = substitute(argument.value, in: scope)
-      if declaration.secrets.contains(argument.name.value) { given.isSecret = true }
-      if given.isSecret { node.secrets.insert(argument.name.value) }
+      let name = argument.name.value
+      if declaration.secrets.contains(name) || node.contract?.parameter(name)?.isSecret == true {
+        given.isSecret = true
+      }
+      if given.isSecret { node.secrets.insert(name) }
       node.arguments.append((argument.name, given))
     }
     return node

@@ -49,7 +49,9 @@ public enum Graph {
     } catch {
       throw Problems([Problem(error)])
     }
-    return try load(source, settings: settings, contracts: contracts)
+    var plan = try load(source, settings: settings, contracts: contracts)
+    plan.files.insert(path, at: 0)
+    return plan
   }
 
   package static func load(
@@ -80,7 +82,9 @@ public enum Graph {
     var problems = expander.problems
     for check in Checks.all { check.examine(draft, &problems) }
     if problems.hasErrors { throw problems }
-    return draft.plan(warnings: problems.sorted)
+    var plan = draft.plan(warnings: problems.sorted)
+    plan.files = Set(expander.files.keys.map(Paths.normalized)).sorted()
+    return plan
   }
 }
 

@@ -122,6 +122,7 @@ public struct GraphPlan: Sendable {
   public var clock: Clock.Kind
   /// Nodes, upstream before downstream (nodes of a legal cycle in the file's order).
   public var nodes: [Node]
+  /// Links, resolved.
   public var links: [Link]
   /// Every format that occurs; packets carry an index into it.
   public var formats: [Format]
@@ -129,6 +130,8 @@ public struct GraphPlan: Sendable {
   public var overload: [OverloadStep] = []
   /// Values that came from the environment, as they were there: never shown, whatever they became part of (see `secretTexts`).
   public var hiddenTexts: Set<String> = []
+  /// Paths of the files it was read from: its own, then those it includes. Empty for a graph that was built in Swift.
+  public var files: [String] = []
   /// What is odd about the graph without keeping it from running, sorted by place.
   public var warnings: [Problem] = []
 

@@ -136,6 +136,7 @@ extension ParameterContract {
     if isRequired { parts.append("required") }
     if let defaultWords { parts.append("default \(defaultWords)") }
     if isLive { parts.append("live") }
+    if isSecret { parts.append("secret") }
     return parts.joined(separator: ", ")
   }
 }

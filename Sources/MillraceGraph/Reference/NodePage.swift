@@ -79,7 +79,8 @@ public struct NodePage: Sendable {
             "`\(parameter.name)`", Markdown.cell(parameter.typeWords),
             Markdown.cell(parameter.limits ?? (parameter.unit.isEmpty ? "" : "in \(parameter.unit)")),
             parameter.isRequired ? "required" : parameter.defaultWords.map { "`\(Markdown.cell($0))`" } ?? "",
-            parameter.isLive ? "yes" : "", Markdown.cell(parameter.text),
+            parameter.isLive ? "yes" : "",
+            Markdown.cell(parameter.text + (parameter.isSecret ? " (secret: never shown)" : "")),
           ]
         }))
     section(
@@ -167,6 +168,7 @@ public struct NodePage: Sendable {
       if let value = parameter.defaultValue { json.member("default", of: value) }
       json.member("required", parameter.isRequired)
       json.member("live", parameter.isLive)
+      if parameter.isSecret { json.member("secret", true) }
       json.member("text", parameter.text)
     }
   }

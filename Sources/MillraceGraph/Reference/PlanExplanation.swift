@@ -64,7 +64,7 @@ public struct PlanExplanation: Sendable {
     let memory = memoryEstimate
     lines += [
       "", style.paint("Memory", .bold),
-      "  about \(Figures.bytes(memory.blocks + memory.rings)) of media memory a run: \(Figures.bytes(memory.blocks)) in blocks, \(Figures.bytes(memory.rings)) in links",
+      "  about \(Figures.bytes(memory.blocks + memory.rings)) of media memory a run, without events: \(Figures.bytes(memory.blocks)) in blocks, \(Figures.bytes(memory.rings)) in links",
     ]
     return lines.joined(separator: "\n") + "\n"
   }

@@ -20,9 +20,7 @@ public struct TerminalStyle: Sendable, Hashable {
     case red = "31"
     case green = "32"
     case yellow = "33"
-    case cyan = "36"
     case heading = "1;36"
-    case alarm = "1;31"
   }
 
   /// A text in a look, if colour is allowed.

@@ -67,6 +67,7 @@ struct NodeSchema {
       sentences.append("Unit: \(parameter.unit).")
     }
     if parameter.isLive { sentences.append("Can be set while the graph runs.") }
+    if parameter.isSecret { sentences.append("Never shown.") }
     return sentences.map { text in
       text.isEmpty || ".!?".contains(text.last!) ? text : text + "."
     }.joined(separator: " ")

@@ -95,10 +95,11 @@ struct Opening: Sendable {
 }
 
 /// Base64, RFC 4648 section 4.
-enum Base64 {
+public enum Base64 {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  static func encode(_ bytes: [UInt8]) -> String {
+  /// Bytes as text, with padding.
+  public static func encode(_ bytes: [UInt8]) -> String {
     var result: [UInt8] = []
     for start in stride(from: 0, to: bytes.count, by: 3) {
       let group = (0..<3).map { start + $0 < bytes.count ? UInt32(bytes[start + $0]) : 0 }

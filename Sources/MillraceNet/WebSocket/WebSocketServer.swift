@@ -41,7 +41,10 @@ public final class WebSocketServer: Sendable {
 
   /// Begins to listen.
   /// - Parameters:
+  ///   - host: the address to listen at; by default this machine's own, which no other can reach.
+  ///   - port: 0: the system chooses a free one.
   ///   - identity: a certificate for TLS; nil: plain.
+  ///   - limits: sizes and times of a visitor's socket.
   ///   - decide: on the thread of the sockets.
   public static func listen(
     host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil,
@@ -58,6 +61,13 @@ public final class WebSocketServer: Sendable {
 
   /// Begins to listen, and tells of it on the thread of the sockets. Needs no task, which would wait where others keep all
   /// threads of tasks busy.
+  /// - Parameters:
+  ///   - host: the address to listen at; by default this machine's own, which no other can reach.
+  ///   - port: 0: the system chooses a free one.
+  ///   - identity: a certificate for TLS; nil: plain.
+  ///   - limits: sizes and times of a visitor's socket.
+  ///   - decide: on the thread of the sockets.
+  ///   - done: on the thread of the sockets.
   public static func listen(
     host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil,
     limits: WebSocketLimits = WebSocketLimits(),

@@ -24,7 +24,7 @@ struct CheckCommand: ParsableCommand {
           path: file, settings: options.settings(), catalogue: RunnerContext.catalogue)
         all.append(contentsOf: Problems(plan.warnings))
         accepted.append(
-          "\(file): ok, \(Figures.counted(plan.nodes.count, "node")), \(Figures.counted(plan.links.count, "link"))\n"
+          "\(Problem.printable(file)): ok, \(Figures.counted(plan.nodes.count, "node")), \(Figures.counted(plan.links.count, "link"))\n"
         )
       } catch {
         all.append(contentsOf: error)

@@ -46,8 +46,24 @@ struct DrawCommand: ParsableCommand {
     return endings.first { output?.hasSuffix($0.0) == true }?.1 ?? .svg
   }
 
+  /// Endings of pictures that `draw` does not make; an SVG under such a name opens nowhere.
+  private static let otherPictures = ["png", "jpg", "jpeg", "gif", "webp", "pdf"]
+
+  func validate() throws {
+    guard format == nil, let output else { return }
+    guard let ending = Self.otherPictures.first(where: { output.lowercased().hasSuffix(".\($0)") }) else {
+      return
+    }
+    throw ValidationError(
+      "draw writes SVG, Graphviz or Mermaid and no .\(ending): name a .svg, .dot or .mmd file, or give --format."
+    )
+  }
+
   func run() throws {
-    let drawing = GraphDrawing(try options.load(file))
+    let plan = try options.load(file)
+    let sources = try ReadingClaim.all(of: [plan])
+    defer { withExtendedLifetime(sources) {} }
+    let drawing = GraphDrawing(plan)
     let text =
       switch form {
       case .svg: drawing.svg(direction: direction.direction)

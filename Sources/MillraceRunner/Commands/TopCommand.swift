@@ -25,6 +25,9 @@ struct TopCommand: ParsableCommand {
   private var folder: RunFolder { RunFolder() }
 
   func run() throws {
+    do throws(RunFolder.Refusal) { try folder.open() } catch {
+      throw refused(error.text, "set XDG_RUNTIME_DIR as the runs have it")
+    }
     let output = Output.standard
     if json {
       for text in try answers().map(\.text) { output.write(text) }

@@ -62,6 +62,7 @@ final class Control {
   /// - Parameter targets: every run there will be.
   /// - Throws: `ExitStatus.interrupted` when the process was asked to end meanwhile.
   func prepare(_ targets: [ControlErrand.Target], clock: Clock.Kind) throws {
+    answers.begin()
     let desk = ControlDesk(targets, answers: answers)
     self.desk = desk
     guard var input = input.take() else { return }

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import MillraceCore
+internal import MillraceFiles
 internal import MillraceGraph
 internal import Synchronization
 
@@ -16,7 +17,7 @@ final class ControlAnswers: Sendable {
   /// True when answers and what the runner tells share a terminal or a file.
   var isStandardError: Bool { !ownsDescriptor && descriptor == 2 }
 
-  /// - Parameter path: a file, made or emptied; a named pipe, whose reader may come and go; `-` for standard output; nil for
+  /// - Parameter path: a file, made, or emptied by `begin`; a named pipe, whose reader may come and go; `-` for standard output; nil for
   ///   standard error.
   init(_ path: String?) throws {
     guard let path, path != "-" else {
@@ -26,7 +27,7 @@ final class ControlAnswers: Sendable {
     }
     // For reading too: a named pipe then opens without a reader, and outlives one.
     let isPipe = FileKind(path: path) == .pipe
-    let flags = isPipe ? O_RDWR | O_NONBLOCK : O_WRONLY | O_CREAT | O_TRUNC
+    let flags = isPipe ? O_RDWR | O_NONBLOCK : O_WRONLY | O_CREAT
     descriptor = unsafe open(path, flags | O_CLOEXEC, 0o644)
     ownsDescriptor = true
     guard descriptor >= 0 else {
@@ -35,6 +36,19 @@ final class ControlAnswers: Sendable {
       )
       throw ExitStatus.usage
     }
+    guard FileKind(descriptor: descriptor) == .regular else { return }
+    do throws(NodeProblem) { try FileClaim.claim(descriptor, path, for: .writing) } catch {
+      Output.error.write(
+        "error: cannot write the control answers to \(Problem.quoted(path)): this run or another program reads or writes it; choose another place\n"
+      )
+      throw ExitStatus.usage
+    }
+  }
+
+  /// The graphs are about to start: empties the file. Before that, what was in it is not lost by a graph that never starts.
+  func begin() {
+    // Pipes and devices refuse, and have nothing to be emptied.
+    if ownsDescriptor { _ = ftruncate(descriptor, 0) }
   }
 
   deinit { if ownsDescriptor && descriptor >= 0 { close(descriptor) } }

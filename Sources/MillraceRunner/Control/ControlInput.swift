@@ -1,5 +1,6 @@
 internal import Glibc
 internal import MillraceCore
+internal import MillraceFiles
 internal import MillraceGraph
 
 /// Where control commands come from: standard input, a named pipe, or a file.
@@ -42,6 +43,12 @@ struct ControlInput: ~Copyable {
       Output.error.write(
         "error: cannot read control commands from \(Problem.quoted(path)): \(reason); name a pipe made with mkfifo, a file, or - for standard input\n"
       )
+      throw ExitStatus.usage
+    }
+    // Nothing the run writes may take the place of its commands.
+    guard isFile else { return }
+    do throws(NodeProblem) { try FileClaim.claim(descriptor, path, for: .reading) } catch {
+      Output.error.write("error: \(error.description)\n")
       throw ExitStatus.usage
     }
   }

@@ -26,11 +26,14 @@ struct FileDifference {
     return byteText
   }
 
-  /// The first byte that differs.
+  /// The first byte that differs; or why it cannot be told, such as a copy that is missing or larger than 64 MiB.
   private var byteText: String {
-    guard let before = try? SourceFile.read(path: golden).bytes,
-      let after = try? SourceFile.read(path: now).bytes
-    else { return "the bytes differ, and the files are too large to say where" }
+    let before: [UInt8]
+    let after: [UInt8]
+    do throws(FileProblem) {
+      before = try SourceFile.read(path: golden).bytes
+      after = try SourceFile.read(path: now).bytes
+    } catch { return "the bytes differ; where cannot be told: \(error.text)" }
     let sizes = before.count == after.count ? "" : "; \(after.count) bytes, golden \(before.count)"
     guard let place = zip(before, after).enumerated().first(where: { $0.element.0 != $0.element.1 }) else {
       return "one file is the beginning of the other\(sizes)"
@@ -101,7 +104,10 @@ struct SoundDifference {
     let time = Figures.duration(.samples(Int64(frame), rate: golden.rate))
     let channel = golden.channels == 1 ? "" : " of channel \(first % golden.channels + 1)"
     func shown(_ value: Float) -> String { Figures.number(Double(value), decimals: 6) }
+    let noise =
+      measures.goldenPower == 0
+      ? "the golden sound is silent" : "signal to noise \(Figures.number(measures.signalToNoise)) dB"
     return
-      "sample \(frame)\(channel) at \(time) is \(shown(now.samples[first])), golden \(shown(golden.samples[first])); \(measures.count) of \(golden.samples.count) samples differ, by at most \(shown(measures.largest)), signal to noise \(Figures.number(measures.signalToNoise)) dB"
+      "sample \(frame)\(channel) at \(time) is \(shown(now.samples[first])), golden \(shown(golden.samples[first])); \(measures.count) of \(golden.samples.count) samples differ, by at most \(shown(measures.largest)), \(noise)"
   }
 }

@@ -54,7 +54,7 @@ final class Golden {
       return .differed
     }
     do { return expected == nil ? try record(reports, isQuiet) : try compare(reports, isQuiet) } catch {
-      // What could not be written has been told.
+      // What could not be read or written has been told.
       return .usage
     }
   }
@@ -69,9 +69,7 @@ final class Golden {
       try folder.make(place)
       var run = self.run(plan, report, index, place)
       for number in run.files.indices {
-        guard let kept = try folder.keep(run.files[number].source, as: run.files[number].name) else {
-          continue
-        }
+        let kept = try folder.keep(run.files[number].source, as: run.files[number].name)
         (run.files[number].bytes, run.files[number].sha256) = (kept.bytes, kept.sha256)
       }
       try TextFile.write(events[index].lines.map { $0 + "\n" }.joined(), to: folder.file(run.eventFile))
@@ -132,7 +130,7 @@ final class Golden {
     for (index, (plan, report)) in reports.enumerated() {
       var run = self.run(plan, report, index, "")
       for number in run.files.indices {
-        guard let measured = unsafe try GoldenFolder.measure(run.files[number].source) else { continue }
+        let measured = unsafe try GoldenFolder.measure(run.files[number].source)
         (run.files[number].bytes, run.files[number].sha256) = (measured.bytes, measured.sha256)
       }
       record.runs.append(run)

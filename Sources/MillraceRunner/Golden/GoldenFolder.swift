@@ -21,19 +21,27 @@ struct GoldenFolder {
     return "files/\(number)-\(String(plain.prefix(60)))"
   }
 
-  /// Makes a folder below this one, with those above it.
+  /// Makes a folder below this one, with all those above it.
   func make(_ name: String) throws {
-    var made = path
-    for part in [""] + name.split(separator: "/").map(String.init) {
-      if !part.isEmpty { made += "/" + part }
-      if unsafe mkdir(made, 0o755) != 0 && errno != EEXIST {
-        throw Self.refusal("make the folder", made, errno)
-      }
+    let whole = file(name)
+    let ends = whole.indices.dropFirst().filter { whole[$0] == "/" } + [whole.endIndex]
+    for end in ends {
+      let made = String(whole[..<end])
+      // Folders that are there are no failure, nor are those above that one may not write to.
+      guard unsafe mkdir(made, 0o755) != 0 else { continue }
+      let code = errno
+      if FileKind(path: made) != .folder { throw Self.refusal("make the folder", made, code) }
     }
   }
 
   /// Reads `golden.json`; everything wrong with it is told, and ends the command.
   func read() throws -> GoldenRecord {
+    guard FileKind(path: file(Self.recordName)) != .missing else {
+      Output.error.write(
+        "error: there is no golden run in \(Problem.quoted(path)); check the spelling, or record it with --record-golden\n"
+      )
+      throw ExitStatus.usage
+    }
     do throws(Problem) {
       return try GoldenRecord(try JSONDocument.read(path: file(Self.recordName)))
     } catch {
@@ -42,38 +50,40 @@ struct GoldenFolder {
     }
   }
 
-  /// Copies a file here; answers its size and hash. nil when it is no regular file or cannot be read.
-  func keep(_ source: String, as name: String) throws -> (bytes: Int, sha256: String)? {
-    guard FileKind(path: source) == .regular else { return nil }
-    let target = file(name)
-    let descriptor = unsafe open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw Self.refusal("write", target, errno) }
-    defer { close(descriptor) }
-    return unsafe try Self.measure(source) { bytes in
-      guard unsafe write(descriptor, bytes.baseAddress, bytes.count) == bytes.count else {
-        throw Self.refusal("write", target, errno)
-      }
-    }
+  /// Copies a file that the run wrote; answers its size and hash.
+  func keep(_ source: String, as name: String) throws -> (bytes: Int, sha256: String) {
+    var copy = try TextFile(creating: file(name))
+    let measured = unsafe try Self.measure(source) { unsafe copy.write($0) }
+    try copy.finish()
+    return measured
   }
 
-  /// Size and hash of a file; nil when it cannot be read. `body` gets every piece.
+  /// Size and hash of a file that the run wrote. `body` gets every piece. One that cannot be read is told, and ends the
+  /// command: without it there is nothing to compare.
   static func measure(
     _ path: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Void = { _ in }
-  ) throws -> (bytes: Int, sha256: String)? {
+  ) throws -> (bytes: Int, sha256: String) {
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
+    guard descriptor >= 0 else { throw unreadable(path, errno) }
     defer { close(descriptor) }
     var piece = [UInt8](repeating: 0, count: pieceBytes)
     var hash = SHA256()
     var total = 0
     while true {
       let count = unsafe Glibc.read(descriptor, &piece, piece.count)
-      if count < 0 { return nil }
+      if count < 0 { throw unreadable(path, errno) }
       if count == 0 { return (total, hash.digest()) }
       total += count
       hash.add(piece[..<count])
       unsafe try piece[..<count].withUnsafeBufferPointer { try unsafe body($0) }
     }
+  }
+
+  private static func unreadable(_ path: String, _ code: Int32) -> ExitStatus {
+    Output.error.write(
+      "error: cannot read \(Problem.quoted(path)), which the run wrote: \(SystemError.text(code)); make it readable\n"
+    )
+    return .usage
   }
 
   private static func refusal(_ what: String, _ path: String, _ code: Int32) -> ExitStatus {

@@ -19,13 +19,10 @@ extension RunSession {
       if let failure { tellUnwritable("trace", failure, &status) }
       if lost > 0 && !isQuiet { out.write("trace: \(lost) calls came too fast and are missing\n") }
     }
-    if let report {
-      do {
-        let text = wantsPage ? page(reports) : RunReportFile.json(reports, turns: board.turns)
-        try TextFile.write(text, to: report)
-      } catch {
-        if status == .done { status = .usage }
-      }
+    if report != nil {
+      let text = wantsPage ? page(reports) : RunReportFile.json(reports, turns: board.turns)
+      reportFile?.write(text)
+      do { try reportFile?.finish() } catch { if status == .done { status = .usage } }
     }
     if let golden {
       let verdict = golden.finish(Array(zip(runs.map(\.plan), reports)), isQuiet: isQuiet)

@@ -15,6 +15,10 @@ struct RunSession: ~Copyable {
   let graphs: [Graph]
   private let duration: Nanoseconds?
   let report: String?
+  /// Opened before anything starts, so that what cannot be written is told then.
+  var reportFile: TextFile?
+  /// The files the graphs were read from: nothing the run writes may take the place of one.
+  private let sources: [ReadingClaim]
   /// What others see the run under.
   private let name: String?
   let isQuiet: Bool
@@ -46,21 +50,24 @@ struct RunSession: ~Copyable {
     control: ControlOptions, golden: GoldenOptions, isQuiet: Bool
   ) throws {
     let clock = try Self.commonClock(of: graphs)
-    let file = try trace.map { TextFileBox(try TextFile(creating: $0)) }
-    if let report { _ = try TextFile(creating: report) }
+    let sources = try ReadingClaim.all(of: graphs.flatMap(\.plans))
     let control = try control.control == nil ? nil : Control(control)
+    let traceFile = try trace.map { TextFileBox(try TextFile(creating: $0)) }
+    let reportFile = try report.map { TextFileBox(try TextFile(creating: $0)) }
     if golden.isGolden { try control?.refuseLive() }
     let golden = try Golden(golden, graphs.flatMap(\.plans), out: Output.error)
     board = EventBoard(readers)
     self.graphs = graphs
     self.duration = duration
     self.report = report
+    self.sources = sources
     self.name = name
     self.isQuiet = isQuiet
     self.control = control
     self.golden = golden
     engine = Engine(catalogue: RunnerContext.catalogue, clock: clock, workers: workers)
-    if let file { self.trace = TraceFile(engine, file: file.take(), title: title) }
+    if let reportFile { self.reportFile = reportFile.take() }
+    if let traceFile { self.trace = TraceFile(engine, file: traceFile.take(), title: title) }
   }
 
   /// The names of all graphs.
@@ -91,7 +98,7 @@ struct RunSession: ~Copyable {
       runs, title: title, board: board, output: out,
       redraws: !writesToScreen && control?.answersOnError != true, isQuiet: isQuiet)
     offerStatistics()
-    trace?.count(runs)
+    trace?.begin(runs)
     startedAt = millrace_monotonic_ns()
     for run in runs {
       if let duration { run.drain(at: duration) }

@@ -16,10 +16,10 @@ enum Signals {
   /// True once the process was asked to end (SIGTERM, SIGHUP).
   static var isTerminated: Bool { terminations.load(ordering: .relaxed) > 0 }
 
-  /// A closed pipe becomes an error of the write, not the end of the process. Programs started by a node get the default
-  /// again, since a handler does not survive `exec`.
-  static func survivePipes() {
-    install(SIGPIPE) { _ in }
+  /// A closed pipe, and a file at the limit of its size (`ulimit -f`), become errors of the write, not the end of the process.
+  /// Programs started by a node get the default again, since a handler does not survive `exec`.
+  static func surviveWrites() {
+    for signal in [SIGPIPE, SIGXFSZ] { install(signal) { _ in } }
   }
 
   /// Counts interrupts and requests to end, from zero. A third interrupt ends the process on the spot, with
@@ -34,13 +34,21 @@ enum Signals {
       Programs.killAll()
       _exit(ExitStatus.interrupted.rawValue)
     }
-    for signal in [SIGTERM, SIGHUP] {
+    // Started by `nohup`, it is meant to outlive its terminal.
+    for signal in [SIGTERM, SIGHUP] where signal != SIGHUP || !isIgnored(SIGHUP) {
       install(signal) { _ in terminations.add(1, ordering: .relaxed) }
     }
     var heard = sigset_t()
     unsafe sigemptyset(&heard)
     for signal in [SIGINT, SIGTERM, SIGHUP] { unsafe sigaddset(&heard, signal) }
     unsafe pthread_sigmask(SIG_UNBLOCK, &heard, nil)
+  }
+
+  private static func isIgnored(_ signal: Int32) -> Bool {
+    var action = sigaction()
+    guard unsafe sigaction(signal, nil, &action) == 0 else { return false }
+    let handler = unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+    return unsafe handler == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   private static func install(_ signal: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {

@@ -15,6 +15,7 @@ struct TraceFile: ~Copyable {
   private var reader: TraceReader
   private var file: TextFile
   private let process = Int(getpid())
+  private let title: String
   /// Time 0 of the trace.
   private let start: Nanoseconds
   /// Numbers of the workers, as they come up.
@@ -33,18 +34,19 @@ struct TraceFile: ~Copyable {
   /// Runs whose links are counted; thousands of tracks would hide the calls.
   private static let countedRuns = 16
 
-  /// Begins a trace. `take` it often enough: a worker remembers 32,768 calls.
+  /// Makes a trace, and writes nothing yet. `take` it often enough: a worker remembers 32,768 calls.
   /// - Parameter title: what the process is called.
   init(_ engine: Engine, file: consuming TextFile, title: String) {
     reader = engine.makeTraceReader(holdsClock: true)
     self.file = file
+    self.title = title
     start = millrace_monotonic_ns()
-    self.file.write("[")
-    name("process_name", title, thread: 0)
   }
 
-  /// Counts the links of these runs from now on, before they start.
-  mutating func count(_ runs: [GraphRun]) {
+  /// Begins the file, and counts the links of these runs from now on. Call before they start.
+  mutating func begin(_ runs: [GraphRun]) {
+    file.write("[")
+    name("process_name", title, thread: 0)
     links = runs.prefix(Self.countedRuns).map { run in
       let prefix = runs.count > 1 ? "\(run.name): " : ""
       return LinkDepths(

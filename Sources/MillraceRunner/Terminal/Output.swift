@@ -3,9 +3,13 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
+/// Why standard output took no more; 0 while it takes everything.
+private let refusalOfStandardOutput = Atomic<Int32>(0)
+
 /// One of the two outputs of the process, without buffering.
 ///
-/// When the reader has gone, what is written is dropped without a word: `millrace nodes | head` is no mistake.
+/// When the reader has gone, what is written is dropped without a word: `millrace nodes | head` is no mistake. Any other refusal of
+/// standard output, such as a full disk behind `>`, is kept in `refusal`.
 struct Output: Sendable {
   static let standard = Output(descriptor: 1)
   /// Where a run tells how it goes: what nodes write to standard output stays alone there.
@@ -22,7 +26,16 @@ struct Output: Sendable {
     }
   }
 
-  /// Writes a text, as a whole unless the reader has gone. Any thread.
+  /// The system's first refusal of standard output since `forgetRefusal`, in words. Any thread.
+  static var refusal: String? {
+    let code = refusalOfStandardOutput.load(ordering: .relaxed)
+    return code == 0 ? nil : SystemError.text(code)
+  }
+
+  /// A new call of the runner begins.
+  static func forgetRefusal() { refusalOfStandardOutput.store(0, ordering: .relaxed) }
+
+  /// Writes a text, as a whole unless the reader has gone or there is no room. Any thread.
   func write(_ text: String) {
     var text = text
     text.withUTF8 { bytes in
@@ -35,6 +48,9 @@ struct Output: Sendable {
           var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
           _ = unsafe poll(&wait, 1, -1)
         } else if errno != EINTR {
+          if descriptor == 1 && errno != EPIPE {
+            refusalOfStandardOutput.store(errno, ordering: .relaxed)
+          }
           return
         }
       }
@@ -68,51 +84,4 @@ enum Environment {
   static func value(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
   /// True when a variable is set to something.
   static func has(_ name: String) -> Bool { value(name)?.isEmpty == false }
-}
-
-/// A file the runner writes as a whole or bit by bit.
-struct TextFile: ~Copyable {
-  let path: String
-  private let descriptor: Int32
-  /// The system's refusal of an earlier write.
-  private(set) var failure: String?
-
-  /// Creates the file, or empties it. A failure is told as a usage error.
-  init(creating path: String) throws {
-    self.path = path
-    descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else {
-      Output.error.write(
-        "error: cannot write \(Problem.quoted(path)): \(SystemError.text(errno)); choose another place\n")
-      throw ExitStatus.usage
-    }
-  }
-
-  deinit { close(descriptor) }
-
-  /// Appends a text. After a failure everything more is dropped; see `failure`.
-  mutating func write(_ text: String) {
-    guard failure == nil else { return }
-    var text = text
-    let refusal = text.withUTF8 { bytes -> Int32? in
-      var offset = 0
-      while offset < bytes.count {
-        let count = unsafe Glibc.write(descriptor, bytes.baseAddress! + offset, bytes.count - offset)
-        if count >= 0 { offset += count } else if errno != EINTR { return errno }
-      }
-      return nil
-    }
-    failure = refusal.map(SystemError.text)
-  }
-
-  /// Writes a whole file, or ends the command with the system's refusal.
-  static func write(_ text: String, to path: String) throws {
-    var file = try TextFile(creating: path)
-    file.write(text)
-    if let failure = file.failure {
-      Output.error.write(
-        "error: cannot write \(Problem.quoted(path)): \(failure); make room or choose another place\n")
-      throw ExitStatus.usage
-    }
-  }
 }

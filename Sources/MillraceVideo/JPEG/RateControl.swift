@@ -45,6 +45,9 @@ package struct RateControl: Sendable {
   private static let enoughUse = 0.85
   /// A size this far from what the last picture's was means another scene.
   private static let sceneCut = 0.2
+  /// Below this scale the size falls in stairs and not along a line: divisors are whole numbers, and few of them change with a small
+  /// step. (Quality 85 and better.)
+  private static let stairs = 30.0
 
   // Learnt from picture to picture.
   private var scale: Double?
@@ -163,7 +166,9 @@ package struct RateControl: Sendable {
       return .shrink(factor: min(0.8, max(0.25, 0.9 * (limit / bytes).squareRoot())))
     }
     // The farther the way, the less is known of where it ends. After a second failure certainty counts more than bytes.
-    let margin = 0.008 + 0.2 * min(1, abs(log(bytes / limit))) + 0.03 * Double(encodes - 1)
+    let miss = min(1, abs(log(bytes / limit)))
+    var margin = 0.008 + 0.2 * miss + 0.03 * Double(encodes - 1)
+    if bytes > limit && present < Self.stairs { margin += 0.01 + 0.2 * miss }
     let from = present
     present = Self.within(from * exp(log(limit * exp(-margin) / bytes) / slope), 5, of: from)
     if bytes > limit { present = max(present, min(Self.coarsest, from * 1.01)) }

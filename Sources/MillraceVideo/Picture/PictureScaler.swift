@@ -4,7 +4,7 @@ internal import Glibc
 package import MillraceCore
 
 /// Changes the size, the pixel type and the colours of pictures with swscale. The result is a picture of the graph: BT.601, full
-/// range. Keeps the result until the next call. One thread at a time; takes heap only where the kind of source changes.
+/// range, unless video range is asked for. Keeps the result until the next call. One thread at a time; takes heap only where the kind of source changes.
 @safe
 package final class PictureScaler {
   /// What a source's numbers mean.
@@ -47,6 +47,7 @@ package final class PictureScaler {
   let pixel: PixelType
   package let width: Int
   package let height: Int
+  private let isFullRange: Bool
   private var context: OpaquePointer?
   private var source: Source?
   /// Rows with gaps: swscale's vector code writes whole vectors, also beyond the end of a row.
@@ -57,8 +58,9 @@ package final class PictureScaler {
   /// Bytes of the vectors that rows are aligned to.
   private static let alignment = 64
 
-  package init(to pixel: PixelType, width: Int, height: Int) {
+  package init(to pixel: PixelType, width: Int, height: Int, isFullRange: Bool = true) {
     self.pixel = pixel
+    self.isFullRange = isFullRange
     self.width = width
     self.height = height
     func aligned(_ bytes: Int) -> Int {
@@ -137,7 +139,11 @@ package final class PictureScaler {
   }
 
   /// What a source of the result's own kind is like.
-  private var itself: Source { Source(pixel, width: width, height: height) }
+  private var itself: Source {
+    var source = Source(pixel, width: width, height: height)
+    source.isFullRange = isFullRange
+    return source
+  }
 
   /// Copies planes of the result's own kind, which swscale does not get right: of Y and UV it copies half of a UV row, and
   /// more planes than there are.
@@ -155,19 +161,21 @@ package final class PictureScaler {
     to target: (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>),
     _ lengths: (Int, Int, Int)
   ) {
-    func movePlane(
-      _ from: UnsafePointer<UInt8>, _ step: Int, _ size: (Int, Int), _ bytes: Int,
-      _ to: UnsafeMutablePointer<UInt8>, _ length: Int
-    ) {
-      unsafe millrace_plane_turn(
-        from, step, Int32(size.0), Int32(size.1), Int32(bytes), Int32(turn.quarters),
-        turn.isMirrored ? 1 : 0, to, length)
-    }
-    unsafe movePlane(source.0, steps.0, (width, height), pixel.pixelBytes, target.0, lengths.0)
+    unsafe Self.move(source.0, steps.0, (width, height), pixel.pixelBytes, turn, to: target.0, lengths.0)
     guard pixel.planeCount > 1 else { return }
     let (half, chromaBytes) = (((width + 1) / 2, (height + 1) / 2), pixel == .nv12 ? 2 : 1)
-    unsafe movePlane(source.1, steps.1, half, chromaBytes, target.1, lengths.1)
-    if pixel == .i420 { unsafe movePlane(source.2, steps.2, half, 1, target.2, lengths.2) }
+    unsafe Self.move(source.1, steps.1, half, chromaBytes, turn, to: target.1, lengths.1)
+    if pixel == .i420 { unsafe Self.move(source.2, steps.2, half, 1, turn, to: target.2, lengths.2) }
+  }
+
+  /// Copies one plane, turned.
+  private static func move(
+    _ source: UnsafePointer<UInt8>, _ step: Int, _ size: (Int, Int), _ bytes: Int, _ turn: PictureTurn,
+    to target: UnsafeMutablePointer<UInt8>, _ length: Int
+  ) {
+    unsafe millrace_plane_turn(
+      source, step, Int32(size.0), Int32(size.1), Int32(bytes), Int32(turn.quarters),
+      turn.isMirrored ? 1 : 0, target, length)
   }
 
   private func scale(
@@ -180,7 +188,7 @@ package final class PictureScaler {
     }
     guard prepare(source) else { return false }
     // A plane that is named is read, whether the format has it or not.
-    let count = PixelType.allCases.first { $0.library == source.format }?.planeCount ?? 3
+    let count = Self.planeCount(of: source.format)
     var starts: (UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?) =
       unsafe (planes.0, count > 1 ? planes.1 : nil, count > 2 ? planes.2 : nil, nil)
     var lengths = (Int32(strides.0), Int32(strides.1), Int32(strides.2), Int32(0))
@@ -190,6 +198,15 @@ package final class PictureScaler {
           starts.assumingMemoryBound(to: UnsafePointer<UInt8>?.self).baseAddress,
           lengths.assumingMemoryBound(to: Int32.self).baseAddress, rows: source.height)
       }
+    }
+  }
+
+  /// Planes of a pixel type of the graph, by FFmpeg's number.
+  private static func planeCount(of format: Int32) -> Int {
+    switch format {
+    case PixelType.rgb24.library, PixelType.bgrx.library: 1
+    case PixelType.nv12.library: 2
+    default: 3
     }
   }
 
@@ -230,7 +247,7 @@ package final class PictureScaler {
       is_full_range: wanted.isFullRange)
     let to = millrace_sws_side(
       format: pixel.library, width: Int32(width), height: Int32(height), colours: SWS_CS_ITU601,
-      is_full_range: true)
+      is_full_range: isFullRange)
     unsafe context = millrace_sws_new(from, to, flags)
     return unsafe context != nil
   }
@@ -245,10 +262,41 @@ package final class PictureScaler {
     }
   }
 
+  /// Copies the result, planar 4:2:0, onto a larger picture of planar 4:2:0 without gaps. `left` and `top` are even.
+  func copy(
+    onto target: inout MutableSpan<UInt8>, width canvasWidth: Int, height canvasHeight: Int, left: Int,
+    top: Int
+  ) {
+    precondition(left % 2 == 0 && top % 2 == 0, "chroma begins at even pixels")
+    precondition(left + width <= canvasWidth && top + height <= canvasHeight, "it does not lie on the other")
+    let room = target.count
+    precondition(
+      pixel == .i420 && room >= pixel.byteCount(width: canvasWidth, height: canvasHeight), "too little room")
+    let layout = PlaneLayout(pixel, width: canvasWidth, height: canvasHeight)
+    let (luma, half) = (top * layout.strides.0 + left, top / 2 * layout.strides.1 + left / 2)
+    // Used while the target is held, which it is until the end of this call.
+    let start = unsafe target.withUnsafeMutableBufferPointer { $0.baseAddress }
+    guard let start = unsafe start else { return }
+    unsafe move(
+      (UnsafePointer(memory), UnsafePointer(memory + offsets.1), UnsafePointer(memory + offsets.2)), strides,
+      PictureTurn(),
+      to: (start + luma, start + layout.offsets.1 + half, start + layout.offsets.2 + half), layout.strides)
+  }
+
   /// Copies the rows of the first plane to rows that lie `step` bytes apart.
   func copyRows(to start: UnsafeMutablePointer<UInt8>, step: Int) {
     unsafe millrace_plane_turn(
       memory, strides.0, Int32(width), Int32(height), Int32(pixel.pixelBytes), 0, 0, start, step)
+  }
+
+  /// The rows of a plane of planar 4:2:0, and the bytes from row to row. Valid until the next call.
+  func plane(_ index: Int) -> (start: UnsafePointer<UInt8>, step: Int) {
+    precondition(pixel == .i420, "only planar 4:2:0 has planes of one kind")
+    return switch index {
+    case 0: unsafe (UnsafePointer(memory), strides.0)
+    case 1: unsafe (UnsafePointer(memory + offsets.1), strides.1)
+    default: unsafe (UnsafePointer(memory + offsets.2), strides.2)
+    }
   }
 
   private func copy(to start: UnsafeMutablePointer<UInt8>, _ turn: PictureTurn) {
@@ -257,24 +305,5 @@ package final class PictureScaler {
     unsafe move(
       (UnsafePointer(memory), UnsafePointer(memory + offsets.1), UnsafePointer(memory + offsets.2)), strides,
       turn, to: (start + tight.offsets.0, start + tight.offsets.1, start + tight.offsets.2), tight.strides)
-  }
-}
-
-extension UnsafePointer<AVFrame> {
-  /// The first byte of a plane.
-  func plane(_ index: Int) -> UnsafeMutablePointer<UInt8>? {
-    let planes = unsafe pointee.data
-    return switch index {
-    case 0: unsafe planes.0
-    case 1: unsafe planes.1
-    case 2: unsafe planes.2
-    default: unsafe planes.3
-    }
-  }
-
-  /// Bytes from row to row of the planes.
-  var lineSizes: UnsafePointer<Int32>? {
-    guard let offset = unsafe MemoryLayout<AVFrame>.offset(of: \.linesize) else { return nil }
-    return unsafe (UnsafeRawPointer(self) + offset).assumingMemoryBound(to: Int32.self)
   }
 }

@@ -4,7 +4,8 @@ internal import Glibc
 internal import MillraceAudio
 internal import MillraceCore
 
-/// The packets of a file, stream by stream. What one stream is asked for while the file goes on with the other waits in a queue.
+/// The packets of a file, stream by stream; or of a live stream, as they come. What one stream of a file is asked for while the file
+/// goes on with the other waits in a queue.
 ///
 /// Blocks; one thread at a time.
 @safe
@@ -18,6 +19,10 @@ final class Demuxer {
     var options: [String: String] = [:]
     /// As messages name it.
     var name: String
+    /// Of a live stream: what ends its waiting. Its packets are taken as they come, and nothing is looked into ahead.
+    var bound: StreamBound?
+    /// What is taken out of the library's words.
+    var secrets = Secrets()
 
     /// A file.
     init(file path: String) {
@@ -32,6 +37,15 @@ final class Demuxer {
       self.device = device
       self.options = options
       self.name = name
+    }
+
+    /// A live stream.
+    init(_ address: StreamAddress, options: [String: String], bound: StreamBound) {
+      url = address.url
+      name = address.name
+      secrets = address.secrets
+      self.options = options
+      self.bound = bound
     }
   }
 
@@ -58,6 +72,14 @@ final class Demuxer {
       unsafe format = millrace_av_find_device(device)
       guard unsafe format != nil else { throw Self.noDevice(device) }
     }
+    if let bound = place.bound {
+      // Said, because finding it out waits for two kilobytes.
+      unsafe format = av_find_input_format("flv")
+      guard let made = unsafe avformat_alloc_context() else { fatalError("no memory for a stream") }
+      unsafe made.pointee.flags |= AVFMT_FLAG_NOBUFFER
+      unsafe bound.attach(to: made)
+      unsafe context = made
+    }
     var options: OpaquePointer?
     for (key, value) in place.options { unsafe av_dict_set(&options, key, value, 0) }
     let status = unsafe avformat_open_input(&context, place.url, format, &options)
@@ -65,6 +87,8 @@ final class Demuxer {
     guard status >= 0 else {
       throw problem("cannot be opened: \(reason(status))", cure: nil)
     }
+    // Looking into a live stream takes seconds, and what it is its packets say by themselves.
+    guard place.bound == nil else { return }
     let found = unsafe avformat_find_stream_info(context, nil)
     guard found >= 0 else { throw problem("cannot be read: \(reason(found))", cure: nil) }
     discardAll()
@@ -90,7 +114,11 @@ final class Demuxer {
   /// The library's line if it logged one, with the code's own text otherwise.
   func reason(_ code: Int32) -> String {
     words.keep()
-    return words.text ?? LibraryWords.describe(code)
+    let described = LibraryWords.describe(code)
+    guard let line = words.text else { return place.secrets.removed(from: described) }
+    // A protocol's line says what failed, and leaves out what the system said.
+    let isMore = place.bound != nil && (1..<4_096).contains(-code) && !line.contains(described)
+    return place.secrets.removed(from: isMore ? "\(line): \(described)" : line)
   }
 
   // MARK: Streams
@@ -125,7 +153,7 @@ final class Demuxer {
 
   /// Has packets of a stream kept from now on.
   func use(_ index: Int) {
-    queues[index] = PacketQueue()
+    if queues[index] == nil { queues[index] = PacketQueue() }
     unsafe stream(index)?.pointee.discard = AVDISCARD_DEFAULT
   }
 
@@ -140,6 +168,25 @@ final class Demuxer {
   }
 
   // MARK: Packets
+
+  /// The next packet of a live stream, whichever of its streams it is of; the caller's to free. nil at the stream's end.
+  /// Throws `library` with the library's code, for which `words` has its line.
+  func nextOfAny() throws(NodeFault) -> UnsafeMutablePointer<AVPacket>? {
+    guard let packet = unsafe av_packet_alloc() else {
+      throw NodeFault(.library, code: millrace_averror_no_memory)
+    }
+    while true {
+      millrace_av_clear_log()
+      let status = unsafe av_read_frame(context, packet)
+      if status >= 0 { return unsafe packet }
+      if status == millrace_averror_again { continue }
+      var unused: UnsafeMutablePointer<AVPacket>? = unsafe packet
+      unsafe av_packet_free(&unused)
+      if status == millrace_averror_eof { return nil }
+      words.keep()
+      throw NodeFault(.library, code: status)
+    }
+  }
 
   /// The next packet of a stream, which is the caller's to free; nil at the end.
   func next(_ index: Int) throws(NodeFault) -> UnsafeMutablePointer<AVPacket>? {

@@ -1,3 +1,4 @@
+internal import CFFmpeg
 internal import MillraceAudio
 internal import MillraceCore
 
@@ -20,6 +21,8 @@ final class FilmReader {
     _ place: Demuxer.Place, threads: Int, sound wanted: SampleType?, pictures wantsPictures: Bool = true
   ) throws(NodeProblem) {
     demuxer = try Demuxer(place)
+    // Sound may lie before the first picture, and must not be passed over while that is looked for.
+    if wanted != nil, let (index, _) = unsafe try demuxer.best(AVMEDIA_TYPE_AUDIO) { demuxer.use(index) }
     pictures = wantsPictures ? try FilmPictures(demuxer, threads: threads) : nil
     if let wanted {
       sound = try FilmSound(demuxer, sample: wanted, beside: pictures?.decoder.index ?? -1)

@@ -16,8 +16,7 @@ final class FilmSound {
   /// Samples per channel given so far.
   private(set) var position: Int64 = 0
   let decoder: StreamDecoder
-  private var converter: OpaquePointer?
-  private var converterFormat: Int32 = -1
+  private let converter: SoundConverter
   /// Decoded and not yet given.
   private var stock: [UInt8] = []
   private var used = 0
@@ -42,6 +41,7 @@ final class FilmSound {
     rate = unsafe Int(decoder.frame.pointee.sample_rate)
     channels = unsafe Int(decoder.frame.pointee.ch_layout.nb_channels)
     start = decoder.time ?? 0
+    converter = SoundConverter(rate: rate, channels: channels, sample: sample)
     guard SoundBounds.rates.contains(rate), SoundBounds.channels.contains(channels) else {
       throw demuxer.problem(
         "has sound of \(rate) Hz and \(channels) channels",
@@ -51,8 +51,6 @@ final class FilmSound {
       throw demuxer.problem("has sound of an unknown kind", cure: "convert it to AAC")
     }
   }
-
-  deinit { unsafe swr_free(&converter) }
 
   private var frameBytes: Int { channels * sample.byteCount }
 
@@ -99,34 +97,10 @@ final class FilmSound {
 
   /// Converts the present frame into the stock.
   private func store() throws(NodeFault) {
-    let frame = unsafe decoder.frame
-    let count = unsafe Int(frame.pointee.nb_samples)
+    let frame = unsafe UnsafePointer(decoder.frame)
     guard unsafe Int(frame.pointee.sample_rate) == rate,
       unsafe Int(frame.pointee.ch_layout.nb_channels) == channels
     else { throw NodeFault(.custom, code: FilmReader.soundChanged) }
-    guard makeConverter() else { throw NodeFault(.library, code: -1) }
-    let filled = stock.count
-    stock.append(contentsOf: repeatElement(0, count: count * frameBytes))
-    let given = unsafe stock.withUnsafeMutableBytes { bytes in
-      var output = unsafe bytes.baseAddress?.assumingMemoryBound(to: UInt8.self).advanced(by: filled)
-      return unsafe UnsafeMutableRawPointer(frame.pointee.extended_data).withMemoryRebound(
-        to: UnsafePointer<UInt8>?.self, capacity: channels
-      ) { unsafe swr_convert(converter, &output, Int32(count), $0, Int32(count)) }
-    }
-    guard given == Int32(count) else { throw NodeFault(.library, code: given) }
-  }
-
-  private func makeConverter() -> Bool {
-    let format = unsafe decoder.frame.pointee.format
-    guard format != converterFormat else { return true }
-    unsafe swr_free(&converter)
-    var layout = unsafe millrace_av_default_layout(Int32(channels))
-    var same = unsafe layout
-    let target = AVSampleFormat(rawValue: sample == .s16 ? millrace_av_sample_s16 : millrace_av_sample_f32)
-    let status = unsafe swr_alloc_set_opts2(
-      &converter, &layout, target, Int32(rate), &same, AVSampleFormat(rawValue: format), Int32(rate), 0, nil)
-    guard status >= 0, unsafe swr_init(converter) >= 0 else { return false }
-    converterFormat = format
-    return true
+    guard unsafe converter.convert(frame, into: &stock) != nil else { throw NodeFault(.library, code: -1) }
   }
 }

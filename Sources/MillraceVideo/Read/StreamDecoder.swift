@@ -57,6 +57,9 @@ final class StreamDecoder {
     }
   }
 
+  /// Takes a frame of what the decoder was given; false when it wants more first.
+  func receive() throws(NodeFault) -> Bool { unsafe try frames.receive(codec, into: frame) == true }
+
   /// Gives the decoder the next packet of the stream, or the end.
   private func feed() throws(NodeFault) {
     guard !isDraining else { return }
@@ -66,8 +69,13 @@ final class StreamDecoder {
       return
     }
     var given: UnsafeMutablePointer<AVPacket>? = unsafe packet
+    defer { unsafe av_packet_free(&given) }
+    unsafe try give(packet)
+  }
+
+  /// Gives the decoder a packet of its stream, which stays the caller's.
+  func give(_ packet: UnsafePointer<AVPacket>) throws(NodeFault) {
     let status = unsafe avcodec_send_packet(codec, packet)
-    unsafe av_packet_free(&given)
     // A decoder that was just empty takes one packet.
     if status < 0 && status != millrace_averror_again && status != millrace_averror_eof {
       try frames.refuse(status)

@@ -1,5 +1,3 @@
-public import MillraceCore
-
 /// How long to wait before the next attempt: longer each time, never in step with others, and not for ever.
 ///
 /// A value; no clock, no thread, no heap.
@@ -20,7 +18,14 @@ public struct Backoff: Sendable, Hashable {
   private var failingSince: Nanoseconds?
   private var dice: UInt64
 
-  /// - Parameter seed: of the chance; the same seed gives the same waits.
+  /// Makes a back-off that has had no attempt yet. What makes no sense is brought to the nearest that does.
+  /// - Parameters:
+  ///   - first: the first wait.
+  ///   - most: the longest, at least `first`.
+  ///   - factor: how much longer each is than the one before it, at least 1.
+  ///   - jitter: the part of a wait that is left to chance, 0 to 1.
+  ///   - giveUp: after so long without success there is no next attempt; 0: there always is.
+  ///   - seed: of the chance; the same seed gives the same waits.
   public init(
     first: Nanoseconds = .milliseconds(500), most: Nanoseconds = .milliseconds(8_000), factor: Double = 2,
     jitter: Double = 0.2, giveUp: Nanoseconds = 0, seed: UInt64
@@ -62,46 +67,4 @@ public struct Backoff: Sendable, Hashable {
     value ^= value >> 31
     return Double(value >> 11) / 9_007_199_254_740_992
   }
-}
-
-/// What to do after a failure: the reaction of the error, and how often it was tried.
-public struct ReconnectPolicy: Sendable, Hashable {
-  /// The answer to one failure.
-  public enum Decision: Sendable, Hashable {
-    /// Nothing: the dialogue goes on.
-    case goOn
-    /// The same again on this connection, after so long.
-    case retry(after: Nanoseconds)
-    /// A new connection, after so long.
-    case reconnect(after: Nanoseconds)
-    /// The end, and whether it counts as a failure.
-    case stop(isFailure: Bool)
-  }
-
-  public var backoff: Backoff
-  /// False: a lost connection is the end.
-  public var isOn: Bool
-
-  public init(_ backoff: Backoff, isOn: Bool = true) {
-    self.backoff = backoff
-    self.isOn = isOn
-  }
-
-  /// Decides. An end that was asked for is never followed by a new connection, and nor is a refusal: the same again would be
-  /// refused again, and some services close accounts for it.
-  public mutating func decide(_ reaction: DialogError.Reaction, at now: Nanoseconds) -> Decision {
-    switch reaction {
-    case .goOn: return .goOn
-    case .retry(let milliseconds):
-      return .retry(after: .milliseconds(Int64(max(0, min(milliseconds, 3_600_000)))))
-    case .refuse: return .stop(isFailure: true)
-    case .ended: return .stop(isFailure: false)
-    case .reconnect:
-      guard isOn, let wait = backoff.next(at: now) else { return .stop(isFailure: true) }
-      return .reconnect(after: wait)
-    }
-  }
-
-  /// The dialogue has been of use: a full turn, or a while of quiet.
-  public mutating func noteSuccess() { backoff.reset() }
 }

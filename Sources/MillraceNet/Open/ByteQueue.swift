@@ -1,18 +1,18 @@
 internal import Synchronization
 
-/// Records of bytes between two threads, in memory reserved once.
+/// Records of bytes between a node and the thread of the sockets, or any two threads, in memory reserved once.
 ///
 /// One thread uses `hasRoom` and `put`, one other `peek` and `drop`. Nothing waits, locks or asks the heap. A record lies in one
 /// piece, so that a record of up to half the memory always finds room in an empty queue.
 @safe
-final class ByteQueue: @unchecked Sendable {
+public final class ByteQueue: @unchecked Sendable {
   /// The oldest record. Its bytes are good until `drop`.
   @safe
-  struct Record {
-    let kind: UInt8
+  public struct Record {
+    public let kind: UInt8
     /// Bytes that were put in before it, by which records are told apart.
-    let position: Int
-    let bytes: UnsafeBufferPointer<UInt8>
+    public let position: Int
+    public let bytes: UnsafeBufferPointer<UInt8>
   }
 
   private static let headBytes = 8
@@ -24,8 +24,11 @@ final class ByteQueue: @unchecked Sendable {
   private let written = Atomic<Int>(0)
   private let read = Atomic<Int>(0)
 
-  /// - Parameter largest: bytes of the largest record.
-  init(largest: Int, atLeast bytes: Int) {
+  /// Makes an empty queue.
+  /// - Parameters:
+  ///   - largest: bytes of the largest record.
+  ///   - bytes: memory to reserve at least.
+  public init(largest: Int, atLeast bytes: Int) {
     capacity = max(bytes, 2 * Self.space(largest)) & ~7
     unsafe memory = .allocate(byteCount: capacity, alignment: 8)
   }
@@ -45,13 +48,13 @@ final class ByteQueue: @unchecked Sendable {
   }
 
   /// True when a record of so many bytes fits.
-  func hasRoom(_ count: Int) -> Bool {
+  public func hasRoom(_ count: Int) -> Bool {
     let used = written.load(ordering: .relaxed) - read.load(ordering: .acquiring)
     return used + need(count).all <= capacity
   }
 
   /// Appends a record; only when there is room. `fill` writes its bytes.
-  func put(_ kind: UInt8, count: Int, _ fill: (UnsafeMutablePointer<UInt8>) -> Void) {
+  public func put(_ kind: UInt8, count: Int, _ fill: (UnsafeMutablePointer<UInt8>) -> Void) {
     let start = written.load(ordering: .relaxed)
     let (skipped, all) = need(count)
     if skipped > 0 { unsafe memory.storeBytes(of: Self.skip, toByteOffset: start % capacity, as: Int32.self) }
@@ -65,9 +68,9 @@ final class ByteQueue: @unchecked Sendable {
   // MARK: Reading thread
 
   /// Bytes put in so far: what lies before is older.
-  var end: Int { written.load(ordering: .acquiring) }
+  public var end: Int { written.load(ordering: .acquiring) }
 
-  func peek() -> Record? {
+  public func peek() -> Record? {
     while true {
       let start = read.load(ordering: .relaxed)
       guard start != written.load(ordering: .acquiring) else { return nil }
@@ -85,7 +88,7 @@ final class ByteQueue: @unchecked Sendable {
   }
 
   /// Gives the oldest record's memory back. Only after `peek`.
-  func drop(_ record: borrowing Record) {
+  public func drop(_ record: borrowing Record) {
     read.store(record.position + Self.space(unsafe record.bytes.count), ordering: .releasing)
   }
 }

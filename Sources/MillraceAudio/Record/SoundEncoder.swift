@@ -1,0 +1,200 @@
+package import CFFmpeg
+internal import CMediaShim
+package import MillraceCore
+
+/// Encodes interleaved floats into packets of FLAC, Opus or AAC, by FFmpeg's encoders.
+///
+/// Packets count their times in samples from the first one given; the encoder's delay lies before 0. The libraries allocate with
+/// every packet. Blocks; one thread at a time.
+@safe
+package final class SoundEncoder {
+  /// Takes a packet that is ready, in the encoder's time base; what it holds is the taker's for the length of the call.
+  package typealias Take = (UnsafeMutablePointer<AVPacket>) throws(NodeFault) -> Void
+
+  /// Frames given to the encoder, without those of the block begun.
+  private(set) var frames: Int64 = 0
+  /// The open encoder, which a container describes its stream by.
+  package let codec: UnsafeMutablePointer<AVCodecContext>
+
+  private let channels: Int
+  private let packet: UnsafeMutablePointer<AVPacket>
+  private let frame: UnsafeMutablePointer<AVFrame>
+  /// Frames of a block, and of the one begun.
+  private let blockFrames: Int
+  private var filled = 0
+
+  /// AV_CODEC_FLAG_GLOBAL_HEADER of avcodec.h, which Swift does not import: the decoder's set-up lies apart from the packets.
+  package static let globalHeader: Int32 = 1 << 22
+  /// Opus channels that have nothing to do with each other (RFC 7845, section 5.1.1.3). Two or less go as they are.
+  private static let separateChannels: Int64 = 255
+  /// Layouts by channel count, as FFmpeg calls them.
+  private static let layouts = ["", "mono", "stereo", "3.0", "4.0", "5.0"]
+  private static let capturesLog: Void = millrace_av_capture_log()
+
+  /// Opens the encoder for a kind of recording.
+  ///
+  /// - Parameters:
+  ///   - bitrate: of all channels, where the kind has one.
+  ///   - keepsSetupApart: true where the container keeps the decoder's set-up: MP4, Matroska, FLV.
+  ///   - cure: what to do when there is no such encoder, or it refuses.
+  package init(
+    _ format: RecordingFormat, rate: Int, channels: Int, bitrate: Int, keepsSetupApart: Bool, cure: String
+  ) throws(NodeProblem) {
+    _ = Self.capturesLog
+    millrace_av_clear_log()
+    let name = format.library.encoder
+    guard let encoder = unsafe avcodec_find_encoder_by_name(name) else {
+      throw NodeProblem(
+        "this system's FFmpeg has no encoder \"\(name)\" for \(format.name)", parameter: "format",
+        cure: "install libavcodec with it, or \(cure)")
+    }
+    guard let packet = unsafe av_packet_alloc(), let frame = unsafe av_frame_alloc(),
+      let codec = unsafe avcodec_alloc_context3(encoder)
+    else { fatalError("no memory for an encoder") }
+    unsafe self.packet = unsafe packet
+    unsafe self.frame = unsafe frame
+    unsafe self.codec = unsafe codec
+    self.channels = channels
+    unsafe Self.describe(codec, format, rate: rate, channels: channels, bitrate: bitrate)
+    if keepsSetupApart { unsafe codec.pointee.flags |= Self.globalHeader }
+    let status = unsafe avcodec_open2(codec, encoder, nil)
+    blockFrames = unsafe Int(codec.pointee.frame_size)
+    guard status >= 0 else {
+      throw LibraryWords.problem("the encoder for \(format.name) refuses", status, cure: cure)
+    }
+    guard blockFrames > 0 else { fatalError("encoders of recordings have blocks of one length") }
+    try makeFrame(cure)
+  }
+
+  deinit {
+    var codec: UnsafeMutablePointer<AVCodecContext>? = unsafe codec
+    unsafe avcodec_free_context(&codec)
+    var packet: UnsafeMutablePointer<AVPacket>? = unsafe packet
+    unsafe av_packet_free(&packet)
+    var frame: UnsafeMutablePointer<AVFrame>? = unsafe frame
+    unsafe av_frame_free(&frame)
+  }
+
+  private static func describe(
+    _ codec: UnsafeMutablePointer<AVCodecContext>, _ format: RecordingFormat, rate: Int, channels: Int,
+    bitrate: Int
+  ) {
+    unsafe codec.pointee.sample_rate = Int32(rate)
+    // The usual layout of three channels has a bass channel, which keeps no voice.
+    if channels < layouts.count {
+      unsafe av_channel_layout_from_string(&codec.pointee.ch_layout, layouts[channels])
+    } else {
+      unsafe codec.pointee.ch_layout = millrace_av_default_layout(Int32(channels))
+    }
+    let sample =
+      switch format {
+      case .flac: millrace_av_sample_s16
+      case .opus: millrace_av_sample_f32
+      default: millrace_av_sample_f32_planar
+      }
+    unsafe codec.pointee.sample_fmt = AVSampleFormat(rawValue: sample)
+    unsafe codec.pointee.time_base = AVRational(num: 1, den: Int32(rate))
+    unsafe codec.pointee.thread_count = 1
+    if format.isLossy { unsafe codec.pointee.bit_rate = Int64(bitrate) }
+    if format == .opus, channels > 2 {
+      unsafe av_opt_set_int(codec.pointee.priv_data, "mapping_family", separateChannels, 0)
+    }
+  }
+
+  private func makeFrame(_ cure: String) throws(NodeProblem) {
+    unsafe frame.pointee.nb_samples = Int32(blockFrames)
+    unsafe frame.pointee.format = unsafe codec.pointee.sample_fmt.rawValue
+    unsafe frame.pointee.sample_rate = unsafe codec.pointee.sample_rate
+    unsafe av_channel_layout_copy(&frame.pointee.ch_layout, &codec.pointee.ch_layout)
+    let status = unsafe av_frame_get_buffer(frame, 0)
+    guard status >= 0 else {
+      throw LibraryWords.problem("there is no memory for the encoder", status, cure: cure)
+    }
+  }
+
+  /// Frames by which what a decoder gives lies behind what was given to the encoder.
+  package var delay: Int { unsafe Int(codec.pointee.initial_padding) }
+
+  // MARK: Encoding
+
+  /// Takes interleaved frames; hands on the packets that become ready.
+  package func write(_ samples: Span<Float>, _ take: Take) throws(NodeFault) {
+    let count = samples.count / channels
+    var done = 0
+    while done < count {
+      let part = min(count - done, blockFrames - filled)
+      fill(part) { samples[done * channels + $0] }
+      done += part
+      filled += part
+      if filled == blockFrames { unsafe try encodeBlock(take) }
+    }
+  }
+
+  /// Takes so many frames of silence.
+  package func writeSilence(_ count: Int64, _ take: Take) throws(NodeFault) {
+    var left = count
+    while left > 0 {
+      let part = Int(min(left, Int64(blockFrames - filled)))
+      fill(part) { _ in 0 }
+      left -= Int64(part)
+      filled += part
+      if filled == blockFrames { unsafe try encodeBlock(take) }
+    }
+  }
+
+  /// Encodes what is left; nothing may be written after it.
+  package func finish(_ take: Take) throws(NodeFault) {
+    unsafe try encodeBlock(take)
+    try unsafe check(avcodec_send_frame(codec, nil))
+    unsafe try drain(take)
+  }
+
+  /// Copies frames into the block begun, in the encoder's own sample type and order.
+  private func fill(_ count: Int, _ sample: (Int) -> Float) {
+    guard let planes = unsafe frame.pointee.extended_data else { return }
+    let format = unsafe frame.pointee.format
+    let isPlanar = format == millrace_av_sample_f32_planar
+    for channel in 0..<channels {
+      guard let plane = unsafe UnsafeMutableRawPointer(planes[isPlanar ? channel : 0]) else { return }
+      for index in 0..<count {
+        let value = sample(index * channels + channel)
+        let place = isPlanar ? filled + index : (filled + index) * channels + channel
+        if format == millrace_av_sample_s16 {
+          unsafe plane.storeBytes(of: Self.rounded(value), toByteOffset: 2 * place, as: Int16.self)
+        } else {
+          unsafe plane.storeBytes(of: value, toByteOffset: 4 * place, as: Float.self)
+        }
+      }
+    }
+  }
+
+  /// A sample in 16 bits, to nearest.
+  private static func rounded(_ sample: Float) -> Int16 {
+    Int16(max(-32_768, min(32_767, (sample * 0x1p15).rounded(.toNearestOrEven))))
+  }
+
+  private func encodeBlock(_ take: Take) throws(NodeFault) {
+    guard filled > 0 else { return }
+    unsafe frame.pointee.nb_samples = Int32(filled)
+    unsafe frame.pointee.pts = frames
+    frames += Int64(filled)
+    filled = 0
+    try unsafe check(avcodec_send_frame(codec, frame))
+    unsafe try drain(take)
+    // The encoder may keep the block for a while.
+    unsafe frame.pointee.nb_samples = Int32(blockFrames)
+    try unsafe check(av_frame_make_writable(frame))
+  }
+
+  /// Hands on the packets that are ready.
+  private func drain(_ take: Take) throws(NodeFault) {
+    while unsafe avcodec_receive_packet(codec, packet) >= 0 {
+      defer { unsafe av_packet_unref(packet) }
+      unsafe try take(packet)
+    }
+  }
+
+  private func check(_ status: Int32) throws(NodeFault) {
+    if status < 0 { throw NodeFault(.library, code: status) }
+  }
+}

@@ -1,0 +1,98 @@
+internal import MillraceCore
+internal import MillraceNet
+internal import Synchronization
+
+/// What the node and the thread of the sockets share. The node writes `outgoing` and reads the other two queues.
+@safe
+final class BailianExchange: Sendable {
+  /// Kinds of records that go out.
+  enum Out {
+    /// Four bytes of microseconds, and what is one frame of the WebSocket.
+    static let sound: UInt8 = 1
+    /// Four bytes of the reply that is valid, and JSON.
+    static let control: UInt8 = 2
+    static let text: UInt8 = 3
+    /// A JPEG.
+    static let image: UInt8 = 4
+  }
+
+  /// Kinds of records that come in.
+  enum In {
+    static let sound: UInt8 = 1
+    /// The sound before it is a whole utterance.
+    static let endOfUtterance: UInt8 = 2
+    /// A byte of index, and members: see `EventRecord`.
+    static let event: UInt8 = 3
+    /// An answer's final words.
+    static let text: UInt8 = 4
+  }
+
+  let outgoing: ByteQueue
+  let events: ByteQueue
+  let sounds: ByteQueue
+  let waker: Waker
+
+  /// Replies that the service's word has ended, and where sound of later ones begins in `sounds`.
+  let voids = Atomic<Int>(0)
+  let voidBefore = Atomic<Int>(0)
+  /// Replies that somebody else has voided.
+  let foreignVoids = Atomic<Int>(0)
+  /// Utterances handed on to their end.
+  let delivered = Atomic<Int>(0)
+  /// The microphone has ended.
+  let isSoundOver = Atomic<Bool>(false)
+  /// The graph wants to end.
+  let isOver = Atomic<Bool>(false)
+  /// The node is gone.
+  let isStopped = Atomic<Bool>(false)
+  /// The keeper holds something back until the node has taken something.
+  let keeperWaits = Atomic<Bool>(false)
+  /// There will be nothing any more.
+  let hasEnded = Atomic<Bool>(false)
+
+  private let failure = Locked<String?>(nil)
+  private let ringer = Locked<NetRinger?>(nil)
+  /// The ringer for the node, which may not lock.
+  private nonisolated(unsafe) var bell: Unmanaged<NetRinger>?
+
+  /// - Parameters:
+  ///   - largest: bytes of the largest record that goes out.
+  ///   - event: of the largest event.
+  init(largest: Int, event: Int, waker: Waker) {
+    outgoing = ByteQueue(largest: largest, atLeast: 65_536)
+    events = ByteQueue(largest: event, atLeast: 16_384)
+    sounds = ByteQueue(largest: Self.soundBytes, atLeast: 65_536)
+    self.waker = waker
+  }
+
+  /// Sound comes in records of so many bytes at most.
+  static let soundBytes = 16_384
+
+  /// Before anything else; keeps the ringer.
+  func set(_ ringer: NetRinger) {
+    self.ringer.withLock { $0 = ringer }
+    unsafe bell = Unmanaged.passUnretained(ringer)
+  }
+
+  /// Has the keeper look. From the node.
+  func ring() { unsafe bell?._withUnsafeGuaranteedRef { $0.ring() } }
+
+  /// Nothing is looked at any more. On the thread of the sockets, once the node is gone.
+  func endRinging() { ringer.withLock { $0 }?.end() }
+
+  /// Ends everything. Waits for nothing.
+  func stop() {
+    isStopped.store(true, ordering: .sequentiallyConsistent)
+    ring()
+  }
+
+  /// It is over, and why; nil: it was meant to end.
+  func end(_ text: String?) {
+    failure.withLock { $0 = text }
+    hasEnded.store(true, ordering: .releasing)
+    waker.wake()
+  }
+
+  /// Control side, and the node once it has ended.
+  var failureText: String? { failure.withLock { $0 } }
+}

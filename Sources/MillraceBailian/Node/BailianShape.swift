@@ -1,0 +1,208 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceNet
+
+/// What `bailian.dialog` will carry, and what it objects to.
+enum BailianShape {
+  /// Bytes of a packet of a coded reply, which may be cut anywhere: some hundred milliseconds.
+  private static let pieceBytes = 1_024
+  /// Bytes of the largest packet of Opus, RFC 6716 section 3.4: three frames of 1,275 in 60 ms, six in 120.
+  private static let packetBytes = 7_680
+
+  static func resolve(_ resolution: inout Resolution) {
+    let parameters = resolution.parameters
+    do throws(NodeProblem) {
+      let rules = try rules(parameters, followsPlayback: true)
+      var start = rules.start
+      if let shape = resolution.inputs["audio"] {
+        start.upstream.rate = shape.format.rate ?? start.upstream.rate
+      }
+      for problem in start.problems {
+        resolution.refuse(Self.parameter[problem.path], "the service would refuse it: \(problem)")
+      }
+    } catch {
+      resolution.refuse(error.parameter, error.text, cure: error.cure)
+    }
+    checkAddress(&resolution)
+    if resolution.linkedInputs.contains("image") && !parameters.bool("video") {
+      resolution.refuse(
+        "video", "pictures cannot be sent to a dialogue of sound", cure: "set \"video\" to true")
+    }
+    if let shape = resolution.inputs["audio"], shape.format.kind == .opus, (shape.format.channels ?? 1) != 1 {
+      resolution.refuse(nil, "the service takes one channel", cure: "encode one channel")
+    }
+    // Held back without loss: a reply comes faster than it is spoken, and waits outside of the graph.
+    resolution.pacing = .waits
+    resolution.latency = Nanoseconds(parameters.number("frame") * 1e6)
+    if parameters.string("format") != "none" { resolution.outputs["audio"] = sound(parameters) }
+    let bytes = parameters.integer("eventBytes")
+    resolution.outputs["text"] = OutputShape(.text, packetDuration: nil, packetBytes: bytes)
+    // Time, node and name stand before the members.
+    resolution.outputs[NodeContract.eventsPort] = OutputShape(
+      .event, packetDuration: nil, packetBytes: bytes + 256)
+  }
+
+  /// Which parameter a member of the message comes from.
+  private static let parameter = [
+    "input.workspace_id": "workspace", "input.app_id": "app", "client_info.user_id": "user",
+    "client_info.device.uuid": "device", "downstream.sample_rate": "rate",
+    "downstream.frame_size": "opusFrame", "downstream.bit_rate": "opusBitrate",
+    "downstream.word_timestamp_enabled": "wordTimestamps",
+  ]
+
+  private static func checkAddress(_ resolution: inout Resolution) {
+    do throws(NetProblem) {
+      let address = try WebAddress(resolution.parameters.string("url"))
+      if address.scheme != .ws && address.scheme != .wss {
+        resolution.refuse("url", "a WebSocket's address begins with ws: or wss:")
+      }
+      if address.scheme == .ws && !address.isLoopback {
+        resolution.refuse(
+          "url", "the key would go over the network in plain text", cure: "begin the address with wss:")
+      }
+    } catch {
+      resolution.refuse("url", error.text)
+    }
+    let proxy = resolution.parameters.string("proxy")
+    if proxy != "environment" && proxy != "none" {
+      do throws(NetProblem) { _ = try NetProxy.Place(proxy) } catch { resolution.refuse("proxy", error.text) }
+    }
+  }
+
+  private static func sound(_ parameters: ParameterValues) -> OutputShape {
+    let rate = parameters.integer("rate")
+    switch parameters.string("format") {
+    case "mp3": return OutputShape(.mp3, packetDuration: nil, packetBytes: pieceBytes)
+    case "opus": return OutputShape(.ogg, packetDuration: nil, packetBytes: pieceBytes)
+    case "raw-opus":
+      return OutputShape(.opus(rate: rate, channels: 1), packetDuration: nil, packetBytes: packetBytes)
+    default: return .pcm(rate: rate, channels: 1, sample: .s16, frames: rate / 50)
+    }
+  }
+
+  // MARK: Rules
+
+  static func rules(
+    _ values: ParameterValues, followsPlayback: Bool, inputRate: Int? = nil, isOpus: Bool = false
+  ) throws(NodeProblem) -> BailianRules {
+    func time(_ name: String) -> Nanoseconds { Nanoseconds(values.number(name) * 1e6) }
+    let backoff = Backoff(
+      first: time("first"), most: time("most"), giveUp: time("giveUp"),
+      seed: UInt64(bitPattern: Clock(.realtime).now))
+    var start = try start(values)
+    if let inputRate { start.upstream.rate = inputRate }
+    if isOpus { start.upstream.format = .rawOpus }
+    var rules = BailianRules(start, reconnect: ReconnectPolicy(backoff, isOn: values.bool("reconnect")))
+    rules.followsPlayback = followsPlayback
+    rules.live = BailianRules.Live(rawValue: values.string("live")) ?? .command
+    rules.heartBeat = time("heartBeat")
+    rules.silence = time("silence")
+    rules.linger = time("linger")
+    return rules
+  }
+
+  static func start(_ values: ParameterValues) throws(NodeProblem) -> BailianStart {
+    var start = BailianStart(
+      workspace: values.string("workspace"), app: values.string("app"), user: values.string("user"))
+    start.dialog = text(values, "dialog")
+    start.upstream.mode = DialogMode(rawValue: values.string("mode")) ?? .duplex
+    start.upstream.hasVideo = values.bool("video")
+    start.upstream.vocabulary = text(values, "vocabulary")
+    for (source, target) in try pairs(values, "replaceWords") {
+      start.upstream.replaceWords.append(BailianStart.ReplaceWord(source, target))
+    }
+    if values.has("serverVADStart") { start.upstream.serverVADStart = values.bool("serverVADStart") }
+    start.downstream = downstream(values)
+    start.client.device = text(values, "device")
+    start.client.ip = text(values, "ip")
+    start.client.latitude = text(values, "latitude")
+    start.client.longitude = text(values, "longitude")
+    start.client.city = text(values, "city")
+    start.client.foregroundApp = text(values, "foregroundApp")
+    start.client.status = try json(values, "clientStatus")
+    start.attributes = try json(values, "dialogAttributes")
+    start.biz = try biz(values)
+    return start
+  }
+
+  private static func downstream(_ values: ParameterValues) -> BailianStart.Downstream {
+    var result = BailianStart.Downstream()
+    result.format = BailianAudio.Down(rawValue: values.string("format")) ?? .pcm
+    result.hasAudio = values.string("format") != "none"
+    result.rate = values.integer("rate")
+    result.voice = text(values, "voice")
+    result.frameMilliseconds = number(values, "opusFrame")
+    result.bitRate = number(values, "opusBitrate")
+    result.volume = number(values, "volume")
+    result.speechRate = number(values, "speechRate")
+    result.pitchRate = number(values, "pitchRate")
+    result.texts = Set(values.strings("texts").compactMap(BailianStart.Text.init(rawValue:)))
+    result.rateLimit = number(values, "rateLimit")
+    result.isIncremental = values.bool("incremental")
+    result.wordTimestamps = values.bool("wordTimestamps")
+    result.instruction = text(values, "instruction")
+    result.debug = values.bool("debug")
+    return result
+  }
+
+  private static func text(_ values: ParameterValues, _ name: String) -> String? {
+    values.has(name) ? values.string(name) : nil
+  }
+
+  private static func number(_ values: ParameterValues, _ name: String) -> Int? {
+    values.has(name) ? values.integer(name) : nil
+  }
+
+  private static func json(_ values: ParameterValues, _ name: String) throws(NodeProblem) -> JSONValue? {
+    guard let text = text(values, name) else { return nil }
+    let value: JSONValue
+    do { value = try JSONValue(parsing: text) } catch {
+      throw NodeProblem(error.description, parameter: name)
+    }
+    guard value.members != nil else { throw NodeProblem("an object is due", parameter: name) }
+    return value
+  }
+
+  private static func pairs(
+    _ values: ParameterValues, _ name: String
+  ) throws(NodeProblem) -> [(String, String)] {
+    var result: [(String, String)] = []
+    for text in values.strings(name) {
+      guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
+        throw NodeProblem(
+          "an entry has no name before a \"=\"", parameter: name, cure: "write \"name=value\"")
+      }
+      result.append((String(text[..<sign]), String(text[text.index(after: sign)...])))
+    }
+    return result
+  }
+
+  /// `bizParams`, with the prompt's variables in it.
+  private static func biz(_ values: ParameterValues) throws(NodeProblem) -> JSONValue? {
+    var members = try json(values, "bizParams")?.members ?? []
+    let variables = try pairs(values, "promptVariables").map { JSONValue.Member($0.0, .string($0.1)) }
+    if !variables.isEmpty {
+      let name = "user_prompt_params"
+      let old = members.last { $0.name == name }?.value.members ?? []
+      members.removeAll { $0.name == name }
+      members.append(JSONValue.Member(name, .object(old + variables)))
+    }
+    return members.isEmpty ? nil : .object(members)
+  }
+
+  static func place(_ values: ParameterValues) throws(NetProblem) -> BailianKeeper.Place {
+    var request = WebSocketRequest(try WebAddress(values.string("url")))
+    request.limits.open = values.integer("open")
+    // The dialogue has heartbeats of its own; replies of many seconds come in one frame.
+    request.limits.message = 1 << 20
+    if values.has("roots") { request.trust = .file(values.string("roots")) }
+    switch values.string("proxy") {
+    case "environment": break
+    case "none": request.proxy = .direct
+    case let text: request.proxy = .at(try NetProxy.Place(text))
+    }
+    return BailianKeeper.Place(
+      request: request, key: values.string("key"),
+      workspace: values.bool("workspaceHeader") ? values.string("workspace") : nil)
+  }
+}

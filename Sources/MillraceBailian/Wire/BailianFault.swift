@@ -1,0 +1,101 @@
+public import MillraceDialog
+
+/// A failure the service tells of, in whichever of its three forms it came.
+///
+/// Source: help.aliyun.com, model-studio/multimodal-error-code. Faults are known by their names: numbers of older services stand
+/// for other things.
+public struct BailianFault: Sendable, Hashable {
+  public var code: Int?
+  public var name: String?
+  public var text: String
+  /// True: the service closes the connection. False: it goes back to listening by itself.
+  public var isFatal: Bool
+
+  public init(code: Int? = nil, name: String? = nil, _ text: String, isFatal: Bool) {
+    self.code = code
+    self.name = name
+    self.text = text
+    self.isFatal = isFatal
+  }
+
+  /// From `task-failed`: `error_code` is a name, or a number in words.
+  init(failed header: JSONValue) {
+    let word = header["error_code"]?.string
+    code = header["error_code"]?.integer ?? word.flatMap(Int.init) ?? header["status_code"]?.integer
+    name = word.flatMap { Int($0) == nil ? $0 : nil } ?? header["status_name"]?.string
+    text = header["error_message"]?.string ?? header["status_message"]?.string ?? ""
+    isFatal = true
+  }
+
+  /// From a header with a status of 400 or more; nil when it has none.
+  init?(header: JSONValue) {
+    guard let status = header["status_code"]?.integer, status >= 400 else { return nil }
+    code = status
+    name = header["status_name"]?.string
+    text = header["status_message"]?.string ?? header["error_message"]?.string ?? ""
+    isFatal = true
+  }
+
+  /// From the event `Error`: with a number of its own it passes, without one the header has it and it is the end.
+  init(output: JSONValue, header: JSONValue) {
+    let ownCode = output["error_code"]?.integer ?? output["error_code"]?.string.flatMap(Int.init)
+    if ownCode == nil, let fault = BailianFault(header: header) {
+      self = fault
+      return
+    }
+    code = ownCode
+    name = output["error_name"]?.string
+    text = output["error_message"]?.string ?? ""
+    isFatal = false
+  }
+}
+
+extension BailianFault {
+  private struct Meaning {
+    var category: DialogError.Category
+    /// nil: as `isFatal` says, on with the dialogue or a new connection.
+    var reaction: DialogError.Reaction?
+  }
+
+  private static let byName: [String: Meaning] = [
+    "AccessDenied.Unpurchased": Meaning(category: .quota, reaction: .refuse),
+    "Model.AccessDenied": Meaning(category: .auth, reaction: .refuse),
+    "AccessDenied": Meaning(category: .auth, reaction: .refuse),
+    "UNAUTHORIZED": Meaning(category: .auth, reaction: .refuse),
+    "ResponseTimeout": Meaning(category: .network),
+    "InvalidParameter": Meaning(category: .request, reaction: .refuse),
+    "DirectiveNotSupported": Meaning(category: .request, reaction: .refuse),
+    "MessageInvalid": Meaning(category: .request, reaction: .refuse),
+    "AudioFormatError": Meaning(category: .request, reaction: .refuse),
+    "AppConfigError": Meaning(category: .request, reaction: .refuse),
+    "BillingAuthError": Meaning(category: .quota, reaction: .refuse),
+    "ClientAudioTimeout": Meaning(category: .request),
+    "TooManyInterrupt": Meaning(category: .quota),
+    "DataInspectionFailed": Meaning(category: .moderation),
+    "NoInputAudioError": Meaning(category: .asr),
+    "NoSpeechRecognized": Meaning(category: .asr),
+    "InternalAsrError": Meaning(category: .asr),
+    "InternalLLMError": Meaning(category: .llm),
+    "LLMTimeoutError": Meaning(category: .llm),
+    "InvalidTtsVoice": Meaning(category: .tts),
+    "InternalSynthesizerError": Meaning(category: .tts),
+  ]
+
+  /// Numbers that stand without a name.
+  private static let names: [Int: String] = [
+    421: "InvalidParameter", 422: "DirectiveNotSupported", 424: "AudioFormatError", 425: "NoInputAudioError",
+    426: "InvalidTtsVoice", 432: "AppConfigError", 433: "BillingAuthError", 444: "ClientAudioTimeout",
+    449: "TooManyInterrupt", 451: "NoSpeechRecognized",
+  ]
+
+  /// In the words of all services. A name nobody knows is the service's own trouble.
+  public var error: DialogError {
+    let known =
+      name.flatMap { Self.byName[$0] } ?? code.flatMap { Self.names[$0] }.flatMap { Self.byName[$0] }
+    let usual: DialogError.Reaction = isFatal ? .reconnect : .goOn
+    return DialogError(
+      vendor: "bailian", code: code, name: name ?? code.flatMap { Self.names[$0] },
+      category: known?.category ?? .internal, reaction: isFatal ? known?.reaction ?? usual : .goOn,
+      text: text.isEmpty ? "the service gives no words" : text)
+  }
+}

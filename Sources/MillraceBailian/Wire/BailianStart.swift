@@ -1,0 +1,237 @@
+public import MillraceDialog
+
+/// What a dialogue begins with: every parameter of the message `Start`, under the vendor's meanings. What is nil is not sent,
+/// and the service takes its own default.
+///
+/// Source: help.aliyun.com, model-studio/multimodal-interaction-protocol, and the vendor's own SDKs where they send more.
+public struct BailianStart: Sendable, Hashable {
+  /// `input.workspace_id`, such as `llm-…`.
+  public var workspace: String
+  /// `input.app_id`, such as `mm_…`.
+  public var app: String
+  /// `input.dialog_id`: the dialogue to go on with; nil: a new one.
+  public var dialog: String?
+  public var upstream = Upstream()
+  public var downstream = Downstream()
+  public var client: Client
+  /// `parameters.biz_params`: `user_defined_params`, `user_defined_tokens`, `tool_prompts`, `user_prompt_params`,
+  /// `user_query_params`, as they are.
+  public var biz: JSONValue?
+  /// `parameters.dialog_attributes`: `prompt`, `agent_id`, `vocabulary_id`, as they are.
+  public var attributes: JSONValue?
+
+  public init(workspace: String, app: String, user: String) {
+    self.workspace = workspace
+    self.app = app
+    client = Client(user: user)
+  }
+
+  /// What goes up.
+  public struct Upstream: Sendable, Hashable {
+    /// `type`: true is `AudioAndVideo`, which pictures need.
+    public var hasVideo = false
+    public var mode = DialogMode.duplex
+    public var format = BailianAudio.Up.pcm
+    /// Hz: 8000, 16000, 24000, 48000.
+    public var rate = 16_000
+    /// Hot words, `vocabulary_id`.
+    public var vocabulary: String?
+    /// `asr_post_processing.replace_words`.
+    public var replaceWords: [ReplaceWord] = []
+    /// `enable_server_vad_start`; its meaning is not documented.
+    public var serverVADStart: Bool?
+  }
+
+  /// A word that recognition puts in another's place.
+  public struct ReplaceWord: Sendable, Hashable {
+    public var source: String
+    public var target: String
+    /// `match_mode`, such as `exact`.
+    public var match: String?
+
+    public init(_ source: String, _ target: String, match: String? = nil) {
+      self.source = source
+      self.target = target
+      self.match = match
+    }
+  }
+
+  /// What comes down.
+  public struct Downstream: Sendable, Hashable {
+    public var voice: String?
+    public var format = BailianAudio.Down.pcm
+    /// Hz: 8000, 16000, 24000, 48000.
+    public var rate = 24_000
+    /// `type`: false is `Text`, no sound at all.
+    public var hasAudio = true
+    /// Milliseconds of an Opus packet: 10, 20, 40, 60, 100, 120.
+    public var frameMilliseconds: Int?
+    /// kbit/s of Opus: 6 to 510.
+    public var bitRate: Int?
+    /// 0 to 100.
+    public var volume: Int?
+    /// 50 to 200, per cent.
+    public var speechRate: Int?
+    /// 50 to 200, per cent.
+    public var pitchRate: Int?
+    /// `intermediate_text`: what the user said, what is answered.
+    public var texts: Set<Text> = [.transcript, .dialog]
+    /// Bytes of sound a second at most, `transmit_rate_limit`.
+    public var rateLimit: Int?
+    /// `incremental_response`: answers come as pieces and not as the whole text so far.
+    public var isIncremental = false
+    /// `word_timestamp_enabled`; needs the text `dialog`.
+    public var wordTimestamps = false
+    /// `instruction`: how to speak.
+    public var instruction: String?
+    public var debug = false
+  }
+
+  /// Texts a service sends while it works.
+  public enum Text: String, Sendable, Hashable, CaseIterable {
+    case transcript, dialog
+  }
+
+  /// Who speaks, and where: `client_info`.
+  public struct Client: Sendable, Hashable {
+    /// At most 36 characters.
+    public var user: String
+    /// `device.uuid`, at most 40 characters.
+    public var device: String?
+    /// `network.ip`.
+    public var ip: String?
+    public var latitude: String?
+    public var longitude: String?
+    public var city: String?
+    public var status: JSONValue?
+    /// `active_foreground_app`.
+    public var foregroundApp: String?
+    public var sdk: String?
+  }
+}
+
+extension BailianStart {
+  /// What the service would refuse: a member's path and what is wrong with it. Empty: nothing known.
+  public var problems: [BailianProblem] {
+    var result: [BailianProblem] = []
+    func check(_ isRight: Bool, _ path: String, _ text: String) {
+      if !isRight { result.append(BailianProblem(path, text)) }
+    }
+    check(!workspace.isEmpty, "input.workspace_id", "must not be empty")
+    check(!app.isEmpty, "input.app_id", "must not be empty")
+    check(!client.user.isEmpty, "client_info.user_id", "must not be empty")
+    check(client.user.count <= 36, "client_info.user_id", "has more than 36 characters")
+    check((client.device?.count ?? 0) <= 40, "client_info.device.uuid", "has more than 40 characters")
+    check(BailianAudio.rates.contains(upstream.rate), "upstream.sample_rate", BailianAudio.rateWords)
+    check(BailianAudio.rates.contains(downstream.rate), "downstream.sample_rate", BailianAudio.rateWords)
+    let frames = [10, 20, 40, 60, 100, 120]
+    check(
+      downstream.frameMilliseconds.map(frames.contains) ?? true, "downstream.frame_size",
+      "is none of 10, 20, 40, 60, 100, 120")
+    let coded = downstream.format == .opus || downstream.format == .rawOpus
+    check(
+      coded || (downstream.frameMilliseconds == nil && downstream.bitRate == nil), "downstream.frame_size",
+      "and bit_rate are for Opus only")
+    func range(_ value: Int?, _ range: ClosedRange<Int>, _ path: String) {
+      check(
+        value.map(range.contains) ?? true, path, "is not from \(range.lowerBound) to \(range.upperBound)")
+    }
+    range(downstream.bitRate, 6...510, "downstream.bit_rate")
+    range(downstream.volume, 0...100, "downstream.volume")
+    range(downstream.speechRate, 50...200, "downstream.speech_rate")
+    range(downstream.pitchRate, 50...200, "downstream.pitch_rate")
+    range(downstream.rateLimit, 1...Int.max, "downstream.transmit_rate_limit")
+    check(
+      !downstream.wordTimestamps || downstream.texts.contains(.dialog), "downstream.word_timestamp_enabled",
+      "needs the text \"dialog\"")
+    return result
+  }
+
+  /// `payload.parameters`.
+  var parameters: JSONValue {
+    .object([
+      "upstream": upstream.json, "downstream": downstream.json, "client_info": client.json,
+      "biz_params": biz, "dialog_attributes": attributes,
+    ])
+  }
+}
+
+/// Something in a message that the other side would refuse, or that this side cannot read. Names members, never their content.
+public struct BailianProblem: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The member, such as `payload.output.state`.
+  public let path: String
+  public let text: String
+
+  init(_ path: String, _ text: String) {
+    self.path = path
+    self.text = text
+  }
+
+  public var description: String { "\"\(path)\" \(text)" }
+}
+
+extension BailianStart.Upstream {
+  fileprivate var json: JSONValue {
+    let mode =
+      switch mode {
+      case .pushToTalk: "push2talk"
+      case .tapToTalk: "tap2talk"
+      case .duplex: "duplex"
+      }
+    let words: JSONValue? =
+      replaceWords.isEmpty
+      ? nil
+      : [
+        "replace_words": .array(
+          replaceWords.map {
+            .object([
+              "source": .string($0.source), "target": .string($0.target),
+              "match_mode": $0.match.map { .string($0) },
+            ])
+          })
+      ]
+    return .object([
+      "type": .string(hasVideo ? "AudioAndVideo" : "AudioOnly"), "mode": .string(mode),
+      "audio_format": .string(format.rawValue), "sample_rate": .integer(rate),
+      "vocabulary_id": vocabulary.map { .string($0) }, "asr_post_processing": words,
+      "enable_server_vad_start": serverVADStart.map { .bool($0) },
+    ])
+  }
+}
+
+extension BailianStart.Downstream {
+  fileprivate var json: JSONValue {
+    .object([
+      "type": hasAudio ? nil : "Text", "voice": voice.map { .string($0) },
+      "audio_format": .string(format.rawValue), "sample_rate": .integer(rate),
+      "frame_size": frameMilliseconds.map { .integer($0) }, "bit_rate": bitRate.map { .integer($0) },
+      "volume": volume.map { .integer($0) }, "speech_rate": speechRate.map { .integer($0) },
+      "pitch_rate": pitchRate.map { .integer($0) },
+      "intermediate_text": texts.isEmpty
+        ? nil
+        : .string(
+          BailianStart.Text.allCases.filter(texts.contains).map(\.rawValue).joined(separator: ",")),
+      "transmit_rate_limit": rateLimit.map { .integer($0) },
+      "incremental_response": isIncremental ? true : nil,
+      "word_timestamp_enabled": wordTimestamps ? true : nil,
+      "instruction": instruction.map { .string($0) }, "debug": debug ? true : nil,
+    ])
+  }
+}
+
+extension BailianStart.Client {
+  fileprivate var json: JSONValue {
+    let hasPlace = latitude != nil || longitude != nil || city != nil
+    return .object([
+      "user_id": .string(user), "device": device.map { ["uuid": .string($0)] },
+      "network": ip.map { ["ip": .string($0)] },
+      "location": hasPlace
+        ? .object([
+          "latitude": latitude.map { .string($0) }, "longitude": longitude.map { .string($0) },
+          "city_name": city.map { .string($0) },
+        ]) : nil,
+      "status": status, "active_foreground_app": foregroundApp.map { .string($0) },
+      "sdk": sdk.map { .string($0) },
+    ])
+  }
+}

@@ -1,0 +1,134 @@
+internal import MillraceCore
+public import MillraceDialog
+public import MillraceNet
+internal import Synchronization
+
+/// The service on this machine: speaks the same wire from the other side, plays a scenario, and names what a client does wrong.
+///
+/// Replies are spoken by espeak-ng and sent in the form the client asks for. It hears by loudness alone: what was said is the
+/// scenario's. It shares no code with the client's messages, so that a mistake is not made on both sides.
+@safe
+public final class BailianDouble: Sendable {
+  /// Something a client did that the service's documents forbid, or do not allow.
+  public struct Violation: Sendable, Hashable, CustomStringConvertible {
+    /// A word for it, such as `audioBeforeListening`.
+    public var name: String
+    public var text: String
+    public var description: String { "\(name): \(text)" }
+  }
+
+  /// What it has seen and done.
+  public struct Report: Sendable, Hashable {
+    /// Directives of the client and events of the double, in order: `> Start`, `< Listening`.
+    public var lines: [String] = []
+    public var violations: [Violation] = []
+    public var visits = 0
+    /// Turns of the scenario that began.
+    public var begun = 0
+    /// Replies that were played to their end, as the client told.
+    public var turns = 0
+    public var bytesHeard = 0
+    public var framesHeard = 0
+    public var pictures = 0
+    /// Sound of replies, as it was sent.
+    public var soundSent: [UInt8] = []
+    /// Of `Start`, as they came.
+    public var starts: [JSONValue] = []
+  }
+
+  let scenario: BailianScenario
+  private let report = Locked(Report())
+  private let server = Locked<WebSocketServer?>(nil)
+  private let voices = Locked<[String: SpokenReply]>([:])
+  private let watch: @Sendable (String) -> Void
+
+  /// The port it listens on.
+  public var port: Int { server.withLock { $0?.port ?? 0 } }
+  /// What has happened so far. Any thread.
+  public var seen: Report { report.withLock { $0 } }
+
+  /// Begins to listen.
+  /// - Parameters:
+  ///   - scenario: what it plays.
+  ///   - host: the address to listen at; by default this machine's own, which no other can reach.
+  ///   - port: 0: the system chooses a free one.
+  ///   - identity: a certificate for TLS; nil: plain.
+  ///   - watch: is handed each line of the report as it is written, on the thread of the sockets.
+  public static func listen(
+    _ scenario: BailianScenario = BailianScenario(), host: String = "127.0.0.1", port: Int = 0,
+    identity: NetIdentity? = nil, watch: @escaping @Sendable (String) -> Void = { _ in }
+  ) async throws(NetProblem) -> BailianDouble {
+    let double = BailianDouble(scenario, watch)
+    var limits = WebSocketLimits()
+    limits.message = 1 << 20
+    limits.ping = 0
+    let server = try await WebSocketServer.listen(
+      host: host, port: port, identity: identity, limits: limits
+    ) { double.decide($0) }
+    double.server.withLock { $0 = server }
+    return double
+  }
+
+  private init(_ scenario: BailianScenario, _ watch: @escaping @Sendable (String) -> Void) {
+    self.scenario = scenario
+    self.watch = watch
+  }
+
+  /// Listens no more.
+  public func stop() { server.withLock { $0 }?.stop() }
+
+  private func decide(_ visitor: WebSocketServer.Visitor) -> WebSocketServer.Decision {
+    let visit = report.withLock { report in
+      report.visits += 1
+      return report.visits
+    }
+    guard visitor.target.prefix(while: { $0 != "?" }) == "/api-ws/v1/inference" else {
+      return .refuse(status: 404, "not here")
+    }
+    if visit <= scenario.refusals { return .refuse(status: scenario.refusalStatus, "not now") }
+    let header = visitor["Authorization"] ?? ""
+    guard header.lowercased().hasPrefix("bearer ") else {
+      violate("noKey", "there is no header Authorization with a Bearer key")
+      return .refuse(status: 401, "no key")
+    }
+    guard scenario.keys.isEmpty || scenario.keys.contains(String(header.dropFirst(7))) else {
+      return .refuse(status: 401, "wrong key")
+    }
+    return .accept { [self] socket in
+      let visit = DoubleVisit(self, socket)
+      return { visit.hear($0) }
+    }
+  }
+
+  // MARK: For visits
+
+  func violate(_ name: String, _ text: String) {
+    report.withLock { $0.violations.append(Violation(name: name, text: text)) }
+    watch("! \(name): \(text)")
+  }
+
+  func note(_ line: String) {
+    report.withLock { $0.lines.append(line) }
+    watch(line)
+  }
+
+  func change(_ body: (inout Report) -> Void) { report.withLock(body) }
+
+  /// The turn that begins now.
+  func nextTurn() -> BailianScenario.Turn {
+    let count = report.withLock { report in
+      report.begun += 1
+      return report.begun
+    }
+    return scenario.turns[min(count, scenario.turns.count) - 1]
+  }
+
+  /// Words as sound; they are spoken once. Not on the thread of the sockets.
+  func speak(_ text: String, _ form: SpokenReply.Form, _ rate: Int) throws(SpeakerProblem) -> SpokenReply {
+    let key = "\(form.rawValue) \(rate) \(text)"
+    if let known = voices.withLock({ $0[key] }) { return known }
+    let made = try Speaker.speak(text, voice: scenario.voice, form: form, rate: rate)
+    voices.withLock { $0[key] = made }
+    return made
+  }
+}

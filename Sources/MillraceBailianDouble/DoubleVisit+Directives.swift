@@ -1,0 +1,234 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceNet
+
+/// What the client asks for.
+extension DoubleVisit {
+  func takeText(_ bytes: [UInt8]) {
+    guard state != .over else { return double.violate("afterStop", "a message came after Stop") }
+    let json: JSONValue
+    do { json = try JSONValue(parsing: bytes) } catch {
+      double.violate("noJSON", "\(error)")
+      return fail(421, "InvalidParameter", "no JSON")
+    }
+    let header = json["header"]
+    let input = json["payload"]?["input"]
+    let directive = input?["directive"]?.string ?? ""
+    double.note("> \(directive)")
+    checkHeader(header, directive)
+    guard state != .fresh || directive == "Start" else {
+      double.violate("noStart", "\(directive) came before Start")
+      return fail(421, "InvalidParameter", "Start is due")
+    }
+    if let id = input?["dialog_id"]?.string, !id.isEmpty, state != .fresh, id != dialogID {
+      double.violate("wrongDialog", "\(directive) names another dialogue")
+    }
+    let parameters = json["payload"]?["parameters"]
+    switch directive {
+    case "Start": start(json["payload"] ?? .null, task: header?["task_id"]?.string ?? "")
+    case "SendSpeech": sendSpeech()
+    case "StopSpeech": stopSpeech()
+    case "CancelSpeech": cancelSpeech()
+    case "RequestToSpeak": requestToSpeak()
+    case "RequestToRespond": requestToRespond(input ?? .null, parameters ?? .null)
+    case "LocalRespondingStarted": localStarted()
+    case "LocalRespondingEnded": localEnded()
+    case "UpdateInfo": updateInfo(parameters ?? .null)
+    case "HeartBeat": say("HeartBeat")
+    case "Stop": stop()
+    default:
+      double.violate("unknownDirective", "\"\(directive)\"")
+      fail(422, "DirectiveNotSupported", "no such directive")
+    }
+  }
+
+  private func checkHeader(_ header: JSONValue?, _ directive: String) {
+    let action = header?["action"]?.string
+    let wanted = directive == "Start" ? "run-task" : directive == "Stop" ? "finish-task" : "continue-task"
+    if action != wanted {
+      double.violate("wrongAction", "\(directive) came as \(action ?? "nothing"), not as \(wanted)")
+    }
+    if header?["streaming"]?.string != "duplex" { double.violate("notDuplex", "header.streaming") }
+    let id = header?["task_id"]?.string ?? ""
+    if id.isEmpty { double.violate("noTask", "header.task_id is missing") }
+    if state != .fresh && id != task { double.violate("wrongTask", "\(directive) has another task_id") }
+  }
+
+  // MARK: Start, Stop
+
+  private func start(_ payload: JSONValue, task id: String) {
+    guard state == .fresh else { return double.violate("secondStart", "Start came again") }
+    task = id
+    let isKnown = double.seen.starts.contains { $0["task"]?.string == id }
+    if isKnown { double.violate("oldTask", "task_id was used before") }
+    double.change { $0.starts.append(["task": .string(id), "payload": payload]) }
+    for (name, value) in [
+      ("task_group", "aigc"), ("task", "multimodal-generation"), ("function", "generation"),
+      ("model", "multimodal-dialog"),
+    ] where payload[name]?.string != value {
+      double.violate("wrongStart", "payload.\(name) is not \"\(value)\"")
+    }
+    let input = payload["input"]
+    for name in ["workspace_id", "app_id"] where (input?[name]?.string ?? "").isEmpty {
+      double.violate("wrongStart", "input.\(name) is missing")
+    }
+    let parameters = payload["parameters"]
+    let user = parameters?["client_info"]?["user_id"]?.string ?? ""
+    if user.isEmpty || user.count > 36 { double.violate("wrongStart", "client_info.user_id") }
+    guard let problem = readStart(parameters) else {
+      dialogID = input?["dialog_id"]?.string.flatMap { $0.isEmpty ? nil : $0 } ?? dialog
+      state = .listening
+      send("task-started", header: ["attributes": .object([])], output: nil)
+      say("Started")
+      // Sound is forbidden until then.
+      state = .thinking
+      later(30) { [self] in if state == .thinking && reply == 0 { enter(.listening) } }
+      return
+    }
+    double.violate("wrongStart", problem)
+    fail(421, "InvalidParameter", problem)
+  }
+
+  /// Reads what was asked for; the first thing that is wrong.
+  private func readStart(_ parameters: JSONValue?) -> String? {
+    let up = parameters?["upstream"]
+    let down = parameters?["downstream"]
+    let rates = [8_000, 16_000, 24_000, 48_000]
+    switch up?["type"]?.string {
+    case "AudioOnly": hasVideo = false
+    case "AudioAndVideo": hasVideo = true
+    default: return "upstream.type"
+    }
+    guard let mode = Mode(rawValue: up?["mode"]?.string ?? "tap2talk") else { return "upstream.mode" }
+    self.mode = mode
+    switch up?["audio_format"]?.string ?? "pcm" {
+    case "pcm": isOpusUp = false
+    case "raw-opus", "opus": isOpusUp = true
+    default: return "upstream.audio_format"
+    }
+    upRate = up?["sample_rate"]?.integer ?? 16_000
+    downRate = down?["sample_rate"]?.integer ?? 24_000
+    guard rates.contains(upRate) else { return "upstream.sample_rate" }
+    guard rates.contains(downRate) else { return "downstream.sample_rate" }
+    guard let form = SpokenReply.Form(rawValue: down?["audio_format"]?.string ?? "pcm") else {
+      return "downstream.audio_format"
+    }
+    self.form = form
+    hasAudio = (down?["type"]?.string ?? "Audio") != "Text"
+    hasDialogText = (down?["intermediate_text"]?.string ?? "transcript").contains("dialog")
+    ear = EnergyEar(rate: upRate)
+    return nil
+  }
+
+  private func stop() {
+    say("Stopped")
+    state = .over
+    reply += 1
+    send("task-finished", header: ["attributes": .object([])], output: nil)
+    double.note("< task-finished")
+    socket.close()
+  }
+
+  // MARK: The user's hand
+
+  private func sendSpeech() {
+    // The vendor's own samples send it in every mode; what it means there is nothing.
+    guard mode == .push2talk else { return }
+    guard state == .listening else {
+      return double.violate("speechOutOfTurn", "SendSpeech while \(state.rawValue)")
+    }
+    hasSentSpeech = true
+    hasHeardVoice = false
+    ear.reset()
+  }
+
+  private func stopSpeech() {
+    guard mode == .push2talk else { return }
+    guard hasSentSpeech else { return double.violate("stopWithoutSend", "StopSpeech without SendSpeech") }
+    hasSentSpeech = false
+    guard hasHeardVoice else {
+      tellError(451, "NoSpeechRecognized", "nothing was said")
+      return enter(.listening)
+    }
+    endSpeech()
+  }
+
+  private func cancelSpeech() {
+    guard mode != .duplex else { return double.violate("cancelInDuplex", "CancelSpeech") }
+    ear.reset()
+    enter(.listening)
+  }
+
+  private func requestToSpeak() {
+    guard state != .listening else {
+      return double.violate("speakWhileListening", "RequestToSpeak while Listening")
+    }
+    say("RequestAccepted")
+    enter(.listening)
+  }
+
+  private func requestToRespond(_ input: JSONValue, _ parameters: JSONValue) {
+    guard state == .listening else {
+      double.violate("respondOutOfTurn", "RequestToRespond while \(state.rawValue)")
+      return
+    }
+    // The vendor's own SDK for Python sends null: it never learns the id.
+    if input["dialog_id"] == nil { double.violate("noDialog", "RequestToRespond without dialog_id") }
+    guard let text = input["text"]?.string, let kind = input["type"]?.string else {
+      double.violate("wrongRequest", "RequestToRespond without text or type")
+      return fail(421, "InvalidParameter", "input.text")
+    }
+    let images = parameters["images"]?.array ?? []
+    if images.count > 1 { double.violate("manyPictures", "\(images.count) in one message") }
+    for image in images { checkPicture(image, mayBeURL: true) }
+    let isFilm = parameters["biz_params"]?["videos"] != nil
+    var turn = kind == "transcript" || isFilm ? BailianScenario.Turn() : double.nextTurn()
+    if kind == "transcript" {
+      turn.says = text
+      turn.thinks = 0
+    } else if let action = parameters["biz_params"]?["videos"]?.array?.first?["action"]?.string {
+      checkFilm(action)
+      turn.says = action == "connect" ? "I can see you." : "I see nothing any more."
+      turn.commands = [
+        .object([
+          JSONValue.Member(
+            "name",
+            .string(
+              action == "connect" ? "switch_video_call_success" : "exit_video_call_success"))
+        ])
+      ]
+    } else if !images.isEmpty {
+      turn.says = "I see a picture."
+      turn.commands = []
+    }
+    answer(turn)
+  }
+
+  private func checkFilm(_ action: String) {
+    if !hasVideo { double.violate("filmWithoutVideo", "upstream.type is AudioOnly") }
+    isFilm = action == "connect"
+  }
+
+  private func updateInfo(_ parameters: JSONValue) {
+    let images = parameters["images"]?.array ?? []
+    if images.count > 1 { double.violate("manyPictures", "\(images.count) in one message") }
+    for image in images {
+      if !isFilm { double.violate("pictureWithoutFilm", "UpdateInfo with a picture before connect") }
+      checkPicture(image, mayBeURL: false)
+    }
+    double.change { $0.pictures += images.count }
+  }
+
+  private func checkPicture(_ image: JSONValue, mayBeURL: Bool) {
+    let value = image["value"]?.string ?? ""
+    switch image["type"]?.string {
+    case "base64" where value.utf8.count > 180_000:
+      double.violate("largePicture", "\(value.utf8.count) bytes of Base64")
+    case "base64" where value.hasPrefix("data:"): double.violate("picturePrefix", "a data: prefix")
+    case "base64" where !value.hasPrefix("/9j/"): double.violate("noJPEG", "a picture is no JPEG")
+    case "base64": break
+    case "url" where mayBeURL: break
+    default: double.violate("wrongPicture", "neither base64 nor, where it may be, url")
+    }
+  }
+}

@@ -1,0 +1,284 @@
+internal import COpus
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceNet
+
+/// What the user says, and what is answered.
+extension DoubleVisit {
+  /// Silence that the service gives up after, as its documents say: 444.
+  private static let silence: Nanoseconds = 20_000_000_000
+  /// A reply that is told to be heard may be shorter by so much: what stretching and rounding take.
+  private static let tolerance = 0.9
+
+  func takeSound(_ bytes: [UInt8]) {
+    guard state != .over else { return double.violate("afterStop", "sound came after Stop") }
+    double.change {
+      $0.bytesHeard += bytes.count
+      $0.framesHeard += 1
+    }
+    guard state != .fresh && reply > 0 else {
+      return double.violate("audioBeforeListening", "sound came before the first Listening")
+    }
+    lastSound = clock.now
+    if mode == .push2talk && !hasSentSpeech {
+      return double.violate("audioOutOfTurn", "sound came outside of SendSpeech and StopSpeech")
+    }
+    if isFirstFrame && bytes.starts(with: Array("RIFF".utf8)) {
+      double.violate("waveHeader", "the sound begins with the header of a WAV file")
+    }
+    isFirstFrame = false
+    let changes: [EnergyEar.Change]
+    if isOpusUp {
+      changes = takeOpus(bytes)
+    } else {
+      if bytes.count % 2 != 0 { double.violate("oddFrame", "\(bytes.count) bytes are no 16-bit samples") }
+      changes = ear.take(
+        stride(from: 0, to: bytes.count - 1, by: 2).map {
+          Int16(bitPattern: UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8)
+        })
+    }
+    for change in changes { note(change) }
+  }
+
+  /// A packet is loud when it is long: all that has to be known here. A packet that libopus does not take is a violation.
+  private func takeOpus(_ bytes: [UInt8]) -> [EnergyEar.Change] {
+    guard unsafe opus_packet_get_nb_samples(bytes, opus_int32(bytes.count), 48_000) > 0 else {
+      double.violate("noOpus", "a frame of \(bytes.count) bytes is no packet of Opus")
+      return []
+    }
+    let samples = upRate / 50
+    let loud: Int16 = bytes.count > 20 ? 8_000 : 0
+    return ear.take((0..<samples).map { $0 % 2 == 0 ? loud : -loud })
+  }
+
+  private func note(_ change: EnergyEar.Change) {
+    switch (mode, change, state) {
+    case (.push2talk, .began, _):
+      guard !hasHeardVoice else { return }
+      hasHeardVoice = true
+      say("SpeechStarted")
+    case (.push2talk, .ended, _): break
+    case (_, .began, .listening):
+      hasHeardVoice = true
+      say("SpeechStarted")
+    case (_, .ended, .listening): if hasHeardVoice { endSpeech() }
+    case (.duplex, .began, .responding): bargeIn()
+    default: break
+    }
+  }
+
+  private func bargeIn() {
+    switch double.scenario.bargeIn {
+    case .accepted:
+      say("RequestAccepted")
+      enter(.listening)
+      say("SpeechStarted")
+    case .listening:
+      enter(.listening)
+      say("SpeechStarted")
+    case .speech:
+      say("SpeechStarted")
+      enter(.listening)
+    case .ended:
+      say("RespondingEnded")
+      enter(.listening)
+      say("SpeechStarted")
+    }
+    hasHeardVoice = true
+  }
+
+  func endSpeech() {
+    hasHeardVoice = false
+    let turn = double.nextTurn()
+    let text = turn.hears
+    let half = String(text.prefix(text.count / 2))
+    for (part, isLast) in [(half, false), (text, true)] {
+      say(
+        "SpeechContent",
+        [JSONValue.Member("text", .string(part)), JSONValue.Member("finished", .bool(isLast))])
+    }
+    say("SpeechEnded")
+    answer(turn)
+  }
+
+  /// Nothing at all from a client that is due to send is an error that ends it.
+  func watchSilence() {
+    let number = reply
+    later(1_000) { [self] in
+      guard number == reply, state == .listening, !isStalled else { return }
+      let isDue = mode != .push2talk || hasSentSpeech
+      if isDue && clock.now - lastSound > Self.silence {
+        double.violate("silence", "no sound came for 20 s")
+        return fail(444, "ClientAudioTimeout", "no sound for 20 s")
+      }
+      watchSilence()
+    }
+  }
+
+  // MARK: Answering
+
+  func answer(_ turn: BailianScenario.Turn) {
+    self.turn = turn
+    enter(.thinking)
+    reply += 1
+    hasEnded = false
+    startedAt = nil
+    if turn.fault?.place == .thinking && misbehave() { return }
+    let number = reply
+    let form = form
+    let rate = downRate
+    let double = double
+    // Speaking takes tens of milliseconds, which nobody else may wait for.
+    let refusal = OwnThread.start("double voice") { [self] in
+      var spoken: SpokenReply?
+      var problem: String?
+      if hasAudio {
+        do throws(SpeakerProblem) {
+          spoken = try double.speak(turn.says, form, rate)
+        } catch {
+          problem = error.description
+        }
+      }
+      let made = spoken
+      let words = problem
+      later(turn.thinks) { [self] in spoke(made, words, number) }
+    }
+    if refusal != 0 { spoke(nil, "no thread is left", number) }
+  }
+
+  private func spoke(_ spoken: SpokenReply?, _ problem: String?, _ number: Int) {
+    guard number == reply, state == .thinking else { return }
+    guard let problem else { return respond(spoken, number) }
+    double.note("# \(problem)")
+    tellError(500, "InternalSynthesizerError", problem)
+    enter(.listening)
+  }
+
+  private func respond(_ spoken: SpokenReply?, _ number: Int) {
+    lasts = spoken?.milliseconds ?? 0
+    var frames = spoken.map(frames) ?? []
+    if double.scenario.isEarly {
+      for frame in frames.prefix(2) { send(frame) }
+      frames.removeFirst(min(2, frames.count))
+    }
+    enter(.responding)
+    say("RespondingStarted")
+    isStartDue = true
+    if turn.fault?.place == .responding && misbehave() { return }
+    if hasDialogText {
+      let words = turn.says.split(separator: " ")
+      for count in [(words.count + 1) / 2, words.count] {
+        content(words.prefix(count).joined(separator: " "), isLast: count == words.count)
+        if count == words.count { break }
+      }
+    }
+    let all = frames.reduce(0) { $0 + $1.count }
+    sendFrames(
+      frames[...], number, perByte: all > 0 ? Double(lasts) / double.scenario.speed / Double(all) : 0)
+  }
+
+  private func content(_ text: String, isLast: Bool) {
+    var more = [
+      JSONValue.Member("round_id", .string("round-\(reply)")),
+      JSONValue.Member("llm_request_id", .string("request-\(reply)")),
+      JSONValue.Member("text", .string(text)), JSONValue.Member("spoken", .string(text)),
+      JSONValue.Member("finished", .bool(isLast)),
+    ]
+    if isLast && !turn.commands.isEmpty {
+      more.append(
+        JSONValue.Member("extra_info", ["commands": .string(JSONValue.array(turn.commands).text)]))
+    }
+    say("RespondingContent", more)
+  }
+
+  /// As they are sent: packets one by one, anything else cut where it happens to be.
+  private func frames(_ spoken: SpokenReply) -> [[UInt8]] {
+    guard form != .rawOpus else { return spoken.pieces }
+    let chunk = double.scenario.chunk
+    return spoken.pieces.flatMap { piece in
+      stride(from: 0, to: piece.count, by: chunk).map { Array(piece[$0..<min($0 + chunk, piece.count)]) }
+    }
+  }
+
+  private func send(_ frame: [UInt8]) {
+    guard socket.send(frame, isText: false) else { return double.note("# a frame of sound found no room") }
+    double.change { $0.soundSent += frame }
+  }
+
+  private func sendFrames(_ frames: ArraySlice<[UInt8]>, _ number: Int, perByte: Double) {
+    guard number == reply, state == .responding, !isStalled else { return }
+    guard let frame = frames.first else {
+      hasEnded = true
+      if turn.fault?.place == .answered && misbehave() { return }
+      return say("RespondingEnded")
+    }
+    send(frame)
+    later(Int(Double(frame.count) * perByte)) { [self] in
+      sendFrames(frames.dropFirst(), number, perByte: perByte)
+    }
+  }
+
+  // MARK: What the client says of its playback
+
+  func localStarted() {
+    // It may cross the end of a reply that was cut off.
+    if !isStartDue { double.violate("startedOutOfTurn", "LocalRespondingStarted while \(state.rawValue)") }
+    isStartDue = false
+    startedAt = clock.now
+  }
+
+  func localEnded() {
+    guard state == .responding && hasEnded else {
+      // A reply that was cut off may be told of or not.
+      if state != .listening {
+        double.violate("endedOutOfTurn", "LocalRespondingEnded while \(state.rawValue)")
+      }
+      return
+    }
+    if hasAudio && double.scenario.checksPlayback {
+      let heard = startedAt.map { Double(clock.now - $0) / 1e6 } ?? 0
+      if heard < Double(lasts) * Self.tolerance {
+        double.violate(
+          "endedBeforePlayed", "\(lasts) ms were told to be heard \(Int(heard)) ms after their beginning")
+      }
+    }
+    double.change { $0.turns += 1 }
+    enter(.listening)
+  }
+
+  // MARK: Faults
+
+  /// Does what the turn says is to go wrong, once. True when the reply does not go on.
+  private func misbehave() -> Bool {
+    guard let fault = turn.fault else { return false }
+    double.note("# \(fault.kind.rawValue)")
+    switch fault.kind {
+    case .drop:
+      state = .over
+      socket.cancel()
+      return true
+    case .stall:
+      isStalled = true
+      return true
+    case .malformed:
+      _ = socket.send(text: #"{"header":{"event":"#)
+      return false
+    case .unknown:
+      say("Astonished", [JSONValue.Member("why", "nobody knows")])
+      return false
+    case .error:
+      tellError(fault.code, fault.name, "as the scenario says")
+      enter(.listening)
+      return true
+    case .fail:
+      send(
+        "task-failed",
+        header: ["error_code": .string(fault.name), "error_message": "as the scenario says"], output: nil)
+      double.note("< task-failed")
+      state = .over
+      socket.close(code: 1007)
+      return true
+    case .repeated: return false
+    }
+  }
+}

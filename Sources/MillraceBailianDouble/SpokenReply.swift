@@ -1,0 +1,120 @@
+internal import CFFmpeg
+internal import CMediaShim
+internal import CMillraceSys
+internal import Glibc
+internal import MillraceDSP
+
+/// Words as sound, in one of the forms the service sends.
+struct SpokenReply: Sendable {
+  enum Form: String, Sendable, Hashable, CaseIterable {
+    case pcm, mp3, opus
+    case rawOpus = "raw-opus"
+  }
+
+  /// The whole of it; packets of Opus one by one, the header first.
+  var pieces: [[UInt8]]
+  /// How long it is heard.
+  var milliseconds: Int
+}
+
+/// What cannot be made into sound, and why.
+struct SpeakerProblem: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Speaks with espeak-ng, and encodes with FFmpeg's libraries. Takes tens of milliseconds: not for the thread of the sockets.
+enum Speaker {
+  static func speak(
+    _ text: String, voice: String, form: SpokenReply.Form, rate: Int
+  ) throws(SpeakerProblem) -> SpokenReply {
+    let (spoken, spokenRate) = try samples(of: text, voice)
+    let sound = try resampled(spoken, from: spokenRate, to: rate)
+    let time = sound.count * 1_000 / rate
+    switch form {
+    case .pcm:
+      return SpokenReply(
+        pieces: [sound.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }],
+        milliseconds: time)
+    case .mp3:
+      let packets = try Encoding.packets(sound, codec: "libmp3lame", rate: rate, bitRate: 48_000)
+      return SpokenReply(pieces: [packets.flatMap { $0 }], milliseconds: time)
+    case .opus, .rawOpus:
+      let packets = try Encoding.packets(sound, codec: "libopus", rate: rate, bitRate: 32_000)
+      let head = OggOpus.head(rate: rate)
+      if form == .rawOpus { return SpokenReply(pieces: [head] + packets, milliseconds: time) }
+      return SpokenReply(pieces: [OggOpus.file(head, packets, frame: 960)], milliseconds: time)
+    }
+  }
+
+  private static func resampled(
+    _ samples: [Int16], from: Int, to: Int
+  ) throws(SpeakerProblem) -> [Int16] {
+    guard from != to else { return samples }
+    do {
+      var resampler = try Resampler(from: from, to: to)
+      var output = [Int16](
+        repeating: 0, count: resampler.maximumOutputCount(forInput: samples.count) + to / 10)
+      var target = output.mutableSpan
+      let progress = resampler.process(samples.span, into: &target)
+      return Array(output.prefix(progress.produced))
+    } catch {
+      throw SpeakerProblem(description: "\(error)")
+    }
+  }
+
+  // MARK: espeak-ng
+
+  /// 16-bit samples of spoken words, and their rate.
+  private static func samples(of text: String, _ voice: String) throws(SpeakerProblem) -> ([Int16], Int) {
+    var template = Array("/tmp/millrace-voice-XXXXXX".utf8CString)
+    let descriptor = unsafe mkstemp(&template)
+    guard descriptor >= 0 else { throw SpeakerProblem(description: "no file can be made in /tmp") }
+    defer {
+      close(descriptor)
+      unsafe _ = template.withUnsafeBufferPointer { unsafe unlink($0.baseAddress!) }
+    }
+    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    // Behind "--" nothing is an option, whatever the words are.
+    try run(["espeak-ng", "-v", voice, "-w", path, "--", text])
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = unsafe read(descriptor, &buffer, buffer.count)
+      guard count > 0 else { break }
+      bytes += buffer.prefix(count)
+    }
+    return try wave(bytes)
+  }
+
+  private static func run(_ arguments: [String]) throws(SpeakerProblem) {
+    let words = unsafe arguments.map { unsafe strdup($0) } + [nil]
+    defer { for index in unsafe words.indices { unsafe free(words[index]) } }
+    var id = pid_t()
+    guard unsafe posix_spawnp(&id, arguments[0], nil, nil, words, environ) == 0 else {
+      throw SpeakerProblem(description: "\(arguments[0]) cannot be started; make deps installs it")
+    }
+    var status: Int32 = 0
+    while unsafe waitpid(id, &status, 0) < 0 && errno == EINTR {}
+    guard status == 0 else {
+      throw SpeakerProblem(description: "\(arguments[0]) failed with status \(status)")
+    }
+  }
+
+  /// A WAV file of 16-bit mono. espeak-ng writes sizes that it does not know yet, so what is there counts.
+  private static func wave(_ bytes: [UInt8]) throws(SpeakerProblem) -> ([Int16], Int) {
+    func number(_ place: Int, _ count: Int) -> Int {
+      (0..<count).reduce(0) { $0 | Int(bytes[place + $1]) << (8 * $1) }
+    }
+    guard bytes.count > 44, bytes.starts(with: Array("RIFF".utf8)) else {
+      throw SpeakerProblem(description: "espeak-ng wrote no WAV file")
+    }
+    let rate = number(24, 4)
+    guard number(22, 2) == 1, number(34, 2) == 16, Resampler.rates.contains(rate) else {
+      throw SpeakerProblem(description: "espeak-ng wrote something else than 16-bit mono")
+    }
+    let samples = stride(from: 44, to: bytes.count - 1, by: 2).map {
+      Int16(truncatingIfNeeded: number($0, 2))
+    }
+    return (samples, rate)
+  }
+}

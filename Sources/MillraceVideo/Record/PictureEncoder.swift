@@ -1,0 +1,261 @@
+internal import CFFmpeg
+internal import CMediaShim
+internal import MillraceAudio
+internal import MillraceCore
+
+/// Encodes pictures of the graph as H.264 or VP8: no picture is held back, none refers to a later one.
+///
+/// - Colours are those every player takes for granted, BT.601 of video range. 4:2:0 of H.264 has even sides: an odd one is made a
+///   pixel longer by repeating the last.
+/// - A key frame comes when `keyInterval` is over, by the pictures' times, and when `wantsKey` is set.
+///
+/// Blocks, 7 ms for 1280x720 on one thread; takes heap. One thread at a time.
+@safe
+final class PictureEncoder {
+  /// What is asked of it.
+  struct Settings {
+    var coding: PictureCoding
+    /// Bits a second; nil: what pictures of good quality take.
+    var bitrate: Int?
+    /// From key frame to key frame.
+    var keyInterval: Nanoseconds
+    var threads: Int
+    /// The rate is kept within half a second, for a network: pictures of bad quality rather than late ones.
+    var isSteady = false
+    /// The system's encoder, if another one is to be used.
+    var encoder: String?
+  }
+
+  /// Takes a packet that is ready, in ticks; what it holds is the taker's.
+  typealias Take = (EncodedPacket) throws(NodeFault) -> Void
+
+  let codec: UnsafeMutablePointer<AVCodecContext>
+  /// Sides of what is encoded.
+  let width: Int
+  let height: Int
+  /// Time of one picture at the nominal rate.
+  let period: Nanoseconds
+  /// Makes the next picture a key frame.
+  var wantsKey = false
+
+  private let packet: UnsafeMutablePointer<AVPacket>
+  private let frame: UnsafeMutablePointer<AVFrame>
+  private let scaler: PictureScaler
+  private let keyInterval: Nanoseconds
+  /// When the first picture was due, and the ticks of the last.
+  private var base: Nanoseconds?
+  private var last: Int64 = -1
+  private var keyTime: Nanoseconds = 0
+
+  /// Ticks a second of the pictures' times: those of MPEG systems, in which all usual rates are whole.
+  private static let ticks: Int32 = 90_000
+  /// Constant rate factor of x264 and its counterpart of libvpx: small losses, at sizes of recordings.
+  private static let quality = (h264: "23", vp8: "12")
+  /// Bits for a pixel where the graph says nothing: 2.8 Mbit/s for 1280x720 at 30 pictures a second.
+  private static let bitsPerPixel = 0.1
+  private static let bitrates = 64_000.0...40_000_000.0
+
+  /// Opens the encoder for pictures of a size.
+  init(
+    _ settings: Settings, width sourceWidth: Int, height sourceHeight: Int, rate: FrameRate
+  ) throws(NodeProblem) {
+    millrace_av_capture_log()
+    millrace_av_clear_log()
+    let coding = settings.coding
+    let name = settings.encoder ?? coding.encoder
+    guard let encoder = unsafe avcodec_find_encoder_by_name(name) else {
+      throw NodeProblem(
+        "this system's FFmpeg has no encoder \"\(name)\" for \(coding.name)", parameter: "video",
+        cure: "install Debian's libavcodec59, which has it, or set \"video\" to \"\(coding.other.rawValue)\"")
+    }
+    guard let packet = unsafe av_packet_alloc(), let frame = unsafe av_frame_alloc(),
+      let codec = unsafe avcodec_alloc_context3(encoder)
+    else { fatalError("no memory for an encoder") }
+    unsafe self.packet = unsafe packet
+    unsafe self.frame = unsafe frame
+    unsafe self.codec = unsafe codec
+    width = (sourceWidth + 1) / 2 * 2
+    height = (sourceHeight + 1) / 2 * 2
+    period = max(1, rate.time(ofPictures: 1))
+    keyInterval = settings.keyInterval
+    scaler = PictureScaler(to: .i420, width: sourceWidth, height: sourceHeight, isFullRange: false)
+    unsafe Self.describe(codec, settings, width: width, height: height, rate: rate)
+    var options = unsafe Self.options(settings)
+    defer { unsafe av_dict_free(&options) }
+    let status = unsafe avcodec_open2(codec, encoder, &options)
+    guard status >= 0 else {
+      throw LibraryWords.problem(
+        "the encoder for \(coding.name) refuses pictures of \(width)x\(height)", status, parameter: "video",
+        cure: "change their size with video.scale, or set \"video\" to \"\(coding.other.rawValue)\"")
+    }
+    unsafe frame.pointee.width = Int32(width)
+    unsafe frame.pointee.height = Int32(height)
+    unsafe frame.pointee.format = millrace_av_pixel_i420
+    unsafe frame.pointee.color_range = AVCOL_RANGE_MPEG
+    unsafe frame.pointee.colorspace = AVCOL_SPC_SMPTE170M
+    guard unsafe av_frame_get_buffer(frame, 0) >= 0 else { fatalError("no memory for a picture") }
+  }
+
+  deinit {
+    var codec: UnsafeMutablePointer<AVCodecContext>? = unsafe codec
+    unsafe avcodec_free_context(&codec)
+    var packet: UnsafeMutablePointer<AVPacket>? = unsafe packet
+    unsafe av_packet_free(&packet)
+    var frame: UnsafeMutablePointer<AVFrame>? = unsafe frame
+    unsafe av_frame_free(&frame)
+  }
+
+  // MARK: Opening
+
+  private static func describe(
+    _ codec: UnsafeMutablePointer<AVCodecContext>, _ settings: Settings, width: Int, height: Int,
+    rate: FrameRate
+  ) {
+    let perSecond = Double(rate.numerator) / Double(rate.denominator)
+    let usual = bitsPerPixel * Double(width * height) * perSecond
+    let bitrate = settings.bitrate ?? Int(min(max(usual, bitrates.lowerBound), bitrates.upperBound))
+    unsafe codec.pointee.width = Int32(width)
+    unsafe codec.pointee.height = Int32(height)
+    unsafe codec.pointee.pix_fmt = AVPixelFormat(rawValue: millrace_av_pixel_i420)
+    unsafe codec.pointee.color_range = AVCOL_RANGE_MPEG
+    unsafe codec.pointee.colorspace = AVCOL_SPC_SMPTE170M
+    unsafe codec.pointee.time_base = AVRational(num: 1, den: ticks)
+    unsafe codec.pointee.framerate = AVRational(
+      num: Int32(clamping: rate.numerator), den: Int32(clamping: rate.denominator))
+    unsafe codec.pointee.max_b_frames = 0
+    unsafe codec.pointee.thread_count = Int32(settings.threads)
+    // Key frames go by the clock; the library's own count is only the worst case.
+    let pictures = Double(settings.keyInterval) / 1e9 * perSecond
+    unsafe codec.pointee.gop_size = Int32(min(max(4 * pictures, 2), 10_000))
+    unsafe codec.pointee.flags |= SoundEncoder.globalHeader
+    let isConstantQuality = settings.bitrate == nil && !settings.isSteady
+    // x264 takes a rate beside a quality for the rate alone; libvpx for the highest.
+    if !isConstantQuality || settings.coding == .vp8 {
+      unsafe codec.pointee.bit_rate = Int64(bitrate) * (isConstantQuality ? 2 : 1)
+    }
+    if settings.coding == .h264 || settings.isSteady {
+      unsafe codec.pointee.rc_max_rate = Int64(bitrate) * (isConstantQuality ? 2 : 1)
+      unsafe codec.pointee.rc_buffer_size = Int32(clamping: settings.isSteady ? bitrate / 2 : 2 * bitrate)
+    }
+  }
+
+  private static func options(_ settings: Settings) -> OpaquePointer? {
+    var options: OpaquePointer?
+    let isConstantQuality = settings.bitrate == nil && !settings.isSteady
+    switch settings.coding {
+    case .h264:
+      unsafe av_dict_set(&options, "preset", "superfast", 0)
+      unsafe av_dict_set(&options, "tune", "zerolatency", 0)
+      unsafe av_dict_set(&options, "forced-idr", "1", 0)
+      // Key frames go by the clock, not by what is in the pictures.
+      unsafe av_dict_set(&options, "sc_threshold", "0", 0)
+      if isConstantQuality { unsafe av_dict_set(&options, "crf", quality.h264, 0) }
+    case .vp8:
+      unsafe av_dict_set(&options, "deadline", "realtime", 0)
+      unsafe av_dict_set(&options, "cpu-used", "8", 0)
+      unsafe av_dict_set(&options, "lag-in-frames", "0", 0)
+      unsafe av_dict_set(&options, "auto-alt-ref", "0", 0)
+      if isConstantQuality { unsafe av_dict_set(&options, "crf", quality.vp8, 0) }
+    }
+    return unsafe options
+  }
+
+  // MARK: Encoding
+
+  /// Encodes a picture. False when it is left out, because it is due no later than the one before.
+  func encode(_ picture: borrowing PictureView, at time: Nanoseconds, _ take: Take) throws(NodeFault) -> Bool
+  {
+    guard let tick = tick(time) else { return false }
+    guard scaler.scale(picture) else { throw NodeFault(.library, code: -1) }
+    try prepare()
+    copyPlanes()
+    try send(tick, time, take)
+    return true
+  }
+
+  /// Encodes the last picture once more.
+  func encodeAgain(at time: Nanoseconds, _ take: Take) throws(NodeFault) {
+    guard let tick = tick(time) else { return }
+    try prepare()
+    try send(tick, time, take)
+  }
+
+  /// Encodes a picture without light.
+  func encodeBlack(at time: Nanoseconds, _ take: Take) throws(NodeFault) {
+    guard let tick = tick(time) else { return }
+    try prepare()
+    // Black of video range (ITU-R BT.601): luma 16, no colour.
+    fill(0, 16, rows: height)
+    for plane in 1...2 { fill(plane, 128, rows: height / 2) }
+    try send(tick, time, take)
+  }
+
+  /// Ticks of a time; nil when they are not later than the last.
+  private func tick(_ time: Nanoseconds) -> Int64? {
+    let base = base ?? time
+    let tick = av_rescale(time - base, Int64(Self.ticks), 1_000_000_000)
+    guard tick > last else { return nil }
+    self.base = base
+    return tick
+  }
+
+  private func prepare() throws(NodeFault) {
+    // The encoder may still hold the last one.
+    try unsafe check(av_frame_make_writable(frame))
+  }
+
+  private func send(_ tick: Int64, _ time: Nanoseconds, _ take: Take) throws(NodeFault) {
+    let isKey = last < 0 || wantsKey || time - keyTime >= keyInterval
+    if isKey { keyTime = time }
+    wantsKey = false
+    unsafe frame.pointee.pict_type = isKey ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE
+    unsafe frame.pointee.pts = tick
+    last = tick
+    try unsafe check(avcodec_send_frame(codec, frame))
+    try drain(take)
+  }
+
+  /// Gives what is left; nothing may be encoded after it.
+  func finish(_ take: Take) throws(NodeFault) {
+    try unsafe check(avcodec_send_frame(codec, nil))
+    try drain(take)
+  }
+
+  private func drain(_ take: Take) throws(NodeFault) {
+    while unsafe avcodec_receive_packet(codec, packet) >= 0 {
+      let time = unsafe (base ?? 0) + av_rescale(packet.pointee.pts, 1_000_000_000, Int64(Self.ticks))
+      unsafe try take(EncodedPacket(.pictures, at: time, moving: packet))
+    }
+  }
+
+  private func check(_ status: Int32) throws(NodeFault) {
+    if status < 0 { throw NodeFault(.library, code: status) }
+  }
+
+  // MARK: Planes
+
+  /// Copies the scaled picture, its last column and row repeated where a side is odd.
+  private func copyPlanes() {
+    copy(0, columns: scaler.width, rows: scaler.height, to: height)
+    for plane in 1...2 { copy(plane, columns: width / 2, rows: height / 2, to: height / 2) }
+  }
+
+  private func copy(_ plane: Int, columns: Int, rows: Int, to allRows: Int) {
+    let (source, step) = unsafe scaler.plane(plane)
+    let frame = unsafe UnsafePointer(frame)
+    guard let target = unsafe frame.plane(plane), let line = unsafe frame.lineSizes?[plane] else { return }
+    let allColumns = plane == 0 ? width : width / 2
+    for row in 0..<allRows {
+      let from = unsafe source + min(row, rows - 1) * step
+      let to = unsafe target + row * Int(line)
+      unsafe to.update(from: from, count: columns)
+      if columns < allColumns { unsafe to[columns] = unsafe from[columns - 1] }
+    }
+  }
+
+  private func fill(_ plane: Int, _ value: UInt8, rows: Int) {
+    let frame = unsafe UnsafePointer(frame)
+    guard let target = unsafe frame.plane(plane), let line = unsafe frame.lineSizes?[plane] else { return }
+    unsafe target.update(repeating: value, count: rows * Int(line))
+  }
+}

@@ -1,0 +1,56 @@
+internal import CFFmpeg
+package import MillraceCore
+
+/// A decoded picture of a stream, its memory shared with the decoder.
+@safe
+final class StreamPicture: @unchecked Sendable {
+  let frame: UnsafePointer<AVFrame>
+  /// When it should have come, on the monotonic clock.
+  let time: Nanoseconds
+
+  /// Its size as the stream has it.
+  var size: (width: Int, height: Int) {
+    unsafe (Int(frame.pointee.width), Int(frame.pointee.height))
+  }
+
+  /// Shares the decoder's present picture; nil without memory.
+  init?(_ decoder: StreamDecoder, time: Nanoseconds) {
+    guard let copy = unsafe av_frame_clone(decoder.frame) else { return nil }
+    unsafe frame = UnsafePointer(copy)
+    self.time = time
+  }
+
+  deinit {
+    var frame: UnsafeMutablePointer<AVFrame>? = unsafe UnsafeMutablePointer(mutating: frame)
+    unsafe av_frame_free(&frame)
+  }
+}
+
+/// Decoded sound of a stream, in the samples of the graph.
+package struct StreamSound: Sendable {
+  package var bytes: [UInt8]
+  /// When its first sample should have come, on the monotonic clock.
+  package var time: Nanoseconds
+  /// The same in the stream's own time, and which connection's time that is.
+  package var streamTime: Nanoseconds
+  package var connection: Int
+
+  package init(bytes: [UInt8], time: Nanoseconds, streamTime: Nanoseconds, connection: Int) {
+    self.bytes = bytes
+    self.time = time
+    self.streamTime = streamTime
+    self.connection = connection
+  }
+}
+
+/// What became of a stream.
+enum StreamNote: Sendable {
+  /// Its first packet came, so long after the attempt began, with the attempt of this number.
+  case connected(after: Nanoseconds, attempts: Int)
+  /// There is none, or none any more: why.
+  case disconnected(String)
+  /// Another attempt comes after so long.
+  case waits(Nanoseconds)
+  /// So many packets could not be decoded so far.
+  case damaged(Int)
+}

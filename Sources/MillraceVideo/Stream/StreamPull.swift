@@ -1,0 +1,151 @@
+internal import CFFmpeg
+internal import CMediaShim
+internal import MillraceAudio
+internal import MillraceCore
+
+/// One connection to a live stream, from its attempt to its end. Blocks; one thread.
+struct StreamPull {
+  /// What comes of it.
+  enum Piece {
+    case picture(StreamPicture)
+    case sound(StreamSound)
+    /// So many packets could not be decoded so far.
+    case damage(Int)
+  }
+
+  /// A stream of the connection that is decoded.
+  private struct Track {
+    let decoder: StreamDecoder
+    /// nil: pictures.
+    let converter: SoundConverter?
+  }
+
+  private let terms: PullThread.Terms
+  private let bound: StreamBound
+  private let connection: Int
+  private var demuxer: Demuxer?
+  private var tracks: [Int: Track] = [:]
+  private var clock = StreamClock()
+  private var epoch = 0
+  private var reportedDamage = 0
+  private var hasCome = false
+  /// True once something was decoded.
+  private(set) var hasGiven = false
+
+  init(_ terms: PullThread.Terms, bound: StreamBound, connection: Int) {
+    self.terms = terms
+    self.bound = bound
+    self.connection = connection
+  }
+
+  /// Low delay: what comes is given at once, the server is asked for no stock, and nothing is looked into ahead (measured beside other
+  /// settings on a server on the same machine: the first picture after 155 ms instead of 3 s).
+  private var options: [String: String] {
+    [
+      "rtmp_live": "live", "rtmp_buffer": "0", "tcp_nodelay": "1",
+      "rw_timeout": "\(max(1, terms.patience / 1_000))",
+    ]
+  }
+
+  /// Connects and hands over what comes, until the end; answers why it ended.
+  mutating func run(
+    whileTrue goesOn: () -> Bool, came: () -> Void, give: (Piece) -> Void
+  ) -> String {
+    bound.allow(terms.patience)
+    do throws(NodeProblem) {
+      demuxer = try Demuxer(Demuxer.Place(terms.address, options: options, bound: bound))
+    } catch {
+      return bound.isReached ? silence : error.text
+    }
+    guard let demuxer else { return silence }
+    do throws(NodeFault) {
+      while goesOn() {
+        bound.allow(terms.patience)
+        guard let packet = unsafe try demuxer.nextOfAny() else { return "the stream is over" }
+        var given: UnsafeMutablePointer<AVPacket>? = unsafe packet
+        defer { unsafe av_packet_free(&given) }
+        if !hasCome {
+          hasCome = true
+          came()
+        }
+        unsafe try take(packet, from: demuxer, give)
+      }
+    } catch {
+      if bound.isReached { return silence }
+      if error.reason == .custom { return "it holds what this system has no decoder for" }
+      return demuxer.reason(error.code)
+    }
+    return silence
+  }
+
+  private var silence: String {
+    "nothing came from \(terms.address.name) for \(terms.patience / 1_000_000) ms"
+  }
+
+  /// Decodes a packet and hands over what that gives.
+  private mutating func take(
+    _ packet: UnsafePointer<AVPacket>, from demuxer: Demuxer, _ give: (Piece) -> Void
+  ) throws(NodeFault) {
+    let arrival = Clock(.realtime).now
+    let index = unsafe Int(packet.pointee.stream_index)
+    guard let track = try track(index, of: demuxer) else { return }
+    if let time = unsafe demuxer.time(of: packet), !clock.note(time, arrival: arrival) { epoch += 1 }
+    unsafe try track.decoder.give(packet)
+    while try track.decoder.receive() {
+      let streamTime = track.decoder.time ?? arrival
+      if let converter = track.converter {
+        let delay = converter.delay
+        var bytes: [UInt8] = []
+        guard unsafe converter.convert(UnsafePointer(track.decoder.frame), into: &bytes) != nil else {
+          throw NodeFault(.custom)
+        }
+        let first = streamTime &- delay
+        give(
+          .sound(
+            StreamSound(
+              bytes: bytes, time: clock.time(first), streamTime: first, connection: connection << 16 | epoch))
+        )
+      } else if let picture = StreamPicture(track.decoder, time: clock.time(streamTime)) {
+        give(.picture(picture))
+      }
+      hasGiven = true
+    }
+    let damage = tracks.values.reduce(0) { $0 + $1.decoder.damageCount }
+    if damage > reportedDamage {
+      reportedDamage = damage
+      give(.damage(damage))
+    }
+  }
+
+  /// The decoder of a stream, made when its first packet comes: before that a live stream has not said what it is. nil for what
+  /// nobody wants.
+  private mutating func track(_ index: Int, of demuxer: Demuxer) throws(NodeFault) -> Track? {
+    if let track = tracks[index] { return track }
+    guard let parameters = unsafe demuxer.stream(index)?.pointee.codecpar else { return nil }
+    let kind = unsafe parameters.pointee.codec_type
+    guard kind == AVMEDIA_TYPE_VIDEO || kind == AVMEDIA_TYPE_AUDIO && terms.sound != nil else { return nil }
+    guard let codec = unsafe avcodec_find_decoder(parameters.pointee.codec_id) else {
+      throw NodeFault(.custom)
+    }
+    do throws(NodeProblem) {
+      let sound = kind == AVMEDIA_TYPE_AUDIO ? terms.sound : nil
+      let track = Track(
+        decoder: unsafe try StreamDecoder(demuxer, index, codec, threads: 1),
+        converter: sound.map { SoundConverter(rate: $0.rate, channels: $0.channels, sample: $0.sample) })
+      tracks[index] = track
+      return track
+    } catch { throw NodeFault(.custom) }
+  }
+}
+
+extension Demuxer {
+  /// When a packet is due in the stream's own time; nil when nobody knows.
+  func time(of packet: UnsafePointer<AVPacket>) -> Nanoseconds? {
+    guard let stream = unsafe stream(Int(packet.pointee.stream_index)) else { return nil }
+    let dts = unsafe packet.pointee.dts
+    let stamp = unsafe dts == millrace_av_no_timestamp ? packet.pointee.pts : dts
+    guard stamp != millrace_av_no_timestamp else { return nil }
+    return unsafe av_rescale_q(
+      stamp, stream.pointee.time_base, AVRational(num: 1, den: 1_000_000_000))
+  }
+}

@@ -1,0 +1,223 @@
+internal import MillraceAudio
+public import MillraceCore
+internal import MillraceFiles
+
+/// `video.record`: records pictures, and one sound if linked, into a file.
+///
+/// - In `in`: raw pictures of any kind and size. In `audio`: s16 or f32, mono or stereo, at a rate the file's kind of sound has.
+/// - **Times.** A picture is shown at its packet's time, whatever was dropped before it; one that is not later than the last is
+///   left out (`late`). Sound begins at its first packet's time and goes on by positions; gaps are silence. When positions and times
+///   disagree by more than 20 ms for 200 ms, or by 250 ms at once, sound is moved to its packets' times (`moved`).
+/// - **Waiting.** What came waits for what did not, until that has brought nothing for `patience`; then silence takes the place of the sound, and what comes of it later
+///   is cut (`late`). A film whose pictures begin later than that begins with a black one. Each may end before the other: the last
+///   picture stands, given again every second, until the sound ends.
+/// - **Sizes.** 4:2:0 has even sides: an odd one is made a pixel longer by repeating the last column or row. Colours are BT.601 of
+///   video range, and said so.
+/// - `stop` completes the file at once, `cancel` removes it. `duration` completes it after so much film.
+/// - A killed process leaves a file that plays up to the last second or two. An existing file is replaced by the first picture or
+///   sound, not by a graph that never starts; a missing folder is refused, not made.
+/// - A write the system refuses (disk full) is event `refused` and a fault; what was written before stays readable.
+/// - Latency none. Bulk lane, where it also encodes: 10 ms for a picture of 1280x720. Takes heap.
+@safe
+public struct VideoRecord: ~Copyable, Node {
+  private static let stop = contract.parameterIndex("stop")
+  private static let cancel = contract.parameterIndex("cancel")
+  /// Time between two visits of what was written to the disk.
+  private static let refreshInterval = Nanoseconds.milliseconds(1_000)
+
+  private let path: String
+  private let encoder: FilmEncoder
+  private let file: FilmFile
+  /// Given back when the file is complete, and with the first fault, so that a node made anew can write it.
+  private var claim: FileClaim?
+  private let duration: Nanoseconds?
+  private let progress: Nanoseconds
+  private var told: Nanoseconds = 0
+  private var isOver = false
+  private var stops = false
+  /// Film and time at the last visit to the disk.
+  private var refreshed: Nanoseconds = 0
+  private var refreshedAt: Nanoseconds?
+  private var leftOut = LeftOutEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
+
+  public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    try self.init(setup, calls: FileBytes.Calls())
+  }
+
+  /// As the other; tests put refusing system calls in.
+  init(_ setup: borrowing NodeSetup, calls: FileBytes.Calls) throws(NodeProblem) {
+    let values = setup.parameters
+    let path = values.string("path")
+    guard let format = FilmFormat(values) else {
+      throw NodeProblem("\"\(path)\" does not end like a film", parameter: "path", cure: "end it in .mp4")
+    }
+    try RecordingPath.check(path, medium: "pictures")
+    let encoder = try FilmEncoder(
+      FilmEncoder.Settings(
+        pictures: PictureEncoder.Settings(
+          coding: Self.coding(values, format),
+          bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
+          keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads")),
+        sound: format.sound, soundBitrate: values.has("soundBitrate") ? values.integer("soundBitrate") : nil,
+        patience: values.nanoseconds("patience"),
+        cure: format == .mp4 ? "record as mkv" : "record as mp4"),
+      setup.inputs)
+    let claim = try FileClaim(path, for: .writing)
+    let file = try FilmFile(path, format, encoder, calls: calls)
+    self.path = path
+    self.encoder = encoder
+    self.file = file
+    self.claim = consume claim
+    duration = values.has("duration") ? values.nanoseconds("duration") : nil
+    progress = values.nanoseconds("progress")
+  }
+
+  // MARK: Calls
+
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard !isOver else { return .ended }
+    do throws(NodeFault) { return try record(&ports) } catch { throw freed(error, &ports) }
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard !isOver else { return .ended }
+    do throws(NodeFault) {
+      try takeAndWrite(&ports)
+      try complete("ended", &ports)
+      return .ended
+    } catch { throw freed(error, &ports) }
+  }
+
+  public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    guard !isOver, case .set(let parameter, .bool(true)) = message else { return }
+    switch parameter {
+    case Self.stop:
+      stops = true
+      ports.wake(at: ports.now)
+    case Self.cancel: cancel(&ports)
+    default: break
+    }
+  }
+
+  /// Gives the file free with a fault, and says what is safe of it.
+  private mutating func freed(_ fault: NodeFault, _ ports: inout Ports) -> NodeFault {
+    claim = nil
+    if fault.reason == .system {
+      ports.post(Event.refused.rawValue) { $0.field("seconds", Double(fault.detail) / 1e3, decimals: 3) }
+    }
+    return fault
+  }
+
+  private mutating func record(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if !stops { try takeAndWrite(&ports) }
+    if stops || encoder.isComplete && encoder.end != nil {
+      try complete(stops ? "stopped" : "duration", &ports)
+      return .ended
+    }
+    let wish = min(try refreshIfDue(&ports), encoder.nextExpiry(after: ports.now) ?? .max)
+    if wish != .max { ports.wake(at: wish) }
+    return .done
+  }
+
+  private mutating func takeAndWrite(_ ports: inout Ports) throws(NodeFault) {
+    try encoder.take(&ports)
+    if let duration, encoder.end == nil, let begin = encoder.begin { encoder.end = begin + duration }
+    try write(&ports, isLast: false)
+    leftOut.tell(encoder, &ports)
+    tellProgress(&ports)
+  }
+
+  private mutating func write(_ ports: inout Ports, isLast: Bool) throws(NodeFault) {
+    let (encoder, file) = (encoder, file)
+    let put: (EncodedPacket) throws(NodeFault) -> Void = { packet throws(NodeFault) in
+      try file.begin()
+      try file.write(packet, origin: encoder.origin ?? packet.time)
+    }
+    let hadBegun = file.hasBegun
+    if isLast { try encoder.finish(put) } else { try encoder.release(at: ports.now, put) }
+    if isLast { try file.begin() }
+    if !hadBegun && file.hasBegun { tellBegin(&ports) }
+  }
+
+  /// Brings the file up to date after a second of film or of clock; answers when to look again.
+  private mutating func refreshIfDue(_ ports: inout Ports) throws(NodeFault) -> Nanoseconds {
+    let length = length
+    guard file.hasBegun, length != refreshed else { return .max }
+    let due = (refreshedAt ?? ports.now) + Self.refreshInterval
+    if refreshedAt == nil { refreshedAt = ports.now }
+    guard length - refreshed >= Self.refreshInterval || ports.now >= due else { return due }
+    try file.refresh()
+    refreshed = length
+    refreshedAt = ports.now
+    return .max
+  }
+
+  /// How much film there is.
+  private var length: Nanoseconds {
+    guard let begin = encoder.begin, let front = encoder.front else { return 0 }
+    return min(front - begin, duration ?? .max)
+  }
+
+  // MARK: Ending
+
+  private mutating func complete(_ reason: StaticString, _ ports: inout Ports) throws(NodeFault) {
+    try write(&ports, isLast: true)
+    try file.finish(at: encoder.front ?? 0)
+    // Whoever hears that the file is complete may use it.
+    claim = nil
+    isOver = true
+    leftOut.tell(encoder, &ports, always: true)
+    let (seconds, pictures, bytes) = (Double(length) / 1e9, encoder.pictureCount, file.byteCount)
+    ports.post(Event.completed.rawValue) { event in
+      event.field("seconds", seconds, decimals: 3)
+      event.field("pictures", pictures)
+      event.field("bytes", bytes)
+      event.field("reason", reason)
+    }
+  }
+
+  private mutating func cancel(_ ports: inout Ports) {
+    file.remove()
+    claim = nil
+    isOver = true
+    ports.post(Event.cancelled.rawValue)
+    ports.wake(at: ports.now)
+  }
+
+  // MARK: Events
+
+  private func tellBegin(_ ports: inout Ports) {
+    let path = Array(path.utf8)
+    let (width, height) = (encoder.pictures.width, encoder.pictures.height)
+    let rate = encoder.soundFormat?.rate
+    ports.post(Event.began.rawValue) { event in
+      event.field("path", utf8: path.span)
+      event.field("width", width)
+      event.field("height", height)
+      if let rate { event.field("rate", rate) }
+    }
+  }
+
+  private mutating func tellProgress(_ ports: inout Ports) {
+    let length = length
+    guard length >= told + progress else { return }
+    told = length / progress * progress
+    let (seconds, pictures, bytes) = (Double(told) / 1e9, encoder.pictureCount, file.byteCount)
+    ports.post(Event.progress.rawValue) { event in
+      event.field("seconds", seconds, decimals: 3)
+      event.field("pictures", pictures)
+      event.field("bytes", bytes)
+    }
+  }
+
+  public borrowing func explain(_ fault: NodeFault) -> String? {
+    let place = "the \(fault.detail) ms before can be played"
+    switch fault.reason {
+    case .system: return FileWords.writeFailure(fault.code, "\"\(path)\"", kept: place)
+    case .library:
+      return
+        "encoding \"\(path)\" failed: \(LibraryWords.describe(fault.code)); \(place); name another \"format\""
+    default: return nil
+    }
+  }
+}

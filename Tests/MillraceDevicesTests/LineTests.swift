@@ -1,0 +1,220 @@
+import Foundation
+import MillraceCore
+import Testing
+
+@testable import MillraceDevices
+
+/// Positions in the order in which one thread saw them, for another one that looks later.
+private final class Positions: Sendable {
+  private let list = Locked<[Int64]>([])
+  var all: [Int64] { list.withLock { $0 } }
+  func append(_ position: Int64) { list.withLock { $0.append(position) } }
+}
+
+/// What lies between a device's thread and a node, without either; and with both, for the thread sanitizer.
+@Suite("lines between nodes and devices")
+struct LineTests {
+  private static let frames = 160
+
+  private func capture(capacityOf frames: Int = frames) -> CaptureLine {
+    CaptureLine(rate: 16_000, frames: frames, frameBytes: 2, waker: .none)
+  }
+
+  /// Hands over so many frames, whose every sample says which it is.
+  private func give(_ line: CaptureLine, from position: Int, frames count: Int, at now: Nanoseconds) {
+    let samples = (0..<count).map { Int16(truncatingIfNeeded: position + $0) }
+    line.arrive(count, at: now)
+    samples.withUnsafeBytes { line.take($0.baseAddress!, frames: count) }
+  }
+
+  /// The samples of the oldest block, which is given back.
+  private func take(_ line: CaptureLine) -> (block: CaptureLine.Block, samples: [Int16])? {
+    guard let block = line.front else { return nil }
+    let samples = Array(
+      UnsafeBufferPointer(start: line.bytes.assumingMemoryBound(to: Int16.self), count: line.frames))
+    line.drop()
+    return (block, samples)
+  }
+
+  @Test(
+    "a node that takes nothing loses what comes, counted, and what it takes later is where and when it belongs"
+  )
+  func overrun() {
+    let line = capture()
+    let packet: Nanoseconds = 10_000_000
+    for index in 0..<50 {
+      give(line, from: index * 160, frames: 160, at: Nanoseconds(index + 1) * packet)
+    }
+    #expect(line.takeOverrun() == 18 * 160)
+    #expect(line.takeOverrun() == 0)
+    var blocks: [CaptureLine.Block] = []
+    while let next = take(line) { blocks.append(next.block) }
+    #expect(blocks.map(\.position) == (0..<32).map { Int64($0) * 160 })
+    #expect(blocks.allSatisfy { !$0.isBroken })
+    give(line, from: 50 * 160, frames: 320, at: 52 * packet)
+    let first = take(line)
+    #expect(first?.block.position == 50 * 160 && first?.block.isBroken == true)
+    // Nothing of the loss is left as delay: the block is as old as its place says.
+    #expect(first.map { abs($0.block.time - 50 * packet) < 1_000 } == true, "\(first?.block.time ?? 0)")
+    #expect(first?.samples.first == 8_000)
+    let second = take(line)
+    #expect(second?.block.position == 51 * 160 && second?.block.isBroken == false)
+    #expect(take(line) == nil)
+  }
+
+  @Test("a fragment may begin and end anywhere in a block")
+  func fragments() {
+    let line = capture()
+    var position = 0
+    for count in [1, 79, 200, 40, 333, 7, 140] {
+      give(line, from: position, frames: count, at: Nanoseconds(position + count) * 62_500)
+      position += count
+    }
+    var heard: [Int16] = []
+    while let next = take(line) { heard += next.samples }
+    #expect(heard == (0..<800).map { Int16($0) })
+  }
+
+  @Test("the time a device was away has its place in the stream, and is told once")
+  func away() {
+    let line = capture()
+    give(line, from: 0, frames: 250, at: 15_625_000)
+    line.lose(at: 15_625_000)
+    line.lose(at: 20_000_000)
+    give(line, from: 0, frames: 160, at: 1_025_625_000)
+    guard case .lost? = line.news() else {
+      Issue.record("nothing told of the loss")
+      return
+    }
+    guard case .back(let time)? = line.news() else {
+      Issue.record("nothing told of the return")
+      return
+    }
+    #expect(time == 1_010_000_000)
+    #expect(line.news() == nil)
+    #expect(take(line)?.block.position == 0)
+    let back = take(line)
+    // 1.01 s later, of which the 160 frames that came are the last.
+    #expect(back?.block.position == 250 + 16_160 - 160 && back?.block.isBroken == true)
+    #expect(back?.samples.first == 0)
+  }
+
+  @Test("a recording device and a node share nothing that tears: every block is whole and in order")
+  func captureThreads() {
+    let line = capture(capacityOf: 16)
+    let rounds = 3_000
+    let (seen, lost, faults) = (Positions(), Tally(), Tally())
+    runTogether([
+      {
+        for index in 0..<rounds {
+          // Odd sizes, so that blocks are filled in parts.
+          let samples = (0..<16).map { Int16(truncatingIfNeeded: index * 16 + $0) }
+          line.arrive(16, at: Nanoseconds(index + 1) * 1_000_000)
+          samples.withUnsafeBytes {
+            line.take($0.baseAddress!, frames: 5)
+            line.take($0.baseAddress! + 10, frames: 11)
+          }
+          if index % 64 == 63 { sched_yield() }
+        }
+        line.end()
+      },
+      {
+        while !line.isOver {
+          _ = line.skew
+          lost.add(line.takeOverrun())
+          guard let block = line.front else { continue }
+          let samples = UnsafeBufferPointer(start: line.bytes.assumingMemoryBound(to: Int16.self), count: 16)
+          let expected = (0..<16).map { Int16(truncatingIfNeeded: Int(block.position) + $0) }
+          if !samples.elementsEqual(expected) { faults.add() }
+          seen.append(block.position)
+          line.drop()
+        }
+        lost.add(line.takeOverrun())
+      },
+    ])
+    let positions = seen.all
+    #expect(faults.count == 0)
+    #expect(zip(positions, positions.dropFirst()).allSatisfy { $0 < $1 })
+    #expect(positions.count * 16 + lost.count == rounds * 16)
+  }
+
+  @Test("a playing device and a node share nothing that tears: what is heard is at its place")
+  func playbackThreads() {
+    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
+    let wanted = 20_000
+    let (heard, faults) = (Tally(), Tally())
+    runTogether([
+      {
+        var position: Int64 = 0
+        var index = 0
+        while heard.count < wanted {
+          guard line.hasRoom, case .line(let clock) = line.clock.reading else { continue }
+          // All of a line is of one publication.
+          if clock.time != Nanoseconds(clock.position) || clock.delay != clock.time {
+            faults.add()
+          }
+          position = max(position, Int64(clock.position) + 48)
+          let frames = 1 + index % 32
+          for frame in 0..<frames { line.space[frame] = Float(position + Int64(frame) + 1) }
+          line.publish(PlaybackLine.Block(epoch: 1, position: position, frames: frames))
+          position += Int64(frames)
+          index += 1
+        }
+      },
+      {
+        var reader = TimelineReader(line, epoch: 1)
+        var samples = [Float](repeating: 0, count: 24)
+        while heard.count < wanted {
+          let position = reader.position
+          line.publish(
+            DeviceClock(epoch: 1, position: Double(position), time: position, rate: 1, delay: position),
+            isFirst: position == 0, at: position)
+          samples.withUnsafeMutableBufferPointer { reader.read(24, into: $0.baseAddress!) }
+          for (index, sample) in samples.enumerated() where sample != 0 {
+            if sample != Float(position + Int64(index) + 1) { faults.add() }
+            heard.add()
+          }
+          // A device waits for its next period; the node has time meanwhile, also on a machine with one processor.
+          sched_yield()
+        }
+      },
+    ])
+    #expect(faults.count == 0)
+  }
+
+  @Test("a block that comes too late is left out up to the present place, one of another epoch altogether")
+  func tooLate() {
+    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
+    var reader = TimelineReader(line, epoch: 2)
+    func put(_ epoch: Int, _ position: Int64, _ value: Float) {
+      for frame in 0..<32 { line.space[frame] = value + Float(frame) }
+      line.publish(PlaybackLine.Block(epoch: epoch, position: position, frames: 32))
+    }
+    func read() -> [Float] {
+      [Float](unsafeUninitializedCapacity: 24) { target, count in
+        reader.read(24, into: target.baseAddress!)
+        count = 24
+      }
+    }
+    func ramp(_ first: Float, _ count: Int) -> [Float] { (0..<count).map { first + Float($0) } }
+    func silence(_ count: Int) -> [Float] { [Float](repeating: 0, count: count) }
+    #expect(read() == silence(24))
+    put(1, 24, 500)
+    put(2, 8, 100)
+    put(2, 60, 200)
+    #expect(line.takeMissed() == 0)
+    // 16 frames of the block at 8 are past; the next one begins 20 frames after it ends.
+    let first = ramp(116, 16) + silence(8)
+    #expect(read() == first)
+    #expect(line.takeMissed() == 16)
+    let second = silence(12) + ramp(200, 12)
+    #expect(read() == second)
+    let third = ramp(212, 20) + silence(4)
+    #expect(read() == third)
+    #expect(line.front == nil)
+    // What was played in two parts did not come too late; what lies wholly in the past did.
+    put(2, 0, 300)
+    #expect(read() == silence(24))
+    #expect(line.takeMissed() == 32 && line.front == nil)
+  }
+}

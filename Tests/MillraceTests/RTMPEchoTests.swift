@@ -1,0 +1,57 @@
+import Millrace
+import MillraceTesting
+import MillraceVideo
+import TestMedia
+import TestSystem
+import Testing
+
+@Suite("The graph that sends a stream on")
+struct RTMPEchoTests {
+  @Test(
+    "what is published under one name is played under the other, and no name is in the log",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func echo() throws {
+    let folder = TemporaryFolder()
+    var film = FilmFile()
+    (film.width, film.height, film.pictures) = (160, 120, 50)
+    film.colour = { _ in (90, 128, 128) }
+    film.sound = [Int16](repeating: 0, count: 96_000)
+    film.write(to: folder.file("film.mp4"))
+    let server = try #require(StreamServer())
+    let stream = LiveStream(film: folder.file("film.mp4"), to: server.url("first-name"))
+    defer { stream.stop() }
+    try #require(stream.waitForStart(), "\(stream.problem ?? "")")
+
+    let values = [
+      "from": server.url("first-name"), "to": server.url("other-name"), "width": "160", "height": "120",
+      "rate": "25",
+      "log": folder.file("log.jsonl"),
+    ]
+    let plan = try Graph.load(
+      path: Package.graph("rtmp-echo"), settings: GraphSettings(set: values), catalogue: .standard)
+    let run = try Engine(catalogue: .standard).prepare(plan)
+    run.start()
+    let watch = try NodeBench(
+      RTMPPull.self,
+      [
+        "url": .string(server.url("other-name")), "width": 160, "height": 120, "first": 50, "most": 200,
+        "timeout": 60_000,
+      ], outputs: ["out", "audio", "events"], clock: .realtime)
+    var pictures: [CapturedPacket] = []
+    var sounds = 0
+    let hasCome = try watch.wait(120) {
+      pictures += watch.packets()
+      sounds += watch.packets("audio").count
+      return pictures.count > 20 && sounds > 20
+    }
+    #expect(hasCome, "\(pictures.count) pictures, \(sounds) sounds: \(watch.events()) \(server.log)")
+    #expect(pictures.allSatisfy { abs(Int($0.bytes[5_000]) - 90) < 8 })
+    #expect(watch.close() == [])
+    run.stop()
+    let report = try #require(run.waitUntilStopped(timeout: .milliseconds(60_000)))
+    #expect(report.failure == nil && report.detachedNodes.isEmpty && report.leakedBlocks == 0)
+    let log = String(decoding: contents(folder.file("log.jsonl")), as: UTF8.self)
+    #expect(
+      log.contains("\"connected\"") && !log.contains("first-name") && !log.contains("other-name"), "\(log)")
+  }
+}

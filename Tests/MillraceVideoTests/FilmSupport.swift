@@ -1,0 +1,134 @@
+import CFFmpeg
+import Glibc
+import MillraceCore
+import MillraceTesting
+import TestSystem
+
+@testable import MillraceVideo
+
+/// Flashes in pictures and clicks in sound at the same times, and where they are in a film.
+enum FlashAndClick {
+  static let rate = 48_000
+  static let dark: UInt8 = 30
+  static let bright: UInt8 = 220
+
+  /// Sound with a burst of 5 ms at each time, in ms; from `start` on.
+  static func sound(_ times: [Int], start: Int = 0, milliseconds: Int, rate: Int = rate) -> [Int16] {
+    (0..<milliseconds * rate / 1_000).map { frame in
+      let time = start + frame * 1_000 / rate
+      let isLoud = times.contains { (0..<5).contains(time - $0) }
+      return isLoud ? Int16(20_000 * sin(2 * .pi * 1_000 * Double(frame) / Double(rate))) : 0
+    }
+  }
+
+  /// A picture for a time in ms: bright for 40 ms from each of the times on.
+  static func picture(_ time: Int, _ times: [Int], width: Int = 64, height: Int = 48) -> [UInt8] {
+    let isBright = times.contains { (0..<40).contains(time - $0) }
+    return TestPicture.flat(width, height, y: isBright ? bright : dark)
+  }
+}
+
+/// A film as `video.read` gives it.
+struct PlayedFilm {
+  var width = 0
+  var height = 0
+  var rate = 0
+  var channels = 0
+  /// Times of the pictures in ms, and the luma of their first pixel.
+  var times: [Double] = []
+  var lumas: [UInt8] = []
+  /// The last picture.
+  var picture: [UInt8] = []
+  /// When the first sample is due, in ms.
+  var soundStart = 0.0
+  var samples: [Int16] = []
+  var events: [String] = []
+
+  init(_ path: String, sound: Bool = true) throws {
+    let bench = try NodeBench(
+      VideoRead.self, ["path": .string(path)],
+      outputs: sound ? ["out", "audio", "events"] : ["out", "events"])
+    if case .video(let width, let height, _, _) = bench.shape().format {
+      (self.width, self.height) = (width, height)
+    }
+    if sound {
+      rate = bench.shape("audio").format.rate ?? 0
+      channels = bench.shape("audio").format.channels ?? 0
+    }
+    var isFirst = true
+    bench.hold()
+    while !bench.hasEnded {
+      try bench.run(calls: 50)
+      while let packet = bench.take() {
+        let bytes = packet.samples(of: UInt8.self)
+        times.append(Double(packet.timestamp) / 1e6)
+        lumas.append(bytes[0])
+        picture = (0..<bytes.count).map { bytes[$0] }
+      }
+      if sound {
+        for packet in bench.packets("audio") {
+          if isFirst { soundStart = Double(packet.timestamp) / 1e6 }
+          isFirst = false
+          samples += packet.int16
+        }
+      }
+    }
+    events = bench.events().map(\.name)
+  }
+
+  /// When pictures turn bright, in ms.
+  var flashes: [Double] {
+    times.indices.filter { lumas[$0] > 128 && ($0 == 0 || lumas[$0 - 1] <= 128) }.map { times[$0] }
+  }
+
+  /// When sound becomes loud after 100 ms without, in ms.
+  var clicks: [Double] {
+    var found: [Double] = []
+    var quiet = Int.max / 2
+    for frame in 0..<samples.count / max(1, channels) {
+      quiet += 1
+      guard abs(Int(samples[frame * channels])) > 6_000 else { continue }
+      if quiet > rate / 10 { found.append(soundStart + Double(frame) * 1_000 / Double(rate)) }
+      quiet = 0
+    }
+    return found
+  }
+
+  /// By how much each click is later than its flash, in ms.
+  var offsets: [Double] { zip(flashes, clicks).map { $1 - $0 } }
+}
+
+/// What a bench's input of pictures carries.
+func pictureInput(_ width: Int = 64, _ height: Int = 48, pixel: PixelType = .i420, rate: Int = 25)
+  -> OutputShape
+{
+  .video(width: width, height: height, pixel: pixel, rate: FrameRate(rate))
+}
+
+/// What a bench's input of sound carries.
+func soundInput(
+  _ rate: Int = FlashAndClick.rate, channels: Int = 1, sample: SampleType = .s16, frames: Int = 960
+) -> OutputShape {
+  .pcm(rate: rate, channels: channels, sample: sample, frames: frames)
+}
+
+/// The packets of a film's pictures, as they lie in the file.
+struct FilmPackets {
+  /// Times of the key frames in ms, from the first packet on.
+  var keys: [Int] = []
+
+  init(_ path: String) throws {
+    let demuxer = try Demuxer(Demuxer.Place(file: path))
+    guard let (index, _) = try demuxer.best(AVMEDIA_TYPE_VIDEO) else { return }
+    demuxer.use(index)
+    var first: Double?
+    while let packet = try demuxer.next(index) {
+      let base = demuxer.stream(index)!.pointee.time_base
+      let time = Double(packet.pointee.pts) * Double(base.num) * 1_000 / Double(base.den)
+      if first == nil { first = time }
+      if packet.pointee.flags & AV_PKT_FLAG_KEY != 0 { keys.append(Int((time - first!).rounded())) }
+      var used: UnsafeMutablePointer<AVPacket>? = packet
+      av_packet_free(&used)
+    }
+  }
+}

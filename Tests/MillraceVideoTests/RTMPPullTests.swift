@@ -1,0 +1,217 @@
+import MillraceCore
+import MillraceTesting
+import MillraceVideo
+import TestMedia
+import TestSystem
+import Testing
+
+/// In turn: each has a server, a sender and a player that go by the real clock.
+@Suite("rtmp.pull", .serialized)
+struct RTMPPullTests {
+  private let folder = TemporaryFolder()
+
+  /// Two seconds with a flash and a click after one.
+  private func film(width: Int = 160, height: Int = 120) -> String {
+    var film = FilmFile()
+    (film.width, film.height, film.pictures) = (width, height, 50)
+    film.colour = { number in ((25..<28).contains(number) ? 230 : 60, 128, 128) }
+    film.sound = (0..<96_000).map {
+      (48_000..<48_480).contains($0) ? ($0 / 12 % 2 == 0 ? 20_000 : -20_000) : 0
+    }
+    let path = folder.file("film\(width).mp4")
+    film.write(to: path)
+    return path
+  }
+
+  private func bench(
+    _ url: String, _ parameters: [String: ParameterValue] = [:],
+    outputs: [String] = ["out", "audio", "events"]
+  ) throws -> NodeBench {
+    var values: [String: ParameterValue] = [
+      "url": .string(url), "width": 160, "height": 120, "first": 20, "most": 100, "timeout": 60_000,
+    ]
+    values.merge(parameters) { _, new in new }
+    return try NodeBench(RTMPPull.self, values, outputs: outputs, clock: .realtime)
+  }
+
+  /// The words of a run that fails; nil when it does not.
+  private func failure(_ url: String, _ parameters: [String: ParameterValue] = [:]) -> String? {
+    do {
+      let bench = try bench(url, parameters)
+      _ = try bench.wait(120) { false }
+      return nil
+    } catch let fault as BenchFault { return fault.text } catch { return "\(error)" }
+  }
+
+  private static func closed() -> String { "rtmp://127.0.0.1:\(Loopback.freePort())/live/hush-key" }
+
+  @Test(
+    "pictures and sound of a stream come as it has them, by one clock",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func sync() throws {
+    let server = try #require(StreamServer())
+    let stream = LiveStream(film: film(), to: server.url("sync"))
+    defer { stream.stop() }
+    try #require(stream.waitForStart(), "\(stream.problem ?? "")")
+    let bench = try bench(server.url("sync"))
+    var pictures: [CapturedPacket] = []
+    var sound: [CapturedPacket] = []
+    func first(after place: Int) -> Int? {
+      pictures.indices.first { $0 > place && pictures[$0].bytes[0] > 150 && pictures[$0 - 1].bytes[0] < 100 }
+    }
+    let hasAll = try bench.wait(120) {
+      pictures += bench.packets()
+      sound += bench.packets("audio")
+      return pictures.count > 110 && sound.count > 250
+    }
+    #expect(
+      hasAll, "\(pictures.count) pictures, \(sound.count) sounds, \(bench.events()) \(stream.problem ?? "")")
+    #expect(pictures.map(\.position) == (0..<Int64(pictures.count)).map { $0 })
+    #expect(zip(pictures, pictures.dropFirst()).allSatisfy { $0.timestamp < $1.timestamp })
+    #expect(pictures.allSatisfy { abs(Int($0.bytes[0]) - 60) < 6 || abs(Int($0.bytes[0]) - 230) < 6 })
+    #expect(sound.dropLast().allSatisfy { $0.duration == 960 && $0.bytes.count == 1_920 })
+    #expect(zip(sound, sound.dropFirst()).allSatisfy { $0.position + Int64($0.duration) <= $1.position })
+    // A flash and the click nearest to it.
+    let flash = pictures[try #require(first(after: 26))]
+    let clicks = sound.compactMap { packet in
+      packet.int16.firstIndex { abs(Int($0)) > 8_000 }.map {
+        packet.timestamp + .samples(Int64($0), rate: 48_000)
+      }
+    }
+    let distance = try #require(clicks.map { abs($0 - flash.timestamp) }.min())
+    #expect(distance < 40_000_000, "\(Double(distance) / 1e6) ms apart")
+    let events = bench.events()
+    #expect(events.contains { $0.name == "connected" }, "\(events)")
+    #expect(events.contains { $0.name == "size" && $0.json.contains("\"width\":160,\"height\":120") })
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a picture of another shape is whole, in the middle, black beside it",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func fitted() throws {
+    let server = try #require(StreamServer())
+    let stream = LiveStream(film: film(width: 96, height: 96), to: server.url("square"))
+    defer { stream.stop() }
+    let bench = try bench(server.url("square"), ["width": 200, "height": 100], outputs: ["out", "events"])
+    var pictures: [CapturedPacket] = []
+    let hasCome = try bench.wait(120) {
+      pictures += bench.packets()
+      return !pictures.isEmpty
+    }
+    #expect(hasCome)
+    let bytes = try #require(pictures.first).bytes
+    let row = Array(bytes[50 * 200..<51 * 200])
+    #expect(row[..<50].allSatisfy { $0 == 0 } && row[150...].allSatisfy { $0 == 0 }, "\(row)")
+    #expect(row[50..<150].allSatisfy { abs(Int($0) - 60) < 6 }, "\(row)")
+    #expect(bytes[(200 * 100)...].allSatisfy { abs(Int($0) - 128) < 4 })
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a stream that is lost, with its server or its sender, is played again when it is there",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func again() throws {
+    let server = try #require(StreamServer())
+    let film = film()
+    let first = LiveStream(film: film, to: server.url("twice"))
+    let bench = try bench(server.url("twice"))
+    var pictures: [CapturedPacket] = []
+    var sound: [CapturedPacket] = []
+    var events: [String] = []
+    func wait(_ condition: () -> Bool) throws -> Bool {
+      try bench.wait(120) {
+        pictures += bench.packets()
+        sound += bench.packets("audio")
+        events += bench.events().map(\.name)
+        return condition()
+      }
+    }
+    let hasBegun = try wait { !pictures.isEmpty && sound.count > 2 }
+    #expect(hasBegun)
+    server.stop()
+    first.stop()
+    let isTold = try wait { events.contains("disconnected") && events.contains("reconnecting") }
+    #expect(isTold)
+    let before = (pictures.count, sound.count)
+    #expect(server.start())
+    let second = LiveStream(film: film, to: server.url("twice"))
+    let isBack = try wait { pictures.count > before.0 + 5 && sound.count > before.1 + 5 }
+    #expect(isBack && events.filter { $0 == "connected" }.count == 2, "\(events)")
+    // Positions keep the time in between.
+    #expect(zip(sound, sound.dropFirst()).contains { $0.position + Int64($0.duration) < $1.position })
+    #expect(pictures.map(\.position) == (0..<Int64(pictures.count)).map { $0 })
+    let told = events.count
+    second.stop()
+    let isToldAgain = try wait { events.dropFirst(told).contains("disconnected") }
+    #expect(isToldAgain, "\(events)")
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a server that says nothing is a fault in words, and a loss where there is another attempt",
+    .timeLimit(.minutes(5)))
+  func silent() throws {
+    let server = SilentServer()
+    let url = "rtmp://127.0.0.1:\(server.port)/live/hush-key"
+    let words = failure(url, ["timeout": 200, "reconnect": false])
+    let name = "\"rtmp://127.0.0.1:\(server.port)/live/•••\""
+    #expect(words == "the stream \(name) is gone: nothing came from \(name) for 200 ms", "\(words ?? "")")
+    #expect(server.waitForGoodbye())
+    let bench = try bench(url, ["timeout": 200])
+    var events: [BenchEvent] = []
+    let isTold = try bench.wait(120) {
+      events += bench.events()
+      return events.filter { $0.name == "disconnected" }.count == 2
+    }
+    #expect(isTold && events.prefix(2).map(\.name) == ["disconnected", "reconnecting"], "\(events)")
+    #expect(events.allSatisfy { !$0.json.contains("hush") })
+  }
+
+  @Test("an end leaves nothing waiting on a server that says nothing", .timeLimit(.minutes(5)))
+  func stopped() throws {
+    let server = SilentServer()
+    let bench = try bench("rtmp://127.0.0.1:\(server.port)/live/hush-key", ["timeout": 600_000])
+    _ = try bench.wait(0.2) { false }
+    #expect(bench.close() == [])
+    let hasLeft = server.waitForGoodbye()
+    #expect(hasLeft)
+  }
+
+  @Test("nobody at the other end is a fault in words after giveUp", .timeLimit(.minutes(5)))
+  func nobody() {
+    let words = failure(Self.closed(), ["giveUp": 150])
+    #expect(words?.contains("/live/•••\" is gone: ") == true, "\(words ?? "")")
+    #expect(
+      words?.contains("Connection refused") == true && words?.contains("hush") == false, "\(words ?? "")")
+  }
+
+  @Test(
+    "addresses that are none are refused with the cure",
+    arguments: [
+      ("http://127.0.0.1/live/hush", "does not begin with rtmp: or rtmps:"),
+      ("hush", "does not begin with rtmp: or rtmps:"),
+      ("rtmp:///live/hush", "names no host"), ("rtmp://:1935/live/hush", "names no host"),
+      ("rtmp://host", "names no stream of an application"),
+      ("rtmp://host/hush", "names no stream of an application"),
+      ("rtmp://host/live/hu sh", "has a space or a control character in it"),
+    ])
+  func addresses(url: String, text: String) {
+    let words = "the address \(text); give one such as \"rtmp://live.example.org/app/stream\""
+    do {
+      _ = try bench(url)
+      Issue.record("was made")
+    } catch { #expect("\(error)".contains(words) && !"\(error)".contains("hush"), "\(error)") }
+  }
+
+  @Test("what is secret in an address is nowhere in the words of its refusal")
+  func secrets() {
+    let port = Loopback.freePort()
+    let words = failure(
+      "rtmp://anna:pass-word@127.0.0.1:\(port)/live/hush-key?token=t0k3n-x", ["reconnect": false])
+    #expect(words?.contains("rtmp://127.0.0.1:\(port)/live/•••") == true, "\(words ?? "")")
+    for hidden in ["anna", "pass-word", "hush-key", "t0k3n-x"] {
+      #expect(words?.contains(hidden) == false, "\(words ?? "")")
+    }
+  }
+}

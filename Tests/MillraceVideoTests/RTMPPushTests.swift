@@ -1,0 +1,364 @@
+import CFFmpeg
+import Glibc
+import MillraceCore
+import MillraceTesting
+import TestMedia
+import TestSystem
+import Testing
+
+@testable import MillraceVideo
+
+/// In turn: each has a server, a sender and a player that go by the real clock.
+@Suite("rtmp.push", .serialized)
+struct RTMPPushTests {
+  /// Pictures and sound that are made as time goes by: a flash and a click every 800 ms.
+  private final class Sender {
+    let node: NodeBench
+    private(set) var events: [BenchEvent] = []
+    private let start: Nanoseconds
+    private var sent = 0
+
+    init(_ url: String, _ parameters: [String: ParameterValue] = [:], width: Int = 160, height: Int = 120)
+      throws
+    {
+      var values: [String: ParameterValue] = [
+        "url": .string(url), "first": 20, "most": 100, "timeout": 20_000, "keyInterval": 1_000,
+        "patience": 5_000,
+      ]
+      values.merge(parameters) { _, new in new }
+      node = try NodeBench(
+        RTMPPush.self, values, inputs: ["in": pictureInput(width, height), "audio": soundInput()],
+        clock: .realtime)
+      start = node.now
+      (self.width, self.height) = (width, height)
+    }
+    private let width: Int
+    private let height: Int
+
+    /// Brings what is due by now.
+    func sendDue() throws {
+      let now = Int((node.now - start) / 1_000_000)
+      while sent + 40 <= now { try send() }
+      try node.run()
+      events += node.events()
+    }
+
+    /// Brings the next 40 ms, due or not.
+    func send() throws {
+      let flashes = [sent / 800 * 800 + 400]
+      let time = start + .milliseconds(Int64(sent))
+      node.push(
+        bytes: FlashAndClick.picture(sent, flashes, width: width, height: height), to: "in", duration: 1,
+        timestamp: time)
+      node.push(FlashAndClick.sound(flashes, start: sent, milliseconds: 40), to: "audio", timestamp: time)
+      sent += 40
+      try node.run()
+      events += node.events()
+    }
+
+    /// Goes on until a condition holds; false after two minutes.
+    func send(until condition: () -> Bool) throws -> Bool {
+      let end = Clock(.realtime).now + .milliseconds(120_000)
+      while !condition() {
+        guard Clock(.realtime).now < end else { return false }
+        try sendDue()
+        usleep(5_000)
+      }
+      return true
+    }
+
+    func names(_ name: String) -> [BenchEvent] { events.filter { $0.name == name } }
+
+    /// All words the node ever said.
+    var words: String { events.map(\.json).joined(separator: "\n") }
+  }
+
+  private static func closed() -> String { "rtmp://127.0.0.1:\(Loopback.freePort())/live/hush-key" }
+
+  /// Threads of this process that send streams.
+  private func senders() -> Int {
+    var count = 0
+    guard let folder = opendir("/proc/self/task") else { return -1 }
+    defer { closedir(folder) }
+    while let entry = readdir(folder) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if contents("/proc/self/task/\(name)/comm").starts(with: Array("millrace-push".utf8)) { count += 1 }
+    }
+    return count
+  }
+
+  @Test(
+    "what is sent comes back from the server, sound in step with its pictures",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func sync() throws {
+    let server = try #require(StreamServer())
+    let sender = try Sender(server.url("sync"))
+    let watcher = StreamWatcher(server.url("sync"))
+    defer { watcher.stop() }
+    let isSeen = try sender.send { watcher.seen.flashes.count >= 4 && watcher.seen.clicks.count >= 4 }
+    let seen = watcher.seen
+    #expect(isSeen, "\(seen.times.count) pictures, \(seen.samples.count) samples; \(sender.events)")
+    #expect(seen.size == (160, 120) && seen.connections == 1)
+    for flash in seen.flashes.dropLast() {
+      let nearest = seen.clicks.map { $0 - flash }.min { abs($0) < abs($1) }
+      #expect(abs(nearest ?? 999) < 10, "\(seen.flashes) \(seen.clicks)")
+    }
+    // Every picture came, each 40 ms after the one before.
+    #expect(zip(seen.times, seen.times.dropFirst()).allSatisfy { abs($1 - $0 - 40) <= 1.01 }, "\(seen.times)")
+    let connected = try #require(sender.names("connected").first)
+    #expect(connected.number("attempts") == 1 && connected.bool("again") == false)
+    try sender.node.finish()
+    let rest = sender.node.events()
+    let completed = try #require(rest.last)
+    #expect(completed.name == "completed" && (completed.number("pictures") ?? 0) >= Double(seen.times.count))
+    #expect((sender.names("dropped") + rest.filter { $0.name == "dropped" }).isEmpty)
+    #expect(!(sender.words + rest.map(\.json).joined()).contains("/sync"))
+    #expect(sender.node.close() == [])
+  }
+
+  @Test(
+    "what rtmp.pull makes of it is in step too, and is not long on its way",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func pulled() throws {
+    let server = try #require(StreamServer())
+    let sender = try Sender(server.url("pulled"))
+    let pull = try NodeBench(
+      RTMPPull.self,
+      [
+        "url": .string(server.url("pulled")), "width": 160, "height": 120, "first": 20, "most": 100,
+        "timeout": 60_000,
+      ],
+      outputs: ["out", "audio", "events"], clock: .realtime)
+    var flashes: [Double] = []
+    var clicks: [Double] = []
+    var last: UInt8 = 255
+    var quiet = 0
+    let isSeen = try sender.send {
+      _ = try? pull.wait(0) { true }
+      for picture in pull.packets() {
+        if picture.bytes[0] > 128 && last <= 128 { flashes.append(Double(picture.timestamp) / 1e6) }
+        last = picture.bytes[0]
+      }
+      for packet in pull.packets("audio") {
+        for (frame, sample) in packet.int16.enumerated() {
+          quiet += 1
+          guard abs(Int(sample)) > 6_000 else { continue }
+          if quiet > 4_800 { clicks.append(Double(packet.timestamp) / 1e6 + Double(frame) / 48) }
+          quiet = 0
+        }
+      }
+      return flashes.count >= 4 && clicks.count >= 4
+    }
+    #expect(isSeen, "\(flashes) \(clicks) \(pull.events())")
+    let offsets = flashes.dropLast().map { flash in clicks.map { $0 - flash }.min { abs($0) < abs($1) } ?? 999
+    }
+    #expect(offsets.allSatisfy { abs($0) < 40 }, "\(offsets)")
+    #expect(pull.close() == [] && sender.node.close() == [])
+  }
+
+  @Test(
+    "odd pictures are sent too", .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"),
+    .timeLimit(.minutes(5)))
+  func odd() throws {
+    let server = try #require(StreamServer())
+    let sender = try Sender(server.url("odd"), width: 17, height: 3)
+    let watcher = StreamWatcher(server.url("odd"))
+    defer { watcher.stop() }
+    let isSeen = try sender.send { watcher.seen.times.count > 5 }
+    #expect(isSeen && watcher.seen.size == (18, 4))
+    #expect(sender.node.close() == [])
+  }
+
+  @Test(
+    "a server that goes away and comes back has the stream again, from a key frame on",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func again() throws {
+    let server = try #require(StreamServer())
+    let sender = try Sender(server.url("again"), ["queue": 500])
+    let first = StreamWatcher(server.url("again"))
+    let isSeen = try sender.send { first.seen.times.count > 10 }
+    #expect(isSeen, "\(sender.events)")
+    first.stop()
+    server.stop()
+    let isLost = try sender.send { !sender.names("lost").isEmpty && sender.names("refused").count > 3 }
+    #expect(isLost, "\(sender.events)")
+    // Longer away than may wait.
+    let isDropped = try sender.send { !sender.names("dropped").isEmpty }
+    #expect(isDropped)
+    #expect(server.start())
+    let isBack = try sender.send { sender.names("connected").count == 2 }
+    #expect(isBack && sender.names("connected").last?.bool("again") == true)
+    #expect((sender.names("connected").last?.number("attempts") ?? 0) > 3)
+    let second = StreamWatcher(server.url("again"))
+    defer { second.stop() }
+    let isSeenAgain = try sender.send { second.seen.flashes.count >= 2 && second.seen.clicks.count >= 2 }
+    #expect(isSeenAgain)
+    let seen = second.seen
+    for flash in seen.flashes.dropLast() {
+      let nearest = seen.clicks.map { $0 - flash }.min { abs($0) < abs($1) }
+      #expect(abs(nearest ?? 999) < 10, "\(seen.flashes) \(seen.clicks)")
+    }
+    let waits = sender.names("reconnecting").compactMap { $0.number("ms") }
+    #expect(waits.allSatisfy { $0 <= 100 } && waits.max() ?? 0 > 2 * (waits.first ?? 0), "\(waits)")
+    #expect(!sender.words.contains("/again") && sender.words.contains("refused"))
+    #expect(sender.node.close() == [])
+  }
+
+  @Test("without a server attempts are told, and the words hold no key", .timeLimit(.minutes(5)))
+  func refused() throws {
+    let sender = try Sender(Self.closed())
+    let isTold = try sender.send { sender.names("refused").count >= 2 }
+    #expect(isTold && sender.words.contains("Connection refused"), "\(sender.words)")
+    #expect(!sender.words.contains("hush-key"))
+    #expect(sender.node.close() == [])
+  }
+
+  @Test("where there is no other attempt, it is a fault in words", .timeLimit(.minutes(5)))
+  func fault() throws {
+    let url = Self.closed()
+    let sender = try Sender(url, ["reconnect": false])
+    let text = #expect(throws: BenchFault.self) { _ = try sender.send { false } }?.text
+    let port = url.split(separator: ":")[2].prefix { $0 != "/" }
+    #expect(
+      text?.hasPrefix("the stream \"rtmp://127.0.0.1:\(port)/live/•••\" is not taken any more: ") == true,
+      "\(text ?? "")")
+    #expect(text?.contains("hush-key") == false && text?.contains("Connection refused") == true)
+    #expect(sender.node.close() == [])
+  }
+
+  @Test(
+    "a server that accepts and says nothing is told after the timeout, and holds up no stop",
+    .timeLimit(.minutes(5)))
+  func silent() throws {
+    let server = SilentServer()
+    let sender = try Sender("rtmp://127.0.0.1:\(server.port)/live/hush-key", ["timeout": 300])
+    let isTold = try sender.send { !sender.names("refused").isEmpty }
+    #expect(isTold && sender.words.contains("it said nothing for 300 ms"), "\(sender.words)")
+    #expect(sender.node.close() == [])
+    // One that would wait for a minute ends when it is dropped.
+    let patient = try Sender("rtmp://127.0.0.1:\(server.port)/live/hush-key", ["timeout": 60_000])
+    try patient.send()
+    #expect(patient.node.close() == [])
+    let begin = Clock(.realtime).now
+    while senders() > 0 { usleep(10_000) }
+    #expect(Clock(.realtime).now - begin < .milliseconds(30_000))
+  }
+
+  @Test("the end of the inputs waits for a connection, but not for ever", .timeLimit(.minutes(5)))
+  func ending() throws {
+    let sender = try Sender(Self.closed(), ["timeout": 400, "queue": 60_000])
+    for _ in 0..<50 { try sender.send() }
+    let before = sender.node.now
+    try sender.node.finish()
+    #expect(sender.node.now - before >= .milliseconds(400))
+    let last = try #require(sender.node.events().last)
+    #expect(last.name == "completed" && last.number("pictures") == 0 && last.number("seconds") == 2)
+    #expect(sender.node.close() == [])
+  }
+
+  @Test(
+    "what has no connection waits as long as it may, and is dropped up to a key frame then",
+    .timeLimit(.minutes(5)))
+  func bounded() throws {
+    let sender = try Sender(Self.closed(), ["queue": 1_500, "progress": 1_000])
+    for _ in 0..<250 { try sender.send() }
+    let isTold = try sender.send { (sender.names("dropped").last?.number("pictures") ?? 0) > 200 }
+    #expect(isTold)
+    #expect(sender.names("progress").compactMap { $0.number("waiting") }.allSatisfy { $0 <= 1_500 })
+    #expect(sender.names("progress").contains { ($0.number("waiting") ?? 0) > 100 })
+    #expect(sender.node.close() == [])
+  }
+
+  @Test("addresses and sounds that cannot be are refused, with the cure")
+  func problems() {
+    func refusal(_ url: String, _ sound: OutputShape = soundInput()) -> String? {
+      do {
+        _ = try NodeBench(
+          RTMPPush.self, ["url": .string(url)], inputs: ["in": pictureInput(), "audio": sound],
+          clock: .realtime)
+        return nil
+      } catch { return "\(error)" }
+    }
+    #expect(refusal("http://example.org/live/hush")?.contains("does not begin with rtmp: or rtmps:") == true)
+    #expect(refusal("rtmp://example.org/hush")?.contains("names no stream of an application") == true)
+    #expect(
+      refusal(Self.closed(), soundInput(50_000))?.contains(
+        "RTMP has no sound of 50000 Hz; put audio.resample (rate 48000) before the input \"audio\"") == true)
+    #expect(throws: BenchProblem.self) {
+      try NodeBench(RTMPPush.self, ["url": .string(Self.closed())], inputs: ["in": pictureInput()])
+    }
+  }
+}
+
+@Suite("What waits to be sent")
+struct PushQueueTests {
+  private func packet(_ track: FilmTrack, _ milliseconds: Int64, key: Bool = false) -> EncodedPacket {
+    let made = av_packet_alloc()!
+    if key || track == .sound { made.pointee.flags |= AV_PKT_FLAG_KEY }
+    defer {
+      var made: UnsafeMutablePointer<AVPacket>? = made
+      av_packet_free(&made)
+    }
+    return EncodedPacket(track, at: .milliseconds(milliseconds), moving: made)
+  }
+
+  private func all(_ queue: inout PushQueue) -> [String] {
+    var found: [String] = []
+    while let packet = queue.take() {
+      let name = packet.track == .sound ? "s" : packet.isKey ? "K" : "p"
+      found.append("\(name)\(packet.time / 1_000_000)")
+    }
+    return found
+  }
+
+  @Test("goes out in the order it came in")
+  func order() {
+    var queue = PushQueue(limit: .milliseconds(1_000))
+    for time in stride(from: Int64(0), to: 1_000, by: 250) {
+      queue.put(packet(.sound, time))
+      queue.put(packet(.pictures, time, key: time == 0))
+    }
+    #expect(queue.length == .milliseconds(750))
+    #expect(all(&queue) == ["s0", "K0", "s250", "p250", "s500", "p500", "s750", "p750"])
+    #expect(queue.dropped == (0, 0) && !queue.awaitsKey)
+  }
+
+  @Test("too much is dropped up to the first key picture that leaves little enough")
+  func bound() {
+    var queue = PushQueue(limit: .milliseconds(1_000))
+    for time in stride(from: Int64(0), through: 1_250, by: 250) {
+      queue.put(packet(.pictures, time, key: time % 500 == 0))
+      queue.put(packet(.sound, time))
+    }
+    #expect(all(&queue) == ["K500", "s500", "p750", "s750", "K1000", "s1000", "p1250", "s1250"])
+    #expect(queue.dropped == (2, 2))
+  }
+
+  @Test("without a key picture all goes, and nothing is taken before the next")
+  func key() {
+    var queue = PushQueue(limit: .milliseconds(500))
+    queue.put(packet(.pictures, 0, key: true))
+    for time in stride(from: Int64(250), through: 1_000, by: 250) { queue.put(packet(.pictures, time)) }
+    queue.put(packet(.sound, 1_000))
+    #expect(queue.isEmpty && queue.awaitsKey && queue.dropped == (5, 1))
+    queue.put(packet(.pictures, 1_250, key: true))
+    queue.put(packet(.sound, 1_250))
+    #expect(!queue.awaitsKey && all(&queue) == ["K1250", "s1250"])
+  }
+
+  @Test("a new connection begins with a key picture")
+  func connection() {
+    var queue = PushQueue(limit: .milliseconds(5_000))
+    for time in stride(from: Int64(250), through: 1_000, by: 250) {
+      queue.put(packet(.sound, time))
+      queue.put(packet(.pictures, time, key: time == 750))
+    }
+    queue.begin()
+    #expect(all(&queue) == ["K750", "s1000", "p1000"] && queue.dropped == (2, 3))
+    queue.put(packet(.pictures, 1_250))
+    queue.begin()
+    #expect(queue.isEmpty && queue.awaitsKey && queue.dropped == (3, 3))
+  }
+}

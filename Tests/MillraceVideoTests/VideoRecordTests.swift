@@ -1,0 +1,423 @@
+import Glibc
+import MillraceCore
+import MillraceTesting
+import TestSystem
+import Testing
+
+@testable import MillraceAudio
+@testable import MillraceVideo
+
+/// A node that records, and what is brought to it.
+struct RecordBench {
+  /// Times of flashes and clicks in ms.
+  static let times = [400, 1_200, 2_000, 2_800]
+  let node: NodeBench
+
+  init(
+    _ path: String, _ parameters: [String: ParameterValue] = [:],
+    _ inputs: [String: OutputShape] = ["in": pictureInput(), "audio": soundInput()]
+  ) throws {
+    node = try NodeBench(
+      VideoRecord.self, parameters.merging(["path": .string(path)]) { first, _ in first }, inputs: inputs)
+  }
+
+  /// A picture of a time in ms.
+  func picture(_ time: Int, width: Int = 64, height: Int = 48) {
+    node.push(
+      bytes: FlashAndClick.picture(time, Self.times, width: width, height: height), to: "in", duration: 1,
+      timestamp: .milliseconds(Int64(time)), flags: .key)
+  }
+
+  /// Sound of so many ms from a time on.
+  func sound(_ time: Int, _ milliseconds: Int = 40, flags: PacketFlags = []) {
+    node.push(
+      FlashAndClick.sound(Self.times, start: time, milliseconds: milliseconds), to: "audio",
+      timestamp: .milliseconds(Int64(time)), flags: flags)
+  }
+
+  /// Pictures every 40 ms and sound from one time to another, as they come.
+  func push(from start: Int = 0, to end: Int, clock: Bool = false) throws {
+    for time in stride(from: start, to: end, by: 40) {
+      if clock { try node.advance(to: .milliseconds(Int64(time))) }
+      picture(time)
+      sound(time)
+      try node.run()
+    }
+  }
+
+  /// Ends the inputs; the names of all events, and that nothing is amiss.
+  func finish() throws -> [BenchEvent] {
+    try node.finish()
+    let events = node.events()
+    #expect(node.close() == [])
+    return events
+  }
+}
+
+@Suite("video.record")
+struct VideoRecordTests {
+  private let folder = TemporaryFolder()
+  private let times = RecordBench.times
+
+  /// Flashes where they belong, and clicks in step with them.
+  private func expectStep(_ film: PlayedFilm, flashes: Int = 4, within limit: Double = 3) {
+    #expect(film.flashes.count == flashes && film.clicks.count == flashes, "\(film.flashes) \(film.clicks)")
+    #expect(film.offsets.allSatisfy { abs($0) < limit }, "\(film.offsets)")
+    #expect(film.events == [])
+  }
+
+  @Test("pictures and sound come back in step", arguments: ["film.mp4", "film.mkv", "film.webm", "film.mov"])
+  func sync(name: String) throws {
+    let path = folder.file(name)
+    let bench = try RecordBench(path)
+    try bench.push(to: 3_200)
+    let events = try bench.finish()
+    #expect(events.map(\.name) == ["began", "progress", "progress", "progress", "completed"])
+    #expect(events.first?.json.hasSuffix(#","path":"\#(path)","width":64,"height":48,"rate":48000}"#) == true)
+    let last = try #require(events.last)
+    #expect(
+      last.number("seconds") == 3.2 && last.number("pictures") == 80 && last.string("reason") == "ended")
+    #expect(last.number("bytes").map { Int($0) } == contents(path).count)
+    let film = try PlayedFilm(path)
+    expectStep(film)
+    #expect(film.times.count == 80 && film.rate == 48_000 && film.channels == 1)
+    // What was recorded, and no more than a codec's block or two around it.
+    #expect((153_600..<157_000).contains(film.samples.count), "\(film.samples.count)")
+  }
+
+  @Test(
+    "sound of any rate and kind that the file can have",
+    arguments: [
+      ("film.mp4", 8_000, 1, SampleType.s16), ("film.mp4", 44_100, 2, .f32), ("film.mkv", 16_000, 2, .s16),
+      ("film.webm", 24_000, 1, .f32),
+    ])
+  func kinds(name: String, rate: Int, channels: Int, sample: SampleType) throws {
+    let path = folder.file(name)
+    let bench = try RecordBench(
+      path, [:],
+      [
+        "in": pictureInput(),
+        "audio": soundInput(rate, channels: channels, sample: sample, frames: rate / 50),
+      ])
+    let mono = FlashAndClick.sound(times, milliseconds: 3_200, rate: rate)
+    let all = mono.flatMap { [Int16](repeating: $0, count: channels) }
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      bench.picture(time)
+      let part = Array(all[time * rate / 1_000 * channels..<(time + 40) * rate / 1_000 * channels])
+      if sample == .s16 {
+        bench.node.push(part, to: "audio", timestamp: .milliseconds(Int64(time)))
+      } else {
+        bench.node.push(part.map { Float($0) / 32_768 }, to: "audio", timestamp: .milliseconds(Int64(time)))
+      }
+      try bench.node.run()
+    }
+    _ = try bench.finish()
+    let film = try PlayedFilm(path)
+    // Speech coding of lower rates softens the beginning of a click.
+    expectStep(film, within: rate < 32_000 ? 10 : 4)
+    #expect(film.channels == channels)
+  }
+
+  @Test("pictures alone make a film", arguments: ["film.mp4", "film.webm"])
+  func pictures(name: String) throws {
+    let path = folder.file(name)
+    let bench = try RecordBench(path, [:], ["in": pictureInput()])
+    for time in stride(from: 0, to: 2_000, by: 40) { bench.picture(time) }
+    let events = try bench.finish()
+    #expect(events.last?.number("seconds") == 2 && events.first?.number("rate") == nil)
+    let film = try PlayedFilm(path, sound: false)
+    #expect(film.times == (0..<50).map { Double($0) * 40 } && film.flashes == [400, 1_200])
+  }
+
+  @Test(
+    "every picture is shown at its time, whatever was dropped before it", arguments: ["film.mp4", "film.mkv"])
+  func dropped(name: String) throws {
+    let path = folder.file(name)
+    let bench = try RecordBench(path)
+    var kept: [Double] = []
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      // Some alone, and half a second in one piece.
+      let isKept = time % 360 != 0 && !(1_400..<1_900).contains(time) || time == 0
+      if isKept { bench.picture(time) }
+      if isKept { kept.append(Double(time)) }
+      bench.sound(time)
+      try bench.node.run()
+    }
+    _ = try bench.finish()
+    let film = try PlayedFilm(path)
+    let lead = film.times[0]
+    let errors = zip(film.times, kept).map { abs($0 - lead - $1) }
+    #expect(film.times.count == kept.count && errors.allSatisfy { $0 <= 1 }, "\(film.times)")
+    expectStep(film, within: 4)
+  }
+
+  @Test("pictures that come late, twice or cut are left out and counted")
+  func late() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path)
+    try bench.push(to: 400)
+    bench.picture(360)
+    bench.picture(200)
+    bench.node.push(bytes: [1, 2, 3], to: "in", duration: 1, timestamp: .milliseconds(400))
+    bench.picture(440)
+    bench.sound(400, 80)
+    let events = try bench.finish()
+    let late = events.filter { $0.name == "late" }
+    #expect(late.compactMap { $0.number("pictures") }.reduce(0, +) == 3, "\(late)")
+    #expect(late.allSatisfy { $0.number("samples") == 0 })
+    #expect(events.last?.number("pictures") == 11)
+    #expect(try PlayedFilm(path).times.count == 11)
+  }
+
+  // MARK: Gaps in sound
+
+  @Test("a gap in the sound's positions is silence", arguments: ["film.mp4", "film.mkv"])
+  func gap(name: String) throws {
+    let path = folder.file(name)
+    let bench = try RecordBench(path)
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      bench.picture(time)
+      if (1_400..<1_880).contains(time) {
+        bench.node.setPosition(Int64(time + 40) * 48, of: "audio")
+      } else {
+        bench.sound(time)
+      }
+      try bench.node.run()
+    }
+    let events = try bench.finish()
+    #expect(!events.map(\.name).contains("moved"))
+    expectStep(try PlayedFilm(path))
+  }
+
+  @Test("sound that pauses and counts on goes on at its time", arguments: [60, 200, 480, 2_000])
+  func pause(length: Int) throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path)
+    // The positions are the bench's own: they go on without a gap.
+    for time in stride(from: 0, to: 3_200, by: 20) {
+      if time % 40 == 0 { bench.picture(time) }
+      if !(500..<500 + length).contains(time) { bench.sound(time, 20) }
+      try bench.node.run()
+    }
+    let events = try bench.finish()
+    let film = try PlayedFilm(path)
+    let expected = times.filter { !(500..<500 + length).contains($0) }
+    #expect(film.clicks.count == expected.count)
+    for (click, time) in zip(film.clicks, expected) { #expect(abs(click - film.times[0] - Double(time)) < 4) }
+    let moved = events.filter { $0.name == "moved" }
+    #expect(
+      length > 250 ? moved.isEmpty : abs((moved.first?.number("ms") ?? 0) - Double(length)) < 1, "\(moved)")
+  }
+
+  @Test("sound of a clock that goes wrong stays with its pictures", arguments: [-10_000, 10_000])
+  func drift(ppm: Int) throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path, ["progress": 60_000])
+    // Wrong by what takes a bad clock minutes: 120 ms in 12 s.
+    let factor = 1 + Double(ppm) / 1e6
+    let length = 12_000
+    let every = stride(from: 400, to: length, by: 800).map { $0 }
+    var position = 0
+    for time in stride(from: 0, to: length, by: 40) {
+      bench.node.push(
+        bytes: FlashAndClick.picture(time, every), to: "in", duration: 1,
+        timestamp: .milliseconds(Int64(time)))
+      // As many samples as the wrong clock makes of this time, each where the true time has it.
+      let end = Int(Double(time + 40) * 48 * factor)
+      let samples = (position..<end).map { index -> Int16 in
+        let due = Double(index) / 48 / factor
+        return every.contains { due >= Double($0) && due < Double($0) + 5 }
+          ? Int16(index % 2 == 0 ? 20_000 : -20_000) : 0
+      }
+      var first = 0
+      while first < samples.count {
+        let part = Array(samples[first..<min(samples.count, first + 960)])
+        bench.node.push(
+          part, to: "audio", timestamp: Nanoseconds(Double(position + first) / 48 / factor * 1e6))
+        first += part.count
+      }
+      position = end
+      try bench.node.run()
+    }
+    let events = try bench.finish()
+    #expect(events.filter { $0.name == "moved" }.count >= 3)
+    expectStep(try PlayedFilm(path), flashes: every.count, within: 40)
+  }
+
+  @Test("a time that cannot be is not believed", arguments: [Int64(20_000_000_000_000), -20_000_000_000_000])
+  func absurd(offset: Int64) throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path)
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      bench.picture(time)
+      let sound = FlashAndClick.sound(times, start: time, milliseconds: 40)
+      bench.node.push(sound, to: "audio", timestamp: .milliseconds(Int64(time)) + (time == 40 ? offset : 0))
+      try bench.node.run()
+    }
+    _ = try bench.finish()
+    let film = try PlayedFilm(path)
+    #expect(film.flashes.count == 4 && film.clicks.count == 4, "\(film.clicks)")
+    #expect((153_600..<200_000).contains(film.samples.count))
+  }
+
+  @Test("sound that stays away becomes silence, and is in step when it comes back")
+  func away() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path, ["patience": 300])
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      try bench.node.advance(to: .milliseconds(Int64(time)))
+      bench.picture(time)
+      if !(600..<1_800).contains(time) { bench.sound(time) }
+      try bench.node.run()
+      // While it is away the film goes on: half a second of patience and blocks behind.
+      if time == 1_760 { #expect(contents(path).count > 1_000) }
+    }
+    _ = try bench.finish()
+    let film = try PlayedFilm(path)
+    #expect(film.flashes.count == 4 && film.clicks.count == 3)
+    #expect(abs(film.clicks[1] - film.flashes[2]) < 3 && abs(film.clicks[2] - film.flashes[3]) < 3)
+  }
+
+  @Test("sound that comes later than the patience is cut and counted")
+  func tooLate() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path, ["patience": 200])
+    try bench.push(to: 400, clock: true)
+    for time in stride(from: 400, to: 1_600, by: 40) {
+      try bench.node.advance(to: .milliseconds(Int64(time)))
+      bench.picture(time)
+      try bench.node.run()
+    }
+    bench.sound(400, 1_200)
+    try bench.push(from: 1_600, to: 3_200, clock: true)
+    let events = try bench.finish()
+    let cut = events.filter { $0.name == "late" }.compactMap { $0.number("samples") }.reduce(0, +)
+    // A second and 160 ms had been given up when it came.
+    #expect((44_000..<50_000).contains(cut), "\(cut)")
+    let film = try PlayedFilm(path)
+    // The clicks at 400 and 1,200 ms were in it.
+    #expect(film.flashes.count == 4 && film.clicks.count == 2)
+    #expect(abs(film.clicks[0] - film.flashes[2]) < 3 && abs(film.clicks[1] - film.flashes[3]) < 3)
+  }
+
+  @Test("what comes slowly is waited for, and nothing of it is lost")
+  func slow() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path, ["patience": 300])
+    bench.sound(0, 3_200)
+    bench.node.end("audio")
+    // Pictures of 40 ms every 200 ms: a film that is hard to decode, beside sound that is not.
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      try bench.node.advance(to: .milliseconds(Int64(5 * time)))
+      bench.picture(time)
+      try bench.node.run()
+    }
+    let events = try bench.finish()
+    #expect(!events.map(\.name).contains("late") && events.last?.number("pictures") == 80)
+    let film = try PlayedFilm(path)
+    #expect(film.times.count == 80)
+    expectStep(film)
+  }
+
+  // MARK: Beginning and ending
+
+  @Test(
+    "a film begins with what comes first, and the other joins at its time", arguments: [-320, -80, 80, 320])
+  func beginning(offset: Int) throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path)
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      if time >= offset { bench.picture(time) }
+      if time >= -offset { bench.sound(time) }
+      try bench.node.run()
+    }
+    let events = try bench.finish()
+    #expect(events.last?.number("seconds") == 3.2)
+    expectStep(try PlayedFilm(path))
+  }
+
+  @Test("pictures that do not begin are black until they do, and nothing of the sound is lost")
+  func black() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path, ["patience": 300])
+    for time in stride(from: 0, to: 3_200, by: 40) {
+      try bench.node.advance(to: .milliseconds(Int64(time)))
+      if time >= 1_000 { bench.picture(time) }
+      bench.sound(time)
+      try bench.node.run()
+    }
+    _ = try bench.finish()
+    let film = try PlayedFilm(path)
+    #expect(film.clicks.count == 4 && film.flashes.count == 3)
+    #expect(film.lumas[0] < 6 && film.times.count == 56)
+    #expect(abs(film.clicks[1] - film.flashes[0]) < 3)
+  }
+
+  @Test("one ends before the other", arguments: [true, false])
+  func ending(picturesFirst: Bool) throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path)
+    try bench.push(to: 1_600)
+    bench.node.end(picturesFirst ? "in" : "audio")
+    for time in stride(from: 1_600, to: 3_200, by: 40) {
+      if picturesFirst { bench.sound(time) } else { bench.picture(time) }
+      try bench.node.run()
+    }
+    let events = try bench.finish()
+    #expect(abs((events.last?.number("seconds") ?? 0) - 3.2) < 0.001)
+    let film = try PlayedFilm(path)
+    #expect(film.clicks.count == (picturesFirst ? 4 : 2) && film.flashes.count == (picturesFirst ? 2 : 4))
+    #expect(film.events == [])
+    // The last picture is shown again after a second.
+    let lead = film.times[0]
+    #expect(film.times.count == (picturesFirst ? 41 : 80))
+    if picturesFirst { #expect(film.times.suffix(2).map { ($0 - lead).rounded() } == [1_560, 2_560]) }
+  }
+
+  @Test("a film that never began is no film, but a file all the same")
+  func empty() throws {
+    let path = folder.file("film.mkv")
+    let events = try RecordBench(path).finish()
+    #expect(events.map(\.name) == ["began", "completed"] && events.last?.number("pictures") == 0)
+    #expect(contents(path).starts(with: [0x1A, 0x45, 0xDF, 0xA3]))
+  }
+
+  @Test("the duration ends it", arguments: ["film.mp4", "film.webm"])
+  func duration(name: String) throws {
+    let path = folder.file(name)
+    let bench = try RecordBench(path, ["duration": 1_500])
+    try bench.push(to: 2_400)
+    #expect(bench.node.hasEnded)
+    let last = try #require(bench.node.events().last)
+    #expect(
+      last.string("reason") == "duration" && last.number("seconds") == 1.5 && last.number("pictures") == 38)
+    #expect(bench.node.close() == [])
+    let film = try PlayedFilm(path)
+    #expect(film.times.count == 38 && film.flashes.count == 2)
+    // 1.5 s, and the codec's blocks around them.
+    #expect((72_000..<75_500).contains(film.samples.count), "\(film.samples.count)")
+  }
+
+  @Test("stop completes the film at once, and the file may be used")
+  func stopped() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path)
+    try bench.push(to: 1_000)
+    try bench.node.set("stop", true)
+    try bench.node.run()
+    #expect(bench.node.hasEnded && bench.node.events().last?.string("reason") == "stopped")
+    #expect(try PlayedFilm(path).times.count == 25)
+    #expect(bench.node.close() == [])
+  }
+
+  @Test("cancel removes the file")
+  func cancelled() throws {
+    let path = folder.file("film.mp4")
+    let bench = try RecordBench(path)
+    try bench.push(to: 1_000)
+    try bench.node.set("cancel", true)
+    try bench.node.run()
+    #expect(bench.node.hasEnded && bench.node.events().last?.name == "cancelled" && folder.names == [])
+    #expect(bench.node.close() == [])
+  }
+}

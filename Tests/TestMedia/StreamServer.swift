@@ -1,0 +1,171 @@
+import Glibc
+import TestSystem
+
+/// An RTMP server of the test's own on loopback: nginx with its RTMP module, in one process, with a folder and a port of its own.
+///
+/// What is published under a name is played under it. A player gets pictures from the next key frame on. A publisher that sends
+/// nothing for ten seconds is dropped.
+public final class StreamServer {
+  private static let module = "/usr/lib/nginx/modules/ngx_rtmp_module.so"
+
+  /// True when this system has the server: Debian's packages nginx and libnginx-mod-rtmp.
+  public static var isInstalled: Bool { nginx != nil && access(module, R_OK) == 0 }
+
+  /// A system's server, which `PATH` of a plain user does not show.
+  private static var nginx: String? {
+    access("/usr/sbin/nginx", X_OK) == 0 ? "/usr/sbin/nginx" : TestProgram.path(of: "nginx")
+  }
+
+  /// Its port on 127.0.0.1, the same after a stop and a start.
+  public let port: Int
+  private let folder = TemporaryFolder()
+  private var program: TestProgram?
+
+  /// Starts a server that answers; nil where none can be started.
+  public init?() {
+    guard Self.isInstalled else { return nil }
+    port = Loopback.freePort()
+    guard start() else { return nil }
+  }
+
+  /// The address of a stream.
+  public func url(_ stream: String) -> String { "rtmp://127.0.0.1:\(port)/live/\(stream)" }
+
+  /// What the server logged, for the words of a test that fails.
+  public var log: String { String(decoding: contents(folder.file("error.log")), as: UTF8.self) }
+
+  /// Starts it, again after a stop; false when it does not come up. It is killed when it still runs after a quarter of an hour,
+  /// whatever becomes of the tests.
+  @discardableResult
+  public func start() -> Bool {
+    guard program == nil, let nginx = Self.nginx else { return false }
+    writeConfiguration()
+    program = try? TestProgram(
+      "/usr/bin/timeout",
+      [
+        "--kill-after=5", "900", nginx, "-p", folder.path, "-e", folder.file("error.log"), "-c",
+        folder.file("nginx.conf"),
+      ])
+    for _ in 0..<3_000 where program?.isRunning == true {
+      if Loopback.answers(port) { return true }
+      usleep(10_000)
+    }
+    stop()
+    return false
+  }
+
+  /// Ends it: who is connected is cut off.
+  public func stop() {
+    // `timeout` hands the signal on, and ends with the server.
+    program?.send(SIGTERM)
+    program?.wait()
+    program = nil
+  }
+
+  deinit { stop() }
+
+  private func writeConfiguration() {
+    // `daemon off` and `master_process off`: the process that was started is the server, and ends with its signal.
+    let text = """
+      load_module \(Self.module);
+      daemon off;
+      master_process off;
+      pid \(folder.file("nginx.pid"));
+      error_log \(folder.file("error.log")) info;
+      events { worker_connections 64; }
+      rtmp {
+        server {
+          listen 127.0.0.1:\(port);
+          chunk_size 4096;
+          application live {
+            live on;
+            wait_key on;
+            wait_video off;
+            interleave off;
+            sync 10ms;
+            idle_streams off;
+            drop_idle_publisher 10s;
+            record off;
+          }
+        }
+      }
+
+      """
+    put(text.utf8, at: folder.file("nginx.conf"))
+  }
+}
+
+/// TCP on 127.0.0.1.
+public enum Loopback {
+  /// A port that nobody listens on. Somebody may take it before it is used, which the system makes unlikely: it hands them out in turn.
+  public static func freePort() -> Int {
+    let socket = bound(0)
+    defer { close(socket) }
+    return port(of: socket)
+  }
+
+  /// True when somebody accepts connections.
+  public static func answers(_ port: Int) -> Bool {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    return withAddress(port) { connect(descriptor, $0, $1) } == 0
+  }
+
+  /// A socket bound to a port; 0: any.
+  fileprivate static func bound(_ port: Int) -> Int32 {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    let status = withAddress(port) { bind(descriptor, $0, $1) }
+    precondition(descriptor >= 0 && status == 0, "no port on loopback")
+    return descriptor
+  }
+
+  fileprivate static func port(of descriptor: Int32) -> Int {
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutableBytes(of: &address) { bytes in
+      _ = getsockname(descriptor, bytes.assumingMemoryBound(to: sockaddr.self).baseAddress!, &length)
+    }
+    return Int(UInt16(bigEndian: address.sin_port))
+  }
+
+  private static func withAddress(_ port: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32
+  {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = UInt16(port).bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafeBytes(of: &address) {
+      body($0.assumingMemoryBound(to: sockaddr.self).baseAddress!, socklen_t($0.count))
+    }
+  }
+}
+
+/// A server that takes connections and never says a word.
+public final class SilentServer {
+  private let descriptor: Int32
+  public let port: Int
+
+  public init() {
+    descriptor = Loopback.bound(0)
+    port = Loopback.port(of: descriptor)
+    // The system itself accepts those that wait; nobody ever reads what they send.
+    listen(descriptor, 16)
+  }
+
+  /// Takes the next visitor and reads what it sends until it hangs up; false when it did not within a minute.
+  public func waitForGoodbye() -> Bool {
+    let visitor = accept(descriptor, nil, nil)
+    guard visitor >= 0 else { return false }
+    defer { close(visitor) }
+    var patience = timeval(tv_sec: 60, tv_usec: 0)
+    setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    var bytes = [UInt8](repeating: 0, count: 4_096)
+    while true {
+      let count = recv(visitor, &bytes, bytes.count, 0)
+      if count < 0 { return errno == ECONNRESET }
+      if count == 0 { return true }
+    }
+  }
+
+  deinit { close(descriptor) }
+}

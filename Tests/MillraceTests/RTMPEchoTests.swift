@@ -45,7 +45,9 @@ struct RTMPEchoTests {
       return pictures.count > 20 && sounds > 20
     }
     #expect(hasCome, "\(pictures.count) pictures, \(sounds) sounds: \(watch.events()) \(server.log)")
-    #expect(pictures.allSatisfy { abs(Int($0.bytes[5_000]) - 90) < 8 })
+    // A film whose sound was there first begins black.
+    let last = try #require(pictures.last)
+    #expect(abs(Int(last.bytes[5_000]) - 90) < 8, "\(pictures.map { $0.bytes[5_000] })")
     #expect(watch.close() == [])
     run.stop()
     let report = try #require(run.waitUntilStopped(timeout: .milliseconds(60_000)))

@@ -68,14 +68,15 @@ final class Ear: Sendable {
   var count: Int { heard.withLock(\.events.count) }
 }
 
-/// A socket to a port of this machine. It sends no pings unless it is told to: peers of raw bytes answer none, and a machine
-/// that runs all tests at once lets a test wait for longer than a ping does.
+/// A socket to a port of this machine. It sends no pings unless it is told to, and has ten minutes to open: peers of raw bytes answer
+/// no pings, and a machine that runs all tests at once lets a test wait for longer than a user would.
 func open(
   _ port: Int, scheme: String = "ws", host: String = "127.0.0.1",
   _ change: (inout WebSocketRequest) -> Void = { _ in }
 ) throws -> (socket: WebSocket, ear: Ear) {
   var request = WebSocketRequest(try WebAddress("\(scheme)://\(host):\(port)/path?a=1"))
   request.limits.ping = 0
+  request.limits.open = 600_000
   change(&request)
   let ear = Ear()
   return (WebSocket.open(request, events: ear.hear), ear)

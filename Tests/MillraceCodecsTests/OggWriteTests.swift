@@ -212,14 +212,14 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     let folder = TemporaryFolder()
     let path = folder.file("pipe")
     #expect(mkfifo(path, 0o600) == 0)
-    let reader = open(path, O_RDONLY | O_NONBLOCK)
+    let reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
     #expect(reader >= 0)
     let bench = try NodeBench(
       OggWrite.self, ["path": .string(path)], inputs: ["in": opusShape(rate: 16_000)])
     let packets = try encode(sent, rate: 16_000, cut: 320)
     for packet in packets[..<20] { bench.push(packet) }
     try bench.run()
-    close(reader)
+    try #require(closeReader(reader, of: path))
     for packet in packets[20...] { bench.push(packet) }
     let fault = #expect(throws: BenchFault.self) { try bench.finish() }
     #expect(fault?.fault.code == EPIPE)

@@ -79,19 +79,20 @@ public struct VideoScale: ~Copyable, Node {
     guard case .video(let width, let height, let pixel, let input) = setup.inputFormat(),
       case .video(_, _, let output, let rate) = setup.outputFormat()
     else { throw NodeProblem("\"\(setup.name)\" takes pictures only") }
+    // Nothing of the node is read before all of it is set: Documentation/decisions.md, 52.
+    let plan: ScalePlan
     do throws(ScalePlan.Refusal) {
       plan = try ScalePlan(setup.parameters, width: width, height: height, pixel: pixel)
     } catch {
       throw NodeProblem(error.text, parameter: error.parameter, cure: error.cure)
     }
+    let isSame = output == pixel && plan.changesNothing(width: width, height: height)
     self.width = width
     self.height = height
     self.pixel = pixel
+    self.plan = plan
     self.rate = rate == input ? nil : rate
     outputBytes = output.byteCount(width: plan.outputWidth, height: plan.outputHeight)
-    let isSame =
-      output == pixel && plan.turn.isIdentity && (plan.width, plan.height) == (width, height)
-      && (plan.partWidth, plan.partHeight) == (width, height)
     scaler = isSame ? nil : PictureScaler(to: output, width: plan.width, height: plan.height)
   }
 

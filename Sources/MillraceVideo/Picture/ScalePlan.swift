@@ -16,6 +16,12 @@ struct ScalePlan: Sendable, Equatable {
   var outputWidth: Int { turn.isSideways ? height : width }
   var outputHeight: Int { turn.isSideways ? width : height }
 
+  /// Whether what comes out of a picture of this size is that picture.
+  func changesNothing(width: Int, height: Int) -> Bool {
+    turn.isIdentity && (partWidth, partHeight) == (width, height)
+      && (self.width, self.height) == (width, height)
+  }
+
   /// Why a plan cannot be made: the parameter, the reason, the cure.
   struct Refusal: Error, Equatable {
     var parameter: String

@@ -106,6 +106,23 @@ struct VideoScaleTests {
   }
 
   @Test(
+    "a picture of an odd width has its colours up to the last column",
+    arguments: [PixelType.rgb24, .bgrx], [[1, 1], [3, 2], [1, 17], [17, 3], [641, 2]])
+  func oddWidth(pixel: PixelType, size: [Int]) throws {
+    let (width, height) = (size[0], size[1])
+    let green: [UInt8] = pixel == .rgb24 ? [40, 200, 60] : [60, 200, 40, 0]
+    let picture = (0..<width * height).flatMap { _ in green }
+    let bytes = try run(bench(["pixel": "i420"], width: width, height: height, pixel: pixel), picture)
+    let (luma, chroma) = (width * height, (width + 1) / 2 * ((height + 1) / 2))
+    // BT.601 of full range.
+    for (plane, wanted) in [
+      (bytes[..<luma], 136), (bytes[luma..<luma + chroma], 85), (bytes[(luma + chroma)...], 59),
+    ] {
+      #expect(plane.allSatisfy { abs(Int($0) - wanted) <= 2 }, "\(Array(plane)) for \(wanted)")
+    }
+  }
+
+  @Test(
     "drops what is too much for the rate, by the pictures' times",
     arguments: [(30, 15.0, 2), (30, 10, 3), (25, 12.5, 2), (30, 7.5, 4)])
   func rate(input: Int, rate: Double, every: Int) throws {

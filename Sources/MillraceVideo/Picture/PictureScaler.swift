@@ -240,7 +240,9 @@ package final class PictureScaler {
     source = wanted
     // Lanczos keeps what detail a smaller size can hold; rounding exactly costs little and keeps flat areas flat.
     let isSame = wanted.width == width && wanted.height == height
-    let flags = (isSame ? SWS_BICUBIC : SWS_LANCZOS) | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT
+    var flags = (isSame ? SWS_BICUBIC : SWS_LANCZOS) | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT
+    // The chroma of RGB is that of pairs of pixels, and the last pixel of an odd row would be paired with what lies behind it.
+    if wanted.width % 2 != 0 { flags |= SWS_FULL_CHR_H_INP }
     let from = millrace_sws_side(
       format: wanted.format, width: Int32(wanted.width), height: Int32(wanted.height),
       colours: wanted.colours,

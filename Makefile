@@ -195,6 +195,13 @@ interop-vad: build models ## compare the voice detector with ONNX Runtime, step 
 	  --dest $(PEER_PYTHON)/wheel --requirement Models/silero-vad.txt
 	PYTHONPATH=$(PEER_PYTHON) Tests/Interop/vad.py $(MILLRACE) $(PEER_PYTHON)/wheel/*.whl $(RECORDINGS)
 
+.PHONY: interop-jpeg
+interop-jpeg: build ## have Pillow look at every JPEG the release program makes of films, photographs and odd pictures
+	@mkdir -p $(PEER_PYTHON)
+	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON) --upgrade pillow==13.0.0 numpy==2.4.6
+	PYTHONPATH=$(PEER_PYTHON) timeout --kill-after=10 300 \
+	  Tests/Interop/jpeg.py $(MILLRACE) $(wildcard $(MILLRACE_CORPUS)/video)
+
 .PHONY: interop-bailian
 interop-bailian: build ## run the vendor's own SDK through dialogues with the double of Bailian
 	@mkdir -p $(PEER_PYTHON)/dashscope

@@ -142,13 +142,39 @@ define round_trip
 	ls -l "$$up" "$$back"
 endef
 
+# A dialogue with the service's double, in real time and without devices: a file with $(1) in it is the microphone, another the
+# loudspeaker. No wait in it is longer than a minute; so is the whole.
+define dialogue
+	@voice="$(1)"
+	if [[ ! -r $$voice ]]; then echo "make: error: cannot read the recording \"$$voice\"" >&2; exit 2; fi
+	mkdir -p out
+	written=(out/dialogue.wav out/dialogue.txt out/dialogue.html out/dialogue.jsonl)
+	rm -f "$${written[@]}" out/microphone.wav
+	# Somebody who speaks has said nothing before, and listens afterwards.
+	sox "$$voice" --channels 1 --rate 48000 out/microphone.wav pad 0.5 2
+	timeout --kill-after=10 60 $(MILLRACE) talk graphs/bailian-voice.json --plain \
+	  --double --scenario graphs/scenarios/front-center.json \
+	  --set microphone=file --set input=out/microphone.wav --set rate=48000 \
+	  --set loudspeaker=file --set output=out/dialogue.wav --set log=out/dialogue.jsonl --set linger=3000 \
+	  --transcript out/dialogue.txt --report out/dialogue.html </dev/null
+	for file in "$${written[@]}"; do
+	  if [[ ! -s $$file ]]; then echo "make: error: \"$$file\" was not written" >&2; exit 1; fi
+	done
+	if ! grep -q '^bot: ' out/dialogue.txt; then echo "make: error: nothing was answered" >&2; exit 1; fi
+	echo "what was said, out/dialogue.txt:"
+	cat out/dialogue.txt
+	echo "what was heard: out/dialogue.wav; every time of it, to look at: out/dialogue.html"
+	ls -l "$${written[@]}"
+endef
+
 .PHONY: demo
-demo: build models ## run recorded voices through the uplink graph and back, into out/ (INPUT=file for your own)
+demo: build models ## run recorded voices up and back, and a dialogue with a service's double, into out/ (INPUT=file for your own)
 ifdef INPUT
 	$(call round_trip,$(INPUT))
 else
 	$(call round_trip,$(VOICE_48K))
 	$(call round_trip,$(VOICE_16K))
+	$(call dialogue,$(VOICE_48K))
 endif
 
 .PHONY: test-deps

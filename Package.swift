@@ -151,7 +151,8 @@ let package = Package(
       name: "MillraceRunner",
       dependencies: [
         "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceFiles",
-        "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceNet", "CMillraceSys",
+        "MillraceGraph", "MillraceEngine", "MillraceDialog", "MillraceBailianDouble", "MillraceNet",
+        "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -201,7 +202,9 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceRunnerTests",
-      dependencies: ["MillraceRunner", "Millrace", "MillraceEngine", "MillraceGraph", "MillraceCore"],
+      dependencies: [
+        "MillraceRunner", "Millrace", "MillraceDialog", "MillraceEngine", "MillraceGraph", "MillraceCore",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceFlowTests",
@@ -243,7 +246,9 @@ let package = Package(
     .testTarget(
       name: "MillraceTests",
       dependencies: [
-        "Millrace", "MillraceVideo", "MillraceTesting", "MillraceBailianDouble", "TestMedia", "TestSystem",
+        "Millrace", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceBailianDouble",
+        "TestMedia",
+        "TestSystem",
         "millrace",
       ],
       swiftSettings: tests),

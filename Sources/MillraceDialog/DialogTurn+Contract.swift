@@ -102,10 +102,11 @@ extension DialogTurn {
 }
 
 extension Catalogue {
-  /// The nodes of this target: `dialog.turn`.
+  /// The nodes of this target: `dialog.turn`, `dialog.picture`.
   public static var dialog: Catalogue {
     var catalogue = Catalogue()
     catalogue.add(DialogTurn.self)
+    catalogue.add(DialogPicture.self)
     return catalogue
   }
 }

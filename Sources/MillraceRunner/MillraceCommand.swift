@@ -118,7 +118,8 @@ struct RootCommand: ParsableCommand {
         """,
       version: MillraceCommand.version,
       subcommands: [
-        RunCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self, NodesCommand.self,
+        RunCommand.self, TalkCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self,
+        NodesCommand.self,
         SchemaCommand.self, DevicesCommand.self, TopCommand.self, BenchCommand.self, DoubleCommand.self,
       ])
   }

@@ -66,4 +66,38 @@ struct TurnLogTests {
     log.add(.speechEnded, at: 3, label: "a: ")
     #expect(log.turns.map(\.times) == [[.speechStarted: 1, .speechEnded: 3], [.speechStarted: 2]])
   }
+
+  @Test("where a detector hears the user, the service's word is only when it noticed")
+  func detector() {
+    var log = TurnLog()
+    func add(_ mark: Turn.Mark, _ time: Int64, _ isDetected: Bool = false) {
+      log.add(mark, at: .milliseconds(time), label: "", isDetected: isDetected)
+    }
+    add(.speechStarted, 100, true)
+    add(.speechStarted, 300)
+    add(.speechEnded, 900, true)
+    add(.speechEnded, 1_500)
+    add(.replyStarted, 1_700)
+    add(.replyStarted, 1_650)
+    add(.replyAudible, 1_900)
+    #expect(
+      log.turns.map(\.times) == [
+        [
+          .speechStarted: .milliseconds(100), .speechEnded: .milliseconds(900),
+          .noticed: .milliseconds(1_500),
+          .replyStarted: .milliseconds(1_650), .replyAudible: .milliseconds(1_900),
+        ]
+      ])
+  }
+
+  @Test("an interruption that several nodes tell of ends one answer, and not the next")
+  func toldTwice() {
+    let turns = turns([
+      (.speechStarted, 100), (.replyStarted, 300), (.replyAudible, 400), (.speechStarted, 500),
+      (.interrupted, 510), (.interrupted, 511), (.interrupted, 512), (.replyStarted, 900),
+      (.replyAudible, 950),
+    ])
+    #expect(turns.count == 2)
+    #expect(turns[1].times[.interrupted] == nil && turns[1].times[.replyAudible] == .milliseconds(950))
+  }
 }

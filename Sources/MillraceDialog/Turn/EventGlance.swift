@@ -14,6 +14,15 @@ struct EventGlance: ~Escapable {
     return matches(range.lowerBound + 1, text) && bytes[range.lowerBound] == UInt8(ascii: "\"")
   }
 
+  /// True when a member stands there in exactly these bytes; of a text with its quotes.
+  func equals(_ name: StaticString, _ wanted: Span<UInt8>) -> Bool {
+    guard let range = value(of: name), range.count == wanted.count else { return false }
+    for index in 0..<wanted.count {
+      guard bytes[range.lowerBound + index] == wanted[index] else { return false }
+    }
+    return true
+  }
+
   /// The first of some words that a member is.
   func word<Word: CaseIterable>(_ name: StaticString, _ text: (Word) -> StaticString) -> Word? {
     Word.allCases.first { has(name, text($0)) }

@@ -1,8 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
 internal import MillraceBailianDouble
-internal import MillraceNet
-internal import Synchronization
 
 /// `double`: a service on this machine, to build and test bots without an account.
 struct DoubleCommand: ParsableCommand {
@@ -32,57 +30,18 @@ struct DoubleCommand: ParsableCommand {
   var quiet = false
 
   func run() throws {
-    let scenario = try readScenario()
+    let scenario = try DoubleScenario.read(scenario, otherwise: BailianScenario())
     let isQuiet = quiet
-    let answer = Mutex<Result<BailianDouble, NetProblem>?>(nil)
     Signals.listen()
-    Task.detached { [port] in
-      let made: Result<BailianDouble, NetProblem>
-      do throws(NetProblem) {
-        made = .success(
-          try await BailianDouble.listen(scenario, port: Int(port)) { line in
-            if !isQuiet || line.hasPrefix("!") { Output.standard.write(line + "\n") }
-          })
-      } catch {
-        made = .failure(error)
-      }
-      answer.withLock { $0 = made }
+    let double = try BailianDouble.start(scenario, port: Int(port)) { line in
+      if !isQuiet || line.hasPrefix("!") { Output.standard.write(line + "\n") }
     }
-    while answer.withLock({ $0 }) == nil { usleep(1_000) }
-    switch answer.withLock({ $0 }) {
-    case .success(let double)?: try watch(double)
-    case .failure(let problem)?:
-      Output.error.write("error: \(problem)\n")
-      throw ExitStatus.usage
-    case nil: break
-    }
-  }
-
-  private func readScenario() throws -> BailianScenario {
-    guard let scenario else { return BailianScenario() }
-    guard let file = unsafe fopen(scenario, "r") else {
-      Output.error.write("error: cannot read \"\(scenario)\": \(unsafe String(cString: strerror(errno)))\n")
-      throw ExitStatus.usage
-    }
-    defer { unsafe fclose(file) }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      let count = unsafe fread(&buffer, 1, buffer.count, file)
-      guard count > 0 else { break }
-      bytes += buffer.prefix(count)
-    }
-    do throws(ScenarioProblem) {
-      return try BailianScenario(parsing: String(decoding: bytes, as: UTF8.self))
-    } catch {
-      Output.error.write("\(scenario): error: \(error)\n")
-      throw ExitStatus.usage
-    }
+    try watch(double)
   }
 
   /// Until somebody interrupts.
   private func watch(_ double: BailianDouble) throws {
-    Output.standard.write("ws://127.0.0.1:\(double.port)/api-ws/v1/inference\n")
+    Output.standard.write("\(double.address)\n")
     while Signals.interruptCount == 0 && !Signals.isTerminated { usleep(20_000) }
     double.stop()
     let seen = double.seen

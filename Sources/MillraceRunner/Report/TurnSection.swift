@@ -15,8 +15,7 @@ struct TurnSection {
     init?(after mark: Turn.Mark, before next: Turn.Mark) {
       switch mark {
       case .speechStarted: self = .speech
-      case .speechEnded: self = next == .sent ? .closing : .waiting
-      case .sent: self = next.isOfReply ? .waiting : .closing
+      case .speechEnded, .sent, .noticed: self = next.isOfReply ? .waiting : .closing
       case .replyStarted: self = .opening
       case .replyAudible: self = .playing
       case .replyFinished, .interrupted: return nil
@@ -26,7 +25,7 @@ struct TurnSection {
     var words: String {
       switch self {
       case .speech: "user speaks"
-      case .closing: "sending the end"
+      case .closing: "the end is sent and noticed"
       case .waiting: "waiting for the reply"
       case .opening: "reply on its way to the ear"
       case .playing: "reply is heard"

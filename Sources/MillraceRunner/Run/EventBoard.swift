@@ -110,7 +110,14 @@ final class EventBoard: Sendable {
       )
     case let name where Turn.Mark(rawValue: name) != nil:
       guard let mark = Turn.Mark(rawValue: name), !event.node.isEmpty else { return }
-      state.withLock { $0.turns.add(mark, at: event.time, label: label) }
+      let isDetected = fields.number("delay") != nil
+      let time = fields.moment ?? event.time
+      state.withLock { $0.turns.add(mark, at: time, label: label, isDetected: isDetected) }
+    case "started":
+      // speech.play: the first byte came that long ago.
+      guard let waited = fields.number("waited") else { return }
+      let time = event.time - Nanoseconds((waited * 1e6).rounded())
+      state.withLock { $0.turns.add(.replyStarted, at: time, label: label) }
     case let name where Self.remarks.contains(name):
       if isFirst(label + event.node + name) {
         note("node \"\(label)\(event.node)\": \(name): \(fields.words)")
@@ -150,6 +157,14 @@ final class EventBoard: Sendable {
       Figures.duration(Nanoseconds(((number(name) ?? 0) * 1e6).rounded()))
     }
     func text(_ name: String) -> String? { object?[name]?.value.string }
+
+    /// When it happened, where the node knows better than the time of its telling: `at` in seconds, or `delay` in milliseconds
+    /// before.
+    var moment: Nanoseconds? {
+      if let at = number("at") { return Nanoseconds((at * 1e9).rounded()) }
+      guard let delay = number("delay"), let time = number("time") else { return nil }
+      return Nanoseconds((time * 1e9 - delay * 1e6).rounded())
+    }
 
     /// `samples 96000, seconds 2`.
     var words: String {

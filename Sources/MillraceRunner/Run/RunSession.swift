@@ -35,6 +35,9 @@ struct RunSession: ~Copyable {
   private(set) var startedAt: Nanoseconds = 0
   private(set) var endedAt: Nanoseconds = 0
   private var isDraining = false
+  /// Who leads a dialogue with the run; shows it in place of the meters.
+  private let talk: Talk?
+  private let takesKeys: Bool
   private(set) var isStopping = false
   let out = Output.error
 
@@ -42,20 +45,23 @@ struct RunSession: ~Copyable {
   private static let tick: Nanoseconds = .milliseconds(50)
   /// How often the trace is read: a worker on a virtual clock makes a million calls a second and remembers 32,768.
   private static let traceTick: Nanoseconds = .milliseconds(5)
+  /// How often a user's keys are looked at: a tenth of what anybody notices.
+  private static let talkTick: Nanoseconds = .milliseconds(10)
   /// Runs whose events are listened to; more would drown each other on a screen.
   private static let watchedRuns = 16
 
   init(
     _ graphs: [Graph], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?, name: String?,
-    control: ControlOptions, golden: GoldenOptions, isQuiet: Bool
+    control: ControlOptions?, golden: GoldenOptions?, isQuiet: Bool, talk: Talk? = nil,
+    takesKeys: Bool = false
   ) throws {
     let clock = try Self.commonClock(of: graphs)
     let sources = try ReadingClaim.all(of: graphs.flatMap(\.plans))
-    let control = try control.control == nil ? nil : Control(control)
+    let control = try control.flatMap { try $0.control == nil ? nil : Control($0) }
     let traceFile = try trace.map { TextFileBox(try TextFile(creating: $0)) }
     let reportFile = try report.map { TextFileBox(try TextFile(creating: $0)) }
-    if golden.isGolden { try control?.refuseLive() }
-    let golden = try Golden(golden, graphs.flatMap(\.plans), out: Output.error)
+    if golden?.isGolden == true { try control?.refuseLive() }
+    let golden = try golden.flatMap { try Golden($0, graphs.flatMap(\.plans), out: Output.error) }
     board = EventBoard(readers)
     self.graphs = graphs
     self.duration = duration
@@ -63,6 +69,8 @@ struct RunSession: ~Copyable {
     self.sources = sources
     self.name = name
     self.isQuiet = isQuiet
+    self.talk = talk
+    self.takesKeys = takesKeys
     self.control = control
     self.golden = golden
     engine = Engine(catalogue: RunnerContext.catalogue, clock: clock, workers: workers)
@@ -99,6 +107,7 @@ struct RunSession: ~Copyable {
       redraws: !writesToScreen && control?.answersOnError != true, isQuiet: isQuiet)
     offerStatistics()
     trace?.begin(runs)
+    if let talk { talk.begin(runs[0], readers, takesKeys: takesKeys) }
     startedAt = millrace_monotonic_ns()
     for run in runs {
       if let duration { run.drain(at: duration) }
@@ -111,6 +120,7 @@ struct RunSession: ~Copyable {
     for remark in control?.finish() ?? [] { out.write("control: \(remark)\n") }
     // Events and sound of the last moments are still on their way when a run has stopped.
     _ = readers.wait()
+    talk?.finish(board)
     progress.finish()
     let status = tellEnd()
     if status != .done { throw status }
@@ -181,23 +191,33 @@ struct RunSession: ~Copyable {
     while first < runs.count {
       heedSignals()
       answerStatistics()
-      if runs[first].waitUntilStopped(timeout: trace == nil ? Self.tick : Self.traceTick) != nil {
+      if runs[first].waitUntilStopped(timeout: waiting) != nil {
         first += 1
         continue
       }
       trace?.take()
-      progress.update(now: millrace_monotonic_ns())
+      if let talk {
+        talk.update(board, now: millrace_monotonic_ns())
+      } else {
+        progress.update(now: millrace_monotonic_ns())
+      }
     }
     progress.clear()
   }
+
+  private var waiting: Nanoseconds { trace != nil ? Self.traceTick : talk != nil ? Self.talkTick : Self.tick }
 
   private mutating func heedSignals() {
     if Signals.interruptCount >= 2 && !isStopping {
       isStopping = true
       for run in runs { run.stop() }
-    } else if (Signals.interruptCount == 1 || Signals.isTerminated) && !isDraining {
+    } else if isAskedToEnd && !isDraining {
       drain()
     }
+  }
+
+  private var isAskedToEnd: Bool {
+    Signals.interruptCount == 1 || Signals.isTerminated || talk?.isLeaving == true
   }
 
   private mutating func drain() {

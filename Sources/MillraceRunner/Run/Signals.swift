@@ -32,6 +32,7 @@ enum Signals {
       // Whoever presses it three times wants out, whatever hangs.
       guard interrupts.add(1, ordering: .relaxed).newValue >= 3 else { return }
       Programs.killAll()
+      TalkTerminal.giveBack()
       _exit(ExitStatus.interrupted.rawValue)
     }
     // Started by `nohup`, it is meant to outlive its terminal.

@@ -10,6 +10,8 @@ struct Turn: Sendable, Hashable {
     case speechStarted, speechEnded
     /// The last of it was sent.
     case sent
+    /// The service told that it had heard the end.
+    case noticed
     /// The first byte of the answer came.
     case replyStarted
     /// The first sample of it was heard, and the last.
@@ -19,7 +21,7 @@ struct Turn: Sendable, Hashable {
 
     var isOfReply: Bool {
       switch self {
-      case .speechStarted, .speechEnded, .sent: false
+      case .speechStarted, .speechEnded, .sent, .noticed: false
       case .replyStarted, .replyAudible, .replyFinished, .interrupted: true
       }
     }
@@ -51,18 +53,45 @@ struct Turn: Sendable, Hashable {
 ///
 /// Speech begins a turn. What concerns an answer belongs to the last turn whose answer has begun and is not over: a user who
 /// interrupts is already in the next turn when the answer to the one before ends.
+///
+/// A detector beside the microphone knows when speech began and ended; a service tells it later, after the way there and its own
+/// doubts. Where there is a detector its word counts, and the service's end is when it noticed.
 struct TurnLog: Sendable {
   private(set) var turns: [Turn] = []
   /// Turns kept; the oldest go.
   static let capacity = 10_000
 
-  mutating func add(_ mark: Turn.Mark, at time: Nanoseconds, label: String) {
-    if let index = place(of: mark, label) {
+  /// Runs with a detector of their own.
+  private var detected: Set<String> = []
+
+  /// - Parameter isDetected: true: a detector heard it, beside the microphone.
+  mutating func add(_ mark: Turn.Mark, at time: Nanoseconds, label: String, isDetected: Bool = false) {
+    var mark = mark
+    if isDetected {
+      detected.insert(label)
+    } else if detected.contains(label) {
+      if mark == .speechStarted { return }
+      if mark == .speechEnded { mark = .noticed }
+    }
+    if mark == .replyStarted, let index = beginning(label) {
+      turns[index].times[mark] = min(turns[index].times[mark] ?? time, time)
+    } else if let index = place(of: mark, label) {
       turns[index].times[mark] = time
-    } else {
+    } else if !Self.joinsOnly.contains(mark) {
       if turns.count == Self.capacity { turns.removeFirst(Self.capacity / 4) }
       turns.append(Turn(label: label, times: [mark: time]))
     }
+  }
+
+  /// Marks that are nothing without a turn: several nodes tell of one interruption.
+  private static let joinsOnly: Set<Turn.Mark> = [.noticed, .interrupted]
+
+  /// The turn whose answer has begun to come and is not heard yet: several nodes tell of its first byte.
+  private func beginning(_ label: String) -> Int? {
+    guard let index = turns.lastIndex(where: { $0.label == label }), !turns[index].isOver,
+      turns[index].times[.replyStarted] != nil, turns[index].times[.replyAudible] == nil
+    else { return nil }
+    return index
   }
 
   private func place(of mark: Turn.Mark, _ label: String) -> Int? {
@@ -73,6 +102,7 @@ struct TurnLog: Sendable {
     if mark.isOfReply && mark != .replyStarted, let index = latest({ $0.times[.replyStarted] != nil }) {
       return index
     }
+    if mark == .interrupted { return latest { $0.times[.replyAudible] != nil } }
     // Only the newest turn: an older one that lacks the mark never got it.
     return latest { _ in true }.flatMap { index in
       turns.lastIndex { $0.label == label } == index ? index : nil

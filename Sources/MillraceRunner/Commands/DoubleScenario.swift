@@ -1,0 +1,73 @@
+internal import Glibc
+internal import MillraceBailianDouble
+internal import MillraceGraph
+internal import MillraceNet
+internal import Synchronization
+
+/// Scenarios of doubles as commands take them.
+enum DoubleScenario {
+  /// Reads a scenario, or tells what is wrong with it and ends the command.
+  static func read(_ path: String?, otherwise: BailianScenario) throws -> BailianScenario {
+    guard let path else { return otherwise }
+    let source: SourceFile
+    do { source = try SourceFile.read(path: path) } catch {
+      Output.error.write("error: \(error)\n")
+      throw ExitStatus.usage
+    }
+    do throws(ScenarioProblem) {
+      return try BailianScenario(parsing: String(decoding: source.bytes, as: UTF8.self))
+    } catch {
+      Output.error.write("\(path): error: \(error)\n")
+      throw ExitStatus.usage
+    }
+  }
+}
+
+extension BailianScenario {
+  /// A few answers for somebody who tries it.
+  static var chat: BailianScenario {
+    var scenario = BailianScenario()
+    scenario.checksPlayback = true
+    scenario.turns = [
+      "Hello. I am the double of the service. I hear that you speak, but not what you say.",
+      "Speak while I am speaking, and I will stop. Try it now: I will go on talking for a while, so that there is time. One, two, three, four, five, six, seven, eight, nine, ten.",
+      "That is all I know. With an account and a key, somebody answers who understands you.",
+    ].map { text in
+      var turn = Turn()
+      turn.hears = "(something)"
+      turn.says = text
+      return turn
+    }
+    return scenario
+  }
+}
+
+extension BailianDouble {
+  /// Where a client finds it.
+  var address: String { "ws://127.0.0.1:\(port)/api-ws/v1/inference" }
+
+  /// Begins to listen, or tells why not and ends the command.
+  static func start(
+    _ scenario: BailianScenario, port: Int, watch: @escaping @Sendable (String) -> Void
+  ) throws -> BailianDouble {
+    let answer = Mutex<Result<BailianDouble, NetProblem>?>(nil)
+    Task.detached {
+      let made: Result<BailianDouble, NetProblem>
+      do throws(NetProblem) {
+        made = .success(try await BailianDouble.listen(scenario, port: port, watch: watch))
+      } catch {
+        made = .failure(error)
+      }
+      answer.withLock { $0 = made }
+    }
+    while true {
+      switch answer.withLock({ $0 }) {
+      case .success(let double)?: return double
+      case .failure(let problem)?:
+        Output.error.write("error: \(problem)\n")
+        throw ExitStatus.usage
+      case nil: usleep(1_000)
+      }
+    }
+  }
+}

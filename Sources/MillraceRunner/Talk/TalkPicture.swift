@@ -1,0 +1,113 @@
+internal import Glibc
+internal import Millrace
+internal import MillraceCore
+internal import MillraceEngine
+internal import MillraceGraph
+internal import MillraceNet
+internal import Synchronization
+
+/// Makes a JPEG under a budget of any picture that libavformat reads, by the nodes a graph would use, on a thread beside the
+/// dialogue.
+final class TalkPicture: Sendable {
+  /// Why there is none, in words.
+  struct Refusal: Error, Equatable {
+    var text: String
+  }
+
+  /// Longest time it may take: a picture of 64 million pixels takes a second or two.
+  private static let patience: Nanoseconds = .milliseconds(30_000)
+  /// A film shows itself by a second picture within this much of it.
+  private static let glance: Nanoseconds = .milliseconds(400)
+
+  /// What was typed for it.
+  let words: String
+  private let result = Mutex<Result<String, Refusal>?>(nil)
+
+  /// Base64 of the JPEG, or why not; nil while it is being made.
+  var outcome: Result<String, Refusal>? { result.withLock { $0 } }
+
+  /// Begins.
+  /// - Parameter budget: characters the Base64 text may have.
+  init(of path: String, words: String, budget: Int) {
+    self.words = words
+    let refusal = OwnThread.start("millrace-image") { [self] in
+      let made: Result<String, Refusal>
+      do throws(Refusal) {
+        made = .success(try Self.make(path, budget))
+      } catch {
+        made = .failure(error)
+      }
+      result.withLock { $0 = made }
+    }
+    if refusal != 0 {
+      let text = "no thread for the picture: \(SystemError.text(refusal)); end some other program"
+      result.withLock { $0 = .failure(Refusal(text: text)) }
+    }
+  }
+
+  static func make(_ path: String, _ budget: Int) throws(Refusal) -> String {
+    let path = path.hasPrefix("~/") ? (Environment.value("HOME") ?? "~") + path.dropFirst() : path
+    let name = Problem.quoted(path)
+    switch FileKind(path: path) {
+    case .regular: break
+    case .missing: throw Refusal(text: "there is no picture \(name); name a file that is there")
+    case .folder: throw Refusal(text: "\(name) is a folder; name a picture in it")
+    case .pipe: throw Refusal(text: "\(name) is a pipe, which may never end; name a file")
+    case .other: throw Refusal(text: "\(name) is a device or a socket; name a file")
+    }
+    var template = Array("\(Environment.value("TMPDIR") ?? "/tmp")/millrace-image-XXXXXX".utf8CString)
+    let folder = unsafe template.withUnsafeMutableBufferPointer { pointer -> String? in
+      unsafe mkdtemp(pointer.baseAddress!).map { unsafe String(cString: $0) }
+    }
+    guard let folder else {
+      throw Refusal(text: "no place for the picture: \(SystemError.text(errno)); make room, or set TMPDIR")
+    }
+    let target = folder + "/picture.jpg"
+    defer {
+      _ = unsafe unlink(target)
+      _ = unsafe rmdir(folder)
+    }
+    try run(path, target, budget)
+    do {
+      return Base64.encode(try SourceFile.read(path: target).bytes)
+    } catch {
+      throw Refusal(text: "\(name) has no picture in it that could be shown")
+    }
+  }
+
+  /// On the virtual clock, so that a film is not waited for.
+  private static func run(_ path: String, _ target: String, _ budget: Int) throws(Refusal) {
+    let name = Problem.quoted(path)
+    var graph = GraphDescription("picture")
+    graph.add("file", "video.read", ["path": .string(path), "pace": true])
+    graph.add("eye", "video.sample", ["maxBytes": .integer(budget), "count": "base64"])
+    graph.add("out", "image.write", ["path": .string(target)])
+    graph.link("file -> eye -> out")
+    let run: GraphRun
+    do {
+      let plan = try Graph.load(graph, settings: GraphSettings(clock: .virtual), catalogue: .standard)
+      run = try Engine(catalogue: .standard, clock: .virtual, workers: 1).prepare(plan)
+    } catch let problem as StartProblem {
+      throw Refusal(text: "\(name) cannot be shown: \(problem.text)")
+    } catch let problems as Problems {
+      let text = problems.sorted.first?.text ?? "it is no picture"
+      throw Refusal(text: "\(name) cannot be shown: \(text)")
+    } catch {
+      throw Refusal(text: "\(name) cannot be shown: \(error)")
+    }
+    run.drain(at: glance)
+    run.start()
+    guard let report = run.waitUntilStopped(timeout: patience) else {
+      run.stop()
+      throw Refusal(text: "\(name) took too long to read; make it smaller")
+    }
+    if let failure = report.failure {
+      throw Refusal(text: "\(name) cannot be shown: \(failure.text)")
+    }
+    let pictures = report.nodes.first { $0.name == "file" }?.packetsOut ?? 0
+    guard pictures <= 1 else {
+      throw Refusal(
+        text: "\(name) is a film; name a picture, or run a graph that shows films (bailian-live-video.json)")
+    }
+  }
+}

@@ -182,7 +182,7 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceDSPTests",
-      dependencies: ["MillraceDSP", "MillraceTesting", "CMillraceKernels", "CMallocCount"],
+      dependencies: ["MillraceDSP", "MillraceFiles", "MillraceTesting", "CMillraceKernels", "CMallocCount"],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceGraphTests", dependencies: ["MillraceGraph", "MillraceCore"], swiftSettings: tests),

@@ -33,6 +33,7 @@ import argparse
 import hashlib
 import math
 import os
+import pwd
 import struct
 import subprocess
 import sys
@@ -221,10 +222,19 @@ def model(wheel):
     return data
 
 
+def home():
+    """The user's folder: HOME, or what the system's list of users says; None when neither tells."""
+    try:
+        return os.environ.get("HOME") or pwd.getpwuid(os.geteuid()).pw_dir or None
+    except KeyError:
+        return None
+
+
 def destination():
     """Where audio.vad looks for the file."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = os.environ.get("MILLRACE_MODELS") or os.path.join(cache, "millrace", "models")
+    # As UserFolder of MillraceFiles has it: a variable that is set to nothing counts as not set.
+    cache = os.environ.get("XDG_CACHE_HOME") or home() and home() + "/.cache" or "/var/cache"
+    folder = os.environ.get("MILLRACE_MODELS") or cache + "/millrace/models"
     return os.path.join(folder, f"silero-vad-{VERSION}.weights")
 
 

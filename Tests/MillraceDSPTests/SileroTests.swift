@@ -1,4 +1,5 @@
 import Glibc
+import MillraceFiles
 import MillraceTesting
 import Testing
 
@@ -6,10 +7,7 @@ import Testing
 
 /// The file of weights where `make models` puts it, or nil.
 private func standardFile() -> [UInt8]? {
-  func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
-  let cache = value("XDG_CACHE_HOME") ?? (value("HOME") ?? "") + "/.cache"
-  let folder = value("MILLRACE_MODELS") ?? cache + "/millrace/models"
-  guard let file = fopen(folder + "/silero-vad-6.2.3.weights", "r") else { return nil }
+  guard let file = fopen(UserFolder.models + "/silero-vad-6.2.3.weights", "r") else { return nil }
   defer { fclose(file) }
   var bytes = [UInt8](repeating: 0, count: 3_000_000)
   let count = fread(&bytes, 1, bytes.count, file)

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import MillraceCore
 internal import MillraceDSP
+internal import MillraceFiles
 internal import Synchronization
 
 /// Where the voice detector's weights lie, and how they are read: once for the process and rate, however many nodes use them.
@@ -8,16 +9,8 @@ enum VoiceModel {
   /// The name `Models/silero-vad.py` gives the file.
   static let fileName = "silero-vad-6.2.3.weights"
 
-  /// The file a node without the parameter `model` uses: in the folder MILLRACE_MODELS names, else in the user's cache.
-  static var standardPath: String {
-    func value(_ name: String) -> String? {
-      guard let text = unsafe getenv(name), let words = unsafe String(validatingCString: text), !words.isEmpty
-      else { return nil }
-      return words
-    }
-    let cache = value("XDG_CACHE_HOME") ?? (value("HOME") ?? "") + "/.cache"
-    return (value("MILLRACE_MODELS") ?? cache + "/millrace/models") + "/" + fileName
-  }
+  /// The file a node without the parameter `model` uses: see `UserFolder.models`.
+  static var standardPath: String { UserFolder.models + "/" + fileName }
 
   /// Says what is wrong when no file is there to be read. Looks only.
   static func check(_ path: String) throws(NodeProblem) {

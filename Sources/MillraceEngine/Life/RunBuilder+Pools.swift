@@ -17,7 +17,7 @@ extension RunBuilder {
     for (key, need) in needs { made[key] = makePool(blockBytes: need.bytes, blockCount: need.count) }
     return plan.nodes.indices.map { node in
       plan.nodes[node].outputs.indices.map { port in
-        guard let link = links(from: node, port: port).first else {
+        guard let link = leaving[GraphPlan.End(node: node, port: port)]?.first else {
           return spare(plan.nodes[node].outputs[port])
         }
         return isEventsPort(plan.links[link].from) ? nil : made[Self.sizeClass(plan.links[link].shape)]

@@ -15,6 +15,9 @@ struct RunBuilder {
   let observesEvents: Bool
   let memory: RunMemory
   private(set) var strands: [Strand] = []
+  /// The links of each port, by their place in the plan: those that leave an output, and the one that leads to an input.
+  let leaving: [GraphPlan.End: [Int]]
+  let arriving: [GraphPlan.End: Int]
 
   /// Builds a run in phase `prepared`. Control side.
   static func build(_ plan: GraphPlan, on engine: Engine, observesEvents: Bool) throws(StartProblem)
@@ -33,6 +36,8 @@ struct RunBuilder {
     self.run = run
     self.observesEvents = observesEvents && plan.nodes.contains { !$0.contract.events.isEmpty }
     // One outbox a strand; a run has at most one strand a lane.
+    leaving = Dictionary(grouping: plan.links.indices) { plan.links[$0].from }
+    arriving = Dictionary(plan.links.enumerated().map { ($1.to, $0) }) { first, _ in first }
     memory = RunMemory(plan, outboxes: self.observesEvents ? 2 : 0)
   }
 
@@ -100,10 +105,6 @@ struct RunBuilder {
 
   // MARK: Memory
 
-  func links(from node: Int, port: Int) -> [Int] {
-    plan.links.indices.filter { plan.links[$0].from == GraphPlan.End(node: node, port: port) }
-  }
-
   private func wake(_ node: Int, from other: Int) -> Wake {
     let place = run.places[node]
     let caller = run.places[other].strand
@@ -122,94 +123,6 @@ struct RunBuilder {
           counters: memory.linkCounters + index,
           consumer: wake(link.to.node, from: link.from.node),
           producer: wake(link.from.node, from: link.to.node)))
-    }
-  }
-
-  // MARK: Cells
-
-  private mutating func makeCells(
-    _ executors: [AnyExecutor], _ pools: [[BlockPool?]], _ links: [UnsafeMutablePointer<Link>]
-  ) {
-    let eventPool = makeEventPool()
-    let outboxes = unsafe makeOutboxes()
-    run.firstTraceID = core.reserveTraceIDs(run.name, plan.nodes.map(\.name))
-    var nextInput = 0
-    var nextOutput = 0
-    var nextFan = 0
-    var nextPrefix = 0
-    for (index, node) in plan.nodes.enumerated() {
-      let place = run.places[index]
-      var table = unsafe PortTable(
-        inputs: memory.inputs + nextInput, inputCount: node.inputs.count,
-        outputs: memory.outputs + nextOutput,
-        outputCount: node.outputs.count)
-      for port in node.inputs.indices {
-        let link = plan.links.firstIndex { $0.to == GraphPlan.End(node: index, port: port) }
-        unsafe (memory.inputs + nextInput).initialize(
-          to: InputSlot(link: link.map { unsafe links[$0] }, drives: node.drivingInputs[port]))
-        nextInput += 1
-      }
-      for port in node.outputs.indices {
-        let leading = self.links(from: index, port: port)
-        let first = unsafe memory.fanOut + nextFan
-        for link in leading {
-          unsafe (memory.fanOut + nextFan).initialize(to: links[link])
-          nextFan += 1
-        }
-        let isEvents = node.outputs[port].name == NodeContract.eventsPort
-        let pool = isEvents ? eventPool : pools[index][port]
-        let format =
-          node.outputs[port].shape.flatMap { shape in plan.formats.firstIndex(of: shape.format) } ?? 0
-        unsafe (memory.outputs + nextOutput).initialize(
-          to: OutputSlot(
-            links: leading.isEmpty ? nil : first, linkCount: leading.count,
-            pool: pool.map { unsafe Unmanaged.passUnretained($0) }, format: UInt16(format)))
-        if isEvents { unsafe table.eventsOutput = port }
-        nextOutput += 1
-      }
-      unsafe table.nodeIndex = index
-      unsafe table.prefixes = unsafe memory.prefixes + nextPrefix
-      unsafe table.prefixCount = node.contract.events.count
-      nextPrefix += node.contract.events.count
-      unsafe table.eventPool = unsafe eventPool.map { unsafe Unmanaged.passUnretained($0) }
-      if observesEvents, let number = strands.firstIndex(where: { $0 === place.strand }) {
-        unsafe table.outbox = unsafe outboxes[number]
-      }
-      unsafe table.generation = run.generation.load(ordering: .relaxed)
-      unsafe placeCell(node, index, table, executors[index])
-    }
-  }
-
-  private func placeCell(
-    _ node: GraphPlan.Node, _ index: Int, _ table: consuming PortTable, _ executor: AnyExecutor
-  ) {
-    let place = run.places[index]
-    let mailbox = Mailbox()
-    run.mailboxes.append(mailbox)
-    unsafe (place.strand.cells + place.index).initialize(
-      to: Cell(
-        table: table, executor: Unmanaged.passRetained(executor), drive: node.contract.drive,
-        isSink: node.isSink, isSource: !node.inputs.contains { $0.isLinked },
-        playsReplies: node.contract.playsReplies, counters: memory.cellCounters + index,
-        mailbox: mailbox,
-        budgetTicks: TickScale.machine.ticks(Nanoseconds(node.budget) * 1_000),
-        maxAge: node.maxAge ?? Nanoseconds.max, traceID: run.firstTraceID &+ UInt32(index),
-        index: place.index, nodeIndex: index, strand: place.strand
-      ))
-  }
-
-  private func makeOutboxes() -> [UnsafeMutablePointer<Link>] {
-    guard observesEvents else { return unsafe [] }
-    return unsafe strands.enumerated().map { index, _ in
-      // The supervisor looks by itself; nobody waits on either side.
-      let nobody = unsafe Wake(remote: Unmanaged.passUnretained(core.deaf), index: 0)
-      let link = unsafe memory.addLink(
-        Link(
-          limit: outboxLimit, policy: .dropNewest, burst: 1,
-          counters: memory.linkCounters + plan.links.count + index, consumer: nobody, producer: nobody))
-      unsafe memory.outboxes.append(link)
-      unsafe strands[index].outbox = unsafe link
-      return unsafe link
     }
   }
 }

@@ -87,7 +87,7 @@ public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
   case usage = 2
   /// A node failed while its graph ran, and ended it or was cut off from it.
   case failed = 3
-  /// A service refused: credentials, quota.
+  /// A service refused, and would refuse again: credentials, quota, certificate. Nothing else failed.
   case serviceRefused = 4
   /// The run was not what its golden run was.
   case differed = 5

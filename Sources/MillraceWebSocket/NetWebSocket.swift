@@ -138,7 +138,7 @@ public struct NetWebSocket: Node, ~Copyable {
   }
 
   private func conclude() throws(NodeFault) -> Outcome {
-    guard exchange.failureText == nil else { throw NodeFault(.gone) }
+    if let failure = exchange.ending { throw failure.fault }
     return .ended
   }
 
@@ -160,7 +160,7 @@ public struct NetWebSocket: Node, ~Copyable {
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    fault.reason == .gone ? exchange.failureText : nil
+    exchange.ending.flatMap { $0.fault == fault ? $0.text : nil }
   }
 
   private func tell(_ note: SocketNote, _ ports: inout Ports) {

@@ -34,12 +34,18 @@ final class SocketExchange: Sendable {
   private let ringer = Locked<NetRinger?>(nil)
   /// The ringer for the node, which may not lock.
   private nonisolated(unsafe) var bell: Unmanaged<NetRinger>?
-  private let failure = Locked<String?>(nil)
+  private let failure = Locked<Failure?>(nil)
 
   init(largest: Int, waker: Waker) {
     outgoing = ByteQueue(largest: largest, atLeast: 262_144)
     incoming = ByteQueue(largest: largest, atLeast: 262_144)
     self.waker = waker
+  }
+
+  /// Why there will be nothing any more.
+  struct Failure: Sendable {
+    var fault: NodeFault
+    var text: String
   }
 
   /// Before anything else; keeps the ringer.
@@ -76,12 +82,12 @@ final class SocketExchange: Sendable {
   }
 
   /// There is no more connection, and why; nil: it was meant to end.
-  func end(_ text: String?) {
-    failure.withLock { $0 = text }
+  func end(_ failure: Failure?) {
+    self.failure.withLock { $0 = failure }
     hasEnded.store(true, ordering: .releasing)
     waker.wake()
   }
 
-  /// Control side, and the node once it has ended.
-  var failureText: String? { failure.withLock { $0 } }
+  /// What the node fails with, and in which words; nil: it was meant to end. Control side, and the node once it has ended.
+  var ending: Failure? { failure.withLock { $0 } }
 }

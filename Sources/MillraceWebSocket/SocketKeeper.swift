@@ -74,7 +74,8 @@ final class SocketKeeper: Sendable {
       state.withLock { $0.hasTried = true }
       exchange.tell(SocketNote(event: .reconnecting, number: 0, text: "listening at port \(server.port)"))
       look()
-    case .failure(let problem): exchange.end(problem.text)
+    case .failure(let problem):
+      exchange.end(SocketExchange.Failure(fault: NodeFault(.gone), text: problem.text))
     }
   }
 
@@ -160,16 +161,17 @@ final class SocketKeeper: Sendable {
       let timer = NetLoop.shared.run(after: wait) { [self] in connect() }
       state.withLock { $0.timer = timer }
     case .goOn: connect()
-    case .stop(let isFailure): finish(isFailure ? error.text : nil)
+    case .stop(let isFailure): finish(isFailure ? error : nil)
     }
   }
 
-  private func finish(_ text: String?) {
+  private func finish(_ error: DialogError?) {
     let isFirst = state.withLock { state in
       defer { state.hasEnded = true }
       return !state.hasEnded
     }
-    if isFirst { exchange.end(text) }
+    guard isFirst else { return }
+    exchange.end(error.map { SocketExchange.Failure(fault: $0.fault, text: $0.text) })
   }
 
   // MARK: Carrying

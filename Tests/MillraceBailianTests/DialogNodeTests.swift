@@ -334,6 +334,7 @@ private final class Talk {
           == "bailian: auth 401 refused: 127.0.0.1:\(wrong.double.port) does not open a WebSocket: it answers with status 401"
       )
     }
+    #expect(wrong.bench.fault?.fault == NodeFault(.refused, code: 401))
     #expect(wrong.double.seen.visits == 1)
     wrong.double.stop()
     let late = try await Talk(scenario { $0.refusals = 3 })

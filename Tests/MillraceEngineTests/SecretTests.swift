@@ -70,7 +70,8 @@ struct SecretTests {
     #expect(told.json.hasSuffix(#""node":"loose","event":"told","token":"•••"}"#))
     let failed = try #require(events.first { $0.name == "nodeFailed" })
     #expect(
-      failed.json.hasSuffix(#""node":"loose","event":"nodeFailed","text":"the service hung up on •••"}"#))
+      failed.json.hasSuffix(
+        #""node":"loose","event":"nodeFailed","reason":"custom","text":"the service hung up on •••"}"#))
     #expect(events.allSatisfy { !$0.json.contains(Self.token) })
     #expect(!String(describing: report).contains(Self.token))
     if onError == .stop { #expect(report.failure?.text == "the service hung up on •••") }

@@ -134,12 +134,12 @@ public struct BailianDialog: Node, ~Copyable {
   }
 
   private func conclude() throws(NodeFault) -> Outcome {
-    guard exchange.failureText == nil else { throw NodeFault(.gone) }
+    if let failure = exchange.ending { throw failure.fault }
     return .ended
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    fault.reason == .gone ? exchange.failureText : nil
+    exchange.ending.flatMap { $0.fault == fault ? $0.text : nil }
   }
 
   /// One piece of work in each direction. True when there was some.

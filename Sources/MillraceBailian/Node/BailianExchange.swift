@@ -50,7 +50,7 @@ final class BailianExchange: Sendable {
   /// There will be nothing any more.
   let hasEnded = Atomic<Bool>(false)
 
-  private let failure = Locked<String?>(nil)
+  private let failure = Locked<Failure?>(nil)
   private let ringer = Locked<NetRinger?>(nil)
   /// The ringer for the node, which may not lock.
   private nonisolated(unsafe) var bell: Unmanaged<NetRinger>?
@@ -67,6 +67,12 @@ final class BailianExchange: Sendable {
 
   /// Sound comes in records of so many bytes at most.
   static let soundBytes = 16_384
+
+  /// Why there will be nothing any more.
+  struct Failure: Sendable {
+    var fault: NodeFault
+    var text: String
+  }
 
   /// Before anything else; keeps the ringer.
   func set(_ ringer: NetRinger) {
@@ -87,12 +93,12 @@ final class BailianExchange: Sendable {
   }
 
   /// It is over, and why; nil: it was meant to end.
-  func end(_ text: String?) {
-    failure.withLock { $0 = text }
+  func end(_ failure: Failure?) {
+    self.failure.withLock { $0 = failure }
     hasEnded.store(true, ordering: .releasing)
     waker.wake()
   }
 
-  /// Control side, and the node once it has ended.
-  var failureText: String? { failure.withLock { $0 } }
+  /// What the node fails with, and in which words; nil: it was meant to end. Control side, and the node once it has ended.
+  var ending: Failure? { failure.withLock { $0 } }
 }

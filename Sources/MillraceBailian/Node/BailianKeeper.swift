@@ -108,7 +108,7 @@ final class BailianKeeper: @unchecked Sendable {
     case .useKey(let key): place.key = key
     case .end(let error):
       handOn()
-      exchange.end(error?.description)
+      exchange.end(error.map { BailianExchange.Failure(fault: $0.fault, text: $0.description) })
     }
   }
 

@@ -18,16 +18,21 @@ public struct NodeFault: Error, Sendable, Hashable {
     case gone
     /// Nothing came for longer than allowed; `detail` is the time in nanoseconds.
     case stalled
+    /// The service behind the node refused, and would refuse again: a key, a quota, a certificate. A run that ends by it ends the
+    /// program with status 4. `code` is the service's own number.
+    case refused
     /// The node's own; `code` and `detail` are its numbers.
     case custom
   }
 
+  /// What kind of thing went wrong.
   public var reason: Reason
   /// A number whose meaning the reason gives.
   public var code: Int32
   /// A second number: a file offset, a sample position, a time.
   public var detail: Int64
 
+  /// A fault by its reason. Takes no heap, so that it may be thrown in any call.
   @inlinable public init(_ reason: Reason, code: Int32 = 0, detail: Int64 = 0) {
     self.reason = reason
     self.code = code
@@ -47,6 +52,7 @@ public struct NodeProblem: Error, Sendable, Hashable, CustomStringConvertible {
   /// What to do.
   public var cure: String?
 
+  /// A problem in words.
   public init(_ text: String, parameter: String? = nil, cure: String? = nil) {
     self.text = text
     self.parameter = parameter

@@ -1,3 +1,5 @@
+public import MillraceCore
+
 /// A refusal or failure of a service, in one form for all of them: the vendor's own number and name are kept, and what to do is
 /// said.
 ///
@@ -45,11 +47,14 @@ public struct DialogError: Error, Sendable, Hashable {
   public var code: Int?
   /// The vendor's name, if it gave one.
   public var name: String?
+  /// What kind of thing failed.
   public var category: Category
+  /// What follows from it.
   public var reaction: Reaction
   /// In words, lower case.
   public var text: String
 
+  /// An error in the one form; the text without what the user said.
   public init(
     vendor: String, code: Int? = nil, name: String? = nil, category: Category, reaction: Reaction,
     text: String
@@ -61,6 +66,15 @@ public struct DialogError: Error, Sendable, Hashable {
     self.reaction = reaction
     self.text = text
   }
+}
+
+extension DialogError {
+  /// The service said no, and asking again helps nothing before something is changed outside: a key, a quota, a certificate, a
+  /// request that it does not know.
+  public var isRefusal: Bool { reaction == .refuse || category == .auth || category == .quota }
+
+  /// What a node throws that ends by this error; the words are for its `explain`.
+  public var fault: NodeFault { NodeFault(isRefusal ? .refused : .gone, code: Int32(clamping: code ?? 0)) }
 }
 
 extension DialogError.Reaction {

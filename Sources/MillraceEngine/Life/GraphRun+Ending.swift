@@ -26,6 +26,8 @@ extension GraphRun {
     case .outputFull: explainFull(Int(fault.code), Int(fault.detail), of: node)
     case .gone: "what it depends on is gone (code \(fault.code))"
     case .stalled: "nothing came for \(fault.detail / 1_000_000) ms"
+    case .refused:
+      "the service behind it refused (code \(fault.code)); look at its key, its quota and its certificate"
     case .custom: "it failed with code \(fault.code), detail \(fault.detail)"
     }
   }

@@ -145,7 +145,10 @@ final class Supervisor: @unchecked Sendable {
     let text = run.explain(fault, of: node)
     // What the graph's nodes posted before comes first.
     run.carryEvents()
-    run.announce("nodeFailed", node: planned.name) { $0.member("text", text) }
+    run.announce("nodeFailed", node: planned.name) {
+      $0.member("reason", "\(fault.reason)")
+      $0.member("text", text)
+    }
     switch planned.onError {
     case .stop: fail(run, planned.name, fault, text)
     case .isolate:

@@ -151,7 +151,12 @@ public struct GraphEvent: Sendable, Hashable {
   /// The node that posted it; empty for events of the run itself.
   public var node: String
   /// The event's name in the node's contract, or of the run: `started`, `draining`, `nodeFailed`, `nodeRestarted`,
-  /// `nodeIsolated`, `nodeDetached`, `overload`, `overloadEased`, `budgetMissed`, `eventsLost` (`count` of them, before this one), `stopped`.
+  /// `nodeIsolated`, `nodeDetached`, `workerHeld`, `overload`, `overloadEased`, `budgetMissed`, `eventsLost` (`count` of them, before this
+  /// one), `stopped`.
+  ///
+  /// `nodeFailed` says why in the member `text`, and the fault's `reason` (a case of `NodeFault.Reason`), unless the node could not be
+  /// made anew. `workerHeld`: a node did not return when the run was stopped, and the system refused a new thread for its worker;
+  /// `text` tells what follows.
   ///
   /// `budgetMissed` says `of` what (`call` or `age`), the last `value` and the `budget` in milliseconds, and the `count` of misses
   /// since it was last posted for this node: at most once a second, and at the end. On a virtual clock calls may take as

@@ -31,7 +31,9 @@ final class EventBoard: Sendable {
     var notices: [Notice] = []
     /// Notices that came when `notices` was full.
     var untold = 0
-    var hasIsolated = false
+    /// Nodes that were cut off from their graph, and why each failed last: the name of a `NodeFault.Reason`.
+    var isolated: [String] = []
+    var reasons: [String: String] = [:]
     /// Events already told, and how many more of them came.
     var repeats: [String: Int] = [:]
     var turns = TurnLog()
@@ -68,8 +70,14 @@ final class EventBoard: Sendable {
     }
   }
 
-  /// True when a node was cut off from its graph for good.
-  var hasIsolated: Bool { state.withLock { $0.hasIsolated } }
+  /// What the nodes that were cut off for good mean for the exit status; nil: there are none.
+  var isolation: ExitStatus? {
+    state.withLock { state in
+      guard !state.isolated.isEmpty else { return nil }
+      let areRefusals = state.isolated.allSatisfy { state.reasons[$0] == "\(NodeFault.Reason.refused)" }
+      return areRefusals ? .serviceRefused : .failed
+    }
+  }
 
   /// The turns of all dialogues up to now.
   var turns: [Turn] { state.withLock { $0.turns.turns } }
@@ -94,12 +102,13 @@ final class EventBoard: Sendable {
       }
     case "written": state.withLock { $0.written[label + event.node] = fields.words }
     case "nodeFailed":
+      state.withLock { $0.reasons[label + event.node] = fields.text("reason") }
       note(
         "node \"\(label)\(event.node)\" failed: \(fields.text("text") ?? "")",
         isError: !stopping.contains(event.node))
     case "nodeRestarted": note("node \"\(label)\(event.node)\" was made anew", isError: true)
     case "nodeIsolated":
-      state.withLock { $0.hasIsolated = true }
+      state.withLock { $0.isolated.append(label + event.node) }
       note("node \"\(label)\(event.node)\" was cut off; the rest goes on", isError: true)
     case "nodeDetached":
       note("node \"\(label)\(event.node)\" did not return and was left behind", isError: true)

@@ -7,11 +7,11 @@ extension RunSession {
   mutating func tellEnd() -> ExitStatus {
     let reports = runs.map { $0.report() }
     var status: ExitStatus = isStopping ? .interrupted : .done
-    if board.hasIsolated { status = .failed }
+    let failures = reports.compactMap(\.failure)
+    if !failures.isEmpty || board.isolation != nil { status = failureStatus(failures) }
     if !isQuiet { tellSummaries(reports) }
     for (run, report) in zip(runs, reports) {
       guard let failure = report.failure else { continue }
-      status = .failed
       GraphOptions.tell(
         Problems([Self.problem(StartProblem(node: failure.node, text: failure.text), run.plan)]))
     }
@@ -29,6 +29,12 @@ extension RunSession {
       if status == .done { status = verdict }
     }
     return status
+  }
+
+  /// What failures mean for the exit status: that services refused only where nothing else went wrong.
+  private func failureStatus(_ failures: [RunFailure]) -> ExitStatus {
+    let areRefusals = failures.allSatisfy { $0.fault?.reason == .refused }
+    return areRefusals && board.isolation != .failed ? .serviceRefused : .failed
   }
 
   var wantsPage: Bool { report?.hasSuffix(".html") == true }

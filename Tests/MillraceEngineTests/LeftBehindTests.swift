@@ -46,7 +46,7 @@ struct LeftBehindTests {
       PlanBuilder.chain(source: ["count": 1], passes: 0, probe: "before-return").runToEnd(on: engine).failure
         == nil)
     // No cell lies at this address, so the worker is in none of its calls.
-    #expect(!worker.replaceThread(stuckIn: 1))
+    #expect(worker.replaceThread(stuckIn: 1) == .kept)
     let report = try PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "after-return").runToEnd(
       on: engine)
     #expect(report.failure == nil && Probe.named("after-return").values.count == 10)
@@ -89,17 +89,52 @@ struct LeftBehindTests {
   }
 
   @Test(
+    "a worker whose stuck thread cannot be replaced keeps it and says so, and gets its new one as soon as there is one",
+    .enabled(if: millrace_malloc_counting_available() != 0, "the sanitizers take address space of their own"))
+  func noRelief() async {
+    await #expect(processExitsWith: .success) {
+      let engine = Engine(catalogue: testCatalogue, workers: 1)
+      let plan = PlanBuilder.through(
+        "test.pass", ["hangAt": 5, "probe": "relief"], named: "stuck", source: ["count": -1], probe: "relief")
+      let holder = try engine.prepare(plan)
+      let heard = Task {
+        var texts: [String] = []
+        for await event in holder.events where event.name == "workerHeld" { texts.append(event.json) }
+        return texts
+      }
+      // The listener is there before anything happens.
+      while holder.status.withLock({ $0.listeners.isEmpty }) { pauseBriefly() }
+      holder.start()
+      while Probe.named("relief").values.count < 5 || holder.strands[0].nodeInCall(of: holder) != "stuck" {
+        pauseBriefly()
+      }
+      let whole = try limitMemory(toMore: 4 << 20)
+      holder.stop()
+      let report = try #require(holder.waitUntilStopped(timeout: 60_000_000_000))
+      let words =
+        "the system refused a new thread for its worker: Resource temporarily unavailable (errno 11); graphs on that worker stand still until the node returns or there is a thread: end other programs of this user, or raise the limits (ulimit -u, -v)"
+      #expect(report.failure?.text == "did not return when the graph was stopped; \(words)")
+      #expect(report.detachedNodes == ["stuck"])
+      #expect(setLimit(whole) == 0)
+      let told = await heard.value
+      #expect(told.count == 1 && told.first?.contains(words) == true)
+      // The same worker works again, though the node has not returned.
+      let next = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "relieved"))
+      #expect(try #require(next.waitUntilStopped(timeout: 60_000_000_000)).failure == nil)
+      #expect(Probe.named("relieved").values.count == 10)
+      #expect(holder.strands[0].nodeInCall(of: holder) == nil)
+      // The node comes back, and touches nothing.
+      Probe.named("relief").state.withLock { $0.finished = 1_000 }
+    }
+  }
+
+  @Test(
     "a system that gives no thread refuses the start in words",
     .enabled(if: millrace_malloc_counting_available() != 0, "the sanitizers take address space of their own"))
   func noThread() async {
     await #expect(processExitsWith: .success) {
       // Less than a thread's stack is left.
-      var limit = rlimit()
-      let statm = try String(decoding: readAll("/proc/self/statm"), as: UTF8.self)
-      let pages = try #require(statm.split(separator: " ").first.flatMap { rlim_t($0) })
-      limit.rlim_cur = pages * 4096 + (4 << 20)
-      limit.rlim_max = limit.rlim_cur
-      #expect(setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0)
+      _ = try limitMemory(toMore: 4 << 20)
       let engine = Engine(catalogue: testCatalogue, workers: 4)
       let plan = PlanBuilder.chain(source: [:], passes: 1, probe: "no-thread")
       let problem = #expect(throws: StartProblem.self) { try engine.prepare(plan) }
@@ -125,6 +160,21 @@ struct LeftBehindTests {
       #expect(report.failure == nil && report.nodes.allSatisfy { $0.busy < report.duration })
     }
   }
+}
+
+/// Lets this process have so many bytes of address space more than it has; answers what it might have before.
+private func limitMemory(toMore bytes: rlim_t) throws -> rlimit {
+  var before = rlimit()
+  #expect(getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &before) == 0)
+  let statm = try String(decoding: readAll("/proc/self/statm"), as: UTF8.self)
+  let pages = try #require(statm.split(separator: " ").first.flatMap { rlim_t($0) })
+  #expect(setLimit(rlimit(rlim_cur: pages * 4096 + bytes, rlim_max: before.rlim_max)) == 0)
+  return before
+}
+
+private func setLimit(_ limit: rlimit) -> Int32 {
+  var limit = limit
+  return setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
 }
 
 /// What is in a file.

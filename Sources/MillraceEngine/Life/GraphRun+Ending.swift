@@ -168,8 +168,8 @@ extension Strand {
   }
 
   /// Gives the worker a new thread, if it is still inside a node of this strand.
-  func replaceThread() -> Bool {
+  func replaceThread() -> Worker.Replacement {
     let address = worker.cellInCall
-    return isInCall && worker.replaceThread(stuckIn: address)
+    return isInCall ? worker.replaceThread(stuckIn: address) : .kept
   }
 }

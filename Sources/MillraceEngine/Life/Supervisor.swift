@@ -27,6 +27,8 @@ final class Supervisor: @unchecked Sendable {
   /// second in which the worker came to no end of a turn. A worker that is only slow, with hundreds of graphs on a busy machine,
   /// will come to this run too.
   static let patienceLimit = 40
+  /// How often a thread is asked for in place of one that the system refused.
+  static let reliefInterval: Nanoseconds = 250_000_000
   /// How often events are carried while runs are active.
   static let eventInterval: Nanoseconds = 10_000_000
 
@@ -39,6 +41,9 @@ final class Supervisor: @unchecked Sendable {
   private var restarts: [Restart] = []
   /// Runs with a node that never returned: their memory is still in its hands.
   private var abandoned: [GraphRun] = []
+  /// Strands of such runs whose node holds a worker that could be given no new thread, and when that is tried again.
+  private var heldStrands: [Strand] = []
+  private var reliefAt: Nanoseconds?
   private var watch = OverloadWatch()
   private var isQuitting = false
 
@@ -97,6 +102,7 @@ final class Supervisor: @unchecked Sendable {
     watch.look(at: active.values, now)
     for run in active.values where (run.nextAppointment ?? Nanoseconds.max) <= now { run.keepAppointments() }
     restartDue(now)
+    relieveHeldWorkers(now)
     for (id, deadline) in deadlines where deadline <= now { giveUp(id) }
     sleep(now)
   }
@@ -104,6 +110,7 @@ final class Supervisor: @unchecked Sendable {
   private func sleep(_ now: Nanoseconds) {
     var until = deadlines.values.min() ?? Nanoseconds.max
     if let restart = restarts.map(\.at).min() { until = min(until, restart) }
+    if let relief = reliefAt { until = min(until, relief) }
     if let look = watch.due(active.values, now) { until = min(until, look) }
     // Missed budgets do not wake the supervisor: it looks.
     if !active.isEmpty { until = min(until, now + GraphRun.missedBudgetInterval) }
@@ -247,12 +254,7 @@ final class Supervisor: @unchecked Sendable {
   /// The run has not let go in time: names the nodes that hold it and gives their workers new threads.
   private func giveUp(_ id: Int) {
     guard let run = active[id] else { return }
-    var stuck: [String] = []
-    for strand in run.strands
-    where strand.state.load(ordering: .acquiring) & Strand.State.closed == 0 || strand.isInCall {
-      guard let name = strand.nodeInCall(of: run), strand.replaceThread() else { continue }
-      stuck.append(name)
-    }
+    let (stuck, refusal) = replaceThreads(of: run)
     if stuck.isEmpty {
       // The node came back just now, or another graph's node holds the worker: a little more time may settle it.
       let turns = run.strands.reduce(0) { $0 &+ $1.worker.turns.current }
@@ -270,6 +272,8 @@ final class Supervisor: @unchecked Sendable {
     abandoned.append(run)
     run.carryEvents(isLast: true)
     for name in stuck { run.announce("nodeDetached", node: name) }
+    let held = refusal.map(Self.heldText)
+    if let held, let name = stuck.first { run.announce("workerHeld", node: name) { $0.member("text", held) } }
     run.status.withLock { status in
       status.detached = stuck
       if status.failure == nil {
@@ -277,7 +281,8 @@ final class Supervisor: @unchecked Sendable {
           stuck.first.map {
             RunFailure(
               node: $0, fault: nil,
-              text: "did not return when the graph was stopped; its thread was left behind after 2 s")
+              text: held.map { "did not return when the graph was stopped; \($0)" }
+                ?? "did not return when the graph was stopped; its thread was left behind after 2 s")
           }
           ?? RunFailure(
             node: run.plan.nodes[0].name, fault: nil,
@@ -285,5 +290,44 @@ final class Supervisor: @unchecked Sendable {
       }
     }
     run.close(releasing: false)
+  }
+
+  // MARK: Threads in place of stuck ones
+
+  /// Gives workers that nodes of a run hold a new thread. The names of those nodes, and the system's refusal of a thread, an
+  /// `errno`.
+  private func replaceThreads(of run: GraphRun) -> (stuck: [String], refusal: Int32?) {
+    var stuck: [String] = []
+    var refusal: Int32?
+    for strand in run.strands
+    where strand.state.load(ordering: .acquiring) & Strand.State.closed == 0 || strand.isInCall {
+      guard let name = strand.nodeInCall(of: run) else { continue }
+      switch strand.replaceThread() {
+      case .kept: continue
+      case .done: break
+      case .refused(let code):
+        refusal = code
+        heldStrands.append(strand)
+        reliefAt = millrace_monotonic_ns() + Self.reliefInterval
+      }
+      stuck.append(name)
+    }
+    return (stuck, refusal)
+  }
+
+  /// Asks again for the threads that the system refused, until it gives them or the nodes have returned.
+  private func relieveHeldWorkers(_ now: Nanoseconds) {
+    guard let due = reliefAt, due <= now else { return }
+    heldStrands.removeAll { strand in
+      guard strand.isInCall else { return true }
+      if case .refused = strand.replaceThread() { return false }
+      return true
+    }
+    reliefAt = heldStrands.isEmpty ? nil : now + Self.reliefInterval
+  }
+
+  private static func heldText(_ refusal: Int32) -> String {
+    "the system refused a new thread for its worker: \(SystemError.text(refusal)); graphs on that worker stand still until the node "
+      + "returns or there is a thread: end other programs of this user, or raise the limits (ulimit -u, -v)"
   }
 }

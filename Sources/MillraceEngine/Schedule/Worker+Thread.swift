@@ -19,16 +19,22 @@ extension Worker {
   }
 
   private func startThread(number: Int) -> Int32 {
+    let seat = makeSeat(number: number)
+    unsafe callSlot.store(UInt(bitPattern: seat.call), ordering: .sequentiallyConsistent)
+    return OwnThread.start(name) { [self] in work(seat) }
+  }
+
+  private func makeSeat(number: Int) -> Seat {
     let slot = UnsafeMutablePointer<Atomic<UInt>>.allocate(capacity: 1)
     unsafe slot.initialize(to: Atomic(0))
-    let seat = unsafe Seat(number: number, call: slot)
-    callSlot.store(UInt(bitPattern: slot), ordering: .sequentiallyConsistent)
-    return OwnThread.start(name) { [self] in
-      if nice != 0 { _ = millrace_set_thread_nice(nice) }
-      millrace_set_timer_slack(1_000)
-      anchor()
-      loop(seat)
-    }
+    return unsafe Seat(number: number, call: slot)
+  }
+
+  private func work(_ seat: Seat) {
+    if nice != 0 { _ = millrace_set_thread_nice(nice) }
+    millrace_set_timer_slack(1_000)
+    anchor()
+    loop(seat)
   }
 
   /// The cell that is in a call, as its address; 0: none. Any thread.
@@ -37,10 +43,42 @@ extension Worker {
     return unsafe slot?.pointee.load(ordering: .sequentiallyConsistent) ?? 0
   }
 
+  /// What became of a worker whose thread is stuck.
+  enum Replacement: Equatable {
+    /// It has a new thread.
+    case done
+    /// The call returned after all, or the kernel knows no barrier: it has its old one.
+    case kept
+    /// The system gives no thread, an `errno`: it has its old one, which is still in the call.
+    case refused(Int32)
+  }
+
   /// Gives the worker a new thread when the old one is still in the call it was seen in. The old thread's call goes on, but
-  /// nothing follows it. False when the call returned after all.
-  func replaceThread(stuckIn cell: UInt) -> Bool {
-    guard canReplaceThreads else { return false }
+  /// nothing follows it. Control side.
+  func replaceThread(stuckIn cell: UInt) -> Replacement {
+    guard canReplaceThreads else { return .kept }
+    // The new thread is there before the old one loses the worker: nobody may be left without one.
+    let seat = makeSeat(number: owner.load(ordering: .sequentiallyConsistent) + 1)
+    let relief = Relief()
+    let refusal = OwnThread.start(name) { [self] in
+      if relief.isWanted() { work(seat) }
+    }
+    guard refusal == 0 else {
+      unsafe seat.call.deallocate()
+      return .refused(refusal)
+    }
+    let isTaken = takeWorker(stuckIn: cell)
+    if isTaken {
+      unsafe callSlot.store(UInt(bitPattern: seat.call), ordering: .sequentiallyConsistent)
+    } else {
+      unsafe seat.call.deallocate()
+    }
+    relief.decide(isWanted: isTaken)
+    return isTaken ? .done : .kept
+  }
+
+  /// Takes the worker from a thread that is still in a call. False when the call returned after all.
+  private func takeWorker(stuckIn cell: UInt) -> Bool {
     let number = owner.load(ordering: .sequentiallyConsistent)
     owner.store(-number, ordering: .sequentiallyConsistent)
     // After this the thread has either left the call visibly, or will find the worker contested when it does. Then both
@@ -49,8 +87,7 @@ extension Worker {
     let isStuck = cellInCall == cell
     let (settled, _) = owner.compareExchange(
       expected: -number, desired: isStuck ? number + 1 : number, ordering: .sequentiallyConsistent)
-    guard settled && isStuck else { return false }
-    return startThread(number: number + 1) == 0
+    return settled && isStuck
   }
 
   // MARK: Calls into nodes
@@ -76,5 +113,40 @@ extension Worker {
   private func keepsWorker(_ seat: Seat) -> Bool {
     owner.compareExchange(expected: -seat.number, desired: seat.number, ordering: .sequentiallyConsistent)
       .exchanged
+  }
+}
+
+/// Tells a thread that stands by whether it is wanted. Decided once; the thread sleeps until then.
+@safe
+private final class Relief: @unchecked Sendable {
+  private static let wanted: UInt32 = 1
+  private static let unwanted: UInt32 = 2
+
+  /// 0 until it is decided.
+  private let word: UnsafeMutablePointer<UInt32>
+
+  init() {
+    unsafe word = .allocate(capacity: 1)
+    unsafe word.initialize(to: 0)
+  }
+
+  deinit { unsafe word.deallocate() }
+
+  private var decision: UnsafeMutablePointer<Atomic<UInt32>> {
+    unsafe UnsafeMutableRawPointer(word).assumingMemoryBound(to: Atomic<UInt32>.self)
+  }
+
+  func decide(isWanted: Bool) {
+    unsafe decision.pointee.store(isWanted ? Self.wanted : Self.unwanted, ordering: .sequentiallyConsistent)
+    unsafe millrace_futex_wake(word, 1)
+  }
+
+  /// Waits for the decision.
+  func isWanted() -> Bool {
+    while true {
+      let value = unsafe decision.pointee.load(ordering: .sequentiallyConsistent)
+      if value != 0 { return value == Self.wanted }
+      _ = unsafe millrace_futex_wait(word, 0, -1)
+    }
   }
 }

@@ -110,6 +110,8 @@ final class EventBoard: Sendable {
     case "nodeIsolated":
       state.withLock { $0.isolated.append(label + event.node) }
       note("node \"\(label)\(event.node)\" was cut off; the rest goes on", isError: true)
+    case "workerHeld":
+      note("node \"\(label)\(event.node)\": \(fields.text("text") ?? "")", isError: true)
     case "nodeDetached":
       note("node \"\(label)\(event.node)\" did not return and was left behind", isError: true)
     case "budgetMissed" where fields.text("of") == "age":

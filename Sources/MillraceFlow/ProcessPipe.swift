@@ -18,7 +18,8 @@ internal import Synchronization
 ///   A program that answers an old line later than that is taken to answer the new one.
 /// - A program that does not read holds its input back: the link's policy decides what happens to what comes meanwhile.
 /// - Faults, with the exit status or signal and the last lines of the program's standard error: it ends with another status
-///   than 0; it answers nothing for `stall`; what it writes is half a sample, not UTF-8, or too long a line. An exit with status 0
+///   than 0; it answers nothing for `stall`; it neither reads nor writes for `endStall` once the graph is to
+///   end or no more input will come, so that it cannot hold the graph; what it writes is half a sample, not UTF-8, or too long a line. An exit with status 0
 ///   ends the node.
 /// - When the node goes, the program and all it started in its process group get SIGTERM, and SIGKILL once the
 ///   program has ended or a second has passed.
@@ -40,6 +41,7 @@ public struct ProcessPipe: Node, ~Copyable {
   let rate: Int
   let frameBytesOut: Int
   private let stall: Nanoseconds
+  private let endStall: Nanoseconds
 
   var timeline: AnswerTimeline
   /// The packet that waits for its turn, and the samples of silence to give before it.
@@ -59,6 +61,9 @@ public struct ProcessPipe: Node, ~Copyable {
   /// Chunks of input given, and of those the program has read when it was last looked at.
   var given = 0
   private var seenFed = 0
+  /// What the program had read and written when it was last looked at, and since when that is all, once no more input will come.
+  private var seenSigns = 0
+  private var quietSince: Nanoseconds?
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let input = setup.inputs[0]
@@ -91,6 +96,7 @@ public struct ProcessPipe: Node, ~Copyable {
     rate = output.shape?.format.rate ?? 0
     frameBytesOut = frameBytes ?? 1
     stall = Nanoseconds(setup.parameters.number("stall") * 1e6)
+    endStall = Nanoseconds(setup.parameters.number("endStall") * 1e6)
     timeline = AnswerTimeline(
       inputRate: isSoundIn ? input.shape?.format.rate ?? 0 : 0, outputRate: output.shape?.format.rate ?? 0)
     held = nil
@@ -129,7 +135,7 @@ public struct ProcessPipe: Node, ~Copyable {
     if !emitted, let verdict { return try conclude(verdict) }
     noteAnswer(ports.now, emitted: emitted)
     let took = feed(&ports)
-    let deadline = try watch(&ports)
+    let deadline = earlier(try watch(&ports), try watchEnding(&ports, emitted || took))
     if emitted || took { return .again }
     if let deadline { ports.wake(at: deadline) }
     return .done
@@ -144,7 +150,7 @@ public struct ProcessPipe: Node, ~Copyable {
     noteAnswer(ports.now, emitted: emitted)
     let took = feed(&ports)
     if owesSince == nil { owesSince = ports.now }
-    let deadline = try watch(&ports)
+    let deadline = earlier(try watch(&ports), try watchEnding(&ports, emitted || took))
     if !emitted && !took { ports.wake(at: min(deadline ?? .max, ports.now + Self.lastInterval)) }
     return .again
   }
@@ -189,6 +195,26 @@ public struct ProcessPipe: Node, ~Copyable {
     guard let since = owesSince else { return nil }
     if ports.now - since >= stall { throw NodeFault(.stalled, detail: ports.now - since) }
     return since + stall
+  }
+
+  /// Fails when the graph is to end, or no more input will come, and the program has neither read nor written anything for too long, otherwise says when
+  /// to look again. It would hold the graph's end for ever.
+  private mutating func watchEnding(_ ports: inout Ports, _ didWork: Bool) throws(NodeFault) -> Nanoseconds? {
+    guard endStall > 0, isFed, ports.isDraining || ports.isEnding() else { return nil }
+    let signs = exchange.signs.load(ordering: .relaxed)
+    if didWork || signs != seenSigns { quietSince = nil }
+    seenSigns = signs
+    let since = quietSince ?? ports.now
+    quietSince = since
+    if ports.now - since >= endStall {
+      throw NodeFault(.stalled, code: ProcessWords.atItsEnd, detail: ports.now - since)
+    }
+    return since + endStall
+  }
+
+  private func earlier(_ first: Nanoseconds?, _ second: Nanoseconds?) -> Nanoseconds? {
+    guard let first, let second else { return first ?? second }
+    return min(first, second)
   }
 
   private func conclude(_ verdict: ProcessExchange.Verdict) throws(NodeFault) -> Outcome {

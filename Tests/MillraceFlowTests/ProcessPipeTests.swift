@@ -335,6 +335,38 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(ending.fault?.fault.reason == .stalled)
   }
 
+  @Test(
+    "a program that ignores the end of its input, or reads nothing, cannot hold the end of the graph",
+    arguments: [
+      // Reads everything and stays.
+      ("cat >/dev/null; exec sleep 1000", 160),
+      // Reads nothing; all fits into its pipe.
+      ("exec sleep 1000", 160),
+    ])
+  func endless(script: String, count: Int) throws {
+    let bench = try shell(script, ["stall": 0, "endStall": 100])
+    bench.push([Int16](repeating: 1, count: count))
+    #expect(throws: BenchFault.self) { try bench.finish() }
+    let fault = try #require(bench.fault)
+    #expect(fault.fault.reason == .stalled)
+    let words = "\(fault)"
+    #expect(words.hasPrefix("the program \"sh\" has neither read nor written anything for "))
+    #expect(
+      words.hasSuffix(
+        " ms, and holds the end of the graph; it must read its input to the end and then end itself, or be given longer with \"endStall\""
+      ))
+  }
+
+  @Test("a program that goes on writing, or complaining, after the end of its input is waited for")
+  func slowEnd() throws {
+    // Each step is far shorter than the limit, all of them together longer.
+    let script = "cat >/dev/null; for i in 1 2 3 4 5 6 7 8; do sleep 0.25; echo $i >&2; done; echo done"
+    let bench = try shell(script, ["mode": "lines", "stall": 0, "endStall": 1_500])
+    bench.push([Int16](repeating: 1, count: 160))
+    try bench.finish()
+    #expect(bench.texts() == ["done"])
+  }
+
   @Test("a program whose output nobody wants answers by reading")
   func sink() throws {
     let scratch = Scratch()

@@ -78,6 +78,8 @@ public struct PortTable {
   /// Packets taken since the graph started.
   public var taken = 0
   /// Age of the oldest packet taken since the engine last looked, in nanoseconds; negative when it was early or none came.
+  /// The graph is to end: its sources have been told.
+  public var isDraining = false
   public var age = Nanoseconds.min
 
   public init(

@@ -54,6 +54,10 @@ public struct Ports: ~Copyable, ~Escapable {
     return unsafe link.pointee.isEnding()
   }
 
+  /// True when the graph is to end: its sources have been told, and what is inside flows out. For nodes that wait for something
+  /// outside of the graph; the others hear of it by the end of their inputs.
+  @inlinable public var isDraining: Bool { unsafe table.pointee.isDraining }
+
   /// True when a link is attached to the input.
   @inlinable
   public func isLinked(input: Int) -> Bool {

@@ -116,6 +116,9 @@ extension Worker {
     unsafe strand.drainsFrom = time
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
+      unsafe cell.pointee.table.isDraining = true
+      // It waits for something outside, and may want to do so no longer.
+      if unsafe cell.pointee.drive == .itself && !cell.pointee.isSource { unsafe strand.markReady(cell) }
       guard unsafe cell.pointee.isSource && cell.pointee.phase == .running else { continue }
       if unsafe cell.pointee.hasWish && cell.pointee.timerDeadline &- strand.epoch < time { continue }
       unsafe finishSource(cell, strand)

@@ -44,6 +44,8 @@ final class ProcessExchange: @unchecked Sendable {
   let keeperWaits = Atomic<Bool>(false)
   /// Chunks the program has read; moves on when it takes what it is given.
   let fed = Atomic<Int>(0)
+  /// Reads and writes of the program that came to something, on any of its pipes: moves on while it lives.
+  let signs = Atomic<Int>(0)
   /// Chunks of input, counted from the first, that were given for a reply that is over: from one up to before another.
   let voidFrom = Atomic<Int>(0)
   let voidTo = Atomic<Int>(0)

@@ -35,6 +35,11 @@ extension ProcessPipe {
       ParameterContract(
         "stall", .number(0...86_400_000), unit: "ms", default: 0,
         text: "longest time it may leave its input unanswered; 0: no limit"),
+      ParameterContract(
+        "endStall", .number(0...86_400_000), unit: "ms", default: 10_000,
+        text:
+          "longest time it may neither read nor write once the graph is to end, or its input is over; 0: no limit"
+      ),
       ParameterContract("directory", .path, text: "where it starts; otherwise where the graph runs"),
       ParameterContract(
         "environment", .list(of: .string, count: 0...64), default: .list([]),

@@ -3,10 +3,15 @@ internal import MillraceCore
 
 /// The faults of a program in words. Control side.
 enum ProcessWords {
+  /// The code of a stall of a program whose input is over.
+  static let atItsEnd: Int32 = 1
+
   /// nil for a fault that is not the program's.
   static func text(_ fault: NodeFault, program: String) -> String? {
     switch fault.reason {
     case .gone: "the program \"\(program)\" ended \(ending(fault.code))"
+    case .stalled where fault.code == atItsEnd:
+      "the program \"\(program)\" has neither read nor written anything for \(fault.detail / 1_000_000) ms, and holds the end of the graph; it must read its input to the end and then end itself, or be given longer with \"endStall\""
     case .stalled:
       "the program \"\(program)\" answered nothing for \(fault.detail / 1_000_000) ms; look why it waits, or raise \"stall\""
     case .badInput:

@@ -44,6 +44,7 @@ struct ProgramFeeder: Sendable {
       let written = unsafe Glibc.write(descriptor, exchange.input.bytes + done, count - done)
       if written >= 0 {
         done += written
+        exchange.signs.add(1, ordering: .relaxed)
       } else if errno == EAGAIN {
         var wish = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         unsafe poll(&wish, 1, Self.patience)

@@ -76,6 +76,7 @@ struct ProgramKeeper: ~Copyable, Sendable {
     }
     guard count > 0 else { return false }
     if wishes.0.revents != 0 { exchange.keeperBell.clear() }
+    if wishes.1.revents | wishes.2.revents != 0 { exchange.signs.add(1, ordering: .relaxed) }
     if wishes.1.revents != 0, case .end = intake.read(child.output) { readsOutput = false }
     if wishes.2.revents != 0 { _ = readErrors() }
     return true

@@ -59,7 +59,7 @@ struct RunCommand: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Tell nothing but errors and failed nodes.")
   var quiet = false
 
-  /// Most instances: each has some threads' worth of memory, and the machine ends somewhere.
+  /// Most instances: each takes some hundred kilobytes, and the machine ends somewhere.
   private static let mostInstances = 100_000
   private static let mostWorkers = 64
 
@@ -82,11 +82,13 @@ struct RunCommand: ParsableCommand {
   func run() throws {
     var options = options
     if golden.isGolden { options.clock = .virtual }
+    let limits = ProcessLimits()
     var graphs: [RunSession.Graph] = []
     for file in files {
       let first = try options.load(file, instance: 1)
       var plans = [first]
       for number in 1..<instances {
+        try limits.checkMemory(forInstance: number + 1, of: instances)
         plans.append(options.differsByInstance ? try options.load(file, instance: number + 1) : first)
       }
       if instances > 1 { for index in plans.indices { plans[index].name += " #\(index + 1)" } }
@@ -94,7 +96,7 @@ struct RunCommand: ParsableCommand {
     }
     var session = try RunSession(
       graphs, duration: duration?.nanoseconds, workers: workers, report: report, trace: trace, name: name,
-      control: control, golden: golden, isQuiet: quiet)
+      control: control, golden: golden, isQuiet: quiet, limits: limits)
     try session.perform()
   }
 }

@@ -78,7 +78,9 @@ struct TalkCommand: ParsableCommand {
     let talk = Talk(plan, parts: parts, script: try TalkScript(script), transcript: transcriptFile.take())
     var session = try RunSession(
       [RunSession.Graph(title: plan.name, plans: [plan])], duration: duration?.nanoseconds, workers: nil,
-      report: report, trace: nil, name: nil, control: nil, golden: nil, isQuiet: true, talk: talk,
+      report: report, trace: nil, name: nil, control: nil, golden: nil, isQuiet: true,
+      limits: ProcessLimits(),
+      talk: talk,
       takesKeys: script == nil && !plain)
     try session.perform()
     try talk.finishTranscript()

@@ -24,6 +24,7 @@ struct RunSession: ~Copyable {
   let isQuiet: Bool
   private let control: Control?
   let golden: Golden?
+  private let limits: ProcessLimits
   private let engine: Engine
   private let readers = Readers()
   let board: EventBoard
@@ -52,9 +53,12 @@ struct RunSession: ~Copyable {
 
   init(
     _ graphs: [Graph], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?, name: String?,
-    control: ControlOptions?, golden: GoldenOptions?, isQuiet: Bool, talk: Talk? = nil,
+    control: ControlOptions?, golden: GoldenOptions?, isQuiet: Bool, limits: ProcessLimits, talk: Talk? = nil,
     takesKeys: Bool = false
   ) throws {
+    // Before anything else: what comes next starts threads, and Dispatch with them.
+    try ProcessLimits.checkFiles(ProcessLimits.filesToBegin)
+    try limits.checkMemory(forInstance: 1, of: graphs.reduce(0) { $0 + $1.plans.count })
     let clock = try Self.commonClock(of: graphs)
     let sources = try ReadingClaim.all(of: graphs.flatMap(\.plans))
     let control = try control.flatMap { try $0.control == nil ? nil : Control($0) }
@@ -64,6 +68,7 @@ struct RunSession: ~Copyable {
     let golden = try golden.flatMap { try Golden($0, graphs.flatMap(\.plans), out: Output.error) }
     board = EventBoard(readers)
     self.graphs = graphs
+    self.limits = limits
     self.duration = duration
     self.report = report
     self.sources = sources
@@ -98,6 +103,9 @@ struct RunSession: ~Copyable {
 
   mutating func perform() throws {
     if !isQuiet { for graph in graphs { tellLinks(graph) } }
+    // Dispatch takes its descriptors with the first task: now, while there are some.
+    readers.start {}
+    _ = readers.wait()
     // Before nodes are made: that may take long, and may already have something to clean up.
     Signals.listen()
     try prepare()
@@ -138,7 +146,11 @@ struct RunSession: ~Copyable {
     let all = graphs.flatMap { graph in graph.plans.indices.map { (plan: graph.plans[$0], isFirst: $0 == 0) }
     }
     let isWatched = all.count <= Self.watchedRuns
-    for (plan, isFirst) in all {
+    for (index, (plan, isFirst)) in all.enumerated() {
+      do throws(ExitStatus) { try limits.checkMemory(forInstance: index + 1, of: all.count) } catch {
+        for run in runs { run.stop() }
+        throw error
+      }
       do throws(StartProblem) {
         let run = try engine.prepare(plan, observesEvents: isWatched || golden != nil)
         golden?.watch(run)
@@ -157,6 +169,10 @@ struct RunSession: ~Copyable {
         for run in runs { run.stop() }
         throw ExitStatus.interrupted
       }
+    }
+    do throws(ExitStatus) { try ProcessLimits.checkFiles(ProcessLimits.filesToRun) } catch {
+      for run in runs { run.stop() }
+      throw error
     }
   }
 

@@ -1,0 +1,113 @@
+import Foundation
+import MillraceBailianDouble
+import Testing
+
+/// What the system, a program or a service refuses reaches the user in words, and the shell as a status.
+@Suite("Limits and refusals, as the user of the program meets them", .timeLimit(.minutes(10)))
+struct LimitTests {
+  private let scratch = Scratch()
+
+  private func write(_ graph: String, _ name: String = "graph.json") throws -> String {
+    try scratch.write(Array(graph.utf8), to: name)
+  }
+
+  private var toneToNothing: String {
+    #"""
+    {
+      "millrace": 1, "name": "hum",
+      "nodes": { "hum": { "type": "audio.tone", "rate": 16000 }, "end": { "type": "flow.null" } },
+      "links": ["hum -> end"]
+    }
+    """#
+  }
+
+  @Test("however few files it may open, it runs or says why not, and never dies")
+  func openFiles() throws {
+    let graph = try write(toneToNothing)
+    var refused = 0
+    for limit in 5...24 {
+      let result = try RunnerProcess.run(
+        "run", graph, "--clock", "virtual", "--duration", "1s", in: scratch,
+        shell: "ulimit -c 0; ulimit -n \(limit); exec \"$@\"")
+      #expect([0, 1].contains(result.status), "\(limit) files: \(result.status) \(result.errors)")
+      if result.status == 1 {
+        refused += 1
+        #expect(result.errors.contains("error: this process may have \(limit) files open (ulimit -n)"))
+        #expect(result.errors.contains("; raise the limit, or run fewer instances"))
+      }
+    }
+    #expect((1..<20).contains(refused), "\(refused)")
+  }
+
+  @Test("instances that do not fit into memory are refused in words, with those before them let go")
+  func memory() throws {
+    let graph = try write(toneToNothing)
+    let result = try RunnerProcess.run(
+      "run", graph, "--quiet", "--instances", "100000", "--duration", "1s", in: scratch,
+      shell: "ulimit -c 0; ulimit -v 1000000; exec \"$@\"")
+    #expect(result.status == 1, "\(result.errors)")
+    #expect(result.problems.count == 1, "\(result.errors)")
+    #expect(result.problems.first?.hasPrefix("error: there is no memory for instance ") == true)
+    #expect(
+      result.problems.first?.hasSuffix("; run fewer instances, or raise the limit") == true,
+      "\(result.errors)")
+  }
+
+  @Test("a program that reads nothing does not hold the end of the graph, whatever waits before it")
+  func deafProgram() throws {
+    let graph = try write(
+      #"""
+      {
+        "millrace": 1, "name": "deaf",
+        "nodes": {
+          "hum": { "type": "audio.tone", "rate": 48000 },
+          "to16k": { "type": "audio.resample", "rate": 16000 },
+          "deaf": { "type": "process.pipe", "command": ["sleep", "1000"], "endStall": 200 },
+          "end": { "type": "flow.null" }
+        },
+        "links": ["hum -> to16k -> deaf -> end"]
+      }
+      """#)
+    let result = try RunnerProcess.run(
+      "run", graph, "--quiet", "--clock", "realtime", "--duration", "500ms", in: scratch)
+    #expect(result.status == 3, "\(result.errors)")
+    #expect(result.problems.count == 1)
+    let line = result.problems.first ?? ""
+    #expect(line.contains("the program \"sleep\" has neither read nor written anything for "), "\(line)")
+    #expect(
+      line.hasSuffix(
+        " ms, and holds the end of the graph; it must read its input to the end and then end itself, or be given longer with \"endStall\""
+      ), "\(line)")
+  }
+
+  @Test("a service that refuses the key ends the program with status 4, also where its node is only cut off")
+  func wrongKey() async throws {
+    var scenario = BailianScenario()
+    scenario.keys = ["sk-right"]
+    let double = try await BailianDouble.listen(scenario)
+    defer { double.stop() }
+    for (name, onError) in [("stop", ""), ("isolate", #""onError": "isolate","#)] {
+      let graph = try write(
+        #"""
+        {
+          "millrace": 1, "name": "call",
+          "nodes": {
+            "hum": { "type": "audio.tone", "rate": 16000, "frame": 20 },
+            "bot": {
+              "type": "bailian.dialog", \#(onError) "url": "ws://127.0.0.1:\#(double.port)/api-ws/v1/inference",
+              "key": "sk-wrong", "workspace": "llm-1", "app": "mm_1", "user": "u1"
+            },
+            "end": { "type": "flow.null" }
+          },
+          "links": ["hum -> bot.audio", "bot.audio -> end"]
+        }
+        """#, "\(name).json")
+      let result = try RunnerProcess.run(
+        "run", graph, "--quiet", "--clock", "realtime", "--duration", onError.isEmpty ? "60s" : "3s",
+        in: scratch)
+      #expect(result.status == 4, "\(result.status) \(result.errors)")
+      #expect(result.errors.contains("auth 401 refused"), "\(result.errors)")
+      #expect(!result.errors.contains("sk-wrong"))
+    }
+  }
+}

@@ -47,6 +47,37 @@ struct FileProblemTests {
     }
   }
 
+  @Test("a named pipe that nobody writes to is refused; one with a slow writer is read to its end")
+  func pipes() throws {
+    let scratch = Scratch()
+    let silent = scratch.path + "/silent"
+    try #require(mkfifo(silent, 0o600) == 0)
+    #expect(
+      problem(reading: silent)?.description
+        == "cannot read \"\(silent)\": it is a named pipe, and nobody writes to it; start its writer first")
+
+    let written = scratch.path + "/written"
+    try #require(mkfifo(written, 0o600) == 0)
+    // Open before the reader, so that the reader finds a writer who has nothing to say yet.
+    let writer = open(written, O_RDWR)
+    try #require(writer >= 0)
+    let text = String(repeating: "{ }\n", count: 40_000)
+    let thread = Thread { [text] in
+      usleep(50_000)
+      var rest = Array(text.utf8)[...]
+      while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { write(writer, $0.baseAddress, min($0.count, 10_000)) }
+        guard count > 0 else { break }
+        rest = rest.dropFirst(count)
+        usleep(1_000)
+      }
+      close(writer)
+    }
+    let source = try SourceFile.read(path: written)
+    thread.join()
+    #expect(source.bytes == Array(text.utf8))
+  }
+
   @Test("a file is read whole and keeps its path and the name it is shown by")
   func reads() throws {
     let scratch = Scratch()
@@ -174,4 +205,24 @@ struct FileProblemTests {
     defer { _ = setfsuid(0) }
     return body()
   }
+}
+
+/// A thread that can be waited for.
+private final class Thread: @unchecked Sendable {
+  private var thread = pthread_t()
+
+  init(_ body: @escaping @Sendable () -> Void) {
+    final class Body {
+      let run: @Sendable () -> Void; init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+    let parcel = Unmanaged.passRetained(Body(body)).toOpaque()
+    pthread_create(
+      &thread, nil,
+      {
+        Unmanaged<Body>.fromOpaque($0!).takeRetainedValue().run()
+        return nil
+      }, parcel)
+  }
+
+  func join() { pthread_join(thread, nil) }
 }

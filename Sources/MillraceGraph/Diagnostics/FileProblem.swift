@@ -17,6 +17,8 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case tooLarge
     /// The name is empty or holds a NUL character, so no file can have it.
     case impossibleName
+    /// A named pipe that nobody writes to.
+    case silentPipe
     /// Anything else, with the number (`errno`) and the words of the operating system.
     case system(code: Int32, text: String)
   }
@@ -43,6 +45,7 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case .forbidden: return "cannot read \(name): permission denied"
     case .tooLarge: return "cannot read \(name): it is larger than \(SourceFile.sizeLimit >> 20) MiB"
     case .impossibleName: return "cannot open \(name): no file can have this name"
+    case .silentPipe: return "cannot read \(name): it is a named pipe, and nobody writes to it"
     case .system(_, let text): return "cannot read \(name): \(text)"
     }
   }
@@ -57,6 +60,7 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case .forbidden: return "ask its owner for the right to read it (chmod +r)"
     case .tooLarge: return "check that it is the file you meant"
     case .impossibleName: return "give the name of a file"
+    case .silentPipe: return "start its writer first"
     case .system: return "check the disk and the path"
     }
   }
@@ -69,7 +73,7 @@ extension SourceFile {
   /// Reads a whole file.
   ///
   /// Blocks the calling thread until the file has been read; never call it on a voice worker. Pipes such as `/dev/stdin` work
-  /// as long as they end.
+  /// as long as they end; a named pipe has three seconds to find a writer.
   ///
   /// - Parameters:
   ///   - path: where the file is; a relative path starts at the current directory.
@@ -79,7 +83,8 @@ extension SourceFile {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw FileProblem(path: path, reason: .impossibleName)
     }
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    // The open of a named pipe without a writer would wait for one, silently and for ever.
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw FileProblem(path: path, reason: .opening(path, failedWith: errno)) }
     defer { close(descriptor) }
 
@@ -89,24 +94,46 @@ extension SourceFile {
     }
     if status.st_mode & S_IFMT == S_IFDIR { throw FileProblem(path: path, reason: .directory) }
     if status.st_size > sizeLimit { throw FileProblem(path: path, reason: .tooLarge) }
-    let bytes = try bytes(of: descriptor, openedAs: path, expecting: Int(status.st_size))
+    let bytes = try bytes(
+      of: descriptor, openedAs: path, isPipe: status.st_mode & S_IFMT == S_IFIFO,
+      expecting: Int(status.st_size))
     return SourceFile(name: name ?? path, bytes: bytes, path: path)
   }
 
+  /// Milliseconds a named pipe has to find a writer, and between two looks.
+  private static let pipePatience: Int32 = 3_000
+  private static let pipeLook: Int32 = 10
+
   /// Everything a descriptor gives until its end. The expected size saves growing; a pipe or a file of `/proc` says 0.
   private static func bytes(
-    of descriptor: Int32, openedAs path: String, expecting size: Int
+    of descriptor: Int32, openedAs path: String, isPipe: Bool, expecting size: Int
   ) throws(FileProblem) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(size)
     var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    // A pipe is open to a writer, or was.
+    var isWritten = false
+    var waited: Int32 = 0
     while true {
       let count = unsafe chunk.withUnsafeMutableBytes {
         unsafe Glibc.read(descriptor, $0.baseAddress, $0.count)
       }
-      if count == 0 { return bytes }
+      if count == 0 {
+        guard isPipe && !isWritten else { return bytes }
+        if waited >= pipePatience { throw FileProblem(path: path, reason: .silentPipe) }
+        poll(nil, 0, pipeLook)
+        waited += pipeLook
+        continue
+      }
+      isWritten = true
       if count < 0 {
         if errno == EINTR { continue }
+        if errno == EAGAIN {
+          // Somebody has it open who has nothing to say yet.
+          var wish = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+          unsafe poll(&wish, 1, -1)
+          continue
+        }
         throw FileProblem(path: path, reason: .system(errno))
       }
       bytes.append(contentsOf: chunk[..<count])

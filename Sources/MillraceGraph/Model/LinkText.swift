@@ -33,9 +33,11 @@ enum LinkText {
     let isWhole = !text.value.isEmpty && !text.value.hasPrefix(".") && !text.value.hasSuffix(".")
     if isWhole && dots <= 1 && !text.value.contains(where: \.isWhitespace) { return text }
     let hint =
-      dots > 1
-      ? "link to a port the included graph exposes"
-      : "write \"node\" or \"node.port\", and \"->\" between nodes"
+      text.value.contains("..")
+      ? "write one dot between node and port"
+      : dots > 1
+        ? "link to a port the included graph exposes"
+        : "write \"node\" or \"node.port\", and \"->\" between nodes"
     throw text.place.error("\(Problem.quoted(text.value)) is no end of a link", hint: hint)
   }
 

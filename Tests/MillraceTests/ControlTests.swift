@@ -214,6 +214,19 @@ struct ControlTests {
         && flooded.errors.hasSuffix(" answers found nobody to read them\n"))
   }
 
+  @Test("answers that a full disk refuses are told with the reason, and hold up nothing")
+  func full() throws {
+    let file = try commands([#"{ "command": "report" }"#, #"{ "command": "drain" }"#])
+    let result = try RunnerProcess.run(
+      "run", "-q", try graph(), "--clock", "virtual", "--control", file, "--control-answers", "/dev/full",
+      in: scratch)
+    #expect(result.status == 0)
+    #expect(
+      result.errors
+        == "control: 2 answers could not be written: No space left on device (errno 28); make room, or choose another place\n"
+    )
+  }
+
   @Test("the end of standard input ends the control, not the run; stop ends the run at once, with 0")
   func standardInput() throws {
     let input = Pipe()

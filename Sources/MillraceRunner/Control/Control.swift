@@ -99,9 +99,7 @@ final class Control {
   func finish() -> [String] {
     wake.give()
     desk?.close()
-    let lost = answers.lostCount
-    let remarks = lost == 0 ? [] : ["\(Figures.counted(lost, "answer")) found nobody to read them"]
-    return remarks + (desk?.finishRecordings() ?? [])
+    return answers.lost.remarks + (desk?.finishRecordings() ?? [])
   }
 
   /// False when nothing more will come.

@@ -11,8 +11,29 @@ internal import Synchronization
 final class ControlAnswers: Sendable {
   private let descriptor: Int32
   private let ownsDescriptor: Bool
-  private let lost = Mutex(0)
+  private let losses = Mutex(Losses())
   private let turn = Mutex(())
+
+  /// Answers that are nowhere.
+  struct Losses: Sendable {
+    /// Those that a pipe had no room for.
+    var unread = 0
+    /// Those that the system refused, and why, an `errno`.
+    var refused = 0
+    var refusal: Int32 = 0
+
+    /// What to tell of them, in lines.
+    var remarks: [String] {
+      var lines: [String] = []
+      if unread > 0 { lines.append("\(Figures.counted(unread, "answer")) found nobody to read them") }
+      if refused > 0 {
+        lines.append(
+          "\(Figures.counted(refused, "answer")) could not be written: \(SystemError.text(refusal)); make room, or choose another place"
+        )
+      }
+      return lines
+    }
+  }
 
   /// True when answers and what the runner tells share a terminal or a file.
   var isStandardError: Bool { !ownsDescriptor && descriptor == 2 }
@@ -53,26 +74,35 @@ final class ControlAnswers: Sendable {
 
   deinit { if ownsDescriptor && descriptor >= 0 { close(descriptor) } }
 
-  /// Answers that found no room.
-  var lostCount: Int { lost.withLock { $0 } }
+  /// Answers that are nowhere, up to now.
+  var lost: Losses { losses.withLock { $0 } }
 
   func write(_ line: String) {
     var text = line + "\n"
-    let isWritten = turn.withLock { _ in text.withUTF8 { unsafe writeAll($0) } }
-    if !isWritten { lost.withLock { $0 += 1 } }
+    let refusal = turn.withLock { _ in text.withUTF8 { unsafe writeAll($0) } }
+    guard let refusal else { return }
+    losses.withLock { losses in
+      if refusal == EAGAIN {
+        losses.unread += 1
+      } else {
+        losses.refused += 1
+        losses.refusal = refusal
+      }
+    }
   }
 
-  private func writeAll(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+  /// nil, or why not all of it was written: an `errno`.
+  private func writeAll(_ bytes: UnsafeBufferPointer<UInt8>) -> Int32? {
     var offset = 0
     while offset < bytes.count {
       let count = unsafe Glibc.write(descriptor, bytes.baseAddress! + offset, bytes.count - offset)
       if count > 0 {
         offset += count
       } else if errno != EINTR {
-        return false
+        return errno
       }
     }
-    return true
+    return nil
   }
 }
 

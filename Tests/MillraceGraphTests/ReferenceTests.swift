@@ -221,6 +221,39 @@ struct ExplanationTests {
     #expect(first["fullLinks"]?.double == 800)
   }
 
+  @Test("steps against overload are told, as text and as JSON, without what must not show")
+  func overload() throws {
+    var plan = SketchGraphs.duplex
+    let node = try #require(plan.nodes.firstIndex { $0.name == "service" })
+    plan.overload = [
+      OverloadStep(
+        above: 70, settings: [.init(node: node, parameter: "voice", value: "loud sk-very-secret")],
+        shed: [node]),
+      OverloadStep(above: 90, refuses: true),
+    ]
+    let name = plan.nodes[node].name
+    let explanation = PlanExplanation(plan)
+    #expect(
+      explanation.text().contains(
+        """
+        Under load
+          above 70 %: \(name).voice = "loud •••"; \(name) gets nothing
+          above 90 %: no new sessions
+        """), "\(explanation.text())")
+    let json = try JSONDocument.scan(SourceFile(name: "plan", text: explanation.json())).root
+    let steps = try #require(json["overload"]?.array)
+    #expect(steps.map { $0["above"]?.integer } == [70, 90])
+    #expect(steps.map { $0["refusesSessions"]?.bool } == [false, true])
+    #expect(steps[0]["set"]?.array?.first?["node"]?.string == name)
+    #expect(steps[0]["set"]?.array?.first?["parameter"]?.string == "voice")
+    #expect(steps[0]["set"]?.array?.first?["value"]?.string == "loud •••")
+    #expect(steps[0]["shed"]?.array?.compactMap(\.string) == [name])
+    let plain = try JSONDocument.scan(
+      SourceFile(name: "plan", text: PlanExplanation(SketchGraphs.chain).json())
+    ).root
+    #expect(plain["overload"]?.array?.isEmpty == true)
+  }
+
   @Test("no parameter value is shown")
   func noValues() {
     let explanation = PlanExplanation(SketchGraphs.duplex)

@@ -2,7 +2,7 @@ internal import MillraceCore
 
 /// A plan in plain words: every node, every link with its resolved format, every way through the graph with its latency.
 ///
-/// Shows no parameter values, so nothing secret.
+/// Shows no parameter values but those of steps against overload, without the plan's secrets.
 public struct PlanExplanation: Sendable {
   private let plan: GraphPlan
   private let paths: [PlanPath]
@@ -59,7 +59,9 @@ public struct PlanExplanation: Sendable {
     }
     if !plan.overload.isEmpty {
       lines += ["", style.paint("Under load", .bold)]
-      lines += plan.overload.map { "  above \($0.above) %: \(plan.describe($0))" }
+      lines += plan.overload.map {
+        "  above \($0.above) %: \(plan.secrets.removed(from: plan.describe($0)))"
+      }
     }
     let memory = memoryEstimate
     lines += [
@@ -141,6 +143,7 @@ public struct PlanExplanation: Sendable {
       }
       json.array("paths") { json in for path in paths { write(path, to: &json) } }
       let memory = memoryEstimate
+      json.array("overload") { json in for step in plan.overload { write(step, to: &json) } }
       json.object("memory") { json in
         json.member("blockBytes", memory.blocks)
         json.member("linkBytes", memory.rings)
@@ -179,6 +182,23 @@ public struct PlanExplanation: Sendable {
   }
 
   private func write(_ path: PlanPath, to json: inout JSONWriter) {
+  private func write(_ step: OverloadStep, to json: inout JSONWriter) {
+    json.object { json in
+      json.member("above", step.above)
+      json.array("set") { json in
+        for setting in step.settings {
+          json.object { json in
+            json.member("node", plan.nodes[setting.node].name)
+            json.member("parameter", setting.parameter)
+            json.member("value", plan.secrets.removed(from: "\(setting.value)"))
+          }
+        }
+      }
+      json.strings("shed", step.shed.map { plan.nodes[$0].name })
+      json.member("refusesSessions", step.refuses)
+    }
+  }
+
     json.object { json in
       json.strings("nodes", path.nodes.map { plan.nodes[$0].name })
       json.member("algorithms", Double(path.algorithm) / 1e6)

@@ -18,17 +18,19 @@ extension GraphRun {
     guard let memory = memory else { return [] }
     let scale = TickScale.machine
     let followsClock = plan.nodes.contains { $0.pacing != .waits }
+    var emitted = [Int](repeating: 0, count: plan.nodes.count)
+    for (index, link) in plan.links.enumerated() {
+      unsafe emitted[link.from.node] += memory.linkCounters[index].pushed.current
+    }
     return plan.nodes.indices.map { index in
       let node = plan.nodes[index]
       let counters = unsafe memory.cellCounters + index
-      let emitted = plan.links.indices.filter { plan.links[$0].from.node == index }
-        .reduce(0) { sum, link in unsafe sum + memory.linkCounters[link].pushed.current }
       let packets = unsafe counters.pointee.packets.current
       let hasAge = followsClock && packets > 0
       let worst = unsafe scale.nanoseconds(UInt64(counters.pointee.worstTicks.current))
       return unsafe NodeReport(
         name: node.name, type: node.contract.type, lane: node.lane, isSink: node.isSink,
-        activations: counters.pointee.activations.current, packetsIn: packets, packetsOut: emitted,
+        activations: counters.pointee.activations.current, packetsIn: packets, packetsOut: emitted[index],
         busy: scale.nanoseconds(UInt64(counters.pointee.busyTicks.current)),
         worst: worst,
         overBudget: counters.pointee.overBudget.current, budget: node.budget,

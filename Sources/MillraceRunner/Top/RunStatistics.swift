@@ -44,13 +44,19 @@ enum RunStatistics {
     }
     json.member("duration", Double(graph.duration) / 1e6)
     json.member("wall", Double(graph.wall) / 1e6)
+    // Of each node, what waits before it and what was lost there.
+    var queued = [Int](repeating: 0, count: graph.nodes.count)
+    var dropped = queued
+    for (link, report) in zip(graph.plan.links, graph.links) {
+      queued[link.to.node] += report.queued
+      dropped[link.to.node] += report.dropped
+    }
     json.array("nodes") { json in
       for (index, node) in graph.nodes.enumerated() {
         json.object { json in
           RunReportFile.write(node, to: &json)
-          let inputs = graph.plan.links.indices.filter { graph.plan.links[$0].to.node == index }
-          json.member("queued", inputs.reduce(0) { $0 + graph.links[$1].queued })
-          json.member("dropped", inputs.reduce(0) { $0 + graph.links[$1].dropped })
+          json.member("queued", queued[index])
+          json.member("dropped", dropped[index])
         }
       }
     }

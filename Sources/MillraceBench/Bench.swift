@@ -14,6 +14,7 @@ public struct Bench: Sendable {
   /// A file of kept figures to compare with.
   public var comparisonPath: String?
 
+  /// All suites, as a table.
   public init() {}
 
   /// The suites in the order they run: name, and what it measures in a few words.

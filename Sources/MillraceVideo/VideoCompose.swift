@@ -144,6 +144,7 @@ public struct VideoCompose: ~Copyable, Node {
     return .ended
   }
 
+  /// Takes a new value of a live parameter.
   public mutating func receive(
     _ message: consuming ControlMessage, _ ports: inout Ports
   ) throws(NodeFault) {

@@ -14,12 +14,14 @@ public struct LiveLoad: Sendable {
   public var core: Int
   /// Packets of each session that do not count, at its start, and packets that do.
   public var warmUp: Int
+  /// Packets of each session that count.
   public var measured: Int
   /// Whole frames a contestant needs more than one before its first packet can come, as seen when nothing else was going on.
   public var framesBehind = 0
 
   /// Samples and nanoseconds in a frame.
   public static let frame = 960
+  /// Nanoseconds in a frame.
   public static let frameTime = 20_000_000
 
   /// Where in the voice a session begins, in samples.

@@ -22,7 +22,9 @@ public enum Peers {
 
 /// What a peer could not do, in words.
 public struct PeerProblem: Error, CustomStringConvertible {
+  /// In words.
   public var description: String
+  /// A problem in words.
   public init(_ description: String) { self.description = description }
 }
 

@@ -35,8 +35,11 @@ public enum PixelType: String, Sendable, Hashable, CaseIterable {
 
 /// Pictures a second as an exact fraction.
 public struct FrameRate: Sendable, Hashable, CustomStringConvertible {
+  /// Pictures in `denominator` seconds.
   public var numerator: Int
+  /// Seconds that `numerator` pictures take; 1 for whole rates, 1001 for those of television.
   public var denominator: Int
+  /// `FrameRate(25)`, or `FrameRate(30_000, over: 1_001)`. Both above 0; not reduced.
   public init(_ numerator: Int, over denominator: Int = 1) {
     self.numerator = numerator
     self.denominator = denominator

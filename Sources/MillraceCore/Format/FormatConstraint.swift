@@ -39,6 +39,7 @@ public enum ValueSet: Sendable, Hashable, CustomStringConvertible {
 public struct FormatConstraint: Sendable, Hashable {
   /// One accepted shape of a format.
   public struct Alternative: Sendable, Hashable {
+    /// The kind a format must have.
     public var kind: Format.Kind
     /// Rates in Hz, for audio.
     public var rates: ValueSet
@@ -49,6 +50,7 @@ public struct FormatConstraint: Sendable, Hashable {
     /// Pixel types, for raw pictures; empty means any.
     public var pixels: [PixelType]
 
+    /// A shape by its kind; what is left out may be anything.
     public init(
       _ kind: Format.Kind, rates: ValueSet = .any, channels: ValueSet = .any, samples: [SampleType] = [],
       pixels: [PixelType] = []
@@ -71,8 +73,10 @@ public struct FormatConstraint: Sendable, Hashable {
     }
   }
 
+  /// What is accepted, the best first; empty: everything.
   public var alternatives: [Alternative]
 
+  /// Accepts what any of these does.
   public init(_ alternatives: [Alternative]) { self.alternatives = alternatives }
 
   /// Everything.

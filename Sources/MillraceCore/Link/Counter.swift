@@ -4,6 +4,7 @@ public import Synchronization
 public struct Counter: ~Copyable, Sendable {
   @usableFromInline let value = Atomic<Int>(0)
 
+  /// Begins at 0.
   @inlinable public init() {}
 
   /// The count now. Any thread.

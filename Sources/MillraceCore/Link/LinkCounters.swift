@@ -19,6 +19,7 @@ public struct LinkCounters: ~Copyable, Sendable {
   /// Most packets ever queued at once, as seen by the reader.
   public let highWater = Counter()
 
+  /// All at 0.
   public init() {}
 
   /// Packets in the link now. Read while others write, so this may be some more or less than there ever were.

@@ -3,6 +3,7 @@
 /// The engine subclasses it. `wake` may be called from any thread and must be a read-modify-write that publishes: a plain
 /// load of the state loses wake-ups.
 open class RemoteWake: @unchecked Sendable {
+  /// For subclasses.
   public init() {}
   /// Cell `index` of the group has work. Any thread; no lock, no allocation.
   open func wake(_ index: Int) { fatalError("a subclass answers wake") }

@@ -1,18 +1,26 @@
 /// What a call through an executor came to. An enum, not a throw: a typed throw may not cross an unmanaged call.
 public enum CallResult: Sendable {
+  /// What the node answered.
   case outcome(Outcome)
+  /// What the node threw.
   case fault(NodeFault)
 }
 
 /// A node behind one virtual call, whatever its type. Made by a catalogue, called by the engine.
 open class AnyExecutor {
+  /// For subclasses.
   public init() {}
+  /// `Node.process`, its throw as a value. On the worker of the cell, like all calls here.
   open func process(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers process") }
+  /// `Node.finish`.
   open func finish(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers finish") }
+  /// `Node.receive`.
   open func receive(_ message: consuming ControlMessage, _ ports: inout Ports) -> CallResult {
     fatalError("a subclass answers receive")
   }
+  /// `Node.interrupted`.
   open func interrupted(_ ports: inout Ports) { fatalError("a subclass answers interrupted") }
+  /// `Node.explain`. Control side, never during another call.
   open func explain(_ fault: NodeFault) -> String? { fatalError("a subclass answers explain") }
 }
 
@@ -22,6 +30,7 @@ open class AnyExecutor {
 public final class Executor<N: Node & ~Copyable>: AnyExecutor {
   private let node: UnsafeMutablePointer<N>
 
+  /// Takes the node over; it goes with the executor.
   public init(_ node: consuming N) {
     unsafe self.node = .allocate(capacity: 1)
     unsafe self.node.initialize(to: node)
@@ -62,6 +71,7 @@ public final class Executor<N: Node & ~Copyable>: AnyExecutor {
 public struct Catalogue: Sendable {
   /// One node type.
   public struct Entry: Sendable {
+    /// What the checks know of the type.
     public let contract: NodeContract
     /// Makes a node and the executor around it. Control side.
     public let make: @Sendable (borrowing NodeSetup) throws(NodeProblem) -> AnyExecutor
@@ -70,6 +80,7 @@ public struct Catalogue: Sendable {
   /// Entries by type name.
   public private(set) var entries: [String: Entry] = [:]
 
+  /// A catalogue without any type.
   public init() {}
 
   /// Adds a node type, in place of an older one with the same type name.

@@ -59,6 +59,7 @@ public struct NodeSetup: Sendable {
     /// True when a link is attached.
     public let isLinked: Bool
 
+    /// A port as the checks have resolved it; for engines and test benches.
     public init(name: String, shape: OutputShape?, isLinked: Bool) {
       self.name = name
       self.shape = shape
@@ -83,6 +84,7 @@ public struct NodeSetup: Sendable {
   /// What nobody may see, of all nodes of the graph: for a node that shows or keeps what others say in words.
   public let secrets: Secrets
 
+  /// A setup as an engine or a test bench hands it to a node.
   public init(
     name: String, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing,
     isVirtual: Bool, waker: Waker = .none, secrets: Secrets = Secrets()

@@ -46,6 +46,7 @@ public struct PortContract: Sendable, Hashable {
   /// For inputs: packets the node may keep between calls (the pool is sized for them).
   public var holds: Int
 
+  /// A port by its name and what it accepts; what is left out: required, driving, one of it, nothing kept.
   public init(
     _ name: String, _ formats: FormatConstraint, text: String, required: Bool = true, drives: Bool = true,
     copies: ClosedRange<Int>? = nil, holds: Int = 0
@@ -64,9 +65,13 @@ public struct PortContract: Sendable, Hashable {
 public struct ParameterContract: Sendable, Hashable {
   /// The type of a value, with its range.
   public enum Kind: Sendable, Hashable {
+    /// `true` or `false`.
     case bool
+    /// A whole number within the range.
     case integer(ClosedRange<Int>)
+    /// A number within the range; a whole one is one too.
     case number(ClosedRange<Double>)
+    /// Any text.
     case string
     /// A file path, resolved against the folder of the graph file.
     case path
@@ -76,7 +81,9 @@ public struct ParameterContract: Sendable, Hashable {
     indirect case list(of: Kind, count: ClosedRange<Int>)
   }
 
+  /// Its key in the graph file.
   public var name: String
+  /// The type of its values.
   public var kind: Kind
   /// The unit, such as `Hz`, `ms`, `dB`, `bit/s`; empty for none.
   public var unit: String
@@ -91,6 +98,7 @@ public struct ParameterContract: Sendable, Hashable {
   /// What it does, in a sentence.
   public var text: String
 
+  /// A parameter by its name and type; what is left out: no default, not required, not live, not secret.
   public init(
     _ name: String, _ kind: Kind, unit: String = "", default defaultValue: ParameterValue? = nil,
     required: Bool = false, live: Bool = false, secret: Bool = false, text: String
@@ -108,9 +116,11 @@ public struct ParameterContract: Sendable, Hashable {
 
 /// One kind of event a node may post.
 public struct EventContract: Sendable, Hashable {
+  /// Its word in the member `event`.
   public var name: String
   /// When it is posted and what its fields are.
   public var text: String
+  /// A kind of event by its name.
   public init(_ name: String, text: String) {
     self.name = name
     self.text = text
@@ -119,8 +129,11 @@ public struct EventContract: Sendable, Hashable {
 
 /// An input-to-output path on which the output is not computed from the input in the same call: a service, a device.
 public struct AsynchronousPath: Sendable, Hashable {
+  /// The input, by its name.
   public var from: String
+  /// The output, by its name.
   public var to: String
+  /// A path by the names of its ends.
   public init(from: String, to: String) {
     self.from = from
     self.to = to
@@ -137,14 +150,21 @@ public struct NodeContract: Sendable {
   public var summary: String
   /// More, in paragraphs; may be empty.
   public var text: String
+  /// Inputs, in the order `Ports` counts them.
   public var inputs: [PortContract]
+  /// Outputs likewise; `events` is added behind them where the node has events.
   public var outputs: [PortContract]
+  /// Parameters, in the order listings show them.
   public var parameters: [ParameterContract]
+  /// Events, in the order `Ports.post` counts them.
   public var events: [EventContract]
+  /// The kind of thread its calls run on, unless the graph moves it.
   public var lane: Lane
   /// Microseconds one call may take on the voice lane; measured, and reported when exceeded.
   public var budget: Int
+  /// What makes it run.
   public var drive: Drive
+  /// Paths that may close a cycle.
   public var asynchronousPaths: [AsynchronousPath]
   /// False when the node depends on something that does not follow a virtual clock, such as another process.
   public var followsVirtualClock: Bool
@@ -158,6 +178,7 @@ public struct NodeContract: Sendable {
   /// Without one, every output carries what the first input carries.
   public var resolve: @Sendable (inout Resolution) -> Void
 
+  /// A contract by its type name and one line; what is left out has the value most nodes have.
   public init(
     _ type: String, _ summary: String, text: String = "", inputs: [PortContract] = [],
     outputs: [PortContract] = [],

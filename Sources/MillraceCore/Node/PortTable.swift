@@ -5,6 +5,7 @@ public struct InputSlot {
   public var link: UnsafeMutablePointer<Link>?
   /// True when a packet here makes the cell run.
   public var drives: Bool
+  /// An input of a cell.
   public init(link: UnsafeMutablePointer<Link>?, drives: Bool) {
     unsafe self.link = unsafe link
     unsafe self.drives = drives
@@ -16,11 +17,13 @@ public struct InputSlot {
 public struct OutputSlot {
   /// The links that lead away, `linkCount` of them.
   public var links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>?
+  /// How many of them there are; 0: nobody listens.
   public var linkCount: Int
   /// The pool of this output's blocks; nil when the output carries nothing.
   public var pool: Unmanaged<BlockPool>?
   /// Index of the output's format in the graph's table.
   public var format: UInt16
+  /// An output of a cell.
   public init(
     links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>?, linkCount: Int, pool: Unmanaged<BlockPool>?,
     format: UInt16
@@ -35,8 +38,11 @@ public struct OutputSlot {
 /// A constant piece of JSON that starts an event: `"node":"meter","event":"level"`.
 @unsafe
 public struct EventPrefix {
+  /// Its first byte, in memory that lives as long as the run.
   public var start: UnsafePointer<UInt8>
+  /// Its length in bytes.
   public var count: Int
+  /// A prefix in memory that stays where it is.
   public init(start: UnsafePointer<UInt8>, count: Int) {
     unsafe self.start = unsafe start
     unsafe self.count = count
@@ -48,9 +54,13 @@ public struct EventPrefix {
 /// Only the cell's worker touches it, save for what `Link` says itself.
 @unsafe
 public struct PortTable {
+  /// The inputs, `inputCount` of them, in the setup's order.
   public var inputs: UnsafeMutablePointer<InputSlot>
+  /// How many inputs there are.
   public var inputCount: Int
+  /// The outputs, `outputCount` of them, in the setup's order.
   public var outputs: UnsafeMutablePointer<OutputSlot>
+  /// How many outputs there are.
   public var outputCount: Int
   /// Index of the `events` output; -1 when the node has none.
   public var eventsOutput = -1
@@ -58,6 +68,7 @@ public struct PortTable {
   public var nodeIndex = 0
   /// Beginnings of the node's events, in the contract's order.
   public var prefixes: UnsafeMutablePointer<EventPrefix>?
+  /// How many events the contract has.
   public var prefixCount = 0
   /// A second place events go: the program that embeds the graph.
   public var outbox: UnsafeMutablePointer<Link>?
@@ -67,6 +78,8 @@ public struct PortTable {
   public var now: Nanoseconds = 0
   /// When the node wants to run next; `Nanoseconds.max`: no wish.
   public var wakeAt = Nanoseconds.max
+  /// The graph is to end: its sources have been told.
+  public var isDraining = false
   /// The reply that is valid now.
   public var generation: UInt32 = 0
   /// The generation of the packet taken last, given to the packets made from it.
@@ -78,10 +91,9 @@ public struct PortTable {
   /// Packets taken since the graph started.
   public var taken = 0
   /// Age of the oldest packet taken since the engine last looked, in nanoseconds; negative when it was early or none came.
-  /// The graph is to end: its sources have been told.
-  public var isDraining = false
   public var age = Nanoseconds.min
 
+  /// A table around slots that stay where they are; the rest is filled in by who made it.
   public init(
     inputs: UnsafeMutablePointer<InputSlot>, inputCount: Int, outputs: UnsafeMutablePointer<OutputSlot>,
     outputCount: Int
@@ -96,6 +108,7 @@ public struct PortTable {
 /// What a call of a node asks of the engine besides its answer.
 public struct CallNotes: OptionSet, Sendable {
   public let rawValue: UInt8
+  /// For `OptionSet`.
   @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// `PortTable.fault` is set.

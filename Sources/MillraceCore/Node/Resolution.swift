@@ -1,5 +1,6 @@
 /// What one output will carry, as decided before the graph starts.
 public struct OutputShape: Sendable, Hashable {
+  /// What the packets are.
   public var format: Format
   /// Time one packet usually stands for; nil when packets have no regular length.
   public var packetDuration: Nanoseconds?
@@ -8,6 +9,7 @@ public struct OutputShape: Sendable, Hashable {
   /// Packets one call may emit at most (room for as many is waited for).
   public var burst: Int
 
+  /// A shape by its format and the largest packet.
   public init(_ format: Format, packetDuration: Nanoseconds?, packetBytes: Int, burst: Int = 1) {
     self.format = format
     self.packetDuration = packetDuration
@@ -74,6 +76,7 @@ public struct Resolution: Sendable {
   /// Objections. A node with any is not made.
   public var problems: [ResolutionProblem] = []
 
+  /// The question, for whoever resolves a graph or a bench.
   public init(
     node: String, parameters: ParameterValues, inputs: [String: OutputShape], linkedInputs: [String],
     wanted: [String: [FormatConstraint]]

@@ -9,13 +9,17 @@ internal import Synchronization
 public final class Clock: Sendable {
   /// The kinds of clock.
   public enum Kind: String, Sendable, CaseIterable {
+    /// CLOCK_MONOTONIC.
     case realtime
+    /// Advanced by whoever runs the graph.
     case virtual
   }
 
+  /// Which of the two it is.
   public let kind: Kind
   private let virtualNow = Atomic<Int64>(0)
 
+  /// A clock of a kind; a virtual one begins at 0.
   public init(_ kind: Kind) { self.kind = kind }
 
   /// The time now. Any thread; about 28 ns for `realtime`, one load for `virtual`.

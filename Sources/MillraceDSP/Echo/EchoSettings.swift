@@ -4,6 +4,7 @@ public struct EchoSettings: Sendable, Hashable {
   public static let rates = [8_000, 16_000, 32_000, 48_000]
   /// Milliseconds of echo the filter can hold, and the longest delay it looks for.
   public static let tails = 32...512
+  /// Milliseconds that the longest delay may be.
   public static let delays = 0...500
 
   /// Sample rate in Hz, one of ``rates``.
@@ -13,6 +14,7 @@ public struct EchoSettings: Sendable, Hashable {
   /// Longest delay in milliseconds between the far end and its echo. 0: none is looked for.
   public var longestDelayMilliseconds: Int
 
+  /// Settings for a rate in Hz; the rest suits a room with loudspeakers of a computer.
   public init(rate: Int, tailMilliseconds: Int = 256, longestDelayMilliseconds: Int = 500) {
     self.rate = rate
     self.tailMilliseconds = tailMilliseconds
@@ -29,6 +31,7 @@ public struct EchoControls: Sendable, Hashable {
   /// How likely somebody at the near end speaks, 0 to 1, from a voice detector; nil: not known.
   public var voice: Float?
 
+  /// Suppression and comfort noise, and nothing known of a voice.
   public init() {}
 }
 
@@ -44,7 +47,9 @@ public struct EchoState: Sendable, Hashable {
   public var nearActivity: Float = 0
   /// Energy of microphone and output in this block, to reckon the echo return loss enhancement from.
   public var nearEnergy: Float = 0
+  /// Energy of the output.
   public var outputEnergy: Float = 0
 
+  /// Before the first block.
   public init() {}
 }

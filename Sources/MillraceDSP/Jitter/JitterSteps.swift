@@ -26,6 +26,7 @@ public struct JitterSteps: Sendable, Equatable {
   /// Time waited since something was played.
   public private(set) var waited: Int64 = 0
 
+  /// Steps between these limits, in nanoseconds.
   public init(limits: ClosedRange<Int64>) { self.limits = limits }
 
   /// The next step.

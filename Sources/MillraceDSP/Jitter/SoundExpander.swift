@@ -20,6 +20,7 @@
   private static let fade = 80
   private static let likenessLength = 6
 
+  /// An expander that has heard nothing; takes all its memory. Rate in Hz.
   public init(rate: Int, channels: Int) {
     self.rate = rate
     self.channels = channels

@@ -18,10 +18,12 @@ public struct AutomaticGain: ~Copyable, Sendable {
     public var leastGain: Double
     /// How fast the gain falls and rises, in dB a second.
     public var fall: Double
+    /// How fast it rises, in dB a second.
     public var rise: Double
     /// Blocks below this loudness, in LUFS, are not measured.
     public var gate: Double
 
+    /// Settings; what is left out suits a voice on its way to a service.
     public init(
       target: Double = -20, mostGain: Double = 24, leastGain: Double = -20, fall: Double = 12,
       rise: Double = 4,
@@ -44,6 +46,7 @@ public struct AutomaticGain: ~Copyable, Sendable {
   /// Weight of a new measurement: a time constant of half a second.
   private static let weight = 0.2
 
+  /// What is aimed at; may be changed between two calls.
   public var settings: Settings
   /// Loudness of what was measured, in LUFS before the gain; nil until something was.
   public private(set) var loudness: Double?

@@ -18,6 +18,7 @@ internal import Glibc
   public struct Settings: Sendable, Equatable {
     /// The lowest gain of a bin in dB: how much of the noise stays.
     public var floor: Double
+    /// Settings; without a floor, 25 dB of noise are taken away.
     public init(floor: Double = -25) { self.floor = floor }
   }
 
@@ -42,6 +43,7 @@ internal import Glibc
     1 << (Int.bitWidth - 1 - (rate * 32 / 1_000).leadingZeroBitCount)
   }
 
+  /// What is chosen; may be changed between two calls.
   public var settings: Settings {
     didSet { floorGain = Float(Decibels.amplitude(decibels: settings.floor)) }
   }

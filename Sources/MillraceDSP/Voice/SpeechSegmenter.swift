@@ -16,6 +16,7 @@ public struct SpeechSegmenter: Sendable, Equatable {
     /// A pause shorter than this is none.
     public var minimumSilence: Int64
 
+    /// Settings by probabilities and lengths.
     public init(start: Float, stop: Float, minimumSpeech: Int64, minimumSilence: Int64) {
       self.start = start
       self.stop = stop

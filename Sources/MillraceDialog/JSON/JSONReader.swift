@@ -2,6 +2,7 @@
 public struct JSONProblem: Error, Sendable, Hashable, CustomStringConvertible {
   /// The first byte that does not fit.
   public let offset: Int
+  /// What is wrong there, in words.
   public let text: String
 
   public var description: String { "no JSON at byte \(offset): \(text)" }

@@ -3,18 +3,26 @@
 /// Members keep their order, and numbers the digits they were written with, so that what nobody understands goes on as it
 /// came. Not for graph files: those want positions and refuse doubled members, which `MillraceGraph` does.
 public indirect enum JSONValue: Sendable, Hashable {
+  /// JSON's `null`.
   case null
+  /// `true` or `false`.
   case bool(Bool)
   /// The digits as written.
   case number(String)
+  /// A text, its escapes taken out.
   case string(String)
+  /// Values in order.
   case array([JSONValue])
+  /// Members in the order they came, doubled ones too.
   case object([Member])
 
   /// One member of an object.
   public struct Member: Sendable, Hashable {
+    /// Its name, its escapes taken out.
     public var name: String
+    /// What it is.
     public var value: JSONValue
+    /// A member by its name and value.
     public init(_ name: String, _ value: JSONValue) {
       self.name = name
       self.value = value
@@ -40,10 +48,15 @@ public indirect enum JSONValue: Sendable, Hashable {
     return members.last { $0.name == name }?.value
   }
 
+  /// The text; nil for anything else.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
+  /// The truth value; nil for anything else.
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+  /// The items; nil for anything but an array.
   public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
+  /// The members; nil for anything but an object.
   public var members: [Member]? { if case .object(let value) = self { value } else { nil } }
+  /// True for `null` alone.
   public var isNull: Bool { self == .null }
 
   /// The number, where it is a whole one (`3` and `3.0` are) that fits.
@@ -62,10 +75,15 @@ public indirect enum JSONValue: Sendable, Hashable {
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
   ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
+  /// From a text in Swift.
   public init(stringLiteral value: String) { self = .string(value) }
+  /// From a whole number in Swift.
   public init(integerLiteral value: Int) { self = .integer(value) }
+  /// From `true` or `false` in Swift.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
+  /// From an array in Swift.
   public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+  /// From a dictionary in Swift, its members in the order they are written.
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
     self = .object(elements.map { Member($0, $1) })
   }

@@ -6,6 +6,7 @@ public import MillraceCore
 /// A source that stalls for longer than `slack` begins the count anew: what it missed is not hurried after. A value; no clock, no
 /// heap.
 public struct Pacer: Sendable, Hashable {
+  /// Time between two pieces, in nanoseconds; 1 at least.
   public let interval: Nanoseconds
   /// Pieces that go without waiting at the beginning.
   public let burst: Int
@@ -15,6 +16,7 @@ public struct Pacer: Sendable, Hashable {
   private var start: Nanoseconds?
   private var sent = 0
 
+  /// A pacer whose count begins with its first piece. Without `slack`, two intervals.
   public init(interval: Nanoseconds, burst: Int = 1, slack: Nanoseconds? = nil) {
     self.interval = max(1, interval)
     self.burst = max(1, burst)

@@ -37,6 +37,7 @@ public struct PreRoll: ~Copyable {
 
   deinit { unsafe memory.deallocate() }
 
+  /// True when nothing is kept.
   public var isEmpty: Bool { count == 0 }
 
   /// Bytes of the oldest packet; nil when there is none.

@@ -14,10 +14,12 @@ public struct ReconnectPolicy: Sendable, Hashable {
     case stop(isFailure: Bool)
   }
 
+  /// How long the waits are, and when it is given up.
   public var backoff: Backoff
   /// False: a lost connection is the end.
   public var isOn: Bool
 
+  /// A policy with its waits.
   public init(_ backoff: Backoff, isOn: Bool = true) {
     self.backoff = backoff
     self.isOn = isOn

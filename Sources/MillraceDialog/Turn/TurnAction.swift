@@ -32,6 +32,7 @@ public enum TurnBreaker: UInt8, Sendable, Hashable, CaseIterable {
   /// A button or a command.
   case hand
 
+  /// The word for it in events.
   public var name: StaticString {
     switch self {
     case .voice: "voice"
@@ -46,10 +47,13 @@ public struct TurnActions: Sendable {
   /// More than the longest list a step can make: a timeout, and what came at the same time.
   public static let limit = 16
   private var actions = InlineArray<16, TurnAction>(repeating: .interrupt)
+  /// How many there are; `limit` at most.
   public private(set) var count = 0
 
+  /// None.
   public init() {}
 
+  /// One of them, in the order they are to be carried out. Traps beyond `count`.
   public subscript(index: Int) -> TurnAction {
     precondition(index < count, "no such action")
     return actions[index]
@@ -68,7 +72,10 @@ public struct TurnActions: Sendable {
 
 /// One change of state, for the trace.
 public struct TurnChange: Sendable, Hashable {
+  /// When, in nanoseconds on the clock the machine was told.
   public var time: Int64
+  /// The state before.
   public var from: TurnState
+  /// The state after.
   public var to: TurnState
 }

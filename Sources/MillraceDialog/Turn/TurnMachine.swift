@@ -26,7 +26,9 @@ public struct TurnMachine: Sendable {
     case nothing, speech, question
   }
 
+  /// How it behaves.
   public let rules: TurnRules
+  /// Whose the floor is now.
   public internal(set) var state = TurnState.idle
   /// The number of the reply that is valid: playback reports of older ones only tell what was heard. Set it before `handle`.
   public var generation: UInt32 = 1
@@ -61,6 +63,7 @@ public struct TurnMachine: Sendable {
     repeating: TurnChange(time: 0, from: .idle, to: .idle))
   private var changeCount = 0
 
+  /// A machine at rest.
   public init(_ rules: TurnRules) { self.rules = rules }
 
   /// The last changes of state, oldest first; 32 at most. Costs the heap: for programs and tests.

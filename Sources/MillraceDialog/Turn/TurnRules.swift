@@ -2,6 +2,7 @@ public import MillraceCore
 
 /// How a turn machine behaves: whose the floor is, when a voice over a reply counts, and how long each wait may last.
 public struct TurnRules: Sendable, Hashable {
+  /// Who begins and ends a turn of the user: a button, a tap, or the voice.
   public var mode = DialogMode.duplex
   /// True: playback reports what was heard, and a reply is over when its last sample was. False: when it has all come.
   public var followsPlayback = true
@@ -27,5 +28,6 @@ public struct TurnRules: Sendable, Hashable {
   /// Longest wait for a service to say good-bye.
   public var close: Nanoseconds = .milliseconds(2_000)
 
+  /// The rules of a duplex dialogue with playback that reports.
   public init() {}
 }

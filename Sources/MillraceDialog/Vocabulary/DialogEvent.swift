@@ -68,11 +68,14 @@ public struct DialogReply: Sendable, Hashable {
   public var text: String
   /// To be heard, where that is something else.
   public var spoken: String?
+  /// True: the words will not change any more.
   public var isFinal: Bool
+  /// Where the words belong, beside those before.
   public var mode: Mode
   /// What belongs together: the vendor's id of the answer.
   public var round: String?
 
+  /// A piece of an answer.
   public init(text: String, spoken: String? = nil, isFinal: Bool, mode: Mode, round: String? = nil) {
     self.text = text
     self.spoken = spoken
@@ -84,20 +87,26 @@ public struct DialogReply: Sendable, Hashable {
 
 /// Something to be shown beside what is said.
 public struct DialogMedia: Sendable, Hashable {
+  /// What it is.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
+    /// A picture, a film, a window of words, things to choose from, things to ask.
     case image, video, popup, options, suggestions
   }
 
+  /// What is to be shown.
   public var kind: Kind
   /// Of a picture or film.
   public var url: String?
+  /// A heading.
   public var title: String?
+  /// Words to be shown.
   public var text: String?
   /// To choose from, or things to ask.
   public var options: [String]
   /// As the vendor sent it, for what has no place above (a style, a button's word).
   public var detail: JSONValue?
 
+  /// Something to be shown; what is left out it does not have.
   public init(
     _ kind: Kind, url: String? = nil, title: String? = nil, text: String? = nil, options: [String] = [],
     detail: JSONValue? = nil
@@ -113,12 +122,14 @@ public struct DialogMedia: Sendable, Hashable {
 
 /// A feeling shown from one time of a reply to another.
 public struct DialogEmotion: Sendable, Hashable {
+  /// The vendor's word for the feeling.
   public var name: String
   /// From the reply's first sample.
   public var startMilliseconds: Int
   /// nil: to the end.
   public var endMilliseconds: Int?
 
+  /// A feeling from one time of the reply to another, in milliseconds.
   public init(_ name: String, startMilliseconds: Int, endMilliseconds: Int? = nil) {
     self.name = name
     self.startMilliseconds = startMilliseconds
@@ -147,19 +158,26 @@ public enum KickReason: String, Sendable, Hashable, CaseIterable {
 
 /// Somebody else in the room.
 public struct DialogPeer: Sendable, Hashable {
+  /// What became of them.
   public enum Change: String, Sendable, Hashable, CaseIterable {
+    /// They came, or went.
     case joined, left
     /// What they send has changed: see `sendsAudio` and `sendsVideo`.
     case tracks
   }
 
+  /// Who: the vendor's id.
   public var id: String
+  /// What became of them.
   public var change: Change
+  /// True: they send sound; nil: not told.
   public var sendsAudio: Bool?
+  /// True: they send pictures; nil: not told.
   public var sendsVideo: Bool?
   /// Why they left, in the vendor's words.
   public var reason: String?
 
+  /// News of a peer.
   public init(
     _ id: String, _ change: Change, sendsAudio: Bool? = nil, sendsVideo: Bool? = nil, reason: String? = nil
   ) {

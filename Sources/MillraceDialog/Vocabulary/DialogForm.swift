@@ -1,5 +1,6 @@
 /// Why JSON is no event or command of a dialogue. Names members, never their content.
 public struct DialogFormProblem: Error, Sendable, Hashable, CustomStringConvertible {
+  /// What does not fit, in words.
   public let text: String
   public var description: String { text }
 

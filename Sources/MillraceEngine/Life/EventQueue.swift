@@ -143,7 +143,9 @@ final class EventQueue: Sendable {
 /// Tasks that iterate over the same value share its events. It stops listening when the last copy is gone, and does not keep
 /// its run alive.
 public struct GraphEvents: AsyncSequence, Sendable {
+  /// What a listener gets.
   public typealias Element = GraphEvent
+  /// Listening does not fail.
   public typealias Failure = Never
 
   private let subscription: Subscription
@@ -164,6 +166,7 @@ public struct GraphEvents: AsyncSequence, Sendable {
     deinit { onRelease() }
   }
 
+  /// Takes the events one after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {
     private let subscription: Subscription
 
@@ -178,5 +181,6 @@ public struct GraphEvents: AsyncSequence, Sendable {
     }
   }
 
+  /// An iterator that shares the events with all others of this value.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription) }
 }

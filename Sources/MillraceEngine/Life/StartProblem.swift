@@ -13,6 +13,7 @@ public struct StartProblem: Error, Sendable, Hashable, CustomStringConvertible {
   /// What to do.
   public let cure: String?
 
+  /// A problem in words, without secrets.
   public init(node: String, parameter: String? = nil, text: String, cure: String? = nil) {
     self.node = node
     self.parameter = parameter

@@ -10,7 +10,9 @@ public struct Histogram: Sendable, Hashable {
   public struct Bucket: Sendable, Hashable {
     /// Where it begins and where the next one does. The last has no end of its own: it ends at the largest number.
     public var range: Range<Nanoseconds>
+    /// Values in it.
     public var count: Int
+    /// A bucket with its values counted.
     public init(range: Range<Nanoseconds>, count: Int) {
       self.range = range
       self.count = count
@@ -22,6 +24,7 @@ public struct Histogram: Sendable, Hashable {
   /// The largest value, exactly.
   public var largest: Nanoseconds
 
+  /// A histogram from its buckets, smallest first, and the largest value in nanoseconds.
   public init(buckets: [Bucket] = [], largest: Nanoseconds = 0) {
     self.buckets = buckets
     self.largest = largest

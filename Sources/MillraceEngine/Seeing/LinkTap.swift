@@ -22,6 +22,7 @@ internal import Synchronization
 public final class LinkTap: Sendable {
   /// The link's index in the plan, and its name: `mic -> enc`.
   public let link: Int
+  /// The link as listings show it.
   public let name: String
   /// What packets carry.
   public let shape: OutputShape

@@ -5,6 +5,7 @@ internal import MillraceGraph
 public enum RunPhase: String, Sendable, Hashable, CaseIterable {
   /// Nodes are made, nothing has moved.
   case prepared
+  /// Packets move.
   case running
   /// Sources have ended; what is inside flows out.
   case draining
@@ -22,6 +23,7 @@ public struct RunFailure: Error, Sendable, Hashable, CustomStringConvertible {
   /// What happened and what to do.
   public var text: String
 
+  /// A failure in words, without secrets.
   public init(node: String, fault: NodeFault?, text: String) {
     self.node = node
     self.fault = fault
@@ -35,7 +37,9 @@ public struct RunFailure: Error, Sendable, Hashable, CustomStringConvertible {
 public struct NodeReport: Sendable, Hashable {
   /// Its name in the graph, its type, and the kind of thread it ran on.
   public var name: String
+  /// The type of node.
   public var type: String
+  /// The kind of thread it was called on.
   public var lane: Lane
   /// No media leaves it into the graph.
   public var isSink: Bool
@@ -51,17 +55,21 @@ public struct NodeReport: Sendable, Hashable {
   public var worst: Nanoseconds
   /// Calls longer than the budget, and the budget in microseconds.
   public var overBudget: Int
+  /// What one call may take, in microseconds.
   public var budget: Int
   /// Calls that took packets older than the graph allows at this node, and how old it allows; nil: as old as they like.
   public var overAge: Int
+  /// The age allowed in nanoseconds; nil: any.
   public var maxAge: Nanoseconds?
   /// Times it had work but no room on an output, and times it had work but no free block.
   public var blocked: Int
+  /// Times it had work but no free block.
   public var starved: Int
   /// Times it was made anew after a fault.
   public var restarts: Int
   /// Time from capture to this node for the last packet, and the longest; nil in graphs that do not follow a clock.
   public var lastAge: Nanoseconds?
+  /// The longest such time.
   public var worstAge: Nanoseconds?
   /// How the times of calls were spread.
   public var callTimes: Histogram
@@ -78,12 +86,15 @@ public struct LinkReport: Sendable, Hashable {
   public var format: Format
   /// Packets it holds, and what happens to one more.
   public var limit: Int
+  /// What happens to a packet that finds it full.
   public var policy: LinkPolicy
   /// Packets that came in, and packets that its reader took or had thrown away as stale or shed.
   public var pushed: Int
+  /// Packets its reader took, or had thrown away as stale or shed.
   public var popped: Int
   /// Packets lost because it was full: old ones that had been in it, and new ones that never came in.
   public var droppedOldest: Int
+  /// Packets that never came in because it was full.
   public var droppedNewest: Int
   /// Dropped because an interruption had voided them.
   public var droppedStale: Int
@@ -94,6 +105,7 @@ public struct LinkReport: Sendable, Hashable {
   public var discarded: Int
   /// Packets queued at the moment of the report, as near as that can be told from outside; and most at once.
   public var queued: Int
+  /// Most packets queued at once.
   public var highWater: Int
 
   /// Everything that was lost while the graph was at work.
@@ -104,7 +116,9 @@ public struct LinkReport: Sendable, Hashable {
 public struct RunReport: Sendable {
   /// The graph's name, where the run stands, and what it takes time from.
   public var name: String
+  /// Where the run stands.
   public var phase: RunPhase
+  /// What the run takes time from.
   public var clock: Clock.Kind
   /// Graph time since the start.
   public var duration: Nanoseconds
@@ -114,6 +128,7 @@ public struct RunReport: Sendable {
   public var failure: RunFailure?
   /// Nodes and links, in the order of the plan.
   public var nodes: [NodeReport]
+  /// The links, in the order of the plan.
   public var links: [LinkReport]
   /// Bytes of media memory.
   public var poolBytes: Int
@@ -165,6 +180,7 @@ public struct GraphEvent: Sendable, Hashable {
   /// The whole event as one JSON object.
   public var json: String
 
+  /// An event as the engine makes it; for tests and programs that play events back.
   public init(time: Nanoseconds, node: String, name: String, json: String) {
     self.time = time
     self.node = node

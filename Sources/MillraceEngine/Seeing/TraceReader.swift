@@ -5,6 +5,7 @@ public import MillraceCore
 public struct TraceSpan: Sendable, Hashable {
   /// The run and the node that was called.
   public var run: String
+  /// The node, by its name in the graph.
   public var node: String
   /// The thread it was called on.
   public var worker: String

@@ -9,6 +9,7 @@ public struct DrawingNotes: Sendable, Hashable {
   /// A line under the drawing's title, in place of the one made from the plan.
   public var subtitle: String?
 
+  /// Notes; what is left out shows nothing.
   public init(nodes: [String: [String]] = [:], links: [Int: [String]] = [:], subtitle: String? = nil) {
     self.nodes = nodes
     self.links = links

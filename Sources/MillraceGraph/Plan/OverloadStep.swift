@@ -8,9 +8,12 @@ public struct OverloadStep: Sendable, Hashable {
   public struct Setting: Sendable, Hashable {
     /// Index of the node in the plan.
     public var node: Int
+    /// The name of a live parameter of that node.
     public var parameter: String
+    /// What it is set to; what it was before comes back with the end of the step.
     public var value: ParameterValue
 
+    /// A setting of a node by its index.
     public init(node: Int, parameter: String, value: ParameterValue) {
       self.node = node
       self.parameter = parameter
@@ -22,12 +25,14 @@ public struct OverloadStep: Sendable, Hashable {
   public var above: Int
   /// The percentages a step may name.
   public static let aboveRange = 1...100
+  /// What is set while the step is in force.
   public var settings: [Setting]
   /// Indices of nodes whose input is thrown away, counted on its link.
   public var shed: [Int]
   /// True: the engine takes no new sessions.
   public var refuses: Bool
 
+  /// A step that is taken above so many percent.
   public init(above: Int, settings: [Setting] = [], shed: [Int] = [], refuses: Bool = false) {
     self.above = above
     self.settings = settings

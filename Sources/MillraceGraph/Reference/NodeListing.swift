@@ -5,6 +5,7 @@ public struct NodeListing: Sendable {
   /// The contracts in alphabetical order of their types.
   public let contracts: [NodeContract]
 
+  /// A listing of all that a catalogue has.
   public init(_ catalogue: Catalogue) {
     self.init(contracts: catalogue.entries.values.map(\.contract))
   }

@@ -2,8 +2,10 @@ public import MillraceCore
 
 /// Everything a contract says of one node type, as a page: for a terminal, as Markdown, or as JSON.
 public struct NodePage: Sendable {
+  /// Whose page it is.
   public let contract: NodeContract
 
+  /// The page of a type.
   public init(_ contract: NodeContract) { self.contract = contract }
 
   // MARK: Terminal

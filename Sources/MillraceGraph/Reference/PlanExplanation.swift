@@ -12,6 +12,7 @@ public struct PlanExplanation: Sendable {
   /// Bytes of a slot in a link's ring, measured from the packet.
   private static let slotBytes = MemoryLayout<Packet>.stride
 
+  /// An explanation of a plan; looks for the ways through it at once.
   public init(_ plan: GraphPlan) {
     self.plan = plan
     paths = plan.paths()
@@ -142,8 +143,8 @@ public struct PlanExplanation: Sendable {
         for (index, link) in plan.links.enumerated() { write(link, feedback.contains(index), to: &json) }
       }
       json.array("paths") { json in for path in paths { write(path, to: &json) } }
-      let memory = memoryEstimate
       json.array("overload") { json in for step in plan.overload { write(step, to: &json) } }
+      let memory = memoryEstimate
       json.object("memory") { json in
         json.member("blockBytes", memory.blocks)
         json.member("linkBytes", memory.rings)
@@ -181,7 +182,6 @@ public struct PlanExplanation: Sendable {
     }
   }
 
-  private func write(_ path: PlanPath, to json: inout JSONWriter) {
   private func write(_ step: OverloadStep, to json: inout JSONWriter) {
     json.object { json in
       json.member("above", step.above)
@@ -199,6 +199,7 @@ public struct PlanExplanation: Sendable {
     }
   }
 
+  private func write(_ path: PlanPath, to json: inout JSONWriter) {
     json.object { json in
       json.strings("nodes", path.nodes.map { plan.nodes[$0].name })
       json.member("algorithms", Double(path.algorithm) / 1e6)

@@ -8,6 +8,7 @@ public struct TerminalStyle: Sendable, Hashable {
   /// 80 columns, no colour: for files and pipes.
   public static let plain = TerminalStyle(width: 80, isColoured: false)
 
+  /// A style of so many columns; fewer than 30 count as 30.
   public init(width: Int, isColoured: Bool) {
     self.width = max(width, 30)
     self.isColoured = isColoured

@@ -1,5 +1,6 @@
 /// Why a connection could not be made, or ended. Its text names host and port, never a path, a header or a credential.
 public struct NetProblem: Error, Sendable, Hashable, CustomStringConvertible {
+  /// What stood in the way.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     /// The address is no address.
     case address
@@ -27,12 +28,14 @@ public struct NetProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case cancelled
   }
 
+  /// What stood in the way.
   public var kind: Kind
   /// The status of HTTP, where there was one.
   public var status: Int?
   /// In words, lower case.
   public var text: String
 
+  /// A problem in words without a path, a header or a credential.
   public init(_ kind: Kind, status: Int? = nil, _ text: String) {
     self.kind = kind
     self.status = status

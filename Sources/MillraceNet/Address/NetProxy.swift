@@ -11,11 +11,14 @@ public enum NetProxy: Sendable, Hashable {
 
   /// A proxy.
   public struct Place: Sendable, Hashable, CustomStringConvertible {
+    /// Its name, or its number.
     public var host: String
+    /// Its port, 1 to 65535.
     public var port: Int
     /// `user:password`, sent as `Proxy-Authorization: Basic`.
     public var credentials: String?
 
+    /// A proxy by its place.
     public init(host: String, port: Int, credentials: String? = nil) {
       self.host = host
       self.port = port

@@ -3,12 +3,17 @@
 /// Host names are lower case; an IPv6 address stands without brackets. User and password in an address are refused: they end
 /// up in logs. A fragment is left out.
 public struct WebAddress: Sendable, Hashable {
+  /// The schemes there are; `wss` and `https` are over TLS.
   public enum Scheme: String, Sendable, Hashable, CaseIterable {
+    /// WebSocket and HTTP, without and with TLS.
     case ws, wss, http, https
   }
 
+  /// How it is spoken to.
   public let scheme: Scheme
+  /// Its name in lower case, or its number.
   public let host: String
+  /// Its port; the scheme's own where the address names none.
   public let port: Int
   /// Path and query, beginning with a slash.
   public let target: String

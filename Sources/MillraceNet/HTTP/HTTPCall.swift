@@ -6,17 +6,24 @@ internal import NIOHTTP1
 /// Not done: redirects (a service that moves has to be told so), cookies, compression, streams. TLS as everywhere here: a
 /// certificate that does not verify is an error.
 public struct HTTPCall: Sendable {
+  /// The method, such as `POST`.
   public var method: String
+  /// Whom to call.
   public var address: WebAddress
+  /// Sent with it, beside those that HTTP asks for.
   public var headers: [(name: String, value: String)] = []
+  /// Sent behind them; empty: none.
   public var body: [UInt8] = []
+  /// The way there.
   public var proxy = NetProxy.environment
+  /// Whose certificates are believed.
   public var trust = NetTrust.system
   /// Milliseconds from the look-up to the last byte of the answer.
   public var timeout = 15_000
   /// Bytes of an answer's body at most.
   public var limit = 1 << 20
 
+  /// A call without headers and body.
   public init(_ method: String = "GET", _ address: WebAddress) {
     self.method = method
     self.address = address
@@ -26,7 +33,9 @@ public struct HTTPCall: Sendable {
   public struct Answer: Sendable {
     /// The status, whatever it is: 404 is an answer.
     public var status: Int
+    /// As they came.
     public var headers: [(name: String, value: String)]
+    /// All of it, `limit` bytes at most.
     public var body: [UInt8]
 
     /// A header's value, its name in any case.

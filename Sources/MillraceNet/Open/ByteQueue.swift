@@ -9,9 +9,11 @@ public final class ByteQueue: @unchecked Sendable {
   /// The oldest record. Its bytes are good until `drop`.
   @safe
   public struct Record {
+    /// What it is, as whoever put it in said.
     public let kind: UInt8
     /// Bytes that were put in before it, by which records are told apart.
     public let position: Int
+    /// Its content.
     public let bytes: UnsafeBufferPointer<UInt8>
   }
 
@@ -70,6 +72,7 @@ public final class ByteQueue: @unchecked Sendable {
   /// Bytes put in so far: what lies before is older.
   public var end: Int { written.load(ordering: .acquiring) }
 
+  /// The oldest record; nil when there is none.
   public func peek() -> Record? {
     while true {
       let start = read.load(ordering: .relaxed)

@@ -6,6 +6,7 @@ internal import NIOPosix
 /// One is enough: moving 50 dialogues costs it some percent. Nothing on it may wait or compute for long.
 @safe
 public final class NetLoop: Sendable {
+  /// The one of this process; begun with its first use.
   public static let shared = NetLoop()
 
   let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)

@@ -42,8 +42,10 @@ public enum NetTrust: Sendable, Hashable {
 public struct NetIdentity: Sendable, Hashable {
   /// Files in PEM.
   public var certificate: String
+  /// The file of the key, in PEM too.
   public var key: String
 
+  /// Both by their files, which are not looked at before `check`.
   public init(certificate: String, key: String) {
     self.certificate = certificate
     self.key = key

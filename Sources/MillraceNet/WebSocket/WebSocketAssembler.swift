@@ -4,14 +4,18 @@
 public struct WebSocketAssembler: Sendable {
   /// One frame, unmasked.
   public struct Frame: Sendable, Hashable {
+    /// The last of its message.
     public var isFinal: Bool
     /// Four bits, RFC 6455 section 5.2.
     public var opcode: UInt8
     /// Any of the three reserved bits is set; no extension was agreed on.
     public var isReserved: Bool
+    /// It came masked, as those of clients have to.
     public var isMasked: Bool
+    /// Its content, unmasked.
     public var payload: [UInt8]
 
+    /// A frame as it came.
     public init(
       isFinal: Bool = true, opcode: UInt8, isReserved: Bool = false, isMasked: Bool, payload: [UInt8]
     ) {

@@ -10,6 +10,7 @@ public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
   /// True when the end began here.
   public var isOurs: Bool
 
+  /// An end by its code, RFC 6455 section 7.4.
   public init(code: Int, reason: String = "", problem: NetProblem? = nil, isOurs: Bool = false) {
     self.code = code
     self.reason = reason
@@ -26,10 +27,13 @@ public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
 public enum WebSocketEvent: Sendable {
   /// It is there. The sub-protocol, if one was agreed on.
   case opened(protocol: String?)
+  /// A message of text: UTF-8, checked.
   case text([UInt8])
+  /// A message of bytes.
   case binary([UInt8])
   /// What waited to be sent has gone out, after a send was refused.
   case drained
+  /// It is over, and how.
   case closed(WebSocketEnd)
 }
 
@@ -48,6 +52,7 @@ public struct WebSocketLimits: Sendable, Hashable {
   /// Milliseconds for the other side to answer a good-bye.
   public var close = 2_000
 
+  /// The usual ones.
   public init() {}
 
   /// Bytes of a frame at most, as the decoder of frames takes them.

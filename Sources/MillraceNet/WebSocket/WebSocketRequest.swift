@@ -1,14 +1,19 @@
 /// What to open, and how.
 public struct WebSocketRequest: Sendable {
+  /// Whom to open it to.
   public var address: WebAddress
   /// Sent with the handshake, such as `Authorization`. One called `Host` takes the place of the usual one.
   public var headers: [(name: String, value: String)] = []
   /// Sub-protocols to offer, the best first.
   public var protocols: [String] = []
+  /// Sizes and times.
   public var limits = WebSocketLimits()
+  /// The way there.
   public var proxy = NetProxy.environment
+  /// Whose certificates are believed.
   public var trust = NetTrust.system
 
+  /// A request without headers of its own.
   public init(_ address: WebAddress) { self.address = address }
 
   /// What would make the handshake another one than was meant; nil: nothing. A socket that is opened all the same ends with it.

@@ -12,6 +12,7 @@ public final class WebSocketServer: Sendable {
   public struct Visitor: Sendable {
     /// Path and query.
     public let target: String
+    /// What they sent with the handshake.
     public let headers: [(name: String, value: String)]
     /// Where they come from.
     public let place: String

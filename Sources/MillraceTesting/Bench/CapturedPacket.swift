@@ -2,6 +2,7 @@ public import MillraceCore
 
 /// A packet's content and marks as plain values: what a bench collected from an output, or what it is to push.
 public struct CapturedPacket: Sendable, Hashable {
+  /// Its content.
   public var bytes: [UInt8]
   /// Nanoseconds on the bench's clock.
   public var timestamp: Nanoseconds
@@ -9,11 +10,16 @@ public struct CapturedPacket: Sendable, Hashable {
   public var position: Int64
   /// Samples per channel.
   public var duration: Int
+  /// Samples per channel at its beginning that are not to be heard.
   public var trimStart: Int
+  /// Samples per channel at its end that are not to be heard.
   public var trimEnd: Int
+  /// The reply it belongs to.
   public var generation: UInt32
+  /// Its marks.
   public var flags: PacketFlags
 
+  /// A packet to push, or to compare with; what is left out is 0.
   public init(
     bytes: [UInt8], timestamp: Nanoseconds = 0, position: Int64 = 0, duration: Int = 0, trimStart: Int = 0,
     trimEnd: Int = 0, generation: UInt32 = 0, flags: PacketFlags = []

@@ -7,6 +7,7 @@ public struct MarbleAlphabet {
   /// The letter an emitted packet is drawn as.
   public var letter: (CapturedPacket) -> Character
 
+  /// An alphabet by its two directions.
   public init(
     packet: @escaping (Character) -> CapturedPacket, letter: @escaping (CapturedPacket) -> Character
   ) {

@@ -188,7 +188,10 @@ package final class SoundEncoder {
 
   /// Hands on the packets that are ready.
   private func drain(_ take: Take) throws(NodeFault) {
-    while unsafe avcodec_receive_packet(codec, packet) >= 0 {
+    while true {
+      let status = unsafe avcodec_receive_packet(codec, packet)
+      if status == millrace_averror_again || status == millrace_averror_eof { return }
+      try check(status)
       defer { unsafe av_packet_unref(packet) }
       unsafe try take(packet)
     }

@@ -78,8 +78,8 @@ package final class BudgetEncoder {
     }
   }
 
-  /// What libjpeg said when it refused.
-  package var words: String { encoder.words }
+  /// What libjpeg said when it refused; where it said nothing, swscale did not find a way to a smaller size.
+  package var words: String { encoder.words.isEmpty ? "it cannot be scaled" : encoder.words }
 
   /// Encodes a picture of planar 4:2:0.
   package func encode(_ picture: borrowing PictureView) throws(Failure) -> Result {

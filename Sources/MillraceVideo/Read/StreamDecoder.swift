@@ -26,13 +26,13 @@ final class StreamDecoder {
     _ demuxer: Demuxer, _ index: Int, _ decoder: UnsafePointer<AVCodec>, threads: Int
   ) throws(NodeProblem) {
     guard let frame = unsafe av_frame_alloc(), let codec = unsafe avcodec_alloc_context3(decoder),
-      let stream = unsafe demuxer.stream(index)
+      let stream = unsafe demuxer.stream(index),
+      unsafe avcodec_parameters_to_context(codec, stream.pointee.codecpar) >= 0
     else { fatalError("no memory for a decoder") }
     self.demuxer = demuxer
     self.index = index
     unsafe self.frame = unsafe frame
     unsafe self.codec = unsafe codec
-    unsafe avcodec_parameters_to_context(codec, stream.pointee.codecpar)
     unsafe codec.pointee.pkt_timebase = stream.pointee.time_base
     // Left to itself the library starts a thread a core, and each holds a frame back.
     unsafe codec.pointee.thread_count = Int32(threads)

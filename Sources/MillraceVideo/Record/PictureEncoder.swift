@@ -222,7 +222,10 @@ final class PictureEncoder {
   }
 
   private func drain(_ take: Take) throws(NodeFault) {
-    while unsafe avcodec_receive_packet(codec, packet) >= 0 {
+    while true {
+      let status = unsafe avcodec_receive_packet(codec, packet)
+      if status == millrace_averror_again || status == millrace_averror_eof { return }
+      try check(status)
       let time = unsafe (base ?? 0) + av_rescale(packet.pointee.pts, 1_000_000_000, Int64(Self.ticks))
       unsafe try take(EncodedPacket(.pictures, at: time, moving: packet))
     }

@@ -23,8 +23,9 @@ final class StreamHeader: @unchecked Sendable {
     unsafe rate = encoder.pictures.codec.pointee.framerate
     self.durations = durations
     unsafe parameters = codecs.map { codec in
-      guard let made = unsafe avcodec_parameters_alloc() else { fatalError("no memory for a stream") }
-      unsafe avcodec_parameters_from_context(made, codec)
+      guard let made = unsafe avcodec_parameters_alloc(),
+        unsafe avcodec_parameters_from_context(made, codec) >= 0
+      else { fatalError("no memory for a stream") }
       return unsafe made
     }
   }
@@ -64,8 +65,9 @@ final class StreamPush {
     unsafe bound.attach(to: context)
     unsafe context.pointee.flags |= AVFMT_FLAG_FLUSH_PACKETS
     for index in unsafe header.parameters.indices {
-      guard let stream = unsafe avformat_new_stream(context, nil) else { return words(made) }
-      unsafe avcodec_parameters_copy(stream.pointee.codecpar, header.parameters[index])
+      guard let stream = unsafe avformat_new_stream(context, nil),
+        unsafe avcodec_parameters_copy(stream.pointee.codecpar, header.parameters[index]) >= 0
+      else { return words(millrace_averror_no_memory) }
       // Another container's code for the same codec.
       unsafe stream.pointee.codecpar.pointee.codec_tag = 0
       unsafe stream.pointee.avg_frame_rate = header.rate

@@ -118,8 +118,9 @@ final class Worker: @unchecked Sendable {
 
   /// Ties ticks to the clock again. Done after every sleep and every few milliseconds of work.
   func anchor() {
-    unsafe anchorTicks = TickScale.now
+    // The clock first: a thread that is put aside between the two takes it for earlier than it is, and no timer comes before its time.
     unsafe anchorTime = millrace_monotonic_ns()
+    unsafe anchorTicks = TickScale.now
   }
 
   // MARK: The loop

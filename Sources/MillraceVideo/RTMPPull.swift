@@ -20,9 +20,9 @@ public struct RTMPPull: ~Copyable, Node {
   private var sound: StreamSoundQueue?
   private let address: StreamAddress
   private let words = LastWords()
-  private var pictures: [StreamPicture] = []
+  private var times = GraphTimes()
   /// The picture that is next.
-  private var given = 0
+  private var next: StreamPicture?
   private var count: Int64 = 0
   private var lastTime = Nanoseconds.min
   private var size = (width: 0, height: 0)
@@ -71,37 +71,26 @@ public struct RTMPPull: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    let offset = ports.now &- Clock(.realtime).now
-    if given == pictures.count {
-      let caught = thread.fetch()
-      pictures = caught.pictures
-      given = 0
-      sound?.append(caught.sound)
-      report(caught, &ports)
-      if let ending = caught.ending, pictures.isEmpty, caught.sound.isEmpty {
-        words.text = ending
-        throw NodeFault(.gone)
-      }
-    }
+    times.note(ports.now, monotonic: Clock(.realtime).now)
+    let caught = thread.fetch(picture: next == nil)
+    if let picture = caught.picture { next = picture }
+    sound?.append(caught.sound)
+    report(caught, &ports)
     let ready = sound?.prepare() ?? 0
-    let next = given < pictures.count ? pictures[given].time : Nanoseconds.max
-    if ready > 0, let time = sound?.time, time <= next {
-      try emitSound(ready, offset, &ports)
-    } else if given < pictures.count {
-      try emitPicture(offset, &ports)
+    if ready > 0, let time = sound?.time, time <= next?.time ?? .max {
+      try emitSound(ready, &ports)
+    } else if let picture = next.take() {
+      try emit(picture, &ports)
+    } else if let ending = caught.ending {
+      words.text = ending
+      throw NodeFault(.gone)
     } else {
       return .done
     }
     return .again
   }
 
-  private mutating func emitPicture(_ offset: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
-    let next = pictures[given]
-    given += 1
-    if given == pictures.count {
-      pictures.removeAll(keepingCapacity: true)
-      given = 0
-    }
+  private mutating func emit(_ next: StreamPicture, _ ports: inout Ports) throws(NodeFault) {
     guard ports.isLinked(output: 0) else { return }
     reportSize(next, &ports)
     guard unsafe picture.take(next.frame) else { throw NodeFault(.library) }
@@ -109,7 +98,7 @@ public struct RTMPPull: ~Copyable, Node {
     var target = packet.mutableSamples(of: UInt8.self)
     picture.write(into: &target)
     // Another connection's times may lie before those of the one before.
-    lastTime = max(next.time &+ offset, lastTime &+ 1)
+    lastTime = max(times.time(next.time), lastTime &+ 1)
     packet.timestamp = lastTime
     packet.position = count
     packet.duration = 1
@@ -118,16 +107,14 @@ public struct RTMPPull: ~Copyable, Node {
     count += 1
   }
 
-  private mutating func emitSound(
-    _ frames: Int, _ offset: Nanoseconds, _ ports: inout Ports
-  ) throws(NodeFault) {
+  private mutating func emitSound(_ frames: Int, _ ports: inout Ports) throws(NodeFault) {
     guard let frameBytes = sound?.frameBytes, let time = sound?.time, let position = sound?.position else {
       return
     }
     var packet = try ports.makePacket(1, bytes: frames * frameBytes)
     var target = packet.mutableSamples(of: UInt8.self)
     sound?.write(into: &target)
-    packet.timestamp = time &+ offset
+    packet.timestamp = times.time(time)
     packet.position = position
     packet.duration = frames
     ports.emit(packet, to: 1)

@@ -75,6 +75,7 @@ public struct VideoCapture: ~Copyable, Node {
   private let stall: Nanoseconds
   private let rate: FrameRate
   private var start: Nanoseconds?
+  private var times = GraphTimes()
   /// When the last picture came, or the node began to wait.
   private var lastCame: Nanoseconds?
   private var hasStalled = false
@@ -180,12 +181,12 @@ public struct VideoCapture: ~Copyable, Node {
   private mutating func processDevice(
     _ thread: CaptureThread, _ ports: inout Ports
   ) throws(NodeFault) -> Outcome {
-    let offset = ports.now &- Clock(.realtime).now
+    times.note(ports.now, monotonic: Clock(.realtime).now)
     let caught = thread.fetch()
     if let picture = caught.newest {
       guard unsafe scaler.scale(picture.frame) else { throw NodeFault(.library) }
       noteArrival(&ports)
-      try emit(at: picture.time &+ offset, &ports)
+      try emit(at: times.time(picture.time), &ports)
     } else if let ending = caught.ending {
       words.text = ending
       throw NodeFault(.gone)

@@ -48,6 +48,16 @@ struct StreamTimesTests {
     #expect(clock.time(Self.second) == 106 * Self.second)
   }
 
+  @Test("a call that the machine puts aside does not make what it gives older")
+  func putAside() {
+    var times = GraphTimes()
+    times.note(20 * Self.second, monotonic: 500 * Self.second + Self.millisecond)
+    #expect(times.time(501 * Self.second) == 21 * Self.second - Self.millisecond)
+    times.note(21 * Self.second, monotonic: 501 * Self.second)
+    times.note(22 * Self.second, monotonic: 505 * Self.second)
+    #expect(times.time(502 * Self.second) == 22 * Self.second)
+  }
+
   // MARK: Sound
 
   /// A piece of mono sound of 16 bits at 1 kHz, whose bytes all have one value.

@@ -22,13 +22,20 @@ final class PullThread: Sendable {
 
   /// What there is for the node.
   struct Catch {
-    var pictures: [StreamPicture] = []
+    /// The oldest picture that waits; those behind it stay, so that the bound on them is the bound on how late one can be.
+    var picture: StreamPicture?
     var sound: [StreamSound] = []
     var notes: [StreamNote] = []
     /// Pictures that were not fetched in time, so far.
     var lost = 0
-    /// Why there will be no more, once that is so.
+    /// Why there will be no more behind what is here, once that is so.
     var ending: String?
+  }
+
+  private struct Shared {
+    var pictures: [StreamPicture] = []
+    /// All but the picture.
+    var present = Catch()
   }
 
   /// Pictures that may wait: half a second of most streams.
@@ -38,7 +45,7 @@ final class PullThread: Sendable {
   /// Notes that may wait for a node that is not called.
   static let mostNotes = 32
 
-  private let shared = Locked(Catch())
+  private let shared = Locked(Shared())
   private let isStopped = Atomic<Bool>(false)
   private let bound = StreamBound()
   private let waker: Waker
@@ -61,13 +68,14 @@ final class PullThread: Sendable {
 
   // MARK: The node's side
 
-  /// Takes what there is. The lock is held by either side for moves only.
-  func fetch() -> Catch {
+  /// Takes one picture, where one is wanted, and all else there is. The lock is held by either side for moves only.
+  func fetch(picture isWanted: Bool) -> Catch {
     shared.withLock { shared in
-      let caught = shared
-      shared.pictures = []
-      shared.sound = []
-      shared.notes = []
+      var caught = shared.present
+      shared.present.sound = []
+      shared.present.notes = []
+      if isWanted, !shared.pictures.isEmpty { caught.picture = shared.pictures.removeFirst() }
+      if !shared.pictures.isEmpty { caught.ending = nil }
       return caught
     }
   }
@@ -84,8 +92,8 @@ final class PullThread: Sendable {
 
   private func tell(_ note: StreamNote) {
     shared.withLock { shared in
-      if shared.notes.count >= Self.mostNotes { shared.notes.removeFirst() }
-      shared.notes.append(note)
+      if shared.present.notes.count >= Self.mostNotes { shared.present.notes.removeFirst() }
+      shared.present.notes.append(note)
     }
     waker.wake()
   }
@@ -112,7 +120,7 @@ final class PullThread: Sendable {
       }
       tell(.disconnected(reason))
       guard terms.reconnects, let wait = backoff.next(at: Clock(.realtime).now) else {
-        shared.withLock { $0.ending = reason }
+        shared.withLock { $0.present.ending = reason }
         waker.wake()
         return
       }
@@ -127,15 +135,15 @@ final class PullThread: Sendable {
       case .picture(let picture):
         if shared.pictures.count >= Self.mostPictures {
           shared.pictures.removeFirst()
-          shared.lost += 1
+          shared.present.lost += 1
         }
         shared.pictures.append(picture)
       case .sound(let sound):
-        if shared.sound.count >= Self.mostSound { shared.sound.removeFirst() }
-        shared.sound.append(sound)
+        if shared.present.sound.count >= Self.mostSound { shared.present.sound.removeFirst() }
+        shared.present.sound.append(sound)
       case .damage(let count):
-        shared.notes.append(.damaged(count))
-        if shared.notes.count > Self.mostNotes { shared.notes.removeFirst() }
+        if shared.present.notes.count >= Self.mostNotes { shared.present.notes.removeFirst() }
+        shared.present.notes.append(.damaged(count))
       }
     }
     waker.wake()

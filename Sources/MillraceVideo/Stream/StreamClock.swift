@@ -34,3 +34,22 @@ package struct StreamClock {
   /// When something of the stream's time should have come. Not before the first `note`.
   package func time(_ time: Nanoseconds) -> Nanoseconds { offset == .max ? time : time &+ offset }
 }
+
+/// Puts times of the monotonic clock onto the graph's clock, for a node with a thread that stamps by the former.
+///
+/// A call knows the graph's time of its own beginning, and the machine may put the thread aside before the node reads the other
+/// clock, for seconds when it has much else to do. So the two are taken for as far apart as they were seen at the closest in the last
+/// five to ten seconds. Values; no heap.
+package struct GraphTimes {
+  private var clock = StreamClock()
+
+  package init() {}
+
+  /// Both clocks as a call sees them: the graph's when it began, the other one after that.
+  package mutating func note(_ graph: Nanoseconds, monotonic: Nanoseconds) {
+    _ = clock.note(graph, arrival: monotonic)
+  }
+
+  /// The graph's time of a monotonic one. Not before the first `note`.
+  package func time(_ monotonic: Nanoseconds) -> Nanoseconds { monotonic &- clock.time(0) }
+}

@@ -82,7 +82,8 @@ public struct DialogPicture: Node, ~Copyable {
       return .again
     }
     guard ports.hasPacket(Self.serviceInput), let packet = ports.next(Self.serviceInput) else {
-      return .done
+      // Pictures have no end of their own.
+      return ports.isOver(Self.serviceInput) ? .ended : .done
     }
     if isWish(packet) { try show(&ports) }
     return .again

@@ -281,7 +281,7 @@ struct TalkViewTests {
     #expect(waterfall.steps.map(\.time) == [612, 210, 231].map { .milliseconds($0) })
     #expect(
       waterfall.text
-        == "answered in 1.05 s: the service hears the end 612 ms, first byte 210 ms, heard 231 ms")
+        == "answered in 1.1 s: the service hears the end 612 ms, first byte 210 ms, heard 231 ms")
     #expect(waterfall.bar(cells: 10, style: style) == "1111112233")
   }
 

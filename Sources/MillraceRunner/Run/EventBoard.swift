@@ -12,6 +12,8 @@ final class EventBoard: Sendable {
   struct Level: Sendable {
     var rms: Double
     var peak: Double
+    /// When it was told, on the graph clock.
+    var time: Nanoseconds = 0
   }
 
   /// One line for the user.
@@ -94,10 +96,10 @@ final class EventBoard: Sendable {
       state.withLock { state in
         let name = label + event.node
         if let place = state.places[name] {
-          state.levels[place].level = Level(rms: rms, peak: peak)
+          state.levels[place].level = Level(rms: rms, peak: peak, time: event.time)
         } else {
           state.places[name] = state.levels.count
-          state.levels.append((name, Level(rms: rms, peak: peak)))
+          state.levels.append((name, Level(rms: rms, peak: peak, time: event.time)))
         }
       }
     case "written": state.withLock { $0.written[label + event.node] = fields.words }

@@ -65,6 +65,8 @@ final class Talk {
     takeKeys(now)
     takeLines(now)
     takePicture()
+    // A microphone would go on for nobody.
+    if board.withLock({ $0.state == .closed }) { isLeaving = true }
     for notice in events.takeNotices() where notice.isError { add(.problem(notice.text)) }
     show(events, now)
   }
@@ -112,7 +114,7 @@ final class Talk {
 
   private func takeLines(_ now: Nanoseconds) {
     let (state, answers) = board.withLock { (TalkBoard.states[Int($0.state.rawValue)], $0.answers) }
-    while let line = script.next(now: now, state: state, answers: answers) {
+    while picture == nil, let line = script.next(now: now, state: state, answers: answers) {
       if let wait = obey(line: line, isPlain: true) {
         return script.wait(wait, now: now, answers: answers)
       }
@@ -211,12 +213,23 @@ final class Talk {
     draw(events)
   }
 
+  /// Sound that ends tells no level more: after this it is silence.
+  private static let levelLasts: Nanoseconds = .milliseconds(600)
+
+  private func levels(_ events: EventBoard) -> [(label: String, level: EventBoard.Level)] {
+    let now = run?.time ?? 0
+    return events.levels.prefix(Self.mostMeters).map { label, level in
+      let isOld = now - level.time > Self.levelLasts
+      return (label, isOld ? EventBoard.Level(rms: -120, peak: -120) : level)
+    }
+  }
+
   private func draw(_ events: EventBoard) {
     let style = output.style
     let view = TalkView(style: style)
     let (lines, panel) = board.withLock { board in
       let moment = TalkView.Moment(
-        title: title, time: run?.time ?? 0, levels: Array(events.levels.prefix(Self.mostMeters)),
+        title: title, time: run?.time ?? 0, levels: levels(events),
         waterfall: events.turns.reversed().lazy.compactMap(Waterfall.init).first, typed: hand.typed,
         isPressed: hand.isPressed, isLeaving: isLeaving)
       let lines = board.takeLines()

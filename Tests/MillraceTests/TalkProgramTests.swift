@@ -1,0 +1,158 @@
+import Foundation
+import Glibc
+import TestSystem
+import Testing
+
+/// `millrace talk` as a program, with the double in it and without devices.
+@Suite("Talking with the program", .serialized, .timeLimit(.minutes(10))) struct TalkProgramTests {
+  private func arguments(_ more: String...) -> [String] {
+    [
+      "talk", Package.graph("bailian-voice"), "--double", "--set", "microphone=null", "--set",
+      "loudspeaker=null",
+      "--set", "engine=energy",
+    ] + more
+  }
+
+  private func said(_ scratch: Scratch) -> [String] {
+    String(decoding: (try? scratch.bytes("said.txt")) ?? [], as: UTF8.self).split(separator: "\n").map(
+      String.init)
+  }
+
+  @Test("lines of a script are asked and said, each answer is waited for, and what was said is kept")
+  func script() throws {
+    let scratch = Scratch()
+    _ = try scratch.write(
+      "# first\n/wait listening\nwhat time is it\n/wait answer\n/say good bye\n/wait answer\nq\n".utf8,
+      to: "lines")
+    let result = try RunnerProcess(
+      arguments("--script", "lines", "--transcript", "said.txt", "--report", "report.html"), in: scratch
+    ).wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.output.isEmpty)
+    let said = said(scratch)
+    #expect(said.first == "you: what time is it")
+    #expect(said.count { $0.hasPrefix("bot: ") } >= 1, "\(said)")
+    #expect(result.errors.contains("thinking") && result.errors.contains("answering"), "\(result.errors)")
+    #expect(!result.errors.contains("double:"), "\(result.errors)")
+    #expect(try scratch.bytes("report.html").starts(with: "<!".utf8))
+  }
+
+  @Test("a picture is shown; what is none is refused in words, and the dialogue goes on")
+  func pictures() throws {
+    let scratch = Scratch()
+    let film = try TestProgram(
+      "/usr/bin/ffmpeg", ["-v", "error", "-f", "lavfi", "-i", "testsrc=d=1:s=64x64:r=25", "film.mp4"],
+      in: scratch.path)
+    #expect(film.wait(seconds: 60) == 0)
+    #expect(mkfifo(scratch.file("pipe"), 0o600) == 0)
+    _ = try scratch.write("no picture at all".utf8, to: "text.png")
+    let slide = Package.root + "/graphs/slide.png"
+    _ = try scratch.write(
+      """
+      /wait listening
+      /image nowhere.png
+      /image .
+      /image pipe
+      /image film.mp4
+      /image text.png
+      /image '\(slide)' what is this?
+      /wait answer
+      q
+
+      """.utf8, to: "lines")
+    let result = try RunnerProcess(
+      arguments("--script", "lines", "--transcript", "said.txt"), in: scratch
+    ).wait()
+    #expect(result.status == 0, "\(result.errors)")
+    for words in [
+      #"there is no picture "nowhere.png""#, #"".\" is a folder"#.replacing("\\", with: ""),
+      #""pipe" is a pipe"#,
+      #""film.mp4" is a film"#, #""text.png" cannot be shown"#,
+    ] {
+      #expect(result.errors.replacing("\n     ", with: " ").contains(words), "\(words) in \(result.errors)")
+    }
+    let said = said(scratch)
+    #expect(said.contains { $0.hasPrefix("you: [a picture of ") && $0.hasSuffix("what is this?") }, "\(said)")
+    #expect(said.contains("bot: I see a picture."), "\(said)")
+  }
+
+  @Test("a graph without a service, a double without an address and a scenario that is none are refused")
+  func refused() throws {
+    let scratch = Scratch()
+    let none = try RunnerProcess.run("talk", Package.graph("reply"), in: scratch)
+    #expect(none.status == 2 && none.errors.contains("has no service to talk to"), "\(none.errors)")
+    let deaf = try RunnerProcess.run("talk", Package.graph("reply"), "--double", in: scratch)
+    #expect(deaf.status == 2 && deaf.errors.contains(#"no parameter "url""#), "\(deaf.errors)")
+    let lost = try RunnerProcess.run("talk", "no-such-graph", in: scratch)
+    #expect(lost.status == 2 && lost.errors.contains(#"there is no graph "no-such-graph""#), "\(lost.errors)")
+    let scenario = try RunnerProcess.run("talk", "--double", "--scenario", "none.json", in: scratch)
+    #expect(scenario.status == 2, "\(scenario.errors)")
+  }
+
+  /// The program on a terminal of its own, with `stty -a` behind it. Keys are what is written to the pipe.
+  private func onTerminal(_ scratch: Scratch, _ keys: Pipe, _ more: String...) throws -> RunnerProcess {
+    let shell = """
+      export TERM=xterm; script -qec "$(printf '%q ' "$@"); echo status=\\$?; stty -a" /dev/null >&2
+      """
+    return try RunnerProcess(
+      [
+        "talk", Package.graph("bailian-push-to-talk"), "--double", "--set", "microphone=null", "--set",
+        "loudspeaker=null", "--set", "engine=energy",
+      ] + more, in: scratch, shell: shell, input: keys)
+  }
+
+  private func expectGivenBack(_ result: RunnerProcess.Result, status: Int) {
+    #expect(result.errors.contains("status=\(status)"), "\(result.errors)")
+    let settings = result.errors.split(whereSeparator: \.isWhitespace).map(String.init)
+    for word in ["icanon", "echo", "iexten", "ixon"] { #expect(settings.contains(word), "\(word) is off") }
+  }
+
+  @Test(
+    "on a terminal keys are taken, the state is shown, and the terminal is given back",
+    arguments: ["q", "\u{3}"])
+  func terminal(end: String) throws {
+    let scratch = Scratch()
+    let keys = Pipe()
+    let process = try onTerminal(scratch, keys)
+    try process.wait { process.errorsSoFar.contains("your turn: press space") }
+    keys.fileHandleForWriting.write(Data(" ".utf8))
+    try process.wait { process.errorsSoFar.contains("you have the button") }
+    try process.wait { process.errorsSoFar.contains("hearing you") }
+    keys.fileHandleForWriting.write(Data("\twhy?\r".utf8))
+    try process.wait { process.errorsSoFar.contains("> why?") || process.errorsSoFar.contains("you") }
+    keys.fileHandleForWriting.write(Data(end.utf8))
+    expectGivenBack(process.wait(), status: 0)
+  }
+
+  @Test("three interrupts end it on the spot, and the terminal is given back all the same")
+  func thirdInterrupt() throws {
+    let scratch = Scratch()
+    let keys = Pipe()
+    let process = try onTerminal(scratch, keys)
+    try process.wait { process.errorsSoFar.contains("your turn: press space") }
+    keys.fileHandleForWriting.write(Data("\u{3}\u{3}\u{3}".utf8))
+    let result = process.wait()
+    #expect(result.errors.contains("status="), "\(result.errors)")
+    let settings = result.errors.split(whereSeparator: \.isWhitespace).map(String.init)
+    for word in ["icanon", "echo"] { #expect(settings.contains(word), "\(word) is off") }
+  }
+
+  @Test("when the terminal goes away the dialogue is ended as by q, and the report is written")
+  func terminalGone() throws {
+    let scratch = Scratch()
+    let keys = Pipe()
+    let process = try onTerminal(scratch, keys, "--report", scratch.file("report.json"))
+    try process.wait { process.errorsSoFar.contains("your turn: press space") }
+    let report = {
+      (try? scratch.bytes("report.json"))?.last == UInt8(ascii: "\n")
+        || !((try? scratch.bytes("report.json"))?.isEmpty ?? true)
+    }
+    #expect(!report())
+    process.send(SIGKILL)
+    // bash is gone; the terminal goes with `script`, which ends when its own input does.
+    try keys.fileHandleForWriting.close()
+    let deadline = Date(timeIntervalSinceNow: 60)
+    while !report() && Date() < deadline { usleep(5_000) }
+    #expect(report(), "the report of a clean end")
+  }
+}

@@ -45,6 +45,31 @@ private struct Scene {
   }
 }
 
+/// Noise in syllables, as loud as a voice.
+private func syllables(_ count: Int, seed: UInt64) -> [Float] {
+  var held: Float = 0
+  return noise(count, seed: seed, amplitude: 0.5).enumerated().map { index, sample in
+    held += 0.3 * (sample - held)
+    return held * Float(max(0, sin(2 * .pi * 2 * Double(index) / 16_000)))
+  }
+}
+
+/// What a clock that runs `ppm` slow makes of a sound: it comes later and later.
+private func stretched(_ samples: [Float], ppm: Double) -> [Float] {
+  guard ppm != 0 else { return samples }
+  return samples.indices.map { index in
+    let place = Double(index) * (1 - ppm * 1e-6)
+    let whole = Int(place.rounded(.down))
+    var sum: Float = 0
+    for tap in max(0, whole - 15)...min(samples.count - 1, whole + 16) {
+      let away = (place - Double(tap)) * .pi
+      let window = 0.5 + 0.5 * cos(away / 17)
+      sum += samples[tap] * Float(away == 0 ? 1 : sin(away) / away * window)
+    }
+    return sum
+  }
+}
+
 /// Runs whole blocks through a canceller.
 private func cancel(
   _ near: [Float], _ far: [Float], _ canceller: inout EchoCanceller, _ controls: EchoControls = EchoControls()
@@ -108,6 +133,68 @@ struct EchoTests {
     #expect(late <= rate / 100)
     let worst = (0..<rate - late - rate / 125).map { abs(output[$0 + late] - near[$0]) }.max() ?? 1
     #expect(worst < 2e-6)
+  }
+
+  @Test("an echo that jumps by less than 24 ms is lowered again too")
+  func smallJump() {
+    let scene = Scene(seconds: 6, delays: [(0, 60), (4, 75)])
+    var canceller = EchoCanceller(EchoSettings(rate: 16_000))
+    let output = cancel(scene.near, scene.far, &canceller)
+    #expect(loss(scene.near, output, 16_000, from: 4.8, to: 5.8) > 20)
+  }
+
+  @Test("who wears headphones is heard as without a canceller")
+  func headphones() {
+    let scene = Scene(seconds: 8, delays: [(0, 50)])
+    // The far end plays, and the microphone hears a voice and the background only.
+    let voice = syllables(96_000, seed: 21)
+    let near = noise(32_000, seed: 12, amplitude: 1e-4) + voice
+    var canceller = EchoCanceller(EchoSettings(rate: 16_000))
+    let output = cancel(near, scene.far, &canceller)
+    #expect(!canceller.state.hasEcho)
+    let late = canceller.latencyFrames
+    let difference = (0..<63_000).map { output[64_000 + late + $0] - near[64_000 + $0] }
+    #expect(rms(near[64_000..<127_000]) - rms(difference[...]) > 20)
+  }
+
+  @Test("an echo that begins in the midst of a call is lowered within half a second")
+  func headphonesUnplugged() {
+    let scene = Scene(seconds: 8, delays: [(0, 50)])
+    let quiet = noise(96_000, seed: 12, amplitude: 1e-4)
+    let near = quiet + scene.near[96_000...]
+    var canceller = EchoCanceller(EchoSettings(rate: 16_000))
+    let before = cancel(Array(near[..<96_000]), Array(scene.far[..<96_000]), &canceller)
+    #expect(before.allSatisfy { $0.isFinite })
+    #expect(!canceller.state.hasEcho)
+    let output = cancel(Array(near[96_000...]), Array(scene.far[96_000...]), &canceller)
+    #expect(canceller.state.hasEcho)
+    #expect(loss(Array(near[96_000...]), output, 16_000, from: 0.5, to: 1.5) > 20)
+  }
+
+  @Test("clocks that run apart are measured to 3 ppm", arguments: [-50.0, 0, 50, 100])
+  func drift(ppm: Double) {
+    let scene = Scene(seconds: 8, delays: [(0, 60)])
+    var canceller = EchoCanceller(EchoSettings(rate: 16_000))
+    _ = cancel(stretched(scene.near, ppm: ppm), scene.far, &canceller)
+    #expect(abs(Double(canceller.state.driftPPM) - ppm) < 3)
+  }
+
+  @Test("a voice over an echo whose clock runs off is kept as over any other")
+  func driftingDoubleTalk() {
+    let scene = Scene(seconds: 9, delays: [(0, 60)])
+    let voice = syllables(64_000, seed: 21)
+    func left(_ ppm: Double) -> Double {
+      var near = stretched(scene.near, ppm: ppm)
+      for index in 0..<64_000 { near[80_000 + index] += voice[index] }
+      var canceller = EchoCanceller(EchoSettings(rate: 16_000))
+      var controls = EchoControls()
+      controls.suppresses = false
+      let output = cancel(near, scene.far, &canceller, controls)
+      let late = canceller.latencyFrames
+      let difference = (0..<63_000).map { output[80_000 + late + $0] - voice[$0] }
+      return rms(voice[0..<63_000]) - rms(difference[...])
+    }
+    #expect(left(50) > left(0) - 6)
   }
 
   @Test("a voice over the echo is kept")

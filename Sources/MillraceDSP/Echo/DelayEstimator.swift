@@ -29,6 +29,8 @@ internal import Glibc
   static let nearSpan = 4_096
   /// Samples of the error looked at: 256 ms.
   static let errorSpan = 2_048
+  /// Samples, 16 ms, over which a window rises and falls.
+  static let taper = 128
   /// Blocks of 8 ms from one look to the next.
   static let blocksPerLook = 8
   /// Longest delay, in samples: 500 ms.
@@ -61,6 +63,8 @@ internal import Glibc
   private var sudden = Track(renewal: 0.3, needed: 3, least: 14)
   private let halves: Int
   private var blocks = 0
+  /// How far the microphone's correlation stands out, peak over mean, when the newest block brought a look at it.
+  private(set) var peak: Float?
 
   /// Makes an estimator for streams of `rate` Hz: 8,000 or 16,000.
   init(rate: Int) {
@@ -80,6 +84,7 @@ internal import Glibc
     near.push(nearBlock, count)
     error.push(errorBlock, count)
     blocks += 1
+    peak = nil
     guard blocks % Self.blocksPerLook == 0 else { return (nil, nil) }
     far.history.read(age: 0, count: Self.size, into: time)
     var energy: Float = 0
@@ -88,6 +93,7 @@ internal import Glibc
     unsafe transform.forward(time.start, farRe.start, farIm.start)
     near.spectrum(Self.nearSpan, transform, time, re, im)
     let found = steady.look(farRe, farIm, re, im, transform, time)
+    peak = steady.quality
     guard looksAtError else {
       sudden.forget()
       return (scaled(found), nil)
@@ -112,18 +118,20 @@ internal import Glibc
       (re[bin], im[bin]) = Self.whitenedCross(farRe[bin], farIm[bin], re[bin], im[bin])
     }
     unsafe transform.inverse(re.start, im.start, time.start)
-    func strongest(_ place: Int) -> Float {
+    func strongest(_ place: Int, span: Int = Self.strongSpan) -> Float {
       var peak: Float = 0
       for index in max(
-        0, place - Self.agreement)..<min(Self.longest + Self.strongSpan, place + Self.strongSpan)
+        0, place - Self.agreement)..<min(Self.longest + Self.strongSpan, place + span)
       {
         peak = max(peak, abs(time[index]))
       }
       return peak
     }
-    return abs(new - old) > Self.strongSpan
-      ? strongest(new) > Self.advantage * strongest(old)
-      : strongest(new) > 0
+    guard abs(new - old) <= Self.strongSpan else {
+      return strongest(new) > Self.advantage * strongest(old)
+    }
+    // So near that the spans overlap: the echo must begin there, and not only go on.
+    return strongest(new, span: Self.agreement) > Self.firstShare * strongest(min(new, old))
   }
 
   /// conj(far) * near over its magnitude to the power 0.75.
@@ -174,6 +182,13 @@ internal import Glibc
     ) {
       time.fill(0, count: DelayEstimator.size - span)
       history.read(age: 0, count: span, into: time, at: DelayEstimator.size - span)
+      // Sound cut off at the newest sample has an edge there, as the far end has: whitened, the two would be an echo without a delay.
+      for index in 0..<DelayEstimator.taper {
+        let share = (Float(index) + 0.5) / Float(DelayEstimator.taper)
+        let (first, last) = (DelayEstimator.size - span + index, DelayEstimator.size - 1 - index)
+        time[first] = time[first] * share
+        time[last] = time[last] * share
+      }
       unsafe transform.forward(time.start, re.start, im.start)
     }
   }
@@ -188,6 +203,8 @@ internal import Glibc
     let least: Float
     var candidate = 0
     var confirmations = 0
+    /// Peak over mean at the newest look.
+    var quality: Float = 0
 
     init(renewal: Float, needed: Int, least: Float) {
       self.renewal = renewal
@@ -222,7 +239,7 @@ internal import Glibc
         sum += height
         if height > peak { (peak, place) = (height, index) }
       }
-      let quality = peak / (sum / Float(DelayEstimator.longest) + 1e-12)
+      quality = peak / (sum / Float(DelayEstimator.longest) + 1e-12)
       guard quality > least else {
         confirmations = 0
         return nil

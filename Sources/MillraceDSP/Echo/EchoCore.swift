@@ -1,4 +1,4 @@
-/// The canceller of one band: delay, filter and suppressor in turn. 8 or 16 kHz, blocks of 8 ms, one block of latency.
+/// The canceller of one band: filter, suppressor and delay in turn. 8 or 16 kHz, blocks of 8 ms, one block of latency.
 ///
 /// All memory is taken in `init`. One thread at a time.
 @safe struct EchoCore: ~Copyable {
@@ -21,7 +21,11 @@
   private var learned: Float = 0
   private var errorMean: Float = 0
   private var nearMean: Float = 0
+  private var presence = EchoPresence()
   private var suspicion = 0
+  private var harm = 0
+  /// Lifts of doubt since the filter was last of use.
+  private var tries = 0
   private var pause = 0
   private var badBlocks = 0
   /// Blocks for which a move still belongs to the jump before it.
@@ -36,6 +40,15 @@
   /// An error as loud as this share of the microphone: the filter may not hold any more.
   private static let lostShare: Float = 0.3
   private static let settlingBlocks = 125
+  /// An error louder than the microphone by this for so many blocks shows a filter that belongs to another path; doubt is lifted to this
+  /// share, and not more often than this before it has paid: a path that is gone cannot be learnt.
+  private static let harmShare: Float = 1.1
+  private static let harmBlocks = 10
+  private static let liftedDoubt: Float = 0.2
+  private static let mostTries = 4
+  /// Doubt a filter starts anew with that was thrown away: where an echo is known, and where there was none.
+  private static let freshDoubt: Float = 0.2
+  private static let absentDoubt: Float = 0.005
   /// Blocks within which a move of the echo is drift and not a jump.
   private static let creep = 3
   /// Energy of a block's far-end spectrum, bins together, under which there is nothing to learn (-70 dBFS), and under which
@@ -64,7 +77,6 @@
   ) {
     history.push(far, count: block)
     settling = max(0, settling - 1)
-    lookForDelay(near, far)
     let farPower = filter.push(history, delay: delay)
     filter.predict(into: echo)
     var (errorEnergy, nearEnergy) = (Float(0), Float(0))
@@ -76,11 +88,17 @@
     let learns = farPower > Self.quietest
     filter.adapt(error: error, learns: learns)
     if learns { learned += Self.blockSeconds }
+    if farPower > Self.audible, presence.weigh(error: errorEnergy, near: nearEnergy) { tries = 0 }
     guardAgainstHarm(errorEnergy, nearEnergy, near)
     suppressor.process(
       error: error, echo: echo, doubt: filter.residual, isBlind: state.delay == nil && learned < 2,
-      controls: controls, into: output)
+      isPresent: presence.isPresent, controls: controls, into: output)
     watchThePath(errorEnergy, nearEnergy, farPower)
+    // With the error of this very block: one that is a block old puts an echo that has moved a block too late.
+    lookForDelay(near, far)
+    if presence.judge(estimator.peak) { filter.doubtAgain(Self.liftedDoubt) }
+    state.hasEcho = presence.isPresent
+    state.driftPPM = filter.driftPerBlock / Float(block) * 1e6
     state.farIsActive = farPower > Self.audible
     state.nearActivity = suppressor.nearActivity
     state.nearEnergy = nearEnergy
@@ -97,9 +115,14 @@
     badBlocks = isBad ? badBlocks + 1 : max(0, badBlocks - 1)
     // A third of a second of harm, or a number that is none.
     if badBlocks > 40 || !errorEnergy.isFinite {
-      filter.reset()
+      if errorEnergy.isFinite {
+        filter.forgetPath(doubt: presence.isPresent ? Self.freshDoubt : Self.absentDoubt)
+      } else {
+        filter.reset()
+      }
       echo.fill(0)
       badBlocks = 0
+      believeMicrophone()
       state.hasDiverged = true
     } else if badBlocks == 0 {
       state.hasDiverged = false
@@ -111,17 +134,34 @@
     errorMean += 0.1 * (min(errorEnergy, 1e6) - errorMean)
     nearMean += 0.1 * (min(nearEnergy, 1e6) - nearMean)
     pause = max(0, pause - 1)
-    guard farPower > Self.audible, errorMean > 0.35 * nearMean, suppressor.coherence > 0.3, pause == 0 else {
-      suspicion = max(0, suspicion - 1)
-      return
+    let isHeard = farPower > Self.audible && pause == 0 && presence.isPresent
+    let looksWrong = isHeard && errorMean > 0.35 * nearMean && suppressor.coherence > 0.3
+    suspicion = looksWrong ? suspicion + 1 : max(0, suspicion - 1)
+    let isHarmful = isHeard && presence.isCertain && errorMean > Self.harmShare * nearMean
+    harm = isHarmful ? harm + 1 : max(0, harm - 1)
+    if suspicion >= 8 {
+      // 320 ms to learn before the next look.
+      liftDoubt(pause: 40)
+    } else if harm >= Self.harmBlocks && tries < Self.mostTries {
+      tries += 1
+      liftDoubt(pause: 25)
+      if tries > 2 { believeMicrophone() }
     }
-    suspicion += 1
-    guard suspicion >= 8 else { return }
-    filter.doubtAgain(0.2)
-    suspicion = 0
-    // 320 ms to learn before the next look.
-    pause = 40
   }
+
+  /// As at the beginning: where the microphone says the echo is, there it is looked for.
+  private mutating func believeMicrophone() { learned = min(learned, 1) }
+
+  private mutating func liftDoubt(pause blocks: Int) {
+    filter.doubtAgain(Self.liftedDoubt)
+    suspicion = 0
+    harm = 0
+    pause = blocks
+  }
+
+  /// Samples from the present delay within which the microphone's word is drift. Forward an echo creeps until it leaves the window's lead;
+  /// backward it is noticed at once.
+  private var creepRange: Range<Int> { -block..<Self.creep * block }
 
   private mutating func lookForDelay(_ near: borrowing FloatStore, _ far: borrowing FloatStore) {
     guard longestDelay > 0 else { return }
@@ -130,7 +170,7 @@
       far: far, near: near, error: error, count: block, delay: delay, looksAtError: learned > 2 && isLost)
     if let sudden = found.sudden {
       align(sudden)
-    } else if let steady = found.steady, learned < 6 || abs(steady.delay - delay) < Self.creep * block {
+    } else if let steady = found.steady, learned < 6 || creepRange.contains(steady.delay - delay) {
       align(steady)
     }
   }
@@ -151,7 +191,7 @@
     if !isJump { filter.shift(by: (wanted - delay) / block) }
     delay = wanted
     state.delay = wanted
-    filter.refill(from: history, delay: delay + block)
+    filter.refill(from: history, delay: delay)
     if !isFirst { estimator.forget() }
   }
 }

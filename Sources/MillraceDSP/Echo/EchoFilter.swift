@@ -7,6 +7,7 @@ internal import Glibc
 /// - In: the far end, aligned, one block at a time, and the microphone. Out: the echo it expects, and how unsure it is.
 /// - Every bin of every partition has a weight and a doubt (the expected square of its error). The step follows from doubt and
 ///   from the power of the error: near-end speech raises the latter, so that the filter holds still by itself.
+/// - Clocks that run apart turn the weights by what ``EchoDrift`` has read off them, before each block.
 /// - After Enzner and Vary, "Frequency-domain adaptive Kalman filter for acoustic echo control in hands-free telephones", Signal
 ///   Processing 86 (2006), with the diagonal approximation of Kuech, Mabande and Enzner (ICASSP 2014).
 ///
@@ -48,6 +49,9 @@ internal import Glibc
   let residual: FloatStore
   private let errorPower: FloatStore
   private var turn = 0
+  private var drift: EchoDrift
+  /// Samples by which the echo comes later from block to block, as far as known.
+  var driftPerBlock: Float { drift.perBlock }
 
   // What follows was chosen on simulated and measured rooms, with the depth alone and with a voice over it.
   /// Share of a weight's power that is still true a block later, squared root: the path changes slowly.
@@ -93,16 +97,24 @@ internal import Glibc
     inverse = FloatStore(stride)
     residual = FloatStore(stride)
     errorPower = FloatStore(stride, 1e-4)
+    drift = EchoDrift(block: block, stride: stride, partitions: partitions)
     reset()
   }
 
-  /// Forgets the path: no weight, all doubt.
+  /// Forgets everything: no weight, all doubt, nothing known of the error.
   mutating func reset() {
+    errorPower.fill(1e-4)
+    forgetPath(doubt: 1)
+  }
+
+  /// Forgets the path, with a share of the first doubt. The power of the error stays known: a filter that doubts everything in the
+  /// midst of a voice would learn the voice.
+  mutating func forgetPath(doubt share: Float) {
     wRe.fill(0)
     wIm.fill(0)
     residual.fill(0)
-    errorPower.fill(1e-4)
-    for row in 0..<rows { doubt.fill(startDoubt(row), from: row * stride, count: bins) }
+    for row in 0..<rows { doubt.fill(share * startDoubt(row), from: row * stride, count: bins) }
+    drift.startOver()
   }
 
   private func startDoubt(_ row: Int) -> Float {
@@ -122,6 +134,7 @@ internal import Glibc
   /// Moves the weights by `blocks` partitions: the far end is now aligned that much later.
   mutating func shift(by blocks: Int) {
     guard blocks != 0 else { return }
+    drift.startOver()
     for step in 0..<partitions {
       let row = blocks > 0 ? step : partitions - 1 - step
       let source = row + blocks
@@ -152,7 +165,7 @@ internal import Glibc
     }
   }
 
-  /// Takes the next block of the far end.
+  /// Takes the next block of the far end. What it gives is its energy, bins together.
   mutating func push(_ history: borrowing FarHistory, delay: Int) -> Float {
     head = (head + 1) % partitions
     if bentPartitions > 0 { bentHead = (bentHead + 1) % bentPartitions }
@@ -187,6 +200,8 @@ internal import Glibc
 
   /// Writes the expected echo of the newest block.
   mutating func predict(into echo: borrowing FloatStore) {
+    drift.turn(wRe, wIm, rows: rows)
+    drift.follow(wRe, wIm)
     yRe.fill(0)
     yIm.fill(0)
     residual.fill(0)

@@ -39,6 +39,10 @@ public struct EchoControls: Sendable, Hashable {
 public struct EchoState: Sendable, Hashable {
   /// Delay in samples at which the far end is looked at; nil: none found yet.
   public var delay: Int?
+  /// False once it is sure that the microphone does not hear the loudspeaker: headphones.
+  public var hasEcho = true
+  /// Parts per million by which the echo runs late against the far end, as far as known: the clocks differ.
+  public var driftPPM: Float = 0
   /// True while the filter makes things worse, so that the microphone is used as it is.
   public var hasDiverged = false
   /// True while the far end is loud enough to be heard.

@@ -6,6 +6,7 @@ internal import Glibc
 ///   block later, and comfort noise in its place.
 /// - The residual in a bin is the largest of three guesses: the filter's doubt; a share of the expected echo, learnt when nobody
 ///   else speaks; the part of the error that is coherent with the expected echo, which also sees drift and bent sound.
+/// - Where an echo plays and nobody speaks the background goes with it: what is as loud as the background is not heard as a voice.
 /// - A near-end voice is noticed where the error is far above that guess; the gains then give way.
 ///
 /// All memory is taken in `init`. One thread at a time.
@@ -59,6 +60,10 @@ internal import Glibc
   /// How a guess dies away from block to block, and while no delay is known: then an echo may still come.
   private static let tailKeep: Float = 0.72
   private static let blindKeep: Float = 0.99
+  /// What the background, whose follower lies 18 dB under its mean, counts as residual while an echo plays and nobody speaks.
+  private static let hush: Float = 20
+  /// What a guess counts when no echo is there at all: next to nothing.
+  private static let absentShare: Float = 0.02
   /// Error over residual from which somebody may speak, and from which somebody does; and how fast that is believed and forgotten.
   private static let ratioLow: Float = 2
   private static let ratioHigh: Float = 7
@@ -107,12 +112,12 @@ internal import Glibc
 
   mutating func process(
     error: borrowing FloatStore, echo: borrowing FloatStore, doubt: borrowing FloatStore, isBlind: Bool,
-    controls: EchoControls, into output: borrowing FloatStore
+    isPresent: Bool, controls: EchoControls, into output: borrowing FloatStore
   ) {
     push(error, errorFrame, eRe, eIm)
     push(echo, echoFrame, yRe, yIm)
     measure()
-    let energies = guess(doubt, isBlind)
+    let energies = guess(doubt, isBlind, isPresent ? 1 : Self.absentShare)
     follow(energies.error, energies.residual, controls.voice)
     shapeGains(echoEnergy: energies.echo)
     if !controls.suppresses { letPass() }
@@ -180,10 +185,11 @@ internal import Glibc
   }
 
   /// The residual of every bin into `tail`, and sums over the speech band.
-  private mutating func guess(_ doubt: borrowing FloatStore, _ isBlind: Bool) -> (
+  private mutating func guess(_ doubt: borrowing FloatStore, _ isBlind: Bool, _ presence: Float) -> (
     error: Float, residual: Float, echo: Float
   ) {
     var (errorSum, residualSum, echoSum, coherenceSum) = (Float(0), Float(0), Float(0), Float(0))
+    let hush = Self.hush * (1 - nearActivity)
     let keep = isBlind ? Self.blindKeep : Self.tailKeep
     for bin in 0..<bins {
       let (below, above) = (max(bin - 1, 0), min(bin + 1, bins - 1))
@@ -194,11 +200,12 @@ internal import Glibc
       let most = max(
         Self.doubtShare * (1 - Self.doubtEase * nearActivity) * doubt[bin], share * echoShort[bin],
         coherent * errorShort[bin])
-      tail[bin] = max(keep * tail[bin], most)
+      let floor = noise.power[bin]
+      let background = echoShort[bin] > floor ? hush * floor : 0
+      tail[bin] = max(keep * tail[bin], presence * (background + most))
       echoSum += echoShort[bin]
       guard speech.contains(bin) else { continue }
       coherenceSum += coherent
-      let floor = noise.power[bin]
       if errorShort[bin] > 1.5 * floor { errorSum += errorShort[bin] - floor }
       residualSum += tail[bin]
     }

@@ -72,6 +72,7 @@ public struct AudioGain: Node {
     case .f32:
       var samples = own.mutableSamples(of: Float.self)
       ramp.apply(to: &samples, channels: channels)
+      SampleMath.silenceNonFinite(&samples)
     }
     ports.emit(own)
     return .done

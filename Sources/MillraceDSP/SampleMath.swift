@@ -25,6 +25,22 @@ public enum SampleMath {
     }
   }
 
+  /// Puts silence in the place of what is no sound: NaN and infinities. One of them would spoil whatever it is added to or kept in.
+  public static func silenceNonFinite(_ samples: inout MutableSpan<Float>) {
+    // Zero times anything finite is zero; written so that it becomes vector code.
+    for index in samples.indices {
+      let sample = samples[index]
+      samples[index] = sample * 0 == 0 ? sample : 0
+    }
+  }
+
+  /// Whether every sample is a finite number.
+  public static func isFinite(_ samples: Span<Float>) -> Bool {
+    var trace: Float = 0
+    for index in samples.indices { trace += samples[index] * 0 }
+    return trace == 0
+  }
+
   /// Multiplies every sample by `gain`.
   public static func scale(_ samples: inout MutableSpan<Float>, by gain: Float) {
     unsafe samples.withUnsafeMutableBufferPointer { run in

@@ -217,15 +217,14 @@ struct ResamplerTests {
     #expect(pass(&resampler) == first)
   }
 
-  @Test("a NaN is forgotten after the length of the filter")
-  func notANumber() throws {
+  @Test(
+    "a NaN and an infinity are silence, as if a zero had come", arguments: [Float.nan, .infinity, -.infinity])
+  func notANumber(value: Float) throws {
     var input = noise(1000)
+    input[300] = 0
     let clean = try resample(input, from: 48000, to: 16000)
-    input[300] = .nan
-    let output = try resample(input, from: 48000, to: 16000)
-    let bad = output.indices.filter { output[$0].isNaN }
-    #expect(bad.count == 80)
-    #expect(output.indices.allSatisfy { output[$0].isNaN || output[$0] == clean[$0] })
+    input[300] = value
+    #expect(try resample(input, from: 48000, to: 16000) == clean)
   }
 
   @Test("one table serves every resampler of a ratio")

@@ -153,6 +153,9 @@ struct MixInputs: ~Copyable {
       let run = unsafe packets[index].samples(of: Int16.self).extracting(first..<first + count)
       SampleMath.mix(run, gain: Float(gain.target), into: &sum)
     case .f32:
+      let isSound = unsafe SampleMath.isFinite(
+        packets[index].samples(of: Float.self).extracting(first..<first + count))
+      guard isSound else { return unsafe addRamped(index, first, to: target) }
       let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
       SampleMath.mix(run, gain: Float(gain.target), into: &sum)
     }
@@ -168,6 +171,8 @@ struct MixInputs: ~Copyable {
     case .f32:
       let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
       for place in run.indices { floats[place] = run[place] }
+      // What is no sound in one input must not silence the others.
+      SampleMath.silenceNonFinite(&floats)
     }
     // As in `setGain`.
     var gain = unsafe inputs[index].gain

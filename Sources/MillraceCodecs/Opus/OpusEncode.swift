@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceDSP
 
 /// `opus.encode`: PCM in, one Opus packet per frame out.
 ///
@@ -174,6 +175,11 @@ public struct OpusEncode: ~Copyable, Node {
     var packet = try ports.makePacket(bytes: packetBytes)
     var output = packet.mutableSamples(of: UInt8.self)
     let room = packetBytes
+    if sample == .f32 {
+      // A NaN would stay in libopus' filters for the rest of the stream.
+      var frame = unsafe buffer.room(for: Float.self, count: slot.duration * sampleBytes / sample.byteCount)
+      SampleMath.silenceNonFinite(&frame)
+    }
     let count = unsafe output.withUnsafeMutableBufferPointer { bytes -> Int in
       guard let start = bytes.baseAddress else { return 0 }
       return unsafe encoder.encode(buffer.start, sample: sample, frame: slot.duration, to: start, room: room)

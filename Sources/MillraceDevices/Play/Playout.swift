@@ -281,12 +281,12 @@ struct Playout: ~Copyable {
     let samples = packet.samples(of: S.self)
     let (from, to) = (done * channels, at * channels)
     if gain == 1 {
-      for index in 0..<count * channels { target[to + index] = samples[from + index] }
+      for index in 0..<count * channels { target[to + index] = samples[from + index].sound }
     } else {
-      for index in 0..<count * channels { target[to + index] = samples[from + index].scaled(by: gain) }
+      for index in 0..<count * channels { target[to + index] = samples[from + index].sound.scaled(by: gain) }
     }
     let last = from + (count - 1) * channels
-    for channel in 0..<channels { unsafe lastFrame[channel] = samples[last + channel].asFloat }
+    for channel in 0..<channels { unsafe lastFrame[channel] = samples[last + channel].sound.asFloat }
   }
 
   private mutating func advance(_ count: Int) {
@@ -307,6 +307,8 @@ struct Playout: ~Copyable {
 protocol PlayoutSample: BitwiseCopyable {
   /// The sample times a gain of 0 to 1.
   func scaled(by gain: Float) -> Self
+  /// The sample, or silence where it is none: NaN and infinities must not reach a device.
+  var sound: Self { get }
   /// The sample in its own units.
   var asFloat: Float { get }
   /// The nearest sample to a value in its own units.
@@ -316,6 +318,7 @@ protocol PlayoutSample: BitwiseCopyable {
 
 extension Int16: PlayoutSample {
   func scaled(by gain: Float) -> Int16 { Int16((Float(self) * gain).rounded()) }
+  var sound: Int16 { self }
   var asFloat: Float { Float(self) }
   init(level: Float) { self = Int16(level.rounded()) }
   static var silence: Int16 { 0 }
@@ -323,6 +326,7 @@ extension Int16: PlayoutSample {
 
 extension Float: PlayoutSample {
   func scaled(by gain: Float) -> Float { self * gain }
+  var sound: Float { self * 0 == 0 ? self : 0 }
   var asFloat: Float { self }
   init(level: Float) { self = level }
   static var silence: Float { 0 }

@@ -46,6 +46,10 @@ final class DeviceRoute {
     } else {
       resampler = nil
     }
+    let opened = try Self.open(name, setup, rate: rate, channels: channels, period: period)
+    line = opened?.line
+    device = opened?.device
+    // Nothing may throw from here on: where an initializer throws, nobody gives this memory back.
     // A period may take a thousandth more than it gives, and the resampler asks for a few frames in advance.
     stageFrames = period + period / 500 + 2 * leadIn
     unsafe output = .allocate(capacity: period * channels)
@@ -54,11 +58,12 @@ final class DeviceRoute {
     unsafe staged.initialize(repeating: 0, count: stageFrames * channels)
     unsafe stagedShorts = .allocate(capacity: stageFrames * channels)
     unsafe stagedShorts.initialize(repeating: 0, count: stageFrames * channels)
-    guard name.kind != .null else {
-      line = nil
-      device = nil
-      return
-    }
+  }
+
+  private static func open(
+    _ name: DeviceName, _ setup: borrowing NodeSetup, rate: Int, channels: Int, period: Int
+  ) throws(NodeProblem) -> (line: PlaybackLine, device: DeviceHold)? {
+    guard name.kind != .null else { return nil }
     var bell: PipeBell?
     if name.kind == .pulse {
       bell = PipeBell()
@@ -68,11 +73,11 @@ final class DeviceRoute {
       }
     }
     let line = PlaybackLine(rate: rate, channels: channels, frames: period, bell: bell, waker: setup.waker)
-    self.line = line
+    let values = setup.parameters
     let terms = DeviceTerms(
       name: name, path: values.has("path") ? values.string("path") : "",
-      interval: Nanoseconds(values.number("interval") * 1e6), skew: skew)
-    device = DeviceHold(try AudioDevices.open(terms, for: line))
+      interval: Nanoseconds(values.number("interval") * 1e6), skew: values.number("skew"))
+    return (line, DeviceHold(try AudioDevices.open(terms, for: line)))
   }
 
   deinit {

@@ -4,6 +4,7 @@ internal import Glibc
 /// The PCMs that ALSA's configuration names.
 enum ALSAListing {
   static func devices() -> [AudioDeviceList.Device] {
+    millrace_alsa_silence()
     var hints: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
     guard unsafe snd_device_name_hint(-1, "pcm", &hints) >= 0, let first = unsafe hints else { return [] }
     defer { _ = unsafe snd_device_name_free_hint(first) }

@@ -20,6 +20,7 @@ struct ALSAPort: ~Copyable {
     _ name: String, _ stream: snd_pcm_stream_t, rate: Int, channels: Int, format: snd_pcm_format_t,
     period: Int
   ) throws(Refusal) {
+    millrace_alsa_silence()
     var handle: OpaquePointer?
     try Self.check("open", unsafe snd_pcm_open(&handle, name.isEmpty ? "default" : name, stream, 0))
     guard let pcm = unsafe handle else { throw Refusal(step: "open", code: -ENODEV) }

@@ -190,12 +190,21 @@ public struct PlanExplanation: Sendable {
           json.object { json in
             json.member("node", plan.nodes[setting.node].name)
             json.member("parameter", setting.parameter)
-            json.member("value", plan.secrets.removed(from: "\(setting.value)"))
+            json.member("value", of: shown(setting.value))
           }
         }
       }
       json.strings("shed", step.shed.map { plan.nodes[$0].name })
       json.member("refusesSessions", step.refuses)
+    }
+  }
+
+  /// A value without the plan's secrets.
+  private func shown(_ value: ParameterValue) -> ParameterValue {
+    switch value {
+    case .string(let text): .string(plan.secrets.removed(from: text))
+    case .list(let values): .list(values.map(shown))
+    default: value
     }
   }
 

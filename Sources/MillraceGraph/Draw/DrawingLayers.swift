@@ -40,6 +40,9 @@ struct DrawingLayers {
   /// Segments that leave and reach each item.
   private(set) var leaving: [[Int]] = []
   private(set) var reaching: [[Int]] = []
+  /// Position of each item in its layer, kept up while the layers are put in order: counting anew for each layer would take time
+  /// in the square of their number.
+  private var places: [Int] = []
 
   /// Room of a bend across.
   static let bendExtent = 10.0
@@ -126,6 +129,7 @@ struct DrawingLayers {
 
   private mutating func reduceCrossings() {
     guard order.count > 1 else { return }
+    places = positions
     var best = order
     var fewest = crossings()
     for round in 0..<Self.rounds where fewest > 0 || round == 0 {
@@ -139,6 +143,7 @@ struct DrawingLayers {
       keepIfBetter(&best, &fewest)
     }
     order = best
+    places = positions
   }
 
   private func keepIfBetter(_ best: inout [[Int]], _ fewest: inout Int) {
@@ -153,37 +158,38 @@ struct DrawingLayers {
   private mutating func sort(
     _ layer: Int, by segmentsOf: [[Int]], other: KeyPath<Segment, Int>, offset: KeyPath<Segment, Double>
   ) {
-    let places = self.places
+    // Nothing to be put in order, as in most layers of a chain.
+    guard order[layer].count > 1 else { return }
     let keyed = order[layer].enumerated().map { position, item -> (key: Double, position: Int, item: Int) in
       let around = segmentsOf[item].map { segments[$0] }
       guard !around.isEmpty else { return (Double(position), position, item) }
-      let sum = around.reduce(0.0) { $0 + place(of: $1[keyPath: other], at: $1[keyPath: offset], places) }
+      let sum = around.reduce(0.0) { $0 + place(of: $1[keyPath: other], at: $1[keyPath: offset]) }
       return (sum / Double(around.count), position, item)
     }
     order[layer] = keyed.sorted { ($0.key, $0.position) < ($1.key, $1.position) }.map(\.item)
+    for (position, item) in order[layer].enumerated() { places[item] = position }
   }
 
-  /// Position of every item in its layer.
-  private var places: [Int] {
+  /// Position of every item in its layer, counted anew.
+  private var positions: [Int] {
     var places = [Int](repeating: 0, count: items.count)
     for layer in order { for (position, item) in layer.enumerated() { places[item] = position } }
     return places
   }
 
   /// A port's place: the item's position, and a fraction for the port's own place on it.
-  private func place(of item: Int, at offset: Double, _ places: [Int]) -> Double {
+  private func place(of item: Int, at offset: Double) -> Double {
     Double(places[item]) + offset / max(items[item].extent, 1) - 0.5
   }
 
   /// How many pairs of segments cross, over the whole drawing.
   private func crossings() -> Int {
-    let places = self.places
     var ends = [[(from: Double, to: Double)]](repeating: [], count: order.count)
     for segment in segments {
       ends[items[segment.from].layer].append(
         (
-          place(of: segment.from, at: segment.fromOffset, places),
-          place(of: segment.to, at: segment.toOffset, places)
+          place(of: segment.from, at: segment.fromOffset),
+          place(of: segment.to, at: segment.toOffset)
         ))
     }
     return ends.reduce(0) {

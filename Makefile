@@ -294,12 +294,16 @@ docs: deps ## build the documentation of every library into .build/docs, warning
 fuzz: deps ## feed the parsers broken input (SECONDS=30 a target; SEED=1 repeats a run)
 	@SEED=$(SEED) Tests/Fuzz/run.sh $(SECONDS)
 
+# Streams and screens have threads of their own.
+VIDEO_THREADS := MillraceVideoTests.(RTMPPullTests|RTMPPushTests|VideoCaptureTests)
+
 # The sanitizers build into folders of their own, so that going to and fro does not rebuild everything.
 .PHONY: tsan
-tsan: deps ## run the tests of core, engine and devices under ThreadSanitizer
+tsan: test-deps ## run the tests of core, engine, devices, and threads of streams and screens under ThreadSanitizer
 	@# Only the parts that share memory between threads: the rest builds for minutes under the sanitizer.
 	MILLRACE_PARTS=threads swift test --parallel --disable-xctest --sanitize=thread --scratch-path .build-tsan \
-	  --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceDevicesTests' | $(MUST_RUN)
+	  --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceDevicesTests|$(VIDEO_THREADS)' | \
+	  $(MUST_RUN)
 
 .PHONY: asan
 asan: deps ## run the tests of core and engine under AddressSanitizer

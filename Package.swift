@@ -287,6 +287,7 @@ let parts: [String: [String]] = [
   "core": ["MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests"],
   "threads": [
     "MillraceCoreTests", "MillraceEngineTests", "MillraceTestingTests", "MillraceDevicesTests",
+    "MillraceVideoTests",
   ],
   "video": ["MillraceVideoTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],

@@ -23,11 +23,14 @@ public struct OutputSlot {
   public var pool: Unmanaged<BlockPool>?
   /// Index of the output's format in the graph's table.
   public var format: UInt16
+  /// The cell is called only when there is room here. False: the node asks for itself.
+  public var gates: Bool
   /// An output of a cell.
   public init(
     links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>?, linkCount: Int, pool: Unmanaged<BlockPool>?,
-    format: UInt16
+    format: UInt16, gates: Bool = true
   ) {
+    unsafe self.gates = gates
     unsafe self.links = unsafe links
     unsafe self.linkCount = linkCount
     unsafe self.pool = unsafe pool

@@ -78,6 +78,23 @@ public struct Ports: ~Copyable, ~Escapable {
     return true
   }
 
+  /// True when a packet may be made and emitted now. When not, the node is called again once it may be. For outputs whose room the engine
+  /// does not wait for (`OutputShape.burst` 0).
+  @inlinable
+  public mutating func hasRoomOrAsks(_ output: Int = 0) -> Bool {
+    precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
+    let slot = unsafe table.pointee.outputs[output]
+    for index in unsafe 0..<slot.linkCount {
+      if unsafe !slot.links.unsafelyUnwrapped[index].pointee.hasRoomOrAsks() { return false }
+    }
+    guard let pool = unsafe slot.pool, unsafe !pool._withUnsafeGuaranteedRef({ $0.hasFree }) else {
+      return true
+    }
+    // Blocks come back from any thread without a word.
+    unsafe table.pointee.wakeAt = min(table.pointee.wakeAt, table.pointee.now &+ 1_000_000)
+    return false
+  }
+
   /// True when a link is attached to the output, so that working for it is worth while.
   @inlinable
   public func isLinked(output: Int) -> Bool {
@@ -85,7 +102,7 @@ public struct Ports: ~Copyable, ~Escapable {
   }
 
   /// A fresh packet of `bytes` bytes for an output, with the generation of the packet taken last and unset content.
-  /// Throws `poolEmpty` when no block is free. Traps when `bytes` is more than the output was resolved to carry.
+  /// Throws `poolEmpty` when no block is free. Traps when `bytes` is more than the output was resolved to make (`OutputShape.madeBytes`).
   @inlinable
   public mutating func makePacket(_ output: Int = 0, bytes: Int) throws(NodeFault) -> Packet {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")

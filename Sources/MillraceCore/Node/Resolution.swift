@@ -6,15 +6,22 @@ public struct OutputShape: Sendable, Hashable {
   public var packetDuration: Nanoseconds?
   /// Bytes of the largest packet the node will ever emit here.
   public var packetBytes: Int
-  /// Packets one call may emit at most (room for as many is waited for).
+  /// Packets one call may emit at most (room for as many is waited for). 0: no room is waited for, so that a reader of this output who
+  /// takes nothing holds up nothing else; the node asks `hasRoomOrAsks` before each packet.
   public var burst: Int
+  /// Bytes of the largest packet the node makes here itself, for which blocks are reserved. Less than `packetBytes` where larger
+  /// ones are only handed on, in the blocks they came in.
+  public var madeBytes: Int
 
   /// A shape by its format and the largest packet.
-  public init(_ format: Format, packetDuration: Nanoseconds?, packetBytes: Int, burst: Int = 1) {
+  public init(
+    _ format: Format, packetDuration: Nanoseconds?, packetBytes: Int, burst: Int = 1, madeBytes: Int? = nil
+  ) {
     self.format = format
     self.packetDuration = packetDuration
     self.packetBytes = packetBytes
     self.burst = burst
+    self.madeBytes = madeBytes ?? packetBytes
   }
 
   /// PCM in packets of so many samples per channel.
@@ -34,6 +41,11 @@ public struct OutputShape: Sendable, Hashable {
     OutputShape(
       .video(width: width, height: height, pixel: pixel, rate: rate),
       packetDuration: rate.time(ofPictures: 1), packetBytes: pixel.byteCount(width: width, height: height))
+  }
+
+  /// The same for a node that copies what it reads, when there is room: of every size there is.
+  fileprivate var madeByReader: OutputShape {
+    OutputShape(format, packetDuration: packetDuration, packetBytes: packetBytes, burst: max(1, burst))
   }
 
   /// Samples per channel of the largest PCM packet; nil for other formats.
@@ -83,7 +95,8 @@ public struct Resolution: Sendable {
   ) {
     self.node = node
     self.parameters = parameters
-    self.inputs = inputs
+    // Who hands an input's shape on as its own output's makes packets of all sizes it has.
+    self.inputs = inputs.mapValues { $0.madeByReader }
     self.linkedInputs = linkedInputs
     self.wanted = wanted
   }

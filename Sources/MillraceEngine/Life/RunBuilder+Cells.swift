@@ -69,7 +69,8 @@ extension RunBuilder {
       unsafe (memory.outputs + layout.nextOutput).initialize(
         to: OutputSlot(
           links: links.isEmpty ? nil : first, linkCount: links.count,
-          pool: pool.map { unsafe Unmanaged.passUnretained($0) }, format: UInt16(format)))
+          pool: pool.map { unsafe Unmanaged.passUnretained($0) }, format: UInt16(format),
+          gates: output.shape?.burst != 0))
       layout.nextOutput += 1
     }
   }

@@ -11,7 +11,7 @@ extension RunBuilder {
     for link in plan.links where !isEventsPort(link.from) {
       let key = Self.sizeClass(link.shape)
       let old = needs[key] ?? (0, 0)
-      needs[key] = (max(old.bytes, link.shape.packetBytes), old.count + blocks(of: link))
+      needs[key] = (max(old.bytes, link.shape.madeBytes), old.count + blocks(of: link))
     }
     var made: [Int: BlockPool] = [:]
     for (key, need) in needs { made[key] = makePool(blockBytes: need.bytes, blockCount: need.count) }
@@ -34,7 +34,7 @@ extension RunBuilder {
 
   /// Packets of one class differ by an eighth in size at most, or lie in the same 64 bytes.
   private static func sizeClass(_ shape: OutputShape) -> Int {
-    let bytes = (max(1, shape.packetBytes) + 63) & ~63
+    let bytes = (max(1, shape.madeBytes) + 63) & ~63
     let octave = Int.bitWidth - 1 - bytes.leadingZeroBitCount
     let step = max(64, 1 << max(0, octave - 3))
     return (bytes + step - 1) / step * step
@@ -43,7 +43,7 @@ extension RunBuilder {
   /// A node may make packets for an output nobody listens to: two blocks serve for that.
   private func spare(_ port: NodeSetup.Port) -> BlockPool? {
     guard let shape = port.shape, port.name != NodeContract.eventsPort else { return nil }
-    return makePool(blockBytes: shape.packetBytes, blockCount: 1 + shape.burst)
+    return makePool(blockBytes: shape.madeBytes, blockCount: 1 + shape.burst)
   }
 
   private func makePool(blockBytes: Int, blockCount: Int) -> BlockPool {

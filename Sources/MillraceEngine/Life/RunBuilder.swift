@@ -119,7 +119,7 @@ struct RunBuilder {
     unsafe plan.links.enumerated().map { index, link in
       unsafe memory.addLink(
         Link(
-          limit: link.limit, policy: link.policy, burst: link.shape.burst,
+          limit: link.limit, policy: link.policy, burst: max(1, link.shape.burst),
           counters: memory.linkCounters + index,
           consumer: wake(link.to.node, from: link.from.node),
           producer: wake(link.from.node, from: link.to.node)))

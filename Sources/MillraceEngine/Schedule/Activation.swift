@@ -124,11 +124,11 @@ extension Worker {
     }
   }
 
-  /// nil when every output has room and blocks; otherwise why not.
+  /// nil when every output that is waited for has room and blocks; otherwise why not.
   @inline(__always)
   private func hasRoom(_ cell: UnsafeMutablePointer<Cell>) -> Gate? {
     let outputs = unsafe cell.pointee.table.outputs
-    for index in unsafe 0..<cell.pointee.table.outputCount {
+    for index in unsafe 0..<cell.pointee.table.outputCount where unsafe outputs[index].gates {
       let count = unsafe outputs[index].linkCount
       for link in 0..<count {
         if unsafe !outputs[index].links.unsafelyUnwrapped[link].pointee.hasRoomOrAsks() { return .blocked }

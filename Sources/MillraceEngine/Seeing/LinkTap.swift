@@ -66,7 +66,7 @@ extension GraphRun {
     precondition(plan.links.indices.contains(link), "no such link")
     let planned = plan.links[link]
     // On a virtual clock the worker looks at the tap between turns of the strand, and a turn may emit so much.
-    let turn = engine.clock == .virtual ? 2 * Worker.budget * planned.shape.burst : 0
+    let turn = engine.clock == .virtual ? 2 * Worker.budget * max(1, planned.shape.burst) : 0
     let bytes = max(planned.shape.packetBytes, planned.shape.format == .event ? EventWriter.eventBytes : 1)
     let line = TapLine(capacity: max(1, capacity, turn), packetBytes: bytes, nobody: engine.deaf)
     change(planned.from) { $0.append(line) }

@@ -36,7 +36,7 @@ public struct PlanExplanation: Sendable {
     for link in plan.links {
       let held = plan.nodes[link.to.node].heldPackets[link.to.port]
       // Blocks lie on whole cache lines of 64 bytes.
-      blocks += link.blocks(heldByReader: held) * ((max(1, link.shape.packetBytes) + 63) & ~63)
+      blocks += link.blocks(heldByReader: held) * ((max(1, link.shape.madeBytes) + 63) & ~63)
       rings += Link.bound(limit: link.limit, policy: link.policy, burst: link.shape.burst) * Self.slotBytes
     }
     return (blocks, rings)

@@ -16,7 +16,7 @@ final class BenchLink {
     unsafe link = .allocate(capacity: 1)
     unsafe link.initialize(
       to: Link(
-        limit: limit, policy: policy, burst: shape.burst, counters: counters, consumer: consumer,
+        limit: limit, policy: policy, burst: max(1, shape.burst), counters: counters, consumer: consumer,
         producer: producer))
     unsafe list = .allocate(capacity: 1)
     unsafe list.initialize(to: link)

@@ -65,6 +65,7 @@ final class BenchWiring {
     for index in outputs.indices {
       unsafe node.pointee.outputs[index] = Self.makeSlot(
         outputLinks[index], outputPools[index], format: inputs.count + index)
+      unsafe node.pointee.outputs[index].gates = outputs[index].shape?.burst != 0
       unsafe drain.pointee.inputs[index] = InputSlot(link: outputLinks[index]?.link, drives: true)
     }
     for (index, event) in events.enumerated() {
@@ -81,6 +82,9 @@ final class BenchWiring {
     }
   }
 
+  /// The node is called only when there is room on the output.
+  func gates(output: Int) -> Bool { unsafe node.pointee.outputs[output].gates }
+
   /// The node is to be looked at.
   func markReady() { unsafe ready.pointee |= Self.nodeBit }
 
@@ -92,7 +96,7 @@ final class BenchWiring {
   }
 
   private static func makePool(_ shape: OutputShape, blocks: Int) -> BlockPool {
-    BlockPool(blockBytes: max(1, shape.packetBytes), blockCount: blocks)
+    BlockPool(blockBytes: max(1, shape.madeBytes), blockCount: blocks)
   }
 
   private static func makeSlot(_ link: BenchLink?, _ pool: BlockPool?, format: Int) -> OutputSlot {

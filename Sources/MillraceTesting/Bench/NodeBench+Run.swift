@@ -152,10 +152,10 @@ extension NodeBench {
     }
   }
 
-  /// True when every linked output has room and a block; otherwise its reader makes the node ready again.
+  /// True when every linked output that is waited for has room and a block; otherwise its reader makes the node ready again.
   private var hasRoom: Bool {
     for (index, link) in wiring.outputLinks.enumerated() {
-      guard let link else { continue }
+      guard let link, wiring.gates(output: index) else { continue }
       if unsafe !link.link.pointee.hasRoomOrAsks() { return false }
       if let pool = wiring.outputPools[index], !pool.hasFree {
         // An engine looks again a little later.

@@ -1,8 +1,9 @@
 public import MillraceCore
 
 extension DialogTurn {
-  /// Bytes of the longest command; a question with a picture in it is longer and names a larger input.
-  private static let commandBytes = 512
+  /// Bytes of the commands this node makes itself, and of those it copies: nearly all. Longer ones are handed on in the blocks they
+  /// came in.
+  private static let madeBytes = 512
   /// Packets one call may send: what a timeout asks for, what the input does, and the input itself.
   private static let burst = 6
 
@@ -18,7 +19,7 @@ extension DialogTurn {
       PortContract("voice", .kind(.event), text: "events of audio.vad", required: false),
       PortContract(
         "control", .kind(.event).or(.kind(.text)), text: "commands of the user or a program", required: false,
-        holds: 1),
+        holds: 2),
     ],
     outputs: [
       PortContract("control", .kind(.event), text: "commands and reports for the service", required: false)
@@ -35,6 +36,8 @@ extension DialogTurn {
       EventContract(
         "questionDropped", text: "a question will not be asked: another came, or nobody is there"),
       EventContract("badCommand", text: "something on `control` is no command: `count` so far"),
+      EventContract(
+        "commandTooLong", text: "a command was not handed on: it has `bytes` of at most `most`"),
     ],
     budget: 100, drive: .itself,
     asynchronousPaths: ["service", "playback", "voice", "control"].map {
@@ -46,10 +49,13 @@ extension DialogTurn {
       #"{ "type": "dialog.turn", "minSpeech": 400, "confirm": 1000, "answer": 10000 }"#,
     ],
     resolve: { resolution in
-      let longest = resolution.inputs.values.map(\.packetBytes).max() ?? 0
-      resolution.outputs["control"] = OutputShape(
-        .event, packetDuration: nil, packetBytes: max(commandBytes, longest), burst: burst)
       let parameters = resolution.parameters
+      let inputs = resolution.inputs
+      let reports = inputs.filter { $0.key != "control" }.values.map(\.packetBytes).max() ?? 0
+      let longest = max(
+        parameters.integer("commandBytes"), madeBytes, reports, inputs["control"]?.packetBytes ?? 0)
+      resolution.outputs["control"] = OutputShape(
+        .event, packetDuration: nil, packetBytes: longest, burst: burst, madeBytes: max(madeBytes, reports))
       if parameters.number("confirm") < parameters.number("minSpeech") {
         resolution.refuse(
           "confirm", "a voice can never come to \"minSpeech\" within it", cure: "make it at least as long")
@@ -69,6 +75,9 @@ extension DialogTurn {
       ParameterContract(
         "bargeIn", .choice(["voice", "service"]), default: "voice",
         text: "what cuts a reply off in duplex: the local voice detector too, or only the service"),
+      ParameterContract(
+        "commandBytes", .integer(512...16_777_216), unit: "bytes", default: 262_144,
+        text: "longest command of a program, such as a question with a picture in it"),
       wait("minSpeech", usual.minimumSpeech, "voice it takes to cut a reply off, pauses not counted"),
       wait("confirm", usual.confirmWindow, "time a voice has to come to `minSpeech`, from its beginning on"),
       wait("connect", usual.connect, "longest wait for the service to be there"),

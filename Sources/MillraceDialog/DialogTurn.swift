@@ -20,11 +20,14 @@ public struct DialogTurn: Node, ~Copyable {
   private static var controlInput: Int { 3 }
 
   private enum Event: Int {
-    case turn, bargeIn, falseInterruption, heard, timedOut, questionDropped, badCommand
+    case turn, bargeIn, falseInterruption, heard, timedOut, questionDropped, badCommand, commandTooLong
   }
 
   private var machine: TurnMachine
   private var question: Packet?
+  /// Bytes of the output's blocks, and of the longest packet it may carry.
+  private let madeBytes: Int
+  private let mostBytes: Int
   /// This node asked for an interruption and has not been told of it yet. Several before that are told of once.
   private var isVoiding = false
   private var badCommands = 0
@@ -32,6 +35,8 @@ public struct DialogTurn: Node, ~Copyable {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     machine = TurnMachine(Self.rules(setup))
     question = nil
+    madeBytes = setup.outputs[0].shape?.madeBytes ?? 0
+    mostBytes = setup.outputs[0].shape?.packetBytes ?? 0
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
@@ -111,6 +116,15 @@ public struct DialogTurn: Node, ~Copyable {
   // MARK: Commands
 
   private mutating func takeCommand(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    // What comes over links is as long as they were resolved to carry; a program's message may be longer.
+    let count = Int(packet.byteCount)
+    guard count <= mostBytes else {
+      let most = mostBytes
+      return ports.post(Event.commandTooLong.rawValue) {
+        $0.field("bytes", count)
+        $0.field("most", most)
+      }
+    }
     switch TurnWords.command(EventGlance(packet.samples(of: UInt8.self))) {
     case .input(let input): try handle(input, input.name, &ports)
     case .question:
@@ -125,9 +139,15 @@ public struct DialogTurn: Node, ~Copyable {
     }
   }
 
-  /// Hands a packet's content on to the service.
-  private func pass(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
+  /// Hands a packet on to the service: a copy, so that its own block is free again; one that is longer than the blocks of this
+  /// output, as it is.
+  private func pass(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
     guard ports.isLinked(output: 0) else { return }
+    guard packet.byteCount <= madeBytes else {
+      packet.generation = 0
+      packet.timestamp = ports.now
+      return ports.emit(packet, to: 0)
+    }
     let source = packet.samples(of: UInt8.self)
     var copy = try ports.makePacket(0, bytes: source.count)
     copy.generation = 0

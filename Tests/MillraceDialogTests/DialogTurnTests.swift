@@ -111,12 +111,49 @@ private let finished =
     #expect(bench.close() == [])
   }
 
+  @Test(
+    "a question with a picture in it, longer than any block of its own, goes on byte for byte, at once and when it had to wait",
+    arguments: [400, 512, 513, 180_000])
+  func longQuestion(length: Int) throws {
+    let bench = try bench(["mode": "pushToTalk"])
+    let head = #"{"command":"ask","text":"","images":[{"base64":""#
+    let ask = head + String(repeating: "A", count: length - head.utf8.count - 4) + #""}]}"#
+    try bench.service(listening)
+    try bench.send(ask)
+    #expect(bench.texts("control") == [ask])
+    try bench.service(thinking, replyStarted)
+    try bench.send(ask)
+    #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
+    try bench.service(listening)
+    #expect(bench.texts("control") == [ask])
+    let extra = #"{"command":"update","values":""# + String(repeating: "B", count: length) + #""}"#
+    try bench.send(extra)
+    #expect(bench.texts("control") == [extra])
+    try bench.finish()
+    #expect(bench.close() == [])
+  }
+
+  @Test("a command longer than any may be is told with its length, and the turn goes on")
+  func tooLong() throws {
+    let bench = try bench(["commandBytes": 1_000])
+    try bench.service(listening)
+    try bench.send(#"{"command":"ask","text":""# + String(repeating: "A", count: 1_000) + #""}"#)
+    let told = try #require(bench.events().last)
+    #expect(told.name == "commandTooLong")
+    #expect(told.number("bytes") == 1_027 && told.number("most") == 1_000)
+    #expect(bench.texts("control") == [])
+    try bench.send(#"{"command":"ask","text":"short"}"#)
+    #expect(bench.texts("control") == [#"{"command":"ask","text":"short"}"#])
+  }
+
   @Test("an interruption by somebody else reaches the service; the node's own does not come back to it")
   func interruptions() throws {
     let bench = try bench()
     try bench.service(listening, thinking, replyStarted)
     bench.interrupt()
-    try bench.run()
+    try bench.advance(by: 49 * ms)
+    #expect(bench.texts("control") == [])
+    try bench.advance(by: ms)
     #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
     try bench.service(listening, thinking, replyStarted)
     try bench.command(#"{"command":"interrupt"}"#)
@@ -138,8 +175,28 @@ private let finished =
     try bench.service(listening, thinking, replyStarted)
     _ = bench.texts("control")
     bench.interrupt()
-    try bench.run()
+    try bench.advance(by: 50 * ms)
     #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
+  }
+
+  @Test(
+    "of a reply that the service's node has voided itself the service is not asked to stop",
+    arguments: [
+      #"{"event":"interrupted","by":"user"}"#, listening, #"{"event":"speechStarted"}"#,
+      #"{"event":"error","reaction":"goOn"}"#,
+    ])
+  func voidedByService(word: String) throws {
+    let bench = try bench()
+    try bench.service(listening, thinking, replyStarted)
+    bench.interrupt()
+    try bench.service(word)
+    try bench.advance(by: 200 * ms)
+    #expect(bench.texts("control") == [])
+    // The next reply begins at once, and nothing that is told of the old one late cuts it off.
+    try bench.service(listening, thinking, replyStarted)
+    try bench.advance(by: 200 * ms)
+    #expect(bench.texts("control") == [])
+    #expect(bench.way().hasSuffix("responding"))
   }
 
   @Test("a thousand turns ask the heap for nothing")

@@ -335,6 +335,21 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.state == .yielding)
   }
 
+  @Test(
+    "a reply that was voided already is not voided again with the beginning of the next",
+    arguments: [TurnInput.serviceInterrupted, .speechStarted, .serviceListening, .failed, .interrupt])
+  func voidedOnce(input: TurnInput) {
+    for state in [TurnState.responding, .draining] {
+      for wasVoided in [false, true] {
+        var turn = Turn.at(state, .duplex)
+        _ = turn.taken()
+        if wasVoided { turn.machine.generation += 1 }
+        turn(input)
+        #expect(turn.taken().contains(.voidReplies) != wasVoided, "\(state)")
+      }
+    }
+  }
+
   @Test("without playback a reply is over when it has come")
   func noPlayback() {
     var turn = Turn(.duplex) { $0.followsPlayback = false }

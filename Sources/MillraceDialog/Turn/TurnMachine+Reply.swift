@@ -5,6 +5,7 @@ extension TurnMachine {
   // MARK: Beginning and end
 
   mutating func beginReply() {
+    if state != .thinking { begun = generation }
     finishedUtterances = 0
     carriedUtterances = 0
     dueUtterances = nil
@@ -69,7 +70,8 @@ extension TurnMachine {
     let isDucked = state == .suspecting
     guard isDucked || state == .responding || state == .draining || state == .thinking else { return }
     voided = generation
-    actions.add(.voidReplies)
+    // Voided again, it would take the beginning of the next with it.
+    if generation == begun { actions.add(.voidReplies) }
     if isDucked { actions.add(.resume) }
     voiceSince = nil
   }
@@ -85,6 +87,17 @@ extension TurnMachine {
       pending = next
     }
     yield(isCut: true)
+  }
+
+  /// Somebody else on this machine has voided the reply. A service that did so itself says so next; otherwise it does not know.
+  mutating func noteVoided() {
+    voided = generation
+    if state == .suspecting { actions.add(.resume) }
+    voiceSince = nil
+    yield(isCut: true)
+    guard state == .yielding else { return }
+    owesInterrupt = true
+    setDeadline(now &+ rules.ownWord)
   }
 
   /// The service has cut its reply off.

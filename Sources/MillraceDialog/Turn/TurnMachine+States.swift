@@ -81,9 +81,10 @@ extension TurnMachine {
       if rules.mode != .duplex { breakOff(.hand, pending: .speech) }
     case .ask: breakOff(.hand, pending: .question)
     case .interrupt: breakOff(.hand, pending: .nothing)
-    case .serviceInterrupted, .failed, .voided:
-      if input != .voided { endReply() }
+    case .serviceInterrupted, .failed:
+      endReply()
       yield(isCut: true)
+    case .voided: noteVoided()
     default: break
     }
   }
@@ -103,10 +104,10 @@ extension TurnMachine {
       guard rules.mode == .duplex, !isUninterruptible else { return }
       cutByService(.hearing)
     case .serviceInterrupted: cutByService(.yielding)
-    case .failed, .voided:
+    case .failed:
       endReply()
-      if input == .voided { actions.add(.interrupt) }
       yield(isCut: true)
+    case .voided: noteVoided()
     case .voiceStarted(let ago): suspect(ago)
     case .press:
       if rules.mode != .duplex { breakOff(.hand, pending: .speech) }
@@ -139,6 +140,8 @@ extension TurnMachine {
   mutating func whenYielding(_ input: TurnInput) {
     switch input {
     case .serviceListening: takeFloor()
+    // It knows, then, and listens soon.
+    case .serviceInterrupted, .failed: if owesInterrupt { enter(.yielding) }
     case .speechStarted:
       guard rules.mode == .duplex else { return }
       dropPending()

@@ -44,6 +44,10 @@ public struct TurnMachine: Sendable {
   var serviceListens = false
   /// Replies up to this one were voided.
   var voided: UInt32 = 0
+  /// The number that was valid when this reply began: when another is, somebody has voided it already.
+  var begun: UInt32 = 0
+  /// Somebody else voided the reply, and the service has not shown yet that it was itself: it is asked to stop, a little later.
+  var owesInterrupt = false
   /// Utterances of this reply that were heard to their end; how many there are, once all have come.
   var finishedUtterances = 0
   var dueUtterances: Int?
@@ -153,7 +157,9 @@ public struct TurnMachine: Sendable {
       changeCount += 1
     }
     state = next
+    owesInterrupt = false
     deadline = wait(of: next).map { now &+ $0 }
+    if next == .thinking { begun = generation }
   }
 
   /// Moves the deadline of a suspicion.
@@ -179,6 +185,10 @@ public struct TurnMachine: Sendable {
     guard state != .suspecting else {
       judgeVoice()
       return
+    }
+    guard !owesInterrupt else {
+      actions.add(.interrupt)
+      return enter(.yielding)
     }
     actions.add(.timedOut(state))
     switch state {

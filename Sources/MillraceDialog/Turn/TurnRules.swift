@@ -13,6 +13,10 @@ public struct TurnRules: Sendable, Hashable {
   /// From the first of a voice on: when it has not come to `minimumSpeech` by then, it was none.
   public var confirmWindow: Nanoseconds = .milliseconds(700)
 
+  /// When somebody else has voided the reply: so long a service that did it itself has to say so, before it is asked to stop. The node
+  /// that voids a reply tells of it in the same or the next call.
+  public var ownWord: Nanoseconds = .milliseconds(50)
+
   /// Longest wait for a service to be there.
   public var connect: Nanoseconds = .milliseconds(15_000)
   /// Longest speech of a user.

@@ -1,4 +1,4 @@
-internal import MillraceCore
+public import MillraceCore
 public import MillraceDialog
 public import MillraceNet
 internal import Synchronization
@@ -34,6 +34,24 @@ public final class BailianDouble: Sendable {
     public var soundSent: [UInt8] = []
     /// Of `Start`, as they came.
     public var starts: [JSONValue] = []
+    /// Bytes of the longest Base64 text of a picture.
+    public var largestPicture = 0
+    /// When pictures came, on the monotonic clock.
+    public var pictureTimes: [Nanoseconds] = []
+    /// Frames of sound in duplex, those of them that came more than 20 ms later than the others let expect, and by how much the
+    /// latest did, in milliseconds.
+    public var framesTimed = 0
+    public var framesLate = 0
+    public var latest = 0.0
+  }
+
+  /// Somebody who looks on: told on the thread of the sockets, before anything else is made of it.
+  public struct Onlooker: Sendable {
+    /// A frame of sound has come.
+    public var heard: (@Sendable ([UInt8]) -> Void)?
+    /// A frame of a reply goes out.
+    public var sent: (@Sendable ([UInt8]) -> Void)?
+    public init() {}
   }
 
   let scenario: BailianScenario
@@ -41,6 +59,7 @@ public final class BailianDouble: Sendable {
   private let server = Locked<WebSocketServer?>(nil)
   private let voices = Locked<[String: SpokenReply]>([:])
   private let watch: @Sendable (String) -> Void
+  let onlooker: Onlooker
 
   /// The port it listens on.
   public var port: Int { server.withLock { $0?.port ?? 0 } }
@@ -53,12 +72,14 @@ public final class BailianDouble: Sendable {
   ///   - host: the address to listen at; by default this machine's own, which no other can reach.
   ///   - port: 0: the system chooses a free one.
   ///   - identity: a certificate for TLS; nil: plain.
+  ///   - onlooker: is shown the sound.
   ///   - watch: is handed each line of the report as it is written, on the thread of the sockets.
   public static func listen(
     _ scenario: BailianScenario = BailianScenario(), host: String = "127.0.0.1", port: Int = 0,
-    identity: NetIdentity? = nil, watch: @escaping @Sendable (String) -> Void = { _ in }
+    identity: NetIdentity? = nil, onlooker: Onlooker = Onlooker(),
+    watch: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws(NetProblem) -> BailianDouble {
-    let double = BailianDouble(scenario, watch)
+    let double = BailianDouble(scenario, onlooker, watch)
     var limits = WebSocketLimits()
     limits.message = 1 << 20
     limits.ping = 0
@@ -69,8 +90,11 @@ public final class BailianDouble: Sendable {
     return double
   }
 
-  private init(_ scenario: BailianScenario, _ watch: @escaping @Sendable (String) -> Void) {
+  private init(
+    _ scenario: BailianScenario, _ onlooker: Onlooker, _ watch: @escaping @Sendable (String) -> Void
+  ) {
     self.scenario = scenario
+    self.onlooker = onlooker
     self.watch = watch
   }
 
@@ -108,7 +132,7 @@ public final class BailianDouble: Sendable {
   }
 
   func note(_ line: String) {
-    report.withLock { $0.lines.append(line) }
+    if scenario.keeps { report.withLock { $0.lines.append(line) } }
     watch(line)
   }
 

@@ -74,6 +74,9 @@ public struct BailianScenario: Sendable, Hashable {
   public var isEarly = true
   /// True: a reply that is said to be heard before it can have been is a violation.
   public var checksPlayback = false
+  /// True: the report holds every line, the sound that was sent and when pictures came, for tests; false: only numbers, however long
+  /// the double runs.
+  public var keeps = true
   /// espeak-ng's voice.
   public var voice = "en"
 

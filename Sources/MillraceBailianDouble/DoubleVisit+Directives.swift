@@ -103,7 +103,10 @@ extension DoubleVisit {
     self.mode = mode
     switch up?["audio_format"]?.string ?? "pcm" {
     case "pcm": isOpusUp = false
-    case "raw-opus", "opus": isOpusUp = true
+    case "raw-opus": isOpusUp = true
+    case "opus":
+      isOpusUp = true
+      isOggUp = true
     default: return "upstream.audio_format"
     }
     upRate = up?["sample_rate"]?.integer ?? 16_000
@@ -216,7 +219,14 @@ extension DoubleVisit {
       if !isFilm { double.violate("pictureWithoutFilm", "UpdateInfo with a picture before connect") }
       checkPicture(image, mayBeURL: false)
     }
-    double.change { $0.pictures += images.count }
+    let now = clock.now
+    let largest = images.compactMap { $0["value"]?.string?.utf8.count }.max() ?? 0
+    let keeps = double.scenario.keeps
+    double.change {
+      $0.pictures += images.count
+      $0.largestPicture = max($0.largestPicture, largest)
+      if keeps && !images.isEmpty { $0.pictureTimes.append(now) }
+    }
   }
 
   private func checkPicture(_ image: JSONValue, mayBeURL: Bool) {

@@ -10,8 +10,12 @@ extension DoubleVisit {
   /// A reply that is told to be heard may be shorter by so much: what stretching and rounding take.
   private static let tolerance = 0.9
 
+  /// A frame is late beyond so many milliseconds.
+  private static let lateness = 20.0
+
   func takeSound(_ bytes: [UInt8]) {
     guard state != .over else { return double.violate("afterStop", "sound came after Stop") }
+    double.onlooker.heard?(bytes)
     double.change {
       $0.bytesHeard += bytes.count
       $0.framesHeard += 1
@@ -20,6 +24,7 @@ extension DoubleVisit {
       return double.violate("audioBeforeListening", "sound came before the first Listening")
     }
     lastSound = clock.now
+    if mode == .duplex && !isOpusUp { time(bytes.count / 2) }
     if mode == .push2talk && !hasSentSpeech {
       return double.violate("audioOutOfTurn", "sound came outside of SendSpeech and StopSpeech")
     }
@@ -40,8 +45,33 @@ extension DoubleVisit {
     for change in changes { note(change) }
   }
 
+  /// Notes whether a frame is late. Sound of a microphone comes as fast as it is spoken: the earliest frame shows when the others are
+  /// due.
+  private func time(_ samples: Int) {
+    let due = soundTime
+    soundTime += Nanoseconds(samples) * 1_000_000_000 / Nanoseconds(upRate)
+    let offset = lastSound - due
+    earliest = min(earliest ?? offset, offset)
+    let late = Double(offset - (earliest ?? offset)) / 1e6
+    double.change {
+      $0.framesTimed += 1
+      if late > Self.lateness { $0.framesLate += 1 }
+      $0.latest = max($0.latest, late)
+    }
+  }
+
   /// A packet is loud when it is long: all that has to be known here. A packet that libopus does not take is a violation.
   private func takeOpus(_ bytes: [UInt8]) -> [EnergyEar.Change] {
+    guard isOggUp else { return takePacket(bytes) }
+    do throws(OggProblem) {
+      return try pagesUp.packets(bytes).flatMap(takePacket)
+    } catch {
+      double.violate("noOgg", error.text)
+      return []
+    }
+  }
+
+  private func takePacket(_ bytes: [UInt8]) -> [EnergyEar.Change] {
     guard unsafe opus_packet_get_nb_samples(bytes, opus_int32(bytes.count), 48_000) > 0 else {
       double.violate("noOpus", "a frame of \(bytes.count) bytes is no packet of Opus")
       return []
@@ -193,7 +223,7 @@ extension DoubleVisit {
 
   /// As they are sent: packets one by one, anything else cut where it happens to be.
   private func frames(_ spoken: SpokenReply) -> [[UInt8]] {
-    guard form != .rawOpus else { return spoken.pieces }
+    guard form != .rawOpus && form != .rawOpus2 else { return spoken.pieces }
     let chunk = double.scenario.chunk
     return spoken.pieces.flatMap { piece in
       stride(from: 0, to: piece.count, by: chunk).map { Array(piece[$0..<min($0 + chunk, piece.count)]) }
@@ -202,7 +232,8 @@ extension DoubleVisit {
 
   private func send(_ frame: [UInt8]) {
     guard socket.send(frame, isText: false) else { return double.note("# a frame of sound found no room") }
-    double.change { $0.soundSent += frame }
+    double.onlooker.sent?(frame)
+    if double.scenario.keeps { double.change { $0.soundSent += frame } }
   }
 
   private func sendFrames(_ frames: ArraySlice<[UInt8]>, _ number: Int, perByte: Double) {

@@ -28,6 +28,8 @@ final class DoubleVisit: @unchecked Sendable {
   var mode = Mode.tap2talk
   var upRate = 16_000
   var isOpusUp = false
+  var isOggUp = false
+  var pagesUp = OggReader()
   var form = SpokenReply.Form.pcm
   var downRate = 24_000
   var hasAudio = true
@@ -39,6 +41,9 @@ final class DoubleVisit: @unchecked Sendable {
   var hasSentSpeech = false
   var hasHeardVoice = false
   var lastSound: Nanoseconds = 0
+  /// Length of all sound that came, and when its beginning came at the earliest.
+  var soundTime: Nanoseconds = 0
+  var earliest: Nanoseconds?
   var isFirstFrame = true
 
   // Of the reply.

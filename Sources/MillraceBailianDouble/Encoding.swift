@@ -97,7 +97,7 @@ enum OggOpus {
   }
 
   /// RFC 3533 section 6: polynomial 0x04C11DB7, no inversion.
-  private static func checksum(_ bytes: [UInt8]) -> UInt32 {
+  static func checksum(_ bytes: [UInt8]) -> UInt32 {
     var value: UInt32 = 0
     for byte in bytes {
       value ^= UInt32(byte) << 24

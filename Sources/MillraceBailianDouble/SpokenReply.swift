@@ -9,6 +9,8 @@ struct SpokenReply: Sendable {
   enum Form: String, Sendable, Hashable, CaseIterable {
     case pcm, mp3, opus
     case rawOpus = "raw-opus"
+    /// Without the header.
+    case rawOpus2 = "raw-opus2"
   }
 
   /// The whole of it; packets of Opus one by one, the header first.
@@ -38,9 +40,10 @@ enum Speaker {
     case .mp3:
       let packets = try Encoding.packets(sound, codec: "libmp3lame", rate: rate, bitRate: 48_000)
       return SpokenReply(pieces: [packets.flatMap { $0 }], milliseconds: time)
-    case .opus, .rawOpus:
+    case .opus, .rawOpus, .rawOpus2:
       let packets = try Encoding.packets(sound, codec: "libopus", rate: rate, bitRate: 32_000)
       let head = OggOpus.head(rate: rate)
+      if form == .rawOpus2 { return SpokenReply(pieces: packets, milliseconds: time) }
       if form == .rawOpus { return SpokenReply(pieces: [head] + packets, milliseconds: time) }
       return SpokenReply(pieces: [OggOpus.file(head, packets, frame: 960)], milliseconds: time)
     }

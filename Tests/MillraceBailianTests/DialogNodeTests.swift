@@ -82,6 +82,15 @@ private final class Talk {
     hush(1)
   }
 
+  /// The same in packets of Opus of 20 ms, as far as the double hears by their length: SILK of 20 ms in one frame.
+  func speakPackets() {
+    for index in 0..<100 {
+      let isLoud = index < 50
+      bench.push(
+        bytes: [0x48] + [UInt8](repeating: 7, count: isLoud ? 60 : 2), to: "audio", duration: 320)
+    }
+  }
+
   func hush(_ seconds: Int) {
     bench.push([Int16](repeating: 0, count: 16_000 * seconds), to: "audio")
   }
@@ -161,7 +170,9 @@ private final class Talk {
     try talk.end()
   }
 
-  @Test("replies come in every form as they were sent", arguments: ["pcm", "mp3", "opus", "raw-opus"])
+  @Test(
+    "replies come in every form as they were sent",
+    arguments: ["pcm", "mp3", "opus", "raw-opus", "raw-opus2"])
   func forms(form: String) async throws {
     let talk = try await Talk(scenario(), ["format": .string(form), "rate": 16_000])
     talk.speak()
@@ -174,6 +185,123 @@ private final class Talk {
     #expect(heard == (form == "raw-opus" ? Array(sent.dropFirst(19)) : sent))
     #expect(heard.starts(with: form == "opus" ? Array("OggS".utf8) : []))
     #expect(talk.packets.last?.flags.contains(.endOfUtterance) == true)
+  }
+
+  @Test(
+    "sound goes up as packets of Opus, or in pages of Ogg of the frame's length",
+    arguments: ["raw-opus", "opus"])
+  func opusUp(form: String) async throws {
+    let talk = try await Talk(
+      scenario(), ["opusUp": .string(form)],
+      inputs: [
+        "audio": OutputShape(
+          .opus(rate: 16_000, channels: 1), packetDuration: .milliseconds(20), packetBytes: 1_275),
+        "control": reports,
+      ])
+    for turn in 1...2 {
+      talk.speakPackets()
+      #expect(try talk.wait { talk.double.seen.turns == turn })
+    }
+    #expect(try talk.wait { talk.states().count { $0 == "listening" } == 3 })
+    try talk.end()
+    #expect(talk.double.seen.violations == [])
+    let start = talk.double.seen.starts.first?["payload"]?["parameters"]?["upstream"]
+    #expect(start?["audio_format"]?.string == form)
+    // 200 packets of 20 ms: each by itself, or five to a page behind the stream's headers.
+    #expect(talk.double.seen.framesHeard == (form == "opus" ? 1 + 40 : 200))
+  }
+
+  @Test("in push-to-talk each press has a stream of its own, and its last page goes before StopSpeech")
+  func opusByHand() async throws {
+    let talk = try await Talk(
+      scenario(), ["opusUp": "opus", "mode": "pushToTalk"],
+      inputs: [
+        "audio": OutputShape(
+          .opus(rate: 16_000, channels: 1), packetDuration: .milliseconds(20), packetBytes: 1_275),
+        "control": reports,
+      ])
+    #expect(try talk.wait { talk.states().last == "listening" })
+    for turn in 1...2 {
+      talk.command(#"{"command":"startSpeech"}"#)
+      #expect(try talk.wait { talk.double.seen.lines.count { $0 == "> SendSpeech" } == turn })
+      talk.speakPackets()
+      #expect(try talk.wait { talk.double.seen.framesHeard >= 20 * turn })
+      talk.command(#"{"command":"stopSpeech"}"#)
+      #expect(try talk.wait { talk.double.seen.turns == turn })
+      #expect(try talk.wait { talk.states().last == "listening" })
+    }
+    try talk.end()
+    #expect(talk.double.seen.violations == [])
+  }
+
+  @Test(
+    "a reply that nobody takes holds up neither the microphone nor a command, and is whole when it is taken")
+  func untakenReply() async throws {
+    let talk = try await Talk(
+      scenario {
+        $0.turns[0].says = "One two three four five six seven eight nine ten eleven twelve."
+        $0.speed = 1_000
+      })
+    talk.isHeard = false
+    talk.bench.hold("audio")
+    talk.bench.hold("text")
+    talk.speak()
+    #expect(try talk.wait { talk.has("replyEnded") })
+    let before = talk.double.seen.framesHeard
+    for _ in 0..<5 {
+      talk.hush(1)
+      #expect(try talk.wait { true })
+    }
+    talk.command(#"{"command":"update","values":{"client_info":{"status":{"a":1}}}}"#)
+    #expect(try talk.wait { talk.double.seen.framesHeard >= before + 50 })
+    #expect(try talk.wait { talk.double.seen.lines.contains("> UpdateInfo") })
+    talk.bench.release("audio")
+    talk.bench.release("text")
+    #expect(try talk.wait { talk.packets.last?.flags.contains(.endOfUtterance) == true })
+    #expect(talk.packets.flatMap(\.bytes) == talk.double.seen.soundSent)
+    #expect(try talk.wait { talk.texts.count == 1 })
+    #expect(talk.double.seen.violations == [])
+    try talk.end()
+  }
+
+  @Test(
+    "a question with a picture of the largest size goes to the service, from the port and from the program")
+  func pictures() async throws {
+    let talk = try await Talk(
+      scenario(),
+      inputs: [
+        "audio": sound, "text": lines,
+        "control": OutputShape(.event, packetDuration: nil, packetBytes: 262_144),
+      ])
+    #expect(try talk.wait { talk.states().last == "listening" })
+    let picture = "/9j/" + String(repeating: "A", count: 179_996)
+    let ask = #"{"command":"ask","text":"","images":[{"base64":"\#(picture)"}]}"#
+    talk.command(ask)
+    #expect(try talk.wait { talk.double.seen.turns == 1 })
+    #expect(try talk.wait { talk.states().count { $0 == "listening" } == 2 })
+    try talk.bench.send(ask)
+    #expect(try talk.wait { talk.double.seen.turns == 2 })
+    #expect(talk.double.seen.violations == [])
+    // One byte more is refused here, in words.
+    talk.command(#"{"command":"ask","text":"","images":[{"base64":"\#(picture)A"}]}"#)
+    #expect(try talk.wait { talk.has("error") })
+    #expect(
+      talk.events.last { $0.name == "error" }?.string("text")
+        == "a question was not asked: its picture has 180001 bytes in Base64, and the service takes 180000")
+    try talk.end()
+  }
+
+  @Test("a long answer comes in several texts, none of its characters lost or cut")
+  func longAnswer() async throws {
+    let words = String(repeating: "größer ", count: 400)
+    let talk = try await Talk(
+      scenario { $0.turns[0].says = words }, ["format": "none", "eventBytes": 1_024],
+      outputs: ["text", "events"])
+    talk.speak()
+    #expect(try talk.wait { talk.texts.joined().count >= words.count - 1 })
+    try talk.end()
+    #expect(talk.texts.count == 4)
+    #expect(talk.texts.joined() == words.dropLast())
   }
 
   @Test("no sound at all, when none is wanted")

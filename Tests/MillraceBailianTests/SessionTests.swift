@@ -321,6 +321,131 @@ enum SessionScript {
     #expect(!session.takesPictures)
   }
 
+  @Test(
+    "what UpdateInfo changed without a dialogue is told when there is one, and again after a loss; pictures are not"
+  )
+  func standing() throws {
+    var session = BailianSession(SessionScript.rules(.duplex))
+    let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
+    func update(_ values: JSONValue) -> [String] {
+      session.handle(.command(.update(values)), at: SessionScript.second).map(SessionScript.word)
+    }
+    #expect(update(["biz_params": ["a": ["x": 1], "b": 2]]) == [])
+    #expect(update(["biz_params": ["a": ["y": 3]], "client_info": ["status": ["on": true]]]) == [])
+    #expect(update(["images": [["type": "base64", "value": "AA"]]]) == ["error request"])
+    let wanted: JSONValue = ["biz_params": ["b": 2, "a": ["y": 3]], "client_info": ["status": ["on": true]]]
+    func begin() throws -> [BailianAction] {
+      _ = session.handle(.opened, at: SessionScript.second)
+      return session.handle(try #require(inputs["Started"]), at: SessionScript.second)
+    }
+    _ = session.handle(.start, at: SessionScript.second)
+    #expect(try begin().last == .send(.updateInfo(wanted)))
+    // Told once a connection.
+    #expect(
+      session.handle(try #require(inputs["Started"]), at: SessionScript.second).map(SessionScript.word)
+        == ["conversationStarted"])
+    #expect(update(["images": [["type": "base64", "value": "AA"]]]) == ["> UpdateInfo"])
+    _ = session.handle(try #require(inputs["lost"]), at: SessionScript.second)
+    _ = session.handle(.tick, at: 10 * SessionScript.second)
+    #expect(try begin().last == .send(.updateInfo(wanted)))
+  }
+
+  @Test("a question without a dialogue waits for one; one that will never be asked is told")
+  func questions() throws {
+    let way = SessionScript.way(to: .waiting, .duplex)
+    var session = try SessionScript.session(SessionScript.rules(.duplex), way)
+    func tell(_ input: BailianInput) -> [BailianAction] {
+      session.handle(input, at: 3 * SessionScript.second)
+    }
+    #expect(tell(.command(.ask("one", images: []))) == [.connect])
+    #expect(tell(.command(.ask("two", images: []))).map(SessionScript.word) == ["error request"])
+    let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
+    for name in ["opened", "Started"] { _ = tell(try #require(inputs[name])) }
+    guard case .send(.requestToRespond(let asked))? = tell(try #require(inputs["Listening"])).last else {
+      Issue.record("not asked")
+      return
+    }
+    #expect(asked.text == "two")
+    session = try SessionScript.session(SessionScript.rules(.duplex), way)
+    _ = session.handle(.command(.ask("one", images: [])), at: SessionScript.second)
+    #expect(
+      session.handle(.command(.hangUp), at: SessionScript.second).map(SessionScript.word)
+        == ["disconnect", "error request", "state closed", "end"])
+  }
+
+  @Test("the vendor's whole request goes out as it is, for this request only; a wrong one is told in words")
+  func wholeRequest() throws {
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex), SessionScript.way(to: .listening, .duplex))
+    let parameters: JSONValue = ["biz_params": ["user_query_params": ["a": "b"]]]
+    let payload: JSONValue = ["type": "transcript", "text": "words", "parameters": parameters]
+    let actions = session.handle(
+      .command(.extra(name: "RequestToRespond", payload: payload)), at: SessionScript.second)
+    guard case .send(let request)? = actions.first else {
+      Issue.record("\(actions)")
+      return
+    }
+    let sent = request.json(task: "t", dialog: "d")["payload"]
+    #expect(sent?["parameters"] == parameters)
+    #expect(sent?["input"]?["type"]?.string == "transcript" && sent?["input"]?["text"]?.string == "words")
+    let picture: JSONValue = ["type": "url", "value": "https://x"]
+    for wrong: JSONValue in [
+      ["type": "song"], ["parameters": 1], ["parameters": ["images": [picture, picture]]],
+      [
+        "parameters": [
+          "images": [["type": "base64", "value": .string(String(repeating: "A", count: 180_001))]]
+        ]
+      ],
+    ] {
+      let told = session.handle(
+        .command(.extra(name: "RequestToRespond", payload: wrong)), at: SessionScript.second)
+      #expect(told.map(SessionScript.word) == ["error request"])
+    }
+  }
+
+  @Test("a key that is not taken any more: a new one is waited for, and without one it is the end")
+  func renewal() throws {
+    var rules = SessionScript.rules(.duplex)
+    rules.renew = 5 * SessionScript.second
+    let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
+    var session = try SessionScript.session(rules, SessionScript.way(to: .listening, .duplex))
+    func tell(_ name: String, at time: Nanoseconds) throws -> [String] {
+      session.handle(try #require(inputs[name]), at: time * SessionScript.second).map(SessionScript.word)
+    }
+    _ = try tell("lost", at: 1)
+    _ = session.handle(.tick, at: 2 * SessionScript.second)
+    #expect(try tell("refused", at: 2) == ["authExpired", "error auth"])
+    #expect(session.phase == .waiting && session.uplink == .keep)
+    #expect(try tell("refreshAuth", at: 4) == ["useKey", "connect"])
+    #expect(try tell("refused", at: 5) == ["authExpired", "error auth"])
+    #expect(
+      session.handle(.tick, at: 10 * SessionScript.second).map(SessionScript.word) == [
+        "state closed", "fail",
+      ])
+    // A first key that is wrong is not waited for.
+    session = try SessionScript.session(rules, SessionScript.way(to: .connecting, .duplex))
+    #expect(try tell("refused", at: 1) == ["error auth", "state closed", "fail"])
+  }
+
+  @Test("members without a common word are told under their own names, once")
+  func rest() throws {
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex), SessionScript.way(to: .listening, .duplex))
+    func extras(_ text: String) throws -> [String] {
+      session.handle(try SessionScript.message(text), at: SessionScript.second).compactMap {
+        if case .post(.extra(let name, _)) = $0 { name } else { nil }
+      }
+    }
+    #expect(
+      try extras(#""event":"DialogStateChanged","state":"Thinking","dialog_id":"d","inputType":"voice""#)
+        == ["inputType"])
+    let content =
+      #""event":"RespondingContent","text":"a","llm_request_id":"1","round_id":"2","finish_reason":"stop","extra_info":{"timestamps":{"a":1},"dialog_debug":{"b":2}},"finished":"#
+    #expect(try extras(content + "false") == ["timestamps", "dialog_debug"])
+    #expect(
+      try extras(content + "true") == ["timestamps", "dialog_debug", "llm_request_id", "finish_reason"])
+  }
+
   @Test("any order of inputs keeps the session's promises")
   func random() throws {
     let inputs = try SessionScript.inputs()

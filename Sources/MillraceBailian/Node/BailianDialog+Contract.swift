@@ -50,6 +50,9 @@ extension BailianDialog {
       text: "where the service is"),
     ParameterContract(
       "workspaceHeader", .bool, default: false, text: "true: the workspace goes as a header too"),
+    ParameterContract(
+      "dataInspection", .bool, default: false,
+      text: "true: the service inspects what is said (X-DashScope-DataInspection)"),
     ParameterContract("dialog", .string, text: "id of the dialogue to go on with"),
     ParameterContract(
       "mode", .choice(DialogMode.allCases.map(\.rawValue)), default: "duplex",
@@ -68,6 +71,10 @@ extension BailianDialog {
       text: "after the end of `audio`, so long without anything ends the dialogue; 0: nothing does"),
     ParameterContract("reconnect", .bool, default: true, text: "true: connect again after a loss"),
     ParameterContract(
+      "renew", .number(0...600_000), unit: "ms", default: 10_000,
+      text: "wait for a new key (`refreshAuth`) when one that was good is not taken any more; 0: fail at once"
+    ),
+    ParameterContract(
       "first", .number(1...600_000), unit: "ms", default: 500, text: "first wait before that"),
     ParameterContract("most", .number(1...600_000), unit: "ms", default: 8_000, text: "longest wait"),
     ParameterContract(
@@ -75,6 +82,9 @@ extension BailianDialog {
       text: "fail after so long without a connection; 0: never"),
     ParameterContract(
       "open", .integer(1...600_000), unit: "ms", default: 10_000, text: "longest time an attempt may take"),
+    ParameterContract(
+      "begin", .number(1...600_000), unit: "ms", default: 10_000,
+      text: "longest time from the connection to the service's first Listening"),
     ParameterContract(
       "heartBeat", .number(100...50_000), unit: "ms", default: 20_000, text: "between two heartbeats"),
     ParameterContract(
@@ -92,11 +102,16 @@ extension BailianDialog {
     ParameterContract(
       "frame", .number(10...1_000), unit: "ms", default: 100,
       text: "sound of one frame of the WebSocket (PCM); the service advises 100"),
+    ParameterContract(
+      "opusUp", .choice(["raw-opus", "opus"]), default: "raw-opus",
+      text:
+        "what packets of Opus at `audio` go up as: raw-opus, one a frame of the WebSocket; opus, in Ogg pages of `frame`"
+    ),
     ParameterContract("video", .bool, default: false, text: "true: pictures may be sent (AudioAndVideo)"),
     ParameterContract("vocabulary", .string, text: "id of hot words"),
     ParameterContract(
       "replaceWords", .list(of: .string, count: 0...100), default: .list([]),
-      text: "words that recognition puts in others' places: `source=target`"),
+      text: "words that recognition puts in others' places: `source=target`, or JSON with `match_mode`"),
     ParameterContract("serverVADStart", .bool, text: "enable_server_vad_start, as it is"),
   ]
 
@@ -134,6 +149,8 @@ extension BailianDialog {
     ParameterContract("longitude", .string, text: "of the user"),
     ParameterContract("city", .string, text: "of the user"),
     ParameterContract("foregroundApp", .string, text: "the application in front"),
+    ParameterContract(
+      "sdk", .string, text: "what speaks to the service, as the vendor's own SDKs name themselves"),
     ParameterContract(
       "promptVariables", .list(of: .string, count: 0...100), default: .list([]),
       text: "variables of the application's prompt: `name=value`"),

@@ -10,7 +10,9 @@ extension BailianDialog {
     let bytes = unsafe record.bytes
     if record.kind == BailianExchange.In.event {
       EventRecord.post(unsafe bytes.span, &ports)
-    } else if isRead && bytes.count <= textBytes {
+    } else if isRead {
+      // The keeper cuts long answers into pieces of this output's size.
+      guard ports.hasRoomOrAsks(Self.textOutput) else { return false }
       var packet = try ports.makePacket(Self.textOutput, bytes: bytes.count)
       packet.generation = 0
       var target = packet.mutableSamples(of: UInt8.self)
@@ -29,6 +31,7 @@ extension BailianDialog {
       done(record)
       return true
     }
+    if isHeard && !ports.hasRoomOrAsks(Self.audioOutput) { return false }
     if record.kind == BailianExchange.In.endOfUtterance {
       hasPart = false
       if isHeard {

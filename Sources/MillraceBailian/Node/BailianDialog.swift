@@ -44,8 +44,11 @@ public struct BailianDialog: Node, ~Copyable {
   /// Bytes of a whole frame of PCM.
   let frameBytes: Int
   let largestBytes: Int
-  let imageBytes: Int
-  let controlBytes: Int
+  /// A message on its way out, how much of it has gone, and its number when it is of `control`.
+  var message: Packet?
+  var messageKind: UInt8 = 0
+  var messageDone = 0
+  var messageNumber: UInt32 = 0
   var frame: [UInt8]
   var frameCount = 0
   var isAudioOver = false
@@ -81,19 +84,18 @@ public struct BailianDialog: Node, ~Copyable {
     let time = parameters.number("frame")
     frameBytes = max(2, Int(time * Double(inputRate) / 1_000) * 2)
     frame = [UInt8](repeating: 0, count: frameBytes)
-    imageBytes = setup.inputs[Self.imageInput].shape?.packetBytes ?? 0
-    controlBytes = max(
-      512, setup.inputs[Self.controlInput].shape?.packetBytes ?? 0,
-      setup.inputs[Self.textInput].shape?.packetBytes ?? 0)
+    message = nil
     // A packet may fill several frames, and the queue lose the rest of its memory before its beginning.
     let packetBytes = input?.packetBytes ?? 0
     largestBytes = 2 * frameBytes + packetBytes + 16 * (packetBytes / frameBytes + 2)
 
     let eventBytes = parameters.integer("eventBytes")
     let exchange = BailianExchange(
-      largest: max(largestBytes, imageBytes, controlBytes + 4), event: eventBytes + 512, waker: setup.waker)
+      largest: max(largestBytes, BailianExchange.pieceBytes), event: eventBytes + 512, waker: setup.waker)
     let sound = BailianKeeper.Sound(
-      isOpus: isOpus, silentBytes: isOpus ? 0 : frameBytes, frame: Nanoseconds(time * 1e6),
+      isOpus: isOpus, isOgg: isOpus && parameters.string("opusUp") == "opus",
+      hasPackets: rules.start.downstream.format.isPackets, silentBytes: isOpus ? 0 : frameBytes,
+      frame: Nanoseconds(time * 1e6),
       preRoll: Nanoseconds(parameters.number("preRoll") * 1e6), rate: inputRate)
     BailianKeeper(
       exchange, rules, place, sound, eventBytes: eventBytes, asksText: parameters.string("text") == "ask"
@@ -127,7 +129,8 @@ public struct BailianDialog: Node, ~Copyable {
     let hasEnded = exchange.hasEnded.load(ordering: .acquiring)
     if try work(&ports) { return .again }
     if hasEnded { return try conclude() }
-    exchange.isOver.store(true, ordering: .releasing)
+    // What is still being handed over goes before the good-bye.
+    if message == nil { exchange.isOver.store(true, ordering: .releasing) }
     exchange.ring()
     ports.wake(at: ports.now + 1_000_000_000)
     return .again
@@ -174,13 +177,10 @@ public struct BailianDialog: Node, ~Copyable {
     hasPart = false
   }
 
-  public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
-    guard case .text(let packet) = consume message else { return }
-    guard packet.byteCount <= controlBytes && exchange.outgoing.hasRoom(controlBytes + 4) else {
-      return refuse(&ports)
-    }
-    putControl(packet, ports.generation)
-    exchange.ring()
+  public mutating func receive(_ order: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    guard case .text(let packet) = consume order else { return }
+    guard message == nil else { return refuse(&ports) }
+    hand(packet, BailianExchange.Out.control, ports.generation)
   }
 }
 

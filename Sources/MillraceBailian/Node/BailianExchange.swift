@@ -14,7 +14,12 @@ final class BailianExchange: Sendable {
     static let text: UInt8 = 3
     /// A JPEG.
     static let image: UInt8 = 4
+    /// What the next record but sound goes on with: a message longer than `pieceBytes` comes in pieces.
+    static let part: UInt8 = 5
   }
+
+  /// Bytes of a record at most, but for sound.
+  static let pieceBytes = 16_384
 
   /// Kinds of records that come in.
   enum In {

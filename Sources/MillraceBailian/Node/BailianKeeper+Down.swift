@@ -7,14 +7,40 @@ internal import Synchronization
 extension BailianKeeper {
   func post(_ event: DialogEvent) {
     heldEvents.append((BailianExchange.In.event, EventRecord.bytes(event, limit: eventBytes)))
-    if case .reply(let reply) = event, reply.isFinal, !reply.text.isEmpty, reply.text.utf8.count <= eventBytes
-    {
-      heldEvents.append((BailianExchange.In.text, Array(reply.text.utf8)))
+    if case .reply(let reply) = event, reply.isFinal, !reply.text.isEmpty {
+      for piece in Self.pieces(reply.text, most: eventBytes) {
+        heldEvents.append((BailianExchange.In.text, piece))
+      }
     }
     handOn()
   }
 
+  /// A text in pieces of so many bytes at most, each of whole characters.
+  static func pieces(_ text: String, most: Int) -> [[UInt8]] {
+    let bytes = Array(text.utf8)
+    var result: [[UInt8]] = []
+    var start = 0
+    while start < bytes.count {
+      var end = min(start + most, bytes.count)
+      // Bytes 10xxxxxx go on with a character.
+      while end < bytes.count && bytes[end] & 0xC0 == 0x80 { end -= 1 }
+      result.append(Array(bytes[start..<end]))
+      start = end
+    }
+    return result
+  }
+
+  /// Bytes of the longest packet of Opus that is handed on: six frames of 1,275 and their lengths, 120 ms.
+  static let mostPacket = 7_680
+
   func hold(_ kind: UInt8, _ bytes: [UInt8]) {
+    if sound.hasPackets && bytes.count > Self.mostPacket {
+      return post(
+        .error(
+          DialogError(
+            vendor: "bailian", category: .internal, reaction: .goOn,
+            text: "a frame of \(bytes.count) bytes is no packet of Opus; it is not played")))
+    }
     var rest = bytes[...]
     repeat {
       let piece = Array(rest.prefix(BailianExchange.soundBytes))

@@ -23,6 +23,7 @@ extension BailianKeeper {
       tell(.delivered)
     }
     takeRecords()
+    carryKept()
     handOn()
     if exchange.isSoundOver.load(ordering: .acquiring) && silenceAt == nil {
       silenceAt = clock.now + sound.frame
@@ -38,35 +39,68 @@ extension BailianKeeper {
     var taken = 0
     while let record = exchange.outgoing.peek() {
       let bytes = unsafe Array(record.bytes)
-      if record.kind == BailianExchange.Out.sound {
-        guard send(bytes) else { break }
-      }
       exchange.outgoing.drop(record)
       taken += 1
       switch record.kind {
-      case BailianExchange.Out.control: control(bytes)
-      case BailianExchange.Out.text:
-        let text = String(decoding: bytes, as: UTF8.self)
-        tell(.command(asksText ? .ask(text, images: []) : .say(text)))
-      case BailianExchange.Out.image: sendPicture(bytes)
-      default: break
+      case BailianExchange.Out.sound: take(sound: bytes)
+      case BailianExchange.Out.part: parts += bytes
+      default:
+        let whole = parts + bytes
+        parts = []
+        take(message: whole, record.kind)
       }
     }
     if taken > 0 { exchange.waker.wake() }
   }
 
-  /// A frame of the user's sound. False when it has to wait.
-  private func send(_ record: [UInt8]) -> Bool {
-    let bytes = record.dropFirst(4)
-    switch session.uplink {
-    case .drop: return true
-    case .keep:
-      kept.push(Array(bytes).span, duration: Nanoseconds(Self.number(record)) * 1_000)
-      return true
-    case .send: return socket?.send(Array(bytes), isText: false) ?? true
-    case .silence: return socket?.send(silent(bytes), isText: false) ?? true
+  private func take(message bytes: [UInt8], _ kind: UInt8) {
+    switch kind {
+    case BailianExchange.Out.control: control(bytes)
+    case BailianExchange.Out.text:
+      let text = String(decoding: bytes, as: UTF8.self)
+      tell(.command(asksText ? .ask(text, images: []) : .say(text)))
+    default: sendPicture(bytes)
     }
   }
+
+  /// A frame of the user's sound.
+  private func take(sound record: [UInt8]) {
+    let bytes = Array(record.dropFirst(4))
+    let time = Nanoseconds(Self.number(record)) * 1_000
+    switch session.uplink {
+    case .drop: break
+    case .keep: kept.push(bytes.span, duration: time)
+    case .send, .silence:
+      // What was kept is older.
+      carryKept()
+      let frame = session.uplink == .silence ? silent(bytes[...]) : bytes
+      if kept.isEmpty && !isCongested {
+        upload(frame)
+      } else {
+        kept.push(frame.span, duration: time)
+      }
+    }
+  }
+
+  private func upload(_ frame: [UInt8]) {
+    let bytes = pages != nil ? pages?.add(frame) ?? [] : frame
+    if !bytes.isEmpty { _ = socket?.send(bytes, isText: false) }
+  }
+
+  /// What follows is a stream of its own, where sound goes up in Ogg.
+  func beginStream() {
+    guard sound.isOgg else { return }
+    pages = OggPages(rate: sound.rate, milliseconds: Int(sound.frame / 1_000_000))
+  }
+
+  func endStream() {
+    guard let last = pages?.end(), !last.isEmpty else { return }
+    _ = socket?.send(last, isText: false)
+  }
+
+  /// The network takes less than is said. What the user says now matters more than what they said seconds ago, which would only come
+  /// later and later: from here on the latest is kept, and the oldest let go of.
+  private var isCongested: Bool { (socket?.backlog ?? 0) > mostBacklog }
 
   /// As much silence as a frame of sound has.
   private func silent(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
@@ -87,14 +121,22 @@ extension BailianKeeper {
     case .drop: kept.clear()
     case .silence, .send:
       let isSilent = session.uplink == .silence
-      while !kept.isEmpty {
+      while !kept.isEmpty && !isCongested {
         var frame: [UInt8] = []
         _ = kept.pop { bytes in for index in bytes.indices { frame.append(bytes[index]) } }
         if isSilent { frame = silent(frame[...]) }
-        if socket?.send(frame, isText: false) != true { break }
+        upload(frame)
       }
+      guard kept.isEmpty else { return }
+      tellUnsent()
       kept.clear()
     }
+  }
+
+  /// What was said and will never be sent, because it was too much to keep.
+  private func tellUnsent() {
+    guard kept.lost > 0 else { return }
+    post(.extra(name: "unsent", payload: ["ms": .integer(Int(kept.lost / 1_000_000))]))
   }
 
   /// In the place of a microphone that has ended, in time with the clock.

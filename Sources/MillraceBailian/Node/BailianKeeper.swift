@@ -12,11 +12,17 @@ final class BailianKeeper: @unchecked Sendable {
     var key: String
     /// `X-DashScope-WorkSpace`.
     var workspace: String?
+    /// `X-DashScope-DataInspection`.
+    var isInspected: Bool
   }
 
   /// How the user's sound is sent.
   struct Sound: Sendable {
     var isOpus: Bool
+    /// Packets go in pages of Ogg.
+    var isOgg = false
+    /// Replies come as packets of Opus, one a frame of the WebSocket.
+    var hasPackets = false
     /// Bytes of one frame's worth of silence; 0: there is none.
     var silentBytes: Int
     var frame: Nanoseconds
@@ -43,6 +49,12 @@ final class BailianKeeper: @unchecked Sendable {
   private var visit = 0
   private var task = ""
   var kept: PreRoll
+  /// Of a stream of Ogg.
+  var pages: OggPages?
+  /// The beginning of a message that comes in pieces.
+  var parts: [UInt8] = []
+  /// Bytes that may wait in the socket before sound is held back: a second of 16 bits of one channel.
+  let mostBacklog: Int
   var heldEvents: [(kind: UInt8, bytes: [UInt8])] = []
   var heldSounds: [(kind: UInt8, bytes: [UInt8])] = []
   var heldBytes = 0
@@ -64,6 +76,7 @@ final class BailianKeeper: @unchecked Sendable {
     self.eventBytes = eventBytes
     self.asksText = asksText
     session = BailianSession(rules)
+    mostBacklog = 2 * sound.rate
     // 16 bits of one channel, or as many packets of 10 ms.
     kept = PreRoll(
       bytes: Int(sound.preRoll / 1_000_000) * sound.rate / 500 + 1,
@@ -94,6 +107,8 @@ final class BailianKeeper: @unchecked Sendable {
       socket?.close()
       socket = nil
     case .send(let request):
+      if request == .sendSpeech { beginStream() }
+      if request == .stopSpeech { endStream() }
       let text = request.json(task: task, dialog: session.dialog).bytes
       if socket?.send(text, isText: true) == false { stalled() }
     case .post(let event): post(event)
@@ -133,6 +148,8 @@ final class BailianKeeper: @unchecked Sendable {
     var request = place.request
     request.headers.append(("Authorization", "Bearer \(place.key)"))
     if let workspace = place.workspace { request.headers.append(("X-DashScope-WorkSpace", workspace)) }
+    if place.isInspected { request.headers.append(("X-DashScope-DataInspection", "enable")) }
+    beginStream()
     isPaused = false
     socket = WebSocket.open(request) { [self] event in
       if number == visit { hear(event) }

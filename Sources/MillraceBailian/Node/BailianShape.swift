@@ -34,9 +34,14 @@ enum BailianShape {
     // Held back without loss: a reply comes faster than it is spoken, and waits outside of the graph.
     resolution.pacing = .waits
     resolution.latency = Nanoseconds(parameters.number("frame") * 1e6)
-    if parameters.string("format") != "none" { resolution.outputs["audio"] = sound(parameters) }
+    if parameters.string("format") != "none" {
+      var shape = sound(parameters)
+      // A reply nobody takes must not hold up what the user says: it waits outside of the graph.
+      shape.burst = 0
+      resolution.outputs["audio"] = shape
+    }
     let bytes = parameters.integer("eventBytes")
-    resolution.outputs["text"] = OutputShape(.text, packetDuration: nil, packetBytes: bytes)
+    resolution.outputs["text"] = OutputShape(.text, packetDuration: nil, packetBytes: bytes, burst: 0)
     // Time, node and name stand before the members.
     resolution.outputs[NodeContract.eventsPort] = OutputShape(
       .event, packetDuration: nil, packetBytes: bytes + 256)
@@ -74,7 +79,7 @@ enum BailianShape {
     switch parameters.string("format") {
     case "mp3": return OutputShape(.mp3, packetDuration: nil, packetBytes: pieceBytes)
     case "opus": return OutputShape(.ogg, packetDuration: nil, packetBytes: pieceBytes)
-    case "raw-opus":
+    case "raw-opus", "raw-opus2":
       return OutputShape(.opus(rate: rate, channels: 1), packetDuration: nil, packetBytes: packetBytes)
     default: return .pcm(rate: rate, channels: 1, sample: .s16, frames: rate / 50)
     }
@@ -91,13 +96,15 @@ enum BailianShape {
       seed: UInt64(bitPattern: Clock(.realtime).now))
     var start = try start(values)
     if let inputRate { start.upstream.rate = inputRate }
-    if isOpus { start.upstream.format = .rawOpus }
+    if isOpus { start.upstream.format = BailianAudio.Up(rawValue: values.string("opusUp")) ?? .rawOpus }
     var rules = BailianRules(start, reconnect: ReconnectPolicy(backoff, isOn: values.bool("reconnect")))
     rules.followsPlayback = followsPlayback
     rules.live = BailianRules.Live(rawValue: values.string("live")) ?? .command
     rules.heartBeat = time("heartBeat")
     rules.silence = time("silence")
     rules.linger = time("linger")
+    rules.renew = time("renew")
+    rules.begin = time("begin")
     return rules
   }
 
@@ -108,9 +115,7 @@ enum BailianShape {
     start.upstream.mode = DialogMode(rawValue: values.string("mode")) ?? .duplex
     start.upstream.hasVideo = values.bool("video")
     start.upstream.vocabulary = text(values, "vocabulary")
-    for (source, target) in try pairs(values, "replaceWords") {
-      start.upstream.replaceWords.append(BailianStart.ReplaceWord(source, target))
-    }
+    start.upstream.replaceWords = try replaceWords(values)
     if values.has("serverVADStart") { start.upstream.serverVADStart = values.bool("serverVADStart") }
     start.downstream = downstream(values)
     start.client.device = text(values, "device")
@@ -120,6 +125,7 @@ enum BailianShape {
     start.client.city = text(values, "city")
     start.client.foregroundApp = text(values, "foregroundApp")
     start.client.status = try json(values, "clientStatus")
+    start.client.sdk = text(values, "sdk")
     start.attributes = try json(values, "dialogAttributes")
     start.biz = try biz(values)
     return start
@@ -153,6 +159,30 @@ enum BailianShape {
     values.has(name) ? values.integer(name) : nil
   }
 
+  /// `source=target`, or as the vendor has it: `{"source":…,"target":…,"match_mode":…}`.
+  private static func replaceWords(_ values: ParameterValues) throws(NodeProblem) -> [BailianStart
+    .ReplaceWord]
+  {
+    let name = "replaceWords"
+    var result: [BailianStart.ReplaceWord] = []
+    for text in values.strings(name) {
+      guard text.hasPrefix("{") else {
+        let (source, target) = try pair(text, name)
+        result.append(BailianStart.ReplaceWord(source, target))
+        continue
+      }
+      let json: JSONValue
+      do { json = try JSONValue(parsing: text) } catch {
+        throw NodeProblem(error.description, parameter: name)
+      }
+      guard let source = json["source"]?.string, let target = json["target"]?.string else {
+        throw NodeProblem("an entry needs the texts \"source\" and \"target\"", parameter: name)
+      }
+      result.append(BailianStart.ReplaceWord(source, target, match: json["match_mode"]?.string))
+    }
+    return result
+  }
+
   private static func json(_ values: ParameterValues, _ name: String) throws(NodeProblem) -> JSONValue? {
     guard let text = text(values, name) else { return nil }
     let value: JSONValue
@@ -167,14 +197,16 @@ enum BailianShape {
     _ values: ParameterValues, _ name: String
   ) throws(NodeProblem) -> [(String, String)] {
     var result: [(String, String)] = []
-    for text in values.strings(name) {
-      guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
-        throw NodeProblem(
-          "an entry has no name before a \"=\"", parameter: name, cure: "write \"name=value\"")
-      }
-      result.append((String(text[..<sign]), String(text[text.index(after: sign)...])))
-    }
+    for text in values.strings(name) { result.append(try pair(text, name)) }
     return result
+  }
+
+  private static func pair(_ text: String, _ name: String) throws(NodeProblem) -> (String, String) {
+    guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
+      throw NodeProblem(
+        "an entry has no name before a \"=\"", parameter: name, cure: "write \"name=value\"")
+    }
+    return (String(text[..<sign]), String(text[text.index(after: sign)...]))
   }
 
   /// `bizParams`, with the prompt's variables in it.
@@ -203,6 +235,7 @@ enum BailianShape {
     }
     return BailianKeeper.Place(
       request: request, key: values.string("key"),
-      workspace: values.bool("workspaceHeader") ? values.string("workspace") : nil)
+      workspace: values.bool("workspaceHeader") ? values.string("workspace") : nil,
+      isInspected: values.bool("dataInspection"))
   }
 }

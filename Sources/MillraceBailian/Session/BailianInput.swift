@@ -83,6 +83,8 @@ public struct BailianRules: Sendable, Hashable {
   public var playback: Nanoseconds = .milliseconds(300_000)
   /// After the end of the user's sound: so long without anything, and the dialogue is ended; 0: it never is.
   public var linger: Nanoseconds = 0
+  /// For a new key, when the service does not take the old one any more; 0: none is waited for.
+  public var renew: Nanoseconds = 0
   /// For the service's good-bye.
   public var close: Nanoseconds = .milliseconds(2_000)
 

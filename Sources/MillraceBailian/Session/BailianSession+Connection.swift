@@ -8,7 +8,7 @@ extension BailianSession {
     connect()
   }
 
-  private mutating func connect() {
+  mutating func connect() {
     enter(.connecting)
     hasListened = false
     hasStarted = false
@@ -40,9 +40,12 @@ extension BailianSession {
     case .idle, .waiting, .closed: return
     case .stopping: finish(nil)
     default:
-      if error.category == .auth && hadDialog { post(.authExpired) }
+      let hasExpired = error.category == .auth && hadDialog
+      if hasExpired { post(.authExpired) }
       post(.error(error))
-      goOn(after: error)
+      guard hasExpired && phase == .connecting && rules.renew > 0 else { return goOn(after: error) }
+      expired = error
+      enter(.waiting, limit: rules.renew)
     }
   }
 
@@ -93,6 +96,8 @@ extension BailianSession {
 
   /// Over, for good.
   mutating func finish(_ error: DialogError?) {
+    if question != nil { refuse("a question was not asked: the dialogue is over") }
+    question = nil
     post(.state(.closed))
     enter(.closed)
     actions.append(.end(error))
@@ -115,7 +120,8 @@ extension BailianSession {
     guard let phaseEnd, now >= phaseEnd else { return }
     self.phaseEnd = nil
     switch phase {
-    case .waiting: connect()
+    case .waiting:
+      if let expired { finish(expired) } else { connect() }
     case .starting:
       fail(
         DialogError(

@@ -6,6 +6,7 @@ extension BailianSession {
   mutating func take(_ message: BailianMessage) {
     silentAt = now &+ rules.silence
     if let usage = message.usage { post(.usage(usage)) }
+    defer { for member in message.rest { post(.extra(name: member.name, payload: member.value)) } }
     switch message.event {
     case .heartBeat, .taskStarted: break
     case .started: started(message)
@@ -30,12 +31,9 @@ extension BailianSession {
       dialog = id
       post(.conversationStarted(id: id))
     }
-    hasStarted = true
     beatAt = now &+ rules.heartBeat
-    if let values = news {
-      news = nil
-      send(.updateInfo(values))
-    }
+    if let standing, !hasStarted { send(.updateInfo(standing)) }
+    hasStarted = true
   }
 
   /// The service has ended the dialogue.

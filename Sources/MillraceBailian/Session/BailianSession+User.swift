@@ -14,15 +14,24 @@ extension BailianSession {
     case .update(let values): update(values)
     case .mute(let track, let isOn):
       if track == .audio { isMuted = isOn } else { isFilmMuted = isOn }
-    case .refreshAuth(let token?): actions.append(.useKey(token))
+    case .refreshAuth(let token?): renew(token)
     case .hangUp: hangUp()
     case .extra(let name, let payload): obey(name, payload)
-    case .refreshAuth(nil), .setRole:
-      refuse("\"\(command.name)\" is nothing the service has")
+    case .refreshAuth(nil):
+      refuse("\"refreshAuth\" needs a \"token\": the node has nothing to get a key with")
+    case .setRole: refuse("\"setRole\" is nothing the service has: there is one user, and no room")
     }
   }
 
-  private mutating func refuse(_ text: String) {
+  /// A key for the next connection; at once, when the last was not taken any more.
+  private mutating func renew(_ key: String) {
+    actions.append(.useKey(key))
+    guard expired != nil else { return }
+    expired = nil
+    connect()
+  }
+
+  mutating func refuse(_ text: String) {
     post(.error(DialogError(vendor: "bailian", category: .request, reaction: .goOn, text: text)))
   }
 
@@ -38,8 +47,21 @@ extension BailianSession {
     case "videos", "commands", "command_results":
       let biz: JSONValue = .object([JSONValue.Member(name, payload)])
       ask(BailianRequest.Respond(.prompt, "", biz: biz))
+    case "RequestToRespond": request(payload)
     default: refuse("\"\(name)\" is nothing the service has")
     }
+  }
+
+  /// The vendor's whole request: `type`, `text`, and `parameters` as they are, for this request only.
+  private mutating func request(_ payload: JSONValue) {
+    guard let kind = BailianRequest.Respond.Kind(rawValue: payload["type"]?.string ?? "prompt") else {
+      return refuse("\"RequestToRespond\": \"type\" is neither prompt nor transcript")
+    }
+    let parameters = payload["parameters"]
+    guard parameters == nil || parameters?.members != nil else {
+      return refuse("\"RequestToRespond\": \"parameters\" has to be an object")
+    }
+    ask(BailianRequest.Respond(kind, payload["text"]?.string ?? "", parameters: parameters))
   }
 
   // MARK: Speech
@@ -101,6 +123,7 @@ extension BailianSession {
 
   /// Asks now, or when the service listens; a newer question takes an older one's place.
   mutating func ask(_ request: BailianRequest.Respond) {
+    if let problem = request.problem { return refuse("a question was not asked: \(problem)") }
     let mayAsk = phase == .listening || phase == .talking && mode == .duplex
     guard mayAsk else {
       if question != nil { refuse("a question was not asked: another came") }
@@ -112,12 +135,32 @@ extension BailianSession {
     enter(.thinking)
   }
 
+  /// Tells the service now, and again when a new connection begins. Without a dialogue all of it waits for one, each member's newest
+  /// value; pictures do not, as what they show has passed.
   private mutating func update(_ values: JSONValue) {
+    let images = values["images"]
+    standing = Self.merged(standing, values.members?.filter { $0.name != "images" } ?? [])
     guard hasStarted && isOpen else {
-      news = values
+      if images != nil { refuse("a picture was not sent: there is no dialogue") }
       return
     }
     send(.updateInfo(values))
+  }
+
+  /// As the service merges them: of `biz_params` and its like each child takes the place of the one of its name.
+  private static func merged(_ old: JSONValue?, _ new: [JSONValue.Member]) -> JSONValue? {
+    var members = old?.members ?? []
+    for member in new {
+      let before = members.last { $0.name == member.name }?.value.members
+      members.removeAll { $0.name == member.name }
+      guard let before, let children = member.value.members else {
+        members.append(member)
+        continue
+      }
+      let kept = before.filter { child in !children.contains { $0.name == child.name } }
+      members.append(JSONValue.Member(member.name, .object(kept + children)))
+    }
+    return members.isEmpty ? nil : .object(members)
   }
 
   // MARK: Film

@@ -60,13 +60,16 @@ public struct BailianSession: Sendable {
   var isToldAudible = false
   /// RequestToSpeak was sent and not answered by Listening yet.
   var isAsked = false
+  /// The key has expired; a new one is waited for.
+  var expired: DialogError?
   /// Commands of the service that are told when it listens.
   var commands: [BailianMessage.Command] = []
 
   // Of the user.
   var wantsSpeech = false
   var question: BailianRequest.Respond?
-  var news: JSONValue?
+  /// What UpdateInfo has changed for good: a new connection begins with what `Start` says, and is told of it again.
+  var standing: JSONValue?
   var isMuted = false
   /// tap2talk: between the tap and the end of what is said.
   var isTapped = false

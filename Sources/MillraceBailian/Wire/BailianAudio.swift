@@ -10,7 +10,7 @@ public enum BailianAudio {
     case pcm
     /// Opus packets, one a frame of the WebSocket, without a header.
     case rawOpus = "raw-opus"
-    /// Opus in Ogg, whole pages a frame.
+    /// Opus in Ogg, a page a frame of the WebSocket: see `OggPages`.
     case opus
   }
 
@@ -21,5 +21,10 @@ public enum BailianAudio {
     case opus
     /// The first frame of a reply is an Opus header, each after it a packet.
     case rawOpus = "raw-opus"
+    /// The same without the header.
+    case rawOpus2 = "raw-opus2"
+
+    /// Each frame of the WebSocket is a packet of Opus.
+    var isPackets: Bool { self == .rawOpus || self == .rawOpus2 }
   }
 }

@@ -78,6 +78,8 @@ public struct BailianMessage: Sendable, Hashable {
   public var dialog: String?
   /// Tokens, under the vendor's names.
   public var usage: JSONValue?
+  /// Members of the event that have no common word, as they came.
+  public var rest: [JSONValue.Member]
   public var raw: JSONValue
 
   /// Reads a text frame.
@@ -96,14 +98,29 @@ public struct BailianMessage: Sendable, Hashable {
     let output = payload?["output"].flatMap { $0.isNull ? nil : $0 }
     usage = payload?["usage"].flatMap { $0.isNull ? nil : $0 }
     dialog = output?["dialog_id"]?.string.flatMap { $0.isEmpty ? nil : $0 }
+    rest = []
     if word == "task-failed" {
       event = .error(BailianFault(failed: header.json))
     } else if let output {
       // Whatever the header says: one of the vendor's own servers sends Started inside task-started.
       event = try Self.event(Form(output, "payload.output"), header: header.json)
+      rest = Self.rest(of: output, event)
     } else {
       event = Self.event(without: word, header.json)
     }
+  }
+
+  /// Members that are told as something else.
+  private static let known: Set<String> = [
+    "event", "dialog_id", "state", "text", "spoken", "finished", "round_id", "extra_info", "error_code",
+    "error_name", "error_message",
+  ]
+
+  /// What would be lost otherwise. Answers in pieces name the request with every piece: once is enough.
+  private static func rest(of output: JSONValue, _ event: Event) -> [JSONValue.Member] {
+    if event == .unknown { return [] }
+    if case .respondingContent(let content) = event, !content.isFinished { return [] }
+    return output.members?.filter { !known.contains($0.name) && !$0.value.isNull } ?? []
   }
 
   private static func event(without word: String, _ header: JSONValue) -> Event {

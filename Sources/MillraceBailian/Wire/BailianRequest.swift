@@ -37,12 +37,42 @@ public enum BailianRequest: Sendable, Hashable {
     public var images: [DialogImage]
     /// `parameters.biz_params` for this request only.
     public var biz: JSONValue?
+    /// `parameters` as they are, in the place of `images` and `biz`.
+    public var parameters: JSONValue?
 
-    public init(_ kind: Kind, _ text: String, images: [DialogImage] = [], biz: JSONValue? = nil) {
+    public init(
+      _ kind: Kind, _ text: String, images: [DialogImage] = [], biz: JSONValue? = nil,
+      parameters: JSONValue? = nil
+    ) {
       self.kind = kind
       self.text = text
       self.images = images
       self.biz = biz
+      self.parameters = parameters
+    }
+
+    /// Bytes of a picture's Base64: the vendor's 180 KB, taken for the text, which holds for both ways to read them.
+    public static let mostPicture = 180_000
+
+    /// `payload.parameters`; nil when there are none.
+    var json: JSONValue? {
+      if let parameters { return parameters }
+      let images = images.map(BailianRequest.image)
+      let made: JSONValue = .object([
+        "images": images.isEmpty ? nil : .array(images), "biz_params": biz,
+      ])
+      return made.members?.isEmpty == false ? made : nil
+    }
+
+    /// What the service would not take; nil: nothing known.
+    public var problem: String? {
+      let pictures = json?["images"]?.array ?? []
+      if pictures.count > 1 { return "it has \(pictures.count) pictures, and the service takes one" }
+      let longest =
+        pictures.compactMap { $0["type"]?.string == "base64" ? $0["value"]?.string : nil }
+        .map(\.utf8.count).max() ?? 0
+      guard longest > Self.mostPicture else { return nil }
+      return "its picture has \(longest) bytes in Base64, and the service takes \(Self.mostPicture)"
     }
   }
 
@@ -95,16 +125,12 @@ public enum BailianRequest: Sendable, Hashable {
         "parameters": start.parameters,
       ]
     case .requestToRespond(let respond):
-      let images = respond.images.map(Self.image)
-      let parameters: JSONValue = .object([
-        "images": images.isEmpty ? nil : .array(images), "biz_params": respond.biz,
-      ])
       return .object([
         "input": .object([
           "directive": directive, "dialog_id": id, "type": .string(respond.kind.rawValue),
           "text": .string(respond.text),
         ]),
-        "parameters": parameters.members?.isEmpty == false ? parameters : nil,
+        "parameters": respond.json,
       ])
     case .updateInfo(let parameters):
       return ["input": .object(["directive": directive, "dialog_id": id]), "parameters": parameters]

@@ -128,7 +128,7 @@ extension BailianStart {
     check(
       downstream.frameMilliseconds.map(frames.contains) ?? true, "downstream.frame_size",
       "is none of 10, 20, 40, 60, 100, 120")
-    let coded = downstream.format == .opus || downstream.format == .rawOpus
+    let coded = downstream.format == .opus || downstream.format.isPackets
     check(
       coded || (downstream.frameMilliseconds == nil && downstream.bitRate == nil), "downstream.frame_size",
       "and bit_rate are for Opus only")

@@ -143,7 +143,7 @@ let package = Package(
       name: "MillraceBench",
       dependencies: [
         "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo",
-        "CMillraceSys",
+        "MillraceDialog", "MillraceBailianDouble", "CMillraceSys",
         "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),

@@ -110,6 +110,10 @@ struct Suite {
         text: "1080p30 sampled live: its grid, memory, and voices beside it; MILLRACE_MINUTES=10 for long",
         run: EyesSuite.run),
       Suite(
+        name: "dialogues",
+        text: "50 voice dialogues at once, and one from end to end; MILLRACE_MINUTES=10 for long",
+        run: DialoguesSuite.run),
+      Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample in its place",
         run: RoundTripSuite.run),
     ]

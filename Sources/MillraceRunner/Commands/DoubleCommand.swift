@@ -26,11 +26,18 @@ struct DoubleCommand: ParsableCommand {
     help: ArgumentHelp("A scenario, JSON; otherwise one short answer to everything.", valueName: "file"))
   var scenario: String?
 
+  @Option(
+    name: .long, help: ArgumentHelp("Write what was seen to a file at the end, as JSON.", valueName: "file"),
+    completion: .file())
+  var report: String?
+
   @Flag(name: .shortAndLong, help: "Print violations only.")
   var quiet = false
 
   func run() throws {
-    let scenario = try DoubleScenario.read(scenario, otherwise: BailianScenario())
+    var scenario = try DoubleScenario.read(scenario, otherwise: BailianScenario())
+    // It may run for days.
+    scenario.keeps = false
     let isQuiet = quiet
     Signals.listen()
     let double = try BailianDouble.start(scenario, port: Int(port)) { line in
@@ -41,6 +48,9 @@ struct DoubleCommand: ParsableCommand {
 
   /// Until somebody interrupts.
   private func watch(_ double: BailianDouble) throws {
+    // Found out before it runs for days.
+    var file: TextFile? = nil
+    if let report { file = try TextFile(creating: report) }
     Output.standard.write("\(double.address)\n")
     while Signals.interruptCount == 0 && !Signals.isTerminated { usleep(20_000) }
     double.stop()
@@ -48,6 +58,25 @@ struct DoubleCommand: ParsableCommand {
     Output.standard.write(
       "\(seen.visits) visits, \(seen.turns) turns, \(seen.framesHeard) frames of sound, \(seen.violations.count) violations\n"
     )
+    file?.write(Self.json(seen))
     if !seen.violations.isEmpty { throw ExitStatus.failed }
+  }
+
+  private static func json(_ seen: BailianDouble.Report) -> String {
+    var writer = JSONWriter()
+    writer.object { json in
+      json.member("visits", seen.visits)
+      json.member("turns", seen.turns)
+      json.member("frames", seen.framesHeard)
+      json.member("framesTimed", seen.framesTimed)
+      json.member("framesLate", seen.framesLate)
+      json.member("latestMs", seen.latest)
+      json.member("pictures", seen.pictures)
+      json.member("largestPicture", seen.largestPicture)
+      json.array("violations") { list in
+        for violation in seen.violations { list.value(violation.description) }
+      }
+    }
+    return writer.text + "\n"
   }
 }

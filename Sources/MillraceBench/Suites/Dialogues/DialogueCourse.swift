@@ -1,0 +1,109 @@
+import CMillraceSys
+import Millrace
+import MillraceBailianDouble
+import MillraceCore
+import MillraceDialog
+import Synchronization
+
+/// One dialogue in which the user speaks over every reply: how long things take on their way.
+enum DialogueCourse {
+  private static let rounds = 10.0
+  private static let round = 6.0
+  /// Sound that is still heard so long after the service has ended the reply is stale.
+  private static let allowed: Int64 = 20_000_000
+
+  /// What the double saw, on the monotonic clock.
+  private struct Seen: Sendable {
+    /// From a packet's making to its frame's arrival.
+    var ways: [Double] = []
+    var sent: [Int64] = []
+    var ends: [Int64] = []
+  }
+
+  static func run() throws -> [Figure] {
+    let seen = Mutex(Seen())
+    var onlooker = BailianDouble.Onlooker()
+    onlooker.heard = { frame in
+      let way = Double(millrace_monotonic_ns() - StampedVoice.stamp(frame)) / 1e6
+      seen.withLock { $0.ways.append(way) }
+    }
+    onlooker.sent = { _ in seen.withLock { $0.sent.append(millrace_monotonic_ns()) } }
+    var scenario = BailianScenario()
+    scenario.turns[0].says =
+      "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen."
+    let double = try DialogueStage.double(scenario, onlooker) { line in
+      if line == "< RequestAccepted" { seen.withLock { $0.ends.append(millrace_monotonic_ns()) } }
+    }
+    defer { double.stop() }
+    let notes = DialogueNotes()
+    DialogueNotes.current.withLock { $0 = notes }
+    let graph = DialogueStage.graph(
+      mic: #"{ "type": "bench.stamped" }"#,
+      nodes: [#""ear": { "type": "bench.played" }"#, #""notes": { "type": "bench.notes" }"#],
+      links: [#""speaker.reference -> ear""#, #""speaker.events -> notes.in1""#])
+    let run = try DialogueStage.start(
+      graph, port: double.port, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
+    pause(rounds * round)
+    let epoch = DialogueStage.epoch(of: run)
+    try DialogueStage.stop(run)
+    let violations = double.seen.violations
+    return figures(seen.withLock { $0 }, notes, epoch)
+      + [
+        Figure(
+          "dialogues", "one: violations", unit: "", goal: "0", samples: [Double(violations.count)])
+      ]
+  }
+
+  private static func figures(_ seen: Seen, _ notes: DialogueNotes, _ epoch: Int64) -> [Figure] {
+    let ways = seen.ways.sorted()
+    let (silences, stale) = silences(seen, notes.sounds, epoch)
+    let replies = replies(seen.sent, notes.events, epoch)
+    return [
+      Figure(
+        "dialogues", "one: last sample of a frame to the wire, p99", unit: "ms", goal: "<= 5",
+        samples: [ways.percentile(0.99)]),
+      Figure("dialogues", "one: last sample of a frame to the wire", unit: "ms", samples: ways),
+      Figure(
+        "dialogues", "one: a reply's first byte to the loudspeaker", unit: "ms", goal: "<= 230",
+        samples: replies),
+      Figure(
+        "dialogues", "one: the service's word to silence", unit: "ms", goal: "<= 20", samples: silences),
+      Figure("dialogues", "one: stale samples", unit: "", goal: "0", samples: [Double(stale)]),
+    ]
+  }
+
+  /// From each end the service told of to the last sample heard of that reply, and samples that came too late.
+  private static func silences(
+    _ seen: Seen, _ sounds: [DialogueNotes.Sound], _ epoch: Int64
+  ) -> (times: [Double], stale: Int) {
+    var times: [Double] = []
+    var stale = 0
+    for end in seen.ends {
+      // Until the next reply can have begun.
+      let next = seen.sent.first { $0 > end + 100_000_000 } ?? .max
+      let rest = sounds.filter { $0.last + epoch > end && $0.first + epoch < min(next, end + 1_000_000_000) }
+      if let last = rest.map(\.last).max() { times.append(Double(last + epoch - end) / 1e6) }
+      stale += rest.filter { $0.last + epoch > end + allowed }.reduce(0) { $0 + $1.samples }
+    }
+    return (times, stale)
+  }
+
+  /// From a reply's first frame to when its first sample is heard.
+  private static func replies(
+    _ sent: [Int64], _ events: [DialogueNotes.Event], _ epoch: Int64
+  ) -> [Double] {
+    var firsts: [Int64] = []
+    for (index, time) in sent.enumerated() where index == 0 || time - sent[index - 1] > 500_000_000 {
+      firsts.append(time)
+    }
+    let audible = events.compactMap { event -> Int64? in
+      guard event.text.contains(#""replyAudible""#), let json = try? JSONValue(parsing: event.text),
+        let at = json["at"]?.double
+      else { return nil }
+      return Int64(at * 1e9) + epoch
+    }
+    return firsts.compactMap { first in
+      audible.first { $0 > first }.map { Double($0 - first) / 1e6 }
+    }
+  }
+}

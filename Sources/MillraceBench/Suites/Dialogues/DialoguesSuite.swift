@@ -1,0 +1,69 @@
+import Glibc
+import Millrace
+import MillraceCore
+import MillraceDialog
+
+/// Dialogues with a service, against Bailian's double.
+///
+/// - `MILLRACE_DIALOGUES` at once (50), for `MILLRACE_MINUTES` (half a one), the double in a process of its own: frames that come
+///   late there, memory, processor. Each speaks a second and a half every eight seconds and hears the answer, MP3, to its end.
+/// - One dialogue, the double in this process: from the microphone to the wire, from a reply's first byte to the loudspeaker, from
+///   the service's word to silence.
+/// - A film: when pictures come.
+/// - The double is killed and started again after 1 and 10 s: from its return to the dialogue's.
+enum DialoguesSuite {
+  private static let scenario =
+    #"{ "turns": [{ "hears": "what time is it", "says": "It is a quarter past nine.", "thinks": 300 }] }"#
+  private static let usualCount = 50.0
+  private static let usualMinutes = 0.5
+  private static let round = 8.0
+  private static let warmUp = 12.0
+
+  static func run() throws -> [Figure] {
+    try DialogueCourse.run() + DialogueFilm.run() + DialogueLosses.run() + together()
+  }
+
+  private static func together() throws -> [Figure] {
+    let count = Int(DialogueStage.setting("MILLRACE_DIALOGUES", usual: usualCount))
+    let length = 60 * DialogueStage.setting("MILLRACE_MINUTES", usual: usualMinutes)
+    let workspace = try Workspace()
+    let path = workspace.file("speech.wav")
+    let speech = (0..<Int(round * 16_000)).map { index in
+      index < 24_000 ? Int16(8_000 * sin(2 * .pi * 300 * Double(index) / 16_000)) : 0
+    }
+    try Sound.write(speech, rate: 16_000, to: path)
+    let double = try DoubleProcess(scenario, in: workspace)
+    let engine = Engine(catalogue: DialogueStage.catalogue)
+    let graph = DialogueStage.graph(
+      mic: #"{ "type": "audio.read", "path": "\#(path)", "pace": true, "loop": true }"#,
+      more: #", "format": "mp3""#)
+    var runs: [GraphRun] = []
+    for _ in 0..<count {
+      runs.append(try DialogueStage.start(graph, port: double.port, on: engine))
+      pause(round / Double(count))
+    }
+    pause(warmUp)
+    let before = (memory: try residentKilobytes(), work: processorSeconds(), time: seconds())
+    pause(length)
+    let after = (memory: try residentKilobytes(), work: processorSeconds(), time: seconds())
+    for run in runs { try DialogueStage.stop(run) }
+    let seen = try double.end()
+    func number(_ name: String) -> Double { seen[name]?.double ?? .nan }
+    let share = (after.work - before.work) / (after.time - before.time) / Double(count)
+    let name = "\(count) at once, \(Int(length)) s"
+    func row(_ what: String, _ unit: String, _ value: Double, goal: String = "") -> Figure {
+      Figure("dialogues", "\(name): \(what)", unit: unit, goal: goal, samples: [value])
+    }
+    return [
+      row("frames late by 20 ms", "%", 100 * number("framesLate") / number("framesTimed"), goal: "<= 0.1"),
+      row("latest frame", "ms", number("latestMs")),
+      row("frames", "", number("framesTimed")),
+      row("turns heard to their end", "", number("turns")),
+      row("violations", "", Double(seen["violations"]?.array?.count ?? -1), goal: "0"),
+      row("connections", "", number("visits"), goal: "\(count)"),
+      row("memory at the beginning, all", "KB", before.memory),
+      row("memory, from the beginning to the end", "KB", after.memory - before.memory),
+      row("processor, each", "% of a core", 100 * share),
+    ]
+  }
+}

@@ -9,7 +9,10 @@ struct PoolTests {
   /// A chain of links that carry packets of so many bytes.
   private func plan(_ bytes: [Int]) -> GraphPlan {
     var plan = PlanBuilder.chain(source: ["count": 5], passes: bytes.count - 1, probe: "pools")
-    for index in bytes.indices { plan.links[index].shape.packetBytes = bytes[index] }
+    for index in bytes.indices {
+      plan.links[index].shape.packetBytes = bytes[index]
+      plan.links[index].shape.madeBytes = bytes[index]
+    }
     return plan
   }
 

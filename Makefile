@@ -186,6 +186,10 @@ test: test-deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
 	swift test --parallel --disable-xctest | $(MUST_RUN)
 
+.PHONY: test-nodes
+test-nodes: build ## run every service node against the double of its service
+	@timeout --kill-after=10 600 $(MILLRACE) test-node
+
 .PHONY: device-deps
 device-deps: deps
 	@$(call install,$(DEVICE_PACKAGES))

@@ -37,6 +37,8 @@ let package = Package(
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
     .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
+    .library(name: "MillraceConformance", targets: ["MillraceConformance"]),
+    .library(name: "MillraceWebSocketDouble", targets: ["MillraceWebSocketDouble"]),
     .library(name: "MillraceCore", targets: ["MillraceCore"]),
     .library(name: "MillraceBench", targets: ["MillraceBench"]),
     .executable(name: "millrace", targets: ["millrace"]),
@@ -111,6 +113,16 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // What every service node is held against, with a double of its service.
+    .target(
+      name: "MillraceConformance",
+      dependencies: ["MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDialog", "CMillraceSys"],
+      swiftSettings: strict),
+
+    .target(
+      name: "MillraceWebSocketDouble",
+      dependencies: ["MillraceConformance", "MillraceCore", "MillraceDialog", "MillraceNet"],
+      swiftSettings: strict),
     .target(
       name: "MillraceWebSocket", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
       swiftSettings: strict),
@@ -122,7 +134,8 @@ let package = Package(
     .target(
       name: "MillraceBailianDouble",
       dependencies: [
-        "MillraceCore", "MillraceDialog", "MillraceNet", "MillraceDSP", "CFFmpeg", "CMediaShim", "COpus",
+        "MillraceCore", "MillraceDialog", "MillraceNet", "MillraceDSP", "MillraceGraph",
+        "MillraceConformance", "CFFmpeg", "CMediaShim", "COpus",
       ],
       swiftSettings: strict),
 
@@ -151,8 +164,8 @@ let package = Package(
       name: "MillraceRunner",
       dependencies: [
         "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceFiles",
-        "MillraceGraph", "MillraceEngine", "MillraceDialog", "MillraceBailianDouble", "MillraceNet",
-        "CMillraceSys",
+        "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceWebSocketDouble",
+        "MillraceConformance", "MillraceDialog", "MillraceNet", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -240,6 +253,13 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceConformanceTests",
+      dependencies: [
+        "MillraceConformance", "MillraceBailian", "MillraceBailianDouble", "MillraceWebSocket",
+        "MillraceWebSocketDouble", "MillraceDialog", "MillraceCore",
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceTestingTests",
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
@@ -293,7 +313,7 @@ let parts: [String: [String]] = [
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",
-    "net-peer",
+    "MillraceConformanceTests", "net-peer",
   ],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -33,6 +34,11 @@ void millrace_futex_wake(const uint32_t *word, int count) {
 }
 
 void millrace_set_timer_slack(uint64_t ns) { prctl(PR_SET_TIMERSLACK, ns, 0, 0, 0); }
+
+uint64_t millrace_heap_in_use(void) {
+  struct mallinfo2 heap = mallinfo2();
+  return (uint64_t)heap.uordblks + (uint64_t)heap.hblkhd;
+}
 
 void millrace_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 

@@ -43,6 +43,16 @@ public final class BailianDouble: Sendable {
     public var framesTimed = 0
     public var framesLate = 0
     public var latest = 0.0
+    /// Replies that began to be made, whatever they answered.
+    public var replies = 0
+    /// Bytes of sound of each of them that were sent.
+    public var replyBytes: [Int: Int] = [:]
+    /// Messages nobody knows that were sent.
+    public var oddities: [JSONValue] = []
+    /// Good-byes of clients: Stop.
+    public var stops = 0
+    var hasMisbehaved = false
+    var hasExpired = false
   }
 
   /// Somebody who looks on: told on the thread of the sockets, before anything else is made of it.
@@ -98,6 +108,17 @@ public final class BailianDouble: Sendable {
     self.watch = watch
   }
 
+  /// Drops what is kept of what was said and sent, so that a long dialogue does not fill the memory. Counts stay.
+  public func forget() {
+    report.withLock { report in
+      report.lines = []
+      report.soundSent = []
+      report.replyBytes = [:]
+      report.oddities = []
+    }
+    voices.withLock { $0 = [:] }
+  }
+
   /// Listens no more.
   public func stop() { server.withLock { $0 }?.stop() }
 
@@ -115,6 +136,7 @@ public final class BailianDouble: Sendable {
       violate("noKey", "there is no header Authorization with a Bearer key")
       return .refuse(status: 401, "no key")
     }
+    guard !seen.hasExpired else { return .refuse(status: 401, "the key has expired") }
     guard scenario.keys.isEmpty || scenario.keys.contains(String(header.dropFirst(7))) else {
       return .refuse(status: 401, "wrong key")
     }
@@ -145,6 +167,23 @@ public final class BailianDouble: Sendable {
       return report.begun
     }
     return scenario.turns[min(count, scenario.turns.count) - 1]
+  }
+
+  /// The number of the reply that begins now.
+  func nextReply() -> Int {
+    report.withLock { report in
+      report.replies += 1
+      return report.replies
+    }
+  }
+
+  /// The fault before the first turn, once.
+  func firstFault(at place: BailianScenario.Fault.Place) -> BailianScenario.Fault? {
+    guard let fault = scenario.fault, fault.place == place else { return nil }
+    return report.withLock { report in
+      defer { report.hasMisbehaved = true }
+      return report.hasMisbehaved ? nil : fault
+    }
   }
 
   /// Words as sound; they are spoken once. Not on the thread of the sockets.

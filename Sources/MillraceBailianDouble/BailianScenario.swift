@@ -24,19 +24,37 @@ public struct BailianScenario: Sendable, Hashable {
       case drop
       /// Nothing more is said or heard.
       case stall
+      /// It goes no further from here; heartbeats and requests are answered.
+      case hold
       /// A text that is no JSON.
       case malformed
       /// An event nobody knows.
       case unknown
+      /// A text of 2 MiB.
+      case oversized
       /// The event `Error`, which passes.
       case error
       /// `task-failed`, which does not.
       case fail
-      /// Every event twice.
+      /// Every event of the turn twice.
       case repeated
+      /// RespondingContent and RespondingStarted before Responding, and RespondingEnded before the last sound.
+      case outOfOrder
+      /// The dialogue is ended: Stopped, task-finished, close.
+      case kick
+      /// The connection is gone, and keys are no longer good.
+      case expire
     }
     public enum Place: String, Sendable, Hashable, CaseIterable {
-      case thinking, responding, answered
+      /// Start has come.
+      case connecting
+      /// The first Listening was told.
+      case listening
+      case thinking, responding
+      /// Half of the reply's sound has been sent.
+      case midway
+      /// All of it has been sent.
+      case answered
     }
 
     public var kind: Kind
@@ -44,6 +62,10 @@ public struct BailianScenario: Sendable, Hashable {
     public var code = 500
     public var name = "InternalLLMError"
     public init(_ kind: Kind) { self.kind = kind }
+    public init(_ kind: Kind, at place: Place) {
+      self.kind = kind
+      self.place = place
+    }
   }
 
   /// In which order a voice over a reply is told: the documents leave it open.
@@ -66,6 +88,13 @@ public struct BailianScenario: Sendable, Hashable {
   /// Visits that are refused, with this status, before the first is let in.
   public var refusals = 0
   public var refusalStatus = 503
+  /// What goes wrong before the first turn, once: `connecting` or `listening`.
+  public var fault: Fault?
+  /// Milliseconds from Start to Started.
+  public var delay = 0
+  /// Replies are no speech: each sample is the number of the reply, from 1, and a word lasts 100 ms. For PCM; needs no
+  /// espeak-ng.
+  public var isNumbered = false
   /// How much faster than it is spoken sound is sent.
   public var speed = 4.0
   /// Bytes of a frame of sound: on purpose no whole number of anything.
@@ -81,114 +110,4 @@ public struct BailianScenario: Sendable, Hashable {
   public var voice = "en"
 
   public init() {}
-}
-
-/// Why a scenario cannot be read.
-public struct ScenarioProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  public let description: String
-}
-
-extension BailianScenario {
-  /// Reads a scenario; every member may be left out, and one nobody knows is refused.
-  public init(parsing text: String) throws(ScenarioProblem) {
-    self.init()
-    let json: JSONValue
-    do { json = try JSONValue(parsing: text) } catch { throw ScenarioProblem(description: "\(error)") }
-    guard let members = json.members else { throw ScenarioProblem(description: "an object is due") }
-    for member in members {
-      let value = member.value
-      switch member.name {
-      case "turns":
-        var turns: [Turn] = []
-        for turn in try Self.list(value, "turns") { turns.append(try Turn(turn)) }
-        guard !turns.isEmpty else { throw ScenarioProblem(description: "\"turns\" has none") }
-        self.turns = turns
-      case "bargeIn": bargeIn = try Self.word(value, "bargeIn")
-      case "keys":
-        keys = []
-        for key in try Self.list(value, "keys") { keys.append(try Self.text(key, "keys")) }
-      case "refusals": refusals = try Self.integer(value, "refusals", 0...1_000)
-      case "refusalStatus": refusalStatus = try Self.integer(value, "refusalStatus", 400...599)
-      case "speed":
-        guard let number = value.double, (0.01...1_000).contains(number) else {
-          throw ScenarioProblem(description: "\"speed\" has to be a number from 0.01 to 1000")
-        }
-        speed = number
-      case "chunk": chunk = try Self.integer(value, "chunk", 1...1_000_000)
-      case "early": isEarly = try Self.bool(value, "early")
-      case "checksPlayback": checksPlayback = try Self.bool(value, "checksPlayback")
-      case "voice": voice = try Self.text(value, "voice")
-      default: throw ScenarioProblem(description: "\"\(member.name)\" is nothing a scenario has")
-      }
-    }
-  }
-
-  static func list(_ value: JSONValue, _ name: String) throws(ScenarioProblem) -> [JSONValue] {
-    guard let list = value.array else { throw ScenarioProblem(description: "\"\(name)\" has to be a list") }
-    return list
-  }
-
-  static func text(_ value: JSONValue, _ name: String) throws(ScenarioProblem) -> String {
-    guard let text = value.string else { throw ScenarioProblem(description: "\"\(name)\" has to be a text") }
-    return text
-  }
-
-  static func bool(_ value: JSONValue, _ name: String) throws(ScenarioProblem) -> Bool {
-    guard let bool = value.bool else {
-      throw ScenarioProblem(description: "\"\(name)\" has to be true or false")
-    }
-    return bool
-  }
-
-  static func integer(
-    _ value: JSONValue, _ name: String, _ range: ClosedRange<Int>
-  ) throws(ScenarioProblem) -> Int {
-    guard let number = value.integer, range.contains(number) else {
-      throw ScenarioProblem(
-        description: "\"\(name)\" has to be a whole number from \(range.lowerBound) to \(range.upperBound)")
-    }
-    return number
-  }
-
-  static func word<Word: RawRepresentable & CaseIterable>(
-    _ value: JSONValue, _ name: String
-  ) throws(ScenarioProblem) -> Word where Word.RawValue == String {
-    guard let word = value.string.flatMap(Word.init(rawValue:)) else {
-      let words = Word.allCases.map(\.rawValue).joined(separator: ", ")
-      throw ScenarioProblem(description: "\"\(name)\" is none of \(words)")
-    }
-    return word
-  }
-}
-
-extension BailianScenario.Turn {
-  fileprivate init(_ json: JSONValue) throws(ScenarioProblem) {
-    self.init()
-    guard let members = json.members else { throw ScenarioProblem(description: "a turn has to be an object") }
-    for member in members {
-      switch member.name {
-      case "hears": hears = try BailianScenario.text(member.value, "hears")
-      case "says": says = try BailianScenario.text(member.value, "says")
-      case "thinks": thinks = try BailianScenario.integer(member.value, "thinks", 0...60_000)
-      case "commands": commands = try BailianScenario.list(member.value, "commands")
-      case "fault": fault = try BailianScenario.Fault(member.value)
-      default: throw ScenarioProblem(description: "\"\(member.name)\" is nothing a turn has")
-      }
-    }
-  }
-}
-
-extension BailianScenario.Fault {
-  fileprivate init(_ json: JSONValue) throws(ScenarioProblem) {
-    self.init(try BailianScenario.word(json["kind"] ?? .null, "kind"))
-    for member in json.members ?? [] {
-      switch member.name {
-      case "kind": break
-      case "at": place = try BailianScenario.word(member.value, "at")
-      case "code": code = try BailianScenario.integer(member.value, "code", 0...99_999_999)
-      case "name": name = try BailianScenario.text(member.value, "name")
-      default: throw ScenarioProblem(description: "\"\(member.name)\" is nothing a fault has")
-      }
-    }
-  }
 }

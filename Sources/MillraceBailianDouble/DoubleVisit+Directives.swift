@@ -77,16 +77,28 @@ extension DoubleVisit {
     if user.isEmpty || user.count > 36 { double.violate("wrongStart", "client_info.user_id") }
     guard let problem = readStart(parameters) else {
       dialogID = input?["dialog_id"]?.string.flatMap { $0.isEmpty ? nil : $0 } ?? dialog
-      state = .listening
-      send("task-started", header: ["attributes": .object([])], output: nil)
-      say("Started")
-      // Sound is forbidden until then.
-      state = .thinking
-      later(30) { [self] in if state == .thinking && reply == 0 { enter(.listening) } }
+      begin()
       return
     }
     double.violate("wrongStart", problem)
     fail(421, "InvalidParameter", problem)
+  }
+
+  /// Tells of the dialogue and then listens, unless the scenario has something else in mind.
+  private func begin() {
+    // Sound is forbidden until the first Listening.
+    state = .thinking
+    if let fault = double.firstFault(at: .connecting), misbehave(fault) { return }
+    later(double.scenario.delay) { [self] in
+      guard state == .thinking && reply == 0 && !isStalled else { return }
+      send("task-started", header: ["attributes": .object([])], output: nil)
+      say("Started")
+      later(30) { [self] in
+        guard state == .thinking && reply == 0 else { return }
+        enter(.listening)
+        if let fault = double.firstFault(at: .listening) { _ = misbehave(fault) }
+      }
+    }
   }
 
   /// Reads what was asked for; the first thing that is wrong.
@@ -124,6 +136,11 @@ extension DoubleVisit {
   }
 
   private func stop() {
+    double.change { $0.stops += 1 }
+    goodBye()
+  }
+
+  func goodBye() {
     say("Stopped")
     state = .over
     reply += 1

@@ -153,8 +153,14 @@ extension DoubleVisit {
     reply += 1
     hasEnded = false
     startedAt = nil
-    if turn.fault?.place == .thinking && misbehave() { return }
-    let number = reply
+    number = double.nextReply()
+    if misbehave(at: .thinking) { return }
+    let plan = reply
+    guard hasAudio && !double.scenario.isNumbered else {
+      let words = turn.says.split(separator: " ").count
+      let made = hasAudio ? SpokenReply(number: number, words: words, rate: downRate) : nil
+      return later(turn.thinks) { [self] in spoke(made, nil, plan) }
+    }
     let form = form
     let rate = downRate
     let double = double
@@ -162,49 +168,57 @@ extension DoubleVisit {
     let refusal = OwnThread.start("double voice") { [self] in
       var spoken: SpokenReply?
       var problem: String?
-      if hasAudio {
-        do throws(SpeakerProblem) {
-          spoken = try double.speak(turn.says, form, rate)
-        } catch {
-          problem = error.description
-        }
+      do throws(SpeakerProblem) {
+        spoken = try double.speak(turn.says, form, rate)
+      } catch {
+        problem = error.description
       }
       let made = spoken
       let words = problem
-      later(turn.thinks) { [self] in spoke(made, words, number) }
+      later(turn.thinks) { [self] in spoke(made, words, plan) }
     }
-    if refusal != 0 { spoke(nil, "no thread is left", number) }
+    if refusal != 0 { spoke(nil, "no thread is left", plan) }
   }
 
-  private func spoke(_ spoken: SpokenReply?, _ problem: String?, _ number: Int) {
-    guard number == reply, state == .thinking else { return }
-    guard let problem else { return respond(spoken, number) }
+  private func spoke(_ spoken: SpokenReply?, _ problem: String?, _ plan: Int) {
+    guard plan == reply, state == .thinking else { return }
+    guard let problem else { return respond(spoken, plan) }
     double.note("# \(problem)")
     tellError(500, "InternalSynthesizerError", problem)
     enter(.listening)
   }
 
-  private func respond(_ spoken: SpokenReply?, _ number: Int) {
+  private func respond(_ spoken: SpokenReply?, _ plan: Int) {
     lasts = spoken?.milliseconds ?? 0
     var frames = spoken.map(frames) ?? []
     if double.scenario.isEarly {
       for frame in frames.prefix(2) { send(frame) }
       frames.removeFirst(min(2, frames.count))
     }
-    enter(.responding)
-    say("RespondingStarted")
     isStartDue = true
-    if turn.fault?.place == .responding && misbehave() { return }
-    if hasDialogText {
-      let words = turn.says.split(separator: " ")
-      for count in [(words.count + 1) / 2, words.count] {
-        content(words.prefix(count).joined(separator: " "), isLast: count == words.count)
-        if count == words.count { break }
-      }
+    if turn.fault?.kind == .outOfOrder {
+      sayContent()
+      say("RespondingStarted")
+      enter(.responding)
+    } else {
+      enter(.responding)
+      say("RespondingStarted")
     }
+    if misbehave(at: .responding) { return }
+    if turn.fault?.kind != .outOfOrder { sayContent() }
     let all = frames.reduce(0) { $0 + $1.count }
     sendFrames(
-      frames[...], number, perByte: all > 0 ? Double(lasts) / double.scenario.speed / Double(all) : 0)
+      frames[...], plan, middle: frames.count / 2,
+      perByte: all > 0 ? Double(lasts) / double.scenario.speed / Double(all) : 0)
+  }
+
+  private func sayContent() {
+    guard hasDialogText else { return }
+    let words = turn.says.split(separator: " ")
+    for count in [(words.count + 1) / 2, words.count] {
+      content(words.prefix(count).joined(separator: " "), isLast: count == words.count)
+      if count == words.count { break }
+    }
   }
 
   private func content(_ text: String, isLast: Bool) {
@@ -233,19 +247,33 @@ extension DoubleVisit {
   private func send(_ frame: [UInt8]) {
     guard socket.send(frame, isText: false) else { return double.note("# a frame of sound found no room") }
     double.onlooker.sent?(frame)
-    if double.scenario.keeps { double.change { $0.soundSent += frame } }
+    guard double.scenario.keeps else { return }
+    let number = number
+    double.change {
+      $0.soundSent += frame
+      $0.replyBytes[number, default: 0] += frame.count
+    }
   }
 
-  private func sendFrames(_ frames: ArraySlice<[UInt8]>, _ number: Int, perByte: Double) {
-    guard number == reply, state == .responding, !isStalled else { return }
-    guard let frame = frames.first else {
+  /// - Parameters:
+  ///   - plan: the reply they are of; nothing is sent once it has been cut off.
+  ///   - middle: frames that are left when half of them have been sent.
+  private func sendFrames(_ frames: ArraySlice<[UInt8]>, _ plan: Int, middle: Int, perByte: Double) {
+    guard plan == reply, state == .responding, !isStalled else { return }
+    if frames.count == middle && misbehave(at: .midway) { return }
+    if frames.count <= 1 && turn.fault?.kind == .outOfOrder && !hasEnded {
       hasEnded = true
-      if turn.fault?.place == .answered && misbehave() { return }
+      say("RespondingEnded")
+    }
+    guard let frame = frames.first else {
+      guard !hasEnded else { return }
+      hasEnded = true
+      if misbehave(at: .answered) { return }
       return say("RespondingEnded")
     }
     send(frame)
     later(Int(Double(frame.count) * perByte)) { [self] in
-      sendFrames(frames.dropFirst(), number, perByte: perByte)
+      sendFrames(frames.dropFirst(), plan, middle: middle, perByte: perByte)
     }
   }
 
@@ -275,41 +303,5 @@ extension DoubleVisit {
     }
     double.change { $0.turns += 1 }
     enter(.listening)
-  }
-
-  // MARK: Faults
-
-  /// Does what the turn says is to go wrong, once. True when the reply does not go on.
-  private func misbehave() -> Bool {
-    guard let fault = turn.fault else { return false }
-    double.note("# \(fault.kind.rawValue)")
-    switch fault.kind {
-    case .drop:
-      state = .over
-      socket.cancel()
-      return true
-    case .stall:
-      isStalled = true
-      return true
-    case .malformed:
-      _ = socket.send(text: #"{"header":{"event":"#)
-      return false
-    case .unknown:
-      say("Astonished", [JSONValue.Member("why", "nobody knows")])
-      return false
-    case .error:
-      tellError(fault.code, fault.name, "as the scenario says")
-      enter(.listening)
-      return true
-    case .fail:
-      send(
-        "task-failed",
-        header: ["error_code": .string(fault.name), "error_message": "as the scenario says"], output: nil)
-      double.note("< task-failed")
-      state = .over
-      socket.close(code: 1007)
-      return true
-    case .repeated: return false
-    }
   }
 }

@@ -56,6 +56,8 @@ final class DoubleVisit: @unchecked Sendable {
   var isStartDue = false
   var lasts = 0
   var isStalled = false
+  /// Number of the reply among all of the double.
+  var number = 0
   var isFilm = false
   let clock = Clock(.realtime)
 
@@ -93,7 +95,7 @@ final class DoubleVisit: @unchecked Sendable {
     let message: JSONValue = [
       "header": .object(members), "payload": .object(["output": output, "usage": usage]),
     ]
-    let times = turn.fault?.kind == .repeated && state != .fresh ? 2 : 1
+    let times = turn.fault?.kind == .repeated && state != .fresh && state != .over ? 2 : 1
     for _ in 0..<times { _ = socket.send(text: message.text) }
   }
 

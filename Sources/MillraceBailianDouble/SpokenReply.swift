@@ -17,6 +17,19 @@ struct SpokenReply: Sendable {
   var pieces: [[UInt8]]
   /// How long it is heard.
   var milliseconds: Int
+
+  init(pieces: [[UInt8]], milliseconds: Int) {
+    self.pieces = pieces
+    self.milliseconds = milliseconds
+  }
+
+  /// No speech, but PCM whose samples are the reply's number: 100 ms a word.
+  init(number: Int, words: Int, rate: Int) {
+    let sample = [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8)]
+    let count = words * rate / 10
+    pieces = [(0..<count * 2).map { sample[$0 % 2] }]
+    milliseconds = words * 100
+  }
 }
 
 /// What cannot be made into sound, and why.

@@ -1,7 +1,10 @@
 internal import ArgumentParser
 internal import Glibc
 internal import Millrace
+internal import MillraceBailianDouble
+public import MillraceConformance
 public import MillraceCore
+internal import MillraceWebSocketDouble
 internal import Synchronization
 
 /// The runner as a library: `millrace` itself, and every runner of a bot author's own, is a call of `main`.
@@ -24,11 +27,13 @@ public enum MillraceCommand {
   /// - Parameters:
   ///   - catalogue: the node types graphs may use.
   ///   - name: what the program is called in its help and in completion scripts.
+  ///   - doubles: what `test-node` holds service nodes of your own against, beside the standard ones.
   ///   - arguments: what stands behind the program's name; nil: those of the process.
-  public static func main(catalogue: Catalogue, name: String = "millrace", arguments: [String]? = nil)
-    -> Never
-  {
-    let status = run(catalogue: catalogue, name: name, arguments: arguments)
+  public static func main(
+    catalogue: Catalogue, name: String = "millrace", doubles: [any ServiceDouble.Type] = [],
+    arguments: [String]? = nil
+  ) -> Never {
+    let status = run(catalogue: catalogue, name: name, doubles: doubles, arguments: arguments)
     Programs.killAll()
     exit(status.rawValue)
   }
@@ -38,11 +43,14 @@ public enum MillraceCommand {
 
   /// As `main`, but answers the status in place of ending the process. One call at a time. Programs that nodes
   /// started have ended when it returns, unless they need more than 1.1 s.
-  public static func run(catalogue: Catalogue, name: String = "millrace", arguments: [String]? = nil)
-    -> ExitStatus
-  {
+  public static func run(
+    catalogue: Catalogue, name: String = "millrace", doubles: [any ServiceDouble.Type] = [],
+    arguments: [String]? = nil
+  ) -> ExitStatus {
     Output.takePlaces()
-    RunnerContext.current.withLock { $0 = RunnerContext(catalogue: catalogue, name: name) }
+    RunnerContext.current.withLock {
+      $0 = RunnerContext(catalogue: catalogue, name: name, doubles: RunnerContext.standardDoubles + doubles)
+    }
     Signals.surviveWrites()
     Output.forgetRefusal()
     defer { Programs.wait(atMost: programsEnd) }
@@ -85,7 +93,7 @@ public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
   case refused = 1
   /// The call was wrong, or a file it names cannot be written.
   case usage = 2
-  /// A node failed while its graph ran, and ended it or was cut off from it.
+  /// A node failed while its graph ran, and ended it or was cut off from it; or a service node failed a case of its test.
   case failed = 3
   /// A service refused, and would refuse again: credentials, quota, certificate. Nothing else failed.
   case serviceRefused = 4
@@ -99,11 +107,15 @@ public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
 struct RunnerContext: Sendable {
   var catalogue = Catalogue()
   var name = "millrace"
+  var doubles = Self.standardDoubles
+
+  static let standardDoubles: [any ServiceDouble.Type] = [BailianConformance.self, BackendDouble.self]
 
   /// ArgumentParser makes commands itself and hands nothing through, so this has to be found by name.
   static let current = Mutex(RunnerContext())
 
   static var catalogue: Catalogue { current.withLock { $0.catalogue } }
+  static var doubles: [any ServiceDouble.Type] { current.withLock { $0.doubles } }
 }
 
 /// The program: everything is in its subcommands.
@@ -121,6 +133,7 @@ struct RootCommand: ParsableCommand {
         RunCommand.self, TalkCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self,
         NodesCommand.self,
         SchemaCommand.self, DevicesCommand.self, TopCommand.self, BenchCommand.self, DoubleCommand.self,
+        TestNodeCommand.self,
       ])
   }
 }

@@ -15,6 +15,11 @@ extension NetWebSocket {
       done(record)
       return true
     }
+    if record.kind == SocketExchange.noEvent {
+      tellNoEvent(record, &ports)
+      done(record)
+      return true
+    }
     if record.kind == SocketExchange.text {
       if isRead && count <= largest && count > 0 {
         ports.emit(try packet(record, 0..<count, 1, &ports), to: 1)
@@ -41,6 +46,16 @@ extension NetWebSocket {
     }
     try emitSound(record, max(start, handedOn), &ports)
     return true
+  }
+
+  private func tellNoEvent(_ record: ByteQueue.Record, _ ports: inout Ports) {
+    let words = unsafe record.bytes
+    ports.post(Event.error.rawValue) { event in
+      event.field("vendor", "websocket")
+      event.field("category", "network")
+      event.field("reaction", "goOn")
+      event.field("text", utf8: unsafe words.span)
+    }
   }
 
   private mutating func emitSound(

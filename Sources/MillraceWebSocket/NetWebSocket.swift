@@ -8,6 +8,7 @@ internal import Synchronization
 /// - In `audio`, `image`: a binary frame a packet; `text`: a text frame a packet. Out `audio`: binary frames, cut into packets
 ///   (Opus and AAC: a packet a frame); `text`: text frames.
 /// - `framing` raw: a binary frame is the bytes of sound. Tagged: its first byte is 1 for sound, 2 for a picture.
+/// - Where `text` goes on as events, a text frame that is no JSON object is an `error` that says where it goes wrong, and goes no further.
 /// - While there is no connection the latest `preRoll` of sound is kept and sent first; texts wait in their link, and so do pictures.
 /// - What comes is a reply of the present generation: an interruption throws away what has come and was not handed on. What is
 ///   held back on its way here cannot be told from what follows it: the other side has to stop sending, too.
@@ -56,7 +57,10 @@ public struct NetWebSocket: Node, ~Copyable {
       giveUp: Nanoseconds(parameters.number("giveUp") * 1e6), seed: UInt64(bitPattern: Clock(.realtime).now))
     let side: SocketKeeper.Side
     do throws(NetProblem) { side = try Self.side(parameters) } catch { throw NodeProblem(error.text) }
-    SocketKeeper(exchange, side, ReconnectPolicy(backoff, isOn: parameters.bool("reconnect"))).start()
+    SocketKeeper(
+      exchange, side, ReconnectPolicy(backoff, isOn: parameters.bool("reconnect")),
+      takesEvents: setup.outputs[1].isLinked && setup.outputs[1].shape?.format.kind == .event
+    ).start()
 
     self.exchange = exchange
     isTagged = parameters.string("framing") == "tagged"

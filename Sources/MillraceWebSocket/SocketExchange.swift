@@ -12,6 +12,8 @@ final class SocketExchange: Sendable {
   static let binary: UInt8 = 2
   /// No message: what follows comes over a new connection.
   static let beginning: UInt8 = 3
+  /// A text that is no event: why it is none.
+  static let noEvent: UInt8 = 4
 
   let outgoing: ByteQueue
   let incoming: ByteQueue

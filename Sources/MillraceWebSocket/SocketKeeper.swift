@@ -45,13 +45,16 @@ final class SocketKeeper: Sendable {
 
   private let exchange: SocketExchange
   private let side: Side
+  /// True: what comes in text frames goes on as events.
+  private let takesEvents: Bool
   private let state: Locked<State>
   private let clock = Clock(.realtime)
   private let server = Locked<WebSocketServer?>(nil)
 
-  init(_ exchange: SocketExchange, _ side: Side, _ policy: ReconnectPolicy) {
+  init(_ exchange: SocketExchange, _ side: Side, _ policy: ReconnectPolicy, takesEvents: Bool) {
     self.exchange = exchange
     self.side = side
+    self.takesEvents = takesEvents
     state = Locked(State(policy: policy))
   }
 
@@ -127,12 +130,27 @@ final class SocketKeeper: Sendable {
       }
       exchange.isOpen.store(true, ordering: .releasing)
       exchange.tell(SocketNote(event: .connected, number: attempts))
-    case .text(let bytes): take(SocketExchange.text, bytes)
+    case .text(let bytes):
+      if let words = takesEvents ? Self.objection(bytes) : nil {
+        take(SocketExchange.noEvent, Array(words.utf8))
+      } else {
+        take(SocketExchange.text, bytes)
+      }
     case .binary(let bytes): take(SocketExchange.binary, bytes)
     case .drained: break
     case .closed(let end): closed(end)
     }
     look()
+  }
+
+  /// Why a text is no event; nil: it is one. Says where it goes wrong, and never what stands there.
+  private static func objection(_ bytes: [UInt8]) -> String? {
+    let size = "a message of \(bytes.count) bytes is no event"
+    do throws(JSONProblem) {
+      return try JSONValue(parsing: bytes).members == nil ? "\(size): a JSON object is due" : nil
+    } catch {
+      return "\(size): \(error)"
+    }
   }
 
   private func closed(_ end: WebSocketEnd) {

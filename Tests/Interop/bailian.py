@@ -4,16 +4,20 @@
 usage: bailian.py MILLRACE RECORDING
 
 RECORDING is a WAV file of 16-bit mono at 16 kHz. Each mode and form of sound is one dialogue: two spoken questions, one in
-words, and in duplex a voice over a reply. Fails when the SDK does not get what is due, when a reply is not sound, or when the double
-names a violation. Needs dashscope.
+words, and in duplex a voice over a reply; all of them at once. Fails when the SDK does not get what is due, when a reply is not
+sound, or when the double names a violation; that it does, and is heard, is seen first with a client that is wrong on purpose. Needs
+dashscope.
 """
 
+import concurrent.futures
+import json
 import subprocess
 import sys
 import threading
 import time
 import wave
 
+import websocket
 from dashscope.multimodal.dialog_state import DialogState
 from dashscope.multimodal.multimodal_dialog import MultiModalCallback, MultiModalDialog
 from dashscope.multimodal.multimodal_request_params import (
@@ -27,6 +31,10 @@ from dashscope.multimodal.multimodal_request_params import (
 # No step of a dialogue takes a tenth of this; it bounds a hang.
 PATIENCE = 60
 FRAME = 3_200
+
+
+class Failure(Exception):
+    """A dialogue did not go as it has to."""
 
 
 class Ear(MultiModalCallback):
@@ -47,7 +55,7 @@ class Ear(MultiModalCallback):
     def wait(self, what, holds):
         with self.changed:
             if not self.changed.wait_for(holds, PATIENCE):
-                sys.exit(f"bailian.py: error: {what} did not come; {self.events[-20:]}")
+                raise Failure(f"{what} did not come; {self.events[-20:]}")
 
     def on_connected(self):
         self.note("connected")
@@ -94,6 +102,52 @@ class Ear(MultiModalCallback):
 
     def on_request_accepted(self):
         self.note("RequestAccepted")
+
+
+class Double:
+    """The service on this machine, as a process."""
+
+    def __init__(self, millrace):
+        self.process = subprocess.Popen(
+            [millrace, "double", "bailian", "--port", "0"], stdout=subprocess.PIPE, text=True
+        )
+        self.url = self.process.stdout.readline().strip()
+        self.lines = []
+        self.changed = threading.Condition()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.lines.append(line)
+                self.changed.notify_all()
+
+    def wait(self, begin):
+        """Waits for a line that begins so. True when it came."""
+        with self.changed:
+            return self.changed.wait_for(lambda: any(line.startswith(begin) for line in self.lines), PATIENCE)
+
+    def end(self):
+        """Ends it; its status, and what it had to complain of."""
+        self.process.terminate()
+        status = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        return status, [line.strip() for line in self.lines if line.startswith("!")]
+
+
+def check_violations(millrace):
+    """A client that is wrong has to be named, by the double's words and by its status."""
+    double = Double(millrace)
+    socket = websocket.create_connection(double.url, header=["Authorization: Bearer sk-interop"], timeout=PATIENCE)
+    wrong = {"header": {"action": "continue-task", "streaming": "duplex", "task_id": "1"},
+             "payload": {"input": {"directive": "HeartBeat"}}}
+    socket.send(json.dumps(wrong))
+    heard = double.wait("! noStart")
+    socket.close()
+    status, violations = double.end()
+    if not heard or status != 3 or not violations:
+        sys.exit(f"bailian.py: error: a violation did not fail the double: status {status}, {violations}")
 
 
 def speak(dialog, sound, pace=0.02):
@@ -143,10 +197,10 @@ def run(url, mode, form, sound):
     for _ in range(2):
         turn(ear, dialog, mode, sound)
     if not any(event.startswith("said ") for event in ear.events):
-        sys.exit("bailian.py: error: no words of an answer came")
+        raise Failure("no words of an answer came")
     beginning = {"mp3": b"\xff", "opus": b"OggS"}.get(form, b"")
     if len(ear.sound) < 4_000 or not ear.sound.startswith(beginning):
-        sys.exit(f"bailian.py: error: {len(ear.sound)} bytes of {form} are no reply")
+        raise Failure(f"{len(ear.sound)} bytes of {form} are no reply")
     # A question in words, whose answer is interrupted.
     responded = ear.events.count("RespondingStarted")
     dialog.request_to_respond("prompt", "why")
@@ -161,7 +215,7 @@ def run(url, mode, form, sound):
     ear.wait("the end", lambda: "stopped" in ear.events)
     errors = [event for event in ear.events if event.startswith("error")]
     if errors:
-        sys.exit(f"bailian.py: error: {errors}")
+        raise Failure(f"{errors}")
     print(f"{mode:10} {form:4} {len(ear.sound):7} bytes of replies, {len(ear.events)} events")
 
 
@@ -185,25 +239,24 @@ def main():
             sys.exit("bailian.py: error: the recording has to be 16-bit mono at 16 kHz")
         # Two seconds: a sentence with no pause that ends it.
         sound = file.readframes(32_000)
-    double = subprocess.Popen(
-        [millrace, "double", "bailian", "--port", "0"], stdout=subprocess.PIPE, text=True
-    )
-    url = double.stdout.readline().strip()
-    lines = []
-    reader = threading.Thread(target=lambda: lines.extend(double.stdout), daemon=True)
-    reader.start()
-    try:
-        for mode in ["duplex", "push2talk", "tap2talk"]:
-            for form in ["pcm", "mp3", "opus"]:
-                run(url, mode, form, sound)
-    finally:
-        double.terminate()
-        status = double.wait(PATIENCE)
-        reader.join(PATIENCE)
-    violations = [line.strip() for line in lines if line.startswith("!")]
+    check_violations(millrace)
+    double = Double(millrace)
+    cases = [(mode, form) for mode in ["duplex", "push2talk", "tap2talk"] for form in ["pcm", "mp3", "opus"]]
+    failures = []
+    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+        dialogues = {pool.submit(run, double.url, *case, sound): case for case in cases}
+        for done in concurrent.futures.as_completed(dialogues):
+            problem = done.exception()
+            if problem:
+                failures.append(f"{' '.join(dialogues[done])}: {problem}")
+    status, violations = double.end()
     if status != 0 or violations:
-        sys.exit(f"bailian.py: error: the double ended with status {status}: {violations}")
-    print(lines[-1].strip())
+        failures.append(f"the double ended with status {status}: {violations}")
+    for failure in failures:
+        print(f"bailian.py: error: {failure}", file=sys.stderr)
+    if failures:
+        sys.exit(1)
+    print(double.lines[-1].strip())
 
 
 if __name__ == "__main__":

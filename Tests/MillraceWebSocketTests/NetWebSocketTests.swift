@@ -50,6 +50,52 @@ import Testing
     backend.stop()
   }
 
+  @Test("where texts go on as events, what is none is told by where it goes wrong, and not by what it says")
+  func noEvents() async throws {
+    let secret = "what a user said"
+    let backend = try await Backend(
+      greeting: [
+        #"{"event":"first"}"#, #"{"event":"\#(secret)"#, "[1]", "", #"{"event":"last"}"#,
+      ])
+    let bench = try NodeBench(
+      NetWebSocket.self, ["url": .string("ws://127.0.0.1:\(backend.port)/"), "first": 10, "most": 20],
+      inputs: ["text": lines], wanted: ["text": .kind(.event)], clock: .realtime)
+    var texts: [String] = []
+    var events: [BenchEvent] = []
+    #expect(
+      try wait(bench) {
+        texts += bench.texts("text")
+        events += bench.events()
+        return texts.count >= 2
+      })
+    events += bench.events()
+    #expect(texts == [#"{"event":"first"}"#, #"{"event":"last"}"#])
+    let errors = events.filter { $0.name == "error" }
+    #expect(
+      errors.compactMap { $0.string("text") } == [
+        "a message of 26 bytes is no event: no JSON at byte 26: a text does not end",
+        "a message of 3 bytes is no event: a JSON object is due",
+        "a message of 0 bytes is no event: no JSON at byte 0: it ends where a value is due",
+      ])
+    #expect(errors.allSatisfy { $0.string("reaction") == "goOn" && $0.string("vendor") == "websocket" })
+    #expect(!events.contains { $0.json.contains(secret) })
+    backend.stop()
+  }
+
+  @Test("where texts go on as texts, they need be no JSON")
+  func anyText() async throws {
+    let backend = try await Backend(greeting: ["{ not JSON"])
+    let bench = try bench(backend.port)
+    var texts: [String] = []
+    #expect(
+      try wait(bench) {
+        texts += bench.texts("text")
+        return !texts.isEmpty
+      })
+    #expect(texts == ["{ not JSON"] && !bench.events().contains { $0.name == "error" })
+    backend.stop()
+  }
+
   @Test("a lost connection is opened again, told of, and carries on")
   func reconnects() async throws {
     let backend = try await Backend()

@@ -21,6 +21,9 @@ void millrace_futex_wake(const uint32_t *word, int count);
 /// Asks the kernel to end this thread's timed waits within `ns` of their deadline (default 50 us).
 void millrace_set_timer_slack(uint64_t ns);
 
+/// Bytes that this process has got from the heap and not given back, mallinfo2(3).
+uint64_t millrace_heap_in_use(void);
+
 /// Names the calling thread as `ps`, `top` and debuggers show it (15 bytes at most).
 void millrace_name_thread(const char *name);
 

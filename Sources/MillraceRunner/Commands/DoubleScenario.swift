@@ -15,9 +15,9 @@ enum DoubleScenario {
       throw ExitStatus.usage
     }
     do throws(ScenarioProblem) {
-      return try BailianScenario(parsing: String(decoding: source.bytes, as: UTF8.self))
+      return try BailianScenario(parsing: String(decoding: source.bytes, as: UTF8.self), name: path)
     } catch {
-      Output.error.write("\(path): error: \(error)\n")
+      Output.error.write("\(error)\n")
       throw ExitStatus.usage
     }
   }

@@ -1,0 +1,136 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import Synchronization
+
+/// `conformance.user`: takes everything that comes out of a service node and keeps it, plays replies at once, and hands on
+/// the commands it is sent.
+///
+/// An event is kept before every packet of sound and every text that the service emitted after it: whatever is seen on another
+/// link, the events that went before it are there by then.
+struct ConformanceUser: Node {
+  static let contract = NodeContract(
+    "conformance.user", "the user of a case, as what hears and presses",
+    inputs: [
+      PortContract("events", .kind(.event), text: "of the service node"),
+      PortContract("words", .kind(.event), text: "events that come another way", required: false),
+      PortContract("audio", .any, text: "replies", required: false),
+    ],
+    outputs: [PortContract("control", .kind(.event), text: "commands, and what is heard", required: false)],
+    parameters: [
+      ParameterContract("stage", .integer(0...Int.max), required: true, text: "which case"),
+      ParameterContract("reports", .bool, default: true, text: "true: playback is told of"),
+    ], lane: .voice, budget: 100_000, drive: .itself,
+    asynchronousPaths: ["events", "words", "audio"].map { AsynchronousPath(from: $0, to: "control") }
+  ) { resolution in
+    resolution.outputs["control"] = OutputShape(.event, packetDuration: nil, packetBytes: 4_096)
+    resolution.pacing = .waits
+  }
+
+  private let stage: Stage
+  private let reports: Bool
+  private var outgoing: [String] = []
+  /// The reply whose first sample was told to be heard.
+  private var audible: UInt32 = 0
+  private var finished: [UInt32] = []
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    stage = try Stage.find(setup.parameters.integer("stage"))
+    reports = setup.parameters.bool("reports")
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if try say(&ports) { return .again }
+    takeEvents(&ports)
+    if ports.hasPacket(1) {
+      takeEvents(&ports)
+      if let packet = ports.next(1) { keep(packet.samples(of: UInt8.self)) }
+      return .again
+    }
+    if ports.hasPacket(2) {
+      takeEvents(&ports)
+      if let packet = ports.next(2) { hear(packet) }
+      return .again
+    }
+    guard outgoing.isEmpty else { return .again }
+    return stage.isOver.load(ordering: .acquiring) ? .ended : .done
+  }
+
+  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    try process(&ports) == .again ? .again : .ended
+  }
+
+  /// A command, as JSON; an empty text: whatever is being played has now been heard.
+  mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    guard case .text(let packet) = consume message else { return }
+    let text = Self.text(packet.samples(of: UInt8.self))
+    if !text.isEmpty { outgoing.append(text) }
+    if text.isEmpty || stage.playsOn.load(ordering: .acquiring) { tellFinished() }
+    _ = try say(&ports)
+  }
+
+  mutating func interrupted(_ ports: inout Ports) {
+    finished = []
+    audible = 0
+  }
+
+  private mutating func takeEvents(_ ports: inout Ports) {
+    while let packet = ports.next(0) { keep(packet.samples(of: UInt8.self)) }
+  }
+
+  private func keep(_ bytes: Span<UInt8>) {
+    let text = bytes.indices.map { bytes[$0] }
+    do {
+      for event in try stage.double.events(in: try JSONValue(parsing: text)) { stage.note(.told(event)) }
+    } catch {
+      stage.note(.illegible("\(error)"))
+    }
+  }
+
+  private mutating func hear(_ packet: borrowing Packet) {
+    let span = packet.samples(of: UInt8.self)
+    let bytes = span.indices.map { span[$0] }
+    let ends = packet.flags.contains(.endOfUtterance)
+    stage.note(
+      .sound(
+        ServiceRecord.Sound(
+          stage.double.replies(in: bytes), bytes: bytes.count, generation: packet.generation,
+          endsUtterance: ends)))
+    if !bytes.isEmpty && audible != packet.generation {
+      audible = packet.generation
+      report("replyAudible", packet.generation)
+    }
+    guard ends else { return }
+    finished.append(packet.generation)
+    audible = 0
+    if stage.playsOn.load(ordering: .acquiring) { tellFinished() }
+  }
+
+  private mutating func tellFinished() {
+    for reply in finished { report("replyFinished", reply) }
+    finished = []
+  }
+
+  private mutating func report(_ name: String, _ reply: UInt32) {
+    guard reports else { return }
+    let report: JSONValue = [
+      "event": .string(name), "reply": .integer(Int(reply)), "samples": 1, "ms": 1,
+    ]
+    outgoing.append(report.text)
+  }
+
+  /// Hands one message on. True when there was one and room for it.
+  private mutating func say(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard !outgoing.isEmpty, ports.hasRoom(0) else { return false }
+    let bytes = Array(outgoing.removeFirst().utf8)
+    var packet = try ports.makePacket(0, bytes: bytes.count)
+    packet.generation = 0
+    var target = packet.mutableSamples(of: UInt8.self)
+    for index in bytes.indices { target[index] = bytes[index] }
+    ports.emit(packet, to: 0)
+    return true
+  }
+
+  private static func text(_ bytes: Span<UInt8>) -> String {
+    String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,53 @@
+internal import MillraceCore
+internal import Synchronization
+
+/// `conformance.voice`: a user's microphone, of 16-bit PCM, one channel at 16 kHz, several times as fast as life. Silence, but for the
+/// frames that the case has the user speak.
+struct ConformanceVoice: Node {
+  static let contract = NodeContract(
+    "conformance.voice", "the user of a case, as a microphone hears them",
+    outputs: [PortContract("out", .pcm(rates: .only(16_000), channels: .only(1), samples: [.s16]), text: "sound")],
+    parameters: [ParameterContract("stage", .integer(0...Int.max), required: true, text: "which case")],
+    drive: .itself
+  ) { resolution in
+    resolution.outputs["out"] = .pcm(rate: 16_000, channels: 1, sample: .s16, frames: Self.frames)
+    resolution.pacing = .live
+  }
+
+  private static let frames = 320
+  /// Between two frames of 20 ms.
+  private static let pace: Nanoseconds = .milliseconds(4)
+  /// Well above what any detector by loudness takes for silence.
+  private static let level: Int16 = 6_000
+
+  private let stage: Stage
+  private var next: Nanoseconds = 0
+  private var position: Int64 = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    stage = try Stage.find(setup.parameters.integer("stage"))
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if stage.isSoundOver.load(ordering: .acquiring) { return .ended }
+    guard ports.now >= next else {
+      ports.wake(at: next)
+      return .done
+    }
+    next = max(next + Self.pace, ports.now - 10 * Self.pace)
+    let isLoud = stage.loudFrames.load(ordering: .relaxed) > 0
+    if isLoud { stage.loudFrames.subtract(1, ordering: .relaxed) }
+    var packet = try ports.makePacket(bytes: Self.frames * 2)
+    packet.generation = 0
+    packet.duration = Self.frames
+    packet.position = position
+    position += Int64(Self.frames)
+    var samples = packet.mutableSamples(of: Int16.self)
+    for index in 0..<Self.frames {
+      samples[index] = isLoud ? (index % 2 == 0 ? Self.level : -Self.level) : 0
+    }
+    ports.emit(packet)
+    ports.wake(at: next)
+    return .done
+  }
+}

@@ -1,0 +1,127 @@
+public import MillraceConformance
+internal import MillraceCore
+public import MillraceDialog
+internal import MillraceNet
+
+/// A bot's own backend on this machine: what `net.websocket` is held against.
+///
+/// It speaks the vocabulary of `MillraceDialog` in text frames, one event or command each, and sound in binary ones: the dialogue a
+/// backend would have that is written for Millrace.
+public final class BackendDouble: ServiceDouble {
+  public static let traits: ServiceTraits = {
+    var traits = ServiceTraits(nodeType: "net.websocket", vendor: "websocket", key: "sk-nobody-may-see-this")
+    traits.control = "text"
+    traits.takesReports = false
+    traits.eventOutputs = ["text"]
+    traits.hearsVoice = false
+    traits.endsUtterances = false
+    traits.dropsVoided = false
+    traits.waits = false
+    let turn: Set<ServiceFault.Place> = [.thinking, .responding, .midway, .answered]
+    let first: Set<ServiceFault.Place> = [.connecting, .listening]
+    traits.faults = [
+      .hold: turn.union(first), .stall: turn.union(first), .drop: turn.union(first),
+      .malformed: turn.union([.listening]), .unknown: turn.union([.listening]), .oversized: turn,
+      .failure: turn, .expire: turn.union([.listening]),
+    ]
+    return traits
+  }()
+
+  let script: ServiceScript
+  private let mute: MutePort?
+  private let server = Locked<WebSocketServer?>(nil)
+  private let sight = Locked(ServiceSight())
+  private let progress = Locked((hasBroken: false, hasExpired: false, replies: 0))
+
+  public static func start(_ script: ServiceScript) async throws -> BackendDouble {
+    let double = BackendDouble(script)
+    let server = try await WebSocketServer.listen(port: 0) { [double] visitor in double.decide(visitor) }
+    double.server.withLock { $0 = server }
+    return double
+  }
+
+  private init(_ script: ServiceScript) {
+    self.script = script
+    mute = script.isMute ? MutePort() : nil
+  }
+
+  public var parameters: [JSONValue.Member] {
+    let port = mute?.port ?? server.withLock { $0?.port } ?? 0
+    var members: [JSONValue.Member] = [
+      JSONValue.Member("url", .string("ws://127.0.0.1:\(port)/")),
+      JSONValue.Member("headers", .array([.string("Authorization: Bearer \(Self.traits.key)")])),
+      JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),
+    ]
+    if script.isMute { members.append(JSONValue.Member("open", 300)) }
+    if script.fault?.kind == .stall {
+      members += [JSONValue.Member("ping", 200), JSONValue.Member("pong", 1_000)]
+    }
+    return members
+  }
+
+  public var seen: ServiceSight { sight.withLock { $0 } }
+
+  public func forget() { sight.withLock { $0.soundBytes = [:] } }
+
+  public func stop() { server.withLock { $0 }?.stop() }
+
+  /// The node tells of the connection; the rest comes through it.
+  public static func events(in json: JSONValue) throws -> [DialogEvent] {
+    switch json["event"]?.string {
+    case "connected": return [.connected]
+    case "reconnecting": return [.state(.reconnecting)]
+    case "disconnected": return []
+    case "lost", "badFrame":
+      return [.extra(name: json["event"]?.string ?? "", payload: json)]
+    default: break
+    }
+    do { return [try DialogEvent(json: json)] } catch {
+      // What comes over the wire is handed on as it is; an event of the node's own has a time and would be wrong.
+      guard json["time"] == nil else { throw error }
+      return [.unknown(json)]
+    }
+  }
+
+  // MARK: For visits
+
+  private func decide(_ visitor: WebSocketServer.Visitor) -> WebSocketServer.Decision {
+    let visit = change { sight in
+      sight.visits += 1
+      return sight.visits
+    }
+    if visitor["Authorization"] != "Bearer \(Self.traits.key)" {
+      change { $0.violations.append("noKey: the header is missing") }
+    }
+    if progress.withLock({ $0.hasExpired }) { return .refuse(status: 401, "the key has expired") }
+    switch script.refusal {
+    case .busy(let count)? where visit <= count: return .refuse(status: 503, "not now")
+    case .key?: return .refuse(status: 401, "wrong key")
+    default: break
+    }
+    return .accept { [self] socket in
+      let visit = BackendVisit(self, socket)
+      return { visit.hear($0) }
+    }
+  }
+
+  @discardableResult
+  func change<Answer>(_ body: (inout ServiceSight) -> Answer) -> Answer { sight.withLock { body(&$0) } }
+
+  /// The script's fault, the first time its place is reached.
+  func fault(at place: ServiceFault.Place) -> ServiceFault? {
+    guard let fault = script.fault, fault.place == place else { return nil }
+    return progress.withLock { progress in
+      defer { progress.hasBroken = true }
+      if fault.kind == .expire { progress.hasExpired = true }
+      return progress.hasBroken ? nil : fault
+    }
+  }
+
+  func nextReply() -> Int {
+    change { $0.turns += 1 }
+    return progress.withLock { progress in
+      progress.replies += 1
+      return progress.replies
+    }
+  }
+}

@@ -131,17 +131,22 @@ extension DoubleVisit {
     answer(turn)
   }
 
-  /// Nothing at all from a client that is due to send is an error that ends it.
+  /// Nothing at all from a client that is due to send is an error that ends it. One watch a visit.
   func watchSilence() {
-    let number = reply
+    guard !isWatching else { return }
+    isWatching = true
+    lookForSilence()
+  }
+
+  private func lookForSilence() {
     later(1_000) { [self] in
-      guard number == reply, state == .listening, !isStalled else { return }
-      let isDue = mode != .push2talk || hasSentSpeech
+      guard state != .over, !isStalled else { return }
+      let isDue = state == .listening && (mode != .push2talk || hasSentSpeech)
       if isDue && clock.now - lastSound > Self.silence {
         double.violate("silence", "no sound came for 20 s")
         return fail(444, "ClientAudioTimeout", "no sound for 20 s")
       }
-      watchSilence()
+      lookForSilence()
     }
   }
 

@@ -44,6 +44,7 @@ final class DoubleVisit: @unchecked Sendable {
   /// Length of all sound that came, and when its beginning came at the earliest.
   var soundTime: Nanoseconds = 0
   var earliest: Nanoseconds?
+  var isWatching = false
   var isFirstFrame = true
 
   // Of the reply.

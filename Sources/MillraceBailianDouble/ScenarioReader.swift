@@ -122,7 +122,9 @@ private struct ScenarioReader {
   }
 
   func members(_ node: JSONNode, of what: String) throws(ScenarioProblem) -> [JSONMember] {
-    guard let object = node.object else { throw problem(node, "\(what) has to be an object, found \(node.kind)") }
+    guard let object = node.object else {
+      throw problem(node, "\(what) has to be an object, found \(node.kind)")
+    }
     return object.members
   }
 

@@ -53,7 +53,9 @@ public struct Conformance: Sendable {
     do {
       let rehearsal = try await Rehearsal(double, made.script, catalogue, patience: patience)
       var findings: [String] = []
-      do { try await made.play(rehearsal) } catch { findings.append((error as? Mismatch)?.text ?? "\(error)") }
+      do { try await made.play(rehearsal) } catch {
+        findings.append((error as? Mismatch)?.text ?? "\(error)")
+      }
       let record = await rehearsal.close()
       var expectation = Expectation(double.traits)
       made.expect(&expectation)

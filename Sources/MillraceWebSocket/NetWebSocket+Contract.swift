@@ -31,8 +31,10 @@ extension NetWebSocket {
       EventContract(
         "reconnecting", text: "another attempt comes in `ms`; of a server: where it listens, in `text`"),
       EventContract(
-        "error", text:
-          "it failed, or a text frame is no event: `vendor`, `code`, `category`, `reaction`, `text`, as services tell errors"),
+        "error",
+        text:
+          "it failed, or a text frame is no event: `vendor`, `code`, `category`, `reaction`, `text`, as services tell errors"
+      ),
       EventContract(
         "lost", text: "sound that nobody took: `ms` of it, before there was a connection or without one"),
       EventContract("badFrame", text: "a frame came that the node cannot take: `bytes`, `count` so far"),

@@ -165,7 +165,12 @@ final class SocketKeeper: Sendable {
       return state.policy.decide(error.reaction, at: clock.now)
     }
     if wasOpen { exchange.tell(SocketNote(event: .disconnected, number: end.code, text: end.reason)) }
-    if end.problem != nil {
+    // A good-bye that says what went wrong is no good-bye. RFC 6455 section 7.4.1.
+    let isFailure =
+      end.problem != nil
+      || wasOpen && !end.isOurs && (1_002...4_999).contains(end.code)
+        && ![1_005, 1_006].contains(end.code)
+    if isFailure {
       exchange.tell(SocketNote(event: .error, number: error.code ?? 0, error: error, text: error.text))
     }
     if case .server = side {

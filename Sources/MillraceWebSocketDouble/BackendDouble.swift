@@ -107,10 +107,11 @@ public final class BackendDouble: ServiceDouble {
   @discardableResult
   func change<Answer>(_ body: (inout ServiceSight) -> Answer) -> Answer { sight.withLock { body(&$0) } }
 
-  /// The script's fault, the first time its place is reached.
+  /// The script's fault, the first time its place is reached; one of a turn belongs to the first, however far that came.
   func fault(at place: ServiceFault.Place) -> ServiceFault? {
     guard let fault = script.fault, fault.place == place else { return nil }
     return progress.withLock { progress in
+      guard progress.replies <= 1 else { return nil }
       defer { progress.hasBroken = true }
       if fault.kind == .expire { progress.hasExpired = true }
       return progress.hasBroken ? nil : fault

@@ -15,6 +15,7 @@ final class BackendVisit: @unchecked Sendable {
   private var plan = 0
   private var isStalled = false
   private var isOver = false
+  private var hasBegun = false
 
   init(_ double: BackendDouble, _ socket: WebSocket) {
     self.double = double
@@ -41,6 +42,7 @@ final class BackendVisit: @unchecked Sendable {
   private func begin() {
     if misbehave(at: .connecting) { return }
     later(double.script.delay) { [self] in
+      hasBegun = true
       say(.conversationStarted(id: "backend"))
       say(.state(.listening))
       _ = misbehave(at: .listening)
@@ -49,13 +51,15 @@ final class BackendVisit: @unchecked Sendable {
 
   private func take(_ bytes: [UInt8]) {
     do {
-      guard case .command(let command)? = try DialogControl.read(try JSONValue(parsing: bytes)) else { return }
+      guard case .command(let command)? = try DialogControl.read(try JSONValue(parsing: bytes)) else {
+        return
+      }
       switch command {
       case .ask: answer()
       case .interrupt:
         plan += 1
         say(.interrupted(by: .user))
-        say(.state(.listening))
+        if hasBegun { say(.state(.listening)) }
       default: break
       }
     } catch {

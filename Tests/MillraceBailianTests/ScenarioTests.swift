@@ -27,7 +27,10 @@ import Testing
   @Test(
     "what is wrong is told with its place, and with what was meant",
     arguments: [
-      ("{\n  \"turn\": []\n}", "s.json:2:3: error: \"turn\" is nothing a scenario has; did you mean \"turns\"?"),
+      (
+        "{\n  \"turn\": []\n}",
+        "s.json:2:3: error: \"turn\" is nothing a scenario has; did you mean \"turns\"?"
+      ),
       ("{ \"turns\": [] }", "s.json:1:12: error: \"turns\" has none"),
       ("{ \"speed\": 0 }", "s.json:1:12: error: \"speed\" has to be a number from 0.01 to 1000"),
       (

@@ -6,7 +6,8 @@ private typealias Entry = ServiceRecord.Entry
 
 /// A record of one turn in which nothing is wrong, to be broken.
 private let opening: [Entry] = [
-  .told(.state(.connecting)), .told(.connected), .told(.conversationStarted(id: "1")), .told(.state(.listening)),
+  .told(.state(.connecting)), .told(.connected), .told(.conversationStarted(id: "1")),
+  .told(.state(.listening)),
 ]
 private let answer: [Entry] = [
   .told(.state(.thinking)), .told(.state(.responding)), .told(.replyStarted(round: nil)),
@@ -53,7 +54,8 @@ private func amiss(
   @Test(
     "states out of order are told",
     arguments: [
-      ([.listening], "listening was told after idle"), ([.connecting, .thinking], "thinking was told after connecting"),
+      ([.listening], "listening was told after idle"),
+      ([.connecting, .thinking], "thinking was told after connecting"),
       ([.connecting, .closed, .listening], "listening was told after closed"),
       ([.connecting, .closed, .closed], "closed was told after closed"),
       ([.connecting, .listening, .connecting], "connecting was told after listening"),
@@ -90,10 +92,11 @@ private func amiss(
   @Test("a beginning out of order is told, for each connection anew")
   func beginnings() {
     #expect(
-      amiss([.told(.state(.connecting)), .told(.conversationStarted(id: "1")), .told(.state(.listening))]) == [
-        "beginnings: conversationStarted was told before connected",
-        "beginnings: listening was told before connected",
-      ])
+      amiss([.told(.state(.connecting)), .told(.conversationStarted(id: "1")), .told(.state(.listening))])
+        == [
+          "beginnings: conversationStarted was told before connected",
+          "beginnings: listening was told before connected",
+        ])
     #expect(
       amiss([.told(.state(.connecting)), .told(.connected), .told(.state(.listening))]) == [
         "beginnings: listening was told before conversationStarted"
@@ -117,7 +120,10 @@ private func amiss(
         "replyEnds: replyEnded was told without a replyStarted"
       ])
     #expect(
-      amiss(opening + [.told(.replyStarted(round: nil)), .told(.replyStarted(round: nil)), .told(.interrupted(by: .user))])
+      amiss(
+        opening + [
+          .told(.replyStarted(round: nil)), .told(.replyStarted(round: nil)), .told(.interrupted(by: .user)),
+        ])
         == ["replyEnds: replyStarted was told while a reply had not ended"])
     #expect(amiss(opening + [.told(.replyStarted(round: nil)), .did(.stopped)]) == [])
   }
@@ -178,7 +184,9 @@ private func amiss(
     #expect(told(failure(vendor: "other")) == ["errors: an error is of \"other\", not of \"parrot\""])
     #expect(told(failure(text: "no sk-parrot")) == ["silentErrors: an error has the key in it"])
     #expect(
-      told(failure(text: "\(ServiceFault.words)!")) == ["silentErrors: an error has in it what a message said"])
+      told(failure(text: "\(ServiceFault.words)!")) == [
+        "silentErrors: an error has in it what a message said"
+      ])
     #expect(
       amiss(opening + [.told(.error(failure()))])
         == ["errors: an error was told where nothing was wrong: parrot: network: it is gone"])
@@ -224,8 +232,13 @@ private func amiss(
 
   @Test("a node that does not stop, keeps blocks, loses events or messages, or annoys the service is told")
   func rest() {
-    #expect(amiss(opening) { record, _ in record.ending.detached = ["bot"] } == ["ending: \"bot\" did not stop in time"])
-    #expect(amiss(opening) { record, _ in record.ending.leakedBlocks = 2 } == ["blocks: 2 blocks did not come back"])
+    #expect(
+      amiss(opening) { record, _ in record.ending.detached = ["bot"] } == [
+        "ending: \"bot\" did not stop in time"
+      ])
+    #expect(
+      amiss(opening) { record, _ in record.ending.leakedBlocks = 2 } == ["blocks: 2 blocks did not come back"]
+    )
     #expect(amiss(opening) { record, _ in record.ending.lostEvents = 1 } == ["legible: 1 events were lost"])
     #expect(amiss(opening + [.illegible("no event")]) == ["legible: no event"])
     let odd: JSONValue = ["a": 1]

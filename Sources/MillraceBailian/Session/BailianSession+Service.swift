@@ -62,6 +62,7 @@ extension BailianSession {
     }
     cutReply(by: .service)
     reply = .none
+    isStartTold = false
     isAsked = false
     hasToldStray = false
     enter(.listening, limit: isSoundOver && rules.linger > 0 ? rules.linger : nil)
@@ -115,8 +116,9 @@ extension BailianSession {
   }
 
   private mutating func respondingStarted() {
-    post(.replyStarted(round: nil))
+    if !isStartTold { post(.replyStarted(round: nil)) }
     beginReply()
+    isStartTold = true
     if !rules.followsPlayback { audible() }
   }
 
@@ -139,7 +141,8 @@ extension BailianSession {
   }
 
   private mutating func respondingEnded() {
-    guard phase != .draining else { return }
+    guard phase != .draining && !isEndTold else { return }
+    isEndTold = true
     guard reply == .open else {
       post(.replyEnded(round: nil, utterances: 0))
       // Cut off here and not by asking the service: this ends the turn for it.

@@ -56,6 +56,9 @@ public struct BailianSession: Sendable {
   var reply = Reply.none
   var hasSound = false
   var isAudible = false
+  /// replyStarted and replyEnded were told of it: the service may say each more than once.
+  var isStartTold = false
+  var isEndTold = false
   /// LocalRespondingStarted was sent.
   var isToldAudible = false
   /// RequestToSpeak was sent and not answered by Listening yet.
@@ -203,6 +206,8 @@ public struct BailianSession: Sendable {
 
   mutating func openReply() {
     reply = .open
+    isStartTold = false
+    isEndTold = false
     hasSound = false
     isAudible = false
     isToldAudible = false
@@ -212,6 +217,7 @@ public struct BailianSession: Sendable {
   mutating func tellHeard() {
     send(.localRespondingEnded)
     reply = .none
+    isStartTold = false
     policy.noteSuccess()
     enter(.yielding)
   }

@@ -6,8 +6,10 @@ internal import MillraceDialog
 extension ConformanceCase {
   /// Bytes of the heap a turn may leave behind: less than any buffer of sound or any message has.
   static let mostPerTurn = 1_024
-  private static let warmUp = 10
-  private static let turns = 30
+  private static let warmUp = 20
+  private static let turns = 100
+  /// The least of so many counts: what is on its way at one moment is not what stays.
+  private static let few = 10
 
   /// Only in a process that does nothing else.
   static let memory = ConformanceCase(
@@ -26,10 +28,9 @@ extension ConformanceCase {
         figures.append(Int(millrace_heap_in_use()))
       }
       try await rehearsal.drain()
-      // The least of several: what is on its way at one moment is not what stays.
-      let first = figures[warmUp..<(warmUp + 5)].min() ?? 0
-      let last = figures.suffix(5).min() ?? 0
-      let growth = (last - first) / (turns - 5)
+      let first = figures[warmUp..<(warmUp + few)].min() ?? 0
+      let last = figures.suffix(few).min() ?? 0
+      let growth = (last - first) / (turns - few)
       guard growth <= mostPerTurn else {
         throw Mismatch("each turn leaves \(growth) bytes of the heap behind")
       }

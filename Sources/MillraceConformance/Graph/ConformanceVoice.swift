@@ -6,7 +6,9 @@ internal import Synchronization
 struct ConformanceVoice: Node {
   static let contract = NodeContract(
     "conformance.voice", "the user of a case, as a microphone hears them",
-    outputs: [PortContract("out", .pcm(rates: .only(16_000), channels: .only(1), samples: [.s16]), text: "sound")],
+    outputs: [
+      PortContract("out", .pcm(rates: .only(16_000), channels: .only(1), samples: [.s16]), text: "sound")
+    ],
     parameters: [ParameterContract("stage", .integer(0...Int.max), required: true, text: "which case")],
     drive: .itself
   ) { resolution in

@@ -26,7 +26,9 @@ extension Invariant {
     var texts = record.errors.map { "\($0.text) \($0.name ?? "")" }
     if let failure = record.ending.failure { texts.append(failure) }
     var findings: [String] = []
-    if texts.contains(where: { $0.contains(expected.traits.key) }) { findings.append("an error has the key in it") }
+    if texts.contains(where: { $0.contains(expected.traits.key) }) {
+      findings.append("an error has the key in it")
+    }
     if texts.contains(where: { $0.contains(ServiceFault.words) }) {
       findings.append("an error has in it what a message said")
     }
@@ -37,7 +39,8 @@ extension Invariant {
     record, expected in
     var findings: [String] = []
     if record.losses < expected.losses {
-      findings.append("\(expected.losses) connections were lost, and reconnecting was told \(record.losses) times")
+      findings.append(
+        "\(expected.losses) connections were lost, and reconnecting was told \(record.losses) times")
     }
     if expected.losses == 0 && record.losses > 0 && expected.errs == false {
       findings.append("a connection was given up that nobody had broken")
@@ -76,7 +79,8 @@ extension Invariant {
     record, _ in
     let told = record.events.compactMap { event in if case .unknown(let raw) = event { raw } else { nil } }
     let missing = record.sight.oddities.count { !told.contains($0) }
-    return missing == 0 ? [] : ["\(missing) messages nobody knows were not told as unknown with all they hold"]
+    return missing == 0
+      ? [] : ["\(missing) messages nobody knows were not told as unknown with all they hold"]
   }
 
   static let obedience = Invariant("obedience", "the service has nothing to complain of") { record, _ in

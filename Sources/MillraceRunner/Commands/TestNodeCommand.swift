@@ -9,7 +9,8 @@ internal import Synchronization
 /// `test-node`: holds a service node against the double of its service.
 struct TestNodeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "test-node", abstract: "Runs a service node against the double of its service, case by case.",
+    commandName: "test-node",
+    abstract: "Runs a service node against the double of its service, case by case.",
     discussion: """
       Delays, refusals, bursts, stalls, losses, messages that cannot be read or known, interruptions and ends in every state: what \
       comes out is held against what is true of every service node. Exit status 3 when a case fails.
@@ -63,7 +64,8 @@ struct TestNodeCommand: ParsableCommand {
     for name in names where !all.contains(name) {
       let near = Spelling.nearest(to: name, among: all).map { "; did you mean \"\($0)\"?" } ?? ""
       Output.error.write(
-        "error: \"\(Problem.printable(name))\" is no \(what)\(near) There are: \(all.joined(separator: ", "))\n")
+        "error: \"\(Problem.printable(name))\" is no \(what)\(near) There are: \(all.joined(separator: ", "))\n"
+      )
       throw ExitStatus.usage
     }
   }
@@ -97,7 +99,8 @@ enum ConformanceTable {
   private static let time = 6
 
   static func heading(_ type: String) -> String {
-    Output.standard.style.paint(type, .heading) + "\n" + "case".padding(name) + "                ms  expected\n"
+    Output.standard.style.paint(type, .heading) + "\n" + "case".padding(name)
+      + "                ms  expected\n"
   }
 
   /// One case: its name, what became of it, milliseconds and what was expected; below it what was seen and what was amiss.

@@ -57,7 +57,7 @@ public struct Conformance: Sendable {
         findings.append((error as? Mismatch)?.text ?? "\(error)")
       }
       let record = await rehearsal.close()
-      var expectation = Expectation(double.traits)
+      var expectation = CaseExpectation(double.traits)
       made.expect(&expectation)
       // A record whose beginning was let go of is not looked at; nor one whose case did not come to its end.
       if made.name != Self.memoryCase && findings.isEmpty {
@@ -75,7 +75,7 @@ public struct Conformance: Sendable {
   }
 
   /// What is amiss in a record: `invariant: words` each.
-  public static func findings(_ record: ServiceRecord, _ expected: Expectation) -> [String] {
+  public static func findings(_ record: ServiceRecord, _ expected: CaseExpectation) -> [String] {
     Invariant.all.flatMap { invariant in
       invariant.findings(record, expected).map { "\(invariant.name): \($0)" }
     }

@@ -32,10 +32,10 @@ private let traits = ServiceTraits(nodeType: "parrot.dialog", vendor: "parrot", 
 
 /// What is amiss in a record.
 private func amiss(
-  _ entries: [Entry], _ change: (inout ServiceRecord, inout Expectation) -> Void = { _, _ in }
+  _ entries: [Entry], _ change: (inout ServiceRecord, inout CaseExpectation) -> Void = { _, _ in }
 ) -> [String] {
   var record = ServiceRecord(entries)
-  var expected = Expectation(traits)
+  var expected = CaseExpectation(traits)
   change(&record, &expected)
   return Conformance.findings(record, expected)
 }

@@ -164,7 +164,7 @@ extension NetWebSocketTests {
       default:
         .server(.init(host: "127.0.0.1", port: 0, path: "/", protocols: [], identity: nil, limits: limits))
       }
-    SocketKeeper(exchange, side, ReconnectPolicy(Backoff(seed: 1))).start()
+    SocketKeeper(exchange, side, ReconnectPolicy(Backoff(seed: 1)), takesEvents: false).start()
     while exchange.nextNote() == nil { try await Task.sleep(for: .milliseconds(1)) }
     exchange.stop()
     return WeakExchange(exchange)

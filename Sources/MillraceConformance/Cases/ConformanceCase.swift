@@ -6,13 +6,13 @@ struct ConformanceCase: Sendable {
   /// What has to come of it, in words, beside all invariants.
   var text: String
   var script = ServiceScript()
-  var expect: @Sendable (inout Expectation) -> Void = { _ in }
+  var expect: @Sendable (inout CaseExpectation) -> Void = { _ in }
   /// What happens, from the start to the graph's end.
   var play: @Sendable (Rehearsal) async throws -> Void
 
   init(
     _ name: String, _ text: String, script: (inout ServiceScript) -> Void = { _ in },
-    expect: @escaping @Sendable (inout Expectation) -> Void = { _ in },
+    expect: @escaping @Sendable (inout CaseExpectation) -> Void = { _ in },
     play: @escaping @Sendable (Rehearsal) async throws -> Void
   ) {
     self.name = name

@@ -6,7 +6,7 @@ extension ConformanceCase {
 
   private static func fault(
     _ kind: ServiceFault.Kind, _ place: ServiceFault.Place, _ text: String,
-    _ expect: @escaping @Sendable (inout Expectation) -> Void,
+    _ expect: @escaping @Sendable (inout CaseExpectation) -> Void,
     _ play: @escaping @Sendable (Rehearsal) async throws -> Void
   ) -> ConformanceCase {
     ConformanceCase(
@@ -16,7 +16,7 @@ extension ConformanceCase {
 
   /// Each costs a connection.
   private static let losses: [ConformanceCase] = {
-    let isLost: @Sendable (inout Expectation) -> Void = {
+    let isLost: @Sendable (inout CaseExpectation) -> Void = {
       $0.losses = 1
       $0.errs = true
     }
@@ -70,7 +70,7 @@ extension ConformanceCase {
 
   /// The service has had enough.
   private static let goodByes: [ConformanceCase] = {
-    let isRefused: @Sendable (inout Expectation) -> Void = {
+    let isRefused: @Sendable (inout CaseExpectation) -> Void = {
       $0.fails = true
       $0.errs = true
       $0.mostVisits = 2

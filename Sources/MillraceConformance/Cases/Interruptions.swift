@@ -95,7 +95,7 @@ extension ConformanceCase {
 /// The graph ends, or what goes in.
 extension ConformanceCase {
   static let ends: [ConformanceCase] = Position.allCases.flatMap { position in
-    let expect: @Sendable (inout Expectation) -> Void = { if position == .reconnecting { $0.errs = nil } }
+    let expect: @Sendable (inout CaseExpectation) -> Void = { if position == .reconnecting { $0.errs = nil } }
     var over = ConformanceCase(
       "input ends \(position.rawValue)", "the end of the user's sound ends nothing else; drained, it ends",
       script: { position.prepare(&$0, forGood: true) }, expect: expect,

@@ -7,11 +7,11 @@ public struct Invariant: Sendable {
   /// What holds, as a sentence.
   public var text: String
   /// What is amiss in a record, in words; empty: nothing.
-  public var findings: @Sendable (ServiceRecord, Expectation) -> [String]
+  public var findings: @Sendable (ServiceRecord, CaseExpectation) -> [String]
 
   public init(
     _ name: String, _ text: String,
-    findings: @escaping @Sendable (ServiceRecord, Expectation) -> [String]
+    findings: @escaping @Sendable (ServiceRecord, CaseExpectation) -> [String]
   ) {
     self.name = name
     self.text = text
@@ -26,7 +26,7 @@ public struct Invariant: Sendable {
 }
 
 /// What a case makes of the invariants.
-public struct Expectation: Sendable {
+public struct CaseExpectation: Sendable {
   public var traits: ServiceTraits
   /// Connections that have to be lost and be made again, at least.
   public var losses = 0

@@ -35,7 +35,7 @@ import Testing
       ("{ \"speed\": 0 }", "s.json:1:12: error: \"speed\" has to be a number from 0.01 to 1000"),
       (
         "{ \"turns\": [\n { \"fault\": { \"kind\": \"dorp\" } } ] }",
-        "s.json:2:22: error: \"kind\" is none of drop, stall, hold, malformed, unknown, oversized, error, fail, repeated, outOfOrder, kick, expire; did you mean \"drop\"?"
+        "s.json:2:23: error: \"kind\" is none of drop, stall, hold, malformed, unknown, oversized, error, fail, repeated, outOfOrder, kick, expire; did you mean \"drop\"?"
       ),
       (
         "{ \"fault\": { \"kind\": \"drop\" } }",

@@ -167,7 +167,8 @@ private func amiss(
     let start: [Entry] = opening + [.told(.replyStarted(round: nil)), .told(.interrupted(by: .local))]
     #expect(
       amiss(start + [sound(1, 1), .did(.interrupted(upTo: 1, generation: 1)), sound(1, 2)]) == [
-        "stale: sound of reply 1 came as part of two replies of the graph"
+        "stale: sound of reply 1 came as part of two replies of the graph",
+        "stale: sound of reply 1 came after it was voided",
       ])
     #expect(
       amiss(start + [.did(.interrupted(upTo: 3, generation: 1)), sound(3, 2)]) == [

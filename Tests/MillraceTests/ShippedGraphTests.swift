@@ -151,7 +151,7 @@ struct ShippedGraphTests {
   }
 
   /// Graphs that end by themselves. Those on devices do not: the tests of devices run them. That of a stream needs a server, and
-  /// dialogues need somebody who talks: `TalkGraphTests`.
+  /// dialogues need somebody who talks.
   private static let ending = Package.graphs.filter {
     !$0.hasSuffix("-loop") && $0 != "rtmp-echo" && (!$0.hasPrefix("bailian-") || $0 == "bailian-file")
   }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import MillraceBailianDouble
+internal import MillraceGraph
 
 /// `double`: a service on this machine, to build and test bots without an account.
 struct DoubleCommand: ParsableCommand {

@@ -54,7 +54,7 @@ final class Talk {
     }
     if takesKeys && output.canRedraw { terminal = TalkTerminal() }
     if terminal == nil {
-      output.write("\(title): \(TalkView.keys(parts))\n")
+      for keys in TalkView.keys(parts) { output.write("  \(keys)\n") }
     } else {
       script.close()
     }

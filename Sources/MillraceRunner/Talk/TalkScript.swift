@@ -1,3 +1,4 @@
+internal import Glibc
 internal import MillraceCore
 
 /// Lines from a file or from standard input, in place of keys: each when the one before has been done.
@@ -13,8 +14,10 @@ struct TalkScript: ~Copyable {
 
   /// - Parameter path: a file or named pipe; nil: standard input.
   init(_ path: String?) throws {
-    input = try ControlInput(path ?? "-")
     isScript = path != nil
+    // In the background a read from the terminal would stop the process.
+    let isOthers = isatty(0) == 1 && tcgetpgrp(0) != getpgrp()
+    if path != nil || !isOthers { input = try ControlInput(path ?? "-") }
   }
 
   /// Reads no more.

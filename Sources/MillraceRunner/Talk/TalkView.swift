@@ -55,7 +55,7 @@ struct TalkView {
       if room >= 60 { lines.append("  " + waterfall.bar(cells: min(60, room - 4), style: style)) }
       lines.append(style.paint(TerminalStyle.cut("  " + waterfall.text, to: room), .dim))
     }
-    lines.append(style.paint(TerminalStyle.cut(Self.keys(board.parts), to: room), .dim))
+    for keys in Self.keys(board.parts) { lines.append(style.paint(TerminalStyle.cut(keys, to: room), .dim)) }
     if let typed = moment.typed { lines.append("> " + Self.tail(typed, to: room - 3) + "▏") }
     return lines
   }
@@ -101,17 +101,17 @@ struct TalkView {
     }
   }
 
-  /// What keys there are.
-  static func keys(_ parts: TalkParts) -> String {
+  /// What keys there are, and what may be typed.
+  static func keys(_ parts: TalkParts) -> [String] {
     var keys: [String] = []
     switch parts.mode {
     case .duplex: break
     case .pushToTalk: keys.append("space: press to talk, press again to send (or hold it)")
     case .tapToTalk: keys.append("enter: tap, then speak; again to send")
     }
-    keys += ["i: interrupt", "q: leave", "type to ask (tab before i, q)"]
-    keys.append(parts.showsPictures ? "/image FILE  /say TEXT  /mute  /help" : "/say TEXT  /mute  /help")
-    return keys.joined(separator: " · ")
+    keys += ["i: interrupt", "q: leave"]
+    let lines = parts.showsPictures ? "/image FILE  /say TEXT  /mute  /help" : "/say TEXT  /mute  /help"
+    return [keys.joined(separator: " · "), "type to ask (tab before i, q) · \(lines)"]
   }
 
   /// The end of a text, where it is being written.

@@ -143,7 +143,7 @@ define round_trip
 endef
 
 # A dialogue with the service's double, in real time and without devices: a file with $(1) in it is the microphone, another the
-# loudspeaker. No wait in it is longer than a minute; so is the whole.
+# loudspeaker. It is ended after a minute at the latest.
 define dialogue
 	@voice="$(1)"
 	if [[ ! -r $$voice ]]; then echo "make: error: cannot read the recording \"$$voice\"" >&2; exit 2; fi

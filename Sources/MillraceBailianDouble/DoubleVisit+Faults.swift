@@ -1,3 +1,4 @@
+internal import MillraceConformance
 internal import MillraceDialog
 internal import MillraceNet
 
@@ -36,7 +37,7 @@ extension DoubleVisit {
       state = .over
       socket.close(code: 1007)
     case .malformed:
-      _ = socket.send(text: #"{"header":{"event":"a secret of the user"#)
+      _ = socket.send(text: #"{"header":{"event":""# + ServiceFault.words)
       return false
     case .unknown:
       sayUnknown()
@@ -57,7 +58,7 @@ extension DoubleVisit {
       "header": ["event": "result-generated", "attributes": .object([]), "task_id": .string(task)],
       "payload": [
         "output": [
-          "event": "Astonished", "dialog_id": .string(dialogID), "why": "a secret of the user",
+          "event": "Astonished", "dialog_id": .string(dialogID), "why": .string(ServiceFault.words),
         ]
       ],
     ]

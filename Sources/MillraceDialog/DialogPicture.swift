@@ -6,8 +6,6 @@ public import MillraceCore
 /// - In `service`: the events of a service node. A `command` with the name `command` is a wish; services tell of one when it
 ///   may be answered.
 /// - Out `control`: `{"command":"ask","text":…,"images":[{"base64":…}]}` for `dialog.turn` or a service.
-/// - A packet of `control` has room for at least 64 KiB, as a message to a node has: `dialog.turn` makes its packets as large as
-///   those that come, so behind this node it can also pass on a picture that a program sends it.
 /// - Lane `bulk`; no heap. One picture is copied once a wish.
 public struct DialogPicture: Node, ~Copyable {
   private static var pictureInput: Int { 0 }
@@ -17,8 +15,6 @@ public struct DialogPicture: Node, ~Copyable {
     case shown, noPicture
   }
 
-  /// Bytes of the largest message to a node.
-  static let messageBytes = 65_536
   /// Bytes around the picture, beside the text.
   private static let frameBytes = 128
 
@@ -55,7 +51,7 @@ public struct DialogPicture: Node, ~Copyable {
       let text = Self.head(resolution.parameters.string("text")).count
       resolution.outputs["control"] = OutputShape(
         .event, packetDuration: nil,
-        packetBytes: max(messageBytes, (picture + 2) / 3 * 4 + text + frameBytes))
+        packetBytes: (picture + 2) / 3 * 4 + text + frameBytes)
     })
 
   /// The command whose name is waited for, as it stands in an event, with its quotes.

@@ -128,7 +128,7 @@ final class BackendVisit: @unchecked Sendable {
     case .failure: socket.close(code: 1011, reason: "as the script says")
     case .oversized: _ = socket.send([UInt8](repeating: 0x20, count: Self.oversized - 1), isText: true)
     case .malformed:
-      _ = socket.send(text: #"{"event":"a secret of the user"#)
+      _ = socket.send(text: #"{"event":""# + ServiceFault.words)
       return false
     case .unknown:
       let message: JSONValue = ["event": "astonished", "why": .string(ServiceFault.words)]

@@ -43,10 +43,28 @@ import Testing
 
   @Test("what never comes fails the case with what was waited for, and not the kit")
   func impatient() async {
-    var conformance = Conformance(BailianConformance.self, catalogue: catalogue())
-    conformance.patience = 0.000_1
+    var conformance = Conformance(MuteService.self, catalogue: catalogue())
+    conformance.patience = 0.1
     let results = await conformance.run(["dialogue"])
     #expect(results.first?.outcome == .failed)
     #expect(results.first?.findings == ["listening did not come in 0 s"])
   }
+}
+
+/// Never says a word, whatever the case asks of it.
+private final class MuteService: ServiceDouble {
+  static let traits = BailianConformance.traits
+  private let service: BailianConformance
+
+  private init(_ service: BailianConformance) { self.service = service }
+
+  static func start(_ script: ServiceScript) async throws -> MuteService {
+    var script = script
+    script.isMute = true
+    return MuteService(try await BailianConformance.start(script))
+  }
+
+  var parameters: [JSONValue.Member] { service.parameters }
+  var seen: ServiceSight { service.seen }
+  func stop() { service.stop() }
 }

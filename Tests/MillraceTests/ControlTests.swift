@@ -388,7 +388,7 @@ struct ControlTests {
     let told = try answers(result.errors)
     #expect(told.count == garbageLines + 2)
     #expect(
-      told.contains { $0["error"]?.value.string == "the line is longer than 394240 bytes; send less at once" }
+      told.contains { $0["error"]?.value.string == "the line is longer than 1573888 bytes; send less at once" }
     )
     #expect(told.count { $0["ok"]?.value.bool == true } == 1)
   }

@@ -83,6 +83,7 @@ extension BailianKeeper {
   }
 
   private func upload(_ frame: [UInt8]) {
+    latestSecond.add(frame.count)
     let bytes = pages != nil ? pages?.add(frame) ?? [] : frame
     if !bytes.isEmpty { _ = socket?.send(bytes, isText: false) }
   }
@@ -93,14 +94,24 @@ extension BailianKeeper {
     pages = OggPages(rate: sound.rate, milliseconds: Int(sound.frame / 1_000_000))
   }
 
+  /// Nothing more is said. What is kept of it goes up whatever the network takes: a sentence without its end is worse than a late one.
   func endStream() {
+    while let frame = popKept() { upload(session.isMuted ? silent(frame[...]) : frame) }
+    tellUnsent()
+    kept.clear()
     guard let last = pages?.end(), !last.isEmpty else { return }
     _ = socket?.send(last, isText: false)
   }
 
   /// The network takes less than is said. What the user says now matters more than what they said seconds ago, which would only come
   /// later and later: from here on the latest is kept, and the oldest let go of.
-  private var isCongested: Bool { (socket?.backlog ?? 0) > mostBacklog }
+  private var isCongested: Bool { (socket?.backlog ?? 0) > max(Self.leastBacklog, latestSecond.bytes) }
+
+  private func popKept() -> [UInt8]? {
+    var frame: [UInt8] = []
+    let isThere = kept.pop { bytes in for index in bytes.indices { frame.append(bytes[index]) } }
+    return isThere ? frame : nil
+  }
 
   /// As much silence as a frame of sound has.
   private func silent(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
@@ -115,18 +126,13 @@ extension BailianKeeper {
 
   /// What was kept goes before what comes now, or is let go of.
   func carryKept() {
-    guard !kept.isEmpty else { return }
+    guard !kept.isEmpty || kept.lost > 0 else { return }
     switch session.uplink {
     case .keep: return
     case .drop: kept.clear()
     case .silence, .send:
       let isSilent = session.uplink == .silence
-      while !kept.isEmpty && !isCongested {
-        var frame: [UInt8] = []
-        _ = kept.pop { bytes in for index in bytes.indices { frame.append(bytes[index]) } }
-        if isSilent { frame = silent(frame[...]) }
-        upload(frame)
-      }
+      while !isCongested, let frame = popKept() { upload(isSilent ? silent(frame[...]) : frame) }
       guard kept.isEmpty else { return }
       tellUnsent()
       kept.clear()

@@ -53,8 +53,10 @@ final class BailianKeeper: @unchecked Sendable {
   var pages: OggPages?
   /// The beginning of a message that comes in pieces.
   var parts: [UInt8] = []
-  /// Bytes that may wait in the socket before sound is held back: a second of 16 bits of one channel.
-  let mostBacklog: Int
+  /// As many bytes may wait in the socket before sound is held back: a second of it.
+  var latestSecond: LatestFrames
+  /// Words wait in the socket, too; so little is never too much.
+  static let leastBacklog = 8_192
   var heldEvents: [(kind: UInt8, bytes: [UInt8])] = []
   var heldSounds: [(kind: UInt8, bytes: [UInt8])] = []
   var heldBytes = 0
@@ -76,7 +78,7 @@ final class BailianKeeper: @unchecked Sendable {
     self.eventBytes = eventBytes
     self.asksText = asksText
     session = BailianSession(rules)
-    mostBacklog = 2 * sound.rate
+    latestSecond = LatestFrames(count: max(1, Int(1_000_000_000 / max(1, sound.frame))))
     // 16 bits of one channel, or as many packets of 10 ms.
     kept = PreRoll(
       bytes: Int(sound.preRoll / 1_000_000) * sound.rate / 500 + 1,
@@ -204,5 +206,22 @@ final class BailianKeeper: @unchecked Sendable {
       socket.close(code: 1000)
     }
     exchange.endRinging()
+  }
+}
+
+/// Bytes of the latest frames, a given number of them: how much a stretch of coded sound is.
+struct LatestFrames {
+  private var sizes: [Int]
+  private var next = 0
+  /// Of all of them together.
+  private(set) var bytes = 0
+
+  init(count: Int) { sizes = Array(repeating: 0, count: count) }
+
+  /// In the place of the oldest.
+  mutating func add(_ size: Int) {
+    bytes += size - sizes[next]
+    sizes[next] = size
+    next = (next + 1) % sizes.count
   }
 }

@@ -6,9 +6,9 @@ public final class MutePort: Sendable {
   private let descriptor: Int32
   public let port: Int
 
-  /// Begins to listen; nil: the system has no port left.
+  /// Begins to listen; nil: the system has no port left. (`deinit` closes the descriptor then, too.)
   public init?() {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     self.descriptor = descriptor
     guard descriptor >= 0 else {
       port = 0
@@ -26,11 +26,8 @@ public final class MutePort: Sendable {
       }
     }
     port = Int(UInt16(bigEndian: address.sin_port))
-    guard isThere else {
-      close(descriptor)
-      return nil
-    }
+    guard isThere else { return nil }
   }
 
-  deinit { close(descriptor) }
+  deinit { if descriptor >= 0 { close(descriptor) } }
 }

@@ -9,7 +9,7 @@ public import MillraceDialog
 /// final class ParrotDouble: ServiceDouble { … }
 ///
 /// let results = await Conformance(ParrotDouble.self, catalogue: catalogue).run()
-/// #expect(results.allSatisfy(\.hasPassed))
+/// #expect(results.allSatisfy { $0.outcome != .failed })
 /// ```
 ///
 /// **Sound.** Its replies are 16-bit PCM, and each sample is the number of the reply, from 1: whatever comes out of the graph can

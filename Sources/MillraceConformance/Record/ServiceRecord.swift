@@ -33,8 +33,6 @@ public struct ServiceRecord: Sendable {
   public enum Deed: Sendable, Hashable {
     /// The graph was interrupted: replies up to this one, whose sound had begun to come, are void in every later generation.
     case interrupted(upTo: Int, generation: UInt32)
-    /// The double began to do something wrong here: the place in time is near, not exact.
-    case broke(ServiceFault.Kind)
     case endedInput
     case drained
     case stopped

@@ -14,10 +14,8 @@ final class EngineCore: @unchecked Sendable {
   let bulkWorker: Worker
   /// The far end of links that nobody waits on.
   let deaf = DeafWake()
-  /// Bytes of the longest message of a program: a question about a picture of 135,000 bytes, which has 180,000 in Base64. Memory is
-  /// touched only as it is used.
-  static let longestMessage = 262_144
-  private let controlPool = BlockPool(blockBytes: EngineCore.longestMessage, blockCount: 32)
+  /// For messages of programs. Memory is touched only as it is used.
+  private let controlPool = BlockPool(blockBytes: GraphRun.longestMessage, blockCount: 32)
   let supervisor = Supervisor()
 
   /// The system's refusal of a thread, an `errno`; 0: all run.

@@ -60,6 +60,7 @@ struct DoubleCommand: ParsableCommand {
       "\(seen.visits) visits, \(seen.turns) turns, \(seen.framesHeard) frames of sound, \(seen.violations.count) violations\n"
     )
     file?.write(Self.json(seen))
+    try file?.finish()
     if !seen.violations.isEmpty { throw ExitStatus.failed }
   }
 

@@ -90,6 +90,11 @@ struct TalkCommand: ParsableCommand {
   /// Graphs write their events to standard output, which is no place for them here.
   private func load(_ path: String, _ service: BailianDouble?) throws -> GraphPlan {
     var options = options
+    guard FileKind(path: path) != .pipe else {
+      Output.error.write(
+        "error: \(Problem.quoted(path)) is a pipe, which can be read only once; name a file\n")
+      throw ExitStatus.usage
+    }
     let parameters = GraphPlace.parameters(of: path)
     func set(_ name: String, _ value: String) {
       guard parameters.contains(name), !options.set.contains(where: { $0.name == name }) else { return }
@@ -111,7 +116,10 @@ struct TalkCommand: ParsableCommand {
   }
 
   private func startDouble() throws -> BailianDouble {
-    try BailianDouble.start(try DoubleScenario.read(scenario, otherwise: .chat), port: 0) { _ in }
+    var scenario = try DoubleScenario.read(scenario, otherwise: .chat)
+    // An evening may be long.
+    scenario.keeps = false
+    return try BailianDouble.start(scenario, port: 0) { _ in }
   }
 
   private static func tell(_ service: BailianDouble) throws {

@@ -62,9 +62,10 @@ struct TestNodeCommand: ParsableCommand {
 
   private func check(_ names: [String], among all: [String], what: String) throws {
     for name in names where !all.contains(name) {
-      let near = Spelling.nearest(to: name, among: all).map { "; did you mean \"\($0)\"?" } ?? ""
+      let near =
+        Spelling.nearest(to: name, among: all).map { "; did you mean \"\($0)\"? There are" } ?? "; there are"
       Output.error.write(
-        "error: \"\(Problem.printable(name))\" is no \(what)\(near) There are: \(all.joined(separator: ", "))\n"
+        "error: \"\(Problem.printable(name))\" is no \(what)\(near): \(all.joined(separator: ", "))\n"
       )
       throw ExitStatus.usage
     }

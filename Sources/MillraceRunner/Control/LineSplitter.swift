@@ -1,3 +1,5 @@
+internal import MillraceEngine
+
 /// Cuts a stream of bytes into lines, in bounded memory.
 struct LineSplitter {
   /// One line, without the line break.
@@ -7,8 +9,8 @@ struct LineSplitter {
     case tooLong
   }
 
-  /// Bytes of the longest line that is kept: a message to a node may have 64 KiB, which escapes can make six times as many.
-  static let longest = 6 * 65_536 + 1_024
+  /// Bytes of the longest line that is kept: a message to a node may have 256 KiB, which escapes can make six times as many.
+  static let longest = 6 * GraphRun.longestMessage + 1_024
 
   private var bytes: [UInt8] = []
   private var isTooLong = false

@@ -21,6 +21,8 @@ final class Talk {
   private var transcript: TextFile?
   /// True once the user wants to leave.
   private(set) var isLeaving = false
+  /// The user has the button, and `dialog.turn` knows.
+  private var hadFloor = false
   private var drawnLines = 0
   private var shownAt: Nanoseconds = 0
   private var told = ""
@@ -76,6 +78,8 @@ final class Talk {
     for notice in events.takeNotices() where notice.isError { add(.problem(notice.text)) }
     clear()
     for remark in script.leftovers { add(.problem(remark)) }
+    // The thread that makes one may outlive the program's last line.
+    picture?.cleanUp()
     tellLines()
     if terminal == nil { tellWaterfall(events) }
     terminal = nil
@@ -90,6 +94,9 @@ final class Talk {
 
   private func takeKeys(_ now: Nanoseconds) {
     guard terminal != nil else { return }
+    let state = board.withLock { $0.state }
+    if hand.isPressed && hadFloor && state != .hearing && state != .yielding { hand.lift() }
+    hadFloor = hand.isPressed && (state == .hearing || state == .yielding)
     var acts = hand.tick(now)
     switch terminal!.read() {
     case .keys(let keys): for key in keys { acts += hand.take(key, at: now) }
@@ -126,7 +133,7 @@ final class Talk {
   private func obey(line: String, isPlain: Bool) -> TalkRequest.Wait? {
     do throws(TalkRequest.Refusal) {
       let request = try TalkRequest(line, isPlain: isPlain)
-      if case .wait(let wait) = request { return wait }
+      if isPlain, case .wait(let wait) = request { return wait }
       obey(request)
     } catch {
       add(.problem(error.text))
@@ -176,16 +183,16 @@ final class Talk {
   // MARK: Pictures
 
   private func begin(picture path: String, _ words: String) {
-    guard parts.showsPictures else {
-      return add(.problem("this graph shows no pictures; put dialog.picture before dialog.turn in it"))
-    }
+    guard parts.showsPictures else { return add(.problem("this service takes no pictures")) }
     guard picture == nil else { return add(.problem("one picture at a time: another is being made")) }
     let frame = DialogCommand.ask(words, images: [.base64("")]).json.text.utf8.count
-    let budget = parts.room - frame
+    let budget = min(Self.mostPicture, parts.room - frame)
     guard budget >= Self.leastPicture else { return add(.problem("too many words for one picture")) }
     picture = TalkPicture(of: path, words: words, budget: budget)
   }
 
+  /// Characters of Base64: the least of what services take (Bailian).
+  private static let mostPicture = 180_000
   /// Characters of Base64 below which no picture is worth showing.
   private static let leastPicture = 8_000
 

@@ -52,6 +52,9 @@ struct TalkHand {
     return late + (typed == nil ? act(key, now) : type(key))
   }
 
+  /// The turn is over elsewhere: the button is up, wherever the space bar is.
+  mutating func lift() { bar = .up }
+
   private mutating func release() -> [Act] {
     bar = .up
     return [.release]

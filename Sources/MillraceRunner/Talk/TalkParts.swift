@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceEngine
 internal import MillraceGraph
 
 /// The nodes of a graph that a dialogue is led with.
@@ -8,15 +9,12 @@ struct TalkParts: Equatable {
   /// `dialog.turn`, if the graph has one: commands go there.
   var turn: String?
   var mode = DialogMode.duplex
-  /// True when a picture can go with a question.
+  /// True when a picture can go with a question: the service has eyes.
   var showsPictures = false
   /// True when the graph itself has pictures to show.
   var seesByItself = false
   /// Bytes a command may have.
-  var room = Self.messageBytes
-
-  /// Bytes of a message to a node, as `GraphRun.send` takes them.
-  static let messageBytes = 65_536
+  var room = GraphRun.longestMessage
 
   init(service: String, turn: String? = nil, mode: DialogMode = .duplex) {
     self.service = service
@@ -40,11 +38,11 @@ struct TalkParts: Equatable {
     if service.parameters.has("mode") {
       mode = DialogMode(rawValue: service.parameters.string("mode")) ?? .duplex
     }
-    // What dialog.turn hands on has to fit into its packets.
-    let port = turn?.outputs.first { $0.name == "control" }
-    if turn != nil { room = min(Self.messageBytes, port?.shape?.packetBytes ?? 512) }
+    if let port = turn?.outputs.first(where: { $0.name == "control" }), let shape = port.shape {
+      room = min(room, shape.packetBytes)
+    }
+    showsPictures = service.contract.inputs.contains { $0.name == "image" }
     let picture = plan.nodes.first { $0.contract.type == "dialog.picture" }
-    showsPictures = picture != nil
     seesByItself = picture?.inputs.first { $0.name == "in" }?.isLinked ?? false
   }
 }

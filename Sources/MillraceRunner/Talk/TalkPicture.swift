@@ -22,6 +22,8 @@ final class TalkPicture: Sendable {
   /// What was typed for it.
   let words: String
   private let result = Mutex<Result<String, Refusal>?>(nil)
+  /// Where it is being made.
+  private let workPlace = Mutex<String?>(nil)
 
   /// Base64 of the JPEG, or why not; nil while it is being made.
   var outcome: Result<String, Refusal>? { result.withLock { $0 } }
@@ -33,7 +35,7 @@ final class TalkPicture: Sendable {
     let refusal = OwnThread.start("millrace-image") { [self] in
       let made: Result<String, Refusal>
       do throws(Refusal) {
-        made = .success(try Self.make(path, budget))
+        made = .success(try Self.make(path, budget) { place in workPlace.withLock { $0 = place } })
       } catch {
         made = .failure(error)
       }
@@ -45,7 +47,20 @@ final class TalkPicture: Sendable {
     }
   }
 
-  static func make(_ path: String, _ budget: Int) throws(Refusal) -> String {
+  /// Removes what a picture that is still being made has left on the disk.
+  func cleanUp() { workPlace.withLock { if let place = $0 { Self.remove(place) } } }
+
+  private static func remove(_ folder: String) {
+    _ = unsafe unlink(target(in: folder))
+    _ = unsafe rmdir(folder)
+  }
+
+  private static func target(in folder: String) -> String { folder + "/picture.jpg" }
+
+  /// - Parameter works: told of the folder it is made in, which is removed in the end.
+  static func make(_ path: String, _ budget: Int, works: (String) -> Void = { _ in }) throws(Refusal)
+    -> String
+  {
     let path = path.hasPrefix("~/") ? (Environment.value("HOME") ?? "~") + path.dropFirst() : path
     let name = Problem.quoted(path)
     switch FileKind(path: path) {
@@ -62,11 +77,9 @@ final class TalkPicture: Sendable {
     guard let folder else {
       throw Refusal(text: "no place for the picture: \(SystemError.text(errno)); make room, or set TMPDIR")
     }
-    let target = folder + "/picture.jpg"
-    defer {
-      _ = unsafe unlink(target)
-      _ = unsafe rmdir(folder)
-    }
+    works(folder)
+    let target = target(in: folder)
+    defer { remove(folder) }
     try run(path, target, budget)
     do {
       return Base64.encode(try SourceFile.read(path: target).bytes)

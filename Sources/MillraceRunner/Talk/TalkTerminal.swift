@@ -8,7 +8,8 @@ nonisolated(unsafe) private var found = termios()
 /// The terminal, key by key and without echo, for as long as this lives; then as it was found, however that comes: by the end of
 /// a call, an error, an `exit` or a third Ctrl-C. One at a time.
 ///
-/// Ctrl-C goes on to be a signal. Ctrl-Z does nothing: a program that stands still hangs up on nobody.
+/// Ctrl-C goes on to be a signal. Ctrl-Z and Ctrl-\ do nothing: a program that stands still hangs up on nobody, and one that is ended on
+/// the spot would leave the terminal as it is now.
 struct TalkTerminal: ~Copyable {
   private var keys = TalkKeyReader()
 
@@ -22,6 +23,7 @@ struct TalkTerminal: ~Copyable {
       unsafe letters[Int(VMIN)] = 0
       unsafe letters[Int(VTIME)] = 0
       unsafe letters[Int(VSUSP)] = 0
+      unsafe letters[Int(VQUIT)] = 0
     }
     guard unsafe tcsetattr(0, TCSANOW, &raw) == 0 else { return nil }
     isTaken.store(true, ordering: .sequentiallyConsistent)

@@ -26,9 +26,10 @@ final class DoubleProcess {
         "--report",
         reportPath,
       ], output: outputPath)
-    // Whoever gives up here leaves nobody behind.
     do { self.port = try Self.port(outputPath) } catch {
+      // A class that is not whole yet is not deinitialised.
       _ = Glibc.kill(id, SIGKILL)
+      _ = waitpid(id, nil, 0)
       throw error
     }
   }
@@ -63,16 +64,22 @@ final class DoubleProcess {
     throw MeasurementProblem("the double does not listen")
   }
 
+  // Whoever gives up leaves nobody behind.
+  deinit { kill() }
+
   /// It is gone at once, without a word to anybody.
-  func kill() {
-    _ = Glibc.kill(id, SIGKILL)
+  func kill() { end(by: SIGKILL) }
+
+  private func end(by signal: Int32) {
+    guard id > 0 else { return }
+    _ = Glibc.kill(id, signal)
     _ = waitpid(id, nil, 0)
+    id = 0
   }
 
   /// Ends it and answers what it has seen.
   func end() throws -> JSONValue {
-    _ = Glibc.kill(id, SIGTERM)
-    _ = waitpid(id, nil, 0)
+    end(by: SIGTERM)
     return try JSONValue(parsing: try readBytes(reportPath))
   }
 }

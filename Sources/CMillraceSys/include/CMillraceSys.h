@@ -53,6 +53,9 @@ int millrace_spawn_enter_folder(posix_spawn_file_actions_t *actions, const char 
 /// glibc 2.34.
 int millrace_spawn_close_from(posix_spawn_file_actions_t *actions, int first);
 
+/// Asks for the cache line at an address that will soon be read and written, and does not wait for it. Any address will do.
+static inline void millrace_prefetch(const void *address) { __builtin_prefetch(address, 1); }
+
 /// Ties the calling thread, and threads it starts from now on, to one processor. Returns 0, or the `errno` of the refusal.
 int millrace_bind_thread(int processor);
 

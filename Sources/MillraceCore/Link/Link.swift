@@ -100,6 +100,18 @@ public struct Link: ~Copyable {
 
   // MARK: Writing side
 
+  /// Where the memory lies that `put` and `take` touch: the two ends (beside each other where one worker has both), the indices they
+  /// publish, the first slot, the counters. For whoever has it fetched into the cache before.
+  public var lines:
+    (end: UnsafeRawPointer, indices: UnsafeRawPointer, slot: UnsafeRawPointer, counters: UnsafeRawPointer)
+  {
+    let end = unsafe writer
+    return unsafe (
+      UnsafeRawPointer(end), UnsafeRawPointer(end.pointee.written), UnsafeRawPointer(end.pointee.slots),
+      UnsafeRawPointer(counters)
+    )
+  }
+
   /// True when the writing node may run as far as this link is concerned.
   @inlinable
   public func hasRoom() -> Bool {

@@ -10,6 +10,8 @@ public enum CallResult: Sendable {
 open class AnyExecutor {
   /// For subclasses.
   public init() {}
+  /// Where the node lies, for fetching it into the cache; nil where nobody knows.
+  open var nodeAddress: UnsafeRawPointer? { nil }
   /// `Node.process`, its throw as a value. On the worker of the cell, like all calls here.
   open func process(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers process") }
   /// `Node.finish`.
@@ -40,6 +42,8 @@ public final class Executor<N: Node & ~Copyable>: AnyExecutor {
     unsafe node.deinitialize(count: 1)
     unsafe node.deallocate()
   }
+
+  public override var nodeAddress: UnsafeRawPointer? { unsafe UnsafeRawPointer(node) }
 
   public override func process(_ ports: inout Ports) -> CallResult {
     do { return try unsafe .outcome(node.pointee.process(&ports)) } catch { return .fault(error) }

@@ -150,7 +150,8 @@ extension Worker {
     unsafe counters.pointee.packets.add(taken)
     unsafe counters.pointee.busyTicks.add(Int(truncatingIfNeeded: ticks))
     unsafe counters.pointee.worstTicks.raise(to: Int(truncatingIfNeeded: ticks))
-    unsafe counters.pointee.callTimes.pointee.add(ticks)
+    let place = unsafe counters.pointee.callTimes.pointee.add(ticks)
+    unsafe cell.pointee.lastCallTime = UnsafeRawPointer(counters.pointee.callTimes) + place
     if unsafe ticks > cell.pointee.budgetTicks { unsafe noteSlow(cell, ticks) }
     if taken > 0 {
       if unsafe cell.pointee.isSink && !cell.pointee.isFed {

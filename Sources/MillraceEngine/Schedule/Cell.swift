@@ -84,6 +84,9 @@ struct Cell: ~Copyable {
   /// No linked input: ends only by itself or when the graph drains.
   let isSource: Bool
   let counters: UnsafeMutablePointer<CellCounters>
+  /// Where the length of the last call was counted: the next one's is counted near it.
+  var lastCallTime: UnsafeRawPointer?
+  let lines: CallLines
   let mailbox: Mailbox
   let budgetTicks: UInt64
   /// Packets older than this are too old.
@@ -110,6 +113,7 @@ struct Cell: ~Copyable {
     maxAge: Nanoseconds, traceID: UInt32,
     index: Int, nodeIndex: Int, strand: Strand
   ) {
+    unsafe lines = unsafe CallLines(table, executor.takeUnretainedValue())
     unsafe self.table = unsafe table
     unsafe self.executor = unsafe executor
     unsafe self.drive = drive
@@ -126,6 +130,7 @@ struct Cell: ~Copyable {
     unsafe self.strand = strand
     unsafe timerNext = nil
     unsafe timerPrevious = nil
+    unsafe lastCallTime = nil
   }
 
   /// The cell's port table, for `Ports`.

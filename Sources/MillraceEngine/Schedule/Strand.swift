@@ -179,6 +179,15 @@ final class Strand: RemoteWake, @unchecked Sendable {
     return nil
   }
 
+  /// The cell that `takeReady` would take.
+  @inline(__always)
+  var firstReady: UnsafeMutablePointer<Cell>? {
+    for index in (0..<wordCount).reversed() where unsafe words[index] != 0 {
+      return unsafe cells + (index &<< 6 &+ (63 &- words[index].leadingZeroBitCount))
+    }
+    return nil
+  }
+
   /// True once after a cell was told of mail.
   @inline(__always)
   func takeMailSignal(_ index: Int) -> Bool {

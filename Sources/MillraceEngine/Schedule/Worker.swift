@@ -46,6 +46,8 @@ final class Worker: @unchecked Sendable {
 
   // Owned by the thread.
   @exclusivity(unchecked) private var ready = ReadyQueue()
+  /// The strand that had the last turn; only compared.
+  @exclusivity(unchecked) private var latest: UnsafeMutableRawPointer?
   @exclusivity(unchecked) var wheel: TimerWheel
   @exclusivity(unchecked) var drainTimes = DrainTimes()
   @exclusivity(unchecked) private var virtualNow: Nanoseconds = 0
@@ -65,6 +67,7 @@ final class Worker: @unchecked Sendable {
     self.isVirtual = isVirtual
     turnTicks = isVirtual ? UInt64.max : TickScale.machine.ticks(Self.turnLimit)
     self.nice = nice
+    unsafe latest = nil
     trace = TraceRing(isVirtual: isVirtual)
     unsafe sleepWord = .allocate(capacity: 1)
     unsafe sleepWord.initialize(to: 0)
@@ -248,11 +251,18 @@ final class Worker: @unchecked Sendable {
       if unsafe strand.firstTap != nil { waitForTaps(strand) }
       waitForTraceReader()
     }
+    // Nothing of this strand is in the cache when others had their turns since its last one.
+    let isCold = unsafe latest != Unmanaged.passUnretained(strand).toOpaque()
+    if isCold {
+      unsafe latest = Unmanaged.passUnretained(strand).toOpaque()
+      if let first = unsafe strand.firstReady { unsafe fetchFirst(first, strand) }
+    }
     var left = Self.budget
     // A request ends the turn: an interruption is answered after one call, not after all of them.
     while left > 0, ticks &- start < turnTicks, strand.requests.load(ordering: .relaxed) == 0,
       let cell = unsafe strand.takeReady()
     {
+      if isCold { unsafe fetchDownstream(cell, strand) }
       guard let end = unsafe activate(cell, strand, ticks, seat) else { return .replaced }
       ticks = end
       left &-= 1

@@ -91,12 +91,16 @@ struct HistogramCounters: ~Copyable {
   }
 
   /// Counts a value. Only the writer. A bucket stops at four thousand million.
+  ///
+  /// Answers how many bytes behind the beginning of the counters it was counted.
+  @discardableResult
   @inline(__always)
-  borrowing func add(_ value: UInt64) {
+  borrowing func add(_ value: UInt64) -> Int {
     let bucket = Self.bucket(of: value)
     let count = unsafe counts[unchecked: bucket].load(ordering: .relaxed)
     let next = count &+ 1
     unsafe counts[unchecked: bucket].store(next == 0 ? count : next, ordering: .relaxed)
+    return bucket &* MemoryLayout<UInt32>.stride
   }
 
   /// The counts now.

@@ -8,6 +8,10 @@ internal import MillraceDSP
 /// - Sounds meet by sample position, never by arrival: position p of the output is the sum of position p of every input.
 ///   Where an input has nothing (before its first packet, in a gap, after its end) it is silent. Output begins at the
 ///   lowest first position.
+/// - An input whose position jumps by more than an hour, ahead or back, or lies so far from the others at its beginning, begins
+///   anew: it goes on where the mix is, and event `jumped` tells it.
+/// - Where an utterance of an input ends (`endOfUtterance`), the output packet ends too and carries the mark; it is empty when
+///   the sound before it has gone out.
 /// - Runs when every input that has not ended has a packet; packets of different lengths are fine, and add waiting.
 /// - Adds in float and saturates once at the end, so two loud sounds that cancel stay clean; float output is held
 ///   within full scale too, unless `saturate` is false.
@@ -43,11 +47,23 @@ public struct AudioMix: ~Copyable, Node {
           "gain\($0)", .number(-120...60), unit: "dB", live: true,
           text: "gain of in\($0), in place of its place in `gains`; -120 dB is silence")
       },
+    events: [
+      EventContract(
+        "jumped",
+        text: """
+          the positions of in`input` went to `position` in place of `expected`, more than an hour away: it goes on where \
+          the mix is
+          """)
+    ],
     budget: 300, drive: .allInputs,
     examples: [
       #"{ "type": "audio.mix" }"#, #"{ "type": "audio.mix", "gains": [0, -12] }"#,
     ],
     resolve: resolve)
+
+  enum Event: Int {
+    case jumped
+  }
 
   /// Index of `gain1` in the contract.
   private static let firstGain = 2
@@ -99,7 +115,7 @@ public struct AudioMix: ~Copyable, Node {
     self.sample = sample
     self.frames = frames
     saturates = setup.parameters.bool("saturate")
-    inputs = MixInputs(count: setup.inputs.count, channels: channels, longest: frames)
+    inputs = MixInputs(count: setup.inputs.count, channels: channels, rate: rate, longest: frames)
     let gains = setup.parameters.has("gains") ? setup.parameters.numbers("gains") : []
     for index in 0..<setup.inputs.count {
       if let format = setup.inputs[index].shape?.format { inputs.setSample(format.sample ?? .s16, of: index) }
@@ -128,26 +144,32 @@ public struct AudioMix: ~Copyable, Node {
         time = inputs.time(of: start, rate: rate)
       }
       let next = start &+ Int64(filled)
-      let end = min(start &+ Int64(frames), known.limit)
+      let end = min(start &+ Int64(frames), known.limit, inputs.firstEnd ?? .max)
       if end > next {
         inputs.sum(from: next, frames: Int(end &- next), at: filled, into: &reply)
         filled = Int(end &- start)
       }
-      if filled == frames || known.isLast && filled > 0 && end == known.limit {
-        try send(from: start, &ports)
+      let ended = inputs.takeEnd(at: start &+ Int64(filled))
+      if filled == frames || ended != nil || known.isLast && filled > 0 && end == known.limit {
+        try send(from: start, ending: ended, &ports)
         return .again
       }
       guard end > next else { return .done }
     }
   }
 
-  private mutating func send(from start: Int64, _ ports: inout Ports) throws(NodeFault) {
+  /// Sends what is summed; `ended` is the reply of an utterance that ends there.
+  private mutating func send(
+    from start: Int64, ending ended: HeldReply?, _ ports: inout Ports
+  ) throws(NodeFault) {
     var packet = try ports.makePacket(bytes: filled * channels * sample.byteCount)
     packet.position = start
     packet.duration = filled
     packet.timestamp = time
-    packet.generation = reply?.generation ?? 0
-    reply?.mark(&packet)
+    let owner = reply ?? ended
+    packet.generation = owner?.generation ?? 0
+    owner?.mark(&packet)
+    if ended != nil { packet.flags.insert(.endOfUtterance) }
     write(&packet)
     ports.emit(packet)
     at = start &+ Int64(filled)

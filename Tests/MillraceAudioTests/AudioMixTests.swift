@@ -160,6 +160,127 @@ struct AudioMixTests {
     #expect(packets[0].generation == 1 && packets[0].flags == .uninterruptible)
   }
 
+  @Test("an input whose positions jump by more than an hour goes on where the mix is, and that is told")
+  func jumps() throws {
+    let hour: Int64 = 3_600 * 16_000
+    for jump in [hour + 1, -hour - 1, .max - 4, .min] {
+      let bench = try bench()
+      bench.push([1, 1, 1, 1, 1, 1, 1, 1] as [Int16], to: "in1")
+      bench.push([10, 10, 10, 10] as [Int16], to: "in2")
+      push([[20, 20, 20, 20]], at: 4 &+ jump, to: "in2", of: bench)
+      try bench.finish()
+      #expect(bench.int16() == [11, 11, 11, 11, 21, 21, 21, 21])
+      let events = bench.events()
+      #expect(events.map(\.name) == ["jumped"])
+      #expect(events.first?.number("input") == 2 && events.first?.number("expected") == 4)
+      #expect(events.first?.number("position") == Double(4 &+ jump))
+      #expect(bench.close() == [])
+    }
+  }
+
+  @Test("an input that begins more than an hour from the others begins with the first of them")
+  func farApart() throws {
+    for far in [.max, .min, 1 << 40, -(1 << 40)] as [Int64] {
+      let bench = try bench()
+      bench.push([1, 1, 1, 1, 1, 1, 1, 1] as [Int16], to: "in1")
+      push([[2, 2, 2, 2], [2, 2, 2, 2]], at: far, to: "in2", of: bench)
+      try bench.finish()
+      let packets = bench.packets()
+      #expect(packets.map(\.position) == [0, 4])
+      #expect(packets.map(\.int16) == [[3, 3, 3, 3], [3, 3, 3, 3]])
+      #expect(bench.events().count == 1)
+    }
+  }
+
+  @Test("positions at the ends of their range are mixed as others are, and may wrap around")
+  func ends() throws {
+    for far in [.max, .max - 3, .max - 6, .min, .min + 3] as [Int64] {
+      let bench = try bench()
+      for input in ["in1", "in2"] { push([[1, 2, 3, 4], [5, 6, 7, 8]], at: far, to: input, of: bench) }
+      try bench.finish()
+      #expect(bench.hasEnded)
+      let packets = bench.packets()
+      #expect(packets.map(\.int16) == [[2, 4, 6, 8], [10, 12, 14, 16]])
+      #expect(packets.map(\.position) == [0, 4])
+      #expect(bench.close() == [])
+    }
+  }
+
+  /// Pushes packets whose positions follow each other and may wrap around.
+  private func push(_ packets: [[Int16]], at start: Int64, to input: String, of bench: NodeBench) {
+    var position = start
+    for samples in packets {
+      bench.push(
+        CapturedPacket(
+          bytes: samples.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] },
+          position: position, duration: samples.count), to: input)
+      position &+= Int64(samples.count)
+    }
+  }
+
+  @Test("an hour of silence inside an input is silence, and no jump")
+  func longGap() throws {
+    // Long packets, since every one of them is mixed.
+    let bench = try bench([:], 2, shape(8_000, frames: 8_000))
+    bench.push([1, 1] as [Int16], to: "in1")
+    bench.end("in1")
+    bench.push([2, 2] as [Int16], to: "in2")
+    bench.setPosition(3_600 * 8_000, of: "in2")
+    bench.push([5] as [Int16], to: "in2")
+    try bench.finish()
+    let packets = bench.packets()
+    #expect(packets.reduce(0) { $0 + $1.duration } == 3_600 * 8_000 + 1)
+    #expect(packets.last?.int16.last == 5)
+    #expect(bench.events().isEmpty)
+  }
+
+  @Test("where an utterance of an input ends the packet ends too, and carries the mark")
+  func utterances() throws {
+    let bench = try bench()
+    bench.push([1, 1] as [Int16], to: "in1", flags: .endOfUtterance)
+    bench.push([2, 2, 2, 2] as [Int16], to: "in1")
+    bench.push([10, 10, 10, 10, 10, 10] as [Int16], to: "in2")
+    try bench.finish()
+    let packets = bench.packets()
+    #expect(packets.map(\.int16) == [[11, 11], [12, 12, 12, 12]])
+    #expect(packets.map(\.flags) == [.endOfUtterance, []])
+    #expect(bench.close() == [])
+  }
+
+  @Test("the end of an utterance that has no sound is told once, whole, in its place")
+  func emptyEnds() throws {
+    let bench = try bench()
+    bench.push(bytes: [], to: "in2", flags: .endOfUtterance)
+    bench.push([1, 1, 1, 1] as [Int16], to: "in1")
+    bench.push([2, 2, 2, 2] as [Int16], to: "in2")
+    bench.setGeneration(3, of: "in2")
+    bench.push(bytes: [], to: "in2", flags: .endOfUtterance)
+    bench.push([1, 1, 1, 1] as [Int16], to: "in1")
+    try bench.finish()
+    let packets = bench.packets()
+    #expect(packets.map(\.int16) == [[], [3, 3, 3, 3], [], [1, 1, 1, 1]])
+    #expect(packets.map(\.position) == [0, 0, 4, 4])
+    #expect(packets.map(\.flags) == [.endOfUtterance, [], .endOfUtterance, []])
+    #expect(packets.map(\.generation) == [0, 0, 3, 0])
+  }
+
+  @Test("the end of a reply that was interrupted is dropped with it")
+  func interruptedEnd() throws {
+    let bench = try bench()
+    bench.setGeneration(1, of: "in1")
+    bench.push([1, 1, 1, 1, 1, 1, 1, 1] as [Int16], to: "in1", flags: [])
+    bench.push(bytes: [], to: "in1", flags: .endOfUtterance)
+    bench.push([2, 2] as [Int16], to: "in2")
+    try bench.run()
+    bench.interrupt()
+    bench.interrupt()
+    bench.push([2, 2] as [Int16], to: "in2")
+    try bench.finish()
+    let packets = bench.packets()
+    #expect(packets.map(\.int16) == [[3, 3, 2, 2]])
+    #expect(packets.allSatisfy { $0.flags == [] })
+  }
+
   @Test("inputs that do not fit together are refused with the cure")
   func refused() {
     #expect(

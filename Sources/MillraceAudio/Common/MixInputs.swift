@@ -13,12 +13,24 @@ struct MixInputs: ~Copyable {
     var holds = false
     var start: Int64 = 0
     var end: Int64 = 0
+    /// What a packet's position lacks to the mix's; wraps around.
+    var offset: Int64 = 0
     /// Position up to which everything is known; nil: nothing came yet.
     var known: Int64?
+    /// Where an utterance ends that was not told yet, and its reply. Nothing behind it is taken before it is told.
+    var utteranceEnd: Int64?
+    var utterance = HeldReply()
   }
+
+  /// Longest silence inside an input, in seconds. What is further away, ahead or back, begins anew (see ``place(_:of:mixed:_:)``).
+  static let longestGap: Int64 = 3_600
+  /// Positions beyond it are never used in the mix, so that none can wrap around: 2^62 samples last longer than any graph.
+  private static let farthest: Int64 = 1 << 62
 
   /// Inputs, linked or not.
   let count: Int
+  /// `longestGap` in samples.
+  private let gap: Int64
   private let channels: Int
   // No buffer pointer: changing an element's gain in place through one does not compile under the thread sanitizer.
   private let inputs: UnsafeMutablePointer<Input>
@@ -31,8 +43,9 @@ struct MixInputs: ~Copyable {
   private var anchorTime: Nanoseconds = 0
 
   /// Makes `count` inputs for stretches of up to `longest` samples per channel.
-  init(count: Int, channels: Int, longest: Int) {
+  init(count: Int, channels: Int, rate: Int, longest: Int) {
     self.count = count
+    gap = Self.longestGap * Int64(rate)
     self.channels = channels
     unsafe inputs = .allocate(capacity: count)
     unsafe inputs.initialize(repeating: Input(), count: count)
@@ -69,11 +82,33 @@ struct MixInputs: ~Copyable {
 
   /// Lowest position of what is held; nil when nothing is.
   var firstPosition: Int64? {
-    var lowest: Int64?
+    var lowest = firstEnd
     for index in 0..<count where unsafe inputs[index].holds {
       lowest = unsafe min(lowest ?? .max, inputs[index].start)
     }
     return lowest
+  }
+
+  /// The first position at which an utterance ends; nil: none is known to.
+  var firstEnd: Int64? {
+    var lowest: Int64?
+    for index in 0..<count {
+      guard let end = unsafe inputs[index].utteranceEnd else { continue }
+      lowest = min(lowest ?? .max, end)
+    }
+    return lowest
+  }
+
+  /// The reply of an utterance that ends where the mix has arrived, once; nil: none ends there.
+  mutating func takeEnd(at mixed: Int64) -> HeldReply? {
+    var reply: HeldReply?
+    for index in 0..<count {
+      guard let end = unsafe inputs[index].utteranceEnd, end <= mixed else { continue }
+      let own = unsafe inputs[index].utterance
+      reply = reply == nil || reply == own ? own : HeldReply()
+      unsafe inputs[index].utteranceEnd = nil
+    }
+    return reply
   }
 
   /// Takes packets where none is held, and answers up to which position every input is known. `isLast`: no input will
@@ -82,9 +117,9 @@ struct MixInputs: ~Copyable {
     var limit = Int64.max
     var last = Int64.min
     for index in 0..<count {
-      while unsafe !inputs[index].holds {
+      while unsafe !inputs[index].holds && inputs[index].utteranceEnd == nil {
         guard let packet = ports.next(index) else { break }
-        hold(packet, index, mixed: mixed ?? .min)
+        hold(packet, index, mixed: mixed, &ports)
       }
       let known = unsafe inputs[index].known ?? .min
       if ports.isOver(index) { last = max(last, known) } else { limit = min(limit, known) }
@@ -93,16 +128,46 @@ struct MixInputs: ~Copyable {
   }
 
   /// Keeps a packet, unless nothing of it can be heard any more.
-  private mutating func hold(_ packet: consuming Packet, _ index: Int, mixed: Int64) {
+  private mutating func hold(
+    _ packet: consuming Packet, _ index: Int, mixed: Int64?, _ ports: inout Ports
+  ) {
     let frames = unsafe Int(packet.byteCount) / inputs[index].frameBytes
-    let start = packet.position
-    let end = start &+ Int64(frames > 0 ? frames : packet.duration)
+    let start = place(packet.position, of: index, mixed: mixed, &ports)
+    let end = start + (frames > 0 ? Int64(frames) : min(max(0, Int64(packet.duration)), gap))
     unsafe inputs[index].known = max(inputs[index].known ?? .min, end)
-    guard frames > 0, end > mixed else { return }
+    if packet.flags.contains(.endOfUtterance) {
+      unsafe inputs[index].utteranceEnd = max(end, mixed ?? end)
+      unsafe inputs[index].utterance = HeldReply(of: packet)
+    }
+    guard frames > 0, end > mixed ?? .min else { return }
     unsafe inputs[index].start = start
     unsafe inputs[index].end = end
     unsafe inputs[index].holds = true
     unsafe (packets + index).initialize(to: packet)
+  }
+
+  /// The position in the mix of an input's position.
+  ///
+  /// One further than `longestGap` from where the input is expected is a new beginning of that input: it is placed there, as is
+  /// what follows it, and told by an event. An input that has not begun is expected where the mix is, or where the first one
+  /// begins; where there is nothing to hold it against, every position up to `farthest` is as good.
+  private mutating func place(
+    _ position: Int64, of index: Int, mixed: Int64?, _ ports: inout Ports
+  ) -> Int64 {
+    let input = unsafe inputs[index]
+    let start = position &+ input.offset
+    let expected = input.known.map { max($0, mixed ?? $0) } ?? mixed ?? firstPosition
+    // Distances wrap around, as the positions of an input may.
+    let distance = (start &- (expected ?? start)).magnitude
+    guard distance > gap.magnitude || start.magnitude > Self.farthest.magnitude else { return start }
+    let place = expected ?? 0
+    unsafe inputs[index].offset = place &- position
+    ports.post(AudioMix.Event.jumped.rawValue) { event in
+      event.field("input", index + 1)
+      event.field("position", Int(position))
+      event.field("expected", Int(place &- input.offset))
+    }
+    return place
   }
 
   private mutating func release(_ index: Int) {
@@ -192,6 +257,9 @@ struct MixInputs: ~Copyable {
   mutating func dropReplies(before current: UInt32) {
     for index in 0..<count where unsafe inputs[index].holds {
       if unsafe HeldReply(of: packets[index]).isVoid(at: current) { release(index) }
+    }
+    for index in 0..<count where unsafe inputs[index].utterance.isVoid(at: current) {
+      unsafe inputs[index].utteranceEnd = nil
     }
   }
 }

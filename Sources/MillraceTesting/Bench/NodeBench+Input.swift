@@ -71,7 +71,7 @@ extension NodeBench {
       unsafe wiring.node.pointee.generation = packet.generation
     }
     feeds[index].waiting.append(packet)
-    feeds[index].position = packet.position + Int64(packet.duration)
+    feeds[index].position = packet.position &+ Int64(packet.duration)
   }
 
   /// The reply that packets pushed from here on belong to; 0, as at first: none.

@@ -140,6 +140,33 @@ struct AudioVADTests {
     #expect(bench.close() == [])
   }
 
+  @Test("the end of an utterance passes an open gate with its last sample, and a closed one without sound")
+  func utterances() throws {
+    let sound = scene(16_000)
+    let bench = try NodeBench(
+      AudioVAD.self, ["engine": "energy", "gate": true, "minSilence": 200], inputs: ["in": shape()])
+    // Once in silence, once in the middle of speech, and once after it as a packet of its own.
+    var marks: [Int64] = []
+    var isOpen = false
+    var packets: [CapturedPacket] = []
+    for first in stride(from: 0, to: sound.count - 319, by: 320) {
+      let isMark = first == 3_200 || isOpen && marks.count == 1
+      bench.push(Array(sound[first..<first + 320]), flags: isMark ? .endOfUtterance : [])
+      if isMark { marks.append(Int64(first + 320)) }
+      try bench.run()
+      for event in bench.events() where event.name != "maybeEnd" { isOpen = event.name == "speechStarted" }
+      packets += bench.packets()
+    }
+    bench.push(bytes: [], flags: .endOfUtterance)
+    marks.append(Int64(sound.count / 320 * 320))
+    try bench.finish()
+    packets += bench.packets()
+    let ends = packets.filter { $0.flags.contains(.endOfUtterance) }
+    #expect(ends.map { $0.position + Int64($0.duration) } == marks)
+    #expect(ends.map(\.bytes.isEmpty) == [true, false, true])
+    #expect(bench.close() == [])
+  }
+
   @Test("a gate that opens sends no more than four packets for one")
   func catchingUp() throws {
     let bench = try NodeBench(

@@ -13,6 +13,8 @@ internal import MillraceDSP
 /// - A gap in the stream (lost packets, a jump forward) counts as a pause of its length; a jump back ends what was begun. The
 ///   network starts afresh after either.
 /// - NaN counts as 0, what passes full scale is clipped for the detector; silence, DC and hiss give no speech.
+/// - `endOfUtterance` passes, through a closed gate as an empty packet; of the utterance that ended a gate lets nothing pass
+///   after that.
 /// - Latency none; what a gate held when it opened catches up at four packets for one.
 @safe
 public struct AudioVAD: ~Copyable, Node {
@@ -73,7 +75,7 @@ public struct AudioVAD: ~Copyable, Node {
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if let end = listener.end, let change = segmenter.finish(at: end) { tell(change, at: end, &ports) }
-    return try gate?.emit(&ports) == true ? .again : .ended
+    return try gate?.drain(&ports) == true ? .again : .ended
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
@@ -88,10 +90,16 @@ public struct AudioVAD: ~Copyable, Node {
     gate?.clear()
   }
 
+  /// True when a packet says that an utterance has ended, and nothing else: no sound is missing there.
+  static func isBareEnd(_ packet: borrowing Packet) -> Bool {
+    packet.byteCount == 0 && packet.duration == 0 && packet.flags.contains(.endOfUtterance)
+      && !packet.flags.contains(.lost) && !packet.flags.contains(.discontinuity)
+  }
+
   /// Looks whether a packet follows what was heard, and starts afresh where it does not.
   private mutating func follow(_ packet: borrowing Packet, _ ports: inout Ports) {
     guard packet.byteCount >= frameBytes else {
-      isLost = true
+      if !Self.isBareEnd(packet) { isLost = true }
       return
     }
     let isBroken = isLost || packet.flags.contains(.discontinuity)
@@ -104,7 +112,7 @@ public struct AudioVAD: ~Copyable, Node {
     } else if jump < 0, let change = segmenter.finish(at: end) {
       tell(change, at: end, &ports)
     }
-    if jump < 0 { gate?.clear() }
+    if jump < 0 { gate?.close() }
     listener.restart()
     report.restart()
   }

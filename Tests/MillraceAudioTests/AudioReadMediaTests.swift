@@ -82,6 +82,7 @@ struct AudioReadMediaTests {
   func start(media: MediaCase) throws {
     let (path, _) = make(media, seconds: 3)
     let whole = try read(path)
+    #expect(try read(path, ["start": 0]) == whole)
     for milliseconds in [10, 700, 2_345] {
       let first = Int((Double(milliseconds) * Double(media.rate) / 1_000).rounded())
       let part = try read(path, ["start": .number(Double(milliseconds))])

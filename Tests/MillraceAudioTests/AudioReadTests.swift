@@ -52,6 +52,20 @@ struct AudioReadTests {
     #expect(bench.resolution.pacing == .paced)
   }
 
+  @Test("a start of 0 is the file from its first sample, also of a file without sound")
+  func startAtZero() throws {
+    let whole = try bench()
+    try whole.run()
+    let fromZero = try bench(["start": 0])
+    try fromZero.run()
+    #expect(fromZero.packets() == whole.packets())
+    let path = folder.file("empty.wav")
+    try writeWAV([], rate: 16_000, to: path)
+    let empty = try NodeBench(AudioRead.self, ["path": .string(path), "start": 0, "loop": true])
+    try empty.run()
+    #expect(empty.hasEnded && empty.packets().isEmpty && empty.events().isEmpty)
+  }
+
   @Test("start and length cut a part out")
   func part() throws {
     let bench = try bench(["start": 10, "length": 25])

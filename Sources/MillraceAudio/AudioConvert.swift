@@ -100,6 +100,7 @@ public struct AudioConvert: ~Copyable, Node {
   private var conversion: SampleForm
   /// True: packets leave as they came.
   private let passes: Bool
+  private let isFloat: Bool
   /// Packet length in samples per channel; nil: as it comes.
   private let frames: Int?
   private let pads: Bool
@@ -118,18 +119,24 @@ public struct AudioConvert: ~Copyable, Node {
     let frameBytes = channels * sample.byteCount
     queue = FrameQueue(rate: rate, frameBytes: frameBytes, capacity: length.map { $0 + frames } ?? 1)
     passes = length == nil && conversion.isIdentity
+    isFloat = sample == .f32
     pads = values.bool("pad")
     self.frames = length
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
-    if passes {
+    if passes && isSound(packet) {
       ports.emit(packet)
       return .done
     }
     if let frames { try cut(packet, into: frames, &ports) } else { try convert(packet, &ports) }
     return .done
+  }
+
+  /// False for floats among which some are no number.
+  private func isSound(_ packet: borrowing Packet) -> Bool {
+    isFloat ? SampleMath.isFinite(packet.samples(of: Float.self)) : true
   }
 
   /// One packet in, one out.

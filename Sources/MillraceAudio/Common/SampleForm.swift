@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// The way from one PCM format to another of the same rate: sample type and channels. Memory is taken in `init`.
+/// The way from one PCM format to another of the same rate: sample type and channels. NaN and infinities become silence. Memory is taken in `init`.
 @safe
 struct SampleForm: ~Copyable {
   let inputFrameBytes: Int
@@ -44,7 +44,7 @@ struct SampleForm: ~Copyable {
 
   /// Appends a packet's sound in the new form to a queue.
   func append(_ packet: borrowing Packet, to queue: inout FrameQueue) {
-    guard !isIdentity else { return queue.append(packet.samples(of: UInt8.self)) }
+    guard !isIdentity || to == .f32 else { return queue.append(packet.samples(of: UInt8.self)) }
     let count = Int(packet.byteCount) / inputFrameBytes * outputFrameBytes
     let raw = unsafe result.bindMemory(to: UInt8.self).extracting(0..<count)
     var bytes = unsafe MutableSpan(_unsafeElements: raw)
@@ -89,8 +89,10 @@ struct SampleForm: ~Copyable {
     case (.f32, nil):
       let source = packet.samples(of: Float.self)
       for index in target.indices { target[index] = source[index] }
+      SampleMath.silenceNonFinite(&target)
     case (.f32, let matrix?):
       matrix.apply(packet.samples(of: Float.self), into: &target)
+      SampleMath.silenceNonFinite(&target)
     case (.s16, nil):
       SampleConversion.convert(packet.samples(of: Int16.self), into: &target)
     case (.s16, let matrix?):

@@ -198,7 +198,7 @@ device-deps: deps
 .PHONY: test-devices
 test-devices: device-deps ## run devices on a sound server without hardware
 	@swift build --build-tests
-	MILLRACE_DEVICES=1 MILLRACE_PROGRAM="$$(swift build --show-bin-path)/millrace" timeout --kill-after=10 600 \
+	MILLRACE_DEVICES=1 MILLRACE_PROGRAM="$$(swift build --show-bin-path)/millrace" timeout --kill-after=10 1300 \
 	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests.DeviceRigTests | $(MUST_RUN)
 
 .PHONY: mouth-to-ear

@@ -56,7 +56,7 @@ final class PulseServer {
     return values
   }
 
-  /// Starts the server and waits until it answers, ten seconds at most.
+  /// Starts the server and waits until it answers, a minute at most.
   func start() throws {
     unlink(socket)
     var values = environment
@@ -68,7 +68,7 @@ final class PulseServer {
         "--log-target=file:\(folder)/pulse.log",
       ], values)
     self.server = server
-    let answers = try poll(seconds: 10) { try !server.isRunning || control("info") == 0 }
+    let answers = try poll(seconds: 60) { try !server.isRunning || control("info") == 0 }
     guard answers, server.isRunning else {
       throw RigProblem("pulseaudio did not start; see \(folder)/pulse.log")
     }
@@ -82,17 +82,17 @@ final class PulseServer {
     server.wait(seconds: 3)
   }
 
-  /// Runs `pactl`, five seconds at most; answers its status.
+  /// Runs `pactl`, half a minute at most; answers its status.
   @discardableResult
   func control(_ arguments: String...) throws -> Int32 {
-    try RigProgram("/usr/bin/pactl", arguments, environment).wait(seconds: 5)
+    try RigProgram("/usr/bin/pactl", arguments, environment).wait(seconds: 30)
   }
 
-  /// Runs the package's program, twenty seconds at most; answers what it wrote.
+  /// Runs the package's program, a minute at most; answers what it wrote.
   func run(_ arguments: String...) throws -> String {
     let file = folder + "/output"
     let program = try RigProgram(RigProgram.millrace ?? "millrace", arguments, environment, output: file)
-    guard program.wait(seconds: 20) == 0 else {
+    guard program.wait(seconds: 60) == 0 else {
       throw RigProblem("millrace \(arguments.joined(separator: " ")) failed")
     }
     return try String(contentsOfFile: file, encoding: .utf8)
@@ -110,7 +110,7 @@ final class PulseServer {
   func unplug() throws {
     let script =
       "pactl list short modules | awk '/rig_plug/ { print $1 }' | xargs --no-run-if-empty -n 1 pactl unload-module"
-    guard try RigProgram("/bin/bash", ["-c", script], environment).wait(seconds: 5) == 0 else {
+    guard try RigProgram("/bin/bash", ["-c", script], environment).wait(seconds: 30) == 0 else {
       throw RigProblem("the device could not be taken out")
     }
   }
@@ -129,7 +129,7 @@ final class PulseServer {
           "-p", "-d", "rig_stimulus", "--format=float32le", "--channels=1", "--rate=\(Self.rate)",
           "--latency-msec=2000", "--raw", sound,
         ], environment)
-      guard player.wait(seconds: Double(stimulus.count) / Double(Self.rate) + 20) == 0 else {
+      guard player.wait(seconds: Double(stimulus.count) / Double(Self.rate) + 60) == 0 else {
         throw RigProblem("the stimulus was not played")
       }
     }
@@ -179,7 +179,7 @@ final class PulseServer {
 
   /// Waits until a recording has gone on for so many seconds: by the server's clock, not by ours.
   private func wait(for seconds: Double, more than: Double, in file: String) throws {
-    guard poll(seconds: seconds + 20, { recorded(file) > than + seconds }) else {
+    guard poll(seconds: seconds + 60, { recorded(file) > than + seconds }) else {
       throw RigProblem("the server gave nothing to record; see \(folder)/pulse.log")
     }
   }

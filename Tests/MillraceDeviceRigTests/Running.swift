@@ -36,7 +36,7 @@ struct Running {
   /// Ends it.
   func end() throws -> RunReport {
     run.stop()
-    guard let report = run.waitUntilStopped(timeout: .milliseconds(10_000)) else {
+    guard let report = run.waitUntilStopped(timeout: .milliseconds(60_000)) else {
       throw RigProblem("the graph did not stop")
     }
     return report

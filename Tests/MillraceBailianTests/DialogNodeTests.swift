@@ -22,6 +22,8 @@ private final class Talk {
   /// Utterances that are told to be heard at once when they have come.
   var isHeard = true
   private var toldAudible = false
+  /// The inputs have ended: nothing can be told any more.
+  private var isOver = false
 
   init(
     _ scenario: BailianScenario, _ more: [String: ParameterValue] = [:], outputs: [String]? = nil,
@@ -59,17 +61,27 @@ private final class Talk {
     texts += bench.texts("text")
     for packet in bench.packets("audio") {
       packets.append(packet)
-      guard isHeard else { continue }
-      if !toldAudible { tell("replyAudible", packet.generation) }
-      toldAudible = true
-      if packet.flags.contains(.endOfUtterance) {
-        tell("replyFinished", packet.generation)
-        toldAudible = false
-      }
+      if isHeard { play(packet) }
     }
   }
 
+  private func play(_ packet: CapturedPacket) {
+    if !toldAudible { tell("replyAudible", packet.generation) }
+    toldAudible = true
+    if packet.flags.contains(.endOfUtterance) {
+      tell("replyFinished", packet.generation)
+      toldAudible = false
+    }
+  }
+
+  /// Plays what has come and was not to be heard, and what comes from here on.
+  func hear() {
+    isHeard = true
+    for packet in packets { play(packet) }
+  }
+
   private func tell(_ event: String, _ generation: UInt32) {
+    guard !isOver else { return }
     bench.push(
       text: #"{"event":"\#(event)","reply":\#(generation),"samples":1,"ms":1}"#, to: "control")
   }
@@ -102,6 +114,7 @@ private final class Talk {
   func has(_ name: String) -> Bool { events.contains { $0.name == name } }
 
   func end() throws {
+    isOver = true
     try bench.finish()
     take()
     double.stop()
@@ -398,10 +411,16 @@ private final class Talk {
       scenario(), ["video": true, "live": "start"],
       inputs: ["audio": sound, "control": reports, "image": pictures])
     let jpeg: [UInt8] = [0xFF, 0xD8, 0xFF, 0xE0] + [UInt8](repeating: 7, count: 100)
+    talk.isHeard = false
     talk.bench.push(bytes: jpeg, to: "image")
-    #expect(try talk.wait { talk.has("replyStarted") })
-    // Asked for, and not answered yet.
+    #expect(try talk.wait { talk.has("replyEnded") })
+    // Asked for, and the answer is not heard yet. What is told after the picture says that it was taken.
     talk.bench.push(bytes: jpeg, to: "image")
+    _ = try talk.bench.run()
+    talk.command(#"{"command":"update","values":{"client_info":{"status":{"a":1}}}}"#)
+    #expect(try talk.wait { talk.double.seen.lines.contains("> UpdateInfo") })
+    #expect(talk.double.seen.pictures == 0)
+    talk.hear()
     #expect(try talk.wait { talk.double.seen.turns == 1 })
     #expect(try talk.wait { talk.states().last == "listening" && talk.has("command") })
     #expect(talk.double.seen.pictures == 0)
@@ -471,23 +490,38 @@ private final class Talk {
     try late.end()
   }
 
+  /// How a reply stands when it is interrupted: on its way, in so many small frames that some are always between service and
+  /// node, or here.
+  enum Pace { case slow, torrent, come }
+
   @Test(
-    "an interruption of the graph lets nothing more of the reply through, and tells the service it is over")
-  func foreignVoid() async throws {
+    "an interruption of the graph lets nothing more of the reply through, and is told to the service as one, never as an end that was heard",
+    arguments: [Pace.slow, .torrent, .come])
+  func foreignVoid(pace: Pace) async throws {
     let talk = try await Talk(
       scenario {
         $0.turns[0].says = "One two three four five six seven eight nine ten eleven twelve."
-        $0.speed = 2
+        $0.speed = pace == .slow ? 2 : pace == .torrent ? 20 : 100
+        if pace == .torrent { $0.chunk = 64 }
+        $0.checksPlayback = true
       })
     talk.isHeard = false
     talk.speak()
-    #expect(try talk.wait { talk.packets.count > 10 })
+    #expect(
+      try talk.wait {
+        pace == .come ? talk.packets.last?.flags.contains(.endOfUtterance) == true : talk.packets.count > 10
+      })
     talk.bench.interrupt()
+    // Who voided it says so behind it.
+    talk.command(#"{"command":"interrupt"}"#)
     let before = talk.packets.count
-    #expect(try talk.wait { talk.double.seen.turns == 1 })
+    #expect(try talk.wait { talk.has("interrupted") && talk.states().last == "listening" })
     #expect(talk.packets.count == before)
-    #expect(talk.double.seen.violations == [])
     try talk.end()
+    let lines = talk.double.seen.lines
+    #expect(lines.count { $0 == "> RequestToSpeak" } == 1, "\(lines)")
+    #expect(!lines.contains("> LocalRespondingEnded"), "\(lines)")
+    #expect(talk.double.seen.violations == [])
   }
 
   @Test("the end of the microphone ends the dialogue, once the answer was heard")

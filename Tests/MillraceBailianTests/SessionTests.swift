@@ -216,6 +216,22 @@ enum SessionScript {
     #expect(session.phase == .talking && session.uplink == .send)
   }
 
+  @Test(
+    "a reply that the graph voids is broken off by one request, also where its sound came ahead of its word",
+    arguments: [
+      ["start", "opened", "Started", "Listening", "Thinking", "sound"],
+      SessionScript.way(to: .responding, .duplex), SessionScript.way(to: .draining, .duplex),
+    ])
+  func voided(way: [String]) throws {
+    var session = try SessionScript.session(SessionScript.rules(.duplex), way)
+    let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
+    var words: [String] = []
+    for name in ["voided", "interrupt", "sound", "RespondingEnded", "finished", "voided", "Listening"] {
+      words += session.handle(try #require(inputs[name]), at: SessionScript.second).map(SessionScript.word)
+    }
+    #expect(words.filter { $0 != "replyEnded 0" } == ["> RequestToSpeak", "state listening"])
+  }
+
   @Test("a lost dialogue is taken up again with its id, after the wait; a refusal is the end")
   func reconnects() throws {
     var session = try SessionScript.session(

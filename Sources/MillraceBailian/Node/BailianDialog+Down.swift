@@ -27,7 +27,7 @@ extension BailianDialog {
   /// Hands on the oldest sound, or a piece of it. True when there was some.
   mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard let record = exchange.sounds.peek() else { return false }
-    guard record.position >= voidBefore else {
+    guard knowsVoids(), record.position >= voidBefore else {
       done(record)
       return true
     }
@@ -55,6 +55,15 @@ extension BailianDialog {
     } else {
       try emitPiece(record, &ports)
     }
+    return true
+  }
+
+  /// True when the keeper has heard of every interruption: what it puts into the queue from then on is of later replies.
+  private mutating func knowsVoids() -> Bool {
+    guard knownVoids != foreignVoids else { return true }
+    guard exchange.knownVoids.load(ordering: .acquiring) == foreignVoids else { return false }
+    knownVoids = foreignVoids
+    forget(before: exchange.knownBefore.load(ordering: .relaxed))
     return true
   }
 

@@ -65,6 +65,10 @@ public struct BailianDialog: Node, ~Copyable {
   var seenVoids = 0
   /// Interruptions that this node asked for and has not been told of yet.
   var ownVoids = 0
+  /// Interruptions of somebody else, and how many of them the keeper is known to have heard of. Until it has, it puts sound of the
+  /// voided reply into the queue.
+  var foreignVoids = 0
+  var knownVoids = 0
   var badFrames = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -168,11 +172,12 @@ public struct BailianDialog: Node, ~Copyable {
       return
     }
     forget(before: exchange.sounds.end)
-    exchange.foreignVoids.add(1, ordering: .releasing)
+    foreignVoids += 1
+    exchange.foreignVoids.store(foreignVoids, ordering: .releasing)
     exchange.ring()
   }
 
-  private mutating func forget(before place: Int) {
+  mutating func forget(before place: Int) {
     voidBefore = max(voidBefore, place)
     hasPart = false
   }

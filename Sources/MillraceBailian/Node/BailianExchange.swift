@@ -42,6 +42,9 @@ final class BailianExchange: Sendable {
   let voidBefore = Atomic<Int>(0)
   /// Replies that somebody else has voided.
   let foreignVoids = Atomic<Int>(0)
+  /// How many of them the keeper has heard of, and where in `sounds` ends what it had put there until then.
+  let knownVoids = Atomic<Int>(0)
+  let knownBefore = Atomic<Int>(0)
   /// Utterances handed on to their end.
   let delivered = Atomic<Int>(0)
   /// The microphone has ended.

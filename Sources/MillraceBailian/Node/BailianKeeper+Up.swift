@@ -15,6 +15,8 @@ extension BailianKeeper {
       // As far as the keeper had read them, they were the voided reply's.
       heldSounds = []
       heldBytes = 0
+      exchange.knownBefore.store(exchange.sounds.end, ordering: .relaxed)
+      exchange.knownVoids.store(voids, ordering: .releasing)
       tell(.voided)
     }
     let delivered = exchange.delivered.load(ordering: .acquiring)

@@ -144,10 +144,7 @@ extension BailianSession {
     guard phase != .draining && !isEndTold else { return }
     isEndTold = true
     guard reply == .open else {
-      post(.replyEnded(round: nil, utterances: 0))
-      // Cut off here and not by asking the service: this ends the turn for it.
-      if reply == .cut && !isAsked && phase == .responding { tellHeard() }
-      return
+      return post(.replyEnded(round: nil, utterances: 0))
     }
     if hasSound {
       actions.append(.endUtterance)

@@ -208,10 +208,11 @@ extension BailianSession {
     tellHeard()
   }
 
-  /// Somebody else voided the reply: nobody hears the rest of it.
+  /// Somebody else voided the reply: nobody hears the rest of it. The service is told what it is, an interruption, and not that the
+  /// reply was heard; the `interrupt` that may follow from whoever voided it finds it told.
   mutating func voided() {
     guard reply == .open, hasSound else { return }
     reply = .cut
-    if phase == .draining { tellHeard() }
+    interrupt()
   }
 }

@@ -27,6 +27,7 @@ extension BailianScenario {
   /// A few answers for somebody who tries it.
   static var chat: BailianScenario {
     var scenario = BailianScenario()
+    scenario.checksPlayback = true
     scenario.turns = [
       "Hello. I am the double of the service. I hear that you speak, but not what you say.",
       "Speak while I am speaking, and I will stop. Try it now: I will go on talking for a while, so that there is time. One, two, three, four, five, six, seven, eight, nine, ten.",

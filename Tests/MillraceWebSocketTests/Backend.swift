@@ -17,6 +17,8 @@ final class Backend: Sendable {
   private let messages = Locked<[Message]>([])
   private let sockets = Locked<[WebSocket]>([])
   private let server = Locked<WebSocketServer?>(nil)
+  /// With which status visitors are sent away; nil: they are let in.
+  private let refusal: Locked<Int?>
   var port: Int { server.withLock { $0?.port ?? 0 } }
   var received: [Message] { messages.withLock { $0 } }
   var visits: Int { sockets.withLock(\.count) }
@@ -26,8 +28,9 @@ final class Backend: Sendable {
   init(refusing status: Int? = nil, greeting: [String] = [], large: Int = 1 << 20) async throws {
     var limits = WebSocketLimits()
     limits.message = large
+    refusal = Locked(status)
     let made = try await WebSocketServer.listen(port: 0, limits: limits) { [self] _ in
-      if let status { return .refuse(status: status, "no") }
+      if let status = refusal.withLock({ $0 }) { return .refuse(status: status, "no") }
       return .accept { socket in
         self.sockets.withLock { $0.append(socket) }
         return { event in
@@ -42,6 +45,9 @@ final class Backend: Sendable {
     }
     server.withLock { $0 = made }
   }
+
+  /// Lets whoever comes from here on in.
+  func admit() { refusal.withLock { $0 = nil } }
 
   func stop() { server.withLock { $0?.stop() } }
 }

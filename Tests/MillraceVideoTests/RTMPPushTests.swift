@@ -15,6 +15,8 @@ struct RTMPPushTests {
   private final class Sender {
     let node: NodeBench
     private(set) var events: [BenchEvent] = []
+    /// True: pictures alone.
+    var isMute = false
     private let start: Nanoseconds
     private var sent = 0
 
@@ -50,7 +52,9 @@ struct RTMPPushTests {
       node.push(
         bytes: FlashAndClick.picture(sent, flashes, width: width, height: height), to: "in", duration: 1,
         timestamp: time)
-      node.push(FlashAndClick.sound(flashes, start: sent, milliseconds: 40), to: "audio", timestamp: time)
+      if !isMute {
+        node.push(FlashAndClick.sound(flashes, start: sent, milliseconds: 40), to: "audio", timestamp: time)
+      }
       sent += 40
       try node.run()
       events += node.events()
@@ -115,6 +119,25 @@ struct RTMPPushTests {
     #expect(completed.name == "completed" && (completed.number("pictures") ?? 0) >= Double(seen.times.count))
     #expect((sender.names("dropped") + rest.filter { $0.name == "dropped" }).isEmpty)
     #expect(!(sender.words + rest.map(\.json).joined()).contains("/sync"))
+    #expect(sender.node.close() == [])
+  }
+
+  @Test(
+    "sound that is not there when the pictures begin costs no connection",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func lateSound() throws {
+    let server = try #require(StreamServer())
+    let sender = try Sender(server.url("late"), ["patience": 100])
+    let watcher = StreamWatcher(server.url("late"))
+    defer { watcher.stop() }
+    sender.isMute = true
+    let hasPictures = try sender.send { watcher.seen.times.count >= 25 }
+    #expect(hasPictures, "\(sender.events)")
+    sender.isMute = false
+    let hasSound = try sender.send { watcher.seen.clicks.count >= 2 }
+    #expect(hasSound && watcher.seen.connections == 1, "\(sender.events)")
+    #expect(sender.names("lost").isEmpty && sender.names("connected").count == 1, "\(sender.events)")
+    try sender.node.finish()
     #expect(sender.node.close() == [])
   }
 

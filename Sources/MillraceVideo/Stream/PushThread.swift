@@ -173,6 +173,10 @@ final class PushThread: Sendable {
         wait(-1)
         continue
       }
+      guard !connection.isTooEarly(packet) else {
+        shared.withLock { $0.queue.note(packet) }
+        continue
+      }
       let reason = connection.send(packet, header)
       shared.withLock { shared in
         if reason != nil {

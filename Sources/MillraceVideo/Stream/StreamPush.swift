@@ -91,6 +91,10 @@ final class StreamPush {
     return nil
   }
 
+  /// Whether a packet lies before what the connection began with: sound that came later than its picture. FLV has no times before
+  /// its beginning, and libavformat ends the stream over one.
+  func isTooEarly(_ packet: EncodedPacket) -> Bool { origin.map { packet.time < $0 } ?? false }
+
   /// Sends a packet; answers why that failed.
   func send(_ packet: EncodedPacket, _ header: StreamHeader) -> String? {
     guard let context = unsafe context, let stream = unsafe context.pointee.streams[packet.track.rawValue]

@@ -37,6 +37,14 @@ struct PoolTests {
     #expect(run.memory?.pools.count == 1)
   }
 
+  @Test("has blocks for the packets a node makes, not for the longer ones it hands on")
+  func made() throws {
+    var plan = self.plan([640, 640])
+    plan.links[1].shape.packetBytes = 262_144
+    let run = try Engine(catalogue: testCatalogue, workers: 1).prepare(plan, observesEvents: false)
+    #expect(run.report().poolBytes == 2 * memory(640))
+  }
+
   @Test("is touched only as far as packets are under way at once, however long the run and deep the links")
   func touched() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)

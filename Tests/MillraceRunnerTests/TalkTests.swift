@@ -217,7 +217,11 @@ struct TalkBoardTests {
   @Test("the turn is what dialog.turn says, every state of it", arguments: TalkBoard.states)
   func turns(state: String) {
     var board = board()
-    board.take(node: "turn", json: #"{"event":"turn","from":"idle","to":"\#(state)","cause":"x"}"#)
+    // It begins as idle: whatever it is told must change it.
+    let before = state == "idle" ? "thinking" : "idle"
+    for (from, to) in [("idle", before), (before, state)] {
+      board.take(node: "turn", json: #"{"event":"turn","from":"\#(from)","to":"\#(to)","cause":"x"}"#)
+    }
     #expect("\(board.state.name)" == state)
     #expect(!TalkView.words(board).isEmpty)
   }

@@ -119,7 +119,8 @@ import Testing
     try process.wait { process.errorsSoFar.contains("you have the button") }
     try process.wait { process.errorsSoFar.contains("hearing you") }
     keys.fileHandleForWriting.write(Data("\twhy?\r".utf8))
-    try process.wait { process.errorsSoFar.contains("> why?") || process.errorsSoFar.contains("you") }
+    // As a line that was said, and not only as one that is typed, which stands behind "> ".
+    try process.wait { process.errorsSoFar.contains("  why?") }
     keys.fileHandleForWriting.write(Data(end.utf8))
     expectGivenBack(process.wait(), status: 0)
   }

@@ -28,6 +28,27 @@ struct BudgetEncoderTests {
     }
   }
 
+  @Test("a picture of 8K is under the limit, and whole")
+  func huge() throws {
+    let (width, height) = (7_680, 4_320)
+    // Rows of detail, each the one before moved by a pixel.
+    var state: UInt32 = 9
+    let line = (0..<width + 64).map { _ in
+      state = state &* 1_664_525 &+ 1_013_904_223
+      return UInt8(truncatingIfNeeded: state >> 24)
+    }
+    var picture: [UInt8] = []
+    picture.reserveCapacity(width * height * 3 / 2)
+    for row in 0..<height { picture += line[row % 64..<row % 64 + width] }
+    picture += [UInt8](repeating: 128, count: width * height / 2)
+    let encoder = BudgetEncoder(limit: 134_997, width: width, height: height)
+    let (result, bytes) = try encode(encoder, picture, width, height)
+    #expect(bytes.count <= 134_997 && result.width * result.height <= 2_560 * 1_440)
+    let decoded = try #require(DecodedJPEG(bytes))
+    #expect(decoded.width == result.width && decoded.height == result.height)
+    #expect(abs(decoded.width * 9 - decoded.height * 16) <= 16)
+  }
+
   @Test(
     "noise is under the limit, and uses it within two encodes", arguments: [40_000, 60_000, 134_997, 179_999])
   func noise(limit: Int) throws {

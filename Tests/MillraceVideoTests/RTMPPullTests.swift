@@ -149,6 +149,40 @@ struct RTMPPullTests {
   }
 
   @Test(
+    "a stream that has another size from some moment on fits as before, and the size is told",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func resized() throws {
+    let server = try #require(StreamServer())
+    let first = LiveStream(film: film(), to: server.url("resized"))
+    let bench = try bench(server.url("resized"), outputs: ["out", "events"])
+    var sizes: [[Double?]] = []
+    var last: CapturedPacket?
+    func wait(_ size: [Double?]) throws -> Bool {
+      try bench.wait(120) {
+        for event in bench.events() where event.name == "size" {
+          sizes.append([event.number("width"), event.number("height")])
+          last = nil
+        }
+        last = bench.packets().last ?? last
+        return sizes.last == size && last != nil
+      }
+    }
+    let hasBegun = try wait([160, 120])
+    #expect(hasBegun, "\(sizes)")
+    first.stop()
+    let second = LiveStream(film: film(width: 96, height: 240), to: server.url("resized"))
+    defer { second.stop() }
+    let isOther = try wait([96, 240])
+    #expect(isOther, "\(sizes) \(second.problem ?? "")")
+    // 48 pixels of the picture, and black on either side.
+    let bytes = try #require(last).bytes
+    #expect(bytes.count == 160 * 120 * 3 / 2)
+    let row = bytes[60 * 160..<61 * 160].map { $0 > 30 }
+    #expect(row == (0..<160).map { (56..<104).contains($0) }, "\(row)")
+    #expect(bench.close() == [])
+  }
+
+  @Test(
     "a server that says nothing is a fault in words, and a loss where there is another attempt",
     .timeLimit(.minutes(5)))
   func silent() throws {

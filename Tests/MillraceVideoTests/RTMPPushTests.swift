@@ -182,6 +182,47 @@ struct RTMPPushTests {
   }
 
   @Test(
+    "a sender that freezes is told by rtmp.pull, and seen again when it goes on",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func frozen() throws {
+    let server = try #require(StreamServer())
+    let sender = try Sender(server.url("frozen"))
+    let pull = try NodeBench(
+      RTMPPull.self,
+      [
+        "url": .string(server.url("frozen")), "width": 160, "height": 120, "first": 20, "most": 100,
+        "timeout": 1_000,
+      ],
+      outputs: ["out", "events"], clock: .realtime)
+    var count = 0
+    var events: [BenchEvent] = []
+    func look() {
+      count += pull.packets().count
+      events += pull.events()
+    }
+    let isSeen = try sender.send {
+      _ = try? pull.wait(0) { true }
+      look()
+      return count > 5
+    }
+    #expect(isSeen, "\(events)")
+    events = []
+    let isTold = try pull.wait(120) {
+      look()
+      return events.contains { $0.json.contains("nothing came from") }
+    }
+    #expect(isTold, "\(events)")
+    count = 0
+    let isBack = try sender.send {
+      _ = try? pull.wait(0) { true }
+      look()
+      return count > 5
+    }
+    #expect(isBack, "\(events) \(sender.events)")
+    #expect(pull.close() == [] && sender.node.close() == [])
+  }
+
+  @Test(
     "odd pictures are sent too", .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"),
     .timeLimit(.minutes(5)))
   func odd() throws {

@@ -122,10 +122,7 @@ final class DeviceHold {
 
   init(_ device: any AudioDevice) { self.device = device }
 
-  deinit {
-    let device = device
-    if OwnThread.start("millrace-hangup", { device.stop() }) != 0 { device.stop() }
-  }
+  deinit { HangUps.end(device) }
 }
 
 /// What a recording device is to give.

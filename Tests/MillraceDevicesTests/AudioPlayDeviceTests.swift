@@ -21,29 +21,25 @@ struct AudioPlayDeviceTests {
   }
 
   @Test("a device that does not open leaves no memory behind")
-  func refusedOpenings() throws {
-    // A period of a tenth of a second in eight channels: one opening takes more than 300 kB.
-    let shape = OutputShape.pcm(rate: 96_000, channels: 8, sample: .f32, frames: 960)
-    func open() {
-      #expect(throws: BenchProblem.self) {
-        _ = try NodeBench(
-          AudioPlay.self, ["device": "file", "path": "/nowhere/at/all.wav", "period": 100],
-          inputs: ["in": shape], clock: .realtime)
+  func refusedOpenings() async {
+    // In a process of its own: other tests take memory meanwhile.
+    await #expect(processExitsWith: .success) {
+      // A period of a tenth of a second in eight channels: one opening takes more than 300 kB.
+      let shape = OutputShape.pcm(rate: 96_000, channels: 8, sample: .f32, frames: 960)
+      func open() {
+        #expect(throws: BenchProblem.self) {
+          _ = try NodeBench(
+            AudioPlay.self, ["device": "file", "path": "/nowhere/at/all.wav", "period": 100],
+            inputs: ["in": shape], clock: .realtime)
+        }
       }
+      open()
+      let before = try memoryInUse()
+      for _ in 0..<200 { open() }
+      // What 200 kept periods would be, by far.
+      let leak = 200 * 9_600 * 8 * MemoryLayout<Float>.stride
+      #expect(try memoryInUse() - before < leak / 2)
     }
-    open()
-    let before = try memoryInUse()
-    for _ in 0..<200 { open() }
-    // What 200 kept periods would be, by far; other tests of this process may hold some megabytes meanwhile.
-    let leak = 200 * 9_600 * 8 * MemoryLayout<Float>.stride
-    #expect(try memoryInUse() - before < leak / 2)
-  }
-
-  /// Bytes of memory this whole process has written to and not given back. Periods are large enough that the heap maps each of
-  /// them by itself, or uses it again.
-  private func memoryInUse() throws -> Int {
-    let words = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
-    return try #require(Int(words[1])) * Int(sysconf(Int32(_SC_PAGESIZE)))
   }
 
   /// A microphone: packet after packet, each handed over when it is whole and `delay` later, its rate `skew` ppm off.
@@ -334,4 +330,11 @@ struct AudioPlayDeviceTests {
     #expect(refusal(["device": "pulse"]).contains("cannot follow a virtual one"))
     #expect(refusal(["device": "null:one"]).contains("there is no device"))
   }
+}
+
+/// Bytes of memory this whole process has written to and not given back. Periods are large enough that the heap maps each of them by
+/// itself, or uses it again.
+private func memoryInUse() throws -> Int {
+  let words = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
+  return try #require(Int(words[1])) * Int(sysconf(Int32(_SC_PAGESIZE)))
 }

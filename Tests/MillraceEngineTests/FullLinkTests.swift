@@ -24,6 +24,26 @@ struct Gusher: Node {
   }
 }
 
+/// Hands each packet on by its second output, and by the first one too where there is room.
+struct Brancher: Node {
+  static let contract = NodeContract(
+    "test.branch", "hands on twice", inputs: [PortContract("in", .any, text: "anything")],
+    outputs: [
+      PortContract("spare", .any, text: "where there is room"), PortContract("out", .any, text: "all"),
+    ]
+  ) {
+    $0.outputs["spare"] = testShape
+    $0.outputs["out"] = testShape
+  }
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard let packet = ports.next() else { return .done }
+    if ports.hasRoomOrAsks(0) { ports.emit(packet.share(), to: 0) }
+    ports.emit(packet, to: 1)
+    return .done
+  }
+}
+
 @Suite("A node that emits into a full link", .timeLimit(.minutes(10)))
 struct FullLinkTests {
   @Test("fails under the policy \"fail\", and the link is named with its capacity and the cure")
@@ -36,6 +56,24 @@ struct FullLinkTests {
       try builder.plan.runToEnd().failure?.description
         == "node \"source\": link \"source -> sleeper\" was full with 4 packets, and its policy is \"fail\"; give it more capacity, or another policy"
     )
+  }
+
+  @Test("is not held up where its contract says that it asks for room itself")
+  func asksItself() throws {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 100])
+    let branch = builder.add("branch", "test.branch")
+    builder.link(source, branch)
+    builder.link(branch, builder.add("sleeper", "test.sleep"), limit: 2, output: 0, burst: 0)
+    builder.link(branch, builder.add("sink", "test.collect", ["probe": "asksItself"]), output: 1)
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let run = try engine.start(builder.plan)
+    let probe = Probe.named("asksItself")
+    let deadline = ContinuousClock.now + .seconds(60)
+    while probe.finished == 0 && ContinuousClock.now < deadline { pauseBriefly() }
+    run.stop()
+    #expect(run.waitUntilStopped(timeout: 50_000_000_000) != nil)
+    #expect(probe.values == Array(0..<100))
   }
 
   @Test("fails when it emits more than its contract allows, and the link is named with the number allowed")

@@ -35,13 +35,18 @@ struct PlanBuilder {
     return plan.nodes.count - 1
   }
 
-  mutating func link(_ from: Int, _ to: Int, limit: Int = 8, policy: LinkPolicy = .block, port: Int = 0) {
-    let shape = plan.nodes[from].outputs[0].shape!
+  mutating func link(
+    _ from: Int, _ to: Int, limit: Int = 8, policy: LinkPolicy = .block, port: Int = 0, output: Int = 0,
+    burst: Int? = nil
+  ) {
+    let given = plan.nodes[from].outputs[output]
+    var shape = given.shape!
+    if let burst { shape.burst = burst }
     plan.links.append(
       GraphPlan.Link(
-        from: .init(node: from, port: 0), to: .init(node: to, port: port), shape: shape, limit: limit,
+        from: .init(node: from, port: output), to: .init(node: to, port: port), shape: shape, limit: limit,
         policy: policy))
-    plan.nodes[from].outputs[0] = .init(name: "out", shape: shape, isLinked: true)
+    plan.nodes[from].outputs[output] = .init(name: given.name, shape: shape, isLinked: true)
     plan.nodes[to].inputs[port] = .init(name: "in", shape: shape, isLinked: true)
   }
 

@@ -291,6 +291,7 @@ let testCatalogue: Catalogue = {
   catalogue.add(LooseTongue.self)
   catalogue.add(Sleeper.self)
   catalogue.add(Gusher.self)
+  catalogue.add(Brancher.self)
   catalogue.add(LongWinded.self)
   catalogue.add(ReplySource.self)
   catalogue.add(KeepingNode.self)

@@ -2,7 +2,8 @@ internal import CMillraceSys
 internal import MillraceAudio
 internal import MillraceCore
 
-/// A WAV file as a loudspeaker: a thread with a clock of its own writes what a device would have played, silence included.
+/// A WAV file as a loudspeaker: a thread with a clock of its own writes what a device would have played, silence included. The header
+/// is kept right every second, so that a killed program leaves a file that plays.
 final class FilePlayback: AudioDevice, @unchecked Sendable {
   /// Nanoseconds of sound taken at a time.
   private let interval: Nanoseconds
@@ -41,10 +42,17 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
     let start = millrace_monotonic_ns()
     line.publish(DeviceClock(epoch: 1, position: 0, time: start, rate: rate), isFirst: true, at: start)
     var problem: NodeProblem?
+    var announced: Int64 = 0
     while !thread.isOver, problem == nil {
       pace.wait(for: reader.position + Int64(frames))
       unsafe samples.withUnsafeMutableBufferPointer { unsafe reader.read(frames, into: $0.baseAddress!) }
-      do throws(WAVProblem) { try writer.write(samples.span) } catch {
+      do throws(WAVProblem) {
+        try writer.write(samples.span)
+        if reader.position - announced >= Int64(line.rate) {
+          try writer.refreshHeader()
+          announced = reader.position
+        }
+      } catch {
         problem = NodeProblem("\(error)")
       }
     }

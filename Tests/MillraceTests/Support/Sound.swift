@@ -28,7 +28,7 @@ struct Sound {
       + little(16, 2) + Array("data".utf8) + little(size, 4) + samples.flatMap { little(Int($0), 2) }
   }
 
-  /// Reads a WAV file of 16-bit samples.
+  /// Reads a WAV file of 16-bit samples, or of 32-bit floats, which become such.
   init(wav bytes: [UInt8]) throws {
     func number(_ offset: Int, _ count: Int) throws -> Int {
       try #require(offset + count <= bytes.count, "the file ends inside a field at \(offset)")
@@ -36,18 +36,21 @@ struct Sound {
     }
     try #require(bytes.starts(with: "RIFF".utf8) && bytes.dropFirst(8).starts(with: "WAVE".utf8))
     var offset = 12
-    var (rate, channels): (Int?, Int) = (nil, 1)
+    var (rate, channels, bits): (Int?, Int, Int) = (nil, 1, 16)
     while true {
       let size = try number(offset + 4, 4)
       let kind = String(decoding: bytes[offset..<offset + 4], as: UTF8.self)
       if kind == "fmt " {
         channels = try number(offset + 10, 2)
         rate = try number(offset + 12, 4)
-        try #require(try number(offset + 22, 2) == 16)
+        bits = try number(offset + 22, 2)
+        try #require(bits == 16 || bits == 32)
       } else if kind == "data" {
         try #require(offset + 8 + size <= bytes.count, "the data is shorter than the header says")
-        samples = stride(from: offset + 8, to: offset + 8 + size, by: 2).map {
-          Int16(bitPattern: UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8)
+        samples = stride(from: offset + 8, to: offset + 8 + size, by: bits / 8).map { place in
+          if bits == 16 { return Int16(bitPattern: UInt16(bytes[place]) | UInt16(bytes[place + 1]) << 8) }
+          let pattern = (0..<4).reduce(UInt32(0)) { $0 | UInt32(bytes[place + $1]) << UInt32(8 * $1) }
+          return Int16((max(-1, min(1, Float(bitPattern: pattern))) * 32_767).rounded())
         }
         self.rate = try #require(rate)
         self.channels = channels
@@ -63,7 +66,7 @@ struct Sound {
     self.samples = samples
   }
 
-  /// Reads a WAV file of 16-bit samples.
+  /// Reads a WAV file, as `init(wav:)`.
   init(path: String) throws { try self.init(wav: Array(Data(contentsOf: URL(fileURLWithPath: path)))) }
 
   /// The first channel at another rate, by straight lines between the samples: coarse, but without any delay.

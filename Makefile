@@ -52,6 +52,7 @@ PEERS += gstreamer1.0-plugins-good # its WAV reader and level meter
 TEST_PACKAGES :=
 TEST_PACKAGES += nginx             # pushes and pulls streams:
 TEST_PACKAGES += libnginx-mod-rtmp # its RTMP module
+TEST_PACKAGES += libnginx-mod-stream # TLS before it
 
 # What `make test-devices` runs devices on: a sound server without hardware, and ALSA's way to it. Nothing else needs any of it.
 DEVICE_PACKAGES :=

@@ -10,6 +10,7 @@
 // FFmpeg formats its own lines into 1,024 bytes; a message for a person is far shorter.
 enum { line_capacity = 512 };
 
+static _Thread_local char first_line[line_capacity];
 static _Thread_local char last_line[line_capacity];
 static _Thread_local char pending[line_capacity];
 // FFmpeg may build one line by several calls; this remembers whether the next call begins one.
@@ -28,6 +29,7 @@ static void keep_line(void *avcl, int level, const char *format, va_list argumen
   while (length > 0 && (pending[length - 1] == '\n' || pending[length - 1] == '\r')) pending[--length] = 0;
   // A blank line says nothing: the one before it is the one to keep.
   if (length > 0) memcpy(last_line, pending, length + 1);
+  if (length > 0 && !first_line[0]) memcpy(first_line, pending, length + 1);
   pending[0] = 0;
 }
 
@@ -38,7 +40,10 @@ const char *millrace_av_last_log(void) {
   return last_line[0] ? last_line : pending;
 }
 
+const char *millrace_av_first_log(void) { return first_line[0] ? first_line : pending; }
+
 void millrace_av_clear_log(void) {
+  first_line[0] = 0;
   last_line[0] = 0;
   pending[0] = 0;
   starts_line = 1;

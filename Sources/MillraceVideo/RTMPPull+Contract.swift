@@ -19,6 +19,9 @@ extension RTMPPull {
         "url", .string, required: true, secret: true,
         text: "the stream: `rtmp:` or `rtmps:`, host, application, name"),
       ParameterContract(
+        "roots", .path,
+        text: "with `rtmps:`, certificates (PEM) to believe in place of the system's"),
+      ParameterContract(
         "width", .integer(2...7_680), unit: "px", default: 1_280, text: "width of the pictures"),
       ParameterContract(
         "height", .integer(2...4_320), unit: "px", default: 720, text: "height of the pictures"),
@@ -66,7 +69,7 @@ extension RTMPPull {
   private static func resolve(_ resolution: inout Resolution) {
     let values = resolution.parameters
     resolution.pacing = .live
-    do throws(NodeProblem) { _ = try StreamAddress(values.string("url")) } catch {
+    do throws(NodeProblem) { _ = try StreamAddress(values) } catch {
       resolution.refuse(error.parameter, error.text, cure: error.cure)
     }
     resolution.outputs["out"] = .video(

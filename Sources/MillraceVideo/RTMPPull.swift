@@ -11,6 +11,7 @@ public import MillraceCore
 /// - Connects, reads and decodes on a thread of its own, one thread a codec. A loss, a server that says nothing for `timeout`, and
 ///   a stream that is not there are told (`disconnected`) and followed by another attempt, later each time. Without
 ///   `reconnect`, or after `giveUp`, they are faults. A stop waits for nothing.
+/// - With `rtmps:` a certificate that does not verify is an error, as a server that is not there is.
 /// - What the graph does not take is bounded: the oldest pictures go (`overrun`), of sound what is over two seconds.
 /// - Real time only. Bulk lane.
 @safe
@@ -41,7 +42,8 @@ public struct RTMPPull: ~Copyable, Node {
     guard !setup.isVirtual else {
       throw NodeProblem("a live stream does not follow a virtual clock", cure: "run the graph in real time")
     }
-    let address = try StreamAddress(values.string("url"))
+    let address = try StreamAddress(values)
+    try address.checkRoots()
     var sound: StreamSoundQueue?
     var terms = PullThread.Terms(
       address: address, patience: Self.nanoseconds(values, "timeout"),

@@ -19,6 +19,9 @@ extension RTMPPush {
         "url", .string, required: true, secret: true,
         text: "where to: `rtmp:` or `rtmps:`, host, application, name (the stream's key)"),
       ParameterContract(
+        "roots", .path,
+        text: "with `rtmps:`, certificates (PEM) to believe in place of the system's"),
+      ParameterContract(
         "bitrate", .integer(16_000...100_000_000), unit: "bit/s",
         text: "of the pictures; absent: a tenth of a bit for each pixel"),
       .filmSoundBitrate, .filmKeyInterval, .filmThreads,
@@ -54,7 +57,7 @@ extension RTMPPush {
       EventContract(
         "dropped",
         text:
-          "what waited for too long was left out, up to the next key frame: `pictures` and packets of `sound` so far; at most once a second"
+          "what waited for too long was left out, up to the next key frame, and sound of before the picture that a connection began with: `pictures` and packets of `sound` so far; at most once a second"
       ),
       EventContract(
         "progress",
@@ -82,7 +85,7 @@ extension RTMPPush {
   }
 
   private static func resolve(_ resolution: inout Resolution) {
-    do throws(NodeProblem) { _ = try StreamAddress(resolution.parameters.string("url")) } catch {
+    do throws(NodeProblem) { _ = try StreamAddress(resolution.parameters) } catch {
       resolution.refuse(error.parameter, error.text, cure: error.cure)
     }
     // Room for what a library says.

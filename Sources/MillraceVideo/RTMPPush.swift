@@ -11,6 +11,7 @@ public import MillraceCore
 /// - A server that cannot be reached, refuses, or says nothing for `timeout` is told (`refused`, `lost`) and followed by another
 ///   attempt, later each time. Without `reconnect`, or after `giveUp`, that is a fault.
 /// - At the end of its inputs what waits is sent; without a connection `timeout` is waited for one. A stop waits for nothing.
+/// - With `rtmps:` a certificate that does not verify is an error, as a server that refuses is.
 /// - The address and its key are never shown.
 /// - Latency: a picture goes when it is encoded and the sound up to its time has come, some 50 ms; without sound at once.
 /// - Real time only; what comes faster than time is dropped. Bulk lane: 10 ms for a picture of 1280x720. Takes heap.
@@ -44,7 +45,8 @@ public struct RTMPPush: ~Copyable, Node {
     guard !setup.isVirtual else {
       throw NodeProblem("a live stream does not follow a virtual clock", cure: "run the graph in real time")
     }
-    let address = try StreamAddress(values.string("url"))
+    let address = try StreamAddress(values)
+    try address.checkRoots()
     let encoder: FilmEncoder
     do throws(NodeProblem) {
       encoder = try FilmEncoder(

@@ -4,12 +4,16 @@ import TestSystem
 /// An RTMP server of the test's own on loopback: nginx with its RTMP module, in one process, with a folder and a port of its own.
 ///
 /// What is published under a name is played under it. A player gets pictures from the next key frame on. A publisher that sends
-/// nothing for ten seconds is dropped.
+/// nothing for ten seconds is dropped. With a certificate it has a second port, which TLS has to be spoken on.
 public final class StreamServer {
   private static let module = "/usr/lib/nginx/modules/ngx_rtmp_module.so"
+  private static let proxyModule = "/usr/lib/nginx/modules/ngx_stream_module.so"
 
   /// True when this system has the server: Debian's packages nginx and libnginx-mod-rtmp.
   public static var isInstalled: Bool { nginx != nil && access(module, R_OK) == 0 }
+
+  /// True when it has TLS too: Debian's package libnginx-mod-stream.
+  public static var hasTLS: Bool { isInstalled && access(proxyModule, R_OK) == 0 }
 
   /// A system's server, which `PATH` of a plain user does not show.
   private static var nginx: String? {
@@ -18,18 +22,27 @@ public final class StreamServer {
 
   /// Its port on 127.0.0.1, the same after a stop and a start.
   public let port: Int
+  /// That of TLS.
+  public let securePort: Int
+  private let identity: (certificate: String, key: String)?
   private let folder = TemporaryFolder()
   private var program: TestProgram?
 
   /// Starts a server that answers; nil where none can be started.
-  public init?() {
-    guard Self.isInstalled else { return nil }
+  /// - Parameter identity: files in PEM, for TLS.
+  public init?(identity: (certificate: String, key: String)? = nil) {
+    guard identity == nil ? Self.isInstalled : Self.hasTLS else { return nil }
+    self.identity = identity
     port = Loopback.freePort()
+    securePort = Loopback.freePort()
     guard start() else { return nil }
   }
 
   /// The address of a stream.
   public func url(_ stream: String) -> String { "rtmp://127.0.0.1:\(port)/live/\(stream)" }
+
+  /// The same stream through TLS.
+  public func secureURL(_ stream: String) -> String { "rtmps://127.0.0.1:\(securePort)/live/\(stream)" }
 
   /// What the server logged, for the words of a test that fails.
   public var log: String { String(decoding: contents(folder.file("error.log")), as: UTF8.self) }
@@ -47,7 +60,7 @@ public final class StreamServer {
         folder.file("nginx.conf"),
       ])
     for _ in 0..<3_000 where program?.isRunning == true {
-      if Loopback.answers(port) { return true }
+      if Loopback.answers(port) && (identity == nil || Loopback.answers(securePort)) { return true }
       usleep(10_000)
     }
     stop()
@@ -64,10 +77,26 @@ public final class StreamServer {
 
   deinit { stop() }
 
+  /// Takes TLS off what comes to the second port, and hands it to the first.
+  private var proxy: String {
+    guard let identity else { return "" }
+    return """
+      stream {
+        server {
+          listen 127.0.0.1:\(securePort) ssl;
+          ssl_certificate \(identity.certificate);
+          ssl_certificate_key \(identity.key);
+          proxy_pass 127.0.0.1:\(port);
+        }
+      }
+      """
+  }
+
   private func writeConfiguration() {
     // `daemon off` and `master_process off`: the process that was started is the server, and ends with its signal.
     let text = """
       load_module \(Self.module);
+      \(identity == nil ? "" : "load_module \(Self.proxyModule);")
       daemon off;
       master_process off;
       pid \(folder.file("nginx.pid"));
@@ -89,6 +118,7 @@ public final class StreamServer {
           }
         }
       }
+      \(proxy)
 
       """
     put(text.utf8, at: folder.file("nginx.conf"))

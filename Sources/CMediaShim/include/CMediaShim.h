@@ -21,7 +21,11 @@ void millrace_av_capture_log(void);
 /// FFmpeg. Lines that FFmpeg's own codec threads log are not seen here. May name the file or address that was opened.
 const char *millrace_av_last_log(void);
 
-/// Empties this thread's last line; call before the function whose failure is to be explained.
+/// The first line since it was cleared, otherwise as `millrace_av_last_log`: where protocols lie on each other the lowest
+/// says first why it failed, and those above it only that it did.
+const char *millrace_av_first_log(void);
+
+/// Empties this thread's lines; call before the function whose failure is to be explained.
 void millrace_av_clear_log(void);
 
 /// An FFmpeg error code in words, such as `Invalid data found when processing input`. Codes without a text give their

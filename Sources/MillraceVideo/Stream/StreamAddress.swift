@@ -11,12 +11,23 @@ struct StreamAddress: Sendable {
   let name: String
   /// What has to be taken out of the library's words.
   let secrets: Secrets
+  /// The host alone, without its port.
+  let host: String
+  /// Whether TLS lies under it.
+  let isSecure: Bool
+  /// The file of certificates (PEM) that are believed in place of the system's; nil: the system's.
+  let roots: String?
 
   /// Schemes that are spoken.
   static let schemes = ["rtmp", "rtmps"]
 
+  /// Checks what a node's parameters say; the file of certificates is not looked at before `checkRoots`.
+  init(_ values: ParameterValues) throws(NodeProblem) {
+    try self.init(values.string("url"), roots: values.has("roots") ? values.string("roots") : nil)
+  }
+
   /// Checks an address, given as the parameter `url`.
-  init(_ url: String) throws(NodeProblem) {
+  private init(_ url: String, roots: String?) throws(NodeProblem) {
     guard let mark = url.firstRange(of: "://"), Self.schemes.contains(url[..<mark.lowerBound].lowercased())
     else {
       throw Self.refusal("does not begin with rtmp: or rtmps:")
@@ -35,7 +46,15 @@ struct StreamAddress: Sendable {
     guard parts.count >= 2 else {
       throw Self.refusal("names no stream of an application")
     }
+    isSecure = url[..<mark.lowerBound].lowercased() == "rtmps"
+    guard isSecure || roots == nil else {
+      throw NodeProblem(
+        "nothing is encrypted with rtmp:, and there is no certificate", parameter: "roots",
+        cure: "leave it out, or begin the address with rtmps:")
+    }
     self.url = url
+    self.roots = roots
+    self.host = String(Self.withoutPort(host))
     name = "\"\(url[..<mark.lowerBound].lowercased())://\(host)/\(parts[0])/\(Secrets.mark)\""
     let key = path.drop { $0 == "/" }.dropFirst(parts[0].count).drop { $0 == "/" }
     var hidden = Set([url, String(key)] + parts.dropFirst().map(String.init))
@@ -45,6 +64,12 @@ struct StreamAddress: Sendable {
       hidden.formUnion([String(user)] + user.split(separator: ":").map(String.init))
     }
     secrets = Secrets(hidden)
+  }
+
+  /// The brackets of IPv6 stay.
+  private static func withoutPort(_ host: Substring) -> Substring {
+    let end = host.lastIndex(of: "]") ?? host.startIndex
+    return host[..<(host[end...].firstIndex(of: ":") ?? host.endIndex)]
   }
 
   private static func refusal(_ text: String) -> NodeProblem {

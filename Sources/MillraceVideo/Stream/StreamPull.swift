@@ -41,10 +41,7 @@ struct StreamPull {
   /// Low delay: what comes is given at once, the server is asked for no stock, and nothing is looked into ahead (measured beside other
   /// settings on a server on the same machine: the first picture after 155 ms instead of 3 s).
   private var options: [String: String] {
-    [
-      "rtmp_live": "live", "rtmp_buffer": "0", "tcp_nodelay": "1",
-      "rw_timeout": "\(max(1, terms.patience / 1_000))",
-    ]
+    terms.address.options(patience: terms.patience).merging(["rtmp_buffer": "0"]) { $1 }
   }
 
   /// Connects and hands over what comes, until the end; answers why it ended.
@@ -55,7 +52,7 @@ struct StreamPull {
     do throws(NodeProblem) {
       demuxer = try Demuxer(Demuxer.Place(terms.address, options: options, bound: bound))
     } catch {
-      return bound.isReached ? silence : error.text
+      return bound.isReached ? silence : terms.address.distrust ?? error.text
     }
     guard let demuxer else { return silence }
     do throws(NodeFault) {

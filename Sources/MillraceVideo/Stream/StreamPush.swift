@@ -74,13 +74,12 @@ final class StreamPush {
     }
     var options: OpaquePointer?
     defer { unsafe av_dict_free(&options) }
-    // The library's own `timeout` makes a server of it.
-    unsafe av_dict_set(&options, "rw_timeout", "\(max(1, terms.patience / 1_000))", 0)
-    unsafe av_dict_set(&options, "tcp_nodelay", "1", 0)
-    unsafe av_dict_set(&options, "rtmp_live", "live", 0)
+    for (key, value) in terms.address.options(patience: terms.patience) {
+      unsafe av_dict_set(&options, key, value, 0)
+    }
     var status = unsafe avio_open2(
       &context.pointee.pb, terms.address.url, AVIO_FLAG_WRITE, &context.pointee.interrupt_callback, &options)
-    guard status >= 0 else { return words(status) }
+    guard status >= 0 else { return terms.address.distrust ?? words(status) }
     var flags: OpaquePointer?
     defer { unsafe av_dict_free(&flags) }
     // A stream has no end yet that could be written into its beginning.

@@ -1,0 +1,138 @@
+import Foundation
+import MillraceCore
+import MillraceTesting
+import TestMedia
+import TestSystem
+import Testing
+
+@testable import MillraceVideo
+
+/// In turn: each has a server, a sender and a player that go by the real clock.
+@Suite("rtmps:", .serialized)
+struct SecureStreamTests {
+  private let folder = TemporaryFolder()
+
+  /// Certificates of the network's tests: of an authority, of 127.0.0.1, and of another host.
+  private static func path(_ name: String) -> String {
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("../MillraceNetTests/Certificates/\(name)").standardized.path
+  }
+  private static let authority = path("ca.pem")
+  private static let own = (certificate: path("localhost.pem"), key: path("localhost.key"))
+  private static let other = (certificate: path("other.pem"), key: path("other.key"))
+
+  private func pull(_ url: String, _ parameters: [String: ParameterValue] = [:]) throws -> NodeBench {
+    var values: [String: ParameterValue] = [
+      "url": .string(url), "width": 160, "height": 120, "first": 20, "most": 100, "timeout": 60_000,
+    ]
+    values.merge(parameters) { _, new in new }
+    return try NodeBench(RTMPPull.self, values, outputs: ["out", "events"], clock: .realtime)
+  }
+
+  private func push(_ url: String, _ parameters: [String: ParameterValue] = [:]) throws -> NodeBench {
+    var values: [String: ParameterValue] = ["url": .string(url), "first": 20, "most": 100, "timeout": 60_000]
+    values.merge(parameters) { _, new in new }
+    return try NodeBench(RTMPPush.self, values, inputs: ["in": pictureInput(160, 120)], clock: .realtime)
+  }
+
+  /// Why a run without another attempt failed; nil when it did not in two minutes.
+  /// - Parameter sends: true: pictures go in, as they have to before there is anything to connect for.
+  private func failure(sends: Bool = false, _ bench: () throws -> NodeBench) -> String? {
+    do {
+      let bench = try bench()
+      let start = bench.now
+      let end = Clock(.realtime).now + .milliseconds(120_000)
+      var sent = 0
+      while Clock(.realtime).now < end {
+        while sends && sent < (bench.now - start) / 1_000_000 {
+          bench.push(
+            bytes: FlashAndClick.picture(sent, [], width: 160, height: 120), to: "in", duration: 1,
+            timestamp: start + .milliseconds(Int64(sent)))
+          sent += 40
+        }
+        try bench.run()
+        usleep(10_000)
+      }
+      return nil
+    } catch let fault as BenchFault { return fault.text } catch { return "\(error)" }
+  }
+
+  @Test(
+    "a server is believed when somebody vouches for it, in both directions",
+    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(5)))
+  func believed() throws {
+    let server = try #require(StreamServer(identity: Self.own))
+    let roots = ParameterValue.string(Self.authority)
+    let push = try push(server.secureURL("hush-key"), ["roots": roots])
+    let pull = try pull(server.secureURL("hush-key"), ["roots": roots])
+    let start = push.now
+    var sent = 0
+    var seen = 0
+    var events: [BenchEvent] = []
+    let hasCome = try pull.wait(120) {
+      while sent < (push.now - start) / 1_000_000 {
+        push.push(
+          bytes: FlashAndClick.picture(sent, [], width: 160, height: 120), to: "in", duration: 1,
+          timestamp: start + .milliseconds(Int64(sent)))
+        sent += 40
+        try? push.run()
+      }
+      events += push.events() + pull.events()
+      seen += pull.packets().count
+      return seen > 5
+    }
+    #expect(hasCome, "\(events) \(server.log)")
+    #expect(pull.close() == [] && push.close() == [])
+  }
+
+  @Test(
+    "a certificate that nobody vouches for is refused in words, in both directions",
+    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(5)))
+  func unknown() throws {
+    let server = try #require(StreamServer(identity: Self.own))
+    let name = "\"rtmps://127.0.0.1:\(server.securePort)/live/•••\""
+    let words =
+      "the certificate of \"127.0.0.1\" does not verify: nobody this system believes (\"roots\" names others) vouches for it"
+    let pulled = failure { try pull(server.secureURL("hush-key"), ["reconnect": false]) }
+    #expect(pulled == "the stream \(name) is gone: \(words)")
+    let pushed = failure(sends: true) { try push(server.secureURL("hush-key"), ["reconnect": false]) }
+    #expect(pushed == "the stream \(name) is not taken any more: \(words)")
+    // Those of `roots` count in place of the system's.
+    let other = ParameterValue.string(Self.other.certificate)
+    let strange = failure { try pull(server.secureURL("hush-key"), ["reconnect": false, "roots": other]) }
+    #expect(
+      strange?.hasSuffix("does not verify: nobody that \"\(Self.other.certificate)\" names vouches for it")
+        == true, "\(strange ?? "")")
+  }
+
+  @Test(
+    "a certificate of another host is refused, whoever vouches for it",
+    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(5)))
+  func otherHost() throws {
+    let server = try #require(StreamServer(identity: Self.other))
+    let parameters: [String: ParameterValue] = ["reconnect": false, "roots": .string(Self.authority)]
+    let words = "the server's certificate is not that of \"127.0.0.1\""
+    let pulled = failure { try pull(server.secureURL("hush-key"), parameters) }
+    let pushed = failure(sends: true) { try push(server.secureURL("hush-key"), parameters) }
+    #expect(pulled?.hasSuffix(words) == true, "\(pulled ?? "")")
+    #expect(pushed?.hasSuffix(words) == true, "\(pushed ?? "")")
+  }
+
+  @Test("roots that are none, and roots where nothing is encrypted, are refused before anything runs")
+  func roots() {
+    let path = folder.file("none.pem")
+    let missing = failure { try pull("rtmps://127.0.0.1/live/hush", ["roots": .string(path)]) }
+    #expect(
+      missing?.contains("\"\(path)\" cannot be read as certificates (PEM): No such file or directory; name")
+        == true, "\(missing ?? "")")
+    put(Array("nothing\n".utf8), at: path)
+    let empty = failure { try push("rtmps://127.0.0.1/live/hush", ["roots": .string(path)]) }
+    #expect(
+      empty?.contains("\"\(path)\" cannot be read as certificates (PEM); name a file") == true,
+      "\(empty ?? "")")
+    let plain = failure { try push("rtmp://127.0.0.1/live/hush", ["roots": .string(Self.authority)]) }
+    #expect(
+      plain?.contains("nothing is encrypted with rtmp:, and there is no certificate; leave it out") == true,
+      "\(plain ?? "")")
+  }
+}

@@ -71,16 +71,23 @@ final class SocketExchange: Sendable {
   // MARK: Notes
 
   func tell(_ note: SocketNote) {
-    notes.withLock { $0.append(note) }
+    var note = note
+    note.place = incoming.end
+    notes.withLock { [note] in $0.append(note) }
     noteCount.add(1, ordering: .releasing)
     waker.wake()
   }
 
-  /// The oldest note. A look costs nothing while there is none.
+  /// The oldest note, once everything has been taken that came before it: a loss is told after the last words. A look costs nothing
+  /// while there is none.
   func nextNote() -> SocketNote? {
     guard noteCount.load(ordering: .acquiring) > 0 else { return nil }
-    noteCount.subtract(1, ordering: .relaxed)
-    return notes.withLock { $0.removeFirst() }
+    let reached = incoming.peek()?.position ?? Int.max
+    let note = notes.withLock { notes in
+      notes.first.map { $0.place <= reached } == true ? notes.removeFirst() : nil
+    }
+    if note != nil { noteCount.subtract(1, ordering: .relaxed) }
+    return note
   }
 
   /// There is no more connection, and why; nil: it was meant to end.

@@ -12,6 +12,8 @@ struct SocketNote: Sendable {
   var number = 0
   var error: DialogError?
   var text = ""
+  /// Where the messages that came before it end in the queue to the node.
+  var place = 0
 }
 
 extension DialogError {

@@ -8,7 +8,9 @@ public struct ScenarioProblem: Error, Sendable, Hashable, CustomStringConvertibl
 
 extension BailianScenario {
   /// Reads a scenario; every member may be left out, and one nobody knows is refused.
-  /// - Parameter name: what problems call the file.
+  /// - Parameters:
+  ///   - text: JSON.
+  ///   - name: what problems call the file.
   public init(parsing text: String, name: String = "scenario") throws(ScenarioProblem) {
     self.init()
     let document: JSONDocument

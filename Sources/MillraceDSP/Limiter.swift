@@ -34,6 +34,7 @@
 
   /// Makes a limiter for interleaved frames of `channels` samples.
   /// - Parameters:
+  ///   - channels: of each frame; at least 1.
   ///   - ceiling: the largest magnitude that comes out; above 0.
   ///   - lookAhead: frames the gain begins to fall before a peak; at least 1.
   ///   - release: frames after which two thirds of a reduction are gone.

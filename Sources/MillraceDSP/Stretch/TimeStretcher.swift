@@ -57,7 +57,11 @@ internal import Glibc
 
   /// Makes an empty stretcher at speed 1 that holds at least `capacity` frames of input.
   ///
-  /// - Parameter slew: the most a hop's speed differs from the one before; 0.01 takes 200 ms to 0.8.
+  /// - Parameters:
+  ///   - rate: sample rate in Hz, 8,000 or more.
+  ///   - channels: of each frame; at least 1.
+  ///   - capacity: frames of input it has room for; at least 1.
+  ///   - slew: the most a hop's speed differs from the one before; 0.01 takes 200 ms to 0.8.
   public init(rate: Int, channels: Int = 1, capacity: Int, slew: Double = 0.01) {
     precondition(rate >= 8_000 && channels > 0 && capacity > 0, "a rate of speech, a channel, a frame")
     hop = rate / 100

@@ -90,12 +90,7 @@ final class Supervisor: @unchecked Sendable {
 
   private func turn() {
     unsafe sleeping.pointee.store(0, ordering: .sequentiallyConsistent)
-    let batch = messages.withLock { messages in
-      let batch = messages
-      messages.removeAll(keepingCapacity: true)
-      return batch
-    }
-    for message in batch { handle(message) }
+    handleMessages()
     for run in active.values { run.carryEvents() }
     let now = millrace_monotonic_ns()
     for run in active.values where run.hasMissed.load(ordering: .relaxed) { run.tellMissedBudgets(at: now) }
@@ -105,6 +100,16 @@ final class Supervisor: @unchecked Sendable {
     relieveHeldWorkers(now)
     for (id, deadline) in deadlines where deadline <= now { giveUp(id) }
     sleep(now)
+  }
+
+  /// A function of its own: a batch that lived on while the thread sleeps would keep its runs, and with them the engine.
+  private func handleMessages() {
+    let batch = messages.withLock { messages in
+      let batch = messages
+      messages.removeAll(keepingCapacity: true)
+      return batch
+    }
+    for message in batch { handle(message) }
   }
 
   private func sleep(_ now: Nanoseconds) {

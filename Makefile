@@ -178,6 +178,13 @@ else
 	$(call dialogue,$(VOICE_48K))
 endif
 
+# Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
+# apart: all tests of a run begin at once, and beside a thousand that keep every core busy each answer would come seconds late.
+TALKING_TESTS := Millrace(Net|WebSocket|Bailian|Conformance|Dialog|Devices|Runner)Tests
+TALKING_TESTS := $(TALKING_TESTS)|MillraceTests\.(Talk|Bailian|RTMP|Control|Signal|Top|Duration)
+TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoCapture)
+TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)
+
 .PHONY: test-deps
 test-deps: deps
 	@$(call install,$(TEST_PACKAGES))
@@ -185,7 +192,11 @@ test-deps: deps
 .PHONY: test
 test: test-deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
-	swift test --parallel --disable-xctest | $(MUST_RUN)
+	swift build --build-tests
+	failed=0
+	swift test --skip-build --parallel --disable-xctest --skip '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
+	swift test --skip-build --parallel --disable-xctest --filter '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
+	exit $$failed
 
 .PHONY: test-nodes
 test-nodes: build ## run every service node against the double of its service

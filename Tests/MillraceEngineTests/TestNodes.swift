@@ -300,5 +300,6 @@ let testCatalogue: Catalogue = {
   catalogue.add(TestPlayback.self)
   catalogue.add(BurningNode.self)
   catalogue.add(BadNode.self)
+  catalogue.add(SlowNode.self)
   return catalogue
 }()

@@ -151,7 +151,18 @@ extension GraphRun {
   }
 }
 
+extension GraphRun {
+  /// Turns begun by the workers that have not let go of the run: the same number again says that none of them moves. It may also change
+  /// because one has let go, which is a move as well.
+  var turnsOfHolders: Int {
+    strands.reduce(0) { $1.holdsRun ? $0 &+ $1.worker.turns.current : $0 }
+  }
+}
+
 extension Strand {
+  /// False when the worker has dropped the strand's nodes, or will touch none of them again.
+  var holdsRun: Bool { state.load(ordering: .acquiring) & State.closed == 0 || isInCall }
+
   /// True when the strand's worker is inside a node of this strand.
   var isInCall: Bool {
     let address = worker.cellInCall

@@ -21,12 +21,6 @@ final class Supervisor: @unchecked Sendable {
     case quit
   }
 
-  /// A run is given so long to stop before the nodes that hold it are left behind.
-  static let stopLimit: Nanoseconds = 1_900_000_000
-  /// How often a run whose worker is held by somebody else is looked at again, 25 ms apart, before it is left behind: for a
-  /// second in which the worker came to no end of a turn. A worker that is only slow, with hundreds of graphs on a busy machine,
-  /// will come to this run too.
-  static let patienceLimit = 40
   /// How often a thread is asked for in place of one that the system refused.
   static let reliefInterval: Nanoseconds = 250_000_000
   /// How often events are carried while runs are active.
@@ -35,9 +29,8 @@ final class Supervisor: @unchecked Sendable {
   private let messages = Locked<[Message]>([])
   private let sleepWord: UnsafeMutablePointer<UInt32>
   private var active: [Int: GraphRun] = [:]
-  private var deadlines: [Int: Nanoseconds] = [:]
-  /// Looks in which nothing moved, and the turns of the run's workers then.
-  private var patience: [Int: (looks: Int, turns: Int)] = [:]
+  /// Runs that were told to stop and have not let go yet.
+  private var stops: [Int: Stopping] = [:]
   private var restarts: [Restart] = []
   /// Runs with a node that never returned: their memory is still in its hands.
   private var abandoned: [GraphRun] = []
@@ -98,7 +91,7 @@ final class Supervisor: @unchecked Sendable {
     for run in active.values where (run.nextAppointment ?? Nanoseconds.max) <= now { run.keepAppointments() }
     restartDue(now)
     relieveHeldWorkers(now)
-    for (id, deadline) in deadlines where deadline <= now { giveUp(id) }
+    for (id, stop) in stops where stop.lookAt <= now { look(at: id) }
     sleep(now)
   }
 
@@ -113,7 +106,7 @@ final class Supervisor: @unchecked Sendable {
   }
 
   private func sleep(_ now: Nanoseconds) {
-    var until = deadlines.values.min() ?? Nanoseconds.max
+    var until = stops.values.map(\.lookAt).min() ?? Nanoseconds.max
     if let restart = restarts.map(\.at).min() { until = min(until, restart) }
     if let relief = reliefAt { until = min(until, relief) }
     if let look = watch.due(active.values, now) { until = min(until, look) }
@@ -237,7 +230,7 @@ final class Supervisor: @unchecked Sendable {
     run.noteEnd()
     active[run.id] = run
     restarts.removeAll { $0.run === run }
-    deadlines[run.id] = millrace_monotonic_ns() + Self.stopLimit
+    stops[run.id] = Stopping(at: millrace_monotonic_ns())
     for strand in run.strands {
       if before == .prepared {
         strand.release(with: Strand.Request.retire)
@@ -250,30 +243,26 @@ final class Supervisor: @unchecked Sendable {
   private func finish(_ run: GraphRun) {
     // A run that was left behind has been closed already; what its lost thread held stays out.
     guard active[run.id] != nil else { return }
-    deadlines[run.id] = nil
+    stops[run.id] = nil
     active[run.id] = nil
     run.carryEvents(isLast: true)
     run.close(releasing: true)
   }
 
-  /// The run has not let go in time: names the nodes that hold it and gives their workers new threads.
-  private func giveUp(_ id: Int) {
-    guard let run = active[id] else { return }
+  /// The run has not let go yet. When its workers stand still its nodes are judged to hold them, or those of another graph.
+  private func look(at id: Int) {
+    guard let run = active[id], var stop = stops[id] else { return }
+    stop.look(turns: run.turnsOfHolders, now: millrace_monotonic_ns())
+    stops[id] = stop
+    guard stop.ownNodesAreStuck else { return }
     let (stuck, refusal) = replaceThreads(of: run)
-    if stuck.isEmpty {
-      // The node came back just now, or another graph's node holds the worker: a little more time may settle it.
-      let turns = run.strands.reduce(0) { $0 &+ $1.worker.turns.current }
-      let last = patience[id] ?? (looks: 0, turns: turns)
-      let looks = turns == last.turns ? last.looks + 1 : 0
-      patience[id] = (looks, turns)
-      guard looks > Self.patienceLimit else {
-        deadlines[id] = millrace_monotonic_ns() + 25_000_000
-        return
-      }
-    }
-    patience[id] = nil
-    deadlines[id] = nil
-    active[id] = nil
+    if !stuck.isEmpty || stop.othersAreStuck { leaveBehind(run, stuck, refusal) }
+  }
+
+  /// Ends a run that does not let go. Its memory stays with the nodes that are still in a call.
+  private func leaveBehind(_ run: GraphRun, _ stuck: [String], _ refusal: Int32?) {
+    stops[run.id] = nil
+    active[run.id] = nil
     abandoned.append(run)
     run.carryEvents(isLast: true)
     for name in stuck { run.announce("nodeDetached", node: name) }
@@ -304,8 +293,7 @@ final class Supervisor: @unchecked Sendable {
   private func replaceThreads(of run: GraphRun) -> (stuck: [String], refusal: Int32?) {
     var stuck: [String] = []
     var refusal: Int32?
-    for strand in run.strands
-    where strand.state.load(ordering: .acquiring) & Strand.State.closed == 0 || strand.isInCall {
+    for strand in run.strands where strand.holdsRun {
       guard let name = strand.nodeInCall(of: run) else { continue }
       switch strand.replaceThread() {
       case .kept: continue

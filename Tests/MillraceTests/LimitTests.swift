@@ -43,14 +43,47 @@ struct LimitTests {
   func memory() throws {
     let graph = try write(toneToNothing)
     let result = try RunnerProcess.run(
-      "run", graph, "--quiet", "--instances", "100000", "--duration", "1s", in: scratch,
+      "run", graph, "--quiet", "--instances", "20000", "--duration", "1s", in: scratch,
       shell: "ulimit -c 0; ulimit -v 1000000; exec \"$@\"")
     #expect(result.status == 1, "\(result.errors)")
     #expect(result.problems.count == 1, "\(result.errors)")
-    #expect(result.problems.first?.hasPrefix("error: there is no memory for instance ") == true)
+    #expect(result.problems.first?.hasPrefix("error: there is no memory for instance ") == true, "\(result.errors)")
     #expect(
       result.problems.first?.hasSuffix("; run fewer instances, or raise the limit") == true,
       "\(result.errors)")
+  }
+
+  @Test("instances that can never fit are refused when the first are made, and not when the last that fits is")
+  func hopeless() throws {
+    let graph = try write(
+      #"""
+      {
+        "millrace": 1, "name": "hum", "parameters": { "output": {} },
+        "nodes": {
+          "hum": { "type": "audio.tone", "rate": 48000, "frame": 60 },
+          "out": { "type": "audio.write", "path": "${output}" }
+        },
+        "links": [{ "from": "hum", "to": "out", "capacity": 100 }]
+      }
+      """#)
+    for (limit, start, end) in [
+      (
+        "ulimit -n 300", "error: 100000 instances need more files than this process may open: it may have 300 (ulimit -n) and has ",
+        " with 9 instances, each of which opens 2; raise the limit, or run fewer instances"
+      ),
+      (
+        "ulimit -v 1500000", "error: there is no memory for 100000 instances: this process may have 1.4 GiB of address space (ulimit -v) and uses ",
+        " for its media alone; run fewer instances, or raise the limit"
+      ),
+    ] {
+      let result = try RunnerProcess.run(
+        "run", graph, "--quiet", "--instances", "100000", "--set", "output=\(scratch.file("out")){instance}.wav", "--duration", "1s",
+        in: scratch, shell: "ulimit -c 0; \(limit); exec \"$@\"")
+      #expect(result.status == 1, "\(result.errors)")
+      #expect(result.problems.count == 1, "\(result.errors)")
+      let line = result.problems.first ?? ""
+      #expect(line.hasPrefix(start) && line.hasSuffix(end), "\(line)")
+    }
   }
 
   @Test("a program that reads nothing does not hold the end of the graph, whatever waits before it")

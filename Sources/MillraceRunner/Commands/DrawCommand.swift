@@ -61,7 +61,7 @@ struct DrawCommand: ParsableCommand {
 
   func run() throws {
     let plan = try options.load(file)
-    let sources = try ReadingClaim.all(of: [plan])
+    let sources = try ReadingClaims([plan])
     defer { withExtendedLifetime(sources) {} }
     let drawing = GraphDrawing(plan)
     let text =

@@ -83,16 +83,12 @@ struct RunCommand: ParsableCommand {
     var options = options
     if golden.isGolden { options.clock = .virtual }
     let limits = ProcessLimits()
-    var graphs: [RunSession.Graph] = []
-    for file in files {
-      let first = try options.load(file, instance: 1)
-      var plans = [first]
-      for number in 1..<instances {
-        try limits.checkMemory(forInstance: number + 1, of: instances)
-        plans.append(options.differsByInstance ? try options.load(file, instance: number + 1) : first)
+    let graphs = try files.map { file in
+      // A pipe can be read once, and what all instances share need not be read again.
+      let shared = options.differsByInstance ? nil : try options.load(file, instance: 1)
+      return try GraphInstances(count: instances) { [options] number in
+        try shared ?? options.load(file, instance: number)
       }
-      if instances > 1 { for index in plans.indices { plans[index].name += " #\(index + 1)" } }
-      graphs.append(RunSession.Graph(title: first.name, plans: plans))
     }
     var session = try RunSession(
       graphs, duration: duration?.nanoseconds, workers: workers, report: report, trace: trace, name: name,

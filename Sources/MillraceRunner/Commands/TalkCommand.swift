@@ -77,7 +77,7 @@ struct TalkCommand: ParsableCommand {
     let transcriptFile = try TalkTranscript(transcript)
     let talk = Talk(plan, parts: parts, script: try TalkScript(script), transcript: transcriptFile.take())
     var session = try RunSession(
-      [RunSession.Graph(title: plan.name, plans: [plan])], duration: duration?.nanoseconds, workers: nil,
+      [GraphInstances { _ in plan }], duration: duration?.nanoseconds, workers: nil,
       report: report, trace: nil, name: nil, control: nil, golden: nil, isQuiet: true,
       limits: ProcessLimits(),
       talk: talk,

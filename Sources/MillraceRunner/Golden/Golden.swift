@@ -15,15 +15,19 @@ final class Golden {
   private var events: [GoldenEvents] = []
   private let readers = Readers()
 
-  /// nil when no golden run is asked for. Call before nodes are made: they may begin their files.
-  init?(_ options: GoldenOptions, _ plans: [GraphPlan], out: Output) throws {
+  /// nil when no golden run is asked for.
+  init?(_ options: GoldenOptions, out: Output) throws {
     guard let path = options.compare ?? options.recordGolden else { return nil }
     self.options = options
     self.out = out
     folder = GoldenFolder(path: path)
     expected = options.compare == nil ? nil : try folder.read()
     if expected == nil { try folder.make("files") }
-    for (_, _, path) in plans.flatMap(Self.paths) { before[path] = FileMark(path) }
+  }
+
+  /// Looks at the files that a plan's nodes name. Call before they are made.
+  func expect(_ plan: GraphPlan) {
+    for (_, _, path) in Self.paths(plan) { before[path] = FileMark(path) }
   }
 
   /// Every path that a node of a plan was given.

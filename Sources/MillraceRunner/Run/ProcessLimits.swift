@@ -34,6 +34,25 @@ struct ProcessLimits {
     throw .refused
   }
 
+  /// Refuses in words when so many files for each of the instances that are still to be made are more than may be opened.
+  static func checkFiles(forInstances count: Int, beyond made: Int, each: Int, open: Int) throws(ExitStatus) {
+    guard let limit = limit(RLIMIT_NOFILE), each * (count - made) > limit - open - filesToRun else { return }
+    Output.error.write(
+      "error: \(count) instances need more files than this process may open: it may have \(limit) (ulimit -n) and has \(open) with \(made) instances, each of which opens \(each); raise the limit, or run fewer instances\n"
+    )
+    throw .refused
+  }
+
+  /// Descriptors in use, but for the one that counts them; nil when the system does not tell. proc(5).
+  static var openFiles: Int? {
+    guard let folder = unsafe opendir("/proc/self/fd") else { return nil }
+    defer { unsafe closedir(folder) }
+    var count = 0
+    while unsafe readdir(folder) != nil { count += 1 }
+    // Beside the files there are ".", ".." and the folder itself.
+    return count - 3
+  }
+
   // MARK: Memory
 
   /// Refuses in words when an instance more is likely not to fit into the address space that this process may have. What the
@@ -44,6 +63,18 @@ struct ProcessLimits {
     let what = count > 1 ? "instance \(number) of \(count)" : "the graph"
     Output.error.write(
       "error: there is no memory for \(what): this process may have \(Figures.bytes(limit)) of address space (ulimit -v) and uses \(Figures.bytes(used)) before anything runs; \(count > 1 ? "run fewer instances, or " : "")raise the limit\n"
+    )
+    throw .refused
+  }
+
+  /// Refuses in words when the instances that are still to be made, each with so many bytes at least, are more than the address space
+  /// that this process may have.
+  func checkMemory(forInstances count: Int, beyond made: Int, each: Int) throws(ExitStatus) {
+    guard let limit = Self.limit(RLIMIT_AS), let used = Self.addressSpace,
+      each * (count - made) > limit - used - Self.spareMemory
+    else { return }
+    Output.error.write(
+      "error: there is no memory for \(count) instances: this process may have \(Figures.bytes(limit)) of address space (ulimit -v) and uses \(Figures.bytes(used)), and each instance takes \(Figures.bytes(each)) for its media alone; run fewer instances, or raise the limit\n"
     )
     throw .refused
   }

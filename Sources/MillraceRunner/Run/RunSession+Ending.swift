@@ -65,8 +65,8 @@ extension RunSession {
     var first = 0
     return graphs.map { graph in
       let runs = zip(reports[first...], graph.plans).map { (report: $0, label: label(of: $1)) }
-      first += graph.plans.count
-      return MergedReport(graph.plans[0], title: graph.title, runs: runs, wall: wall)
+      first += graph.count
+      return MergedReport(graph.first, title: graph.title, runs: runs, wall: wall)
     }
   }
 }

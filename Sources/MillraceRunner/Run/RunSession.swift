@@ -6,19 +6,12 @@ internal import MillraceGraph
 
 /// One call of `run`: starts everything, watches it, and tells how it went.
 struct RunSession: ~Copyable {
-  /// A graph file with its instances.
-  struct Graph {
-    let title: String
-    let plans: [GraphPlan]
-  }
-
-  let graphs: [Graph]
+  private(set) var graphs: [GraphInstances]
   private let duration: Nanoseconds?
   let report: String?
   /// Opened before anything starts, so that what cannot be written is told then.
   var reportFile: TextFile?
-  /// The files the graphs were read from: nothing the run writes may take the place of one.
-  private let sources: [ReadingClaim]
+  private let sources: ReadingClaims
   /// What others see the run under.
   private let name: String?
   let isQuiet: Bool
@@ -52,20 +45,20 @@ struct RunSession: ~Copyable {
   private static let watchedRuns = 16
 
   init(
-    _ graphs: [Graph], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?, name: String?,
+    _ graphs: [GraphInstances], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?, name: String?,
     control: ControlOptions?, golden: GoldenOptions?, isQuiet: Bool, limits: ProcessLimits, talk: Talk? = nil,
     takesKeys: Bool = false
   ) throws {
     // Before anything else: what comes next starts threads, and Dispatch with them.
     try ProcessLimits.checkFiles(ProcessLimits.filesToBegin)
-    try limits.checkMemory(forInstance: 1, of: graphs.reduce(0) { $0 + $1.plans.count })
+    try limits.checkMemory(forInstance: 1, of: graphs.reduce(0) { $0 + $1.count })
     let clock = try Self.commonClock(of: graphs)
-    let sources = try ReadingClaim.all(of: graphs.flatMap(\.plans))
+    let sources = try ReadingClaims(graphs.map(\.first))
     let control = try control.flatMap { try $0.control == nil ? nil : Control($0) }
     let traceFile = try trace.map { TextFileBox(try TextFile(creating: $0)) }
     let reportFile = try report.map { TextFileBox(try TextFile(creating: $0)) }
     if golden?.isGolden == true { try control?.refuseLive() }
-    let golden = try golden.flatMap { try Golden($0, graphs.flatMap(\.plans), out: Output.error) }
+    let golden = try golden.flatMap { try Golden($0, out: Output.error) }
     board = EventBoard(readers)
     self.graphs = graphs
     self.limits = limits
@@ -87,8 +80,8 @@ struct RunSession: ~Copyable {
   private var title: String { graphs.map(\.title).joined(separator: " + ") }
 
   /// All graphs of a process run by one clock.
-  private static func commonClock(of graphs: [Graph]) throws -> Clock.Kind {
-    let plans = graphs.flatMap(\.plans)
+  private static func commonClock(of graphs: [GraphInstances]) throws -> Clock.Kind {
+    let plans = graphs.map(\.first)
     let clock = plans.first?.clock ?? .realtime
     if let other = plans.first(where: { $0.clock != clock }) {
       Output.error.write(
@@ -109,7 +102,6 @@ struct RunSession: ~Copyable {
     // Before nodes are made: that may take long, and may already have something to clean up.
     Signals.listen()
     try prepare()
-    try prepareControl()
     var progress = Progress(
       runs, title: title, board: board, output: out,
       redraws: !writesToScreen && control?.answersOnError != true, isQuiet: isQuiet)
@@ -135,61 +127,70 @@ struct RunSession: ~Copyable {
   }
 
   /// The formats of every link, before anything starts.
-  private func tellLinks(_ graph: Graph) {
-    guard let plan = graph.plans.first, !plan.links.isEmpty else { return }
-    let count = graph.plans.count > 1 ? " (\(graph.plans.count) instances)" : ""
+  private func tellLinks(_ graph: GraphInstances) {
+    guard !graph.first.links.isEmpty else { return }
+    let count = graph.count > 1 ? " (\(graph.count) instances)" : ""
     out.write(
-      out.style.paint(graph.title, .heading) + "\(count)\n" + PlanExplanation(plan).linkText(out.style))
+      out.style.paint(graph.title, .heading) + "\(count)\n" + PlanExplanation(graph.first).linkText(out.style)
+    )
   }
 
+  /// How many runs there will be.
+  private var total: Int { graphs.reduce(0) { $0 + $1.count } }
+
+  /// Makes everything that is to run. What stands in the way lets go of what is made already.
   private mutating func prepare() throws {
-    let all = graphs.flatMap { graph in graph.plans.indices.map { (plan: graph.plans[$0], isFirst: $0 == 0) }
-    }
-    let isWatched = all.count <= Self.watchedRuns
-    for (index, (plan, isFirst)) in all.enumerated() {
-      do throws(ExitStatus) { try limits.checkMemory(forInstance: index + 1, of: all.count) } catch {
-        for run in runs { run.stop() }
-        throw error
-      }
-      do throws(StartProblem) {
-        let run = try engine.prepare(plan, observesEvents: isWatched || golden != nil)
-        golden?.watch(run)
-        // What its own events say of failed nodes decides the exit status, however many runs there are.
-        if isWatched || plan.nodes.contains(where: { $0.onError != .stop }) {
-          board.watch(run, label: label(of: plan))
-        }
-        if wantsPage && isFirst { waves.append(WaveRecorder(run, readers)) }
-        runs.append(run)
-      } catch {
-        GraphOptions.tell(Problems([Self.problem(error, plan)]))
-        for run in runs { run.stop() }
-        throw ExitStatus.refused
-      }
-      if Signals.interruptCount > 0 || Signals.isTerminated {
-        for run in runs { run.stop() }
-        throw ExitStatus.interrupted
-      }
-    }
-    do throws(ExitStatus) { try ProcessLimits.checkFiles(ProcessLimits.filesToRun) } catch {
+    do {
+      for index in graphs.indices { try prepareInstances(of: index) }
+      try ProcessLimits.checkFiles(ProcessLimits.filesToRun)
+      try prepareControl()
+    } catch {
       for run in runs { run.stop() }
       throw error
+    }
+  }
+
+  private mutating func prepareInstances(of index: Int) throws {
+    var room = InstanceRoom(limits, count: graphs[index].count)
+    for number in 1...graphs[index].count {
+      try limits.checkMemory(forInstance: runs.count + 1, of: total)
+      let plan = try graphs[index].plan(number)
+      try sources.add(plan)
+      let run = try prepare(plan)
+      if wantsPage && number == 1 { waves.append(WaveRecorder(run, readers)) }
+      runs.append(run)
+      try room.check(run, number: number)
+      if Signals.interruptCount > 0 || Signals.isTerminated { throw ExitStatus.interrupted }
+    }
+  }
+
+  private func prepare(_ plan: GraphPlan) throws -> GraphRun {
+    let isWatched = total <= Self.watchedRuns
+    golden?.expect(plan)
+    do throws(StartProblem) {
+      let run = try engine.prepare(plan, observesEvents: isWatched || golden != nil)
+      golden?.watch(run)
+      // What its own events say of failed nodes decides the exit status, however many runs there are.
+      if isWatched || plan.nodes.contains(where: { $0.onError != .stop }) {
+        board.watch(run, label: label(of: plan))
+      }
+      return run
+    } catch {
+      GraphOptions.tell(Problems([Self.problem(error, plan)]))
+      throw ExitStatus.refused
     }
   }
 
   /// Tells the control which runs there are, and has it take the commands that must be known before the start.
   private func prepareControl() throws {
-    guard let control else { return }
-    let numbered = graphs.flatMap { graph in graph.plans.indices.map { (graph.title, $0 + 1) } }
+    let numbered = graphs.flatMap { graph in (1...graph.count).map { (graph.title, $0) } }
     let targets = zip(numbered, runs).map { ControlErrand.Target(graph: $0.0, instance: $0.1, run: $1) }
-    do { try control.prepare(targets, clock: engine.clock) } catch {
-      for run in runs { run.stop() }
-      throw error
-    }
+    try control?.prepare(targets, clock: engine.clock)
   }
 
   /// What stands in front of the names of a run's nodes, so that those of several runs can be told apart.
   func label(of plan: GraphPlan) -> String {
-    graphs.count == 1 && graphs[0].plans.count == 1 ? "" : "\(plan.name): "
+    graphs.count == 1 && graphs[0].count == 1 ? "" : "\(plan.name): "
   }
 
   /// A node's refusal to start, at its place in the graph file: the parameter it objects to, or its name.
@@ -244,7 +245,7 @@ struct RunSession: ~Copyable {
   /// True when a node writes to the screen itself: meters would be drawn over its lines.
   private var writesToScreen: Bool {
     Output.standard.isTerminal
-      && graphs.flatMap(\.plans).contains { plan in
+      && graphs.map(\.first).contains { plan in
         plan.nodes.contains {
           $0.isSink && ($0.parameters["path"] == "-" || $0.contract.type == "text.print")
         }

@@ -45,7 +45,7 @@ public final class GraphRun: @unchecked Sendable {
   /// On a virtual clock, graph time when the last node ended; the smallest number before that.
   let endTime = Atomic<Int64>(Nanoseconds.min)
   /// 0 until the run has stopped, then 1: what `waitUntilStopped` sleeps on.
-  private let stoppedWord: UnsafeMutablePointer<UInt32>
+  private let stopped = WaitWord()
 
   /// What the control side knows of the run.
   struct Status {
@@ -90,15 +90,12 @@ public final class GraphRun: @unchecked Sendable {
     secrets = plan.secrets
     self.owner = owner
     engine = owner.core
-    unsafe stoppedWord = .allocate(capacity: 1)
-    unsafe stoppedWord.initialize(to: 0)
     memory = nil
   }
 
   deinit {
     if memory != nil && status.withLock({ $0.phase == .prepared }) { dropUnstarted() }
     for listener in status.withLock({ Array($0.listeners.values) }) { listener.finish() }
-    unsafe stoppedWord.deallocate()
   }
 
   // MARK: Life
@@ -166,14 +163,13 @@ public final class GraphRun: @unchecked Sendable {
       if let report = status.withLock({ $0.finalReport }) { return report }
       let left = deadline.map { $0 - millrace_monotonic_ns() } ?? -1
       if deadline != nil && left <= 0 { return nil }
-      _ = unsafe millrace_futex_wait(stoppedWord, 0, left)
+      stopped.wait(while: 0, for: left)
     }
   }
 
   func publishStopped() {
-    unsafe UnsafeMutableRawPointer(stoppedWord).assumingMemoryBound(to: Atomic<UInt32>.self).pointee
-      .store(1, ordering: .sequentiallyConsistent)
-    unsafe millrace_futex_wake(stoppedWord, Int32.max)
+    stopped.store(1)
+    stopped.wake(Int32.max)
   }
 
   /// Graph time now; 0 before the start, the time of the stop after it. Costs far less than a report.

@@ -27,7 +27,8 @@ final class Supervisor: @unchecked Sendable {
   static let eventInterval: Nanoseconds = 10_000_000
 
   private let messages = Locked<[Message]>([])
-  private let sleepWord: UnsafeMutablePointer<UInt32>
+  /// 1: there is something to look at.
+  private let sleep = WaitWord()
   private var active: [Int: GraphRun] = [:]
   /// Runs that were told to stop and have not let go yet.
   private var stops: [Int: Stopping] = [:]
@@ -46,17 +47,6 @@ final class Supervisor: @unchecked Sendable {
     var at: Nanoseconds
   }
 
-  init() {
-    unsafe sleepWord = .allocate(capacity: 1)
-    unsafe sleepWord.initialize(to: 0)
-  }
-
-  deinit { unsafe sleepWord.deallocate() }
-
-  private var sleeping: UnsafeMutablePointer<Atomic<UInt32>> {
-    unsafe UnsafeMutableRawPointer(sleepWord).assumingMemoryBound(to: Atomic<UInt32>.self)
-  }
-
   // MARK: From any thread
 
   func post(_ message: Message) {
@@ -66,8 +56,8 @@ final class Supervisor: @unchecked Sendable {
 
   /// Makes the thread look around now.
   func kick() {
-    unsafe sleeping.pointee.store(1, ordering: .sequentiallyConsistent)
-    unsafe millrace_futex_wake(sleepWord, 1)
+    sleep.store(1)
+    sleep.wake()
   }
 
   func shutDown() { post(.quit) }
@@ -82,7 +72,7 @@ final class Supervisor: @unchecked Sendable {
   // MARK: The thread
 
   private func turn() {
-    unsafe sleeping.pointee.store(0, ordering: .sequentiallyConsistent)
+    sleep.store(0)
     handleMessages()
     for run in active.values { run.carryEvents() }
     let now = millrace_monotonic_ns()
@@ -92,7 +82,7 @@ final class Supervisor: @unchecked Sendable {
     restartDue(now)
     relieveHeldWorkers(now)
     for (id, stop) in stops where stop.lookAt <= now { look(at: id) }
-    sleep(now)
+    rest(now)
   }
 
   /// A function of its own: a batch that lived on while the thread sleeps would keep its runs, and with them the engine.
@@ -105,7 +95,7 @@ final class Supervisor: @unchecked Sendable {
     for message in batch { handle(message) }
   }
 
-  private func sleep(_ now: Nanoseconds) {
+  private func rest(_ now: Nanoseconds) {
     var until = stops.values.map(\.lookAt).min() ?? Nanoseconds.max
     if let restart = restarts.map(\.at).min() { until = min(until, restart) }
     if let relief = reliefAt { until = min(until, relief) }
@@ -114,7 +104,7 @@ final class Supervisor: @unchecked Sendable {
     if !active.isEmpty { until = min(until, now + GraphRun.missedBudgetInterval) }
     for run in active.values { until = min(until, run.nextAppointment ?? Nanoseconds.max) }
     if active.values.contains(where: \.hasOutbox) { until = min(until, now + Self.eventInterval) }
-    _ = unsafe millrace_futex_wait(sleepWord, 0, until == Nanoseconds.max ? -1 : max(0, until - now))
+    sleep.wait(while: 0, for: until == Nanoseconds.max ? -1 : max(0, until - now))
   }
 
   private func handle(_ message: Message) {

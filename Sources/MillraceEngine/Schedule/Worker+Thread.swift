@@ -117,36 +117,24 @@ extension Worker {
 }
 
 /// Tells a thread that stands by whether it is wanted. Decided once; the thread sleeps until then.
-@safe
-private final class Relief: @unchecked Sendable {
+private final class Relief: Sendable {
   private static let wanted: UInt32 = 1
   private static let unwanted: UInt32 = 2
 
   /// 0 until it is decided.
-  private let word: UnsafeMutablePointer<UInt32>
-
-  init() {
-    unsafe word = .allocate(capacity: 1)
-    unsafe word.initialize(to: 0)
-  }
-
-  deinit { unsafe word.deallocate() }
-
-  private var decision: UnsafeMutablePointer<Atomic<UInt32>> {
-    unsafe UnsafeMutableRawPointer(word).assumingMemoryBound(to: Atomic<UInt32>.self)
-  }
+  private let decision = WaitWord()
 
   func decide(isWanted: Bool) {
-    unsafe decision.pointee.store(isWanted ? Self.wanted : Self.unwanted, ordering: .sequentiallyConsistent)
-    unsafe millrace_futex_wake(word, 1)
+    decision.store(isWanted ? Self.wanted : Self.unwanted)
+    decision.wake()
   }
 
   /// Waits for the decision.
   func isWanted() -> Bool {
     while true {
-      let value = unsafe decision.pointee.load(ordering: .sequentiallyConsistent)
+      let value = decision.load()
       if value != 0 { return value == Self.wanted }
-      _ = unsafe millrace_futex_wait(word, 0, -1)
+      decision.wait(while: 0)
     }
   }
 }

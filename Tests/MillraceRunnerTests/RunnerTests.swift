@@ -48,10 +48,14 @@ struct RunnerTests {
     let help = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("bench", "--help")
     }
+    let list = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("bench", "--list")
+    }
     for suite in [
       "ring", "hop", "uplink", "sessions", "memory", "start", "interrupt", "trace-cost", "virtual",
     ] {
       #expect(output(of: help).contains("\n  \(suite) "))
+      #expect("\n\(output(of: list))".contains("\n\(suite) "))
     }
     let unknown = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("bench", "rnig")

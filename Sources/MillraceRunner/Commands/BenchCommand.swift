@@ -9,18 +9,24 @@ struct BenchCommand: ParsableCommand {
       abstract: "Measures what Millrace costs on this machine, beside the same work by hand.",
       discussion: """
         Suites:
-        \(Bench.list.map { "  \(pad($0.name))\($0.text)" }.joined(separator: "\n"))
+        \(suiteLines.map { "  \($0)" }.joined(separator: "\n"))
 
         Every figure is the median of several runs. In a checkout, "make bench" measures C++ rings and GStreamer in the \
         same run; "make bench-peers" installs them.
         """)
   }
 
+  /// Every suite with what it measures.
+  private static var suiteLines: [String] { Bench.list.map { "\(pad($0.name))\($0.text)" } }
+
   @Argument(
     help: ArgumentHelp(
       "What to measure; without any, everything, which takes some ten minutes.", valueName: "suite"),
     completion: .list(Bench.list.map(\.name)))
   var suites: [String] = []
+
+  @Flag(name: .long, help: "Print the suites and what they measure, and run none.")
+  var list = false
 
   @Flag(name: .long, help: "Print JSON: a line for the machine, then one for each figure.")
   var json = false
@@ -46,6 +52,10 @@ struct BenchCommand: ParsableCommand {
   }
 
   func run() throws {
+    if list {
+      for line in Self.suiteLines { Output.standard.write(line + "\n") }
+      return
+    }
     var bench = Bench()
     bench.suites = suites
     bench.isJSON = json

@@ -73,10 +73,7 @@ struct RunCommand: ParsableCommand {
     if golden.isGolden && options.clock == .realtime {
       throw ValidationError("golden runs use the virtual clock: leave --clock realtime out.")
     }
-    if let report, !report.hasSuffix(".json") && !report.hasSuffix(".html") {
-      throw ValidationError(
-        "--report writes a page or JSON: give it a file name that ends in .html or .json.")
-    }
+    try RunReportFile.checkName(report)
   }
 
   func run() throws {

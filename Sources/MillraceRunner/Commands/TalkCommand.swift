@@ -58,10 +58,7 @@ struct TalkCommand: ParsableCommand {
       throw ValidationError("--scenario is what --double plays: give that, too.")
     }
     if options.clock == .virtual { throw ValidationError("a dialogue has no virtual clock.") }
-    if let report, !report.hasSuffix(".json") && !report.hasSuffix(".html") {
-      throw ValidationError(
-        "--report writes a page or JSON: give it a file name that ends in .html or .json.")
-    }
+    try RunReportFile.checkName(report)
   }
 
   func run() throws {

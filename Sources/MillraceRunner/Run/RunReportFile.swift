@@ -1,3 +1,4 @@
+internal import ArgumentParser
 internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
@@ -6,6 +7,12 @@ internal import MillraceGraph
 enum RunReportFile {
   /// Version of the layout below.
   static let version = 1
+
+  /// Throws for a file whose name does not say which form the report is to have.
+  static func checkName(_ path: String?) throws(ValidationError) {
+    guard let path, !path.hasSuffix(".json"), !path.hasSuffix(".html") else { return }
+    throw ValidationError("--report writes a page or JSON: give it a file name that ends in .html or .json.")
+  }
 
   /// - Parameter turns: of all dialogues, in the order they began.
   static func json(_ reports: [RunReport], turns: [Turn]) -> String {

@@ -45,7 +45,8 @@ struct RunSession: ~Copyable {
   private static let watchedRuns = 16
 
   init(
-    _ graphs: [GraphInstances], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?, name: String?,
+    _ graphs: [GraphInstances], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?,
+    name: String?,
     control: ControlOptions?, golden: GoldenOptions?, isQuiet: Bool, limits: ProcessLimits, talk: Talk? = nil,
     takesKeys: Bool = false
   ) throws {

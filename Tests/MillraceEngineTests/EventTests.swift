@@ -92,7 +92,7 @@ struct EventTests {
     let run = try announcing(20_000, clock: .virtual)
     let listener = run.listen(patience: 100_000_000)
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 30_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
     #expect(report.failure == nil)
     var events: [GraphEvent] = []
     for await event in listener { events.append(event) }
@@ -118,7 +118,7 @@ struct EventTests {
     }
     while run.report().nodes[1].packetsIn < EventQueue.limit + 512 { pauseBriefly() }
     run.stop()
-    let report = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
     #expect(report.failure == nil && report.leakedBlocks == 0)
     reader.cancel()
     #expect(await reader.value > 0)
@@ -129,7 +129,7 @@ struct EventTests {
     let run = try announcing(20_000, clock: .virtual)
     do { _ = run.events }
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 30_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
     #expect(report.lostEvents == 0)
     #expect(run.status.withLock { $0.listeners.isEmpty })
   }

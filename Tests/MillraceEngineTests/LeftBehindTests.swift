@@ -22,16 +22,16 @@ struct LeftBehindTests {
       pauseBriefly()
     }
     innocent.stop()
-    let report = try #require(innocent.waitUntilStopped(timeout: 10_000_000_000))
+    let report = try #require(innocent.waitUntilStopped(timeout: 120_000_000_000))
     #expect(
       report.failure?.text
         == "could not be dropped: a node of another graph holds the worker; stop that graph too")
     // The worker gets a new thread, which finds the request of the run that was left behind.
     holder.stop()
-    #expect(try #require(holder.waitUntilStopped(timeout: 10_000_000_000)).detachedNodes == ["stuck"])
+    #expect(try #require(holder.waitUntilStopped(timeout: 120_000_000_000)).detachedNodes == ["stuck"])
     // Whatever comes late has been answered when a run that begins now has ended.
     let next = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "after-holder"))
-    #expect(try #require(next.waitUntilStopped(timeout: 10_000_000_000)).failure == nil)
+    #expect(try #require(next.waitUntilStopped(timeout: 120_000_000_000)).failure == nil)
     #expect(innocent.retiredStrands.load(ordering: .acquiring) == 1)
     #expect(engine.core.voiceWorkers[0].load.load(ordering: .relaxed) == 0)
     #expect(innocent.report().failure == report.failure)
@@ -66,9 +66,9 @@ struct LeftBehindTests {
     let other = try engine.start(builder.plan)
     while Probe.named("slow").state.withLock({ $0.made }) < 1 { pauseBriefly() }
     waiting.stop()
-    let report = try #require(waiting.waitUntilStopped(timeout: 30_000_000_000))
+    let report = try #require(waiting.waitUntilStopped(timeout: 120_000_000_000))
     #expect(report.failure == nil && report.detachedNodes.isEmpty)
-    #expect(try #require(other.waitUntilStopped(timeout: 30_000_000_000)).failure == nil)
+    #expect(try #require(other.waitUntilStopped(timeout: 120_000_000_000)).failure == nil)
   }
 
   @Test("a graph whose calls take long does not keep another from its turn for more than one of them")
@@ -81,11 +81,11 @@ struct LeftBehindTests {
     let heavy = try engine.start(builder.plan)
     while Probe.named("turns").state.withLock({ $0.made }) < 1 { pauseBriefly() }
     let light = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "light"))
-    _ = try #require(light.waitUntilStopped(timeout: 30_000_000_000))
+    _ = try #require(light.waitUntilStopped(timeout: 120_000_000_000))
     // All the work of the other graph fits into one turn by the number of its calls.
     #expect(Probe.named("turns").state.withLock { $0.made } < 50)
     heavy.stop()
-    _ = try #require(heavy.waitUntilStopped(timeout: 30_000_000_000))
+    _ = try #require(heavy.waitUntilStopped(timeout: 120_000_000_000))
   }
 
   @Test(
@@ -156,7 +156,7 @@ struct LeftBehindTests {
       #expect(TickScale.machine.nanoseconds(1_000_000_000) == 1_000_000_000)
       let run = try Engine(catalogue: testCatalogue, workers: 1)
         .start(PlanBuilder.chain(source: ["count": 100, "interval": 1], passes: 1, probe: "unsteady"))
-      let report = try #require(run.waitUntilStopped(timeout: 10_000_000_000))
+      let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
       #expect(report.failure == nil && report.nodes.allSatisfy { $0.busy < report.duration })
     }
   }

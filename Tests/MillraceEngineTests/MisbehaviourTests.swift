@@ -132,7 +132,7 @@ struct MisbehaviourTests {
       let run = try engine.start(plan)
       if round % 2 == 0 { while run.firstPacketTime.load(ordering: .relaxed) == 0 { pauseBriefly() } }
       run.stop()
-      guard let report = run.waitUntilStopped(timeout: 10_000_000_000), report.leakedBlocks == 0 else {
+      guard let report = run.waitUntilStopped(timeout: 120_000_000_000), report.leakedBlocks == 0 else {
         return false
       }
       Probe.named(name).state.withLock {

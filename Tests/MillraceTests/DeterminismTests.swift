@@ -274,7 +274,7 @@ struct DeterminismTests {
       let runs = try (0..<7).map { _ in try engine.prepare(plan) }
       for run in runs { run.start() }
       for run in runs {
-        let report = try #require(run.waitUntilStopped(timeout: .milliseconds(60_000)))
+        let report = try #require(run.waitUntilStopped(timeout: .milliseconds(300_000)))
         #expect(report.duration == alone.duration)
         #expect(report.nodes.map(\.activations).reduce(0, +) == alone.calls.count)
       }

@@ -47,13 +47,15 @@ struct LimitTests {
       shell: "ulimit -c 0; ulimit -v 1000000; exec \"$@\"")
     #expect(result.status == 1, "\(result.errors)")
     #expect(result.problems.count == 1, "\(result.errors)")
-    #expect(result.problems.first?.hasPrefix("error: there is no memory for instance ") == true, "\(result.errors)")
+    #expect(
+      result.problems.first?.hasPrefix("error: there is no memory for instance ") == true, "\(result.errors)")
     #expect(
       result.problems.first?.hasSuffix("; run fewer instances, or raise the limit") == true,
       "\(result.errors)")
   }
 
-  @Test("instances that can never fit are refused when the first are made, and not when the last that fits is")
+  @Test(
+    "instances that can never fit are refused when the first are made, and not when the last that fits is")
   func hopeless() throws {
     let graph = try write(
       #"""
@@ -68,16 +70,19 @@ struct LimitTests {
       """#)
     for (limit, start, end) in [
       (
-        "ulimit -n 300", "error: 100000 instances need more files than this process may open: it may have 300 (ulimit -n) and has ",
+        "ulimit -n 300",
+        "error: 100000 instances need more files than this process may open: it may have 300 (ulimit -n) and has ",
         " with 9 instances, each of which opens 2; raise the limit, or run fewer instances"
       ),
       (
-        "ulimit -v 1500000", "error: there is no memory for 100000 instances: this process may have 1.4 GiB of address space (ulimit -v) and uses ",
+        "ulimit -v 1500000",
+        "error: there is no memory for 100000 instances: this process may have 1.4 GiB of address space (ulimit -v) and uses ",
         " for its media alone; run fewer instances, or raise the limit"
       ),
     ] {
       let result = try RunnerProcess.run(
-        "run", graph, "--quiet", "--instances", "100000", "--set", "output=\(scratch.file("out")){instance}.wav", "--duration", "1s",
+        "run", graph, "--quiet", "--instances", "100000", "--set",
+        "output=\(scratch.file("out")){instance}.wav", "--duration", "1s",
         in: scratch, shell: "ulimit -c 0; \(limit); exec \"$@\"")
       #expect(result.status == 1, "\(result.errors)")
       #expect(result.problems.count == 1, "\(result.errors)")

@@ -25,7 +25,7 @@ struct SpeechGraphTests {
     let posted = Task { await events.reduce(into: []) { $0.append($1) } }
     prepare(run)
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: .milliseconds(60_000)))
+    let report = try #require(run.waitUntilStopped(timeout: .milliseconds(300_000)))
     #expect(report.failure == nil && report.leakedBlocks == 0)
     return (try Sound(path: scratch.file("heard.wav")).samples, await posted.value)
   }

@@ -14,7 +14,7 @@ func runGraph(
   let run = try engine.prepare(plan)
   if let drainAt { run.drain(at: drainAt) }
   run.start()
-  let report = try #require(run.waitUntilStopped(timeout: .milliseconds(60_000)), "\(path) did not end")
+  let report = try #require(run.waitUntilStopped(timeout: .milliseconds(300_000)), "\(path) did not end")
   #expect(report.failure == nil)
   #expect(report.leakedBlocks == 0)
   #expect(report.detachedNodes.isEmpty)

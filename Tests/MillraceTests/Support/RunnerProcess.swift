@@ -55,19 +55,19 @@ struct RunnerProcess {
 
   var isRunning: Bool { process.isRunning }
 
-  /// Waits while it runs until something holds, for half a minute at most; what it has told explains why that did not come. Looks
+  /// Waits while it runs until something holds, for five minutes at most; what it has told explains why that did not come. Looks
   /// every few milliseconds: what another program has done so far can only be looked at.
   func wait(until condition: () throws -> Bool) throws {
-    let deadline = Date(timeIntervalSinceNow: 30)
+    let deadline = Date(timeIntervalSinceNow: 300)
     while try !condition() {
       try #require(isRunning && Date() < deadline, "\(errorsSoFar)")
       usleep(2_000)
     }
   }
 
-  /// Waits for its end. One that goes on for longer than a minute is killed, and that is an issue.
+  /// Waits for its end. One that goes on for longer than five minutes is killed, and that is an issue.
   func wait() -> Result {
-    let status = process.wait(seconds: 60)
+    let status = process.wait(seconds: 300)
     if process.wasKilled { Issue.record("millrace \(arguments) did not end: \(text("err"))") }
     return Result(status: status, output: text("out"), errors: text("err"))
   }

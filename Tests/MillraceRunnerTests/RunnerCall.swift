@@ -84,7 +84,8 @@ func makeRunnerFolder() {
   graph("hasty.json", #", "word": "interrupt", "pace": true"#, "")
   graph("writes.json", "", #", "path": "good.json""#)
   // Programs that do not heed SIGTERM. Both tell their number on the standard output of this process.
-  program("stubborn.json", "trap '' TERM; echo $$ >/proc/$PPID/fd/1; for i in $(seq 6000); do sleep 0.1; done")
+  program(
+    "stubborn.json", "trap '' TERM; echo $$ >/proc/$PPID/fd/1; for i in $(seq 6000); do sleep 0.1; done")
   program(
     "impatient.json",
     "trap '' TERM; echo $$ >/proc/$PPID/fd/1; rm -r \"$PWD\"; for i in $(seq 6000); do kill -INT $PPID; sleep 0.1; done"

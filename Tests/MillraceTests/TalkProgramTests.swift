@@ -92,7 +92,7 @@ import Testing
   /// The program on a terminal of its own, with `stty -a` behind it. Keys are what is written to the pipe.
   private func onTerminal(_ scratch: Scratch, _ keys: Pipe, _ more: String...) throws -> RunnerProcess {
     let shell = """
-      export TERM=xterm; script -qec "trap : INT; $(printf '%q ' "$@"); s=\\$?; trap '' INT; echo status=\\$s; stty -a" /dev/null >&2
+      export TERM=xterm; exec script -qec "trap : INT; $(printf '%q ' "$@"); s=\\$?; trap '' INT; echo status=\\$s; stty -a" /dev/null >&2
       """
     return try RunnerProcess(
       [
@@ -175,10 +175,9 @@ import Testing
     try process.wait { process.errorsSoFar.contains("your turn: press space") }
     let report = { (try? scratch.bytes("report.json"))?.isEmpty == false }
     #expect(!report())
+    // The terminal goes with the program that keeps it. One that only hears the end of its input passes that on as a key.
     process.send(SIGKILL)
-    // bash is gone; the terminal goes with `script`, which ends when its own input does.
-    try keys.fileHandleForWriting.close()
-    let deadline = Date(timeIntervalSinceNow: 300)
+    let deadline = Date(timeIntervalSinceNow: 120)
     while !report() && Date() < deadline { usleep(5_000) }
     #expect(report(), "the report of a clean end")
   }

@@ -74,8 +74,11 @@ extension VideoRead {
       Demuxer.Place(file: path), threads: values.integer("threads"),
       sound: sound ? values.sample("sample") ?? .s16 : nil)
     guard film.pictures != nil else {
+      let names = film.demuxer.streamNames
       throw film.demuxer.problem(
-        "holds no pictures, only \(film.demuxer.streamNames)", cure: "read it with audio.read")
+        "holds no pictures, only \(names)",
+        cure: names.contains("audio ")
+          ? "read it with audio.read" : "check that it plays, or convert it again")
     }
     if sound && film.sound == nil {
       throw film.demuxer.problem(

@@ -6,8 +6,8 @@ internal import MillraceFiles
 ///
 /// - Out `out`: planar 4:2:0, BT.601 of full range, in the size of the first picture after turning; position counts pictures.
 ///   Out `audio`: s16 or f32 at the file's own rate and channels, in packets of `frame` milliseconds; positions without holes.
-/// - Time 0 of both is when the earlier of the two begins. A picture's time is the file's; times that stand still or go back are
-///   put a period after the one before. Sound goes by its samples; where the file's times say that some are missing, there is silence.
+/// - Time 0 of both is when the earlier of the two begins. A picture's time is the file's; times that stand still, go back or
+///   leap by more than ten minutes are put a period after the one before. Sound goes by its samples; where the file's times say that some are missing, there is silence.
 /// - Not paced (the default): as fast as the graph takes, in the order of the times. Paced: at its time, decoded before.
 /// - `loop` begins again when both have ended; sound that is shorter is filled up with silence.
 /// - Damaged parts are left out; event `damaged`. Pictures that change their size are scaled to the first's; event `resized`.
@@ -117,7 +117,7 @@ public struct VideoRead: ~Copyable, Node {
     }
     var packet = try ports.makePacket(bytes: pictures.byteCount)
     var target = packet.mutableSamples(of: UInt8.self)
-    pictures.write(into: &target)
+    try pictures.write(into: &target)
     packet.timestamp = time
     packet.position = pictureCount
     packet.duration = 1

@@ -57,7 +57,9 @@ final class StreamWatcher: Sendable {
     while !wantsEnd.withLock({ $0 }) {
       var place = Demuxer.Place(file: "")
       place.url = url
-      place.options = ["rtmp_live": "live", "rtmp_buffer": "0", "tcp_nodelay": "1", "rw_timeout": "2000000"]
+      place.options = [
+        "rtmp_live": "live", "rtmp_buffer": "0", "tcp_nodelay": "1", "rw_timeout": "120000000",
+      ]
       if let film = try? FilmReader(place, threads: 1, sound: .s16) { watch(film) }
       usleep(50_000)
     }
@@ -77,7 +79,7 @@ final class StreamWatcher: Sendable {
     do {
       repeat {
         var span = bytes.mutableSpan
-        pictures.write(into: &span)
+        try pictures.write(into: &span)
         let (time, luma) = (Double(pictures.time) / 1e6, bytes[0])
         shared.withLock { seen in
           seen.times.append(time)

@@ -226,6 +226,47 @@ struct VideoReadTests {
     #expect(bench.close() == [])
   }
 
+  @Test("a pause in the times is kept, a leap of hours is none", arguments: [300_000, 10_800_000])
+  func leap(pause: Int) throws {
+    let part = ChangingFilm.Part(width: 64, height: 48, luma: 60)
+    var second = part
+    second.pause = pause
+    let path = ChangingFilm(kind: .flv, parts: [part, second]).write(in: folder)
+    let bench = try bench(path)
+    try bench.run()
+    let kept = pause < 600_000 ? pause : 0
+    let wanted = (0..<20).map { Int64($0 * 40 + ($0 < 10 ? 0 : kept)) }
+    #expect(bench.packets().map { $0.timestamp / 1_000_000 } == wanted)
+    #expect(bench.hasEnded && bench.close() == [])
+  }
+
+  @Test("pictures and sound whose times lie hours apart begin together")
+  func apart() throws {
+    let path = film("film.flv") { $0.sound = Self.click }
+    put(ChangingFilm.tags(contents(path), from: 10_800_000, isFirst: true, moved: 9), at: path)
+    let bench = try bench(path, ["pace": true], sound: true)
+    try bench.advance(to: .milliseconds(500))
+    #expect(bench.packets().map(\.timestamp) == (0..<13).map { Int64($0) * 40_000_000 })
+    #expect(bench.packets("audio").count > 20 && bench.packets("audio").first?.timestamp ?? 0 == 0)
+    #expect(bench.close() == [])
+  }
+
+  @Test("a photograph that is cut off is told", arguments: [1, 2, 40])
+  func cutPhotograph(missing: Int) throws {
+    let path = film("picture.jpg") {
+      $0.codec = "mjpeg"
+      $0.pixel = "yuvj420p"
+      $0.pictures = 1
+      $0.isFullRange = true
+      ($0.width, $0.height, $0.edge) = (640, 480, 90)
+    }
+    put(contents(path).dropLast(missing), at: path)
+    let bench = try bench(path)
+    try bench.run()
+    #expect(bench.packets().count == 1)
+    #expect(bench.events().first?.name == "damaged" && bench.close() == [])
+  }
+
   @Test("a file cut off gives what it has and says so")
   func truncated() throws {
     let path = film("film.mkv") { $0.pictures = 100 }
@@ -271,6 +312,7 @@ struct VideoReadTests {
     let text = folder.file("text.mp4")
     put(Array("this is no film at all, whatever its name says".utf8), at: text)
     #expect(refusal(text)?.contains("\"\(text)\" cannot be opened: ") == true)
+    #expect(refusal(text)?.hasSuffix("; check that it is whole, and a film or a picture") == true)
     #expect(refusal(text)?.contains("@ 0x") == false)
     let headless = film("headless.mp4")
     put(Array(contents(headless).prefix(2_000)), at: headless)

@@ -34,7 +34,7 @@ package struct RawPicture: Sendable {
       if time >= due {
         var bytes = [UInt8](repeating: 0, count: pictures.byteCount)
         var span = bytes.mutableSpan
-        pictures.write(into: &span)
+        try pictures.write(into: &span)
         all.append(RawPicture(width: pictures.width, height: pictures.height, bytes: bytes))
         due += interval
       }

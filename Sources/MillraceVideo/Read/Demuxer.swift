@@ -19,6 +19,8 @@ final class Demuxer {
     var options: [String: String] = [:]
     /// As messages name it.
     var name: String
+    /// What to do when it cannot be opened.
+    var cure: String?
     /// Of a live stream: what ends its waiting. Its packets are taken as they come, and nothing is looked into ahead.
     var bound: StreamBound?
     /// What is taken out of the library's words.
@@ -29,10 +31,14 @@ final class Demuxer {
       // The prefix keeps names such as "concat:..." from being taken for a protocol.
       url = "file:" + path
       name = "\"\(path)\""
+      cure = "check that it is whole, and a film or a picture"
     }
 
     /// An input device of libavdevice.
-    init(device: String, url: String, options: [String: String] = [:], name: String) {
+    init(
+      device: String, url: String, options: [String: String] = [:], name: String, cure: String? = nil
+    ) {
+      self.cure = cure
       self.url = url
       self.device = device
       self.options = options
@@ -55,10 +61,13 @@ final class Demuxer {
   let place: Place
   private(set) var context: UnsafeMutablePointer<AVFormatContext>?
   /// The file ended inside a packet, or was given up before its end.
-  private(set) var isCut = false
+  var isCut: Bool { endsInDamage || isLastCorrupt && hasEnded }
   private(set) var words = LibraryWords()
   private var queues: [Int: PacketQueue] = [:]
   private var hasEnded = false
+  private var endsInDamage = false
+  /// The library marked the packet read last as one that the file has not all of.
+  private var isLastCorrupt = false
   /// Packets that may wait: minutes of sound, of which a stream in proper order needs a second.
   private static let mostWaiting = 8_192
 
@@ -85,12 +94,12 @@ final class Demuxer {
     let status = unsafe avformat_open_input(&context, place.url, format, &options)
     unsafe av_dict_free(&options)
     guard status >= 0 else {
-      throw problem("cannot be opened: \(reason(status))", cure: nil)
+      throw problem("cannot be opened: \(reason(status))", cure: place.cure)
     }
     // Looking into a live stream takes seconds, and what it is its packets say by themselves.
     guard place.bound == nil else { return }
     let found = unsafe avformat_find_stream_info(context, nil)
-    guard found >= 0 else { throw problem("cannot be read: \(reason(found))", cure: nil) }
+    guard found >= 0 else { throw problem("cannot be read: \(reason(found))", cure: place.cure) }
     discardAll()
   }
 
@@ -211,13 +220,12 @@ final class Demuxer {
       if status == millrace_averror(EIO) { throw NodeFault(.system, code: EIO) }
       if status != millrace_averror_eof {
         words.keep()
-        isCut = true
+        endsInDamage = true
       }
       hasEnded = true
       return
     }
-    // The libraries mark a packet that the file has not all of.
-    if unsafe packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { isCut = true }
+    isLastCorrupt = unsafe packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0
     let index = unsafe Int(packet.pointee.stream_index)
     guard let queue = queues[index] else {
       unsafe av_packet_free(&unused)

@@ -3,7 +3,8 @@ internal import CMediaShim
 internal import MillraceAudio
 internal import MillraceCore
 
-/// The pictures of a film, one after the other: decoded, turned, in the one size and colour of the graph. Blocks; bulk lane.
+/// The pictures of a film, one after the other: decoded, and turned and brought to the one size and colour of the graph when they are
+/// wanted. Blocks; bulk lane.
 @safe
 final class FilmPictures {
   /// Size after turning.
@@ -17,10 +18,12 @@ final class FilmPictures {
   let decoder: StreamDecoder
   private let turn: PictureTurn
   private let scaler: PictureScaler
-  private var isFirst = true
 
   /// The largest pictures that are read: 8K and some.
   static let mostPixels = 1 << 26
+  /// The longest that a picture stands. A time further ahead is taken for an error in the file's times: whoever waited for it would
+  /// wait for years.
+  static let longestPicture: Nanoseconds = .milliseconds(600_000)
 
   /// Opens the pictures of a film and decodes the first. nil when there are none.
   init?(_ demuxer: Demuxer, threads: Int) throws(NodeProblem) {
@@ -69,9 +72,8 @@ final class FilmPictures {
     codedSize = unsafe (Int(frame.pointee.width), Int(frame.pointee.height))
     let period = rate.time(ofPictures: 1)
     // Times that stand still or go back would hold the picture after them up; a period is the best guess.
-    let given = decoder.time ?? time + period
-    time = given > time ? given : time + period
-    guard unsafe scaler.scale(frame) else { throw NodeFault(.library, code: -1) }
+    let step = (decoder.time ?? time) &- time
+    time += step > 0 && step <= Self.longestPicture ? step : period
     return true
   }
 
@@ -79,5 +81,8 @@ final class FilmPictures {
   var byteCount: Int { PixelType.i420.byteCount(width: width, height: height) }
 
   /// Writes the picture decoded last, without gaps.
-  func write(into target: inout MutableSpan<UInt8>) { scaler.copy(into: &target, turned: turn) }
+  func write(into target: inout MutableSpan<UInt8>) throws(NodeFault) {
+    guard unsafe scaler.scale(decoder.frame) else { throw NodeFault(.library, code: -1) }
+    scaler.copy(into: &target, turned: turn)
+  }
 }

@@ -13,7 +13,8 @@ final class FilmReader {
   let demuxer: Demuxer
   let pictures: FilmPictures?
   let sound: FilmSound?
-  private let origin: Nanoseconds
+  /// The file's time that is 0, for either.
+  private let origins: (pictures: Nanoseconds, sound: Nanoseconds)
   private var hasPicture: Bool
 
   /// Opens a film. Its sound is left alone unless it is wanted.
@@ -29,15 +30,25 @@ final class FilmReader {
     } else {
       sound = nil
     }
-    origin = min(pictures?.time ?? .max, sound?.start ?? .max)
+    origins = Self.origins(pictures?.time, sound?.start)
     hasPicture = pictures != nil
   }
 
+  /// Where two streams begin: together by the file's times, unless these cannot be.
+  private static func origins(
+    _ pictures: Nanoseconds?, _ sound: Nanoseconds?
+  ) -> (pictures: Nanoseconds, sound: Nanoseconds) {
+    guard let pictures, let sound else { return (pictures ?? sound ?? 0, sound ?? pictures ?? 0) }
+    let (distance, isBeyond) = pictures.subtractingReportingOverflow(sound)
+    let isBelieved = !isBeyond && distance.magnitude <= FilmPictures.longestPicture.magnitude
+    return isBelieved ? (min(pictures, sound), min(pictures, sound)) : (pictures, sound)
+  }
+
   /// When the present picture is due; nil when there is none any more.
-  var pictureTime: Nanoseconds? { hasPicture ? pictures.map { $0.time &- origin } : nil }
+  var pictureTime: Nanoseconds? { hasPicture ? pictures.map { $0.time &- origins.pictures } : nil }
 
   /// When the next sample is due.
-  var soundTime: Nanoseconds? { sound.map { $0.time &- origin } }
+  var soundTime: Nanoseconds? { sound.map { $0.time &- origins.sound } }
 
   /// Goes on to the next picture.
   func advancePicture() throws(NodeFault) {
@@ -47,7 +58,7 @@ final class FilmReader {
 
   /// When everything given so far is over: the last picture's time and its period, or the end of the sound.
   var end: Nanoseconds {
-    let last = pictures.map { $0.time &- origin &+ $0.rate.time(ofPictures: 1) } ?? 0
+    let last = pictures.map { $0.time &- origins.pictures &+ $0.rate.time(ofPictures: 1) } ?? 0
     return max(last, soundTime ?? 0)
   }
 

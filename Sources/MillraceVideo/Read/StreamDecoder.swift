@@ -10,8 +10,8 @@ final class StreamDecoder {
   let index: Int
   /// The frame decoded last. What it holds belongs to the decoder until the next call.
   let frame: UnsafeMutablePointer<AVFrame>
-  /// Packets the decoder gave up.
-  var damageCount: Int { frames.damageCount }
+  /// Packets the decoder gave up, and pictures of which it has only a part.
+  var damageCount: Int { frames.damageCount + partCount }
   /// The library's words at the last failure.
   var lastWords: String? { frames.lastWords }
 
@@ -19,6 +19,7 @@ final class StreamDecoder {
   private var codec: UnsafeMutablePointer<AVCodecContext>?
   private var isDraining = false
   private var frames = DecodedFrames()
+  private var partCount = 0
   private static let nanosecond = AVRational(num: 1, den: 1_000_000_000)
 
   /// Opens the decoder of a stream of an open file.
@@ -52,13 +53,23 @@ final class StreamDecoder {
   /// Decodes the next frame; false at the end. Damaged packets are counted and left out.
   func next() throws(NodeFault) -> Bool {
     while true {
-      if let isThere = unsafe try frames.receive(codec, into: frame) { return isThere }
+      if let isThere = unsafe try frames.receive(codec, into: frame) {
+        if isThere { countPart() }
+        return isThere
+      }
       try feed()
     }
   }
 
   /// Takes a frame of what the decoder was given; false when it wants more first.
-  func receive() throws(NodeFault) -> Bool { unsafe try frames.receive(codec, into: frame) == true }
+  func receive() throws(NodeFault) -> Bool {
+    guard unsafe try frames.receive(codec, into: frame) == true else { return false }
+    countPart()
+    return true
+  }
+
+  /// Counts a frame that the decoder has filled up with what it guessed.
+  private func countPart() { if unsafe frame.pointee.decode_error_flags != 0 { partCount += 1 } }
 
   /// Gives the decoder the next packet of the stream, or the end.
   private func feed() throws(NodeFault) {
@@ -75,11 +86,23 @@ final class StreamDecoder {
 
   /// Gives the decoder a packet of its stream, which stays the caller's.
   func give(_ packet: UnsafePointer<AVPacket>) throws(NodeFault) {
+    if unsafe isCutJPEG(packet) { partCount += 1 }
     let status = unsafe avcodec_send_packet(codec, packet)
     // A decoder that was just empty takes one packet.
     if status < 0 && status != millrace_averror_again && status != millrace_averror_eof {
       try frames.refuse(status)
     }
+  }
+
+  /// True for a JPEG of a file whose end is missing, of which the decoder says nothing. Devices leave ends out on purpose.
+  private func isCutJPEG(_ packet: UnsafePointer<AVPacket>) -> Bool {
+    guard demuxer.place.device == nil, let codec = unsafe codec,
+      unsafe codec.pointee.codec_id == AV_CODEC_ID_MJPEG
+    else { return false }
+    let bytes = unsafe UnsafeBufferPointer(start: packet.pointee.data, count: Int(packet.pointee.size))
+    // EOI (ITU-T T.81, B.1.1.3); some writers fill up with zeros behind it.
+    let end = unsafe bytes.lastIndex { $0 != 0 } ?? 0
+    return unsafe end < 1 || bytes[end] != 0xD9 || bytes[end - 1] != 0xFF
   }
 
   /// When the frame is due in the file's own time; nil when nobody knows.

@@ -81,17 +81,18 @@ public struct VideoSample: ~Copyable, Node {
       if newest != nil { counts.superseded += 1 }
       newest = consume packet
     }
-    let due = grid.next(now: ports.now)
-    if due <= ports.now {
-      try sample(at: due, &ports)
-      let missed = grid.advance(past: ports.now)
+    if grid.next(now: ports.now) <= ports.now {
+      // Of several slots that are over the newest picture is that of the last.
+      let missed = grid.advance(upTo: ports.now)
       if missed > 0 { tellLate(Int(missed), &ports) }
+      try sample(&ports)
+      grid.advance()
     }
     ports.wake(at: grid.next(now: ports.now))
     return .done
   }
 
-  private mutating func sample(at due: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
+  private mutating func sample(_ ports: inout Ports) throws(NodeFault) {
     guard newest != nil else { return skip(.noNew, &ports) }
     guard sent.held() < 2 else { return skip(.busy, &ports) }
     if let picture = newest.take() { try take(picture, at: ports.now, &ports) }
@@ -103,15 +104,14 @@ public struct VideoSample: ~Copyable, Node {
     guard let packet = ports.next() else { return .done }
     let time = packet.timestamp
     // Every slot before this picture is over. Only the first of them can have something new.
-    while grid.next(now: time) < time {
-      let due = grid.next(now: time)
+    let due = grid.next(now: time)
+    if due < time {
       if let picture = newest.take() {
-        _ = sent.held()
         try take(picture, at: due, &ports)
-      } else {
-        skip(.noNew, &ports)
+        grid.advance()
       }
-      grid.advance()
+      let passed = grid.advance(to: time)
+      if passed > 0 { skip(.noNew, slots: Int(passed), &ports) }
     }
     if newest != nil { counts.superseded += 1 }
     newest = consume packet
@@ -169,17 +169,17 @@ public struct VideoSample: ~Copyable, Node {
 
   // MARK: Events
 
-  private mutating func skip(_ reason: Skip, _ ports: inout Ports) {
+  private mutating func skip(_ reason: Skip, slots: Int = 1, _ ports: inout Ports) {
     let (name, count): (StaticString, Int)
     switch reason {
     case .noNew:
-      counts.noNew += 1
+      counts.noNew += slots
       (name, count) = ("noNew", counts.noNew)
     case .busy:
-      counts.busy += 1
+      counts.busy += slots
       (name, count) = ("busy", counts.busy)
     case .still:
-      counts.still += 1
+      counts.still += slots
       (name, count) = ("still", counts.still)
     }
     guard lastSkip != reason else { return }
@@ -228,6 +228,6 @@ public struct VideoSample: ~Copyable, Node {
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .library else { return nil }
-    return "a picture of \(width)x\(height) could not be encoded: \(encoder.words)"
+    return "a picture of \(width)x\(height) could not be encoded: \(encoder.words); put video.scale before it"
   }
 }

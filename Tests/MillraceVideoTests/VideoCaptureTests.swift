@@ -72,6 +72,25 @@ struct VideoCaptureTests {
     #expect(bench.resolution.pacing == .paced && bench.close() == [] && again.close() == [])
   }
 
+  @Test("of test pictures a busy machine leaves out those that are over, and goes on in time")
+  func busy() throws {
+    let parameters: [String: ParameterValue] = ["source": "test", "width": 64, "height": 48, "rate": 10]
+    let bench = try NodeBench(VideoCapture.self, parameters)
+    try bench.advance(to: .milliseconds(250))
+    // The bench meets timers at their time; a machine that is late looks like a clock that jumps.
+    bench.clock.advance(to: .milliseconds(3_010))
+    try bench.run()
+    try bench.advance(to: .milliseconds(3_150))
+    let packets = bench.packets()
+    // One that is old at once, for who waits for any; then those that are late by 200 ms at most.
+    #expect(packets.map { $0.timestamp / 1_000_000 } == [0, 100, 200, 300, 2_900, 3_000, 3_100])
+    #expect(packets.map(\.position) == (0..<7).map { $0 })
+    let whole = try NodeBench(VideoCapture.self, parameters)
+    try whole.advance(to: .milliseconds(3_150))
+    #expect(whole.packets()[30].bytes == packets[5].bytes)
+    #expect(bench.close() == [] && whole.close() == [])
+  }
+
   @Test(
     "a screen's pictures show what is on it", .enabled(if: hasScreen, "needs Xvfb and xsetroot"),
     .timeLimit(.minutes(10)))
@@ -88,7 +107,7 @@ struct VideoCaptureTests {
       clock: .realtime)
     var seen: [CapturedPacket] = []
     func sees(y: Int, u: Int, v: Int) throws -> Bool {
-      try bench.wait(20) {
+      try bench.wait(120) {
         seen += bench.packets()
         guard let bytes = seen.last?.bytes else { return false }
         let found = [Int(bytes[500]), Int(bytes[20_000 + 100]), Int(bytes[25_000 + 100])]
@@ -102,7 +121,7 @@ struct VideoCaptureTests {
     #expect(isBlue)
     let ages = seen.map { bench.now - $0.timestamp }
     #expect(zip(seen, seen.dropFirst()).allSatisfy { $0.timestamp < $1.timestamp }, "times go back")
-    #expect(ages.allSatisfy { $0 >= 0 && $0 < 60_000_000_000 })
+    #expect(ages.allSatisfy { $0 >= 0 && $0 < 3_600_000_000_000 })
     #expect(seen.map(\.position) == (0..<Int64(seen.count)).map { $0 })
   }
 
@@ -114,13 +133,13 @@ struct VideoCaptureTests {
     let bench = try NodeBench(
       VideoCapture.self, ["device": .string(screen.display), "width": 320, "height": 200, "stall": 300],
       clock: .realtime)
-    let hasBegun = try bench.wait(20) { !bench.packets().isEmpty }
+    let hasBegun = try bench.wait(120) { !bench.packets().isEmpty }
     #expect(hasBegun)
     screen.stop()
     // FFmpeg's screen reader either tells that the connection broke, or waits for it: then the stall is told.
     var names: [String] = []
     do {
-      _ = try bench.wait(20) {
+      _ = try bench.wait(120) {
         names += bench.events().map(\.name)
         return names.contains("stalled")
       }
@@ -135,6 +154,9 @@ struct VideoCaptureTests {
     let display = refusal(["device": ":4077"])
     #expect(display?.hasPrefix("the display \":4077\" cannot be opened: ") == true, "\(display ?? "")")
     #expect(display?.contains("@ 0x") == false)
+    #expect(
+      display?.hasSuffix(
+        "; check that it is there, that you may use it, and that the part lies on the screen") == true)
     #expect(
       refusal(["source": "camera", "device": "/dev/video97"])
         == "there is no camera \"/dev/video97\"; plug one in, or name another: ls /dev/video*")

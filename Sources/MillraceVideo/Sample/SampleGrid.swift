@@ -19,10 +19,17 @@ struct SampleGrid: Sendable {
   /// Goes on to the next slot.
   mutating func advance() { slot += 1 }
 
-  /// Goes on to the first slot after a time, and answers how many lie between: they were missed.
-  mutating func advance(past now: Nanoseconds) -> Int64 {
-    let following = max(slot + 1, (now &- (start ?? now)) / interval + 1)
-    defer { slot = following }
-    return following - slot - 1
+  /// Goes on to the last slot up to a time, and answers how many it passes: they were missed.
+  mutating func advance(upTo now: Nanoseconds) -> Int64 {
+    let last = max(slot, (now &- (start ?? now)) / interval)
+    defer { slot = last }
+    return last - slot
+  }
+
+  /// Goes on to the first slot not before a time, and answers how many it passes.
+  mutating func advance(to time: Nanoseconds) -> Int64 {
+    let first = max(slot, (time &- (start ?? time) &+ interval - 1) / interval)
+    defer { slot = first }
+    return first - slot
   }
 }

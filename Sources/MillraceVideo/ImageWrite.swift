@@ -6,7 +6,7 @@ internal import MillraceFiles
 ///
 /// - In `in`: JPEG or PNG, one a packet; nothing of it is changed.
 /// - A path with `{number}` in it makes a file of every picture, counted from 1 with six digits. A path that ends in `.mjpeg` gets
-///   one picture after the other. Any other path always shows the last picture: it is written beside it and put in its place in one
+///   one picture after the other; it may be a pipe, whose reader holds the graph's pictures up when it is slow. Any other path always shows the last picture: it is written beside it and put in its place in one
 ///   step, so that nobody ever reads half of one.
 /// - A disk that refuses is a fault; what was written before is whole. Bulk lane; takes heap.
 @safe
@@ -35,8 +35,8 @@ public struct ImageWrite: ~Copyable, Node {
 
   private let path: String
   private let collects: Bool
-  /// The one file that collects pictures; -1: there is none.
-  private var collection: Int32 = -1
+  /// The one file that collects pictures; nil: there is none.
+  private let collection: OpenedFile?
   private var count = 0
   private var byteCount = 0
 
@@ -55,10 +55,12 @@ public struct ImageWrite: ~Copyable, Node {
         "\"\(first)\" is a pipe or a device, whose place a picture would take", parameter: "path",
         cure: "name a file, or let a name that ends in .mjpeg lead there")
     }
-    if collects { collection = try OpenedFile(path, for: .writing).descriptor }
+    collection = collects ? try OpenedFile(path, for: .writing) : nil
+    // Not to wait was for the opening only.
+    if let file = collection?.descriptor { _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK) }
   }
 
-  deinit { if collection >= 0 { _ = close(collection) } }
+  deinit { if let collection { _ = close(collection.descriptor) } }
 
   /// The path of the picture with a number.
   static func name(_ path: String, _ number: Int) -> String {
@@ -71,7 +73,9 @@ public struct ImageWrite: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
     let bytes = packet.samples(of: UInt8.self)
-    let code = unsafe bytes.withUnsafeBytes { collects ? unsafe append($0) : unsafe replace($0) }
+    let code = unsafe bytes.withUnsafeBytes { bytes in
+      if let collection { unsafe append(bytes, to: collection) } else { unsafe replace(bytes) }
+    }
     guard code == 0 else { throw NodeFault(.system, code: code, detail: Int64(count)) }
     count += 1
     byteCount += bytes.count
@@ -87,12 +91,13 @@ public struct ImageWrite: ~Copyable, Node {
     return .ended
   }
 
-  private mutating func append(_ bytes: UnsafeRawBufferPointer) -> Int32 {
-    if count == 0 {
-      let code = OpenedFile.empty(collection)
+  private func append(_ bytes: UnsafeRawBufferPointer, to file: OpenedFile) -> Int32 {
+    if count == 0 && file.kind == .file {
+      let code = OpenedFile.empty(file.descriptor)
       if code != 0 { return code }
     }
-    return unsafe Self.write(bytes, to: collection)
+    guard file.kind == .pipe else { return unsafe Self.write(bytes, to: file.descriptor) }
+    return PipeSignal.withBlocked { unsafe Self.write(bytes, to: file.descriptor) }
   }
 
   /// Writes beside the place, and puts the file there when it is whole.

@@ -159,6 +159,37 @@ struct VideoSnapshotTests {
     #expect(contents(folder.file("all.mjpeg")) == [1, 2, 3])
   }
 
+  @Test("a pipe that collects gets all pictures, and its reader's end is a fault in words")
+  func pipe() throws {
+    let path = folder.file("pipe.mjpeg")
+    mkfifo(path, 0o600)
+    let reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    let bench = try NodeBench(
+      ImageWrite.self, ["path": .string(path)],
+      inputs: ["in": OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)])
+    bench.push(bytes: [1, 2])
+    bench.push(bytes: [3])
+    try bench.run()
+    var bytes = [UInt8](repeating: 0, count: 8)
+    #expect(read(reader, &bytes, 8) == 3 && bytes.prefix(3) == [1, 2, 3])
+    #expect(closeReader(reader, of: path))
+    bench.push(bytes: [4])
+    let fault = #expect(throws: BenchFault.self) { try bench.run() }
+    #expect(
+      fault?.text
+        == "writing \"\(path)\" failed: Broken pipe (errno 32); 2 pictures before it are whole; "
+        + "keep the program that reads it running as long as the graph")
+    #expect(bench.close() == [])
+  }
+
+  @Test("a device that takes nothing is a fault in words")
+  func fullDevice() throws {
+    let path = folder.file("full.mjpeg")
+    #expect(symlink("/dev/full", path) == 0)
+    let fault = #expect(throws: BenchFault.self) { try write("full.mjpeg", [[1, 2]]) }
+    #expect(fault?.text?.contains("failed: No space left on device (errno 28); 0 pictures") == true)
+  }
+
   @Test("no picture takes the place of a pipe or a device")
   func devices() throws {
     let (link, pipe) = (folder.file("device.jpg"), folder.file("pipe.jpg"))

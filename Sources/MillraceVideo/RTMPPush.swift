@@ -20,7 +20,7 @@ public struct RTMPPush: ~Copyable, Node {
   /// Time between two events `dropped`.
   private static let interval = Nanoseconds.milliseconds(1_000)
 
-  private let encoder: FilmEncoder
+  let encoder: FilmEncoder
   private let thread: PushThread
   private let address: StreamAddress
   private let words = LastWords()
@@ -47,21 +47,15 @@ public struct RTMPPush: ~Copyable, Node {
     }
     let address = try StreamAddress(values)
     try address.checkRoots()
-    let encoder: FilmEncoder
-    do throws(NodeProblem) {
-      encoder = try FilmEncoder(
-        FilmEncoder.Settings(
-          pictures: PictureEncoder.Settings(
-            coding: .h264, bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
-            keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads"), isSteady: true
-          ),
-          sound: .m4a, soundBitrate: values.has("soundBitrate") ? values.integer("soundBitrate") : nil,
-          patience: values.nanoseconds("patience"), cure: "leave the port \"audio\" unlinked"),
-        setup.inputs)
-    } catch {
-      // Recording has a choice of encoders, RTMP has not.
-      throw NodeProblem(error.text, cure: "install Debian's libavcodec59, which has it")
-    }
+    let encoder = try FilmEncoder(
+      FilmEncoder.Settings(
+        pictures: PictureEncoder.Settings(
+          coding: .h264, bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
+          keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads"), isSteady: true,
+          hasChoice: false),
+        sound: .m4a, soundBitrate: values.has("soundBitrate") ? values.integer("soundBitrate") : nil,
+        patience: values.nanoseconds("patience"), cure: "leave the port \"audio\" unlinked"),
+      setup.inputs)
     let terms = PushThread.Terms(
       address: address, patience: values.nanoseconds("timeout"),
       backoff: Backoff(
@@ -189,7 +183,9 @@ public struct RTMPPush: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     switch fault.reason {
     case .gone: "the stream \(address.name) is not taken any more: \(words.text ?? "the connection is gone")"
-    case .library: "encoding for \(address.name) failed: \(LibraryWords.describe(fault.code))"
+    case .library:
+      "encoding for \(address.name) failed: \(encoder.words ?? LibraryWords.describe(fault.code)); "
+        + "bring the pictures to another size with video.scale"
     default: nil
     }
   }

@@ -26,7 +26,7 @@ public struct VideoRecord: ~Copyable, Node {
   private static let refreshInterval = Nanoseconds.milliseconds(1_000)
 
   private let path: String
-  private let encoder: FilmEncoder
+  let encoder: FilmEncoder
   private let file: FilmFile
   /// Given back when the file is complete, and with the first fault, so that a node made anew can write it.
   private var claim: FileClaim?
@@ -57,7 +57,8 @@ public struct VideoRecord: ~Copyable, Node {
         pictures: PictureEncoder.Settings(
           coding: Self.coding(values, format),
           bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
-          keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads")),
+          keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads"),
+          hasChoice: format.codings.count > 1),
         sound: format.sound, soundBitrate: values.has("soundBitrate") ? values.integer("soundBitrate") : nil,
         patience: values.nanoseconds("patience"),
         cure: format == .mp4 ? "record as mkv" : "record as mp4"),
@@ -105,7 +106,10 @@ public struct VideoRecord: ~Copyable, Node {
     if fault.reason == .system {
       ports.post(Event.refused.rawValue) { $0.field("seconds", Double(fault.detail) / 1e3, decimals: 3) }
     }
-    return fault
+    guard fault.reason == .library else { return fault }
+    // What was encoded before can be kept. A disk that refuses that too leaves what it has.
+    if file.hasBegun { do throws(NodeFault) { try file.refresh() } catch {} }
+    return NodeFault(.library, code: fault.code, detail: file.safe / 1_000_000)
   }
 
   private mutating func record(_ ports: inout Ports) throws(NodeFault) -> Outcome {
@@ -216,7 +220,8 @@ public struct VideoRecord: ~Copyable, Node {
     case .system: return FileWords.writeFailure(fault.code, "\"\(path)\"", kept: place)
     case .library:
       return
-        "encoding \"\(path)\" failed: \(LibraryWords.describe(fault.code)); \(place); name another \"format\""
+        "encoding \"\(path)\" failed: \(encoder.words ?? LibraryWords.describe(fault.code)); \(place); "
+        + "bring the pictures to another size (video.scale), or name another \"format\""
     default: return nil
     }
   }

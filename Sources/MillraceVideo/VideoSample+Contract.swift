@@ -69,6 +69,7 @@ extension VideoSample {
 
   private static func resolve(_ resolution: inout Resolution) {
     let values = resolution.parameters
+    JPEGEncoder.check(&resolution)
     resolution.outputs["out"] = OutputShape(
       .jpeg, packetDuration: Nanoseconds((values.number("interval") * 1e6).rounded()),
       packetBytes: budget(values).largestJPEG)

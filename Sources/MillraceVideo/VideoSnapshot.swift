@@ -33,6 +33,7 @@ public struct VideoSnapshot: ~Copyable, Node {
       let values = resolution.parameters
       guard case .video(let width, let height, _, _)? = resolution.input?.format else { return }
       let isPNG = values.string("format") == "png"
+      if !isPNG { JPEGEncoder.check(&resolution) }
       let bytes =
         isPNG
         ? PNGEncoder.mostBytes(width: width, height: height)
@@ -158,6 +159,14 @@ public struct VideoSnapshot: ~Copyable, Node {
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    fault.reason == .library ? "a picture of \(width)x\(height) could not be encoded" : nil
+    guard fault.reason == .library else { return nil }
+    let words =
+      switch work {
+      case .png: ""
+      case .jpeg(let encoder, _): encoder.words
+      case .budget(let encoder): encoder.words
+      }
+    return "a picture of \(width)x\(height) could not be encoded\(words.isEmpty ? "" : ": " + words); "
+      + "put video.scale before it"
   }
 }

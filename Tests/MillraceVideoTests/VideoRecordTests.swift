@@ -319,6 +319,23 @@ struct VideoRecordTests {
     expectStep(film)
   }
 
+  @Test("after a leap of the pictures' times no call writes all of the silence")
+  func leap() throws {
+    let path = folder.file("film.mp4")
+    let bench = try NodeBench(
+      CountingRecord.self, ["path": .string(path), "patience": 100],
+      inputs: ["in": pictureInput(), "audio": soundInput()])
+    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: 0)
+    bench.push(FlashAndClick.sound([], milliseconds: 40), to: "audio", timestamp: 0)
+    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(60_000))
+    try bench.advance(to: .milliseconds(300))
+    let frames = CountingRecord.frames.withLock { $0 }
+    // Five seconds, and a block of the codec that they may complete.
+    #expect(zip(frames, frames.dropFirst()).allSatisfy { $1 - $0 <= 5 * 48_000 + 1_024 }, "\(frames)")
+    #expect((frames.last ?? 0) > 59 * 48_000, "\(frames)")
+    #expect(bench.close() == [])
+  }
+
   // MARK: Beginning and ending
 
   @Test(
@@ -419,5 +436,22 @@ struct VideoRecordTests {
     try bench.node.run()
     #expect(bench.node.hasEnded && bench.node.events().last?.name == "cancelled" && folder.names == [])
     #expect(bench.node.close() == [])
+  }
+}
+
+/// `video.record` that notes after each call how many frames of sound the encoder was given.
+private struct CountingRecord: ~Copyable, Node {
+  static var contract: NodeContract { VideoRecord.contract }
+  /// Of the only one there is.
+  static let frames = Locked<[Int64]>([])
+  private var node: VideoRecord
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { node = try VideoRecord(setup) }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    let outcome = try node.process(&ports)
+    let count = node.encoder.sound?.frames ?? 0
+    Self.frames.withLock { $0.append(count) }
+    return outcome
   }
 }

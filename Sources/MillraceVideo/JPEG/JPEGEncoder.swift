@@ -1,9 +1,22 @@
 internal import CMediaShim
+internal import MillraceCore
 
 /// libjpeg behind its C shell: one picture at one scale of the tables. One thread at a time; takes heap with every picture.
 @safe
 package final class JPEGEncoder {
   private let encoder: OpaquePointer
+  /// The longest side that libjpeg takes (JPEG_MAX_DIMENSION of jmorecfg.h).
+  static let mostSide = 65_500
+
+  /// Refuses pictures that no JPEG can be of.
+  static func check(_ resolution: inout Resolution) {
+    guard case .video(let width, let height, _, _)? = resolution.input?.format,
+      max(width, height) > mostSide
+    else { return }
+    resolution.refuse(
+      nil, "JPEG has no pictures of \(width)x\(height); the longest side is \(mostSide)",
+      cure: "put video.scale before it")
+  }
 
   package init() {
     guard let encoder = unsafe millrace_jpeg_new() else { fatalError("no memory for a JPEG encoder") }

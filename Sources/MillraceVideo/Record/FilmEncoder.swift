@@ -1,4 +1,5 @@
 internal import CFFmpeg
+internal import CMediaShim
 internal import MillraceAudio
 internal import MillraceCore
 
@@ -34,6 +35,9 @@ final class FilmEncoder {
   private var places: SoundPlaces
   private let source: (pixel: PixelType, width: Int, height: Int)
   private var held: Packet?
+  /// There is more silence to put in than one call may.
+  private var owesSilence = false
+  private var refusal = LibraryWords()
   private let samples: UnsafeMutableBufferPointer<Float>
   private var firstPicture: Nanoseconds?
 
@@ -41,8 +45,8 @@ final class FilmEncoder {
   private static let mostAhead = Nanoseconds.milliseconds(10_000)
   /// Time after which a picture is given again.
   private static let longestPicture = Nanoseconds.milliseconds(1_000)
-  /// Most silence put in by one call, in seconds.
-  private static let silencePiece = 5
+  /// Most silence put in by one call.
+  private static let silencePiece = Nanoseconds.milliseconds(5_000)
 
   /// Opens the encoders for what the first two inputs of a node carry: pictures, and sound where the second is linked.
   init(_ settings: Settings, _ inputs: [NodeSetup.Port]) throws(NodeProblem) {
@@ -101,14 +105,30 @@ final class FilmEncoder {
   func takeMoved() -> Nanoseconds { .samples(places.takeMoved(), rate: places.rate) }
 
   /// When to look again, without new packets; nil: only with them.
-  func nextExpiry(after now: Nanoseconds) -> Nanoseconds? { tracks.nextExpiry(after: now) }
+  func nextExpiry(after now: Nanoseconds) -> Nanoseconds? {
+    owesSilence ? now : tracks.nextExpiry(after: now)
+  }
+
+  /// What the library said when it refused; nil when it said nothing.
+  var words: String? { refusal.text }
 
   // MARK: In
 
   /// Encodes what waits: all sound, and one picture.
   func take(_ ports: inout Ports) throws(NodeFault) {
-    if sound != nil, tracks.isRunning(.sound) { try takeSound(&ports) }
-    if tracks.isRunning(.pictures) { try takePicture(&ports) }
+    try keepingWords { () throws(NodeFault) in
+      if sound != nil, tracks.isRunning(.sound) { try takeSound(&ports) }
+      if tracks.isRunning(.pictures) { try takePicture(&ports) }
+    }
+  }
+
+  /// Keeps what the library says to a call that fails.
+  private func keepingWords(_ body: () throws(NodeFault) -> Void) throws(NodeFault) {
+    millrace_av_clear_log()
+    do throws(NodeFault) { try body() } catch {
+      refusal.keep()
+      throw error
+    }
   }
 
   private func takePicture(_ ports: inout Ports) throws(NodeFault) {
@@ -159,7 +179,7 @@ final class FilmEncoder {
     let place = places.place(
       frames: frames, position: packet.position, time: packet.timestamp,
       isNew: packet.flags.contains(.discontinuity))
-    let silence = min(place.silence, Int64(Self.silencePiece * rate), room(.max))
+    let silence = min(place.silence, Self.silencePiece / 1_000_000_000 * Int64(rate), room(.max))
     if silence > 0 {
       try writeSilence(silence)
       places.note(silence)
@@ -223,6 +243,12 @@ final class FilmEncoder {
   func release(
     at now: Nanoseconds, _ body: (EncodedPacket) throws(NodeFault) -> Void
   ) throws(NodeFault) {
+    try keepingWords { () throws(NodeFault) in try fill(at: now) }
+    while let packet = tracks.next() { try body(packet) }
+  }
+
+  /// Puts in what the patience has ended for.
+  private func fill(at now: Nanoseconds) throws(NodeFault) {
     tracks.look(at: now)
     try fillSilence(upTo: tracks.givenUp(.sound))
     let expired = tracks.givenUp(.pictures)
@@ -233,7 +259,6 @@ final class FilmEncoder {
       tracks.note(.pictures, upTo: start)
     }
     try repeatPicture(expired)
-    while let packet = tracks.next() { try body(packet) }
   }
 
   private func repeatPicture(_ expired: Nanoseconds) throws(NodeFault) {
@@ -248,21 +273,28 @@ final class FilmEncoder {
   private func fillSilence(upTo expired: Nanoseconds) throws(NodeFault) {
     guard sound != nil, tracks.isRunning(.sound), let begin, expired > begin else { return }
     places.begin(at: begin)
-    // No more than pictures may be ahead.
-    try writeSilence(places.fill(to: min(expired, end ?? .max)))
+    // After a leap of the pictures' times that may be hours.
+    let target = min(expired, end ?? .max)
+    let piece = min(target, (places.front ?? begin) + Self.silencePiece)
+    owesSilence = piece < target
+    try writeSilence(places.fill(to: piece))
     if let end, let front = places.front, front >= end { tracks.end(.sound) }
   }
 
   /// Ends the encoders and hands on all that is left.
   func finish(_ body: (EncodedPacket) throws(NodeFault) -> Void) throws(NodeFault) {
+    try keepingWords { () throws(NodeFault) in try finishEncoders() }
+    tracks.end(.pictures)
+    tracks.end(.sound)
+    while let packet = tracks.next() { try body(packet) }
+  }
+
+  private func finishEncoders() throws(NodeFault) {
     if tracks.front(.pictures) == nil, let start = places.start {
       try pictures.encodeBlack(at: start, put)
       noteBegin(start)
     }
     if pictureCount > 0 || firstPicture != nil { try pictures.finish(put) }
     if places.written > 0 { unsafe try sound?.finish(putSound) }
-    tracks.end(.pictures)
-    tracks.end(.sound)
-    while let packet = tracks.next() { try body(packet) }
   }
 }

@@ -22,11 +22,13 @@ final class PictureEncoder {
     var threads: Int
     /// The rate is kept within half a second, for a network: pictures of bad quality rather than late ones.
     var isSteady = false
-    /// The system's encoder, if another one is to be used.
+    /// The node has a parameter `video` for another coding, which errors may advise.
+    var hasChoice = true
+    /// The system's encoder, if another one is to be used, as it is.
     var encoder: String?
   }
 
-  /// Takes a packet that is ready, in ticks; what it holds is the taker's.
+  /// Takes a packet that is ready; what it holds is the taker's.
   typealias Take = (EncodedPacket) throws(NodeFault) -> Void
 
   let codec: UnsafeMutablePointer<AVCodecContext>
@@ -65,8 +67,8 @@ final class PictureEncoder {
     let name = settings.encoder ?? coding.encoder
     guard let encoder = unsafe avcodec_find_encoder_by_name(name) else {
       throw NodeProblem(
-        "this system's FFmpeg has no encoder \"\(name)\" for \(coding.name)", parameter: "video",
-        cure: "install Debian's libavcodec59, which has it, or set \"video\" to \"\(coding.other.rawValue)\"")
+        "this system's FFmpeg has no encoder \"\(name)\" for \(coding.name)", parameter: settings.parameter,
+        cure: "install Debian's libavcodec59, which has it" + settings.otherCoding)
     }
     guard let packet = unsafe av_packet_alloc(), let frame = unsafe av_frame_alloc(),
       let codec = unsafe avcodec_alloc_context3(encoder)
@@ -80,13 +82,13 @@ final class PictureEncoder {
     keyInterval = settings.keyInterval
     scaler = PictureScaler(to: .i420, width: sourceWidth, height: sourceHeight, isFullRange: false)
     unsafe Self.describe(codec, settings, width: width, height: height, rate: rate)
-    var options = unsafe Self.options(settings)
+    var options = settings.encoder == nil ? unsafe Self.options(settings) : nil
     defer { unsafe av_dict_free(&options) }
     let status = unsafe avcodec_open2(codec, encoder, &options)
     guard status >= 0 else {
       throw LibraryWords.problem(
-        "the encoder for \(coding.name) refuses pictures of \(width)x\(height)", status, parameter: "video",
-        cure: "change their size with video.scale, or set \"video\" to \"\(coding.other.rawValue)\"")
+        "the encoder for \(coding.name) refuses pictures of \(width)x\(height)", status,
+        parameter: settings.parameter, cure: "change their size with video.scale" + settings.otherCoding)
     }
     unsafe frame.pointee.width = Int32(width)
     unsafe frame.pointee.height = Int32(height)
@@ -260,5 +262,15 @@ final class PictureEncoder {
     let frame = unsafe UnsafePointer(frame)
     guard let target = unsafe frame.plane(plane), let line = unsafe frame.lineSizes?[plane] else { return }
     unsafe target.update(repeating: value, count: rows * Int(line))
+  }
+}
+
+extension PictureEncoder.Settings {
+  /// The parameter that errors are about.
+  fileprivate var parameter: String? { hasChoice ? "video" : nil }
+
+  /// What is added to a cure where another coding is one.
+  fileprivate var otherCoding: String {
+    hasChoice ? ", or set \"video\" to \"\(coding.other.rawValue)\"" : ""
   }
 }

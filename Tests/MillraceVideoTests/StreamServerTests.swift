@@ -12,7 +12,7 @@ struct StreamServerTests {
     millrace_av_capture_log()
     var context: UnsafeMutablePointer<AVFormatContext>?
     var options: OpaquePointer?
-    av_dict_set(&options, "rw_timeout", "10000000", 0)
+    av_dict_set(&options, "rw_timeout", "120000000", 0)
     defer { av_dict_free(&options) }
     var status = avformat_open_input(&context, url, nil, &options)
     guard status >= 0 else { return (status, 0) }

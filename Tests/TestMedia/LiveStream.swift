@@ -107,7 +107,7 @@ public final class LiveStream: @unchecked Sendable {
     millrace_av_bound_attach(bound, output)
     var options: OpaquePointer?
     av_dict_set(&options, "tcp_nodelay", "1", 0)
-    av_dict_set(&options, "rw_timeout", "10000000", 0)
+    av_dict_set(&options, "rw_timeout", "120000000", 0)
     defer { av_dict_free(&options) }
     var callback = output.pointee.interrupt_callback
     status = avio_open2(&output.pointee.pb, url, AVIO_FLAG_WRITE, &callback, &options)

@@ -4,7 +4,7 @@ import TestSystem
 /// An RTMP server of the test's own on loopback: nginx with its RTMP module, in one process, with a folder and a port of its own.
 ///
 /// What is published under a name is played under it. A player gets pictures from the next key frame on. A publisher that sends
-/// nothing for ten seconds is dropped. With a certificate it has a second port, which TLS has to be spoken on.
+/// nothing for five minutes is dropped. With a certificate it has a second port, which TLS has to be spoken on.
 public final class StreamServer {
   private static let module = "/usr/lib/nginx/modules/ngx_rtmp_module.so"
   private static let proxyModule = "/usr/lib/nginx/modules/ngx_stream_module.so"
@@ -113,7 +113,7 @@ public final class StreamServer {
             interleave off;
             sync 10ms;
             idle_streams off;
-            drop_idle_publisher 10s;
+            drop_idle_publisher 300s;
             record off;
           }
         }
@@ -174,6 +174,7 @@ public enum Loopback {
 public final class SilentServer {
   private let descriptor: Int32
   public let port: Int
+  private var visitor: Int32 = -1
 
   public init() {
     descriptor = Loopback.bound(0)
@@ -182,12 +183,24 @@ public final class SilentServer {
     listen(descriptor, 16)
   }
 
-  /// Takes the next visitor and reads what it sends until it hangs up; false when it did not within a minute.
+  /// Waits for the next visitor; false when none came within two minutes.
+  public func waitForVisitor() -> Bool {
+    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&entry, 1, 120_000) == 1 else { return false }
+    if visitor >= 0 { close(visitor) }
+    visitor = accept(descriptor, nil, nil)
+    return visitor >= 0
+  }
+
+  /// Reads what the visitor sends until it hangs up, the next one where nobody was waited for; false when it did not within two
+  /// minutes.
   public func waitForGoodbye() -> Bool {
-    let visitor = accept(descriptor, nil, nil)
-    guard visitor >= 0 else { return false }
-    defer { close(visitor) }
-    var patience = timeval(tv_sec: 60, tv_usec: 0)
+    guard visitor >= 0 || waitForVisitor() else { return false }
+    defer {
+      close(visitor)
+      visitor = -1
+    }
+    var patience = timeval(tv_sec: 120, tv_usec: 0)
     setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     var bytes = [UInt8](repeating: 0, count: 4_096)
     while true {
@@ -197,5 +210,8 @@ public final class SilentServer {
     }
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    close(descriptor)
+    if visitor >= 0 { close(visitor) }
+  }
 }

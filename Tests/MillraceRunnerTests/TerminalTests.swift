@@ -18,6 +18,17 @@ struct TerminalTests {
     #expect(board.takeNotices().isEmpty)
   }
 
+  @Test("a stream that is not there is told once; what a service says is not")
+  func remarks() {
+    let board = EventBoard()
+    let json = #"{"time":1,"node":"in","event":"disconnected","reason":"Connection refused"}"#
+    for node in ["in", "in", "service"] {
+      board.take(GraphEvent(time: 0, node: node, name: "disconnected", json: json), "", [], ["in"])
+    }
+    #expect(
+      board.takeNotices().map(\.text) == [#"node "in": disconnected: reason Connection refused"#])
+  }
+
   @Test(
     "a stretch of time needs a number and a unit",
     arguments: [

@@ -50,6 +50,8 @@ final class EventBoard: Sendable {
 
   /// Events of nodes about their media that a user should hear of.
   private static let remarks: Set = ["damaged", "truncated"]
+  /// The same of nodes of the bulk lane: their words are about files, screens and streams, never a conversation's.
+  private static let bulkRemarks: Set = ["disconnected", "lost", "refused", "resized", "stalled", "tooLarge"]
 
   /// Takes the events of a run until it ends. Call before the run starts.
   /// - Parameter label: stands in front of node names when several runs are shown.
@@ -57,7 +59,8 @@ final class EventBoard: Sendable {
     let events = run.events
     // The failure of a node that stops its graph is told at the end, at its place in the file.
     let stopping = Set(run.plan.nodes.filter { $0.onError == .stop }.map(\.name))
-    readers.start { for await event in events { self.take(event, label, stopping) } }
+    let bulk = Set(run.plan.nodes.filter { $0.contract.lane == .bulk }.map(\.name))
+    readers.start { for await event in events { self.take(event, label, stopping, bulk) } }
   }
 
   /// The levels now.
@@ -87,8 +90,12 @@ final class EventBoard: Sendable {
   /// What a node said it wrote; nil when it said nothing.
   func written(by node: String, label: String) -> String? { state.withLock { $0.written[label + node] } }
 
-  /// - Parameter stopping: nodes whose failure ends their run.
-  func take(_ event: GraphEvent, _ label: String, _ stopping: Set<String> = []) {
+  /// - Parameters:
+  ///   - stopping: nodes whose failure ends their run.
+  ///   - bulk: nodes of the bulk lane.
+  func take(
+    _ event: GraphEvent, _ label: String, _ stopping: Set<String> = [], _ bulk: Set<String> = []
+  ) {
     let fields = Fields(event.json)
     switch event.name {
     case "level":
@@ -131,7 +138,8 @@ final class EventBoard: Sendable {
       guard let waited = fields.number("waited") else { return }
       let time = event.time - Nanoseconds((waited * 1e6).rounded())
       state.withLock { $0.turns.add(.replyStarted, at: time, label: label) }
-    case let name where Self.remarks.contains(name):
+    case let name
+    where Self.remarks.contains(name) || Self.bulkRemarks.contains(name) && bulk.contains(event.node):
       if isFirst(label + event.node + name) {
         note("node \"\(label)\(event.node)\": \(name): \(fields.words)")
       }

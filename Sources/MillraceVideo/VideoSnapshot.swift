@@ -3,7 +3,8 @@ public import MillraceCore
 /// `video.snapshot`: the next picture, as JPEG or PNG, whenever it is told to.
 ///
 /// - In `in`: raw pictures of any size and pixel type; all are let go of but those asked for. Out `out`: JPEG or PNG.
-/// - Any text sent to the node asks for one picture, the first that comes after it; two texts ask for two pictures.
+/// - Any text sent to the node asks for one picture, the first that comes after it; two texts ask for two pictures. Where none comes
+///   any more, event `missed`.
 /// - With `maxBytes` a JPEG stays strictly under it, as with `video.sample`; otherwise it has the quality asked for.
 /// - A picture that comes out larger than its budget, or than three bytes a pixel, is not sent; event `tooLarge`.
 /// - Latency: the encoding, some 10 ms at 1280x720, for PNG 50 ms. Bulk lane; takes heap, as the libraries do.
@@ -26,6 +27,7 @@ public struct VideoSnapshot: ~Copyable, Node {
     events: [
       EventContract("taken", text: "a picture was sent: `bytes`, `width`, `height`"),
       EventContract("tooLarge", text: "a picture has too many bytes and is not sent"),
+      EventContract("missed", text: "at the end: no picture came any more for `count` texts"),
     ],
     lane: .bulk, budget: 200_000,
     examples: [#"{ "type": "video.snapshot", "format": "png" }"#],
@@ -46,7 +48,7 @@ public struct VideoSnapshot: ~Copyable, Node {
     })
 
   private enum Event: Int {
-    case taken, tooLarge
+    case taken, tooLarge, missed
   }
 
   private enum Work {
@@ -116,6 +118,12 @@ public struct VideoSnapshot: ~Copyable, Node {
     }
     ports.emit(packet)
     return .done
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    let count = wanted
+    if count > 0 { ports.post(Event.missed.rawValue) { $0.field("count", count) } }
+    return .ended
   }
 
   /// Writes the file into a packet and answers its bytes; nil when they are too many.

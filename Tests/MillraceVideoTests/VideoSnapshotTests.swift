@@ -47,6 +47,19 @@ struct VideoSnapshotTests {
     #expect(bench.close() == [])
   }
 
+  @Test("texts that no picture came for are told at the end")
+  func missed() throws {
+    let bench = try bench()
+    try bench.send("now")
+    try push(bench, 1...1)
+    try bench.send("more")
+    try bench.send("and more")
+    try bench.finish()
+    let last = try #require(bench.events().last)
+    #expect(last.name == "missed" && last.number("count") == 2)
+    #expect(bench.packets().count == 1 && bench.close() == [])
+  }
+
   @Test("quality is libjpeg's: more of it, more bytes and less error")
   func quality() throws {
     var last = (bytes: 0, psnr: 0.0)

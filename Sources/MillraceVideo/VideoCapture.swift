@@ -152,8 +152,10 @@ public struct VideoCapture: ~Copyable, Node {
         name: "the camera \"\(device)\"",
         cure: "name another (ls /dev/video*), or a size and rate that it has: v4l2-ctl --list-formats-ext")
     default:
+      // The filter has no pictures of a single row or column; larger ones are scaled.
+      let size = "\(max(2, width))x\(max(2, height))"
       return Demuxer.Place(
-        device: "lavfi", url: "testsrc2=size=\(width)x\(height):rate=\(rate)", name: "the test picture")
+        device: "lavfi", url: "testsrc2=size=\(size):rate=\(rate)", name: "the test picture")
     }
   }
 

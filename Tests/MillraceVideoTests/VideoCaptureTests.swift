@@ -72,6 +72,16 @@ struct VideoCaptureTests {
     #expect(bench.resolution.pacing == .paced && bench.close() == [] && again.close() == [])
   }
 
+  @Test("test pictures of any size", arguments: [(1, 1), (17, 3), (3, 17), (1, 720)])
+  func sizes(width: Int, height: Int) throws {
+    let bench = try NodeBench(
+      VideoCapture.self,
+      ["source": "test", "width": .integer(width), "height": .integer(height), "rate": 10, "pixel": "rgb24"])
+    try bench.advance(to: .milliseconds(250))
+    #expect(bench.packets().map(\.bytes.count) == [3, 3, 3].map { $0 * width * height })
+    #expect(bench.close() == [])
+  }
+
   @Test("of test pictures a busy machine leaves out those that are over, and goes on in time")
   func busy() throws {
     let parameters: [String: ParameterValue] = ["source": "test", "width": 64, "height": 48, "rate": 10]

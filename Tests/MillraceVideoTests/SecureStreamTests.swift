@@ -130,6 +130,9 @@ struct SecureStreamTests {
     #expect(
       empty?.contains("\"\(path)\" cannot be read as certificates (PEM); name a file") == true,
       "\(empty ?? "")")
+    let device = failure { try pull("rtmps://127.0.0.1/live/hush", ["roots": "/dev/null"]) }
+    #expect(
+      device?.contains("\"/dev/null\" cannot be read as certificates (PEM): it is no file; name") == true)
     let plain = failure { try push("rtmp://127.0.0.1/live/hush", ["roots": .string(Self.authority)]) }
     #expect(
       plain?.contains("nothing is encrypted with rtmp:, and there is no certificate; leave it out") == true,

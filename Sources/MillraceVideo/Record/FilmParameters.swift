@@ -2,8 +2,6 @@ internal import MillraceCore
 
 /// Parameters that recording and sending films have in common.
 extension ParameterContract {
-  static let filmBitrate = ParameterContract(
-    "bitrate", .integer(16_000...100_000_000), unit: "bit/s", text: "of the pictures")
   static let filmSoundBitrate = ParameterContract(
     "soundBitrate", .integer(6_000...510_000), unit: "bit/s",
     text: "of the sound; absent: 64,000 (AAC) or 32,000 (Opus) for each channel")

@@ -2,6 +2,7 @@ internal import CMediaShim
 internal import Glibc
 internal import MillraceAudio
 internal import MillraceCore
+internal import MillraceFiles
 
 /// What lies under a connection, the same for both directions: TCP without delay, bounded waiting, and TLS that is verified.
 ///
@@ -25,6 +26,7 @@ extension StreamAddress {
   /// Looks whether there are certificates in `roots`: the library itself would go on without, and refuse everybody.
   func checkRoots() throws(NodeProblem) {
     guard let roots else { return }
+    guard FileCheck.isPlain(roots) else { throw Self.noCertificates(roots, ": it is no file") }
     guard let file = unsafe fopen(roots, "re") else {
       throw Self.noCertificates(roots, unsafe ": \(String(cString: strerror(errno)))")
     }

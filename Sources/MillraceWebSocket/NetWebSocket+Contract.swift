@@ -139,7 +139,7 @@ enum SocketShape {
     resolution.outputs["audio"] = sound(parameters)
     let wantsEvents = resolution.wanted["text"] != nil && !resolution.isWanted(.text, at: "text")
     resolution.outputs["text"] = OutputShape(
-      wantsEvents ? .event : .text, packetDuration: nil, packetBytes: largest)
+      wantsEvents ? .event : .text, packetDuration: nil, packetBytes: largest, burst: 0)
   }
 
   /// What means something on one side only.
@@ -182,17 +182,18 @@ enum SocketShape {
     }
   }
 
+  /// Room is asked for by the node, packet by packet: what comes and is not taken must not hold up what is sent.
   private static func sound(_ parameters: ParameterValues) -> OutputShape {
     let rate = parameters.integer("rate")
     let channels = parameters.integer("channels")
     switch parameters.string("format") {
     case "opus":
       return OutputShape(
-        .opus(rate: rate, channels: channels), packetDuration: frame, packetBytes: pieceBytes)
-    case "mp3": return OutputShape(.mp3, packetDuration: nil, packetBytes: pieceBytes)
-    case "ogg": return OutputShape(.ogg, packetDuration: nil, packetBytes: pieceBytes)
-    case "aac": return OutputShape(.aac, packetDuration: nil, packetBytes: pieceBytes)
-    default: return .pcm(rate: rate, channels: channels, sample: .s16, frames: rate / 50)
+        .opus(rate: rate, channels: channels), packetDuration: frame, packetBytes: pieceBytes, burst: 0)
+    case "mp3": return OutputShape(.mp3, packetDuration: nil, packetBytes: pieceBytes, burst: 0)
+    case "ogg": return OutputShape(.ogg, packetDuration: nil, packetBytes: pieceBytes, burst: 0)
+    case "aac": return OutputShape(.aac, packetDuration: nil, packetBytes: pieceBytes, burst: 0)
+    default: return .pcm(rate: rate, channels: channels, sample: .s16, frames: rate / 50, burst: 0)
     }
   }
 }

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// From the connection to the graph.
 extension NetWebSocket {
-  /// Hands on the oldest message, or a piece of it. True when there was one.
+  /// Hands on the oldest message, or a piece of it. True when there was one and room for it: what came behind it keeps its place.
   mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard let record = exchange.incoming.peek() else { return false }
     let count = unsafe record.bytes.count
@@ -22,6 +22,7 @@ extension NetWebSocket {
     }
     if record.kind == SocketExchange.text {
       if isRead && count <= largest && count > 0 {
+        guard ports.hasRoomOrAsks(1) else { return false }
         ports.emit(try packet(record, 0..<count, 1, &ports), to: 1)
       }
       done(record)
@@ -44,6 +45,7 @@ extension NetWebSocket {
       done(record)
       return true
     }
+    guard ports.hasRoomOrAsks(0) else { return false }
     try emitSound(record, max(start, handedOn), &ports)
     return true
   }
@@ -103,6 +105,6 @@ extension NetWebSocket {
   private mutating func done(_ record: ByteQueue.Record) {
     handedOn = 0
     exchange.incoming.drop(record)
-    if exchange.keeperWaits.exchange(false, ordering: .sequentiallyConsistent) { exchange.ring() }
+    if exchange.incoming.takeRequest() { exchange.ringer.ring() }
   }
 }

@@ -25,7 +25,7 @@ extension NetWebSocket {
       send(packet, SocketExchange.text, nil)
       took = true
     }
-    if took && isOpen { exchange.ring() }
+    if took && isOpen { exchange.ringer.ring() }
     return took
   }
 
@@ -49,7 +49,7 @@ extension NetWebSocket {
     _ = preRoll.pop { bytes in
       Self.put(bytes, SocketExchange.binary, isTagged ? Self.soundTag : nil, exchange)
     }
-    exchange.ring()
+    exchange.ringer.ring()
     return true
   }
 

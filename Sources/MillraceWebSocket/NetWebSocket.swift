@@ -13,7 +13,7 @@ internal import Synchronization
 /// - What comes is a reply of the present generation: an interruption throws away what has come and was not handed on. What is
 ///   held back on its way here cannot be told from what follows it: the other side has to stop sending, too.
 /// - What the graph does not take holds the other side back, and what the other side does not take holds the links back; nothing
-///   grows.
+///   grows. Neither holds the other direction up. What comes keeps its order: a full link behind `text` also keeps sound that came later.
 /// - When the inputs are over, what was kept for a connection that is being opened is sent before the good-bye (code 1000).
 /// - After a loss it connects again, with longer waits each time. A refusal that would be repeated (401, a wrong certificate) and
 ///   `giveUp` fail the node, in words; a good-bye of the other side (code 1000) ends it. A server goes on waiting.
@@ -121,29 +121,25 @@ public struct NetWebSocket: Node, ~Copyable {
   deinit { exchange.stop() }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    let hasEnded = exchange.hasEnded.load(ordering: .acquiring)
+    let isOver = exchange.end.isTold
     if try work(&ports) { return .again }
-    if hasEnded { return try conclude() }
+    // What finds no room at present has come all the same.
+    if isOver && exchange.incoming.peek() == nil { return try exchange.end.conclude() }
     return .done
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    let hasEnded = exchange.hasEnded.load(ordering: .acquiring)
+    let isOver = exchange.end.isTold
     if try work(&ports) { return .again }
-    if hasEnded {
+    if isOver && exchange.incoming.peek() == nil {
       tellLost(&ports)
-      return try conclude()
+      return try exchange.end.conclude()
     }
     exchange.isEnding.store(true, ordering: .releasing)
     if preRoll.isEmpty { exchange.isOver.store(true, ordering: .releasing) }
-    exchange.ring()
+    exchange.ringer.ring()
     ports.wake(at: ports.now + 1_000_000_000)
     return .again
-  }
-
-  private func conclude() throws(NodeFault) -> Outcome {
-    if let failure = exchange.ending { throw failure.fault }
-    return .ended
   }
 
   /// One piece of work in each direction. True when there was some.
@@ -163,9 +159,7 @@ public struct NetWebSocket: Node, ~Copyable {
     partCount = 0
   }
 
-  public borrowing func explain(_ fault: NodeFault) -> String? {
-    exchange.ending.flatMap { $0.fault == fault ? $0.text : nil }
-  }
+  public borrowing func explain(_ fault: NodeFault) -> String? { exchange.end.explain(fault) }
 
   private func tell(_ note: SocketNote, _ ports: inout Ports) {
     let text = Array(note.text.utf8)

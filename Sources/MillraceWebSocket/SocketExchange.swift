@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceNet
 internal import Synchronization
 
@@ -18,6 +19,10 @@ final class SocketExchange: Sendable {
   let outgoing: ByteQueue
   let incoming: ByteQueue
   let waker: Waker
+  /// Has the keeper look.
+  let ringer = NetRinger()
+  /// There will be no connection any more, nor anything of the last one that is not in `incoming`.
+  let end: SessionEnd
   /// A connection is there.
   let isOpen = Atomic<Bool>(false)
   /// No more will come to be sent than the node has: there is no other connection after this one.
@@ -26,46 +31,21 @@ final class SocketExchange: Sendable {
   let isOver = Atomic<Bool>(false)
   /// The node is gone.
   let isStopped = Atomic<Bool>(false)
-  /// The keeper holds something back until the node has taken something.
-  let keeperWaits = Atomic<Bool>(false)
-  /// There will be no connection any more.
-  let hasEnded = Atomic<Bool>(false)
-  /// What happened, and why there is an end. Rarely more than one at a time.
+  /// What happened. Rarely more than one at a time.
   private let notes = Locked<[SocketNote]>([])
   private let noteCount = Atomic<Int>(0)
-  private let ringer = Locked<NetRinger?>(nil)
-  /// The ringer for the node, which may not lock.
-  private nonisolated(unsafe) var bell: Unmanaged<NetRinger>?
-  private let failure = Locked<Failure?>(nil)
 
   init(largest: Int, waker: Waker) {
     outgoing = ByteQueue(largest: largest, atLeast: 262_144)
     incoming = ByteQueue(largest: largest, atLeast: 262_144)
     self.waker = waker
+    end = SessionEnd(waker: waker)
   }
-
-  /// Why there will be nothing any more.
-  struct Failure: Sendable {
-    var fault: NodeFault
-    var text: String
-  }
-
-  /// Before anything else; keeps the ringer.
-  func set(_ ringer: NetRinger) {
-    self.ringer.withLock { $0 = ringer }
-    unsafe bell = Unmanaged.passUnretained(ringer)
-  }
-
-  /// Has the keeper look. From the node.
-  func ring() { unsafe bell?._withUnsafeGuaranteedRef { $0.ring() } }
-
-  /// Nothing is looked at any more, and the keeper is let go of. On the thread of the sockets, once the node is gone.
-  func endRinging() { ringer.withLock { $0 }?.end() }
 
   /// Ends everything. Waits for nothing.
   func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
-    ring()
+    ringer.ring()
   }
 
   // MARK: Notes
@@ -89,14 +69,4 @@ final class SocketExchange: Sendable {
     if note != nil { noteCount.subtract(1, ordering: .relaxed) }
     return note
   }
-
-  /// There is no more connection, and why; nil: it was meant to end.
-  func end(_ failure: Failure?) {
-    self.failure.withLock { $0 = failure }
-    hasEnded.store(true, ordering: .releasing)
-    waker.wake()
-  }
-
-  /// What the node fails with, and in which words; nil: it was meant to end. Control side, and the node once it has ended.
-  var ending: Failure? { failure.withLock { $0 } }
 }

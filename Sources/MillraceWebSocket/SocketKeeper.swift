@@ -32,12 +32,19 @@ final class SocketKeeper: Sendable {
     /// The first attempt was made, or visitors are waited for: before that there is hope.
     var hasTried = false
     /// Messages that the node has no room for yet.
-    var waiting: [(kind: UInt8, bytes: [UInt8])] = []
+    var waiting = ByteBacklog()
     var isPaused = false
     var isClosing = false
     var hasEnded = false
+    /// Why there is an end; told once nothing waits any more.
+    var conclusion: Conclusion?
     var openedAt: Nanoseconds = 0
     var timer: NetTimer?
+  }
+
+  /// How it ended; without a failure it was meant to.
+  private struct Conclusion {
+    var failure: SessionEnd.Failure?
   }
 
   /// A connection that lasted so long was of use: the next wait is the first again.
@@ -60,7 +67,7 @@ final class SocketKeeper: Sendable {
 
   /// Begins. Any thread.
   func start() {
-    exchange.set(NetRinger { [self] in look() })
+    exchange.ringer.begin { [self] in look() }
     switch side {
     case .client: NetLoop.shared.run { [self] in connect() }
     case .server(let reception):
@@ -78,7 +85,7 @@ final class SocketKeeper: Sendable {
       exchange.tell(SocketNote(event: .reconnecting, number: 0, text: "listening at port \(server.port)"))
       look()
     case .failure(let problem):
-      exchange.end(SocketExchange.Failure(fault: NodeFault(.gone), text: problem.text))
+      exchange.end.tell(SessionEnd.Failure(NodeFault(.gone), problem.text))
     }
   }
 
@@ -124,7 +131,7 @@ final class SocketKeeper: Sendable {
         state.openedAt = clock.now
         // Of the socket before it.
         state.isPaused = false
-        state.waiting.append((SocketExchange.beginning, []))
+        state.waiting.append(SocketExchange.beginning, [])
         defer { state.attempts = 0 }
         return state.attempts
       }
@@ -189,18 +196,19 @@ final class SocketKeeper: Sendable {
   }
 
   private func finish(_ error: DialogError?) {
-    let isFirst = state.withLock { state in
-      defer { state.hasEnded = true }
-      return !state.hasEnded
+    state.withLock { state in
+      guard !state.hasEnded else { return }
+      state.hasEnded = true
+      state.conclusion = Conclusion(failure: error.map { SessionEnd.Failure($0.fault, $0.text) })
     }
-    guard isFirst else { return }
-    exchange.end(error.map { SocketExchange.Failure(fault: $0.fault, text: $0.text) })
+    // What waits goes before it.
+    handOn()
   }
 
   // MARK: Carrying
 
   private func take(_ kind: UInt8, _ bytes: [UInt8]) {
-    state.withLock { $0.waiting.append((kind, bytes)) }
+    state.withLock { $0.waiting.append(kind, bytes) }
   }
 
   /// Carries what can be carried, both ways.
@@ -213,23 +221,13 @@ final class SocketKeeper: Sendable {
     send()
   }
 
-  /// To the node, and no more reading while it has no room.
+  /// To the node, and no more reading while it has no room. An end is told behind everything that came before it.
   private func handOn() {
     let change: (socket: WebSocket?, isPaused: Bool)? = state.withLock { state in
-      var handed = 0
-      while handed < state.waiting.count {
-        let (kind, bytes) = state.waiting[handed]
-        if !exchange.incoming.hasRoom(bytes.count) {
-          _ = exchange.keeperWaits.exchange(true, ordering: .sequentiallyConsistent)
-          guard exchange.incoming.hasRoom(bytes.count) else { break }
-        }
-        unsafe exchange.incoming.put(kind, count: bytes.count) { target in
-          for index in bytes.indices { unsafe target[index] = bytes[index] }
-        }
-        handed += 1
+      if state.waiting.move(to: exchange.incoming) { exchange.waker.wake() }
+      if state.waiting.isEmpty, let conclusion = state.conclusion.take() {
+        exchange.end.tell(conclusion.failure)
       }
-      state.waiting.removeFirst(handed)
-      if handed > 0 { exchange.waker.wake() }
       guard state.isPaused == state.waiting.isEmpty else { return nil }
       state.isPaused = !state.waiting.isEmpty
       return (state.socket, state.isPaused)
@@ -275,12 +273,12 @@ final class SocketKeeper: Sendable {
     let socket = state.withLock { state in
       state.isClosing = true
       state.timer?.cancel()
-      state.waiting = []
+      state.waiting.clear()
       return state.socket
     }
     // A good-bye is said, and nobody waits for the answer.
     socket?.close(code: 1001)
     server.withLock { $0 }?.stop()
-    exchange.endRinging()
+    exchange.ringer.end()
   }
 }

@@ -6,121 +6,6 @@ import MillraceTesting
 import Synchronization
 import Testing
 
-/// Seconds no test should ever need.
-private let limit = 60.0
-private let sound = OutputShape.pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320)
-private let lines = OutputShape(.text, packetDuration: nil, packetBytes: 1_000)
-private let reports = OutputShape(.event, packetDuration: nil, packetBytes: 448)
-
-/// The node beside the double, and what came of it.
-private final class Talk {
-  let double: BailianDouble
-  let bench: NodeBench
-  var events: [BenchEvent] = []
-  var packets: [CapturedPacket] = []
-  var texts: [String] = []
-  /// Utterances that are told to be heard at once when they have come.
-  var isHeard = true
-  private var toldAudible = false
-  /// The inputs have ended: nothing can be told any more.
-  private var isOver = false
-
-  init(
-    _ scenario: BailianScenario, _ more: [String: ParameterValue] = [:], outputs: [String]? = nil,
-    inputs: [String: OutputShape] = ["audio": sound, "control": reports, "text": lines]
-  ) async throws {
-    double = try await BailianDouble.listen(scenario)
-    var parameters: [String: ParameterValue] = [
-      "url": .string("ws://127.0.0.1:\(double.port)/api-ws/v1/inference"), "key": "sk-secret",
-      "workspace": "llm-1", "app": "mm_1", "user": "tester", "first": 10, "most": 20,
-    ]
-    parameters.merge(more) { _, new in new }
-    bench = try NodeBench(
-      BailianDialog.self, parameters, inputs: inputs, outputs: outputs, clock: .realtime)
-  }
-
-  /// Runs the node until something holds.
-  func wait(until condition: () -> Bool) throws -> Bool {
-    let end = ContinuousClock.now + .seconds(limit)
-    while ContinuousClock.now < end {
-      if try bench.wait(
-        0.005,
-        until: {
-          take(); return condition()
-        })
-      {
-        return true
-      }
-    }
-    return false
-  }
-
-  /// Takes what came, and plays it: told as audible with its first packet, as heard with its end.
-  private func take() {
-    events += bench.events()
-    texts += bench.texts("text")
-    for packet in bench.packets("audio") {
-      packets.append(packet)
-      if isHeard { play(packet) }
-    }
-  }
-
-  private func play(_ packet: CapturedPacket) {
-    if !toldAudible { tell("replyAudible", packet.generation) }
-    toldAudible = true
-    if packet.flags.contains(.endOfUtterance) {
-      tell("replyFinished", packet.generation)
-      toldAudible = false
-    }
-  }
-
-  /// Plays what has come and was not to be heard, and what comes from here on.
-  func hear() {
-    isHeard = true
-    for packet in packets { play(packet) }
-  }
-
-  private func tell(_ event: String, _ generation: UInt32) {
-    guard !isOver else { return }
-    bench.push(
-      text: #"{"event":"\#(event)","reply":\#(generation),"samples":1,"ms":1}"#, to: "control")
-  }
-
-  func command(_ text: String) { bench.push(text: text, to: "control") }
-
-  /// A second of something loud, and one of quiet.
-  func speak() {
-    bench.push((0..<16_000).map { Int16($0 % 2 == 0 ? 6_000 : -6_000) }, to: "audio")
-    hush(1)
-  }
-
-  /// The same in packets of Opus of 20 ms, as far as the double hears by their length: SILK of 20 ms in one frame.
-  func speakPackets() {
-    for index in 0..<100 {
-      let isLoud = index < 50
-      bench.push(
-        bytes: [0x48] + [UInt8](repeating: 7, count: isLoud ? 60 : 2), to: "audio", duration: 320)
-    }
-  }
-
-  func hush(_ seconds: Int) {
-    bench.push([Int16](repeating: 0, count: 16_000 * seconds), to: "audio")
-  }
-
-  func states() -> [String] {
-    events.filter { $0.name == "state" }.compactMap { $0.string("state") }
-  }
-
-  func has(_ name: String) -> Bool { events.contains { $0.name == name } }
-
-  func end() throws {
-    isOver = true
-    try bench.finish()
-    take()
-    double.stop()
-  }
-}
-
 @Suite("bailian.dialog", .serialized, .timeLimit(.minutes(20))) struct DialogNodeTests {
   private func scenario(_ change: (inout BailianScenario) -> Void = { _ in }) -> BailianScenario {
     var scenario = BailianScenario()
@@ -209,7 +94,7 @@ private final class Talk {
       inputs: [
         "audio": OutputShape(
           .opus(rate: 16_000, channels: 1), packetDuration: .milliseconds(20), packetBytes: 1_275),
-        "control": reports,
+        "control": Talk.reports,
       ])
     for turn in 1...2 {
       talk.speakPackets()
@@ -231,7 +116,7 @@ private final class Talk {
       inputs: [
         "audio": OutputShape(
           .opus(rate: 16_000, channels: 1), packetDuration: .milliseconds(20), packetBytes: 1_275),
-        "control": reports,
+        "control": Talk.reports,
       ])
     #expect(try talk.wait { talk.states().last == "listening" })
     for turn in 1...2 {
@@ -289,7 +174,7 @@ private final class Talk {
     let talk = try await Talk(
       scenario(),
       inputs: [
-        "audio": sound, "text": lines,
+        "audio": Talk.sound, "text": Talk.lines,
         "control": OutputShape(.event, packetDuration: nil, packetBytes: 262_144),
       ])
     #expect(try talk.wait { talk.states().last == "listening" })
@@ -415,7 +300,7 @@ private final class Talk {
     let pictures = OutputShape(.jpeg, packetDuration: nil, packetBytes: 140_000)
     let talk = try await Talk(
       scenario(), ["video": true, "live": "start"],
-      inputs: ["audio": sound, "control": reports, "image": pictures])
+      inputs: ["audio": Talk.sound, "control": Talk.reports, "image": pictures])
     let jpeg: [UInt8] = [0xFF, 0xD8, 0xFF, 0xE0] + [UInt8](repeating: 7, count: 100)
     talk.isHeard = false
     talk.bench.push(bytes: jpeg, to: "image")

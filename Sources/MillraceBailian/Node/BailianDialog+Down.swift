@@ -20,7 +20,7 @@ extension BailianDialog {
       ports.emit(packet, to: Self.textOutput)
     }
     exchange.events.drop(record)
-    letKeeperGoOn()
+    letKeeperGoOn(exchange.events)
     return true
   }
 
@@ -43,7 +43,7 @@ extension BailianDialog {
       }
       exchange.delivered.add(1, ordering: .releasing)
       done(record)
-      exchange.ring()
+      exchange.ringer.ring()
       return true
     }
     guard isHeard else {
@@ -119,10 +119,10 @@ extension BailianDialog {
   private mutating func done(_ record: ByteQueue.Record) {
     handedOn = 0
     exchange.sounds.drop(record)
-    letKeeperGoOn()
+    letKeeperGoOn(exchange.sounds)
   }
 
-  private func letKeeperGoOn() {
-    if exchange.keeperWaits.exchange(false, ordering: .sequentiallyConsistent) { exchange.ring() }
+  private func letKeeperGoOn(_ queue: ByteQueue) {
+    if queue.takeRequest() { exchange.ringer.ring() }
   }
 }

@@ -26,7 +26,7 @@ extension BailianDialog {
       hand(packet, BailianExchange.Out.image)
       took = true
     }
-    if took { exchange.ring() }
+    if took { exchange.ringer.ring() }
     return took
   }
 
@@ -40,7 +40,7 @@ extension BailianDialog {
     messageNumber = number
     messageDone = kind == BailianExchange.Out.control ? -4 : 0
     _ = handOver()
-    exchange.ring()
+    exchange.ringer.ring()
   }
 
   /// Goes on with a message. True when a piece of it went.
@@ -118,7 +118,7 @@ extension BailianDialog {
     isAudioOver = true
     if !isOpus && exchange.outgoing.hasRoom(largestBytes) { putFrame() }
     exchange.isSoundOver.store(true, ordering: .releasing)
-    exchange.ring()
+    exchange.ringer.ring()
   }
 
   /// A program's message finds no room.

@@ -15,6 +15,8 @@ internal import Synchronization
 ///   graph voids is not handed on any further.
 /// - LocalRespondingStarted and Ended follow what playback reports at `control`; with nothing linked there, what was handed on counts
 ///   as heard.
+/// - When the service ends the dialogue or the graph drains, what has come of a reply is handed on to its last byte before the node
+///   ends; `hangUp` breaks it off.
 /// - Lost connections are opened again with a new task and the same dialogue. Wrong keys and refused parameters fail the node, in
 ///   words; keys and what anybody said are in none of them.
 /// - Lane `external`; no heap in a call. The rules are in `BailianSession`; the socket's work is on the thread of the sockets.
@@ -120,9 +122,10 @@ public struct BailianDialog: Node, ~Copyable {
   deinit { exchange.stop() }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    let hasEnded = exchange.hasEnded.load(ordering: .acquiring)
+    let isOver = exchange.end.isTold
     if try work(&ports) { return .again }
-    if hasEnded { return try conclude() }
+    // What finds no room at present has come all the same.
+    if isOver && exchange.isTaken { return try exchange.end.conclude() }
     if !isAudioOver && ports.isLinked(input: Self.audioInput) && ports.isOver(Self.audioInput) {
       endAudio()
     }
@@ -130,24 +133,17 @@ public struct BailianDialog: Node, ~Copyable {
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    let hasEnded = exchange.hasEnded.load(ordering: .acquiring)
+    let isOver = exchange.end.isTold
     if try work(&ports) { return .again }
-    if hasEnded { return try conclude() }
+    if isOver && exchange.isTaken { return try exchange.end.conclude() }
     // What is still being handed over goes before the good-bye.
     if message == nil { exchange.isOver.store(true, ordering: .releasing) }
-    exchange.ring()
+    exchange.ringer.ring()
     ports.wake(at: ports.now + 1_000_000_000)
     return .again
   }
 
-  private func conclude() throws(NodeFault) -> Outcome {
-    if let failure = exchange.ending { throw failure.fault }
-    return .ended
-  }
-
-  public borrowing func explain(_ fault: NodeFault) -> String? {
-    exchange.ending.flatMap { $0.fault == fault ? $0.text : nil }
-  }
+  public borrowing func explain(_ fault: NodeFault) -> String? { exchange.end.explain(fault) }
 
   /// One piece of work in each direction. True when there was some.
   private mutating func work(_ ports: inout Ports) throws(NodeFault) -> Bool {
@@ -174,7 +170,7 @@ public struct BailianDialog: Node, ~Copyable {
     forget(before: exchange.sounds.end)
     foreignVoids += 1
     exchange.foreignVoids.store(foreignVoids, ordering: .releasing)
-    exchange.ring()
+    exchange.ringer.ring()
   }
 
   mutating func forget(before place: Int) {

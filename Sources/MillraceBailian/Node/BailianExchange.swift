@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceNet
 internal import Synchronization
 
@@ -36,6 +37,10 @@ final class BailianExchange: Sendable {
   let events: ByteQueue
   let sounds: ByteQueue
   let waker: Waker
+  /// Has the keeper look.
+  let ringer = NetRinger()
+  /// There will be nothing any more, once what is in the queues has been taken.
+  let end: SessionEnd
 
   /// Replies that the service's word has ended, and where sound of later ones begins in `sounds`.
   let voids = Atomic<Int>(0)
@@ -53,15 +58,6 @@ final class BailianExchange: Sendable {
   let isOver = Atomic<Bool>(false)
   /// The node is gone.
   let isStopped = Atomic<Bool>(false)
-  /// The keeper holds something back until the node has taken something.
-  let keeperWaits = Atomic<Bool>(false)
-  /// There will be nothing any more.
-  let hasEnded = Atomic<Bool>(false)
-
-  private let failure = Locked<Failure?>(nil)
-  private let ringer = Locked<NetRinger?>(nil)
-  /// The ringer for the node, which may not lock.
-  private nonisolated(unsafe) var bell: Unmanaged<NetRinger>?
 
   /// - Parameters:
   ///   - largest: bytes of the largest record that goes out.
@@ -71,42 +67,18 @@ final class BailianExchange: Sendable {
     events = ByteQueue(largest: event, atLeast: 16_384)
     sounds = ByteQueue(largest: Self.soundBytes, atLeast: 65_536)
     self.waker = waker
+    end = SessionEnd(waker: waker)
   }
 
   /// Sound comes in records of so many bytes at most.
   static let soundBytes = 16_384
 
-  /// Why there will be nothing any more.
-  struct Failure: Sendable {
-    var fault: NodeFault
-    var text: String
-  }
-
-  /// Before anything else; keeps the ringer.
-  func set(_ ringer: NetRinger) {
-    self.ringer.withLock { $0 = ringer }
-    unsafe bell = Unmanaged.passUnretained(ringer)
-  }
-
-  /// Has the keeper look. From the node.
-  func ring() { unsafe bell?._withUnsafeGuaranteedRef { $0.ring() } }
-
-  /// Nothing is looked at any more. On the thread of the sockets, once the node is gone.
-  func endRinging() { ringer.withLock { $0 }?.end() }
+  /// True when nothing waits for the node.
+  var isTaken: Bool { events.peek() == nil && sounds.peek() == nil }
 
   /// Ends everything. Waits for nothing.
   func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
-    ring()
+    ringer.ring()
   }
-
-  /// It is over, and why; nil: it was meant to end.
-  func end(_ failure: Failure?) {
-    self.failure.withLock { $0 = failure }
-    hasEnded.store(true, ordering: .releasing)
-    waker.wake()
-  }
-
-  /// What the node fails with, and in which words; nil: it was meant to end. Control side, and the node once it has ended.
-  var ending: Failure? { failure.withLock { $0 } }
 }

@@ -6,10 +6,10 @@ internal import Synchronization
 /// From the service to the node.
 extension BailianKeeper {
   func post(_ event: DialogEvent) {
-    heldEvents.append((BailianExchange.In.event, EventRecord.bytes(event, limit: eventBytes)))
+    heldEvents.append(BailianExchange.In.event, EventRecord.bytes(event, limit: eventBytes))
     if case .reply(let reply) = event, reply.isFinal, !reply.text.isEmpty {
       for piece in Self.pieces(reply.text, most: eventBytes) {
-        heldEvents.append((BailianExchange.In.text, piece))
+        heldEvents.append(BailianExchange.In.text, piece)
       }
     }
     handOn()
@@ -45,41 +45,23 @@ extension BailianKeeper {
     repeat {
       let piece = Array(rest.prefix(BailianExchange.soundBytes))
       rest = rest.dropFirst(piece.count)
-      heldSounds.append((kind, piece))
-      heldBytes += piece.count
+      heldSounds.append(kind, piece)
     } while !rest.isEmpty
     handOn()
   }
 
-  /// Hands on what the node has room for. Nothing more is read while much too much waits.
+  /// Hands on what the node has room for. Nothing more is read while much too much waits, and an end is told behind all of it.
   func handOn() {
-    let events = Self.move(&heldEvents, to: exchange.events, exchange)
-    let before = heldSounds.count
-    let sounds = Self.move(&heldSounds, to: exchange.sounds, exchange)
-    if before != heldSounds.count { heldBytes = heldSounds.reduce(0) { $0 + $1.bytes.count } }
+    let events = heldEvents.move(to: exchange.events)
+    let sounds = heldSounds.move(to: exchange.sounds)
     if events || sounds { exchange.waker.wake() }
-    let isTooMuch = heldBytes > Self.mostSound || heldEvents.count > Self.mostEvents
+    if heldEvents.isEmpty && heldSounds.isEmpty, let conclusion {
+      self.conclusion = nil
+      exchange.end.tell(conclusion.failure)
+    }
+    let isTooMuch = heldSounds.bytes > Self.mostSound || heldEvents.count > Self.mostEvents
     guard isTooMuch != isPaused else { return }
     isPaused = isTooMuch
     if isPaused { socket?.pause() } else { socket?.resume() }
-  }
-
-  private static func move(
-    _ held: inout [(kind: UInt8, bytes: [UInt8])], to queue: ByteQueue, _ exchange: BailianExchange
-  ) -> Bool {
-    var moved = 0
-    while moved < held.count {
-      let (kind, bytes) = held[moved]
-      if !queue.hasRoom(bytes.count) {
-        _ = exchange.keeperWaits.exchange(true, ordering: .sequentiallyConsistent)
-        guard queue.hasRoom(bytes.count) else { break }
-      }
-      unsafe queue.put(kind, count: bytes.count) { target in
-        for index in bytes.indices { unsafe target[index] = bytes[index] }
-      }
-      moved += 1
-    }
-    held.removeFirst(moved)
-    return moved > 0
   }
 }

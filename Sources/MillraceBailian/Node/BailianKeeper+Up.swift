@@ -13,8 +13,7 @@ extension BailianKeeper {
     if voids != seenVoids {
       seenVoids = voids
       // As far as the keeper had read them, they were the voided reply's.
-      heldSounds = []
-      heldBytes = 0
+      heldSounds.clear()
       exchange.knownBefore.store(exchange.sounds.end, ordering: .relaxed)
       exchange.knownVoids.store(voids, ordering: .releasing)
       tell(.voided)
@@ -33,7 +32,7 @@ extension BailianKeeper {
     }
     if exchange.isOver.load(ordering: .acquiring) && !hasHungUp && exchange.outgoing.peek() == nil {
       hasHungUp = true
-      tell(.command(.hangUp))
+      tell(.leaving)
     }
   }
 

@@ -30,6 +30,11 @@ final class BailianKeeper: @unchecked Sendable {
     var rate: Int
   }
 
+  /// How the session ended; without a failure it was meant to.
+  struct Conclusion {
+    var failure: SessionEnd.Failure?
+  }
+
   /// Sound of a reply that is kept here while the graph has no room; a reply comes faster than it is spoken.
   static let mostSound = 16 << 20
   static let mostEvents = 1_000
@@ -57,10 +62,11 @@ final class BailianKeeper: @unchecked Sendable {
   var latestSecond: LatestFrames
   /// Words wait in the socket, too; so little is never too much.
   static let leastBacklog = 8_192
-  var heldEvents: [(kind: UInt8, bytes: [UInt8])] = []
-  var heldSounds: [(kind: UInt8, bytes: [UInt8])] = []
-  var heldBytes = 0
+  var heldEvents = ByteBacklog()
+  var heldSounds = ByteBacklog()
   var isPaused = false
+  /// The session is over; the node is told once all of it has been handed on.
+  var conclusion: Conclusion?
   var isStopped = false
   private var timer: (time: Nanoseconds, timer: NetTimer)?
   var seenVoids = 0
@@ -88,7 +94,7 @@ final class BailianKeeper: @unchecked Sendable {
 
   /// Begins. Any thread.
   func start() {
-    exchange.set(NetRinger { [self] in look() })
+    exchange.ringer.begin { [self] in look() }
     NetLoop.shared.run { [self] in tell(.start) }
   }
 
@@ -117,15 +123,14 @@ final class BailianKeeper: @unchecked Sendable {
     case .deliver: hold(BailianExchange.In.sound, bytes)
     case .endUtterance: hold(BailianExchange.In.endOfUtterance, [])
     case .voidReply:
-      heldSounds = []
-      heldBytes = 0
+      heldSounds.clear()
       exchange.voidBefore.store(exchange.sounds.end, ordering: .releasing)
       exchange.voids.add(1, ordering: .releasing)
       exchange.waker.wake()
     case .useKey(let key): place.key = key
     case .end(let error):
+      conclusion = Conclusion(failure: error.map { SessionEnd.Failure($0.fault, $0.description) })
       handOn()
-      exchange.end(error.map { BailianExchange.Failure(fault: $0.fault, text: $0.description) })
     }
   }
 
@@ -205,7 +210,7 @@ final class BailianKeeper: @unchecked Sendable {
       }
       socket.close(code: 1000)
     }
-    exchange.endRinging()
+    exchange.ringer.end()
   }
 }
 

@@ -27,6 +27,8 @@ public enum BailianInput: Sendable, Hashable {
   case delivered
   /// The user's sound has ended for good.
   case soundOver
+  /// The graph ends, and lets what is inside of it flow out.
+  case leaving
   /// Time has passed.
   case tick
 }

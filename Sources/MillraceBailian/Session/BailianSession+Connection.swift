@@ -80,6 +80,13 @@ extension BailianSession {
     }
   }
 
+  /// Good-bye, and what has come of a reply is still heard.
+  mutating func leave() {
+    closeReply()
+    hangUp()
+  }
+
+  /// Good-bye at once: what is still to come of a reply or to be heard of it is broken off.
   mutating func hangUp() {
     switch phase {
     case .idle: finish(nil)
@@ -87,7 +94,7 @@ extension BailianSession {
       actions.append(.disconnect)
       finish(nil)
     default:
-      cutReply(by: nil)
+      cutReply(by: .local)
       reply = .none
       send(.stop)
       enter(.stopping, limit: rules.close)

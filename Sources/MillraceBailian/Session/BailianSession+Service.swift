@@ -38,8 +38,8 @@ extension BailianSession {
 
   /// The service has ended the dialogue.
   private mutating func ended() {
-    // What has come in full may be heard to its end.
-    if phase != .draining { cutReply(by: .service) }
+    // What has come may be heard; an answer of which nothing has come will not.
+    if hasSound { closeReply() } else { cutReply(by: .service) }
     actions.append(.disconnect)
     finish(nil)
   }

@@ -160,6 +160,7 @@ public struct BailianSession: Sendable {
     case .delivered: if !rules.followsPlayback { heard() }
     case .voided: voided()
     case .soundOver: soundOver()
+    case .leaving: if phase != .closed && phase != .stopping { leave() }
     }
     return actions
   }
@@ -202,6 +203,17 @@ public struct BailianSession: Sendable {
     if hasSound { actions.append(.voidReply) }
     if let source { post(.interrupted(by: source)) }
     return true
+  }
+
+  /// Nothing more comes of the reply: what has come is an utterance, and is heard to its end.
+  mutating func closeReply() {
+    guard reply == .open else { return }
+    reply = .none
+    guard hasSound && !isEndTold else { return }
+    isEndTold = true
+    actions.append(.endUtterance)
+    if !isStartTold { post(.replyStarted(round: nil)) }
+    post(.replyEnded(round: nil, utterances: 1))
   }
 
   mutating func openReply() {

@@ -3,7 +3,8 @@ internal import Synchronization
 /// Records of bytes between a node and the thread of the sockets, or any two threads, in memory reserved once.
 ///
 /// One thread uses `hasRoom` and `put`, one other `peek` and `drop`. Nothing waits, locks or asks the heap. A record lies in one
-/// piece, so that a record of up to half the memory always finds room in an empty queue.
+/// piece, so that a record of up to half the memory always finds room in an empty queue. A writer that finds none may ask for it
+/// (`hasRoomOrAsks`); the reader then tells it, in whatever way the two have, when `takeRequest` says so.
 @safe
 public final class ByteQueue: @unchecked Sendable {
   /// The oldest record. Its bytes are good until `drop`.
@@ -25,6 +26,7 @@ public final class ByteQueue: @unchecked Sendable {
   private let capacity: Int
   private let written = Atomic<Int>(0)
   private let read = Atomic<Int>(0)
+  private let writerWaits = Atomic<Bool>(false)
 
   /// Makes an empty queue.
   /// - Parameters:
@@ -53,6 +55,14 @@ public final class ByteQueue: @unchecked Sendable {
   public func hasRoom(_ count: Int) -> Bool {
     let used = written.load(ordering: .relaxed) - read.load(ordering: .acquiring)
     return used + need(count).all <= capacity
+  }
+
+  /// As `hasRoom`, and when it is false `takeRequest` is true after the reader's next `drop`.
+  public func hasRoomOrAsks(_ count: Int) -> Bool {
+    if hasRoom(count) { return true }
+    // Ask first, look again after: a drop in between is seen by one of the two.
+    _ = writerWaits.exchange(true, ordering: .sequentiallyConsistent)
+    return hasRoom(count)
   }
 
   /// Appends a record; only when there is room. `fill` writes its bytes.
@@ -94,4 +104,7 @@ public final class ByteQueue: @unchecked Sendable {
   public func drop(_ record: borrowing Record) {
     read.store(record.position + Self.space(unsafe record.bytes.count), ordering: .releasing)
   }
+
+  /// True when the writer has found no room since the last call: it is to be told that something was dropped.
+  public func takeRequest() -> Bool { writerWaits.exchange(false, ordering: .sequentiallyConsistent) }
 }

@@ -6,19 +6,20 @@ internal import Synchronization
 
 /// Makes the thread of the sockets look at something, from a thread that may ask neither heap nor lock: a node's worker.
 ///
-/// The work is handed over when the ringer is made; `ring` then costs two atomics, and a system call (some 300 ns) when the
-/// thread has not been told already.
+/// The work is handed over once, with `begin`; `ring` costs two atomics, and a system call (some 300 ns) when the thread has not been
+/// told already. A ring from before the work is known is answered when it is.
 @safe
 public final class NetRinger: Sendable {
   private let isWanted = Atomic<Bool>(false)
-  /// nil after the end, so that a ringer and what its work holds can hold each other.
+  /// nil before the beginning, and after the end: a ringer and what its work holds can hold each other.
   private let work: NIOLoopBoundBox<(@Sendable () -> Void)?>
 
+  /// Makes one without work.
+  public init() { work = .makeBoxSendingValue(nil, eventLoop: NetLoop.shared.loop) }
+
+  /// Hands the work over. Any thread; once.
   /// - Parameter work: what to do on the thread, once for any number of rings before it. It is held until `end`.
-  public init(_ work: @escaping @Sendable () -> Void) {
-    self.work = .makeBoxSendingValue(work, eventLoop: NetLoop.shared.loop)
-    NetBell.shared.add(self)
-  }
+  public func begin(_ work: @escaping @Sendable () -> Void) { NetBell.shared.add(self, work) }
 
   /// Asks for the work. Any thread.
   public func ring() {
@@ -32,7 +33,7 @@ public final class NetRinger: Sendable {
   }
 
   /// On the thread.
-  func forget() { work.value = nil }
+  func keep(_ work: (@Sendable () -> Void)?) { self.work.value = work }
 
   /// No more work comes of it, and the work is let go of. Any thread.
   public func end() { NetBell.shared.remove(self) }
@@ -73,11 +74,17 @@ final class NetBell: Sendable {
     _ = unsafe write(writingEnd, &byte, 1)
   }
 
-  func add(_ ringer: NetRinger) { onLoop { $0.append(ringer) } }
+  func add(_ ringer: NetRinger, _ work: @escaping @Sendable () -> Void) {
+    onLoop { ringers in
+      ringer.keep(work)
+      ringers.append(ringer)
+    }
+  }
+
   func remove(_ ringer: NetRinger) {
     onLoop { ringers in
       ringers.removeAll { $0 === ringer }
-      ringer.forget()
+      ringer.keep(nil)
     }
   }
 

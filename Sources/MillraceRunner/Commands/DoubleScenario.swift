@@ -1,8 +1,7 @@
-internal import Glibc
 internal import MillraceBailianDouble
+internal import MillraceCore
 internal import MillraceGraph
 internal import MillraceNet
-internal import Synchronization
 
 /// Scenarios of doubles as commands take them.
 enum DoubleScenario {
@@ -50,24 +49,16 @@ extension BailianDouble {
   static func start(
     _ scenario: BailianScenario, port: Int, watch: @escaping @Sendable (String) -> Void
   ) throws -> BailianDouble {
-    let answer = Mutex<Result<BailianDouble, NetProblem>?>(nil)
-    Task.detached {
-      let made: Result<BailianDouble, NetProblem>
+    let made = Answer.of { () -> Result<BailianDouble, NetProblem> in
       do throws(NetProblem) {
-        made = .success(try await BailianDouble.listen(scenario, port: port, watch: watch))
+        return .success(try await BailianDouble.listen(scenario, port: port, watch: watch))
       } catch {
-        made = .failure(error)
+        return .failure(error)
       }
-      answer.withLock { $0 = made }
     }
-    while true {
-      switch answer.withLock({ $0 }) {
-      case .success(let double)?: return double
-      case .failure(let problem)?:
-        Output.error.write("error: \(problem)\n")
-        throw ExitStatus.usage
-      case nil: usleep(1_000)
-      }
+    do throws(NetProblem) { return try made.get() } catch {
+      Output.error.write("error: \(error)\n")
+      throw ExitStatus.usage
     }
   }
 }

@@ -1,10 +1,8 @@
 internal import ArgumentParser
-internal import Glibc
 internal import MillraceConformance
 internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceGraph
-internal import Synchronization
 
 /// `test-node`: holds a service node against the double of its service.
 struct TestNodeCommand: ParsableCommand {
@@ -79,16 +77,12 @@ struct TestNodeCommand: ParsableCommand {
     let type = double.traits.nodeType
     let isJSON = json
     if !isJSON { Output.standard.write(ConformanceTable.heading(type)) }
-    let answer = Mutex<[ConformanceResult]?>(nil)
-    Task.detached { [conformance] in
-      let results = await conformance.run(names) { result in
+    let results = Answer.of { [conformance] in
+      await conformance.run(names) { result in
         Output.standard.write(
           isJSON ? ConformanceTable.line(result, of: type) : ConformanceTable.row(result))
       }
-      answer.withLock { $0 = results }
     }
-    while answer.withLock({ $0 == nil }) { usleep(1_000) }
-    let results = answer.withLock { $0 } ?? []
     if !isJSON { Output.standard.write(ConformanceTable.total(results)) }
     return results.count { $0.outcome == .failed }
   }

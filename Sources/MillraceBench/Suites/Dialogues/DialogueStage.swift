@@ -3,7 +3,6 @@ import Glibc
 import Millrace
 import MillraceBailianDouble
 import MillraceCore
-import Synchronization
 
 /// Graphs of the suite, and how they are run.
 enum DialogueStage {
@@ -50,20 +49,14 @@ enum DialogueStage {
     _ scenario: BailianScenario, _ onlooker: BailianDouble.Onlooker = BailianDouble.Onlooker(),
     watch: @escaping @Sendable (String) -> Void
   ) throws -> BailianDouble {
-    let answer = Mutex<Result<BailianDouble, any Error>?>(nil)
-    Task.detached {
-      let made: Result<BailianDouble, any Error>
+    let made = Answer.of { () -> Result<BailianDouble, any Error> in
       do {
-        made = .success(try await BailianDouble.listen(scenario, onlooker: onlooker, watch: watch))
+        return .success(try await BailianDouble.listen(scenario, onlooker: onlooker, watch: watch))
       } catch {
-        made = .failure(error)
+        return .failure(error)
       }
-      answer.withLock { $0 = made }
     }
-    while true {
-      if let made = answer.withLock({ $0 }) { return try made.get() }
-      pause(0.001)
-    }
+    return try made.get()
   }
 
   /// Stops a run; one that has failed is a failed measurement.

@@ -21,8 +21,8 @@ public final class BailianConformance: ServiceDouble {
   private let mute: MutePort?
 
   public static func start(_ script: ServiceScript) async throws -> BailianConformance {
-    BailianConformance(
-      try await BailianDouble.listen(Self.scenario(script)), script, script.isMute ? MutePort() : nil)
+    let mute = script.isMute ? try MutePort() : nil
+    return BailianConformance(try await BailianDouble.listen(Self.scenario(script)), script, mute)
   }
 
   private init(_ double: BailianDouble, _ script: ServiceScript, _ mute: MutePort?) {
@@ -93,9 +93,9 @@ public final class BailianConformance: ServiceDouble {
       JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),
     ]
     if script.isMute { members.append(JSONValue.Member("open", 300)) }
-    // A silence that is due is noticed soon; one on a busy machine would be taken for a loss.
+    // A silence that is due is noticed soon, and not so soon that a busy machine is taken for one.
     if script.fault?.kind == .stall {
-      members += [JSONValue.Member("heartBeat", 200), JSONValue.Member("silence", 1_000)]
+      members += [JSONValue.Member("heartBeat", 200), JSONValue.Member("silence", 4_000)]
     }
     return members
   }
@@ -107,7 +107,7 @@ public final class BailianConformance: ServiceDouble {
     sight.turns = seen.begun
     sight.soundBytes = seen.replyBytes
     sight.goodByes = seen.stops
-    sight.soundsHeard = seen.framesHeard
+    sight.voiceSamples = seen.voiceSamples
     sight.oddities = seen.oddities
     sight.violations = seen.violations.map(\.description)
     return sight

@@ -13,6 +13,7 @@ public final class BailianDouble: Sendable {
   public struct Violation: Sendable, Hashable, CustomStringConvertible {
     /// A word for it, such as `audioBeforeListening`.
     public var name: String
+    /// What was done, with its figures.
     public var text: String
     public var description: String { "\(name): \(text)" }
   }
@@ -21,18 +22,27 @@ public final class BailianDouble: Sendable {
   public struct Report: Sendable, Hashable {
     /// Directives of the client and events of the double, in order: `> Start`, `< Listening`.
     public var lines: [String] = []
+    /// What clients did wrong: the first thousand of it, and how often there was something.
     public var violations: [Violation] = []
+    /// How often there was something, those that are not kept among them.
+    public var violationCount = 0
+    /// Connections that were asked for, refused ones among them.
     public var visits = 0
     /// Turns of the scenario that began.
     public var begun = 0
     /// Replies that were played to their end, as the client told.
     public var turns = 0
+    /// Bytes of the user's sound.
     public var bytesHeard = 0
+    /// Binary frames of it.
     public var framesHeard = 0
+    /// Samples of PCM that came and are not silence.
+    public var voiceSamples = 0
+    /// Pictures of films.
     public var pictures = 0
     /// Sound of replies, as it was sent.
     public var soundSent: [UInt8] = []
-    /// Of `Start`, as they came.
+    /// Of `Start`, as they came; the latest of them.
     public var starts: [JSONValue] = []
     /// Bytes of the longest Base64 text of a picture.
     public var largestPicture = 0
@@ -61,13 +71,16 @@ public final class BailianDouble: Sendable {
     public var heard: (@Sendable ([UInt8]) -> Void)?
     /// A frame of a reply goes out.
     public var sent: (@Sendable ([UInt8]) -> Void)?
+    /// Nobody: sees nothing.
     public init() {}
   }
 
   let scenario: BailianScenario
   private let report = Locked(Report())
   private let server = Locked<WebSocketServer?>(nil)
-  private let voices = Locked<[String: SpokenReply]>([:])
+  private let voices = Locked(Voices())
+  /// Ids of tasks that began, the latest of them.
+  private let tasks = Locked(Latest<String>(1_000))
   private let watch: @Sendable (String) -> Void
   let onlooker: Onlooker
 
@@ -116,7 +129,7 @@ public final class BailianDouble: Sendable {
       report.replyBytes = [:]
       report.oddities = []
     }
-    voices.withLock { $0 = [:] }
+    voices.withLock { $0 = Voices() }
   }
 
   /// Listens no more.
@@ -148,8 +161,15 @@ public final class BailianDouble: Sendable {
 
   // MARK: For visits
 
+  /// Violations that are kept: whoever makes more of them makes the same.
+  private static let mostViolations = 1_000
+
   func violate(_ name: String, _ text: String) {
-    report.withLock { $0.violations.append(Violation(name: name, text: text)) }
+    report.withLock { report in
+      report.violationCount += 1
+      guard report.violations.count < Self.mostViolations else { return }
+      report.violations.append(Violation(name: name, text: text))
+    }
     watch("! \(name): \(text)")
   }
 
@@ -159,6 +179,19 @@ public final class BailianDouble: Sendable {
   }
 
   func change(_ body: (inout Report) -> Void) { report.withLock(body) }
+
+  /// Notes a dialogue's beginning. False when the task was begun before.
+  func begin(task: String, _ payload: JSONValue) -> Bool {
+    let keeps = scenario.keeps
+    change { report in
+      if !keeps { report.starts = [] }
+      report.starts.append(["task": .string(task), "payload": payload])
+    }
+    return tasks.withLock { tasks in
+      defer { tasks.add(task) }
+      return !tasks.all.contains(task)
+    }
+  }
 
   /// The turn that begins now.
   func nextTurn() -> BailianScenario.Turn {
@@ -189,9 +222,9 @@ public final class BailianDouble: Sendable {
   /// Words as sound; they are spoken once. Not on the thread of the sockets.
   func speak(_ text: String, _ form: SpokenReply.Form, _ rate: Int) throws(SpeakerProblem) -> SpokenReply {
     let key = "\(form.rawValue) \(rate) \(text)"
-    if let known = voices.withLock({ $0[key] }) { return known }
+    if let known = voices.withLock({ $0.find(key) }) { return known }
     let made = try Speaker.speak(text, voice: scenario.voice, form: form, rate: rate)
-    voices.withLock { $0[key] = made }
+    voices.withLock { $0.keep(made, key) }
     return made
   }
 }

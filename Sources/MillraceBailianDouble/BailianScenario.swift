@@ -7,6 +7,7 @@ public struct BailianScenario: Sendable, Hashable {
   public struct Turn: Sendable, Hashable {
     /// What was said, as recognition tells it.
     public var hears = "what was said"
+    /// What is answered.
     public var says = "This is the answer."
     /// Milliseconds of thinking.
     public var thinks = 200
@@ -14,11 +15,13 @@ public struct BailianScenario: Sendable, Hashable {
     public var commands: [JSONValue] = []
     public var fault: Fault?
 
+    /// The usual: one answer, nothing goes wrong.
     public init() {}
   }
 
   /// Something that goes wrong.
   public struct Fault: Sendable, Hashable {
+    /// What can go wrong.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
       /// The connection is gone without a good-bye.
       case drop
@@ -45,11 +48,13 @@ public struct BailianScenario: Sendable, Hashable {
       /// The connection is gone, and keys are no longer good.
       case expire
     }
+    /// Where it can.
     public enum Place: String, Sendable, Hashable, CaseIterable {
       /// Start has come.
       case connecting
       /// The first Listening was told.
       case listening
+      /// The answer is being made; its sound begins.
       case thinking, responding
       /// Half of the reply's sound has been sent.
       case midway
@@ -57,11 +62,16 @@ public struct BailianScenario: Sendable, Hashable {
       case answered
     }
 
+    /// What goes wrong.
     public var kind: Kind
+    /// Where in the turn.
     public var place = Place.responding
+    /// Of `error`: the vendor's number.
     public var code = 500
+    /// Of `error` and `fail`: the vendor's name.
     public var name = "InternalLLMError"
     public init(_ kind: Kind) { self.kind = kind }
+    /// A fault at a place.
     public init(_ kind: Kind, at place: Place) {
       self.kind = kind
       self.place = place
@@ -82,11 +92,13 @@ public struct BailianScenario: Sendable, Hashable {
 
   /// One after the other; the last is repeated.
   public var turns = [Turn()]
+  /// Which comes first when a voice cuts a reply off.
   public var bargeIn = BargeIn.accepted
   /// Keys that are let in; empty: any.
   public var keys: [String] = []
   /// Visits that are refused, with this status, before the first is let in.
   public var refusals = 0
+  /// The status of HTTP they get.
   public var refusalStatus = 503
   /// What goes wrong before the first turn, once: `connecting` or `listening`.
   public var fault: Fault?

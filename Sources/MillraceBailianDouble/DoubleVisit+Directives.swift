@@ -5,7 +5,7 @@ internal import MillraceNet
 /// What the client asks for.
 extension DoubleVisit {
   func takeText(_ bytes: [UInt8]) {
-    guard state != .over else { return double.violate("afterStop", "a message came after Stop") }
+    guard state != .over else { return tellAfterStop("a message") }
     let json: JSONValue
     do { json = try JSONValue(parsing: bytes) } catch {
       double.violate("noJSON", "\(error)")
@@ -59,9 +59,7 @@ extension DoubleVisit {
   private func start(_ payload: JSONValue, task id: String) {
     guard state == .fresh else { return double.violate("secondStart", "Start came again") }
     task = id
-    let isKnown = double.seen.starts.contains { $0["task"]?.string == id }
-    if isKnown { double.violate("oldTask", "task_id was used before") }
-    double.change { $0.starts.append(["task": .string(id), "payload": payload]) }
+    if !double.begin(task: id, payload) { double.violate("oldTask", "task_id was used before") }
     for (name, value) in [
       ("task_group", "aigc"), ("task", "multimodal-generation"), ("function", "generation"),
       ("model", "multimodal-dialog"),
@@ -135,7 +133,12 @@ extension DoubleVisit {
     return nil
   }
 
+  func tellAfterStop(_ what: String) {
+    if hasStopped { double.violate("afterStop", "\(what) came after Stop") }
+  }
+
   private func stop() {
+    hasStopped = true
     double.change { $0.stops += 1 }
     goodBye()
   }
@@ -181,15 +184,22 @@ extension DoubleVisit {
 
   private func requestToSpeak() {
     guard state != .listening else {
-      return double.violate("speakWhileListening", "RequestToSpeak while Listening")
+      if !crossings.request { double.violate("speakWhileListening", "RequestToSpeak while Listening") }
+      crossings.request = false
+      return
     }
     say("RequestAccepted")
     enter(.listening)
+    // Who asks has done with the reply, and says nothing of it any more.
+    crossings = Crossings()
   }
 
   private func requestToRespond(_ input: JSONValue, _ parameters: JSONValue) {
     guard state == .listening else {
-      double.violate("respondOutOfTurn", "RequestToRespond while \(state.rawValue)")
+      // Asked while the user's voice began a turn, and not known yet.
+      if !isByVoice || state == .responding && !isStartDue {
+        double.violate("respondOutOfTurn", "RequestToRespond while \(state.rawValue)")
+      }
       return
     }
     // The vendor's own SDK for Python sends null: it never learns the id.
@@ -221,7 +231,7 @@ extension DoubleVisit {
       turn.says = "I see a picture."
       turn.commands = []
     }
-    answer(turn)
+    answer(turn, byVoice: false)
   }
 
   private func checkFilm(_ action: String) {

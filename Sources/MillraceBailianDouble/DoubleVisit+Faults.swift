@@ -28,7 +28,7 @@ extension DoubleVisit {
       _ = socket.send(text: JSONValue.object(["header": ["event": .string(words)]]).text)
     case .error:
       tellError(fault.code, fault.name, "as the scenario says")
-      enter(.listening)
+      breakOff()
     case .fail:
       send(
         "task-failed",
@@ -63,7 +63,8 @@ extension DoubleVisit {
       ],
     ]
     _ = socket.send(text: message.text)
-    double.change { $0.oddities.append(message) }
+    let keeps = double.scenario.keeps
+    double.change { if keeps { $0.oddities.append(message) } }
     double.note("< Astonished")
   }
 }

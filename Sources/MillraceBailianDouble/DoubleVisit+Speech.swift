@@ -5,16 +5,13 @@ internal import MillraceNet
 
 /// What the user says, and what is answered.
 extension DoubleVisit {
-  /// Silence that the service gives up after, as its documents say: 444.
-  private static let silence: Nanoseconds = 20_000_000_000
-  /// A reply that is told to be heard may be shorter by so much: what stretching and rounding take.
-  private static let tolerance = 0.9
-
+  /// Seconds of silence that the service gives up after, as its documents say: 444.
+  private static let silence = 20
   /// A frame is late beyond so many milliseconds.
   private static let lateness = 20.0
 
   func takeSound(_ bytes: [UInt8]) {
-    guard state != .over else { return double.violate("afterStop", "sound came after Stop") }
+    guard state != .over else { return tellAfterStop("sound") }
     double.onlooker.heard?(bytes)
     double.change {
       $0.bytesHeard += bytes.count
@@ -24,6 +21,7 @@ extension DoubleVisit {
       return double.violate("audioBeforeListening", "sound came before the first Listening")
     }
     lastSound = clock.now
+    quietLooks = 0
     if mode == .duplex && !isOpusUp { time(bytes.count / 2) }
     if mode == .push2talk && !hasSentSpeech {
       return double.violate("audioOutOfTurn", "sound came outside of SendSpeech and StopSpeech")
@@ -37,10 +35,11 @@ extension DoubleVisit {
       changes = takeOpus(bytes)
     } else {
       if bytes.count % 2 != 0 { double.violate("oddFrame", "\(bytes.count) bytes are no 16-bit samples") }
-      changes = ear.take(
-        stride(from: 0, to: bytes.count - 1, by: 2).map {
-          Int16(bitPattern: UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8)
-        })
+      let samples = stride(from: 0, to: bytes.count - 1, by: 2).map {
+        Int16(bitPattern: UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8)
+      }
+      double.change { $0.voiceSamples += samples.count { $0 != 0 } }
+      changes = ear.take(samples)
     }
     for change in changes { note(change) }
   }
@@ -101,17 +100,18 @@ extension DoubleVisit {
     switch double.scenario.bargeIn {
     case .accepted:
       say("RequestAccepted")
-      enter(.listening)
+      breakOff()
       say("SpeechStarted")
     case .listening:
-      enter(.listening)
+      breakOff()
       say("SpeechStarted")
     case .speech:
       say("SpeechStarted")
-      enter(.listening)
+      breakOff()
     case .ended:
+      hasEnded = true
       say("RespondingEnded")
-      enter(.listening)
+      breakOff()
       say("SpeechStarted")
     }
     hasHeardVoice = true
@@ -128,7 +128,7 @@ extension DoubleVisit {
         [JSONValue.Member("text", .string(part)), JSONValue.Member("finished", .bool(isLast))])
     }
     say("SpeechEnded")
-    answer(turn)
+    answer(turn, byVoice: true)
   }
 
   /// Nothing at all from a client that is due to send is an error that ends it. One watch a visit.
@@ -142,7 +142,8 @@ extension DoubleVisit {
     later(1_000) { [self] in
       guard state != .over, !isStalled else { return }
       let isDue = state == .listening && (mode != .push2talk || hasSentSpeech)
-      if isDue && clock.now - lastSound > Self.silence {
+      quietLooks = isDue ? quietLooks + 1 : 0
+      if quietLooks > Self.silence {
         double.violate("silence", "no sound came for 20 s")
         return fail(444, "ClientAudioTimeout", "no sound for 20 s")
       }
@@ -152,12 +153,13 @@ extension DoubleVisit {
 
   // MARK: Answering
 
-  func answer(_ turn: BailianScenario.Turn) {
+  func answer(_ turn: BailianScenario.Turn, byVoice isByVoice: Bool) {
     self.turn = turn
+    self.isByVoice = isByVoice
     enter(.thinking)
     reply += 1
     hasEnded = false
-    startedAt = nil
+    firstSent = nil
     number = double.nextReply()
     if misbehave(at: .thinking) { return }
     let plan = reply
@@ -190,7 +192,7 @@ extension DoubleVisit {
     guard let problem else { return respond(spoken, plan) }
     double.note("# \(problem)")
     tellError(500, "InternalSynthesizerError", problem)
-    enter(.listening)
+    breakOff()
   }
 
   private func respond(_ spoken: SpokenReply?, _ plan: Int) {
@@ -250,6 +252,7 @@ extension DoubleVisit {
   }
 
   private func send(_ frame: [UInt8]) {
+    firstSent = firstSent ?? clock.now
     guard socket.send(frame, isText: false) else { return double.note("# a frame of sound found no room") }
     double.onlooker.sent?(frame)
     guard double.scenario.keeps else { return }
@@ -280,33 +283,5 @@ extension DoubleVisit {
     later(Int(Double(frame.count) * perByte)) { [self] in
       sendFrames(frames.dropFirst(), plan, middle: middle, perByte: perByte)
     }
-  }
-
-  // MARK: What the client says of its playback
-
-  func localStarted() {
-    // It may cross the end of a reply that was cut off.
-    if !isStartDue { double.violate("startedOutOfTurn", "LocalRespondingStarted while \(state.rawValue)") }
-    isStartDue = false
-    startedAt = clock.now
-  }
-
-  func localEnded() {
-    guard state == .responding && hasEnded else {
-      // A reply that was cut off may be told of or not.
-      if state != .listening {
-        double.violate("endedOutOfTurn", "LocalRespondingEnded while \(state.rawValue)")
-      }
-      return
-    }
-    if hasAudio && double.scenario.checksPlayback {
-      let heard = startedAt.map { Double(clock.now - $0) / 1e6 } ?? 0
-      if heard < Double(lasts) * Self.tolerance {
-        double.violate(
-          "endedBeforePlayed", "\(lasts) ms were told to be heard \(Int(heard)) ms after their beginning")
-      }
-    }
-    double.change { $0.turns += 1 }
-    enter(.listening)
   }
 }

@@ -41,6 +41,8 @@ final class DoubleVisit: @unchecked Sendable {
   var hasSentSpeech = false
   var hasHeardVoice = false
   var lastSound: Nanoseconds = 0
+  /// Seconds without sound that was due, as many as this thread has seen pass: what it slept through is none of the client's.
+  var quietLooks = 0
   /// Length of all sound that came, and when its beginning came at the earliest.
   var soundTime: Nanoseconds = 0
   var earliest: Nanoseconds?
@@ -52,15 +54,21 @@ final class DoubleVisit: @unchecked Sendable {
   var reply = 0
   var turn = BailianScenario.Turn()
   var hasEnded = false
-  var startedAt: Nanoseconds?
+  /// When the first frame of its sound was sent: nobody can have heard it before.
+  var firstSent: Nanoseconds?
   /// RespondingStarted was said, and LocalRespondingStarted has not come.
   var isStartDue = false
+  var crossings = Crossings()
+  /// What the user said began the turn, and not a message.
+  var isByVoice = false
   var lasts = 0
   var isStalled = false
   /// Number of the reply among all of the double.
   var number = 0
   var isFilm = false
   let clock = Clock(.realtime)
+  /// The client has said Stop: nothing may come after it. What is on its way when this side ends the dialogue may.
+  var hasStopped = false
 
   init(_ double: BailianDouble, _ socket: WebSocket) {
     self.double = double
@@ -108,6 +116,22 @@ final class DoubleVisit: @unchecked Sendable {
     double.note("< \(event)")
   }
 
+  /// Messages of a client that may be on their way while this side goes back to Listening by itself, and so come when they are wrong.
+  /// A client is not accused of what it said before it can have known.
+  struct Crossings {
+    /// Of the reply that was cut off: LocalRespondingStarted, LocalRespondingEnded, and a RequestToSpeak that would have cut it off too.
+    var start = false
+    var end = false
+    var request = false
+  }
+
+  /// Goes back to Listening though the client has not asked for it.
+  func breakOff() {
+    crossings = Crossings(start: isStartDue, end: hasEnded, request: true)
+    isStartDue = false
+    enter(.listening)
+  }
+
   func enter(_ next: State) {
     state = next
     send(
@@ -120,7 +144,7 @@ final class DoubleVisit: @unchecked Sendable {
       reply += 1
       hasSentSpeech = false
       hasHeardVoice = false
-      lastSound = clock.now
+      quietLooks = 0
       watchSilence()
     }
   }

@@ -18,6 +18,9 @@ struct SpokenReply: Sendable {
   /// How long it is heard.
   var milliseconds: Int
 
+  /// Bytes of all of it.
+  var bytes: Int { pieces.reduce(0) { $0 + $1.count } }
+
   init(pieces: [[UInt8]], milliseconds: Int) {
     self.pieces = pieces
     self.milliseconds = milliseconds

@@ -7,7 +7,9 @@ public import MillraceDialog
 /// `patience` fails a case, so that a busy machine makes it slow and never wrong. The command of the runner is
 /// `millrace test-node`.
 public struct Conformance: Sendable {
+  /// The other side of the node.
   public let double: any ServiceDouble.Type
+  /// Has the node's type.
   public let catalogue: Catalogue
   /// Seconds that nothing takes.
   public var patience = 60.0
@@ -84,22 +86,28 @@ public struct Conformance: Sendable {
 
 /// What came of one case.
 public struct ConformanceResult: Sendable, Hashable {
+  /// What became of a case.
   public enum Outcome: String, Sendable, Hashable, CaseIterable {
+    /// Nothing was amiss, or something was: `findings` says what.
     case passed, failed
     /// The case does not fit the service; `seen` says why.
     case leftOut
   }
 
+  /// The case, such as `drop at midway`.
   public var name: String
   /// What had to come of it.
   public var expected: String
   /// The states, and what else came.
   public var seen = ""
+  /// How long it took.
   public var milliseconds = 0.0
+  /// What became of it.
   public var outcome = Outcome.leftOut
   /// What was amiss.
   public var findings: [String] = []
 
+  /// A case that has not been run.
   public init(name: String, expected: String) {
     self.name = name
     self.expected = expected

@@ -77,7 +77,9 @@ extension NetWebSocket {
     ParameterContract("channels", .integer(1...2), default: 1, text: "of sound that comes"),
     ParameterContract(
       "replies", .bool, default: true,
-      text: "true: what comes is a bot's reply, and voided by an interruption"),
+      text:
+        "true: what comes is a bot's reply, held back while the graph has no room, and voided by an interruption; false: somebody's voice, as it is spoken"
+    ),
     ParameterContract(
       "largest", .integer(1_024...16_777_216), unit: "bytes", default: 262_144,
       text: "largest message either way"),
@@ -135,7 +137,8 @@ enum SocketShape {
       resolution.refuse(
         "largest", "a packet of \"\(name)\" may be larger", cure: "raise it above the packet's size")
     }
-    resolution.pacing = .live
+    // A bot's replies come faster than they are spoken, and are held back without loss; somebody's voice is worth nothing when it is old.
+    resolution.pacing = parameters.bool("replies") ? .waits : .live
     resolution.outputs["audio"] = sound(parameters)
     let wantsEvents = resolution.wanted["text"] != nil && !resolution.isWanted(.text, at: "text")
     resolution.outputs["text"] = OutputShape(

@@ -16,7 +16,6 @@ public final class BackendDouble: ServiceDouble {
     traits.hearsVoice = false
     traits.endsUtterances = false
     traits.dropsVoided = false
-    traits.waits = false
     let turn: Set<ServiceFault.Place> = [.thinking, .responding, .midway, .answered]
     let first: Set<ServiceFault.Place> = [.connecting, .listening]
     traits.faults = [
@@ -34,15 +33,15 @@ public final class BackendDouble: ServiceDouble {
   private let progress = Locked((hasBroken: false, hasExpired: false, replies: 0))
 
   public static func start(_ script: ServiceScript) async throws -> BackendDouble {
-    let double = BackendDouble(script)
+    let double = BackendDouble(script, script.isMute ? try MutePort() : nil)
     let server = try await WebSocketServer.listen(port: 0) { [double] visitor in double.decide(visitor) }
     double.server.withLock { $0 = server }
     return double
   }
 
-  private init(_ script: ServiceScript) {
+  private init(_ script: ServiceScript, _ mute: MutePort?) {
     self.script = script
-    mute = script.isMute ? MutePort() : nil
+    self.mute = mute
   }
 
   public var parameters: [JSONValue.Member] {
@@ -54,7 +53,7 @@ public final class BackendDouble: ServiceDouble {
     ]
     if script.isMute { members.append(JSONValue.Member("open", 300)) }
     if script.fault?.kind == .stall {
-      members += [JSONValue.Member("ping", 200), JSONValue.Member("pong", 1_000)]
+      members += [JSONValue.Member("ping", 200), JSONValue.Member("pong", 4_000)]
     }
     return members
   }

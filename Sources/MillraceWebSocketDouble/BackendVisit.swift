@@ -28,7 +28,8 @@ final class BackendVisit: @unchecked Sendable {
     case .text(let bytes): if !isStalled { take(bytes) }
     case .binary(let bytes):
       double.change { sight in
-        sight.soundsHeard += 1
+        sight.voiceSamples += stride(from: 0, to: bytes.count - 1, by: 2)
+          .count { bytes[$0] != 0 || bytes[$0 + 1] != 0 }
         if bytes.count % 2 != 0 { sight.violations.append("oddFrame: \(bytes.count) bytes of sound") }
       }
     case .drained: break

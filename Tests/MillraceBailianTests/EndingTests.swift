@@ -16,7 +16,6 @@ import Testing
     return scenario
   }
 
-  /// Both of them: all of a reply that is five seconds long, or half of one.
   @Test(
     "a reply that the graph has not taken when the service says good-bye comes out to its last byte, and then the node ends",
     arguments: [BailianScenario.Fault.Place.answered, .midway])
@@ -33,13 +32,16 @@ import Testing
     talk.bench.release("audio")
     #expect(try talk.wait { talk.bench.hasEnded })
     let seen = talk.double.seen
-    #expect(talk.packets.flatMap(\.bytes) == seen.soundSent && seen.soundSent.count > 100_000)
+    #expect(talk.packets.flatMap(\.bytes) == whole(seen.soundSent) && seen.soundSent.count > 100_000)
     #expect(talk.packets.count { $0.flags.contains(.endOfUtterance) } == 1)
     #expect(talk.packets.last?.flags.contains(.endOfUtterance) == true)
     #expect(talk.events.filter { $0.name == "replyEnded" }.map { $0.number("utterances") } == [1])
     #expect(!talk.has("interrupted") && !talk.has("error"))
     talk.double.stop()
   }
+
+  /// But for half a sample, where a frame is cut in two and the rest of it never comes.
+  private func whole(_ bytes: [UInt8]) -> [UInt8] { Array(bytes.prefix(bytes.count & ~1)) }
 
   @Test("when the graph drains, what has come of a reply comes out, and the service is told good-bye")
   func drains() async throws {
@@ -50,7 +52,7 @@ import Testing
     #expect(try talk.wait { talk.packets.reduce(0) { $0 + $1.bytes.count } >= 100_000 })
     try talk.end()
     #expect(talk.bench.hasEnded)
-    #expect(talk.packets.flatMap(\.bytes) == talk.double.seen.soundSent)
+    #expect(talk.packets.flatMap(\.bytes) == whole(talk.double.seen.soundSent))
     #expect(talk.packets.last?.flags.contains(.endOfUtterance) == true)
     #expect(talk.double.seen.lines.contains("> Stop") && talk.double.seen.violations == [])
     #expect(!talk.has("interrupted"))
@@ -67,7 +69,9 @@ import Testing
     #expect(try talk.wait { talk.bench.hasEnded })
     talk.bench.release("audio")
     #expect(try talk.wait { talk.states().last == "closed" })
-    #expect(talk.packets.isEmpty, "void packets are dropped by whoever takes them")
+    // What lay in the link, and none of what waited for room.
+    #expect(talk.packets.reduce(0) { $0 + $1.bytes.count } < talk.double.seen.soundSent.count / 2)
+    #expect(!talk.packets.contains { $0.flags.contains(.endOfUtterance) })
     #expect(talk.events.filter { $0.name == "interrupted" }.map { $0.string("by") } == ["local"])
     #expect(talk.double.seen.lines.contains("> Stop") && talk.double.seen.violations == [])
     talk.double.stop()

@@ -36,7 +36,11 @@ enum SessionScript {
   static func inputs() throws -> [(name: String, input: BailianInput)] {
     let refusal = DialogError(vendor: "bailian", category: .auth, reaction: .refuse, text: "401")
     let loss = DialogError(vendor: "bailian", category: .network, reaction: .reconnect, text: "gone")
-    let films: JSONValue = [["action": "connect", "type": "voicechat_video_channel"]]
+    func film(_ action: String) -> BailianInput {
+      .command(
+        .extra(name: "videos", payload: [["action": .string(action), "type": "voicechat_video_channel"]]))
+    }
+    let large = DialogImage.base64(String(repeating: "A", count: 180_001))
     return [
       ("start", .start), ("opened", .opened),
       ("Started", try message(#""event":"Started","dialog_id":"d2""#)),
@@ -79,7 +83,17 @@ enum SessionScript {
       ("ask", .command(.ask("why", images: []))), ("update", .command(.update(["a": 1]))),
       ("mute", .command(.mute(.audio, isOn: true))), ("setRole", .command(.setRole("r"))),
       ("refreshAuth", .command(.refreshAuth(token: "k"))), ("hangUp", .command(.hangUp)),
-      ("connectFilm", .command(.extra(name: "videos", payload: films))),
+      ("refreshNothing", .command(.refreshAuth(token: nil))),
+      ("connectFilm", film("connect")), ("exitFilm", film("exit")),
+      ("commands", .command(.extra(name: "commands", payload: [["name": "agent_command"]]))),
+      ("results", .command(.extra(name: "command_results", payload: [["command_request_id": "1"]]))),
+      ("request", .command(.extra(name: "RequestToRespond", payload: ["text": "why"]))),
+      ("wrongRequest", .command(.extra(name: "RequestToRespond", payload: ["type": "song"]))),
+      ("largeAsk", .command(.ask("why", images: [large]))),
+      ("muteFilm", .command(.mute(.video, isOn: true))), ("unmute", .command(.mute(.audio, isOn: false))),
+      ("taskStarted", try whole(#"{"header":{"event":"task-started"},"payload":{}}"#)),
+      ("usage", try whole(#"{"header":{"event":"task-started"},"payload":{"usage":{"invoke":1}}}"#)),
+      ("leaving", .leaving), ("tick", .tick),
       ("extra", .command(.extra(name: "what", payload: .null))), ("audible", .audible),
       ("finished", .finished), ("delivered", .delivered), ("voided", .voided), ("soundOver", .soundOver),
     ]

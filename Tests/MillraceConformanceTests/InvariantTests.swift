@@ -162,6 +162,36 @@ private func amiss(
       } == [])
   }
 
+  @Test("a voice of which samples are missing or came twice is told, where all of it has to be heard")
+  func wholeVoice() {
+    func heard(_ samples: Int, all: Bool = true) -> [String] {
+      amiss(opening + [.did(.spoke(samples: 320)), .did(.spoke(samples: 320))]) {
+        $0.sight.voiceSamples = samples
+        $1.hearsAll = all
+      }
+    }
+    let text = "wholeVoice: the user said 640 samples that are not silence, and"
+    #expect(heard(640) == [] && heard(0, all: false) == [])
+    #expect(heard(639) == ["\(text) 639 came to the service"])
+    #expect(heard(641) == ["\(text) 641 came to the service"])
+    #expect(amiss(opening) { $1.hearsAll = true } != [])
+  }
+
+  @Test("a dialogue that is drained without a good-bye is told, and one that says it twice")
+  func goodBye() {
+    func said(_ count: Int, _ entries: [Entry]) -> [String] {
+      amiss(entries) { record, _ in record.sight.goodByes = count }
+    }
+    let drained: [Entry] = [.did(.drained), .told(.state(.closed))]
+    #expect(said(1, opening + drained) == [])
+    #expect(said(0, opening + drained) == ["goodBye: the dialogue ended without a good-bye"])
+    #expect(said(2, opening + drained) == ["goodBye: good-bye was said 2 times"])
+    // Nobody is left to say it to: the service has ended the dialogue, or it has not begun; and a graph that stops waits for nothing.
+    #expect(said(0, opening + [.told(.state(.closed))] + [.did(.drained)]) == [])
+    #expect(said(0, [.told(.state(.connecting)), .did(.drained)]) == [])
+    #expect(said(0, opening + [.did(.stopped)]) == [])
+  }
+
   @Test("a sample of an old reply after an interruption is told")
   func stale() {
     let start: [Entry] = opening + [.told(.replyStarted(round: nil)), .told(.interrupted(by: .local))]

@@ -21,13 +21,21 @@ final class Backend: Sendable {
   private let refusal: Locked<Int?>
   var port: Int { server.withLock { $0?.port ?? 0 } }
   var received: [Message] { messages.withLock { $0 } }
+  /// Connections that have ended.
+  private let endings = Locked(0)
+  var ends: Int { endings.withLock { $0 } }
   var visits: Int { sockets.withLock(\.count) }
   var socket: WebSocket? { sockets.withLock { $0.last } }
 
-  /// - Parameter large: bytes of a message at most.
-  init(refusing status: Int? = nil, greeting: [String] = [], large: Int = 1 << 20) async throws {
+  /// - Parameters:
+  ///   - large: bytes of a message at most.
+  ///   - patience: milliseconds that the answer to a good-bye is waited for.
+  init(
+    refusing status: Int? = nil, greeting: [String] = [], large: Int = 1 << 20, patience: Int? = nil
+  ) async throws {
     var limits = WebSocketLimits()
     limits.message = large
+    if let patience { limits.close = patience }
     refusal = Locked(status)
     let made = try await WebSocketServer.listen(port: 0, limits: limits) { [self] _ in
       if let status = refusal.withLock({ $0 }) { return .refuse(status: status, "no") }
@@ -38,7 +46,8 @@ final class Backend: Sendable {
           case .opened: for text in greeting { _ = socket.send(text: text) }
           case .text(let bytes): self.messages.withLock { $0.append(Message(isText: true, bytes: bytes)) }
           case .binary(let bytes): self.messages.withLock { $0.append(Message(isText: false, bytes: bytes)) }
-          default: break
+          case .closed: self.endings.withLock { $0 += 1 }
+          case .drained: break
           }
         }
       }

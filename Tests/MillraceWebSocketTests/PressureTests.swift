@@ -52,6 +52,35 @@ extension NetWebSocketTests {
     backend.stop()
   }
 
+  @Test(
+    "what came before a good-bye and finds no room yet comes out all the same, and the node ends behind it")
+  func heldAtTheEnd() async throws {
+    let backend = try await Backend(patience: 100)
+    let bench = try bench(backend.port)
+    bench.hold("text")
+    #expect(try wait(bench) { backend.socket != nil })
+    let socket = try #require(backend.socket)
+    // More than the queue to the node has room for.
+    let texts = (0..<120).map { "\($0) " + String(repeating: "w", count: 5_000) }
+    for text in texts { #expect(socket.send(text: text)) }
+    socket.close()
+    #expect(try wait(bench) { backend.ends == 1 })
+    // The node has been called since then, and is still there.
+    bench.push([Int16](repeating: 0, count: 160), to: "audio")
+    #expect(try wait(bench) { true })
+    #expect(!bench.hasEnded)
+    bench.release("text")
+    var came: [String] = []
+    #expect(
+      try wait(bench) {
+        came += bench.texts("text")
+        return bench.hasEnded
+      })
+    came += bench.texts("text")
+    #expect(came == texts)
+    backend.stop()
+  }
+
   @Test("it is held back over the next connection, too")
   func heldBackAgain() async throws {
     let backend = try await Backend()

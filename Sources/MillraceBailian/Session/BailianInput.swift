@@ -39,7 +39,9 @@ public enum BailianAction: Sendable, Hashable {
   case connect
   /// Says good-bye to the WebSocket; nothing more is read from it.
   case disconnect
+  /// Says something to the service.
   case send(BailianRequest)
+  /// Tells the graph of something.
   case post(DialogEvent)
   /// Hands the sound that just came on.
   case deliver
@@ -73,6 +75,7 @@ public struct BailianRules: Sendable, Hashable {
   public var followsPlayback = true
   /// Asks for the film's channel by itself: when the dialogue begins, when the service sends the command for it, or never.
   public var live = Live.command
+  /// How long to wait before a connection is tried again, and when to give up.
   public var reconnect: ReconnectPolicy
 
   /// Between two heartbeats. The vendor's gateway closes after 60 s without a message from the service, and advises 50.
@@ -90,10 +93,12 @@ public struct BailianRules: Sendable, Hashable {
   /// For the service's good-bye.
   public var close: Nanoseconds = .milliseconds(2_000)
 
+  /// When a film's channel is asked for: never, when the service commands it, or at the start.
   public enum Live: String, Sendable, Hashable, CaseIterable {
     case never, command, start
   }
 
+  /// Rules with the usual times.
   public init(_ start: BailianStart, reconnect: ReconnectPolicy) {
     self.start = start
     self.reconnect = reconnect

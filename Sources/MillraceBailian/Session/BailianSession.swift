@@ -17,13 +17,17 @@ internal import MillraceDialog
 /// Where the vendor's documents leave the order of events open (a voice over a reply may be told by RequestAccepted, Listening,
 /// SpeechStarted or RespondingEnded first), each of them ends the reply.
 public struct BailianSession: Sendable {
+  /// Where a dialogue stands.
   public enum Phase: String, Sendable, Hashable, CaseIterable {
+    /// Nothing has begun; the WebSocket is being opened.
     case idle, connecting
     /// Start was sent; sound is still forbidden.
     case starting
+    /// The service hears the user, who says nothing.
     case listening
     /// The user speaks: by hand, or as the service hears.
     case talking
+    /// The service makes an answer; its sound comes.
     case thinking, responding
     /// All of the reply has come, and is still being heard.
     case draining
@@ -33,6 +37,7 @@ public struct BailianSession: Sendable {
     case waiting
     /// Stop was sent.
     case stopping
+    /// It is over for good.
     case closed
   }
 
@@ -45,7 +50,9 @@ public struct BailianSession: Sendable {
     case cut
   }
 
+  /// How it behaves; fixed for its life.
   public let rules: BailianRules
+  /// Where it stands now.
   public internal(set) var phase = Phase.idle
   /// The dialogue's id; a new connection goes on with it.
   public internal(set) var dialog: String?
@@ -99,6 +106,7 @@ public struct BailianSession: Sendable {
   var now: Nanoseconds = 0
   var actions: [BailianAction] = []
 
+  /// A dialogue that has not begun.
   public init(_ rules: BailianRules) {
     self.rules = rules
     policy = rules.reconnect

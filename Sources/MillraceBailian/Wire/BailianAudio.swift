@@ -16,6 +16,7 @@ public enum BailianAudio {
 
   /// Downwards. One channel; frames are cut anywhere but for `rawOpus`.
   public enum Down: String, Sendable, Hashable, CaseIterable {
+    /// 16-bit samples of one channel; MP3 frames cut anywhere.
     case pcm, mp3
     /// Opus in Ogg.
     case opus

@@ -5,8 +5,11 @@ public import MillraceDialog
 /// Source: help.aliyun.com, model-studio/multimodal-error-code. Faults are known by their names: numbers of older services stand
 /// for other things.
 public struct BailianFault: Sendable, Hashable {
+  /// The vendor's number (421, 444, …).
   public var code: Int?
+  /// The vendor's name (`InvalidParameter`, …).
   public var name: String?
+  /// The vendor's words.
   public var text: String
   /// True: the service closes the connection. False: it goes back to listening by itself.
   public var isFatal: Bool

@@ -13,35 +13,51 @@ public struct BailianMessage: Sendable, Hashable {
     case taskFinished
     /// The dialogue is there; no sound may be sent yet.
     case started
+    /// DialogStateChanged.
     case state(State)
+    /// The service has found a voice.
     case speechStarted
     /// The whole text so far.
     case speechContent(text: String, isFinished: Bool)
+    /// The user has done, as the service hears.
     case speechEnded
+    /// Sound of a reply begins.
     case respondingStarted
+    /// Words of a reply.
     case respondingContent(Content)
     /// All of the reply's sound was sent.
     case respondingEnded
     /// The user may speak: the reply is over.
     case requestAccepted
+    /// The echo of a heartbeat.
     case heartBeat
+    /// Something went wrong; the fault says whether the connection ends with it.
     case error(BailianFault)
+    /// The dialogue is over: the answer to Stop, or the service's own wish.
     case stopped
+    /// An event nobody knows; `raw` has it.
     case unknown
   }
 
+  /// The service's own states.
   public enum State: String, Sendable, Hashable, CaseIterable {
+    /// It hears the user.
     case listening = "Listening"
+    /// It makes an answer.
     case thinking = "Thinking"
+    /// It answers.
     case responding = "Responding"
   }
 
   /// A piece of the answer.
   public struct Content: Sendable, Hashable {
+    /// The answer as it is shown.
     public var text: String
     /// To be heard.
     public var spoken: String?
+    /// Nothing more of the answer follows.
     public var isFinished: Bool
+    /// The vendor's number of the turn.
     public var round: String?
     /// What the service wants done: name and the command as it came.
     public var commands: [Command]
@@ -63,7 +79,9 @@ public struct BailianMessage: Sendable, Hashable {
 
   /// Something the service wants done.
   public struct Command: Sendable, Hashable {
+    /// What is asked for, such as `visual_qa`.
     public var name: String
+    /// The command as it came.
     public var payload: JSONValue
 
     public init(name: String, payload: JSONValue) {
@@ -72,14 +90,17 @@ public struct BailianMessage: Sendable, Hashable {
     }
   }
 
+  /// What it says.
   public var event: Event
   /// The id of the connection's task, echoed.
   public var task: String?
+  /// The dialogue's id, where it is told.
   public var dialog: String?
   /// Tokens, under the vendor's names.
   public var usage: JSONValue?
   /// Members of the event that have no common word, as they came.
   public var rest: [JSONValue.Member]
+  /// All of it, as it came.
   public var raw: JSONValue
 
   /// Reads a text frame.

@@ -29,11 +29,14 @@ public enum BailianRequest: Sendable, Hashable {
   public struct Respond: Sendable, Hashable {
     /// `transcript`: speak these words; `prompt`: ask the model.
     public enum Kind: String, Sendable, Hashable {
+      /// Words to be said as they are; a question to be answered.
       case transcript, prompt
     }
+    /// What is to be done with the text.
     public var kind: Kind
     /// May be empty, when a picture or `biz` says it all.
     public var text: String
+    /// At most one picture.
     public var images: [DialogImage]
     /// `parameters.biz_params` for this request only.
     public var biz: JSONValue?

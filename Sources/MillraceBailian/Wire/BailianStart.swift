@@ -11,8 +11,11 @@ public struct BailianStart: Sendable, Hashable {
   public var app: String
   /// `input.dialog_id`: the dialogue to go on with; nil: a new one.
   public var dialog: String?
+  /// Of the user's sound.
   public var upstream = Upstream()
+  /// Of replies.
   public var downstream = Downstream()
+  /// Of who speaks, and from where.
   public var client: Client
   /// `parameters.biz_params`: `user_defined_params`, `user_defined_tokens`, `tool_prompts`, `user_prompt_params`,
   /// `user_query_params`, as they are.
@@ -30,7 +33,9 @@ public struct BailianStart: Sendable, Hashable {
   public struct Upstream: Sendable, Hashable {
     /// `type`: true is `AudioAndVideo`, which pictures need.
     public var hasVideo = false
+    /// How the user takes the floor.
     public var mode = DialogMode.duplex
+    /// What the user's sound is sent as.
     public var format = BailianAudio.Up.pcm
     /// Hz: 8000, 16000, 24000, 48000.
     public var rate = 16_000
@@ -44,7 +49,9 @@ public struct BailianStart: Sendable, Hashable {
 
   /// A word that recognition puts in another's place.
   public struct ReplaceWord: Sendable, Hashable {
+    /// What recognition heard.
     public var source: String
+    /// What takes its place.
     public var target: String
     /// `match_mode`, such as `exact`.
     public var match: String?
@@ -58,7 +65,9 @@ public struct BailianStart: Sendable, Hashable {
 
   /// What comes down.
   public struct Downstream: Sendable, Hashable {
+    /// Which voice speaks; nil: the application's.
     public var voice: String?
+    /// What replies come as.
     public var format = BailianAudio.Down.pcm
     /// Hz: 8000, 16000, 24000, 48000.
     public var rate = 24_000
@@ -84,11 +93,13 @@ public struct BailianStart: Sendable, Hashable {
     public var wordTimestamps = false
     /// `instruction`: how to speak.
     public var instruction: String?
+    /// True: the service adds what helps to find faults.
     public var debug = false
   }
 
   /// Texts a service sends while it works.
   public enum Text: String, Sendable, Hashable, CaseIterable {
+    /// What the user said so far; what is answered so far.
     case transcript, dialog
   }
 
@@ -100,12 +111,17 @@ public struct BailianStart: Sendable, Hashable {
     public var device: String?
     /// `network.ip`.
     public var ip: String?
+    /// Where the user is, in degrees as text.
     public var latitude: String?
+    /// The same.
     public var longitude: String?
+    /// The name of the user's city.
     public var city: String?
+    /// What the device is doing, in the application's own words.
     public var status: JSONValue?
     /// `active_foreground_app`.
     public var foregroundApp: String?
+    /// Who made the client.
     public var sdk: String?
   }
 }
@@ -160,6 +176,7 @@ extension BailianStart {
 public struct BailianProblem: Error, Sendable, Hashable, CustomStringConvertible {
   /// The member, such as `payload.output.state`.
   public let path: String
+  /// What is wrong with it.
   public let text: String
 
   init(_ path: String, _ text: String) {

@@ -28,7 +28,11 @@ extension ConformanceCase {
         }, expect: { $0.wholeReplies = [1] }, play: oneTurn),
     ]
     var voice = ConformanceCase(
-      "voice", "what is spoken is heard and answered", expect: { $0.wholeReplies = [1] },
+      "voice", "what is spoken is heard, all of it, and answered",
+      expect: {
+        $0.wholeReplies = [1]
+        $0.hearsAll = true
+      },
       play: { rehearsal in
         try await rehearsal.wait(for: .listening)
         rehearsal.speak()

@@ -72,9 +72,11 @@ public struct ServiceTraits: Sendable {
   public var vendor: String
   /// What must never be seen anywhere: the key that `parameters` has.
   public var key: String
+  /// How a turn begins.
   public var turn = Turn.words
   /// The node's input that takes commands; events of playback go there too when `takesReports`.
   public var control = "control"
+  /// True: `control` takes what playback reports.
   public var takesReports = true
   /// The node's outputs that bring events of the dialogue, beside `events`.
   public var eventOutputs: [String] = []
@@ -96,6 +98,7 @@ public struct ServiceTraits: Sendable {
   /// True: the double can refuse a key, and the first visitors.
   public var refuses = true
 
+  /// A service that has everything; its double does nothing wrong.
   public init(nodeType: String, vendor: String, key: String) {
     self.nodeType = nodeType
     self.vendor = vendor
@@ -113,12 +116,13 @@ public struct ServiceSight: Sendable, Hashable {
   public var soundBytes: [Int: Int] = [:]
   /// Dialogues that the node ended with the service's own good-bye.
   public var goodByes = 0
-  /// Messages of the user's sound that came.
-  public var soundsHeard = 0
+  /// Samples of the user's sound that came and are not silence.
+  public var voiceSamples = 0
   /// Messages sent that no client can know, as JSON: each has to come out of the node.
   public var oddities: [JSONValue] = []
   /// What the node did that the service's documents forbid.
   public var violations: [String] = []
 
+  /// Nothing yet.
   public init() {}
 }

@@ -8,11 +8,13 @@ public struct ServiceScript: Sendable, Hashable {
     case key
   }
 
+  /// Who is not let in; nil: everybody is.
   public var refusal: Refusal?
   /// Nobody answers: what connects is taken by the system, and not a byte comes back.
   public var isMute = false
   /// Milliseconds from the connection to the beginning of the dialogue.
   public var delay = 0
+  /// What goes wrong, once.
   public var fault: ServiceFault?
   /// Length of a reply's sound.
   public var replyMilliseconds = 400
@@ -21,11 +23,13 @@ public struct ServiceScript: Sendable, Hashable {
   /// Bytes of a message of sound; odd, so that samples are cut in two.
   public var chunk = 1_787
 
+  /// Nothing goes wrong.
   public init() {}
 }
 
 /// One thing that goes wrong, once.
 public struct ServiceFault: Sendable, Hashable {
+  /// What goes wrong.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     /// Goes no further from here; whatever keeps the connection alive goes on, and whoever asks otherwise is answered.
     case hold
@@ -53,11 +57,13 @@ public struct ServiceFault: Sendable, Hashable {
     case expire
   }
 
+  /// Where.
   public enum Place: String, Sendable, Hashable, CaseIterable {
     /// The connection is there, the dialogue has not begun.
     case connecting
     /// The service listens, for the first time.
     case listening
+    /// The user has spoken, and nothing of an answer has come.
     case thinking
     /// The reply has begun.
     case responding
@@ -67,9 +73,12 @@ public struct ServiceFault: Sendable, Hashable {
     case answered
   }
 
+  /// What goes wrong.
   public var kind: Kind
+  /// Where.
   public var place: Place
 
+  /// A fault at a place.
   public init(_ kind: Kind, at place: Place) {
     self.kind = kind
     self.place = place

@@ -16,7 +16,8 @@ struct ConformanceVoice: Node {
     resolution.pacing = .live
   }
 
-  private static let frames = 320
+  /// Samples of a frame.
+  static let frames = 320
   /// Between two frames of 20 ms.
   private static let pace: Nanoseconds = .milliseconds(4)
   /// Well above what any detector by loudness takes for silence.

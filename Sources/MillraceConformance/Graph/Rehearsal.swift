@@ -144,7 +144,9 @@ final class Rehearsal {
 
   /// The user speaks for so many milliseconds, and is quiet.
   func speak(milliseconds: Int = 500) {
-    stage.loudFrames.store(milliseconds / 20, ordering: .relaxed)
+    let frames = milliseconds / 20
+    stage.note(.did(.spoke(samples: frames * ConformanceVoice.frames)))
+    stage.loudFrames.store(frames, ordering: .relaxed)
   }
 
   /// Voids the replies of the graph, and has the service end its own: first the graph, where the node drops the rest by itself.
@@ -189,6 +191,11 @@ final class Rehearsal {
     if run.phase != .stopped { _ = try? run.send("", to: Self.user) }
     run.drain()
     try await finish("the end after the graph was drained")
+    // A good-bye may still be on its way when the node has done with it.
+    let end = ContinuousClock.now + .seconds(patience)
+    while record.isDueGoodBye, double.seen.goodByes == 0, ContinuousClock.now < end {
+      try await Task.sleep(for: .milliseconds(1))
+    }
   }
 
   /// Stops at once, and waits for the end.

@@ -67,6 +67,16 @@ extension Invariant {
     return findings
   }
 
+  static let goodBye = Invariant(
+    "goodBye", "a dialogue that is drained while it stands ends by the service's own good-bye, said once"
+  ) { record, _ in
+    var findings: [String] = []
+    let count = record.sight.goodByes
+    if count > 1 { findings.append("good-bye was said \(count) times") }
+    if record.isDueGoodBye && count == 0 { findings.append("the dialogue ended without a good-bye") }
+    return findings
+  }
+
   static let ending = Invariant("ending", "the node stops within the 2 s a graph has") { record, _ in
     record.ending.detached.map { "\"\($0)\" did not stop in time" }
   }
@@ -85,5 +95,16 @@ extension Invariant {
 
   static let obedience = Invariant("obedience", "the service has nothing to complain of") { record, _ in
     record.sight.violations
+  }
+}
+
+extension ServiceRecord {
+  /// The graph was drained while a dialogue stood.
+  var isDueGoodBye: Bool {
+    guard let drained = entries.firstIndex(of: .did(.drained)) else { return false }
+    switch ServiceRecord(Array(entries[..<drained])).states.last {
+    case .listening, .thinking, .responding: return true
+    default: return false
+    }
   }
 }

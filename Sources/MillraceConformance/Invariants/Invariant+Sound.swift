@@ -39,6 +39,17 @@ extension Invariant {
     }
   }
 
+  static let wholeVoice = Invariant("wholeVoice", "all that the user says comes to the service, once") {
+    record, expected in
+    guard expected.hearsAll else { return [] }
+    let said = record.entries.reduce(0) { count, entry in
+      if case .did(.spoke(let samples)) = entry { count + samples } else { count }
+    }
+    let heard = record.sight.voiceSamples
+    return said == heard && said > 0
+      ? [] : ["the user said \(said) samples that are not silence, and \(heard) came to the service"]
+  }
+
   static let stale = Invariant("stale", "after an interruption no sample of the old reply comes") {
     record, expected in
     guard expected.traits.replies != nil else { return [] }

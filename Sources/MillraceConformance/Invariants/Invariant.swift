@@ -9,6 +9,7 @@ public struct Invariant: Sendable {
   /// What is amiss in a record, in words; empty: nothing.
   public var findings: @Sendable (ServiceRecord, CaseExpectation) -> [String]
 
+  /// An invariant by its name, its sentence and what finds where it does not hold.
   public init(
     _ name: String, _ text: String,
     findings: @escaping @Sendable (ServiceRecord, CaseExpectation) -> [String]
@@ -20,13 +21,14 @@ public struct Invariant: Sendable {
 
   /// All of them, in the order they are looked at.
   public static let all: [Invariant] =
-    [legible, legalStates, beginnings, replyEnds, utterances, wholeSound] + [
-      stale, errors, silentErrors, recovery, refusal, ending, blocks, nothingLost, obedience,
+    [legible, legalStates, beginnings, replyEnds, utterances, wholeSound, wholeVoice] + [
+      stale, errors, silentErrors, recovery, refusal, goodBye, ending, blocks, nothingLost, obedience,
     ]
 }
 
 /// What a case makes of the invariants.
 public struct CaseExpectation: Sendable {
+  /// Of the service.
   public var traits: ServiceTraits
   /// Connections that have to be lost and be made again, at least.
   public var losses = 0
@@ -38,6 +40,9 @@ public struct CaseExpectation: Sendable {
   public var errs: Bool? = false
   /// Replies whose every byte has to have come out.
   public var wholeReplies: Set<Int> = []
+  /// True: all that the user says has to have come to the service.
+  public var hearsAll = false
 
+  /// Nothing goes wrong, and nothing has to be whole.
   public init(_ traits: ServiceTraits) { self.traits = traits }
 }

@@ -3,6 +3,7 @@ public import MillraceDialog
 /// Everything that came out of a node in one case, in the order it came, with what was done to it. Invariants are held against
 /// this alone.
 public struct ServiceRecord: Sendable {
+  /// One thing, in its place among the others.
   public enum Entry: Sendable, Hashable {
     /// The node told of something.
     case told(DialogEvent)
@@ -10,6 +11,7 @@ public struct ServiceRecord: Sendable {
     case illegible(String)
     /// A packet of a reply.
     case sound(Sound)
+    /// The kit did something to it.
     case did(Deed)
   }
 
@@ -17,10 +19,14 @@ public struct ServiceRecord: Sendable {
   public struct Sound: Sendable, Hashable {
     /// Which replies its samples belong to, in order.
     public var replies: [Int]
+    /// Bytes of it.
     public var bytes: Int
+    /// The graph's number of the reply it was born in.
     public var generation: UInt32
+    /// It ends an utterance.
     public var endsUtterance: Bool
 
+    /// A packet of these replies.
     public init(_ replies: [Int], bytes: Int, generation: UInt32, endsUtterance: Bool = false) {
       self.replies = replies
       self.bytes = bytes
@@ -33,8 +39,13 @@ public struct ServiceRecord: Sendable {
   public enum Deed: Sendable, Hashable {
     /// The graph was interrupted: replies up to this one, whose sound had begun to come, are void in every later generation.
     case interrupted(upTo: Int, generation: UInt32)
+    /// The user spoke: so many samples that are not silence.
+    case spoke(samples: Int)
+    /// The user's sound ended for good.
     case endedInput
+    /// The graph was told to end and to let what is inside flow out.
     case drained
+    /// The graph was stopped.
     case stopped
   }
 
@@ -44,30 +55,40 @@ public struct ServiceRecord: Sendable {
     public var failure: String?
     /// Nodes that did not return within the time a graph has to stop in.
     public var detached: [String] = []
+    /// Blocks that did not come back to their pools.
     public var leakedBlocks = 0
+    /// Events that a link had no room for.
     public var lostEvents = 0
+    /// It has not ended.
     public init() {}
   }
 
+  /// Everything, in order.
   public var entries: [Entry] = []
+  /// How the run ended.
   public var ending = Ending()
   /// What the double saw, at the end.
   public var sight = ServiceSight()
 
+  /// A record to be looked at.
   public init(_ entries: [Entry] = []) { self.entries = entries }
 
+  /// What was told.
   public var events: [DialogEvent] {
     entries.compactMap { if case .told(let event) = $0 { event } else { nil } }
   }
 
+  /// The states that were told.
   public var states: [DialogState] {
     events.compactMap { if case .state(let state) = $0 { state } else { nil } }
   }
 
+  /// The errors that were told.
   public var errors: [DialogError] {
     events.compactMap { if case .error(let error) = $0 { error } else { nil } }
   }
 
+  /// The packets of replies.
   public var sounds: [Sound] {
     entries.compactMap { if case .sound(let sound) = $0 { sound } else { nil } }
   }

@@ -12,6 +12,7 @@ public enum TurnAction: Sendable, Hashable {
   case duck, resume
 
   // To be told.
+  /// Another state has begun.
   case changed(from: TurnState, to: TurnState)
   /// A reply was cut off by a voice or by hand, so long after the voice began.
   case bargedIn(by: TurnBreaker, afterMilliseconds: Int)

@@ -28,11 +28,13 @@ public enum DialogCommand: Sendable, Hashable {
 
 /// What can be muted.
 public enum DialogTrack: String, Sendable, Hashable, CaseIterable {
+  /// The user's sound; the user's picture.
   case audio, video
 }
 
 /// A picture that goes with a question.
 public enum DialogImage: Sendable, Hashable {
+  /// Where the service finds it.
   case url(String)
   /// JPEG in standard Base64, with no prefix.
   case base64(String)

@@ -10,7 +10,9 @@ public enum PlaybackReport: Sendable, Hashable {
 
 /// What arrives at a service's port `control`: commands, and the reports of playback, linked straight or through `dialog.turn`.
 public enum DialogControl: Sendable, Hashable {
+  /// The service is to do something.
   case command(DialogCommand)
+  /// What was heard.
   case playback(PlaybackReport)
 
   /// Reads one packet of the port. nil for an event of playback that concerns no reply (`late`, `underrun`).

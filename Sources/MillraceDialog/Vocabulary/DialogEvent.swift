@@ -153,6 +153,7 @@ public enum KickReason: String, Sendable, Hashable, CaseIterable {
   case removed
   /// The room or call is over.
   case ended
+  /// Something else.
   case other
 }
 
@@ -191,5 +192,6 @@ public struct DialogPeer: Sendable, Hashable {
 
 /// How good a network is.
 public enum NetGrade: String, Sendable, Hashable, CaseIterable {
+  /// From the best to the worst; vendors' numbers are sorted into these.
   case excellent, good, poor, veryPoor
 }

@@ -31,9 +31,13 @@ public struct WebSocketAssembler: Sendable {
   public enum Step: Sendable, Hashable {
     /// More has to come.
     case nothing
+    /// A whole text message, UTF-8.
     case text([UInt8])
+    /// A whole binary message.
     case binary([UInt8])
+    /// A ping; its content has to be sent back.
     case ping([UInt8])
+    /// The answer to a ping.
     case pong
     /// The other side says good-bye; code 1005: without a code.
     case close(code: Int, reason: String)

@@ -57,7 +57,7 @@ struct DoubleCommand: ParsableCommand {
     double.stop()
     let seen = double.seen
     Output.standard.write(
-      "\(seen.visits) visits, \(seen.turns) turns, \(seen.framesHeard) frames of sound, \(seen.violations.count) violations\n"
+      "\(seen.visits) visits, \(seen.turns) turns, \(seen.framesHeard) frames of sound, \(seen.violationCount) violations\n"
     )
     file?.write(Self.json(seen))
     try file?.finish()

@@ -13,8 +13,10 @@ internal import MillraceDSP
 /// - A discontinuity, a jump forward, the start of another reply: what is held goes out as a short packet first.
 ///   The interruption of its reply drops it; sound of no reply, and what must be played anyhow, stays.
 ///   Lost packets (without bytes) count as a discontinuity.
+/// - So does the end of an utterance: the short packet carries the mark, or an empty one when nothing is held.
 /// - Latency none, or with a packet length what a sample can wait for the rest of its packet.
-/// - Where nothing has to change, packets pass untouched.
+/// - Where nothing has to change, packets pass untouched. At every change, and where they would pass, NaN and infinities become
+///   silence and what is louder than +120 dBFS is held there.
 @safe
 public struct AudioConvert: ~Copyable, Node {
   public static let contract = NodeContract(
@@ -100,7 +102,8 @@ public struct AudioConvert: ~Copyable, Node {
   private var conversion: SampleForm
   /// True: packets leave as they came.
   private let passes: Bool
-  private let isFloat: Bool
+  private let sample: SampleType
+  private let rate: Int
   /// Packet length in samples per channel; nil: as it comes.
   private let frames: Int?
   private let pads: Bool
@@ -119,24 +122,20 @@ public struct AudioConvert: ~Copyable, Node {
     let frameBytes = channels * sample.byteCount
     queue = FrameQueue(rate: rate, frameBytes: frameBytes, capacity: length.map { $0 + frames } ?? 1)
     passes = length == nil && conversion.isIdentity
-    isFloat = sample == .f32
+    self.sample = sample
     pads = values.bool("pad")
     self.frames = length
+    self.rate = rate
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
-    if passes && isSound(packet) {
-      ports.emit(packet)
+    if passes {
+      try ports.emitSound(packet, sample)
       return .done
     }
     if let frames { try cut(packet, into: frames, &ports) } else { try convert(packet, &ports) }
     return .done
-  }
-
-  /// False for floats among which some are no number.
-  private func isSound(_ packet: borrowing Packet) -> Bool {
-    isFloat ? SampleMath.isFinite(packet.samples(of: Float.self)) : true
   }
 
   /// One packet in, one out.
@@ -153,11 +152,35 @@ public struct AudioConvert: ~Copyable, Node {
   private mutating func cut(
     _ packet: borrowing Packet, into frames: Int, _ ports: inout Ports
   ) throws(NodeFault) {
-    if queue.isBroken(by: packet) { try emitRest(frames, &ports) }
-    reply.follow(packet)
-    queue.follow(packet, frames: Int(packet.byteCount) / conversion.inputFrameBytes)
-    conversion.append(packet, to: &queue)
-    while queue.frames >= frames { try emit(frames, &ports) }
+    let ends = packet.flags.contains(.endOfUtterance)
+    if !packet.isBareEnd {
+      if queue.isBroken(by: packet) { try emitRest(frames, &ports) }
+      reply.follow(packet)
+      queue.follow(packet, frames: Int(packet.byteCount) / conversion.inputFrameBytes)
+      conversion.append(packet, to: &queue)
+      // Of a packet that ends its utterance the last frames wait for the mark.
+      while queue.frames >= (ends ? frames + 1 : frames) { try emit(frames, &ports) }
+    } else if packet.generation != reply.generation {
+      try emitRest(frames, &ports)
+    }
+    if ends { try end(with: packet, frames, &ports) }
+  }
+
+  /// Sends what is held of the utterance that a packet ends, with the mark.
+  private mutating func end(
+    with packet: borrowing Packet, _ frames: Int, _ ports: inout Ports
+  ) throws(NodeFault) {
+    let rest = queue.frames
+    if rest > 0 {
+      try emit(pads ? frames : rest, ending: true, &ports)
+    } else {
+      var mark = try ports.makePacket(bytes: 0)
+      let length = Int64(packet.duration)
+      mark.describeEnd(
+        like: packet, position: packet.position &+ length, timestamp: packet.timestamp &+ .samples(length, rate: rate))
+      ports.emit(mark)
+    }
+    queue.clear()
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
@@ -177,9 +200,10 @@ public struct AudioConvert: ~Copyable, Node {
   }
 
   /// Sends the oldest frames in a packet of `length`, silence after them where fewer are held.
-  private mutating func emit(_ length: Int, _ ports: inout Ports) throws(NodeFault) {
+  private mutating func emit(_ length: Int, ending: Bool = false, _ ports: inout Ports) throws(NodeFault) {
     var output = try ports.makePacket(bytes: length * conversion.outputFrameBytes)
     queue.describe(&output, duration: length)
+    if ending { output.flags.insert(.endOfUtterance) }
     var bytes = output.mutableSamples(of: UInt8.self)
     let used = queue.take(into: &bytes)
     for index in used..<bytes.count { bytes[index] = 0 }

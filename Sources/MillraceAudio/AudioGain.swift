@@ -7,8 +7,8 @@ internal import MillraceDSP
 /// - A change of `gain` or `mute` while running is a straight line over `ramp` milliseconds, from the next packet on. The
 ///   gain a node starts with holds from its first sample.
 /// - 16-bit samples are rounded and saturate; floats keep what passes full scale.
-/// - Works in the packet itself when nobody else holds it, otherwise in a copy; at 0 dB the packet passes untouched,
-///   unless it holds NaN or infinities, which become silence at any gain.
+/// - Works in the packet itself when nobody else holds it, otherwise in a copy; at 0 dB the packet passes untouched.
+/// - NaN and infinities become silence at any gain; what is louder than +120 dBFS is held there before the gain.
 /// - Latency none. Lost packets (without bytes) pass as they are.
 public struct AudioGain: Node {
   public static let contract = NodeContract(
@@ -61,9 +61,8 @@ public struct AudioGain: Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
-    let isSound = isSound(packet)
-    guard ramp.isRamping || ramp.target != 1 || !isSound else {
-      ports.emit(packet)
+    guard ramp.isRamping || ramp.target != 1 else {
+      try ports.emitSound(packet, sample)
       return .done
     }
     var own = try ports.makeWritable(packet)
@@ -73,16 +72,11 @@ public struct AudioGain: Node {
       ramp.apply(to: &samples, channels: channels)
     case .f32:
       var samples = own.mutableSamples(of: Float.self)
+      SampleMath.limitToSound(&samples)
       ramp.apply(to: &samples, channels: channels)
-      SampleMath.silenceNonFinite(&samples)
     }
     ports.emit(own)
     return .done
-  }
-
-  /// False for floats among which some are no number.
-  private func isSound(_ packet: borrowing Packet) -> Bool {
-    sample == .f32 ? SampleMath.isFinite(packet.samples(of: Float.self)) : true
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {

@@ -3,7 +3,8 @@ internal import MillraceDSP
 
 /// `audio.level`: measures sound and lets it pass.
 ///
-/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. Out `out`, which may stay unlinked: the same packets, never copied.
+/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. Out `out`, which may stay unlinked: the same packets, not copied. Only
+///   from there NaN and infinities are gone, and what is louder than +120 dBFS is held there.
 /// - Event `level` every `window` milliseconds of sound: RMS and peak in dBFS. A full-scale sine has a peak of 0 dBFS and
 ///   an RMS of -3.01 dBFS; silence is -120. Windows are counted in samples, so the figures do not depend on how the sound
 ///   is cut into packets. What is left at the end is reported as a shorter window.
@@ -105,7 +106,7 @@ public struct AudioLevel: ~Copyable, Node {
       measured += piece
       if measured == windowFrames { report(&ports) }
     }
-    ports.emit(packet)
+    try ports.emitSound(packet, sample)
     return .done
   }
 

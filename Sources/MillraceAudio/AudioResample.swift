@@ -13,6 +13,9 @@ internal import MillraceDSP
 /// - The output is a function of the stream alone, however it is cut into packets.
 /// - A discontinuity restarts the filter at the next packet's position. So does the interruption of the reply whose sound
 ///   is in the filter; sound of no reply, and what must be played anyhow, goes on unhurt.
+/// - The end of an utterance empties the filter: what it holds goes out, the last packet with the mark, or an empty one when
+///   nothing is held. What follows starts the filter anew at its own position, without a run-in.
+/// - NaN and infinities count as silence; what is louder than +120 dBFS is held there.
 /// - Equal rates: packets pass untouched. Lost packets (without bytes) are dropped; the next one restarts the filter.
 @safe
 public struct AudioResample: ~Copyable, Node {
@@ -67,12 +70,15 @@ public struct AudioResample: ~Copyable, Node {
   }
 
   private let sample: SampleType
+  private let inputRate: Int
   private let inputFrameBytes: Int
   private let outputFrames: Int
   /// True: the rates are equal, and the stream stays unused.
   private let passes: Bool
   private var stream: ResampledStream
   private var reply = HeldReply()
+  /// Where and when the utterance ends whose mark is still to go out, behind all of its sound; nil: none.
+  private var ending: (position: Int64, time: Nanoseconds)?
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let inputRate, let channels, let sample) = setup.inputFormat(),
@@ -81,6 +87,7 @@ public struct AudioResample: ~Copyable, Node {
     stream = try Self.stream(from: inputRate, to: rate, channels: channels, setup.parameters)
     passes = rate == inputRate
     self.sample = sample
+    self.inputRate = inputRate
     inputFrameBytes = channels * sample.byteCount
     outputFrames = shape.packetBytes / inputFrameBytes
   }
@@ -98,22 +105,45 @@ public struct AudioResample: ~Copyable, Node {
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if ending != nil { return try end(&ports) }
     guard let packet = ports.next() else { return .done }
     guard !passes else {
-      ports.emit(packet)
+      try ports.emitSound(packet, sample)
       return .done
     }
     reply.follow(packet)
     let frames = Int(packet.byteCount) / inputFrameBytes
-    let count = stream.take(packet, frames: frames)
-    guard frames > 0 else { return .done }
-    guard count > 0 else {
-      // Too little to give a sample: the filter keeps it. Nothing is written, so an output of no samples will do.
-      try convert(packet, count: 0, &ports)
-      return .done
+    if !packet.isBareEnd {
+      let count = stream.take(packet, frames: frames)
+      // Too little to give a sample is kept by the filter. Nothing is written, so an output of no samples will do.
+      if frames > 0 { try convert(packet, count: count, &ports) }
     }
-    try convert(packet, count: count, &ports)
-    return .done
+    guard packet.flags.contains(.endOfUtterance) else { return .done }
+    let length = Int64(packet.duration)
+    ending = (packet.position &+ length, packet.timestamp &+ .samples(length, rate: inputRate))
+    return .again
+  }
+
+  /// Sends the next of what the filter holds of an utterance that is over, the last of it with the mark.
+  private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    let remaining = stream.remainingOfUtterance
+    let count = min(remaining, outputFrames)
+    var output = try ports.makePacket(bytes: count * inputFrameBytes)
+    if count > 0 {
+      flush(count, into: &output)
+    } else if let ending {
+      output.position = stream.outputPosition(of: ending.position)
+      output.timestamp = ending.time
+      output.duration = 0
+    }
+    reply.mark(&output)
+    if count == remaining {
+      output.flags.insert(.endOfUtterance)
+      ending = nil
+      stream.end()
+    }
+    ports.emit(output)
+    return ending == nil ? .done : .again
   }
 
   private mutating func convert(
@@ -121,6 +151,7 @@ public struct AudioResample: ~Copyable, Node {
   ) throws(NodeFault) {
     var output = try ports.makePacket(bytes: count * inputFrameBytes)
     output.describeLike(packet)
+    output.flags.remove(.endOfUtterance)
     stream.describe(&output, count: count)
     switch sample {
     case .s16:
@@ -135,11 +166,22 @@ public struct AudioResample: ~Copyable, Node {
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard !passes else { return .ended }
+    if ending != nil {
+      _ = try end(&ports)
+      return .again
+    }
     let count = min(stream.remaining, outputFrames)
     guard count > 0 else { return .ended }
     var output = try ports.makePacket(bytes: count * inputFrameBytes)
-    stream.describe(&output, count: count)
+    flush(count, into: &output)
     reply.mark(&output)
+    ports.emit(output)
+    return stream.remaining > 0 ? .again : .ended
+  }
+
+  /// Writes the next samples of what the filter holds, and what they are.
+  private mutating func flush(_ count: Int, into output: inout Packet) {
+    stream.describe(&output, count: count)
     switch sample {
     case .s16:
       var target = output.mutableSamples(of: Int16.self)
@@ -148,11 +190,11 @@ public struct AudioResample: ~Copyable, Node {
       var target = output.mutableSamples(of: Float.self)
       _ = stream.resampler.flush(into: &target)
     }
-    ports.emit(output)
-    return stream.remaining > 0 ? .again : .ended
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    if reply.isVoid(at: ports.generation) { stream.forget() }
+    guard reply.isVoid(at: ports.generation) else { return }
+    stream.forget()
+    ending = nil
   }
 }

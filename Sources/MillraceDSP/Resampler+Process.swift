@@ -12,7 +12,8 @@ extension Resampler {
   /// Resamples float frames: takes input until it is used up or the output is full.
   ///
   /// With room for `outputCount(forInput:)` frames all input is taken. With less room nothing is lost: the
-  /// rest comes with the next call, which may bring no input. NaN and infinities count as silence. Both spans hold whole frames; samples of a
+  /// rest comes with the next call, which may bring no input. NaN and infinities count as silence, and what is louder than
+  /// ``SampleMath/loudest`` as that loud. Both spans hold whole frames; samples of a
   /// broken last frame are not touched. Never allocates.
   public mutating func process(_ input: Span<Float>, into output: inout MutableSpan<Float>) -> Progress {
     unsafe process(input, Source.float, into: &output, Destination.float)
@@ -138,7 +139,7 @@ extension Resampler {
         guard let start = unsafe start else { break }
         unsafe mk_deinterleave_f32(start + offset * channels, channels, channel, row, frames)
         var fresh = unsafe MutableSpan(_unsafeStart: row, count: frames)
-        SampleMath.silenceNonFinite(&fresh)
+        SampleMath.limitToSound(&fresh)
       case .int16(let start):
         guard let start = unsafe start else { break }
         unsafe mk_deinterleave_s16_f32(start + offset * channels, channels, channel, row, frames)

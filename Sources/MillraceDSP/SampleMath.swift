@@ -25,20 +25,28 @@ public enum SampleMath {
     }
   }
 
-  /// Puts silence in the place of what is no sound: NaN and infinities. One of them would spoil whatever it is added to or kept in.
-  public static func silenceNonFinite(_ samples: inout MutableSpan<Float>) {
+  /// The loudest a float sample may be, 2^20 times full scale (+120 dBFS). Nothing that sounds comes near it, and sums, squares
+  /// and products of squares of what is below it stay finite.
+  public static let loudest: Float = 1_048_576
+
+  /// Makes a sample sound, whatever number it is: NaN and infinities become silence, what is louder than ``loudest`` is held there.
+  @inline(__always)
+  public static func sound(_ sample: Float) -> Float {
     // Zero times anything finite is zero; written so that it becomes vector code.
-    for index in samples.indices {
-      let sample = samples[index]
-      samples[index] = sample * 0 == 0 ? sample : 0
-    }
+    sample * 0 == 0 ? max(-loudest, min(loudest, sample)) : 0
   }
 
-  /// Whether every sample is a finite number.
-  public static func isFinite(_ samples: Span<Float>) -> Bool {
-    var trace: Float = 0
-    for index in samples.indices { trace += samples[index] * 0 }
-    return trace == 0
+  /// Makes every sample ``sound(_:)``. One that is none would spoil whatever it is added to or kept in.
+  public static func limitToSound(_ samples: inout MutableSpan<Float>) {
+    for index in samples.indices { samples[index] = sound(samples[index]) }
+  }
+
+  /// Whether every sample is sound as it is.
+  public static func isSound(_ samples: Span<Float>) -> Bool {
+    var strange = 0
+    // A comparison with NaN is false.
+    for index in samples.indices { strange += samples[index].magnitude <= loudest ? 0 : 1 }
+    return strange == 0
   }
 
   /// Multiplies every sample by `gain`.

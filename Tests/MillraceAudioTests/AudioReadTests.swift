@@ -66,6 +66,18 @@ struct AudioReadTests {
     #expect(empty.hasEnded && empty.packets().isEmpty && empty.events().isEmpty)
   }
 
+  @Test("floats that are no sound are mended: NaN and infinities are silence, the rest ends at +120 dBFS")
+  func rubbish() throws {
+    let path = folder.file("rubbish.wav")
+    var writer = try WAVWriter(
+      path: path, format: WAVFormat(sampleRate: 16_000, channels: 1, encoding: .f32))
+    try writer.write(([.nan, .infinity, -.infinity, 3e38, -3e38, 1e6, 0.5] as [Float]).span)
+    try writer.finish()
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path), "sample": "f32"])
+    try bench.run()
+    #expect(bench.float() == [0, 0, 0, 1_048_576, -1_048_576, 1e6, 0.5])
+  }
+
   @Test("start and length cut a part out")
   func part() throws {
     let bench = try bench(["start": 10, "length": 25])

@@ -157,6 +157,24 @@ struct AudioJitterTests {
     #expect(abs(delays[7] - delays[24]) < 25, "\(delays)")
   }
 
+  @Test("a long pause that was not sent costs none of the packets that come together behind it")
+  func longPause() throws {
+    let bench = try pcmBench()
+    let before = Array(pcm().prefix(10))
+    // Two seconds later in the stream and in time; three packets at once.
+    let after = pcm().dropFirst(10).prefix(10).map { packet in
+      var later = packet
+      later.position += 2 * Int64(rate)
+      return later
+    }
+    try bench.receive(
+      regular(before) + after.enumerated().map { ($1, Double(max($0, 2)) * 20 + 2_205) })
+    let told = bench.events()
+    #expect(told.state("skipped") == 0 && told.state("late") == 0)
+    #expect(told.state("packets") == 20)
+    #expect(bench.packets().filter { $0.flags.contains(.discontinuity) }.map(\.position) == [])
+  }
+
   @Test("a burst after a standstill is waited for and not lost, and the delay comes down again")
   func burst() throws {
     var arrivals = regular(pcm())

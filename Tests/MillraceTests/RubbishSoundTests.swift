@@ -34,7 +34,12 @@ struct RubbishSoundTests {
     Kind(type: "audio.gain", parameters: ["gain": -6]),
     Kind(type: "audio.resample", parameters: ["rate": 48_000], least: 45_000),
     Kind(type: "audio.resample", parameters: ["rate": 8_000], least: 7_500),
+    Kind(type: "audio.resample", parameters: ["rate": 16_000]),
+    Kind(type: "audio.convert", parameters: ["channels": 1, "matrix": [8], "sample": "f32", "frame": 7]),
     Kind(type: "audio.mix", parameters: ["saturate": false], inputs: ["in1", "in2"]),
+    Kind(type: "audio.mix", parameters: ["saturate": false, "gain1": 60], inputs: ["in1", "in2"]),
+    Kind(type: "audio.gain", parameters: ["gain": 60]),
+    Kind(type: "audio.fileMix"),
     Kind(type: "audio.mix", parameters: ["gain1": -3], inputs: ["in1", "in2"]),
     Kind(type: "audio.autoGain"),
     Kind(type: "audio.denoise", parameters: ["engine": "wiener"]),
@@ -43,8 +48,9 @@ struct RubbishSoundTests {
     Kind(type: "audio.echoCancel", inputs: ["reference", "near"]),
     Kind(type: "audio.echoCancel", parameters: ["engine": "speex"], inputs: ["near", "reference"]),
     Kind(type: "audio.echoCancel", parameters: ["engine": "speex"], inputs: ["reference", "near"]),
-    Kind(type: "audio.vad", parameters: ["engine": "energy", "report": 32], output: nil),
-    Kind(type: "audio.level", parameters: ["window": 100], output: nil),
+    Kind(type: "audio.vad", parameters: ["engine": "energy", "report": 32]),
+    Kind(type: "audio.vad", parameters: ["engine": "energy", "gate": true], least: 0),
+    Kind(type: "audio.level", parameters: ["window": 100]),
     Kind(type: "audio.jitter", least: 10_000),
     Kind(type: "audio.record", inputs: ["in1"], file: ("path", "record.wav"), output: nil),
     Kind(type: "audio.record", inputs: ["in1"], file: ("path", "record.ogg"), output: nil),
@@ -52,6 +58,7 @@ struct RubbishSoundTests {
     Kind(type: "audio.write", file: ("path", "written.wav"), output: nil),
     Kind(type: "opus.encode", output: nil),
     Kind(type: "speech.play", parameters: ["rate": 16_000], least: 1_000),
+    Kind(type: "speech.play", parameters: ["rate": 48_000, "channels": 2], least: 1_000),
   ]
 
   static let sounds: [String: [Float]] = {
@@ -64,6 +71,10 @@ struct RubbishSoundTests {
       "full scale": noise.map { $0 < 0 ? -1 : 1 },
       "a million times full scale": noise.map { $0 * 1e6 },
       "1e30": noise.map { $0 * 1e30 },
+      "3e38": [Float](repeating: 3e38, count: 16_000),
+      "-3e38": [Float](repeating: -3e38, count: 16_000),
+      "3e38, turn about": (0..<16_000).map { $0 % 2 == 0 ? 3e38 : -3e38 },
+      "3e38, now and then": noise.enumerated().map { $0 % 37 == 5 ? 3e38 : $0 % 41 == 3 ? -3e38 : $1 },
       "the smallest numbers": [Float](repeating: .leastNonzeroMagnitude, count: 16_000),
       "silence": [Float](repeating: 0, count: 16_000),
     ]

@@ -2,6 +2,8 @@ internal import MillraceCore
 internal import MillraceDSP
 
 /// Sound on its way from packets of one length to packets of another, with the position and time of its oldest frame.
+///
+/// Ends of utterances are its owner's affair: what is held does not carry their mark.
 @safe
 struct FrameQueue: ~Copyable {
   private let rate: Int
@@ -44,7 +46,7 @@ struct FrameQueue: ~Copyable {
     }
     anchorPosition = end ?? packet.position
     anchorTime = packet.timestamp
-    flags = packet.flags.subtracting(.discontinuity)
+    flags = packet.flags.subtracting(.discontinuity).subtracting(.endOfUtterance)
     generation = packet.generation
     end = anchorPosition &+ Int64(frames)
   }

@@ -218,7 +218,7 @@ struct MixInputs: ~Copyable {
       let run = unsafe packets[index].samples(of: Int16.self).extracting(first..<first + count)
       SampleMath.mix(run, gain: Float(gain.target), into: &sum)
     case .f32:
-      let isSound = unsafe SampleMath.isFinite(
+      let isSound = unsafe SampleMath.isSound(
         packets[index].samples(of: Float.self).extracting(first..<first + count))
       guard isSound else { return unsafe addRamped(index, first, to: target) }
       let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
@@ -237,7 +237,7 @@ struct MixInputs: ~Copyable {
       let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
       for place in run.indices { floats[place] = run[place] }
       // What is no sound in one input must not silence the others.
-      SampleMath.silenceNonFinite(&floats)
+      SampleMath.limitToSound(&floats)
     }
     // As in `setGain`.
     var gain = unsafe inputs[index].gain

@@ -6,12 +6,15 @@ internal import MillraceDSP
 struct ResampledStream: ~Copyable {
   var resampler: Resampler
   private let runsIn: Bool
-  /// Silent input frames before the stream, a whole number of output samples long, so that output positions stay exact.
-  private let leadIn: Int
+  /// Silent input frames before a stream, a whole number of output samples long, so that output positions stay exact.
+  private let longestLeadIn: Int
+  /// Those before this stream: none where it follows another's end, since its run-in would lie over that.
+  private var leadIn: Int
   private let zeros: UnsafeMutableBufferPointer<Float>
   private let dump: UnsafeMutableBufferPointer<Float>
 
   private var isFresh = true
+  private var followsEnd = false
   /// Input frames of this stream taken, and the next output's number since the lead-in began.
   private var taken: Int64 = 0
   private var index: Int64 = 0
@@ -24,7 +27,7 @@ struct ResampledStream: ~Copyable {
   private var isBroken = false
 
   /// A ratio whose whole-sample lead-in would be longer than this keeps its positions within half a sample instead.
-  private static let longestLeadIn = 4_096
+  private static let mostLeadIn = 4_096
   private static let chunk = 64
 
   init(_ resampler: consuming Resampler, runsIn: Bool) {
@@ -32,7 +35,8 @@ struct ResampledStream: ~Copyable {
     let step = rate / Self.divisor(rate, target)
     let latency = resampler.latencyFrames
     let whole = (latency + step - 1) / step * step
-    leadIn = !runsIn ? 0 : whole <= Self.longestLeadIn ? whole : latency
+    longestLeadIn = !runsIn ? 0 : whole <= Self.mostLeadIn ? whole : latency
+    leadIn = longestLeadIn
     self.runsIn = runsIn
     unsafe zeros = .allocate(capacity: Self.chunk * channels)
     unsafe zeros.initialize(repeating: 0)
@@ -50,6 +54,9 @@ struct ResampledStream: ~Copyable {
 
   /// The next packet starts a new stream.
   mutating func forget() { isFresh = true }
+
+  /// The stream is over, and all of it has been told: the next packet starts a new one right behind it, without a run-in.
+  mutating func end() { (isFresh, followsEnd) = (true, true) }
 
   /// Notes a packet of the stream, starting anew where it does not follow, and answers how many samples it will give.
   mutating func take(_ packet: borrowing Packet, frames: Int) -> Int {
@@ -72,6 +79,8 @@ struct ResampledStream: ~Copyable {
   private mutating func start(at position: Int64) {
     resampler.reset()
     (isFresh, taken, index, inputStart) = (false, 0, 0, position)
+    leadIn = followsEnd ? 0 : longestLeadIn
+    followsEnd = false
     outputStart = scaled(position)
     var left = leadIn
     while left > 0 {
@@ -95,6 +104,16 @@ struct ResampledStream: ~Copyable {
     if isBroken { output.flags.insert(.discontinuity) } else { output.flags.remove(.discontinuity) }
     isBroken = false
     index &+= Int64(count)
+  }
+
+  /// The output position that shows an input position, rounded down.
+  func outputPosition(of position: Int64) -> Int64 { scaled(position) }
+
+  /// Samples an utterance's end still gives: up to where the next one's would begin.
+  var remainingOfUtterance: Int {
+    guard !isFresh else { return 0 }
+    let end = scaled(inputStart &+ taken)
+    return Int(max(0, end &- outputStart &+ scaled(Int64(leadIn)) &- index))
   }
 
   /// Samples the end of the stream still gives: up to the rounded length of all input.

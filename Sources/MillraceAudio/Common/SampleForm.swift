@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// The way from one PCM format to another of the same rate: sample type and channels. NaN and infinities become silence. Memory is taken in `init`.
+/// The way from one PCM format to another of the same rate: sample type and channels. Floats that are no sound are mended. Memory is taken in `init`.
 @safe
 struct SampleForm: ~Copyable {
   let inputFrameBytes: Int
@@ -89,10 +89,10 @@ struct SampleForm: ~Copyable {
     case (.f32, nil):
       let source = packet.samples(of: Float.self)
       for index in target.indices { target[index] = source[index] }
-      SampleMath.silenceNonFinite(&target)
+      SampleMath.limitToSound(&target)
     case (.f32, let matrix?):
       matrix.apply(packet.samples(of: Float.self), into: &target)
-      SampleMath.silenceNonFinite(&target)
+      SampleMath.limitToSound(&target)
     case (.s16, nil):
       SampleConversion.convert(packet.samples(of: Int16.self), into: &target)
     case (.s16, let matrix?):

@@ -16,7 +16,8 @@ protocol SoundStage: ~Copyable {
 /// Leads packets through a stage so that every sample keeps its position and its time.
 ///
 /// Output begins at the position at which the input begins, so the first packets are shorter, or missing, by the latency; what
-/// the stage holds at the end, or where the stream breaks, goes out as a packet of its own. All memory is taken in `init`.
+/// the stage holds at the end, or where the stream breaks, goes out as a packet of its own. So it does where an utterance ends,
+/// with the mark; there the stage keeps what it has learnt. All memory is taken in `init`.
 @safe
 struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
   var stage: Stage
@@ -36,8 +37,8 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
   private var generation: UInt32 = 0
   private var startsBroken = false
 
-  /// Most packets out for one in, where a stream breaks.
-  static func burst(latency: Int, frames: Int) -> Int { (latency + frames - 1) / frames + 1 }
+  /// Most packets out for one in: where a stream breaks, and the packet behind the break ends its utterance.
+  static func burst(latency: Int, frames: Int) -> Int { (latency + frames - 1) / frames * 2 + 1 }
 
   init(_ stage: consuming Stage, shape: OutputShape) {
     guard case .pcm(let rate, let channels, let sample) = shape.format, let frames = shape.frames else {
@@ -54,6 +55,15 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
 
   /// Takes a packet, and sends what it brings to light.
   mutating func process(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
+    if !packet.isBareEnd {
+      try take(packet, &ports)
+    } else if packet.generation != generation {
+      try flush(&ports)
+    }
+    if packet.flags.contains(.endOfUtterance) { try end(with: packet, &ports) }
+  }
+
+  private mutating func take(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     let frames = Int(packet.byteCount) / frameBytes
     if !follows(packet, frames: frames) {
       let jumps = packet.position != end
@@ -69,7 +79,7 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
     let time = packet.timestamp &- .samples(Int64(stage.latencyFrames), rate: rate)
     end = (end ?? packet.position) &+ Int64(frames)
     endTime = packet.timestamp &+ .samples(Int64(frames), rate: rate)
-    flags = packet.flags.subtracting(.discontinuity)
+    flags = packet.flags.subtracting(.discontinuity).subtracting(.endOfUtterance)
     generation = packet.generation
     read(packet, frames: frames)
     try send(frames, position: position, time: time, &ports)
@@ -77,17 +87,38 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
 
   /// Sends what the stage holds and forgets the stream.
   mutating func flush(_ ports: inout Ports) throws(NodeFault) {
+    try pushOut(&ports)
+    forget()
+  }
+
+  /// Sends what the stage holds of the utterance that a packet ends, with the mark on the last of it.
+  private mutating func end(with packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
+    if end != nil && stage.latencyFrames > 0 {
+      try pushOut(ending: true, &ports)
+    } else {
+      var mark = try ports.makePacket(bytes: 0)
+      let length = Int64(packet.duration)
+      mark.describeEnd(
+        like: packet, position: packet.position &+ length, timestamp: packet.timestamp &+ .samples(length, rate: rate))
+      ports.emit(mark)
+    }
+    // What follows begins with a run-in of its own; the stage has nothing left of this.
+    end = nil
+  }
+
+  /// Pushes what the stage holds out with silence.
+  private mutating func pushOut(ending: Bool = false, _ ports: inout Ports) throws(NodeFault) {
     guard let end else { return }
     var left = stage.latencyFrames
     while left > 0 {
       let frames = min(left, longest)
       unsafe floats.update(repeating: 0)
       let position = end &- Int64(left)
+      if ending && frames == left { flags.insert(.endOfUtterance) }
       try send(
         frames, position: position, time: endTime &- .samples(Int64(left), rate: rate), &ports)
       left -= frames
     }
-    forget()
   }
 
   /// Forgets the stream and what it holds.

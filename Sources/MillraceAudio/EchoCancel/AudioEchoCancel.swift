@@ -11,7 +11,8 @@ internal import MillraceDSP
 /// - Latency: one block, 8 ms; 10 ms at 32 and 48 kHz. What does not fill a block waits for the next packet.
 /// - The reference is laid beside the microphone by their times; what remains (sound card, air) is found and followed, from 0 to
 ///   `longestDelay`. Microphone sound waits for a reference that is on its way, at most a packet and 20 ms.
-/// - A discontinuity of `near` empties what is held; the filter keeps what it has learnt.
+/// - A discontinuity of `near` empties what is held; the filter keeps what it has learnt. So it does where an utterance ends:
+///   there what is held goes out first, the last of it with the mark.
 /// - Bad input: NaN, infinities, clipping, silence and full-scale noise give sound without a NaN. Lost packets (without bytes) are
 ///   silence.
 @safe
@@ -61,6 +62,8 @@ public struct AudioEchoCancel: ~Copyable, Node {
   private var outPosition: Int64 = 0
   private var flags: PacketFlags = []
   private var startsBroken = false
+  /// The utterance held is over; its mark is still to go out.
+  private var isEnding = false
   private var layout = ReferenceLayout()
   /// Since when a block waits for its reference; nil: none waits. After one has waited in vain, none does until it is back.
   private var waitsSince: Nanoseconds?
@@ -111,25 +114,49 @@ public struct AudioEchoCancel: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     takeReference(&ports)
     // What waits for its reference holds back what comes after it: the link keeps that, and its policy holds.
-    if near.count < block, let packet = ports.next(Input.near) { takeNear(packet) }
+    if !isEnding, near.count < block, let packet = ports.next(Input.near) { takeNear(packet) }
     while near.count >= block && mayGo(&ports) { cancelBlock(&ports) }
+    if isEnding && near.count < block { return try endUtterance(&ports) }
     let hasMade = made > 0
     try send(&ports)
     return hasMade && near.count < block && ports.hasPacket(Input.near) ? .again : .done
   }
 
+  /// Sends what is left of the utterance that is over, and its mark with the last of it.
+  private mutating func endUtterance(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    let end = nearEnd ?? outPosition
+    // That the silence behind the sound had no reference yet says nothing of the reference.
+    let missed = missing
+    pushOut(upTo: end, &ports)
+    missing = missed
+    let isLast = outPosition &+ Int64(made) == end
+    try send(ending: isLast, &ports)
+    guard isLast else { return .again }
+    isEnding = false
+    nearEnd = nil
+    return ports.hasPacket(Input.near) ? .again : .done
+  }
+
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     takeReference(&ports)
+    if isEnding {
+      _ = try endUtterance(&ports)
+      return .again
+    }
     guard let end = nearEnd else { return .ended }
-    // Silence pushes out what is inside; of the output only what belongs to the stream leaves.
+    pushOut(upTo: end, &ports)
+    try send(&ports)
+    return outPosition < end ? .again : .ended
+  }
+
+  /// Has silence push out what is inside, as far as there is room; of the output only what belongs to the stream is kept.
+  private mutating func pushOut(upTo end: Int64, _ ports: inout Ports) {
     let room = unsafe cleaned.count
     while outPosition &+ Int64(made) < end && made + block <= room {
       if near.count < block { appendSilence(block - near.count) }
       cancelBlock(&ports)
     }
     made = min(made, Int(end &- outPosition))
-    try send(&ports)
-    return outPosition < end ? .again : .ended
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
@@ -149,10 +176,12 @@ public struct AudioEchoCancel: ~Copyable, Node {
   }
 
   private mutating func takeNear(_ packet: borrowing Packet) {
+    isEnding = packet.flags.contains(.endOfUtterance)
+    if packet.isBareEnd && nearEnd != nil { return }
     let frames = Int(packet.byteCount) / sample.byteCount
     let isBroken = packet.flags.contains(.discontinuity) || nearEnd.map { packet.position > $0 } ?? true
     if isBroken { begin(at: packet) }
-    flags = packet.flags.subtracting(.discontinuity)
+    flags = packet.flags.subtracting(.discontinuity).subtracting(.endOfUtterance)
     anchorPosition = nearEnd ?? packet.position
     anchorTime = packet.timestamp
     guard frames > 0 else {
@@ -279,13 +308,14 @@ public struct AudioEchoCancel: ~Copyable, Node {
     }
   }
 
-  private mutating func send(_ ports: inout Ports) throws(NodeFault) {
-    guard made > 0 else { return }
+  private mutating func send(ending: Bool = false, _ ports: inout Ports) throws(NodeFault) {
+    guard made > 0 || ending else { return }
     var packet = try ports.makePacket(bytes: made * sample.byteCount)
     packet.position = outPosition
     packet.duration = made
     packet.timestamp = anchorTime &+ .samples(outPosition &- anchorPosition, rate: rate)
     packet.flags = startsBroken ? flags.union(.discontinuity) : flags
+    if ending { packet.flags.insert(.endOfUtterance) }
     let source = unsafe Span(_unsafeElements: cleaned.extracting(0..<made))
     switch sample {
     case .s16:

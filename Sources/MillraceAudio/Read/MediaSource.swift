@@ -1,6 +1,7 @@
 internal import CFFmpeg
 internal import CMediaShim
 internal import MillraceCore
+internal import MillraceDSP
 
 /// Sound from any file FFmpeg's libraries read: FLAC, MP3, Ogg, MP4 and more, at the file's own rate and channels.
 ///
@@ -122,6 +123,11 @@ final class MediaSource: AudioSource {
       return unsafe swr_convert(converter, &output, Int32(count), planes.baseAddress, Int32(count))
     }
     guard given == Int32(count) else { throw NodeFault(.library, code: given, detail: position) }
+    guard sample == .f32 else { return }
+    // A damaged frame may decode to anything.
+    let first = unsafe target.assumingMemoryBound(to: Float.self)
+    var samples = unsafe MutableSpan(_unsafeStart: first, count: count * facts.channels)
+    SampleMath.limitToSound(&samples)
   }
 
   /// The next sample to be given, counted from the file's first.

@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDSP
 
 /// The sound of several inputs on one line of samples, until it is written.
 ///
@@ -165,8 +166,8 @@ struct RecordingTimeline: ~Copyable {
       add(input, frames) { Float(source[$0]) / 0x1p15 }
     case .f32:
       let source = unsafe packets[index].samples(of: Float.self).extracting(samples)
-      // Not a number would stay in the sum.
-      add(input, frames) { source[$0] == source[$0] ? source[$0] : 0 }
+      // What is no sound would stay in the sum.
+      add(input, frames) { SampleMath.sound(source[$0]) }
     }
   }
 

@@ -4,7 +4,7 @@ internal import MillraceDSP
 /// `audio.vad`: tells when somebody speaks.
 ///
 /// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels, in packets of any length. Out `out`, which may stay unlinked: the same
-///   packets, never copied; with `gate` only those around speech, from `preRoll` before its first sample on, at their own
+///   packets, not copied; with `gate` only those around speech, from `preRoll` before its first sample on, at their own
 ///   positions, the first one behind a gap marked `discontinuity`.
 /// - Every 32 ms of sound get a probability: by the Silero v6 network at 16 kHz (at 8 kHz for sound at 8 kHz), or by loudness
 ///   above the floor (`energy`). Channels are averaged and other rates resampled, for the detector alone.
@@ -12,7 +12,8 @@ internal import MillraceDSP
 ///   plus `minSpeech`, an end `minSilence` after it. `maybeEnd` is a guess, long before.
 /// - A gap in the stream (lost packets, a jump forward) counts as a pause of its length; a jump back ends what was begun. The
 ///   network starts afresh after either.
-/// - NaN counts as 0, what passes full scale is clipped for the detector; silence, DC and hiss give no speech.
+/// - NaN counts as 0, what passes full scale is clipped for the detector; silence, DC and hiss give no speech. From what passes NaN
+///   and infinities are gone, and what is louder than +120 dBFS is held there.
 /// - `endOfUtterance` passes, through a closed gate as an empty packet; of the utterance that ended a gate lets nothing pass
 ///   after that.
 /// - Latency none; what a gate held when it opened catches up at four packets for one.
@@ -23,6 +24,7 @@ public struct AudioVAD: ~Copyable, Node {
   }
 
   private let rate: Int
+  private let sample: SampleType
   private let frameBytes: Int
   private var listener: SpeechListener
   private var segmenter: SpeechSegmenter
@@ -34,13 +36,13 @@ public struct AudioVAD: ~Copyable, Node {
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.inputs[0].shape, let frames = shape.frames,
-      let frameBytes = shape.format.frameBytes,
-      let rate = shape.format.rate
+      let frameBytes = shape.format.frameBytes, case .pcm(let rate, _, let sample) = shape.format
     else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
     let values = setup.parameters
     let weights = try Self.weights(values, rate: rate)
     listener = try SpeechListener(shape.format, longest: frames, weights: weights)
     self.rate = rate
+    self.sample = sample
     self.frameBytes = frameBytes
     segmenter = SpeechSegmenter(Self.settings(values, rate: rate))
     report = ProbabilityReport(interval: Self.samples(values.number("report"), rate))
@@ -66,7 +68,7 @@ public struct AudioVAD: ~Copyable, Node {
     try gate?.take(packet, &ports)
     if packet.byteCount > 0 { hear(packet, &ports) }
     guard gate != nil else {
-      ports.emit(packet)
+      try ports.emitSound(packet, sample)
       return .done
     }
     try gate?.emit(&ports)
@@ -90,16 +92,10 @@ public struct AudioVAD: ~Copyable, Node {
     gate?.clear()
   }
 
-  /// True when a packet says that an utterance has ended, and nothing else: no sound is missing there.
-  static func isBareEnd(_ packet: borrowing Packet) -> Bool {
-    packet.byteCount == 0 && packet.duration == 0 && packet.flags.contains(.endOfUtterance)
-      && !packet.flags.contains(.lost) && !packet.flags.contains(.discontinuity)
-  }
-
   /// Looks whether a packet follows what was heard, and starts afresh where it does not.
   private mutating func follow(_ packet: borrowing Packet, _ ports: inout Ports) {
     guard packet.byteCount >= frameBytes else {
-      if !Self.isBareEnd(packet) { isLost = true }
+      if !packet.isBareEnd { isLost = true }
       return
     }
     let isBroken = isLost || packet.flags.contains(.discontinuity)

@@ -32,6 +32,7 @@ struct SpeechGate: ~Copyable {
 
   private let rate: Int
   private let preRoll: Int64
+  private let sample: SampleType
   private let frameBytes: Int
   private let longest: Int
   /// Frames held while the gate is closed.
@@ -51,6 +52,7 @@ struct SpeechGate: ~Copyable {
     }
     self.preRoll = Int64(preRoll)
     self.rate = rate
+    self.sample = sample
     frameBytes = channels * sample.byteCount
     longest = frames
     kept = preRoll + delay + frames
@@ -62,7 +64,7 @@ struct SpeechGate: ~Copyable {
   mutating func take(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     room = Self.burst
     let frames = Int(packet.byteCount) / frameBytes
-    if frames > 0 || !AudioVAD.isBareEnd(packet) {
+    if frames > 0 || !packet.isBareEnd {
       if queue.isBroken(by: packet) {
         try send(&ports)
         restart()
@@ -109,9 +111,7 @@ struct SpeechGate: ~Copyable {
       if count > 0 {
         var packet = try ports.makePacket(bytes: count * frameBytes)
         queue.describe(&packet, duration: count)
-        var bytes = packet.mutableSamples(of: UInt8.self)
-        _ = queue.take(into: &bytes)
-        packet.flags.remove(.endOfUtterance)
+        take(into: &packet)
         if let end = ends.first, end.position == queue.start {
           packet.flags.insert(.endOfUtterance)
           ends.removeFirst()
@@ -124,6 +124,15 @@ struct SpeechGate: ~Copyable {
       }
       room -= 1
     }
+  }
+
+  /// Fills a packet with the oldest sound held.
+  private mutating func take(into packet: inout Packet) {
+    var bytes = packet.mutableSamples(of: UInt8.self)
+    _ = queue.take(into: &bytes)
+    guard sample == .f32 else { return }
+    var samples = packet.mutableSamples(of: Float.self)
+    SampleMath.limitToSound(&samples)
   }
 
   /// Frames of the next packet to be sent; 0: none is due before the next end.

@@ -85,8 +85,6 @@ struct SpeechListener: ~Copyable {
       var bytes = unsafe MutableSpan(_unsafeElements: raw)
       form.convert(packet, into: &bytes)
     }
-    // What follows has memory, and would not get rid of a NaN.
-    for index in 0..<taken where unsafe mono[index].isNaN { unsafe mono[index] = 0 }
   }
 
   /// The next step of what was taken; nil when the rest is too short for one.

@@ -62,12 +62,16 @@ internal import MillraceDSP
     }
   }
 
-  /// Reads whole frames from frame `frame` on as floats and returns how many; 0 at the end.
+  /// Reads whole frames from frame `frame` on as floats and returns how many; 0 at the end. NaN and infinities become silence, and
+  /// what is louder than +120 dBFS is held there.
   public mutating func read(
     at frame: Int64, into output: inout MutableSpan<Float>
   ) throws(WAVProblem) -> Int {
     let encoding = format.encoding
-    return try read(at: frame, into: &output) { $0.decode(encoding, into: &$1) }
+    return try read(at: frame, into: &output) {
+      $0.decode(encoding, into: &$1)
+      if encoding.isFloat { SampleMath.limitToSound(&$1) }
+    }
   }
 
   /// Reads block by block; `decode` makes samples of the bytes of as many.

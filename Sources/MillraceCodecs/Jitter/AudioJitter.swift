@@ -12,8 +12,11 @@ internal import MillraceDSP
 /// - **Loss.** What is missing while later packets are there is concealed, or, Opus only, decoded from the copy in the packet
 ///   behind it. While nothing at all is there the node goes on concealing and stays where it is in the stream, so that a late
 ///   burst is stretched, not lost. Silence the sender did not send (DTX) is covered the same way and adds no delay.
+/// - **Utterances.** The packet of 10 ms in which the last sound of an utterance is played carries its end. Sound that has not come when
+///   the end has is lost like any other.
 /// - **Bounds.** Beyond `longest` and a fifth of a second the oldest packets are skipped. A stream that jumps by more than five
-///   seconds, or marked `discontinuity`, begins anew. No content can fault the node; memory and delay are bounded.
+///   seconds, or marked `discontinuity`, begins anew. No content can fault the node; memory and delay are bounded. NaN
+///   and infinities in PCM are silence; what is louder than +120 dBFS is held there.
 /// - Event `state` every `report` ms: target and delay, and packets by what became of them.
 /// - Heap: none after `init`. Latency: the delay, at least `least`.
 public struct AudioJitter: ~Copyable, Node {
@@ -40,6 +43,9 @@ public struct AudioJitter: ~Copyable, Node {
   private var due: Nanoseconds?
   private var position: Int64 = 0
   private var hasJumped = false
+  private var ends = UtteranceEnds()
+  /// Ends of utterances whose sound nobody will hear; told as empty packets.
+  private var bareEnds = 0
   private var reply = HeldReply()
   private var nextReport: Nanoseconds = 0
   private var counts = Counts()
@@ -87,6 +93,7 @@ public struct AudioJitter: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while let packet = ports.next() { admit(packet, now: ports.now) }
+    if bareEnds > 0 { return try emitEnd(&ports) }
     guard let time = due else { return .done }
     guard time <= ports.now else {
       ports.wake(at: time)
@@ -101,14 +108,18 @@ public struct AudioJitter: ~Copyable, Node {
   /// Plays what is there, at its time.
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while let packet = ports.next() { admit(packet, now: ports.now) }
-    guard let time = due, buffer.count > 0 || stretcher.buffered >= stretcher.hop else { return .ended }
+    if bareEnds > 0 { return try emitEnd(&ports) }
+    guard let time = due, buffer.count > 0 || stretcher.buffered >= stretcher.hop || ends.count > 0 else { return .ended }
     if time <= ports.now { try step(&ports) }
     ports.wake(at: due ?? ports.now)
     return .again
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    if reply.isVoid(at: ports.generation) { begin() }
+    guard reply.isVoid(at: ports.generation) else { return }
+    ends.clear()
+    begin()
+    bareEnds = 0
   }
 
   // MARK: In
@@ -123,6 +134,7 @@ public struct AudioJitter: ~Copyable, Node {
         begin()
       }
     }
+    if packet.flags.contains(.endOfUtterance) { noteEnd(packet) }
     // An empty packet says that something is missing, which shows by itself.
     if packet.byteCount == 0 || packet.flags.contains(.lost) { return }
     reply.follow(packet)
@@ -137,8 +149,24 @@ public struct AudioJitter: ~Copyable, Node {
     }
   }
 
+  /// Notes the end of an utterance; where there is no sound, it is told at once.
+  private mutating func noteEnd(_ packet: borrowing Packet) {
+    guard packet.byteCount > 0 || due != nil else { return bareEnds += 1 }
+    let length = packet.byteCount > 0 && packet.duration <= 0 ? usual : packet.duration
+    ends.note(packet.position &+ Int64(length))
+    passEnds()
+  }
+
+  /// Hands ends on whose sound has been decoded.
+  private mutating func passEnds() {
+    guard let decodedEnd else { return }
+    ends.pass(upTo: decodedEnd, playedAt: stretcher.consumed &+ Int64(stretcher.buffered))
+  }
+
   /// The stream begins anew with the next packet.
   private mutating func begin() {
+    bareEnds += ends.count
+    ends.clear()
     buffer.clear()
     decoder.reset()
     stretcher.reset()
@@ -160,6 +188,8 @@ public struct AudioJitter: ~Copyable, Node {
   /// Hands on the next 10 ms.
   private mutating func step(_ ports: inout Ports) throws(NodeFault) {
     let time = due ?? ports.now
+    // A pause that was not sent is no delay.
+    _ = gapAhead()
     skipExcess(at: time)
     var tries = 0
     // A splice needs a little more than a hop to choose from.
@@ -173,21 +203,11 @@ public struct AudioJitter: ~Copyable, Node {
 
   /// Decodes or conceals something into the stretcher; false when nothing more is there and nothing is needed.
   private mutating func fill(isNeeded: Bool, at time: Nanoseconds) -> Bool {
-    let next = buffer.nextPosition
-    let end = decodedEnd ?? next ?? 0
-    var gap = max(0, (next ?? end) &- end)
-    if gap > 0 {
-      let covered = steps.credit(for: .samples(gap, rate: rate))
-      let frames = min(gap, covered &* Int64(rate) / 1_000_000_000)
-      decodedEnd = end &+ frames
-      gap -= frames
-      // Rounding leaves less than a sample's time; a rest shorter than a frame of any codec is no loss.
-      if gap <= 1 { (decodedEnd, gap) = (next, 0) }
-    }
-    let hasNext = next != nil && gap == 0
+    let gap = gapAhead()
+    let hasNext = buffer.count > 0 && gap == 0
     if !isNeeded && !hasNext { return false }
     let step = steps.next(
-      hasNext: hasNext, hasLater: next != nil, delay: delay(at: time), target: estimator.target)
+      hasNext: hasNext, hasLater: nextPosition != nil, delay: delay(at: time), target: estimator.target)
     switch step {
     case .play(let speed):
       stretcher.setSpeed(speed)
@@ -198,6 +218,26 @@ public struct AudioJitter: ~Copyable, Node {
       counts.waited += Int64(decoder.count)
     }
     return true
+  }
+
+  /// What comes next in the stream: a packet, or an end of an utterance before it, which tells as well that sound is missing.
+  private var nextPosition: Int64? {
+    let packet = buffer.nextPosition
+    return ends.next.map { min($0, packet ?? $0) } ?? packet
+  }
+
+  /// Frames that are missing before what comes next, without those that the waiting has covered.
+  private mutating func gapAhead() -> Int64 {
+    guard let next = nextPosition else { return 0 }
+    let end = decodedEnd ?? buffer.nextPosition ?? 0
+    guard next > end else { return 0 }
+    let gap = next &- end
+    let covered = steps.credit(for: .samples(gap, rate: rate)) &* Int64(rate) / 1_000_000_000
+    // Rounding leaves less than a sample's time; a rest shorter than a frame of any codec is no loss.
+    let isCovered = covered >= gap - 1
+    decodedEnd = isCovered ? next : end &+ covered
+    passEnds()
+    return isCovered ? gapAhead() : gap &- covered
   }
 
   private mutating func decodeNext() {
@@ -239,6 +279,7 @@ public struct AudioJitter: ~Copyable, Node {
   }
 
   private mutating func give() {
+    defer { passEnds() }
     _ = stretcher.write(unsafe decoder.sound.contents(of: Float.self, count: decoder.count * channels))
   }
 
@@ -250,8 +291,9 @@ public struct AudioJitter: ~Copyable, Node {
       guard let packet = buffer.take() else { return }
       counts.skipped += 1
       decodedEnd = packet.position &+ Int64(packet.duration > 0 ? packet.duration : usual)
+      passEnds()
+      hasJumped = true
     }
-    hasJumped = true
   }
 
   // MARK: Out
@@ -267,9 +309,24 @@ public struct AudioJitter: ~Copyable, Node {
     packet.generation = reply.generation
     reply.mark(&packet)
     if hasJumped { packet.flags.insert(.discontinuity) }
+    if ends.take(playedTo: stretcher.consumed) { packet.flags.insert(.endOfUtterance) }
     hasJumped = false
     position &+= Int64(stretcher.hop)
     ports.emit(packet)
+  }
+
+  /// The end alone of an utterance.
+  private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    bareEnds -= 1
+    var packet = try ports.makePacket(bytes: 0)
+    packet.position = position
+    packet.duration = 0
+    packet.timestamp = ports.now
+    packet.generation = reply.generation
+    packet.flags = .endOfUtterance
+    reply.mark(&packet)
+    ports.emit(packet)
+    return .again
   }
 
   private mutating func report(_ ports: inout Ports) {

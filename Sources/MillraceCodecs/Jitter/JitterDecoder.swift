@@ -93,7 +93,8 @@ final class PCMJitterDecoder: JitterDecoder {
         packet.samples(of: Int16.self).extracting(0..<frames * channels), into: &target)
     case .f32:
       let source = packet.samples(of: Float.self)
-      for index in 0..<frames * channels { target[index] = source[index].isFinite ? source[index] : 0 }
+      for index in 0..<frames * channels { target[index] = source[index] }
+      SampleMath.limitToSound(&target)
     }
     count = frames
     if expander.isExpanding { join() }

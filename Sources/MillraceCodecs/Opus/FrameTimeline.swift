@@ -29,6 +29,8 @@ struct FrameTimeline {
     var timestamp: Nanoseconds
     /// Nothing comes after it.
     var isLast: Bool
+    /// The last of an utterance lies in it.
+    var endsUtterance = false
   }
 
   private let rate: Int
@@ -43,6 +45,10 @@ struct FrameTimeline {
   private var target: Int64 = 0
   /// Where the last real sample ended.
   private var signalEnd: Int64 = 0
+  /// Where the frames of an utterance that is over end; nil: they have all been coded, or it is not over.
+  private var utteranceEnd: Int64?
+  /// Nothing has come since an utterance was over.
+  private var isBetween = false
   /// Samples the input had in all; set by `close`.
   private var total: Int64?
   /// The time of one known position, from the packet admitted last.
@@ -54,6 +60,9 @@ struct FrameTimeline {
     self.frame = frame
     self.lookahead = lookahead
   }
+
+  /// Position the next packet gets.
+  var nextPosition: Int64 { frameStart &- Int64(lookahead) }
 
   /// Position the next input sample gets.
   private var next: Int64 { frameStart &+ Int64(fill) }
@@ -71,6 +80,7 @@ struct FrameTimeline {
       origin = position &- next
       place = next
     }
+    isBetween = false
     anchor = (place, timestamp)
     target = isLost ? place &+ Int64(count) : place
   }
@@ -81,13 +91,27 @@ struct FrameTimeline {
     signalEnd = min(signalEnd, frameStart &- Int64(lookahead))
   }
 
+  /// Says that an utterance is over: silence fills the frames that its end lies in. False when all of it has come out already.
+  mutating func endUtterance() -> Bool {
+    isBetween = true
+    guard origin != nil, fill > 0 || frameStart < signalEnd &+ Int64(lookahead) else { return false }
+    target = lastFrameEnd
+    utteranceEnd = target
+    return true
+  }
+
   /// Says that the input is over. False when everything has come out already.
   mutating func close() -> Bool {
-    guard total == nil, next > 0 else { return false }
+    guard total == nil, next > 0, !isBetween else { return false }
     total = next
-    let frames = (next &+ Int64(lookahead) &- frameStart &+ Int64(frame) &- 1) / Int64(frame)
-    target = frameStart &+ frames &* Int64(frame)
+    target = lastFrameEnd
     return true
+  }
+
+  /// Where the frame ends out of which the newest sample comes.
+  private var lastFrameEnd: Int64 {
+    let frames = (next &+ Int64(lookahead) &- frameStart &+ Int64(frame) &- 1) / Int64(frame)
+    return frameStart &+ frames &* Int64(frame)
   }
 
   /// True when so many input samples, or silence that is due anyhow, complete a frame.
@@ -114,8 +138,8 @@ struct FrameTimeline {
   /// Leaves out whole frames of silence, once nothing of the signal is left inside the encoder.
   private mutating func skips() -> Bool {
     guard fill == 0, frameStart >= signalEnd &+ Int64(lookahead) else { return false }
-    // The last frame of all is always sent: it carries the padding.
-    let count = (target &- frameStart) / Int64(frame) - (total == nil ? 0 : 1)
+    // The last frame of all is always sent: it carries the padding. So is an utterance's: it carries the mark.
+    let count = (target &- frameStart) / Int64(frame) - (total == nil && utteranceEnd == nil ? 0 : 1)
     guard count > 0 else { return false }
     frameStart &+= count &* Int64(frame)
     return true
@@ -137,7 +161,9 @@ struct FrameTimeline {
     let surplus = isLast ? end &- Int64(lookahead) &- (total ?? 0) : 0
     let slot = Slot(
       position: position, duration: frame, trimEnd: Int(surplus),
-      timestamp: frameTime &- .samples(Int64(lookahead), rate: rate), isLast: isLast)
+      timestamp: frameTime &- .samples(Int64(lookahead), rate: rate), isLast: isLast,
+      endsUtterance: end == utteranceEnd)
+    if slot.endsUtterance { utteranceEnd = nil }
     frameStart = end
     fill = 0
     return slot

@@ -17,6 +17,9 @@ public import MillraceCore
 /// output's position jumps too, marked `discontinuity`. Silence that the encoder did not send (the packet
 /// behind it is marked `silence`) is filled with comfort noise and is no loss.
 ///
+/// **Utterances.** The end of one is handed on behind its last sample, as an empty packet; what was held back for a copy is concealed
+/// before it. What follows is decoded afresh.
+///
 /// **Bad input.** A packet that libopus refuses, or whose length is not what it claims, is concealed like a
 /// lost one and told by the event `damaged`. No content can fault the node.
 ///
@@ -50,6 +53,9 @@ public struct OpusDecode: ~Copyable, Node {
   private var anchor: (position: Int64, time: Nanoseconds) = (0, 0)
   private var reply = HeldReply()
   private var hasJumped = false
+  /// The utterance's last packet was taken; its end is to be handed on. `isBetween`: and nothing has come since.
+  private var isEnding = false
+  private var isBetween = false
   private var damageCount = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -79,7 +85,15 @@ public struct OpusDecode: ~Copyable, Node {
       while pieceStart == pieceEnd, let step = timeline.next() { carryOut(step, &ports) }
       if pieceStart < pieceEnd {
         try emitPiece(&ports)
-        return pieceStart < pieceEnd || timeline.hasWork ? .again : .done
+        return pieceStart < pieceEnd || timeline.hasWork || isEnding ? .again : .done
+      }
+      if isEnding {
+        if let loss = timeline.close() {
+          post(loss, &ports)
+          continue
+        }
+        try emitEnd(&ports)
+        return .done
       }
       guard let packet = ports.next() else { return .done }
       admit(packet, &ports)
@@ -93,8 +107,14 @@ public struct OpusDecode: ~Copyable, Node {
         try emitPiece(&ports)
         return .again
       }
-      guard let loss = timeline.close() else { return .ended }
-      post(loss, &ports)
+      if let loss = timeline.close() {
+        post(loss, &ports)
+      } else if isEnding {
+        try emitEnd(&ports)
+        return .again
+      } else {
+        return .ended
+      }
     }
   }
 
@@ -110,16 +130,23 @@ public struct OpusDecode: ~Copyable, Node {
     timeline.forget()
     decoder.reset()
     hasJumped = true
+    isEnding = false
   }
 
   // MARK: In
 
   private mutating func admit(_ packet: consuming Packet, _ ports: inout Ports) {
     reply.follow(packet)
+    isEnding = packet.flags.contains(.endOfUtterance)
+    if packet.isBareEnd {
+      anchor = (piecePosition, packet.timestamp)
+      return
+    }
     let arrival = describe(packet)
     anchor = (arrival.position, packet.timestamp)
     let verdict = timeline.admit(arrival)
-    if verdict.resets { decoder.reset() }
+    if verdict.resets || isBetween { decoder.reset() }
+    isBetween = false
     if verdict.jumps { hasJumped = true }
     if let loss = verdict.loss { post(loss, &ports) }
     heldBytes = Int(packet.byteCount)
@@ -225,6 +252,18 @@ public struct OpusDecode: ~Copyable, Node {
     hasJumped = false
     pieceStart += count
     piecePosition &+= Int64(count)
+    ports.emit(packet)
+  }
+
+  /// An empty packet that ends the utterance.
+  private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) {
+    var packet = try ports.makePacket(bytes: 0)
+    packet.position = piecePosition
+    packet.duration = 0
+    packet.timestamp = anchor.time &+ .samples(piecePosition &- anchor.position, rate: rate)
+    packet.flags = .endOfUtterance
+    reply.mark(&packet)
+    (isEnding, isBetween) = (false, true)
     ports.emit(packet)
   }
 

@@ -20,9 +20,13 @@ internal import MillraceDSP
 /// frames is marked `discontinuity`, and the encoder starts afresh there. Positions that go back are not
 /// believed: the stream goes on without a gap.
 ///
+/// **Utterances.** Where one ends, silence fills the frames its end lies in, so that it is sent at once; the last of them carries
+/// the mark, or an empty packet when all has been sent. The encoder starts afresh there, and what follows without a gap counts on
+/// behind the silence.
+///
 /// **DTX.** With `dtx`, frames of 2 bytes or less are not sent (the library sends a fuller one at least every
-/// 400 ms); the next packet is marked `silence`, and the jump of its position tells how long. The very last
-/// packet is always sent.
+/// 400 ms); the next packet is marked `silence`, and the jump of its position tells how long. The last packet of
+/// an utterance and the very last one are always sent.
 ///
 /// **Interruption.** Samples of the interrupted reply that wait for their frame are silenced and the rest of
 /// their packet is dropped; uplink audio, which belongs to no reply, is not touched.
@@ -48,6 +52,8 @@ public struct OpusEncode: ~Copyable, Node {
   private var heldRest = 0
   private var hasUnsentSilence = false
   private var hasSkipped = false
+  /// When the utterance ends that what is held is the last of, until that is seen to; nil: it goes on.
+  private var ending: Nanoseconds?
   private var errorCorrection: Bool
   private var expectedLoss: Int
   private var reply = HeldReply()
@@ -87,6 +93,12 @@ public struct OpusEncode: ~Copyable, Node {
       while let step = timeline.next(available: heldRest) {
         if try carryOut(step, &ports) { return hasWork ? .again : .done }
       }
+      if let ending {
+        self.ending = nil
+        if timeline.endUtterance() { continue }
+        try emitEnd(at: ending, &ports)
+        return .done
+      }
       guard let packet = ports.next() else { return .done }
       admit(packet)
     }
@@ -96,6 +108,10 @@ public struct OpusEncode: ~Copyable, Node {
     while true {
       while let step = timeline.next(available: heldRest) {
         if try carryOut(step, &ports) { return .again }
+      }
+      if ending != nil {
+        _ = try process(&ports)
+        return .again
       }
       guard timeline.close() else { return .ended }
     }
@@ -123,6 +139,7 @@ public struct OpusEncode: ~Copyable, Node {
     buffer.clear()
     encoder.reset()
     timeline.forgetPending()
+    ending = nil
     hasSkipped = true
   }
 
@@ -133,10 +150,14 @@ public struct OpusEncode: ~Copyable, Node {
   // MARK: Pieces
 
   /// True when another frame can be coded without new input.
-  private var hasWork: Bool { timeline.completesFrame(available: heldRest) }
+  private var hasWork: Bool { ending != nil || timeline.completesFrame(available: heldRest) }
 
   private mutating func admit(_ packet: consuming Packet) {
     reply.follow(packet)
+    if packet.flags.contains(.endOfUtterance) {
+      ending = packet.timestamp &+ .samples(Int64(packet.duration), rate: rate)
+    }
+    if packet.isBareEnd { return }
     let isLost = packet.flags.contains(.lost) || packet.byteCount == 0
     let count = isLost ? packet.duration : Int(packet.byteCount) / sampleBytes
     timeline.admit(position: packet.position, count: count, isLost: isLost, timestamp: packet.timestamp)
@@ -176,16 +197,17 @@ public struct OpusEncode: ~Copyable, Node {
     var output = packet.mutableSamples(of: UInt8.self)
     let room = packetBytes
     if sample == .f32 {
-      // A NaN would stay in libopus' filters for the rest of the stream.
+      // What is no sound would stay in libopus' filters for the rest of the stream.
       var frame = unsafe buffer.room(for: Float.self, count: slot.duration * sampleBytes / sample.byteCount)
-      SampleMath.silenceNonFinite(&frame)
+      SampleMath.limitToSound(&frame)
     }
     let count = unsafe output.withUnsafeMutableBufferPointer { bytes -> Int in
       guard let start = bytes.baseAddress else { return 0 }
       return unsafe encoder.encode(buffer.start, sample: sample, frame: slot.duration, to: start, room: room)
     }
     if count < 0 { throw NodeFault(.library, code: Int32(count), detail: slot.position) }
-    if isDiscontinuous && count <= OpusEncodeSettings.unsentBytes && !slot.isLast {
+    if slot.endsUtterance { encoder.reset() }
+    if isDiscontinuous && count <= OpusEncodeSettings.unsentBytes && !slot.isLast && !slot.endsUtterance {
       hasUnsentSilence = true
       return
     }
@@ -196,9 +218,21 @@ public struct OpusEncode: ~Copyable, Node {
     packet.timestamp = slot.timestamp
     if hasUnsentSilence { packet.flags.insert(.silence) }
     if hasSkipped { packet.flags.insert(.discontinuity) }
+    if slot.endsUtterance { packet.flags.insert(.endOfUtterance) }
     reply.mark(&packet)
     hasUnsentSilence = false
     hasSkipped = false
+    ports.emit(packet)
+  }
+
+  /// The end alone of an utterance of which everything has been sent.
+  private mutating func emitEnd(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
+    var packet = try ports.makePacket(bytes: 0)
+    packet.position = timeline.nextPosition
+    packet.timestamp = time
+    packet.duration = 0
+    packet.flags = .endOfUtterance
+    reply.mark(&packet)
     ports.emit(packet)
   }
 

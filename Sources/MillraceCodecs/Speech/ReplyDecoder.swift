@@ -153,8 +153,9 @@ final class PCMReply: ReplyDecoder {
       SampleConversion.convert(unsafe Span(_unsafeElements: bytes.bindMemory(to: Int16.self)), into: &target)
     case .f32:
       let source = unsafe bytes.bindMemory(to: Float.self)
-      // What is no number would stay in the filters.
-      for index in 0..<values { target[index] = unsafe source[index].isFinite ? source[index] : 0 }
+      for index in 0..<values { target[index] = unsafe source[index] }
+      // What is no sound would stay in the filters.
+      SampleMath.limitToSound(&target)
     }
     guard let matrix else { return }
     var narrow = unsafe MutableSpan(

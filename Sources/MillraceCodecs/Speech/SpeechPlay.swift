@@ -12,7 +12,8 @@ internal import MillraceDSP
 /// - **Interruption.** What is void is dropped, in the queue and in the decoder. What was *heard* of it `audio.play` knows, to
 ///   the sample; of the samples handed on, `stretched` says how many the service did not send.
 /// - **Ducking.** With `duck` `hold` nothing is handed on until `resume`; `audio.play` holds what it already has.
-/// - **Bad input** is passed over and told; no content can fault the node. A queue that is full lets packets wait in the link.
+/// - **Bad input** is passed over and told; no content can fault the node. NaN and infinities in PCM are silence; what is louder than
+///   +120 dBFS is held there. A queue that is full lets packets wait in the link.
 /// - Heap: none of its own after `init`. Latency: `start`.
 public struct SpeechPlay: ~Copyable, Node {
   /// Milliseconds the decoder works ahead of all that is ever waited for.

@@ -119,6 +119,23 @@ public struct Packet: ~Copyable, Sendable {
     return copy
   }
 
+  /// True when the packet says that its utterance has ended, and nothing else: it has no bytes, and nothing is missing there.
+  @inlinable public var isBareEnd: Bool {
+    byteCount == 0 && duration == 0 && flags.contains(.endOfUtterance)
+      && !flags.contains(.lost) && !flags.contains(.discontinuity)
+  }
+
+  /// Makes an empty packet the end of the utterance that another packet ends, at a position and a time of its own.
+  @inlinable
+  public mutating func describeEnd(like other: borrowing Packet, position: Int64, timestamp: Int64) {
+    self.timestamp = timestamp
+    self.position = position
+    duration = 0
+    generation = other.generation
+    flags = .endOfUtterance
+    if other.flags.contains(.uninterruptible) { flags.insert(.uninterruptible) }
+  }
+
   /// Copies time, position, duration, trims, generation and flags from another packet. The bytes stay as they are.
   @inlinable public mutating func describeLike(_ other: borrowing Packet) {
     timestamp = other.timestamp

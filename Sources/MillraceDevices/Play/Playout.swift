@@ -307,7 +307,7 @@ struct Playout: ~Copyable {
 protocol PlayoutSample: BitwiseCopyable {
   /// The sample times a gain of 0 to 1.
   func scaled(by gain: Float) -> Self
-  /// The sample, or silence where it is none: NaN and infinities must not reach a device.
+  /// The sample, or what of it is sound: NaN, infinities and what would overflow in a filter must not reach a device.
   var sound: Self { get }
   /// The sample in its own units.
   var asFloat: Float { get }
@@ -326,7 +326,7 @@ extension Int16: PlayoutSample {
 
 extension Float: PlayoutSample {
   func scaled(by gain: Float) -> Float { self * gain }
-  var sound: Float { self * 0 == 0 ? self : 0 }
+  var sound: Float { SampleMath.sound(self) }
   var asFloat: Float { self }
   init(level: Float) { self = level }
   static var silence: Float { 0 }

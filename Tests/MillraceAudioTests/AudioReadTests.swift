@@ -54,11 +54,9 @@ struct AudioReadTests {
 
   @Test("a start of 0 is the file from its first sample, also of a file without sound")
   func startAtZero() throws {
-    let whole = try bench()
-    try whole.run()
     let fromZero = try bench(["start": 0])
     try fromZero.run()
-    #expect(fromZero.packets() == whole.packets())
+    #expect(fromZero.int16() == Self.samples)
     let path = folder.file("empty.wav")
     try writeWAV([], rate: 16_000, to: path)
     let empty = try NodeBench(AudioRead.self, ["path": .string(path), "start": 0, "loop": true])

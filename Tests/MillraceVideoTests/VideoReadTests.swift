@@ -251,15 +251,30 @@ struct VideoReadTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a photograph that is cut off is told", arguments: [1, 2, 40])
-  func cutPhotograph(missing: Int) throws {
-    let path = film("picture.jpg") {
+  private func photograph() -> String {
+    film("picture.jpg") {
       $0.codec = "mjpeg"
       $0.pixel = "yuvj420p"
       $0.pictures = 1
       $0.isFullRange = true
       ($0.width, $0.height, $0.edge) = (640, 480, 90)
     }
+  }
+
+  @Test(
+    "what lies behind a photograph's end is no damage",
+    arguments: [[0, 0, 0], [0xFF, 0x20, 7]] as [[UInt8]])
+  func behindPhotograph(bytes: [UInt8]) throws {
+    let path = photograph()
+    put(contents(path) + bytes, at: path)
+    let bench = try bench(path)
+    try bench.run()
+    #expect(bench.packets().count == 1 && bench.events().isEmpty && bench.close() == [])
+  }
+
+  @Test("a photograph that is cut off is told", arguments: [1, 2, 40])
+  func cutPhotograph(missing: Int) throws {
+    let path = photograph()
     put(contents(path).dropLast(missing), at: path)
     let bench = try bench(path)
     try bench.run()

@@ -329,10 +329,31 @@ struct VideoRecordTests {
     bench.push(FlashAndClick.sound([], milliseconds: 40), to: "audio", timestamp: 0)
     bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(60_000))
     try bench.advance(to: .milliseconds(300))
-    let frames = CountingRecord.frames.withLock { $0 }
+    let frames = CountingRecord.frames(path)
     // Five seconds, and a block of the codec that they may complete.
     #expect(zip(frames, frames.dropFirst()).allSatisfy { $1 - $0 <= 5 * 48_000 + 1_024 }, "\(frames)")
     #expect((frames.last ?? 0) > 59 * 48_000, "\(frames)")
+    #expect(bench.close() == [])
+  }
+
+  @Test("sound that ends while silence is put in leaves nothing to do")
+  func leapAndEnd() throws {
+    let path = folder.file("film.mp4")
+    let bench = try NodeBench(
+      CountingRecord.self, ["path": .string(path), "patience": 100],
+      inputs: ["in": pictureInput(), "audio": soundInput()])
+    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: 0)
+    bench.push(FlashAndClick.sound([], milliseconds: 40), to: "audio", timestamp: 0)
+    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(60_000))
+    try bench.run()
+    bench.clock.advance(to: .milliseconds(300))
+    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(60_040))
+    try bench.run(calls: 1)
+    bench.end("audio")
+    try bench.run(calls: 500)
+    let frames = CountingRecord.frames(path)
+    #expect((frames.last ?? 0) < 20 * 48_000 && frames.count < 50, "\(frames)")
+    try bench.finish()
     #expect(bench.close() == [])
   }
 
@@ -442,16 +463,23 @@ struct VideoRecordTests {
 /// `video.record` that notes after each call how many frames of sound the encoder was given.
 private struct CountingRecord: ~Copyable, Node {
   static var contract: NodeContract { VideoRecord.contract }
-  /// Of the only one there is.
-  static let frames = Locked<[Int64]>([])
+  private static let noted = Locked<[String: [Int64]]>([:])
   private var node: VideoRecord
+  private let path: String
 
-  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { node = try VideoRecord(setup) }
+  /// What the node of a file noted.
+  static func frames(_ path: String) -> [Int64] { noted.withLock { $0[path] ?? [] } }
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    node = try VideoRecord(setup)
+    path = setup.parameters.string("path")
+  }
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let outcome = try node.process(&ports)
     let count = node.encoder.sound?.frames ?? 0
-    Self.frames.withLock { $0.append(count) }
+    Self.noted.withLock { $0[path, default: []].append(count) }
     return outcome
   }
+  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.finish(&ports) }
 }

@@ -100,9 +100,15 @@ final class StreamDecoder {
       unsafe codec.pointee.codec_id == AV_CODEC_ID_MJPEG
     else { return false }
     let bytes = unsafe UnsafeBufferPointer(start: packet.pointee.data, count: Int(packet.pointee.size))
-    // EOI (ITU-T T.81, B.1.1.3); some writers fill up with zeros behind it.
-    let end = unsafe bytes.lastIndex { $0 != 0 } ?? 0
-    return unsafe end < 1 || bytes[end] != 0xD9 || bytes[end - 1] != 0xFF
+    // Behind the last beginning of a scan (SOS) has to be an end (EOI; ITU-T T.81, B.1.1.3). What lies behind that is no part of it,
+    // and the end of a small picture in the header is not that of the whole.
+    var place = bytes.count - 2
+    while place >= 0 {
+      let (first, second) = unsafe (bytes[place], bytes[place + 1])
+      if first == 0xFF && (second == 0xD9 || second == 0xDA) { return second == 0xDA }
+      place -= 1
+    }
+    return true
   }
 
   /// When the frame is due in the file's own time; nil when nobody knows.

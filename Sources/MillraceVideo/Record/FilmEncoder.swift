@@ -271,6 +271,7 @@ final class FilmEncoder {
   }
 
   private func fillSilence(upTo expired: Nanoseconds) throws(NodeFault) {
+    owesSilence = false
     guard sound != nil, tracks.isRunning(.sound), let begin, expired > begin else { return }
     places.begin(at: begin)
     // After a leap of the pictures' times that may be hours.

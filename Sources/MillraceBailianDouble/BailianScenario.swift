@@ -70,6 +70,7 @@ public struct BailianScenario: Sendable, Hashable {
     public var code = 500
     /// Of `error` and `fail`: the vendor's name.
     public var name = "InternalLLMError"
+    /// A fault while the answer begins.
     public init(_ kind: Kind) { self.kind = kind }
     /// A fault at a place.
     public init(_ kind: Kind, at place: Place) {

@@ -48,6 +48,17 @@ struct AudioEchoCancelTests {
     20 * log10(Fixture.rms(Array(samples[Int(from * Double(rate))..<Int(to * Double(rate))])) + 1e-9)
   }
 
+  @Test("where the microphone is silent there is no echo to give a figure of")
+  func silentMicrophone() throws {
+    let (far, near) = scene(seconds: 4)
+    let silent = try bench()
+    _ = try run(silent, far: far, near: [Int16](repeating: 0, count: near.count))
+    #expect(silent.events().allSatisfy { $0.name != "echoReturn" })
+    let heard = try bench()
+    _ = try run(heard, far: far, near: near)
+    #expect(heard.events().contains { $0.name == "echoReturn" })
+  }
+
   @Test("the echo goes, and every sample keeps its place", arguments: ["millrace", "speex"])
   func cancels(engine: String) throws {
     let (far, near) = scene(seconds: 4)

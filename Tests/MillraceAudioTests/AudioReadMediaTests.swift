@@ -93,6 +93,40 @@ struct AudioReadMediaTests {
     }
   }
 
+  @Test("a frame that seems to be of another rate is damage, and the file goes on")
+  func strangeFrame() throws {
+    guard MediaFile.canEncode("libmp3lame") else { return }
+    let (path, samples) = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 44_100), seconds: 3)
+    var bytes = contents(path)
+    let header = try #require(
+      bytes.indices.dropLast(3).first {
+        $0 > bytes.count / 2 && bytes[$0] == 0xFF && bytes[$0 + 1] == 0xFB && bytes[$0 + 2] & 0x0C == 0
+      })
+    // It says 48 kHz in place of 44.1.
+    bytes[header + 2] |= 4
+    put(bytes, at: path)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    try bench.run()
+    #expect(bench.hasEnded && bench.fault == nil)
+    #expect(bench.events().map(\.name).contains("damaged"))
+    #expect(abs(bench.int16().count - samples.count) <= 4 * 1_152)
+  }
+
+  @Test("a file that goes on at another rate is refused there")
+  func changes() throws {
+    guard MediaFile.canEncode("libmp3lame") else { return }
+    let (path, _) = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 44_100))
+    let first = contents(path)
+    _ = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 24_000))
+    put(first + contents(path), at: path)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    #expect {
+      try bench.run()
+    } throws: { error in
+      "\(error)".contains("changes its rate or channels after 1")
+    }
+  }
+
   @Test("a loop over a compressed file has no seam", arguments: MediaCase.here)
   func loop(media: MediaCase) throws {
     let (path, _) = make(media, seconds: 0.3)

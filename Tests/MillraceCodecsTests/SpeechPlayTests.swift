@@ -302,6 +302,17 @@ struct SpeechFormatTests {
     expectLike(try heard(bench), "MP3 cut into \(cut)")
   }
 
+  @Test("an Ogg stream without sound in it is told")
+  func silentOgg() throws {
+    let bench = try bench(input: OutputShape(.ogg, packetDuration: nil, packetBytes: 1 << 20))
+    // Both headers, and half of the first page.
+    bench.push(bytes: Array(try ogg().prefix(200)), flags: .endOfUtterance)
+    try bench.finish()
+    let told = bench.events().first { $0.name == "silent" }
+    #expect(told?.number("bytes") == 200)
+    #expect(bench.soundPackets.isEmpty)
+  }
+
   @Test("Ogg Opus, cut anywhere, one stream an utterance", arguments: [1, 500, 100_000])
   func oggOpus(cut: Int) throws {
     let file = try ogg()

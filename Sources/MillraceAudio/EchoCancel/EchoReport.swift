@@ -16,6 +16,8 @@ struct EchoReport {
   /// Blocks with far end and nobody at the near end that make one figure: a second.
   private static let blocksPerFigure = 125
   private static let nobody: Float = 0.5
+  /// Energy of a block below which there is no echo to speak of: -80 dBFS.
+  private static let silence: Float = 1e-8 * 128
 
   private var state = EchoState()
   private var delay: Int?
@@ -29,7 +31,7 @@ struct EchoReport {
   /// Takes the state after a block; `next` then has what is new.
   mutating func follow(_ state: EchoState) {
     self.state = state
-    guard state.farIsActive, state.nearActivity < Self.nobody else { return }
+    guard state.farIsActive, state.nearActivity < Self.nobody, state.nearEnergy > Self.silence else { return }
     blocks += 1
     nearEnergy += Double(state.nearEnergy)
     outputEnergy += Double(state.outputEnergy)

@@ -41,6 +41,8 @@ final class MediaSource: AudioSource {
   private static let longestHole: Int64 = 10
   /// Lossy containers keep times in coarse units: a smaller jump without damage is no hole.
   private static let jitter = 0.05
+  /// Frames in a row of another rate or other channels that are damage: MP3 has no checksum, and noise may look like a frame.
+  private static let mostStrange = 8
 
   init(_ path: String, sample: SampleType) throws(NodeProblem) {
     self.path = path
@@ -135,12 +137,17 @@ final class MediaSource: AudioSource {
 
   /// Decodes the next frame and finds its place.
   private func advance() throws(NodeFault) -> Bool {
+    var strange = 0
     hasFrame = try decoder.next()
+    while hasFrame, decoder.facts.rate != facts.rate || decoder.facts.channels != facts.channels {
+      strange += 1
+      guard strange <= Self.mostStrange else { throw NodeFault(.custom, code: Self.changed, detail: frontier) }
+      hasFrame = try decoder.next()
+    }
+    if strange > 0 { otherDamage += 1 }
     guard hasFrame else { return false }
     used = 0
-    guard decoder.facts.rate == facts.rate, decoder.facts.channels == facts.channels, makeConverter() else {
-      throw NodeFault(.custom, code: Self.changed, detail: frontier)
-    }
+    guard makeConverter() else { throw NodeFault(.custom, code: Self.changed, detail: frontier) }
     silence = hole(before: decoder.frameStart)
     frontier += silence + decoder.frameLength
     return true

@@ -11,6 +11,7 @@ final class OpusReply: ReplyDecoder {
   /// The frames of `decoded` that wait to be resampled.
   private var kept = 0..<0
   private var isUnderWay = false
+  private var hasSound = false
   /// Samples at 48 kHz that are still to be thrown away: the encoder's pre-skip.
   private var notice: ReplyNotice?
   private var fed: Int64 = 0
@@ -54,6 +55,7 @@ final class OpusReply: ReplyDecoder {
   private func begin() {
     guard !isUnderWay else { return }
     isUnderWay = true
+    hasSound = false
     fed = 0
     decoder.reset()
     bank.reset(0)
@@ -143,6 +145,7 @@ final class OpusReply: ReplyDecoder {
     var target = unsafe output.room(for: Float.self)
     kept = 0..<0
     count = bank.process(0, input, into: &target)
+    hasSound = true
     return count > 0
   }
 
@@ -152,6 +155,10 @@ final class OpusReply: ReplyDecoder {
     isUnderWay = false
     var target = unsafe output.room(for: Float.self)
     count = bank.flush(0, into: &target)
+    if !hasSound && fed > 0 {
+      count = 0
+      return .notice(.silent(count: fed))
+    }
     return count > 0 ? .sound : nil
   }
 

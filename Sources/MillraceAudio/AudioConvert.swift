@@ -174,11 +174,7 @@ public struct AudioConvert: ~Copyable, Node {
     if rest > 0 {
       try emit(pads ? frames : rest, ending: true, &ports)
     } else {
-      var mark = try ports.makePacket(bytes: 0)
-      let length = Int64(packet.duration)
-      mark.describeEnd(
-        like: packet, position: packet.position &+ length, timestamp: packet.timestamp &+ .samples(length, rate: rate))
-      ports.emit(mark)
+      try ports.emitEnd(of: packet, rate: rate)
     }
     queue.clear()
   }

@@ -23,7 +23,8 @@ struct UtteranceEndTests {
     var isInexact = false
 
     var testDescription: String {
-      "\(type), \(inputs.count) \(carrier)" + parameters.sorted { $0.key < $1.key }.map { ", \($0.key) \($0.value)" }.joined()
+      "\(type), \(inputs.count) \(carrier)"
+        + parameters.sorted { $0.key < $1.key }.map { ", \($0.key) \($0.value)" }.joined()
     }
   }
 
@@ -66,7 +67,8 @@ struct UtteranceEndTests {
 
   /// Nodes that take sound and hand none of it on: an end means nothing to what they keep or play.
   static let sinks: [(type: String, input: String, file: String?)] = [
-    ("audio.write", "in", "written.wav"), ("audio.record", "in1", "record.wav"), ("ogg.write", "in", "written.ogg"),
+    ("audio.write", "in", "written.wav"), ("audio.record", "in1", "record.wav"),
+    ("ogg.write", "in", "written.ogg"),
   ]
   static let players = ["audio.play"]
 
@@ -98,7 +100,9 @@ struct UtteranceEndTests {
     if !kind.isContinuous { #expect(second.last?.flags.contains(.endOfUtterance) == true) }
     if ending != .lost {
       #expect(second.allSatisfy { !$0.flags.contains(.discontinuity) })
-      if !kind.isInexact { #expect(second.first?.position == first.last.map { $0.position + Int64($0.duration) }) }
+      if !kind.isInexact {
+        #expect(second.first?.position == first.last.map { $0.position + Int64($0.duration) })
+      }
     }
     #expect(bench.close() == [])
   }

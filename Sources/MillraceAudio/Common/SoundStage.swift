@@ -96,11 +96,7 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
     if end != nil && stage.latencyFrames > 0 {
       try pushOut(ending: true, &ports)
     } else {
-      var mark = try ports.makePacket(bytes: 0)
-      let length = Int64(packet.duration)
-      mark.describeEnd(
-        like: packet, position: packet.position &+ length, timestamp: packet.timestamp &+ .samples(length, rate: rate))
-      ports.emit(mark)
+      try ports.emitEnd(of: packet, rate: rate)
     }
     // What follows begins with a run-in of its own; the stage has nothing left of this.
     end = nil

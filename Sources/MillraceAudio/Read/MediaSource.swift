@@ -141,7 +141,9 @@ final class MediaSource: AudioSource {
     hasFrame = try decoder.next()
     while hasFrame, decoder.facts.rate != facts.rate || decoder.facts.channels != facts.channels {
       strange += 1
-      guard strange <= Self.mostStrange else { throw NodeFault(.custom, code: Self.changed, detail: frontier) }
+      guard strange <= Self.mostStrange else {
+        throw NodeFault(.custom, code: Self.changed, detail: frontier)
+      }
       hasFrame = try decoder.next()
     }
     if strange > 0 { otherDamage += 1 }

@@ -109,7 +109,9 @@ public struct AudioJitter: ~Copyable, Node {
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while let packet = ports.next() { admit(packet, now: ports.now) }
     if bareEnds > 0 { return try emitEnd(&ports) }
-    guard let time = due, buffer.count > 0 || stretcher.buffered >= stretcher.hop || ends.count > 0 else { return .ended }
+    guard let time = due, buffer.count > 0 || stretcher.buffered >= stretcher.hop || ends.count > 0 else {
+      return .ended
+    }
     if time <= ports.now { try step(&ports) }
     ports.wake(at: due ?? ports.now)
     return .again

@@ -25,6 +25,8 @@ internal import Glibc
   /// Blocks since `then`; nil: nothing to compare with.
   private var since: Int?
   private var trust = 0
+  /// What was learnt, small as it may be.
+  private var estimate: Float = 0
 
   // What follows was chosen on simulated rooms with drifts of 20 to 100 ppm, with the depth alone and with a voice over it.
   /// Partitions looked at: the strong part of an echo.
@@ -127,7 +129,4 @@ internal import Glibc
       turnIm[bin] = sinf(angle)
     }
   }
-
-  /// What was learnt, small as it may be.
-  private var estimate: Float = 0
 }

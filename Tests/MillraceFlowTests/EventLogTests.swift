@@ -61,7 +61,8 @@ import Testing
       // The runtime opens some of its own when it likes.
       func descriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
-          (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == scratch.path("log")
+          let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+          return target == scratch.path("log")
         }
       }
       for _ in 0..<3 {

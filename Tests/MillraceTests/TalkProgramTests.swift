@@ -177,6 +177,7 @@ import Testing
     #expect(!report())
     // The terminal goes with the program that keeps it. One that only hears the end of its input passes that on as a key.
     process.send(SIGKILL)
+    #expect(process.wait().status == 128 + SIGKILL)
     let deadline = Date(timeIntervalSinceNow: 120)
     while !report() && Date() < deadline { usleep(5_000) }
     #expect(report(), "the report of a clean end")

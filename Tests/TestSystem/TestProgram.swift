@@ -5,6 +5,9 @@ import Glibc
 ///
 /// Not Foundation's `Process`: one thread of its own waits for all programs by way of a descriptor that they inherit; one that closes
 /// what it inherited keeps that thread, which then hears of no other program's end.
+///
+/// It ends with the last reference to it. One that has ended and that nobody waits for would hold up the tests that run in processes of
+/// their own: what watches those asks the system for any child that has ended, and is told of that one for ever.
 public final class TestProgram {
   /// Where one of its standard streams leads.
   public enum Stream {
@@ -70,6 +73,8 @@ public final class TestProgram {
     }
     pid = started
   }
+
+  deinit { wait(seconds: 0) }
 
   /// A program of the system by its name; nil where it is not installed.
   public static func path(of name: String) -> String? {

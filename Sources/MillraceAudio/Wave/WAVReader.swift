@@ -10,9 +10,10 @@ internal import MillraceDSP
   /// Format, place and length of the sound, and what had to be mended.
   public let header: WAVHeader
   private let source: any ByteSource
-  /// Bytes as they come from the file, and the same samples as floats.
+  /// Bytes as they come from the file.
   private let raw: UnsafeMutableRawPointer
-  private let floats: UnsafeMutablePointer<Float>
+  /// The same samples on their way to 16 bits; nil where they are integers, which go straight there: 16 KB of each reader less.
+  private let floats: UnsafeMutablePointer<Float>?
   /// Samples read and converted at a time: long enough for the system call to be cheap, short enough for the
   /// cache.
   private static let blockSamples = 4_096
@@ -31,13 +32,13 @@ internal import MillraceDSP
     header = try WAVHeader(reading: source)
     self.source = source
     unsafe raw = .allocate(byteCount: Self.blockSamples * header.format.encoding.byteCount, alignment: 16)
-    unsafe floats = .allocate(capacity: Self.blockSamples)
-    unsafe floats.initialize(repeating: 0, count: Self.blockSamples)
+    unsafe floats = header.format.encoding.isFloat ? .allocate(capacity: Self.blockSamples) : nil
+    unsafe floats?.initialize(repeating: 0, count: Self.blockSamples)
   }
 
   deinit {
     unsafe raw.deallocate()
-    unsafe floats.deallocate()
+    unsafe floats?.deallocate()
   }
 
   /// Rate, channels, encoding.
@@ -51,10 +52,9 @@ internal import MillraceDSP
     at frame: Int64, into output: inout MutableSpan<Int16>
   ) throws(WAVProblem) -> Int {
     let encoding = format.encoding
-    guard encoding.isFloat else {
+    guard let floats = unsafe floats else {
       return try read(at: frame, into: &output) { $0.decode(encoding, into: &$1) }
     }
-    let floats = unsafe floats
     return try read(at: frame, into: &output) { bytes, part in
       var wide = unsafe MutableSpan(_unsafeStart: floats, count: part.count)
       bytes.decode(encoding, into: &wide)

@@ -18,7 +18,8 @@ enum OverloadSuite {
   private static let bound = 400
 
   static func run() throws -> [Figure] {
-    let offered = 2 * (try capacity())
+    let voiceOfOne = try voiceOfOne()
+    let offered = 2 * sessions(whoseVoiceTakes: voiceOfOne)
     var outcomes: [[Outcome]] = [[], []]
     for round in 0..<rounds {
       for turn in 0...1 {
@@ -27,17 +28,21 @@ enum OverloadSuite {
           try Pinned.run(on: Pinned.core) { try crowd(of: offered, hasSteps: index == 0) })
       }
     }
-    return Figures(offered: offered, with: outcomes[0], without: outcomes[1]).all
+    return Figures(offered: offered, voice: voiceOfOne, with: outcomes[0], without: outcomes[1]).all
   }
 
-  /// Sessions that keep one core busy all the time, by what the library calls and the pictures of fifty take.
-  private static func capacity() throws -> Int {
+  /// Seconds of processor time that the library calls of one live uplink take in a second: what fifty take in a plain loop.
+  private static func voiceOfOne() throws -> Double {
     let voice = Sound.voice(seconds: 2, rate: 48_000)
     let load = LiveLoad(sessions: 50, voice: voice, core: Pinned.core, warmUp: 0, measured: 50)
     let start = processorSeconds()
     try LiveFloor().run(load, LatenessBars())
-    let perSecond = (processorSeconds() - start) / Double(load.sessions)
-    return Int(1 / (perSecond + 2 * Double(OverloadPictures.work) * 1e-9))
+    return (processorSeconds() - start) / Double(load.sessions)
+  }
+
+  /// Sessions that keep one core busy all the time, voice and pictures together.
+  private static func sessions(whoseVoiceTakes voice: Double) -> Int {
+    Int(1 / (voice + 2 * Double(OverloadPictures.work) * 1e-9))
   }
 
   // MARK: One crowd
@@ -142,6 +147,7 @@ enum OverloadSuite {
 
   private struct Figures {
     var offered: Int
+    var voice: Double
     var with: [Outcome]
     var without: [Outcome]
 
@@ -156,6 +162,11 @@ enum OverloadSuite {
         + row("pictures worked on in the crowd", "a session") {
           Double($0.pictures) / Double(max(1, $0.taken))
         }
+        + [
+          Figure(
+            "overload", "processor that the voice of all \(offered) takes in a plain loop", of: "floor", unit: "%",
+            samples: [100 * voice * Double(offered)])
+        ]
         + row("from the end of the crowd to the next picture", "s") { $0.recovery }
     }
 

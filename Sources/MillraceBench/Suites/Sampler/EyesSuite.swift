@@ -66,6 +66,7 @@ enum EyesSuite {
     return [
       Figure(
         "eyes", "\(name): off the grid, worst", unit: "ms", goal: "<= 5", samples: [errors.max() ?? .nan]),
+      Figure("eyes", "\(name): off the grid, p99", unit: "ms", samples: [errors.sorted().percentile(0.99)]),
       Figure("eyes", "\(name): off the grid, mean", unit: "ms", samples: [errors.reduce(0, +) / slots]),
       Figure(
         "eyes", "\(name): slots missed of \(Int(slots + missed))", unit: "", goal: "0", samples: [missed]),

@@ -205,7 +205,8 @@ let package = Package(
         "MillraceCodecs", "MillraceCore", "MillraceTesting", "TestMedia", "TestSystem", "COpus",
       ],
       swiftSettings: tests),
-    .testTarget(name: "MillraceCoreTests", dependencies: ["MillraceCore"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceCoreTests", dependencies: ["MillraceCore", "TestSystem"], swiftSettings: tests),
     .testTarget(
       name: "MillraceFilesTests", dependencies: ["MillraceFiles", "MillraceCore", "TestSystem"],
       swiftSettings: tests),
@@ -276,7 +277,7 @@ let package = Package(
       name: "MillraceDevicesTests",
       dependencies: [
         "MillraceDevices", "MillraceAudio", "MillraceCore", "MillraceDSP", "MillraceEngine", "MillraceGraph",
-        "MillraceTesting", "CMallocCount",
+        "MillraceTesting", "TestSystem", "CMallocCount",
       ],
       swiftSettings: tests),
     .testTarget(

@@ -1,6 +1,7 @@
 import Glibc
 import Synchronization
 @testable import MillraceCore
+import TestSystem
 import Testing
 
 @Suite("block pool") struct BlockPoolTests {

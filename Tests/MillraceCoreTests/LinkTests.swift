@@ -1,4 +1,5 @@
 @testable import MillraceCore
+import TestSystem
 import Testing
 
 /// One link and what it needs.

@@ -1,4 +1,5 @@
 import MillraceCore
+import TestSystem
 import Testing
 
 @Suite("mailbox") struct MailboxTests {

@@ -1,5 +1,6 @@
 import Glibc
 import MillraceCore
+import TestSystem
 import Testing
 
 @Suite("PipeBell")

@@ -1,4 +1,5 @@
 @testable import MillraceCore
+import TestSystem
 
 /// A port table with links to and from the test, and one pool for everything.
 final class TableFixture {

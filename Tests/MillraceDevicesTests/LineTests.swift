@@ -1,5 +1,6 @@
 import Foundation
 import MillraceCore
+import TestSystem
 import Testing
 
 @testable import MillraceDevices

@@ -164,7 +164,8 @@ enum OverloadSuite {
         }
         + [
           Figure(
-            "overload", "processor that the voice of all \(offered) takes in a plain loop", of: "floor", unit: "%",
+            "overload", "processor that the voice of all \(offered) takes in a plain loop", of: "floor",
+            unit: "%",
             samples: [100 * voice * Double(offered)])
         ]
         + row("from the end of the crowd to the next picture", "s") { $0.recovery }

@@ -218,4 +218,57 @@ struct LineTests {
     #expect(read() == silence(24))
     #expect(line.takeMissed() == 32 && line.front == nil)
   }
+
+  @Test("a block that takes the place of others is what is heard there, and the silence behind it is silent")
+  func replaced() {
+    let line = PlaybackLine(rate: 16_000, channels: 2, frames: 32, bell: nil, waker: .none)
+    var reader = TimelineReader(line, epoch: 1)
+    func put(_ position: Int64, _ value: Float, silence: Int = 0, replaces: Bool = false) {
+      for sample in 0..<64 { line.space[sample] = value + Float(sample) }
+      line.publish(
+        PlaybackLine.Block(epoch: 1, position: position, frames: 32, silence: silence, replaces: replaces))
+    }
+    func read(_ frames: Int) -> [Float] {
+      [Float](unsafeUninitializedCapacity: 2 * frames) { target, count in
+        reader.read(frames, into: target.baseAddress!)
+        count = 2 * frames
+      }
+    }
+    // Far enough that the line's memory has come round.
+    for _ in 0..<40 { _ = read(30) }
+    put(1_200, 1_000)
+    put(1_232, 2_000)
+    put(1_264, 3_000)
+    let first = (0..<20).map { 1_000 + Float($0) }
+    #expect(read(10) == first)
+    // Frames 1,208 and 1,209 are past.
+    put(1_208, 5_000, silence: 40, replaces: true)
+    let second = (4..<64).map { 5_000 + Float($0) } + [Float](repeating: 0, count: 80)
+    #expect(read(70) == second)
+    let third = (32..<64).map { 3_000 + Float($0) }
+    #expect(read(16) == third)
+    #expect(line.takeMissed() == 0 && line.front == nil)
+  }
+
+  @Test("blocks further ahead than the line remembers wait, and none is lost")
+  func farAhead() {
+    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
+    var reader = TimelineReader(line, epoch: 1)
+    var samples = [Float](repeating: 0, count: 32)
+    var heard: [Float] = []
+    var next: Int64 = 400
+    while reader.position < 4_000 {
+      while line.hasRoom {
+        for frame in 0..<32 { line.space[frame] = Float(next + Int64(frame)) }
+        line.publish(PlaybackLine.Block(epoch: 1, position: next, frames: 32))
+        next += 32
+      }
+      samples.withUnsafeMutableBufferPointer { reader.read(32, into: $0.baseAddress!) }
+      heard += samples
+    }
+    let sound = heard.dropFirst(400)
+    let wanted = (400..<heard.count).map { Float($0) }
+    #expect(Array(sound) == wanted)
+    #expect(line.takeMissed() == 0)
+  }
 }

@@ -51,11 +51,15 @@ struct SpeechGraphTests {
   func cut(time: Int64) async throws {
     let (samples, events) = try await heard { run in run.at(.milliseconds(time)) { run.interrupt() } }
     let count = try number("samples", of: "interrupted", by: "speaker", events)
-    // All of these are the reply's; the way to silence behind them holds the last one still.
+    // All of these are the reply's, the last of them on the way to silence; nothing comes behind them.
     let (whole, _) = try await heard { _ in }
     let end = try #require(samples.firstIndex { $0 != 0 }) + count
-    #expect(samples[..<end] == whole[..<end])
-    #expect(samples[end...].dropFirst(120).allSatisfy { $0 == 0 })
+    let faded = end - 120
+    #expect(samples[..<faded] == whole[..<faded])
+    #expect((faded..<end).allSatisfy { samples[$0] != 0 && samples[$0] < whole[$0] })
+    #expect(samples[end...].allSatisfy { $0 == 0 })
+    // Sample 0 is heard after 20 ms; a period and the fade after the interruption all is silent.
+    #expect(end <= (Int(time) - 20 + 10 + 5) * 24)
     let given = try number("samples", of: "interrupted", by: "speech", events)
     // What was on its way between the two nodes was not heard.
     #expect(given >= count && given <= count + 24 * 60)

@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// Sound on its way from a node to the thread of a playing device, each block at its place on the device's own time line.
 ///
-/// The device plays without a pause, from position 0 of its epoch on; where there is no block it is silent. The node reads the
+/// The device plays without a pause, from position 0 of its epoch on; where there is no block it is silent, and where there are two the
+/// later one counts: so is called back what it has not begun with. The node reads the
 /// clock, puts blocks a little ahead of it, and rings. Neither side waits or locks. The ring costs a system call when the device's thread
 /// sleeps, which is nearly always: it looks every `interval` by itself, too late for sound that is given only `latency` ahead.
 @safe
@@ -14,6 +15,10 @@ final class PlaybackLine: @unchecked Sendable {
     /// Place of its first frame on the device's time line.
     var position: Int64
     var frames: Int
+    /// Frames of silence behind them.
+    var silence = 0
+    /// It takes the place of what was given before, and what of it comes too late is not missed.
+    var replaces = false
   }
 
   private static let capacity = 16
@@ -22,6 +27,8 @@ final class PlaybackLine: @unchecked Sendable {
   let channels: Int
   /// Most frames of a block.
   let frames: Int
+  /// How many frames ahead of its clock the device is given sound, at most.
+  let ahead: Int
   let clock = SharedClock()
   /// What wakes the device's thread; nil when it looks by itself.
   let bell: PipeBell?
@@ -37,10 +44,12 @@ final class PlaybackLine: @unchecked Sendable {
   /// Frames that reached the device after their place.
   private let missed = Atomic<Int>(0)
 
-  init(rate: Int, channels: Int, frames: Int, bell: PipeBell?, waker: Waker) {
+  /// `ahead` 0: as far as the blocks reach that wait.
+  init(rate: Int, channels: Int, frames: Int, ahead: Int = 0, bell: PipeBell?, waker: Waker) {
     self.rate = rate
     self.channels = channels
     self.frames = frames
+    self.ahead = max(ahead, Self.capacity * frames)
     self.bell = bell
     self.waker = waker
     let ring = Ring<Block>(minimumCapacity: Self.capacity)
@@ -126,34 +135,70 @@ struct TimelineReader: ~Copyable {
   private let line: PlaybackLine
   private(set) var position: Int64 = 0
   var epoch: Int
-  /// The oldest block was played in part.
-  private var isBegun = false
+  /// The time line from `position` on, so many frames of it: the frame at a position is at its remainder.
+  private let memory: UnsafeMutablePointer<Float>
+  private let span: Int
 
   init(_ line: PlaybackLine, epoch: Int) {
     self.line = line
     self.epoch = epoch
+    span = line.ahead
+    unsafe memory = .allocate(capacity: span * line.channels)
+    unsafe memory.initialize(repeating: 0, count: span * line.channels)
   }
 
-  /// Writes the next `frames` frames. What a block has before the present place came too late and is left out.
+  deinit { unsafe memory.deallocate() }
+
+  /// Writes the next `frames` frames.
   mutating func read(_ frames: Int, into target: UnsafeMutablePointer<Float>) {
     let channels = line.channels
-    unsafe target.update(repeating: 0, count: frames * channels)
-    let end = position + Int64(frames)
+    var done = 0
+    while done < frames {
+      takeBlocks()
+      let count = min(frames - done, span)
+      unsafe eachPart(of: count, from: position) { part, at, length in
+        unsafe (target + (done + at) * channels).update(from: part, count: length * channels)
+        unsafe part.update(repeating: 0, count: length * channels)
+      }
+      done += count
+      position += Int64(count)
+    }
+  }
+
+  /// Puts the blocks that wait at their places. What a block has before the present place came too late and is left out.
+  private func takeBlocks() {
+    let channels = line.channels
     while let block = line.front {
-      let last = block.position + Int64(block.frames)
-      if block.epoch == epoch && block.position < end {
-        let first = max(block.position, position)
-        let count = Int(min(last, end) - first)
-        if !isBegun && block.position < position { line.miss(Int(min(last, position) - block.position)) }
-        if count > 0 {
-          unsafe (target + Int(first - position) * channels).update(
-            from: line.samples + Int(first - block.position) * channels, count: count * channels)
+      if block.epoch == epoch {
+        let end = block.position + Int64(block.frames)
+        // Too far ahead: it waits.
+        guard end + Int64(block.silence) <= position + Int64(span) else { return }
+        let late = Int(min(Int64(block.frames), max(0, position - block.position)))
+        if late > 0 && !block.replaces { line.miss(late) }
+        let samples = unsafe line.samples + late * channels
+        unsafe eachPart(of: block.frames - late, from: block.position + Int64(late)) { part, at, length in
+          unsafe part.update(from: samples + at * channels, count: length * channels)
+        }
+        let silent = max(end, position)
+        unsafe eachPart(of: max(0, Int(end + Int64(block.silence) - silent)), from: silent) {
+          part, _, length in
+          unsafe part.update(repeating: 0, count: length * channels)
         }
       }
-      isBegun = block.epoch == epoch && last > end && block.position < end
-      if block.epoch == epoch && last > end { break }
       line.drop()
     }
-    position = end
+  }
+
+  /// The one or two pieces of memory in which so many frames from a position on lie: each with its first frame's number, and its length.
+  private func eachPart(
+    of frames: Int, from first: Int64, _ body: (UnsafeMutablePointer<Float>, _ at: Int, _ length: Int) -> Void
+  ) {
+    var done = 0
+    while done < frames {
+      let place = Int((first + Int64(done)) % Int64(span))
+      let length = min(frames - done, span - place)
+      unsafe body(memory + place * line.channels, done, length)
+      done += length
+    }
   }
 }

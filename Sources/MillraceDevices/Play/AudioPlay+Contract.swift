@@ -5,8 +5,9 @@ extension AudioPlay {
   public static let contract = NodeContract(
     "audio.play", "plays sound to a loudspeaker and tells what was heard",
     text: """
-      A reply that is interrupted fades out within `fade` and is accounted for to the sample; one that is ducked is held \
-      or lowered, and goes on where it was. The port `reference` carries what is really played, silence included.
+      A reply that is interrupted fades out within `fade` and is accounted for to the sample; what the device was given of it \
+      ahead is called back. One that is ducked is held or lowered, and goes on where it was. The port `reference` carries what is \
+      really played, silence included, as soon as nothing can change it any more.
       """,
     inputs: [PortContract("in", SoundBounds.pcm, text: "sound to play", holds: 1)],
     outputs: [

@@ -11,14 +11,14 @@ extension AudioPlay {
     let offset = begin(route, &ports)
     if let line = route.line { tellNews(line, &ports) }
     takeIn(&ports)
-    guard pace.follow(route.reading(start: start ?? ports.now), offset: offset) else {
-      // A device that is away plays nothing to its end.
-      return isFinishing ? .ended : .done
-    }
+    let runs = pace.follow(route.reading(start: start ?? ports.now), offset: offset)
+    if !runs || isBroken { given.close() }
+    if try handOn(&ports) { return .again }
+    // A device that is away plays nothing to its end.
+    guard runs else { return isFinishing ? .ended : .done }
     tellClock(&ports)
     if isFinishing && playout.isSilent && intake.count == 0 && !ports.hasPacket() && ports.now >= heardUntil {
-      tellFinished(playout.account, &ports)
-      return .ended
+      return end(&ports)
     }
     switch pace.step(
       now: ports.now, isSilent: playout.isSilent, ready: ready(&ports, isFinishing: isFinishing))
@@ -26,14 +26,23 @@ extension AudioPlay {
     case .wait(let time):
       if let time { ports.wake(at: time) }
       return isFinishing ? .again : .done
-    case .silence(let frames): try giveSilence(frames, route, &ports)
+    case .silence(let frames): giveSilence(frames, route)
     case .begin:
       beginSound(route)
-      try givePeriod(route, &ports, isBeginning: true)
-    case .sound: try givePeriod(route, &ports)
-    case .late(let frames): skip(frames, &ports)
+      givePeriod(route, &ports, isBeginning: true)
+    case .sound: givePeriod(route, &ports)
+    case .late(let frames):
+      // All that was given is past, and told before what is left out.
+      if given.count > 0 { given.close() } else { skip(frames, &ports) }
     }
     return .again
+  }
+
+  /// A device that was away, another one, or another line of its clock: what was given before is final, and the time between has its place
+  /// in the stream.
+  private var isBroken: Bool {
+    guard pace.isAnchored, let expected = nextHeard else { return true }
+    return pace.heard(pace.position) &- expected > Self.longestSlip
   }
 
   /// The first call: what came before the graph began would be late for ever, unless it waited for just that.
@@ -103,6 +112,7 @@ extension AudioPlay {
     pace.advance(frames)
     position += Int64(frames)
     hasSkipped = true
+    nextHeard = nil
     guard !playout.isSilent else { return }
     tellLate(frames, &ports)
     playout.rise()
@@ -110,18 +120,15 @@ extension AudioPlay {
     if !playout.isReply && pace.delay != nil { owed += frames - playout.skip(frames) }
   }
 
-  private mutating func giveSilence(_ frames: Int, _ route: DeviceRoute, _ ports: inout Ports)
-    throws(NodeFault)
-  {
+  private mutating func giveSilence(_ frames: Int, _ route: DeviceRoute) {
     unsafe route.output.update(repeating: 0, count: frames * channels)
-    try emitReference(frames, route, &ports)
-    advance(frames)
+    advance(frames, route)
   }
 
   /// Gives the device one period of sound.
   private mutating func givePeriod(
     _ route: DeviceRoute, _ ports: inout Ports, isBeginning: Bool = false
-  ) throws(NodeFault) {
+  ) {
     var ratio = 1 / (1 + pace.control.correction)
     if route.resampler != nil, !isBeginning {
       let next = playout.time(rate: rate) &- lag(route)
@@ -142,10 +149,11 @@ extension AudioPlay {
       route.stagedFrames = 0
     }
     let sounds = !playout.isSilent || playout.account != before
-    if sounds { send(frames, route) }
-    try emitReference(frames, route, &ports)
-    if sounds { heardUntil = pace.heard(pace.position + Int64(frames)) }
-    advance(frames)
+    if sounds {
+      send(frames, route)
+      heardUntil = pace.heard(pace.position + Int64(frames))
+    }
+    advance(frames, route)
   }
 
   /// A period; or less, where it would need frames of a packet that is not due yet: as clocks drift, and after a stall, the ends
@@ -162,7 +170,19 @@ extension AudioPlay {
   /// A millisecond: with less than that at hand the sound is at its end.
   private var shortestPeriod: Int { rate / 1_000 }
 
-  private mutating func advance(_ frames: Int) {
+  /// Notes that the device was given what is in the output.
+  private mutating func advance(_ frames: Int, _ route: DeviceRoute) {
+    let heard = pace.heard(pace.position)
+    if let expected = nextHeard, heard &- expected > Self.longestSlip {
+      position += (heard &- expected) * Int64(rate) / 1_000_000_000
+      hasSkipped = true
+    }
+    let end = pace.heard(pace.position + Int64(frames))
+    nextHeard = end
+    let space = unsafe given.space
+    unsafe space.update(from: route.output, count: frames * channels)
+    given.append(
+      frames, position: position, until: end, frameTime: 1 / (pace.clock?.rate ?? Double(rate) / 1e9))
     pace.advance(frames)
     position += Int64(frames)
   }
@@ -213,36 +233,6 @@ extension AudioPlay {
     guard let line = route.line, line.hasRoom, let clock = pace.clock else { return }
     unsafe line.space.update(from: route.output, count: frames * channels)
     line.publish(PlaybackLine.Block(epoch: clock.epoch, position: pace.position, frames: frames))
-  }
-
-  private mutating func emitReference(_ frames: Int, _ route: DeviceRoute, _ ports: inout Ports)
-    throws(NodeFault)
-  {
-    guard ports.isLinked(output: 0) else { return }
-    var packet = try ports.makePacket(bytes: frames * channels * sample.byteCount)
-    let heard = pace.heard(pace.position)
-    // A device that was away, or another one: the time between has its place in the stream.
-    if let expected = nextHeard, heard &- expected > Self.longestSlip {
-      position += (heard &- expected) * Int64(rate) / 1_000_000_000
-      hasSkipped = true
-    }
-    nextHeard = heard &+ .samples(Int64(frames), rate: rate)
-    packet.timestamp = heard
-    packet.position = position
-    packet.duration = frames
-    packet.generation = 0
-    if hasSkipped { packet.flags.insert(.discontinuity) }
-    hasSkipped = false
-    let floats = unsafe Span(_unsafeStart: route.output, count: frames * channels)
-    switch sample {
-    case .s16:
-      var target = packet.mutableSamples(of: Int16.self)
-      SampleConversion.convert(floats, into: &target)
-    case .f32:
-      var target = packet.mutableSamples(of: Float.self)
-      for index in target.indices { target[index] = floats[index] }
-    }
-    ports.emit(packet)
   }
 
   /// A reference that is later than this is no longer a clock that is being found. Nanoseconds.

@@ -6,7 +6,8 @@ internal import MillraceDSP
 ///
 /// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels, in packets of any length. What lies before position 0 is left out.
 /// - Out `reference`: what is really played, one packet of `period` ms each period without a gap, silence included; position 0
-///   is the device's first frame, the timestamp is when the packet's first frame is heard. What an echo canceller listens to.
+///   is the device's first frame, the timestamp is when the packet's first frame is heard. What an echo canceller listens to. A packet
+///   goes out when nothing can change it any more: a period before the device has played it.
 /// - The device `null` is silent: it takes a period at its time on the graph's clock, as a sound card would, `latency` ms before
 ///   it is heard. It needs no hardware and runs on a virtual clock.
 /// - Other devices have clocks of their own. Sound is given `latency` ms ahead of the device's clock, `prebuffer` ms after it
@@ -16,7 +17,8 @@ internal import MillraceDSP
 /// - A device that goes away comes back by itself (`deviceLost`, `deviceBack`); meanwhile sound waits in its link, as for any
 ///   slow reader. One that cannot be opened refuses the graph, with the names of those that can.
 /// - **Interruption.** What is void stops within `fade` ms, over the sound at hand, and event `interrupted` tells how many samples
-///   of the reply were heard, exactly: every sample given to the device at any level above zero is counted, once.
+///   of the reply were heard, exactly: every sample the device plays at any level above zero is counted, once. What the device was
+///   given ahead is called back: the fade begins as soon as the reference and `interval` leave it, mostly within a period.
 /// - **Utterances.** A packet marked `endOfUtterance` ends an account: `replyFinished` as soon as its last sample was given, and
 ///   silence behind it is no underrun. Without marks a reply ends where the next begins.
 /// - **Ducking.** On `duck` the reply is held (it fades, and waits in its link) or lowered by `lowering`; on `resume` it goes on
@@ -43,8 +45,15 @@ public struct AudioPlay: ~Copyable, Node {
   let period: Int
   let latency: Nanoseconds
   let prebuffer: Nanoseconds
+  /// Frames of a fade.
+  let fade: Int
+  /// Frames the device may take before it learns of anything.
+  let reaction: Int
   var playout: Playout
-  /// The device's first period, and frames it has been given or has missed since.
+  var given: GivenSound
+  /// A period as it comes out of the playout, where that is 16 bits wide.
+  private let shorts: ShortScratch
+  /// The device's first period, and frames of the reference: those it has been given or has missed since.
   var start: Nanoseconds?
   var position: Int64 = 0
   var hasSkipped = false
@@ -80,7 +89,11 @@ public struct AudioPlay: ~Copyable, Node {
     }
     let values = setup.parameters
     let period = SoundBounds.frames(milliseconds: values.number("period"), rate: rate)
-    route = try DeviceRoute(setup, rate: rate, channels: channels, period: period)
+    let fade = SoundBounds.frames(milliseconds: values.number("fade"), rate: rate)
+    // `latency` may be 0, which is no number of frames.
+    let ahead = Int((values.number("latency") * Double(rate) / 1_000).rounded()) + 4 * period
+    route = try DeviceRoute(
+      setup, rate: rate, channels: channels, period: period, longest: max(period, fade), ahead: ahead)
     // Nothing may throw from here on.
     self.rate = rate
     self.channels = channels
@@ -89,10 +102,13 @@ public struct AudioPlay: ~Copyable, Node {
     latency = Self.nanoseconds(values, "latency")
     prebuffer = Self.nanoseconds(values, "prebuffer")
     let lowering = Decibels.amplitude(decibels: values.number("lowering"))
+    self.fade = fade
+    reaction = SoundBounds.frames(milliseconds: values.number("interval"), rate: rate)
     playout = Playout(
-      channels: channels, sample: sample,
-      fadeFrames: SoundBounds.frames(milliseconds: values.number("fade"), rate: rate),
-      ducking: values.string("duck") == "hold" ? .hold : .lower(lowering))
+      channels: channels, sample: sample, fadeFrames: fade,
+      ducking: values.string("duck") == "hold" ? .hold : .lower(lowering), remembered: ahead + period)
+    given = GivenSound(channels: channels, frames: ahead, longest: period)
+    shorts = ShortScratch(sample == .s16 ? period * channels : 0)
     pace = LinePace(
       rate: rate, period: period,
       lead: SoundBounds.frames(milliseconds: values.number("latency"), rate: rate), margin: prebuffer,
@@ -103,33 +119,42 @@ public struct AudioPlay: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if let route { return try follow(route, &ports, isFinishing: false) }
+    if try handOn(&ports) { return .again }
     let due = nextPeriod(&ports)
     guard due <= ports.now else {
       ports.wake(at: due)
       return .done
     }
-    try play(&ports)
+    play(&ports)
     ports.wake(at: nextPeriod(&ports))
-    return .done
+    return try handOn(&ports) ? .again : .done
   }
 
   /// Plays what is left, until the last sample is heard.
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if let route { return try follow(route, &ports, isFinishing: true) }
+    if try handOn(&ports) { return .again }
     let due = nextPeriod(&ports)
     guard due <= ports.now else {
       ports.wake(at: due)
       return .again
     }
-    if playout.isSilent && !ports.hasPacket() {
-      guard ports.now < heardUntil else {
-        tellFinished(playout.account, &ports)
-        return .ended
-      }
-    }
-    try play(&ports)
+    if playout.isSilent && !ports.hasPacket() && ports.now >= heardUntil { return end(&ports) }
+    play(&ports)
     ports.wake(at: nextPeriod(&ports))
+    _ = try handOn(&ports)
     return .again
+  }
+
+  /// The last sample was heard. The rest of the reference is final then, and goes out first.
+  mutating func end(_ ports: inout Ports) -> Outcome {
+    guard given.count == 0 else {
+      given.close()
+      ports.wake(at: ports.now)
+      return .again
+    }
+    tellFinished(playout.account, &ports)
+    return .ended
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
@@ -149,21 +174,22 @@ public struct AudioPlay: ~Copyable, Node {
     beginsAt = nil
     dryAt = nil
     intake.dropVoid(at: ports.generation)
+    guard playout.cut(at: ports.generation) else { return tell(.interrupted, Playout.Account(), &ports) }
     // What has to fade first is told when it has.
-    if !playout.cut(at: ports.generation) { tell(.interrupted, Playout.Account(), &ports) }
+    if let account = callBack(at: ports.now) { tell(.interrupted, account, &ports) }
   }
 
   // MARK: Time
 
   /// When the device takes its next period, reckoned from its first. Periods whose sound could not be heard in time any more
-  /// are left out.
+  /// are left out, once all that was given before them was told.
   private mutating func nextPeriod(_ ports: inout Ports) -> Nanoseconds {
     let begin = start ?? ports.now
     start = begin
     let due = begin &+ .samples(position, rate: rate)
     let lateness = ports.now &- due
     let length = Nanoseconds.samples(Int64(period), rate: rate)
-    guard lateness > latency + length else { return due }
+    guard lateness > latency + length, given.count == 0 else { return due }
     let missed = Int64(lateness / length)
     position += missed * Int64(period)
     hasSkipped = true
@@ -179,29 +205,22 @@ public struct AudioPlay: ~Copyable, Node {
   // MARK: Sound
 
   /// Gives the device one period.
-  private mutating func play(_ ports: inout Ports) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: period * channels * sample.byteCount)
-    let due = (start ?? ports.now) &+ .samples(position, rate: rate)
-    packet.timestamp = due &+ latency
-    packet.position = position
-    packet.duration = period
-    packet.generation = 0
+  private mutating func play(_ ports: inout Ports) {
     let before = playout.account
-    if hasSkipped { packet.flags.insert(.discontinuity) }
-    hasSkipped = false
+    let space = unsafe given.space
+    var floats = unsafe MutableSpan(_unsafeStart: space, count: period * channels)
     switch sample {
     case .s16:
-      var samples = packet.mutableSamples(of: Int16.self)
+      let start = unsafe shorts.start
+      var samples = unsafe MutableSpan(_unsafeStart: start, count: period * channels)
       fill(&samples, at: position, &ports)
-    case .f32:
-      var samples = packet.mutableSamples(of: Float.self)
-      fill(&samples, at: position, &ports)
+      SampleConversion.convert(samples.span, into: &floats)
+    case .f32: fill(&floats, at: position, &ports)
     }
+    let end = (start ?? ports.now) &+ latency &+ .samples(position + Int64(period), rate: rate)
+    given.append(period, position: position, until: end, frameTime: 1e9 / Double(rate))
     position += Int64(period)
-    if !playout.isSilent || playout.account != before {
-      heardUntil = due &+ latency &+ .samples(Int64(period), rate: rate)
-    }
-    ports.emit(packet)
+    if !playout.isSilent || playout.account != before { heardUntil = end }
   }
 
   /// Fills a stretch whose first frame is the reference's `first`.
@@ -251,4 +270,17 @@ public struct AudioPlay: ~Copyable, Node {
     beginsAt = nil
     return true
   }
+}
+
+/// Memory for samples of 16 bits.
+@safe
+private final class ShortScratch {
+  let start: UnsafeMutablePointer<Int16>
+
+  init(_ count: Int) {
+    unsafe start = .allocate(capacity: count)
+    unsafe start.initialize(repeating: 0, count: count)
+  }
+
+  deinit { unsafe start.deallocate() }
 }

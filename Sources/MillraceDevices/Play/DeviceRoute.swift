@@ -26,8 +26,10 @@ final class DeviceRoute {
   var waiting: Double { Double(stagedFrames) + (resampler?.held ?? 0) }
   private let channels: Int
 
-  /// nil when the graph's clock is the device's.
-  init?(_ setup: borrowing NodeSetup, rate: Int, channels: Int, period: Int) throws(NodeProblem) {
+  /// nil when the graph's clock is the device's. `longest`: most frames of a block; `ahead`: how far ahead of its clock the device is given sound.
+  init?(
+    _ setup: borrowing NodeSetup, rate: Int, channels: Int, period: Int, longest: Int, ahead: Int
+  ) throws(NodeProblem) {
     let values = setup.parameters
     guard let name = DeviceName(values.string("device")) else {
       throw NodeProblem("there is no device \"\(values.string("device"))\"", parameter: "device")
@@ -46,7 +48,8 @@ final class DeviceRoute {
     } else {
       resampler = nil
     }
-    let opened = try Self.open(name, setup, rate: rate, channels: channels, period: period)
+    let opened = try Self.open(
+      name, setup, ahead: ahead, rate: rate, channels: channels, longest: longest)
     line = opened?.line
     device = opened?.device
     // Nothing may throw from here on: where an initializer throws, nobody gives this memory back.
@@ -61,7 +64,7 @@ final class DeviceRoute {
   }
 
   private static func open(
-    _ name: DeviceName, _ setup: borrowing NodeSetup, rate: Int, channels: Int, period: Int
+    _ name: DeviceName, _ setup: borrowing NodeSetup, ahead: Int, rate: Int, channels: Int, longest: Int
   ) throws(NodeProblem) -> (line: PlaybackLine, device: DeviceHold)? {
     guard name.kind != .null else { return nil }
     var bell: PipeBell?
@@ -72,7 +75,8 @@ final class DeviceRoute {
           "this process may open no more files", cure: "raise the limit of open files (ulimit -n)")
       }
     }
-    let line = PlaybackLine(rate: rate, channels: channels, frames: period, bell: bell, waker: setup.waker)
+    let line = PlaybackLine(
+      rate: rate, channels: channels, frames: longest, ahead: ahead, bell: bell, waker: setup.waker)
     let values = setup.parameters
     let terms = DeviceTerms(
       name: name, path: values.has("path") ? values.string("path") : "",

@@ -66,10 +66,20 @@ struct Playout: ~Copyable {
   private var finished: Account?
   private(set) var account = Account()
   private var holder = HeldReply()
+  /// Of the latest frames given, whether each counts as heard; how many were given, and how many before the account began.
+  private let ledger: UnsafeMutablePointer<Bool>
+  private let ledgerMask: Int
+  private var given = 0
+  private var accountBegin = 0
 
-  /// Makes a silent playout of frames of `channels` samples of a type.
-  init(channels: Int, sample: SampleType, fadeFrames: Int, ducking: Ducking) {
+  /// Makes a silent playout of frames of `channels` samples of a type, which can take back up to `remembered` frames.
+  init(channels: Int, sample: SampleType, fadeFrames: Int, ducking: Ducking, remembered: Int) {
     precondition(channels > 0 && fadeFrames > 0, "a frame has a sample, a ramp has a frame")
+    var capacity = 1
+    while capacity < remembered { capacity *= 2 }
+    ledgerMask = capacity - 1
+    unsafe ledger = .allocate(capacity: capacity)
+    unsafe ledger.initialize(repeating: false, count: capacity)
     self.channels = channels
     frameBytes = channels * sample.byteCount
     self.fadeFrames = fadeFrames
@@ -79,7 +89,10 @@ struct Playout: ~Copyable {
     unsafe lastFrame.initialize(repeating: 0)
   }
 
-  deinit { unsafe lastFrame.deallocate() }
+  deinit {
+    unsafe lastFrame.deallocate()
+    unsafe ledger.deallocate()
+  }
 
   // MARK: State
 
@@ -122,6 +135,22 @@ struct Playout: ~Copyable {
     return true
   }
 
+  /// Frames given since the reply's account began, silence in it included: no more than these are its own.
+  var framesOfReply: Int { given - accountBegin }
+
+  /// The void reply is over at once, and its last `frames` frames, though given, are not heard. Answers its account.
+  mutating func endCut(without frames: Int) -> Account {
+    let first = given - min(frames, framesOfReply, ledgerMask + 1)
+    for index in first..<given where unsafe ledger[index & ledgerMask] {
+      account.frames -= 1
+      account.position -= 1
+    }
+    let last = account
+    level = 0
+    endCut()
+    return last
+  }
+
   /// Makes room for a voice, or takes that back.
   mutating func duck(_ value: Bool) { isDucked = value }
 
@@ -137,14 +166,14 @@ struct Playout: ~Copyable {
     guard skipped < count else {
       if isLast {
         arrival.ended = account
-        account = Account()
+        begin(Account())
       }
       return arrival
     }
     let position = next.position + Int64(skipped)
     if next.generation != account.reply {
       if account.frames > 0 { arrival.ended = account }
-      account = Account(reply: next.generation, frames: 0, position: position)
+      begin(Account(reply: next.generation, frames: 0, position: position))
     }
     arrival.isFirst = account.frames == 0
     arrival.endsDrought = isDry && !arrival.isFirst && next.position == account.position
@@ -160,6 +189,17 @@ struct Playout: ~Copyable {
     packetTime = next.timestamp
     packet = consume next
     return arrival
+  }
+
+  private mutating func begin(_ next: Account) {
+    account = next
+    accountBegin = given
+  }
+
+  /// Notes frames that were given.
+  private mutating func note(_ count: Int, isHeard: Bool) {
+    for index in given..<given + count { unsafe ledger[index & ledgerMask] = isHeard }
+    given += count
   }
 
   /// The account of an utterance that was given to its end since the last question.
@@ -212,6 +252,7 @@ struct Playout: ~Copyable {
         }
         if isLeaving { endLeave() }
         for index in at * channels..<end * channels { target[index] = .silence }
+        note(end - at, isHeard: false)
         return end - start
       }
       if wantsPacket && !isDry { break }
@@ -230,7 +271,7 @@ struct Playout: ~Copyable {
     packet = nil
     endsUtterance = false
     isDry = true
-    account = Account()
+    begin(Account())
     for index in 0..<channels { unsafe lastFrame[index] = 0 }
   }
 
@@ -270,6 +311,7 @@ struct Playout: ~Copyable {
       for channel in 0..<channels {
         target[at * channels + channel] = unsafe S(level: lastFrame[channel] * gain)
       }
+      note(1, isHeard: false)
     }
     return 1
   }
@@ -290,6 +332,7 @@ struct Playout: ~Copyable {
   }
 
   private mutating func advance(_ count: Int) {
+    note(count, isHeard: true)
     done += count
     account.frames += Int64(count)
     account.position += Int64(count)
@@ -297,7 +340,7 @@ struct Playout: ~Copyable {
     packet = nil
     if endsUtterance {
       finished = account
-      account = Account()
+      begin(Account())
       endsUtterance = false
     }
   }

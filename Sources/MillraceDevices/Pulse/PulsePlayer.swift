@@ -72,19 +72,32 @@ struct PulsePlayer {
     isKnown = true
   }
 
-  /// Writes the blocks that wait.
+  /// Writes the blocks that wait. One that takes the place of another is written over it: if the server has begun with that, it goes
+  /// back as far as its device lets it.
   mutating func write(_ stream: OpaquePointer, _ line: PlaybackLine) {
     while let block = line.front {
       if block.epoch == epoch {
         let late = unsafe taken(stream) - block.position
-        if late > 0 { line.miss(Int(min(late, Int64(block.frames)))) }
-        let offset = Int(block.position) * frameBytes - passed
-        let bytes = block.frames * frameBytes
-        if unsafe pa_stream_write(stream, line.samples, bytes, nil, Int64(offset), PA_SEEK_RELATIVE) >= 0 {
-          passed += offset + bytes
+        if late > 0 && !block.replaces { line.miss(Int(min(late, Int64(block.frames)))) }
+        unsafe put(line.samples, block.frames, at: block.position, stream)
+        if block.silence > 0 {
+          let silence = [Float](repeating: 0, count: block.silence * frameBytes / MemoryLayout<Float>.size)
+          unsafe silence.withUnsafeBufferPointer {
+            unsafe put($0.baseAddress!, block.silence, at: block.position + Int64(block.frames), stream)
+          }
         }
       }
       line.drop()
+    }
+  }
+
+  private mutating func put(
+    _ samples: UnsafePointer<Float>, _ frames: Int, at position: Int64, _ stream: OpaquePointer
+  ) {
+    let offset = Int(position) * frameBytes - passed
+    let bytes = frames * frameBytes
+    if unsafe pa_stream_write(stream, samples, bytes, nil, Int64(offset), PA_SEEK_RELATIVE) >= 0 {
+      passed += offset + bytes
     }
   }
 }

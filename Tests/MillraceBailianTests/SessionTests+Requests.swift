@@ -1,0 +1,104 @@
+import MillraceBailian
+import MillraceCore
+import MillraceDialog
+import Testing
+
+/// What the service is asked and told besides speech.
+extension SessionTests {
+  @Test("without reports of playback, what was handed on counts as heard")
+  func delivered() throws {
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex, followsPlayback: false),
+      ["start", "opened", "Started", "Listening", "Thinking", "RespondingStarted", "sound"])
+    let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
+    #expect(
+      session.handle(try #require(inputs["RespondingEnded"]), at: SessionScript.second).map(
+        SessionScript.word)
+        == ["endUtterance", "replyEnded 1"])
+    #expect(session.handle(.finished, at: SessionScript.second).isEmpty)
+    #expect(
+      session.handle(.delivered, at: SessionScript.second).map(SessionScript.word) == [
+        "> LocalRespondingEnded"
+      ])
+  }
+
+  @Test(
+    "commands of the service are told when it listens; a film is asked for, shown once answered, and left")
+  func film() throws {
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex), SessionScript.way(to: .responding, .duplex))
+    let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
+    func tell(_ names: String...) throws -> [String] {
+      try names.flatMap {
+        session.handle(try #require(inputs[$0]), at: SessionScript.second).map(SessionScript.word)
+      }
+    }
+    let open = try SessionScript.message(
+      #""event":"RespondingContent","text":"","finished":true,"extra_info":{"commands":"[{\"name\":\"open_videochat\"}]"}"#
+    )
+    #expect(session.handle(open, at: SessionScript.second).map(SessionScript.word) == ["reply"])
+    #expect(
+      try tell("RespondingEnded", "finished", "Listening").suffix(3) == [
+        "state listening", "command", "> RequestToRespond",
+      ])
+    #expect(!session.takesPictures)
+    _ = try tell("Thinking", "Responding", "RespondingStarted", "sound", "audible", "RespondingEnded")
+    #expect(!session.takesPictures)
+    _ = try tell("finished", "Listening")
+    #expect(session.takesPictures)
+    _ = try tell("Thinking", "Responding")
+    #expect(session.takesPictures, "pictures go on during a reply")
+    _ = session.handle(
+      .command(.extra(name: "videos", payload: [["action": "exit"]])), at: SessionScript.second)
+    #expect(!session.takesPictures)
+  }
+
+  @Test("the vendor's whole request goes out as it is, for this request only; a wrong one is told in words")
+  func wholeRequest() throws {
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex), SessionScript.way(to: .listening, .duplex))
+    let parameters: JSONValue = ["biz_params": ["user_query_params": ["a": "b"]]]
+    let payload: JSONValue = ["type": "transcript", "text": "words", "parameters": parameters]
+    let actions = session.handle(
+      .command(.extra(name: "RequestToRespond", payload: payload)), at: SessionScript.second)
+    guard case .send(let request)? = actions.first else {
+      Issue.record("\(actions)")
+      return
+    }
+    let sent = request.json(task: "t", dialog: "d")["payload"]
+    #expect(sent?["parameters"] == parameters)
+    #expect(sent?["input"]?["type"]?.string == "transcript" && sent?["input"]?["text"]?.string == "words")
+    let picture: JSONValue = ["type": "url", "value": "https://x"]
+    for wrong: JSONValue in [
+      ["type": "song"], ["parameters": 1], ["parameters": ["images": [picture, picture]]],
+      [
+        "parameters": [
+          "images": [["type": "base64", "value": .string(String(repeating: "A", count: 180_001))]]
+        ]
+      ],
+    ] {
+      let told = session.handle(
+        .command(.extra(name: "RequestToRespond", payload: wrong)), at: SessionScript.second)
+      #expect(told.map(SessionScript.word) == ["error request"])
+    }
+  }
+
+  @Test("members without a common word are told under their own names, once")
+  func rest() throws {
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex), SessionScript.way(to: .listening, .duplex))
+    func extras(_ text: String) throws -> [String] {
+      session.handle(try SessionScript.message(text), at: SessionScript.second).compactMap {
+        if case .post(.extra(let name, _)) = $0 { name } else { nil }
+      }
+    }
+    #expect(
+      try extras(#""event":"DialogStateChanged","state":"Thinking","dialog_id":"d","inputType":"voice""#)
+        == ["inputType"])
+    let content =
+      #""event":"RespondingContent","text":"a","llm_request_id":"1","round_id":"2","finish_reason":"stop","extra_info":{"timestamps":{"a":1},"dialog_debug":{"b":2}},"finished":"#
+    #expect(try extras(content + "false") == ["timestamps", "dialog_debug"])
+    #expect(
+      try extras(content + "true") == ["timestamps", "dialog_debug", "llm_request_id", "finish_reason"])
+  }
+}

@@ -217,7 +217,8 @@ let package = Package(
     .testTarget(
       name: "MillraceRunnerTests",
       dependencies: [
-        "MillraceRunner", "Millrace", "MillraceDialog", "MillraceEngine", "MillraceGraph", "MillraceCore",
+        "MillraceRunner", "Millrace", "MillraceBailianDouble", "MillraceDialog", "MillraceEngine",
+        "MillraceGraph", "MillraceCore",
       ],
       swiftSettings: tests),
     .testTarget(

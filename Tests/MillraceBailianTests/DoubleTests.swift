@@ -92,6 +92,16 @@ import Testing
     double.stop()
   }
 
+  @Test("the first thousand violations are kept, and all are counted")
+  func many() async throws {
+    let double = try await BailianDouble.listen(scenario(words: 1))
+    for index in 0..<1_234 { double.violate("wrong", "\(index)") }
+    let seen = double.seen
+    #expect(seen.violationCount == 1_234 && seen.violations.count == 1_000)
+    #expect(seen.violations.last?.text == "999")
+    double.stop()
+  }
+
   @Test(
     "what was spoken is kept up to a number of bytes, the oldest let go of first; tasks up to a number of them"
   )

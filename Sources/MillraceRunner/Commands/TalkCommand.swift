@@ -119,10 +119,16 @@ struct TalkCommand: ParsableCommand {
     return try BailianDouble.start(scenario, port: 0) { _ in }
   }
 
+  /// Violations that are told in words.
+  private static let mostTold = 20
+
   private static func tell(_ service: BailianDouble) throws {
-    let violations = service.seen.violations
-    guard !violations.isEmpty else { return }
-    for violation in violations.prefix(20) { Output.error.write("double: \(violation)\n") }
+    let seen = service.seen
+    guard seen.violationCount > 0 else { return }
+    let told = seen.violations.prefix(mostTold)
+    for violation in told { Output.error.write("double: \(violation)\n") }
+    let rest = seen.violationCount - told.count
+    if rest > 0 { Output.error.write("double: and \(rest) more\n") }
     throw ExitStatus.failed
   }
 }

@@ -4,17 +4,29 @@ import MillraceCore
 import MillraceDialog
 import Synchronization
 
-/// The service is gone for a while and comes back: how long after that the dialogue goes on.
+/// The service goes away and comes back: how long after that the dialogue goes on, and whether it is the same one.
+///
+/// Gone: the process is killed and another started on its port, as a service is that is restarted; connections end at once. Mute: the
+/// process stands still, as a network that loses everything and hangs up nothing.
 enum DialogueLosses {
-  private static let absences = [1.0, 10.0]
-  private static let patience = 60.0
+  private static let patience = 120.0
   private static let scenario = #"{ "turns": [{ "says": "Yes." }] }"#
 
-  static func run() throws -> [Figure] {
-    try absences.flatMap(figures)
+  /// What becomes of the service, and for how many seconds.
+  private struct Absence {
+    var isMute = false
+    var seconds: Double
+    var name: String { "\(isMute ? "mute" : "gone") for \(Int(seconds)) s" }
   }
 
-  private static func figures(_ absence: Double) throws -> [Figure] {
+  /// - Parameter isLong: the absences of a minute are tried too.
+  static func run(isLong: Bool) throws -> [Figure] {
+    var absences = [Absence(seconds: 1), Absence(seconds: 10)]
+    if isLong { absences += [Absence(seconds: 60), Absence(isMute: true, seconds: 60)] }
+    return try absences.flatMap(figures)
+  }
+
+  private static func figures(_ absence: Absence) throws -> [Figure] {
     let workspace = try Workspace()
     var double = try DoubleProcess(scenario, in: workspace)
     let port = double.port
@@ -27,26 +39,38 @@ enum DialogueLosses {
       graph, port: port, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
     _ = try time(of: "listening", after: 0, notes)
     let gone = millrace_monotonic_ns()
-    double.kill()
-    let told = try time(of: "reconnecting", after: gone, notes)
-    pause(absence)
-    double = try DoubleProcess(scenario, in: workspace, port: port)
+    if absence.isMute { double.freeze() } else { double.kill() }
+    pause(absence.seconds)
+    if absence.isMute {
+      double.thaw()
+    } else {
+      double = try DoubleProcess(scenario, in: workspace, port: port)
+    }
     let back = millrace_monotonic_ns()
-    let listening = try time(of: "listening", after: gone, notes)
+    let told = try time(of: "reconnecting", after: gone, notes)
+    let listening = try time(of: "listening", after: told, notes)
     pause(1)
     try DialogueStage.stop(run)
     let seen = try double.end()
-    let name = "gone for \(Int(absence)) s"
+    func row(_ what: String, _ unit: String, _ value: Double, goal: String = "") -> Figure {
+      Figure("dialogues", "\(absence.name): \(what)", unit: unit, goal: goal, samples: [value])
+    }
+    let words = notes.events.count { $0.text.contains(#""state":"reconnecting""#) }
     return [
-      Figure(
-        "dialogues", "\(name): to the word that it is", unit: "ms", samples: [Double(told - gone) / 1e6]),
-      Figure(
-        "dialogues", "\(name): from its return to listening", unit: "ms",
-        samples: [Double(listening - back) / 1e6]),
-      Figure(
-        "dialogues", "\(name): violations after it", unit: "", goal: "0",
-        samples: [Double(seen["violations"]?.array?.count ?? -1)]),
+      row("to the word that it is", "ms", Double(told - gone) / 1e6),
+      row("from its return to listening", "ms", Double(listening - back) / 1e6),
+      row("times that was told", "", Double(words), goal: "1"),
+      row("dialogues it was, by their ids", "", Double(dialogues(notes).count), goal: "1"),
+      row("violations after it", "", seen["violationCount"]?.double ?? .nan, goal: "0"),
     ]
+  }
+
+  /// The ids the dialogue had.
+  private static func dialogues(_ notes: DialogueNotes) -> Set<String> {
+    Set(
+      notes.events.filter { $0.text.contains(#""conversationStarted""#) }.compactMap {
+        try? JSONValue(parsing: $0.text)["id"]?.string
+      })
   }
 
   /// When a state was told first after a time.

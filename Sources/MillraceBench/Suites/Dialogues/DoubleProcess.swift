@@ -70,6 +70,12 @@ final class DoubleProcess {
   /// It is gone at once, without a word to anybody.
   func kill() { end(by: SIGKILL) }
 
+  /// It stands still: connections stay, and nothing comes back.
+  func freeze() { _ = Glibc.kill(id, SIGSTOP) }
+
+  /// It goes on, with all that came meanwhile.
+  func thaw() { _ = Glibc.kill(id, SIGCONT) }
+
   private func end(by signal: Int32) {
     guard id > 0 else { return }
     _ = Glibc.kill(id, signal)

@@ -1,0 +1,19 @@
+import MillraceDialog
+import Testing
+
+@testable import MillraceBailianDouble
+@testable import MillraceRunner
+
+@Suite("What a double has seen, as JSON") struct DoubleReportTests {
+  @Test("has the violations that were kept, and the number of all")
+  func violations() throws {
+    var seen = BailianDouble.Report()
+    seen.visits = 3
+    seen.violations = [BailianDouble.Violation(name: "noKey", text: "there is none")]
+    seen.violationCount = 1_234
+    let json = try JSONValue(parsing: DoubleCommand.json(seen))
+    #expect(json["visits"]?.double == 3)
+    #expect(json["violationCount"]?.double == 1_234)
+    #expect(json["violations"] == ["noKey: there is none"])
+  }
+}

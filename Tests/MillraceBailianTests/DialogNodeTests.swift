@@ -76,7 +76,7 @@ import Testing
     } catch {
       #expect(
         "\(error)"
-          == "bailian: auth 401 refused: 127.0.0.1:\(wrong.double.port) does not open a WebSocket: it answers with status 401"
+          == "bailian: auth 401 refused: 127.0.0.1:\(wrong.double.port) does not open a WebSocket: it answers with status 401; check \"key\", which the graphs take from DASHSCOPE_API_KEY, and \"workspace\""
       )
     }
     #expect(wrong.bench.fault?.fault == NodeFault(.refused, code: 401))

@@ -29,6 +29,25 @@ extension SessionTests {
       refused.map(SessionScript.word) == ["authExpired", "error auth", "state closed", "fail"])
   }
 
+  @Test("when nothing more will be said, a service that is away is tried once more, and then it is the end")
+  func nobodyThere() throws {
+    let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
+    for way in [["start"], SessionScript.way(to: .waiting, .duplex)] {
+      var session = try SessionScript.session(SessionScript.rules(.duplex), way + ["soundOver"])
+      if session.phase == .waiting {
+        let deadline = try #require(session.deadline)
+        #expect(session.handle(.tick, at: deadline) == [.connect])
+      }
+      let end = session.handle(try #require(inputs["lost"]), at: 9 * SessionScript.second)
+      #expect(end.map(SessionScript.word) == ["error network", "state closed", "fail"])
+    }
+    // With a dialogue the connection is made anew, and what was said is still answered.
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex), SessionScript.way(to: .thinking, .duplex) + ["soundOver"])
+    let lost = session.handle(try #require(inputs["lost"]), at: SessionScript.second)
+    #expect(lost.last.map(SessionScript.word) == "state reconnecting")
+  }
+
   @Test("heartbeats go out in time; a service that says nothing is lost")
   func beats() throws {
     let rules = SessionScript.rules(.duplex)

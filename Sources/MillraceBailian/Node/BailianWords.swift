@@ -21,8 +21,11 @@ extension DialogError {
   init(bailian end: WebSocketEnd) {
     var category = Category.network
     var reaction = Reaction.reconnect
+    var cure = ""
     switch (end.problem?.kind, end.problem?.status) {
-    case (.refused?, 401?), (.refused?, 403?): (category, reaction) = (.auth, .refuse)
+    case (.refused?, 401?), (.refused?, 403?):
+      (category, reaction) = (.auth, .refuse)
+      cure = "; check \"key\", which the graphs take from DASHSCOPE_API_KEY, and \"workspace\""
     case (.refused?, 429?): category = .quota
     case (.refused?, let status?) where (400..<500).contains(status):
       (category, reaction) = (.request, .refuse)
@@ -32,6 +35,6 @@ extension DialogError {
     }
     self.init(
       vendor: "bailian", code: end.problem?.status ?? end.code, name: end.problem?.kind.rawValue,
-      category: category, reaction: reaction, text: end.description)
+      category: category, reaction: reaction, text: end.description + cure)
   }
 }

@@ -69,6 +69,8 @@ extension BailianSession {
     isTapped = false
     if film != .off { wantsFilm = true }
     commands = []
+    // Nothing more will be said, and nobody is there to answer what was.
+    if isSoundOver && phase == .connecting { return finish(error) }
     switch policy.decide(error.reaction, at: now) {
     case .stop(let isFailure): finish(isFailure ? error : nil)
     case .reconnect(let wait), .retry(let wait):

@@ -94,7 +94,7 @@ enum Speaker {
     }
     let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     // Behind "--" nothing is an option, whatever the words are.
-    try run(["espeak-ng", "-v", voice, "-w", path, "--", text])
+    try run(espeak: voice, ["-w", path, "--", text])
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while true {
@@ -105,17 +105,22 @@ enum Speaker {
     return try wave(bytes)
   }
 
-  private static func run(_ arguments: [String]) throws(SpeakerProblem) {
-    let words = unsafe arguments.map { unsafe strdup($0) } + [nil]
+  private static func run(espeak voice: String, _ arguments: [String]) throws(SpeakerProblem) {
+    let words = unsafe (["espeak-ng", "-v", voice] + arguments).map { unsafe strdup($0) } + [nil]
     defer { for index in unsafe words.indices { unsafe free(words[index]) } }
     var id = pid_t()
-    guard unsafe posix_spawnp(&id, arguments[0], nil, nil, words, environ) == 0 else {
-      throw SpeakerProblem(description: "\(arguments[0]) cannot be started; make deps installs it")
+    guard unsafe posix_spawnp(&id, "espeak-ng", nil, nil, words, environ) == 0 else {
+      throw SpeakerProblem(
+        description: "espeak-ng, which speaks the replies, cannot be started; install the package espeak-ng")
     }
     var status: Int32 = 0
     while unsafe waitpid(id, &status, 0) < 0 && errno == EINTR {}
     guard status == 0 else {
-      throw SpeakerProblem(description: "\(arguments[0]) failed with status \(status)")
+      // Of what it says on standard error most is about the voice.
+      let end = status & 0x7F == 0 ? "status \(status >> 8)" : "signal \(status & 0x7F)"
+      throw SpeakerProblem(
+        description:
+          "espeak-ng cannot speak with the voice \"\(voice)\" (\(end)); espeak-ng --voices lists them")
     }
   }
 

@@ -85,8 +85,79 @@ import Testing
     #expect(deaf.status == 2 && deaf.errors.contains(#"no parameter "url""#), "\(deaf.errors)")
     let lost = try RunnerProcess.run("talk", "no-such-graph", in: scratch)
     #expect(lost.status == 2 && lost.errors.contains(#"there is no graph "no-such-graph""#), "\(lost.errors)")
+    let file = try RunnerProcess.run("talk", "no-such-graph.json", "--double", in: scratch)
+    #expect(
+      file.status == 2 || file.status == 1 && file.errors.contains("there is no such file"), "\(file.errors)")
+    #expect(!file.errors.contains("url"), "\(file.errors)")
     let scenario = try RunnerProcess.run("talk", "--double", "--scenario", "none.json", in: scratch)
     #expect(scenario.status == 2, "\(scenario.errors)")
+    let script = try RunnerProcess(arguments("--script", "none.txt"), in: scratch).wait()
+    #expect(
+      script.status == 2 && script.errors.contains(#"cannot read the script from "none.txt""#),
+      "\(script.errors)")
+  }
+
+  @Test("lines that are no text are left out in words, and an empty script leads nothing")
+  func rubbish() throws {
+    let scratch = Scratch()
+    _ = try scratch.write(
+      Array("/wait listening\n".utf8) + [0xFF, 0xFE, 0x80, 10] + Array("q\n".utf8), to: "lines")
+    let result = try RunnerProcess(arguments("--script", "lines"), in: scratch).wait()
+    #expect(result.status == 0 && result.errors.contains("no text in UTF-8"), "\(result.errors)")
+    #expect(!result.errors.contains("you "), "\(result.errors)")
+    _ = try scratch.write([UInt8](), to: "nothing")
+    let empty = try RunnerProcess(arguments("--script", "nothing", "--duration", "1s"), in: scratch).wait()
+    #expect(empty.status == 0, "\(empty.errors)")
+  }
+
+  @Test("without espeak-ng, or with a voice it does not have, what to do is told, and the dialogue goes on")
+  func speechless() throws {
+    let scratch = Scratch()
+    let lines = "/wait listening\nwhy?\n/wait thinking\n/wait listening\nq\n"
+    _ = try scratch.write(lines.utf8, to: "lines")
+    let none = try RunnerProcess(
+      arguments("--script", "lines"), in: scratch, shell: #"PATH=/nowhere exec "$@""#
+    ).wait()
+    let words = none.errors.replacing("\n     ", with: " ")
+    #expect(none.status == 0 && words.contains("install the package espeak-ng"), "\(words)")
+    _ = try scratch.write(#"{ "voice": "nobody", "turns": [{ "says": "Yes." }] }"#.utf8, to: "odd.json")
+    let odd = try RunnerProcess(arguments("--script", "lines", "--scenario", "odd.json"), in: scratch).wait()
+    let told = odd.errors.replacing("\n     ", with: " ")
+    #expect(odd.status == 0 && told.contains(#"cannot speak with the voice "nobody""#), "\(told)")
+  }
+
+  @Test("a port that is taken is told with a way out")
+  func portTaken() throws {
+    let scratch = Scratch()
+    let first = try RunnerProcess(["double", "bailian", "--port", "0", "--report", "seen.json"], in: scratch)
+    try first.wait { first.outputSoFar.contains("ws://") }
+    let port = try #require(
+      first.outputSoFar.split(separator: ":").last.map { String($0.prefix(while: \.isNumber)) })
+    let second = try RunnerProcess.run("double", "bailian", "--port", port, in: scratch)
+    #expect(second.status == 2 && second.errors.contains("the port is taken; --port names another"))
+    first.send(SIGINT)
+    #expect(first.wait().status == 0)
+    #expect(String(decoding: try scratch.bytes("seen.json"), as: UTF8.self).contains(#""violationCount":0"#))
+  }
+
+  @Test("Ctrl-C and the end of a run come through while the service is away", arguments: [true, false])
+  func away(isSignal: Bool) throws {
+    let scratch = Scratch()
+    let more = isSignal ? [] : ["--duration", "2s"]
+    let process = try RunnerProcess(
+      [
+        isSignal ? "talk" : "run", Package.graph("bailian-voice"), "--set", "microphone=null", "--set",
+        "loudspeaker=null", "--set", "engine=energy", "--set", "url=ws://127.0.0.1:1/x", "--set",
+        "log=events",
+      ] + more, in: scratch)
+    if isSignal {
+      try process.wait { process.errorsSoFar.contains("trying again") }
+      process.send(SIGINT)
+    }
+    let result = process.wait()
+    // Who hangs up leaves; a run that has reached nobody has failed, in words.
+    #expect(result.status == (isSignal ? 0 : 3), "\(result.errors)")
+    #expect(isSignal || result.errors.contains("nobody listens there"), "\(result.errors)")
   }
 
   /// The program on a terminal of its own, with `stty -a` behind it. Keys are what is written to the pipe.

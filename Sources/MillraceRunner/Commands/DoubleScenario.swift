@@ -57,7 +57,8 @@ extension BailianDouble {
       }
     }
     do throws(NetProblem) { return try made.get() } catch {
-      Output.error.write("error: \(error)\n")
+      let cure = port == 0 ? "" : "; --port names another, or 0 for any that is free"
+      Output.error.write("error: \(error)\(cure)\n")
       throw ExitStatus.usage
     }
   }

@@ -92,7 +92,7 @@ struct TalkCommand: ParsableCommand {
         "error: \(Problem.quoted(path)) is a pipe, which can be read only once; name a file\n")
       throw ExitStatus.usage
     }
-    let parameters = GraphPlace.parameters(of: path)
+    guard let parameters = GraphPlace.parameters(of: path) else { return try options.load(path) }
     func set(_ name: String, _ value: String) {
       guard parameters.contains(name), !options.set.contains(where: { $0.name == name }) else { return }
       if let assignment = Assignment(argument: "\(name)=\(value)") { options.set.append(assignment) }

@@ -25,8 +25,10 @@ struct ControlInput: ~Copyable {
   let isStandardInput: Bool
   private static let pieceBytes = 65_536
 
-  /// - Parameter path: `-` is standard input.
-  init(_ path: String) throws {
+  /// - Parameters:
+  ///   - path: `-` is standard input.
+  ///   - what: is read from it, as a refusal calls it.
+  init(_ path: String, what: String = "control commands") throws {
     isStandardInput = path == "-"
     guard !isStandardInput else {
       descriptor = 0
@@ -41,7 +43,7 @@ struct ControlInput: ~Copyable {
     guard descriptor >= 0 else {
       let reason = kind == .folder ? "it is a folder" : SystemError.text(errno)
       Output.error.write(
-        "error: cannot read control commands from \(Problem.quoted(path)): \(reason); name a pipe made with mkfifo, a file, or - for standard input\n"
+        "error: cannot read \(what) from \(Problem.quoted(path)): \(reason); name a pipe made with mkfifo, a file, or - for standard input\n"
       )
       throw ExitStatus.usage
     }

@@ -240,6 +240,7 @@ struct RunSession: ~Copyable {
 
   private mutating func drain() {
     isDraining = true
+    talk?.leave()
     for run in runs { run.drain() }
   }
 

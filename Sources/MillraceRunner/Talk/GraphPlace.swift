@@ -41,11 +41,10 @@ enum GraphPlace {
     return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : ""
   }
 
-  /// The names of a graph file's parameters; none of a file that cannot be read, of which the loader tells.
-  static func parameters(of path: String) -> Set<String> {
-    guard let source = try? SourceFile.read(path: path),
-      let members = (try? JSONDocument.scan(source))?.root["parameters"]?.object?.members
-    else { return [] }
-    return Set(members.map(\.key))
+  /// The names of a graph file's parameters; nil of a file that cannot be read, of which the loader tells.
+  static func parameters(of path: String) -> Set<String>? {
+    guard let source = try? SourceFile.read(path: path), let root = (try? JSONDocument.scan(source))?.root
+    else { return nil }
+    return Set((root["parameters"]?.object?.members ?? []).map(\.key))
   }
 }

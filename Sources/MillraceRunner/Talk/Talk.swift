@@ -155,12 +155,16 @@ final class Talk {
     case .release: if parts.mode == .duplex { nothingToPress() } else { send(.stopSpeech) }
     case .tap: if parts.mode == .tapToTalk { send(.startSpeech) }
     case .interrupt: send(.interrupt)
-    case .leave:
-      if !isLeaving { send(.hangUp) }
-      isLeaving = true
+    case .leave: leave()
     case .help: add(.note(TalkRequest.helpText))
     case .wait: add(.note("/wait is for scripts"))
     }
+  }
+
+  /// The user wants to leave, by a key, a line or a signal: says good-bye, once. A service that is away would else be waited for.
+  func leave() {
+    if !isLeaving { send(.hangUp) }
+    isLeaving = true
   }
 
   private func nothingToPress() { add(.note("there is nothing to press here: just speak")) }

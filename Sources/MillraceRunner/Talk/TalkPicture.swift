@@ -88,6 +88,8 @@ final class TalkPicture: Sendable {
     }
   }
 
+  private static let cure = "name a picture, such as a JPEG or PNG"
+
   /// On the virtual clock, so that a film is not waited for.
   private static func run(_ path: String, _ target: String, _ budget: Int) throws(Refusal) {
     let name = Problem.quoted(path)
@@ -101,7 +103,7 @@ final class TalkPicture: Sendable {
       let plan = try Graph.load(graph, settings: GraphSettings(clock: .virtual), catalogue: .standard)
       run = try Engine(catalogue: .standard, clock: .virtual, workers: 1).prepare(plan)
     } catch let problem as StartProblem {
-      throw Refusal(text: "\(name) cannot be shown: \(problem.text)")
+      throw Refusal(text: "\(name) cannot be shown: \(problem.text); \(cure)")
     } catch let problems as Problems {
       let text = problems.sorted.first?.text ?? "it is no picture"
       throw Refusal(text: "\(name) cannot be shown: \(text)")
@@ -115,7 +117,7 @@ final class TalkPicture: Sendable {
       throw Refusal(text: "\(name) took too long to read; make it smaller")
     }
     if let failure = report.failure {
-      throw Refusal(text: "\(name) cannot be shown: \(failure.text)")
+      throw Refusal(text: "\(name) cannot be shown: \(failure.text); \(cure)")
     }
     let pictures = report.nodes.first { $0.name == "file" }?.packetsOut ?? 0
     guard pictures <= 1 else {

@@ -65,6 +65,7 @@ enum TalkRequest: Equatable {
     case "quit": return .leave
     case "help": return .help
     case "wait": return .wait(try wait(rest))
+    case "not-utf-8": throw Refusal(text: "a line is no text in UTF-8; it was left out")
     default:
       throw Refusal(
         text: "there is no \"/\(word)\"; there are \(words.map { "/\($0)" }.joined(separator: ", "))")

@@ -17,7 +17,7 @@ struct TalkScript: ~Copyable {
     isScript = path != nil
     // In the background a read from the terminal would stop the process.
     let isOthers = isatty(0) == 1 && tcgetpgrp(0) != getpgrp()
-    if path != nil || !isOthers { input = try ControlInput(path ?? "-") }
+    if path != nil || !isOthers { input = try ControlInput(path ?? "-", what: "the script") }
   }
 
   /// Reads no more.
@@ -71,10 +71,11 @@ struct TalkScript: ~Copyable {
   private mutating func add(_ line: LineSplitter.Line) {
     switch line {
     case .whole(let bytes):
-      let text = String(decoding: bytes, as: UTF8.self)
       // Remarks of a script's author.
-      if !(isScript && text.hasPrefix("#")) { lines.append(text) }
-    // Longer than any text may be: refused in words when its turn comes.
+      if isScript && bytes.first == UInt8(ascii: "#") { return }
+      // Refused in words when its turn comes, as are lines that are too long.
+      lines.append(String(validating: bytes, as: UTF8.self) ?? "/not-utf-8")
+    // Longer than any text may be.
     case .tooLong: lines.append("/too-long")
     }
   }

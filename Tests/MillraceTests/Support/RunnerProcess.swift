@@ -50,6 +50,9 @@ struct RunnerProcess {
   /// Sends a signal.
   func send(_ signal: Int32) { process.send(signal) }
 
+  /// What it has told on standard output up to now.
+  var outputSoFar: String { text("out") }
+
   /// What it has told on standard error up to now.
   var errorsSoFar: String { text("err") }
 

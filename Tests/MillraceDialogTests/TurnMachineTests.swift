@@ -378,6 +378,17 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.state == end && turn.taken() == actions)
   }
 
+  @Test("a service that is gone for a minute, and found by the next try, finds the dialogue still there")
+  func goneForAMinute() {
+    var turn = Turn.at(.listening, .duplex)
+    turn(.reconnecting)
+    // A minute, the longest wait between two tries, and one that fails.
+    turn.pass((60_000 + 8_000 + 10_000) * ms)
+    #expect(turn.state == .reconnecting && turn.taken() == [])
+    turn(.serviceListening)
+    #expect(turn.state == .listening)
+  }
+
   @Test("an input that comes after a deadline finds the wait already over")
   func lateInput() {
     var turn = Turn.at(.thinking, .duplex)

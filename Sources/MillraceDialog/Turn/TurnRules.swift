@@ -27,8 +27,8 @@ public struct TurnRules: Sendable, Hashable {
   public var reply: Nanoseconds = .milliseconds(300_000)
   /// Longest wait for a service to listen again after a reply.
   public var listen: Nanoseconds = .milliseconds(5_000)
-  /// Longest time without a connection.
-  public var reconnect: Nanoseconds = .milliseconds(60_000)
+  /// Longest time without a connection: a loss of a minute is lived through, with the waits between the tries that come on top.
+  public var reconnect: Nanoseconds = .milliseconds(180_000)
   /// Longest wait for a service to say good-bye.
   public var close: Nanoseconds = .milliseconds(2_000)
 

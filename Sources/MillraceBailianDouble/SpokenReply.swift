@@ -108,15 +108,20 @@ enum Speaker {
   private static func run(espeak voice: String, _ arguments: [String]) throws(SpeakerProblem) {
     let words = unsafe (["espeak-ng", "-v", voice] + arguments).map { unsafe strdup($0) } + [nil]
     defer { for index in unsafe words.indices { unsafe free(words[index]) } }
+    // What it complains of would stand in the middle of a screen that a dialogue is drawn on.
+    var files = unsafe posix_spawn_file_actions_t()
+    unsafe posix_spawn_file_actions_init(&files)
+    defer { unsafe posix_spawn_file_actions_destroy(&files) }
+    unsafe posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0)
     var id = pid_t()
-    guard unsafe posix_spawnp(&id, "espeak-ng", nil, nil, words, environ) == 0 else {
+    guard unsafe posix_spawnp(&id, "espeak-ng", &files, nil, words, environ) == 0 else {
       throw SpeakerProblem(
         description: "espeak-ng, which speaks the replies, cannot be started; install the package espeak-ng")
     }
     var status: Int32 = 0
     while unsafe waitpid(id, &status, 0) < 0 && errno == EINTR {}
     guard status == 0 else {
-      // Of what it says on standard error most is about the voice.
+      // Words are no reason to fail: it is the voice.
       let end = status & 0x7F == 0 ? "status \(status >> 8)" : "signal \(status & 0x7F)"
       throw SpeakerProblem(
         description:

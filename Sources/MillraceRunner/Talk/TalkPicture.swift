@@ -88,7 +88,11 @@ final class TalkPicture: Sendable {
     }
   }
 
-  private static let cure = "name a picture, such as a JPEG or PNG"
+  /// What a node says of the file, which it may name itself.
+  private static func refused(_ name: String, _ text: String) -> Refusal {
+    let what = text.hasPrefix(name) ? text : "\(name) cannot be shown: \(text)"
+    return Refusal(text: "\(what); name a picture, such as a JPEG or PNG")
+  }
 
   /// On the virtual clock, so that a film is not waited for.
   private static func run(_ path: String, _ target: String, _ budget: Int) throws(Refusal) {
@@ -103,12 +107,11 @@ final class TalkPicture: Sendable {
       let plan = try Graph.load(graph, settings: GraphSettings(clock: .virtual), catalogue: .standard)
       run = try Engine(catalogue: .standard, clock: .virtual, workers: 1).prepare(plan)
     } catch let problem as StartProblem {
-      throw Refusal(text: "\(name) cannot be shown: \(problem.text); \(cure)")
+      throw refused(name, problem.text)
     } catch let problems as Problems {
-      let text = problems.sorted.first?.text ?? "it is no picture"
-      throw Refusal(text: "\(name) cannot be shown: \(text)")
+      throw refused(name, problems.sorted.first?.text ?? "it is no picture")
     } catch {
-      throw Refusal(text: "\(name) cannot be shown: \(error)")
+      throw refused(name, "\(error)")
     }
     run.drain(at: glance)
     run.start()
@@ -116,9 +119,7 @@ final class TalkPicture: Sendable {
       run.stop()
       throw Refusal(text: "\(name) took too long to read; make it smaller")
     }
-    if let failure = report.failure {
-      throw Refusal(text: "\(name) cannot be shown: \(failure.text); \(cure)")
-    }
+    if let failure = report.failure { throw refused(name, failure.text) }
     let pictures = report.nodes.first { $0.name == "file" }?.packetsOut ?? 0
     guard pictures <= 1 else {
       throw Refusal(

@@ -18,9 +18,7 @@ extension RTMPPull {
       ParameterContract(
         "url", .string, required: true, secret: true,
         text: "the stream: `rtmp:` or `rtmps:`, host, application, name"),
-      ParameterContract(
-        "roots", .path,
-        text: "with `rtmps:`, certificates (PEM) to believe in place of the system's"),
+      .streamRoots,
       ParameterContract(
         "width", .integer(2...7_680), unit: "px", default: 1_280, text: "width of the pictures"),
       ParameterContract(
@@ -36,13 +34,7 @@ extension RTMPPull {
       ParameterContract(
         "timeout", .number(100...600_000), unit: "ms", default: 5_000,
         text: "longest time without anything from the server"),
-      ParameterContract("reconnect", .bool, default: true, text: "true: connect again after a loss"),
-      ParameterContract(
-        "first", .number(1...600_000), unit: "ms", default: 500, text: "first wait before that"),
-      ParameterContract("most", .number(1...600_000), unit: "ms", default: 8_000, text: "longest wait"),
-      ParameterContract(
-        "giveUp", .number(0...86_400_000), unit: "ms", default: 0,
-        text: "fail after so long without a stream; 0: never"),
+      .streamReconnect, .streamFirst, .streamMost, .streamGiveUp,
     ],
     events: [
       EventContract(
@@ -52,9 +44,17 @@ extension RTMPPull {
       EventContract("size", text: "pictures are `width` by `height` from here on, as the stream has them"),
       EventContract("disconnected", text: "there is no stream: `reason`"),
       EventContract("reconnecting", text: "another attempt comes in `ms`"),
-      EventContract("damaged", text: "packets could not be decoded and were left out: `count` so far"),
       EventContract(
-        "overrun", text: "pictures were not taken in time and the oldest left out: `count` so far"),
+        "damaged",
+        text: """
+          packets could not be decoded and were left out: `count` so far; at most once a second, and at the end of a connection
+          """),
+      EventContract(
+        "overrun",
+        text: """
+          pictures were not taken in time and the oldest left out: `count` so far; at most once a second, and at the end of a \
+          connection
+          """),
     ],
     lane: .bulk, budget: 50_000, drive: .itself, followsVirtualClock: false,
     examples: [
@@ -75,6 +75,8 @@ extension RTMPPull {
     resolution.outputs["out"] = .video(
       width: values.integer("width"), height: values.integer("height"),
       rate: FrameRate(values.integer("rate")))
+    // Room for what a library says.
+    resolution.outputs[NodeContract.eventsPort] = OutputShape(.event, packetDuration: nil, packetBytes: 1_024)
     let rate = values.integer("soundRate")
     resolution.outputs["audio"] = .pcm(
       rate: rate, channels: values.integer("channels"), sample: values.sample("sample") ?? .s16,

@@ -23,11 +23,12 @@ public struct RTMPPull: ~Copyable, Node {
   private let words = LastWords()
   private var times = GraphTimes()
   /// The picture that is next.
-  private var next: StreamPicture?
+  private var next: DecodedPicture?
   private var count: Int64 = 0
   private var lastTime = Nanoseconds.min
   private var size = (width: 0, height: 0)
-  private var reportedLoss = 0
+  private var damaged = CountedEvent()
+  private var overrun = CountedEvent()
 
   /// Why there is no stream any more; kept for `explain`.
   private final class LastWords {
@@ -46,10 +47,7 @@ public struct RTMPPull: ~Copyable, Node {
     try address.checkRoots()
     var sound: StreamSoundQueue?
     var terms = PullThread.Terms(
-      address: address, patience: Self.nanoseconds(values, "timeout"),
-      backoff: Backoff(
-        first: Self.nanoseconds(values, "first"), most: Self.nanoseconds(values, "most"),
-        giveUp: Self.nanoseconds(values, "giveUp"), seed: UInt64(bitPattern: Clock(.realtime).now)),
+      address: address, patience: values.nanoseconds("timeout"), backoff: Backoff(values),
       reconnects: values.bool("reconnect"), sound: nil)
     if setup.outputs[1].isLinked, let shape = setup.outputs[1].shape, let rate = shape.format.rate,
       let channels = shape.format.channels, let sample = shape.format.sample, let frames = shape.frames
@@ -65,10 +63,6 @@ public struct RTMPPull: ~Copyable, Node {
   }
 
   deinit { thread.stop() }
-
-  private static func nanoseconds(_ values: ParameterValues, _ name: String) -> Nanoseconds {
-    Nanoseconds((values.number(name) * 1e6).rounded())
-  }
 
   // MARK: Calls
 
@@ -92,7 +86,12 @@ public struct RTMPPull: ~Copyable, Node {
     return .again
   }
 
-  private mutating func emit(_ next: StreamPicture, _ ports: inout Ports) throws(NodeFault) {
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    report(thread.fetch(picture: false), &ports, isLast: true)
+    return .ended
+  }
+
+  private mutating func emit(_ next: DecodedPicture, _ ports: inout Ports) throws(NodeFault) {
     guard ports.isLinked(output: 0) else { return }
     reportSize(next, &ports)
     guard unsafe picture.take(next.frame) else { throw NodeFault(.library) }
@@ -124,7 +123,7 @@ public struct RTMPPull: ~Copyable, Node {
 
   // MARK: Events
 
-  private mutating func report(_ caught: PullThread.Catch, _ ports: inout Ports) {
+  private mutating func report(_ caught: PullThread.Catch, _ ports: inout Ports, isLast: Bool = false) {
     for note in caught.notes {
       switch note {
       case .connected(let time, let attempts):
@@ -133,20 +132,26 @@ public struct RTMPPull: ~Copyable, Node {
           event.field("attempts", attempts)
         }
       case .disconnected(let reason):
+        reportLosses(caught, &ports, isLast: true)
         ports.post(Event.disconnected.rawValue) { $0.field("reason", utf8: reason.utf8.span) }
       case .waits(let time):
         ports.post(Event.reconnecting.rawValue) { $0.field("ms", Double(time) / 1e6, decimals: 0) }
-      case .damaged(let count):
-        ports.post(Event.damaged.rawValue) { $0.field("count", count) }
       }
     }
-    if caught.lost > reportedLoss {
-      reportedLoss = caught.lost
+    reportLosses(caught, &ports, isLast: isLast)
+  }
+
+  /// Tells what was left out, at most once a second, and all of it at the end of a connection.
+  private mutating func reportLosses(_ caught: PullThread.Catch, _ ports: inout Ports, isLast: Bool) {
+    if damaged.isDue(caught.damage, at: ports.now, isLast: isLast) {
+      ports.post(Event.damaged.rawValue) { $0.field("count", caught.damage) }
+    }
+    if overrun.isDue(caught.lost, at: ports.now, isLast: isLast) {
       ports.post(Event.overrun.rawValue) { $0.field("count", caught.lost) }
     }
   }
 
-  private mutating func reportSize(_ next: StreamPicture, _ ports: inout Ports) {
+  private mutating func reportSize(_ next: DecodedPicture, _ ports: inout Ports) {
     let present = next.size
     guard present != size else { return }
     size = present

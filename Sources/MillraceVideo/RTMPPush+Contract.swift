@@ -18,9 +18,7 @@ extension RTMPPush {
       ParameterContract(
         "url", .string, required: true, secret: true,
         text: "where to: `rtmp:` or `rtmps:`, host, application, name (the stream's key)"),
-      ParameterContract(
-        "roots", .path,
-        text: "with `rtmps:`, certificates (PEM) to believe in place of the system's"),
+      .streamRoots,
       ParameterContract(
         "bitrate", .integer(16_000...100_000_000), unit: "bit/s",
         text: "of the pictures; absent: a tenth of a bit for each pixel"),
@@ -34,13 +32,7 @@ extension RTMPPush {
       ParameterContract(
         "timeout", .number(100...600_000), unit: "ms", default: 5_000,
         text: "longest time without anything from the server where it has to answer, or to take a packet"),
-      ParameterContract("reconnect", .bool, default: true, text: "true: connect again after a loss"),
-      ParameterContract(
-        "first", .number(1...600_000), unit: "ms", default: 500, text: "first wait before that"),
-      ParameterContract("most", .number(1...600_000), unit: "ms", default: 8_000, text: "longest wait"),
-      ParameterContract(
-        "giveUp", .number(0...86_400_000), unit: "ms", default: 0,
-        text: "fail after so long without a stream; 0: never"),
+      .streamReconnect, .streamFirst, .streamMost, .streamGiveUp,
       ParameterContract(
         "progress", .number(100...60_000), unit: "ms", default: 5_000,
         text: "stream one `progress` event stands for"),
@@ -63,17 +55,10 @@ extension RTMPPush {
         "progress",
         text: "so much is encoded: `seconds`; of it are sent `pictures` and `bytes`, and `waiting` ms are not"
       ),
-      EventContract(
-        "late",
-        text:
-          "what came too late, twice or damaged was left out: `pictures`, `samples`; at most once a second"),
-      EventContract(
-        "moved",
-        text:
-          "sound was off its pictures and is in step again: `ms` of silence put in, or less than 0: left out"),
+      .filmLate, .filmMoved,
       EventContract("completed", text: "the end of the stream was sent: `seconds`, `pictures`, `bytes`"),
     ],
-    lane: .bulk, budget: 100_000, followsVirtualClock: false,
+    lane: .bulk, budget: 100_000, drive: .itself, followsVirtualClock: false,
     examples: [
       #"{ "type": "rtmp.push", "url": "${env:STREAM_URL}" }"#,
       #"{ "type": "rtmp.push", "url": "rtmp://127.0.0.1/live/test", "bitrate": 800000, "keyInterval": 1000 }"#,

@@ -17,9 +17,6 @@ public import MillraceCore
 /// - Real time only; what comes faster than time is dropped. Bulk lane: 10 ms for a picture of 1280x720. Takes heap.
 @safe
 public struct RTMPPush: ~Copyable, Node {
-  /// Time between two events `dropped`.
-  private static let interval = Nanoseconds.milliseconds(1_000)
-
   let encoder: FilmEncoder
   private let thread: PushThread
   private let address: StreamAddress
@@ -28,7 +25,7 @@ public struct RTMPPush: ~Copyable, Node {
   /// How long the end waits for a connection.
   private let patience: Nanoseconds
   private var told: Nanoseconds = 0
-  private var toldDropsAt: Nanoseconds?
+  private var dropsPace = EventPace()
   private var toldDrops = (pictures: 0, sound: 0)
   private var leftOut = LeftOutEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
   private var isConnected = false
@@ -58,9 +55,7 @@ public struct RTMPPush: ~Copyable, Node {
       setup.inputs)
     let terms = PushThread.Terms(
       address: address, patience: values.nanoseconds("timeout"),
-      backoff: Backoff(
-        first: values.nanoseconds("first"), most: values.nanoseconds("most"),
-        giveUp: values.nanoseconds("giveUp"), seed: UInt64(bitPattern: Clock(.realtime).now)),
+      backoff: Backoff(values),
       reconnects: values.bool("reconnect"), queue: values.nanoseconds("queue"))
     let thread = try PushThread.start(terms, StreamHeader(encoder), waker: setup.waker)
     self.encoder = encoder
@@ -95,9 +90,10 @@ public struct RTMPPush: ~Copyable, Node {
       thread.finish()
     }
     let caught = try report(&ports)
-    // Without a connection there is an end to waiting for one.
+    // Without a connection there is an end to waiting for one, and none to wait for where nothing is to be sent.
     let waited = ports.now - (endedAt ?? ports.now)
-    guard caught.isOver || !isConnected && waited >= patience else {
+    let isVain = !isConnected && (caught.isEmpty || waited >= patience)
+    guard caught.isOver || isVain else {
       // The thread wakes the node when there is something to tell.
       ports.wake(at: ports.now + .milliseconds(50))
       return .again
@@ -141,10 +137,8 @@ public struct RTMPPush: ~Copyable, Node {
   }
 
   private mutating func tellDrops(_ caught: PushThread.Catch, _ ports: inout Ports, always: Bool) {
-    guard caught.dropped != toldDrops else { return }
-    if let last = toldDropsAt, ports.now - last < Self.interval, !always { return }
+    guard caught.dropped != toldDrops, dropsPace.allows(at: ports.now, isLast: always) else { return }
     toldDrops = caught.dropped
-    toldDropsAt = ports.now
     ports.post(Event.dropped.rawValue) { event in
       event.field("pictures", caught.dropped.pictures)
       event.field("sound", caught.dropped.sound)

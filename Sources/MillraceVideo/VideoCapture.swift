@@ -43,7 +43,10 @@ public struct VideoCapture: ~Copyable, Node {
       EventContract("stalled", text: "no picture came for `ms`"),
       EventContract("resumed", text: "pictures come again: after `ms`"),
       EventContract(
-        "damaged", text: "pictures of a camera could not be decoded and were left out: `count` so far"),
+        "damaged",
+        text:
+          "pictures of a camera could not be decoded and were left out: `count` so far; at most once a second"
+      ),
     ],
     lane: .bulk, budget: 50_000, drive: .itself,
     examples: [
@@ -85,7 +88,7 @@ public struct VideoCapture: ~Copyable, Node {
   private var count: Int64 = 0
   /// Test pictures so far, those that were left out among them.
   private var madeCount: Int64 = 0
-  private var reportedDamage = 0
+  private var damaged = CountedEvent()
   private let words = LastWords()
 
   /// Why a device is gone; kept for `explain`.
@@ -113,7 +116,7 @@ public struct VideoCapture: ~Copyable, Node {
     self.source = source
     self.rate = rate
     name = place.name
-    stall = Nanoseconds((values.number("stall") * 1e6).rounded())
+    stall = values.nanoseconds("stall")
     scaler = PictureScaler(to: pixel, width: width, height: height)
     bytes = pixel.byteCount(width: width, height: height)
   }
@@ -203,16 +206,16 @@ public struct VideoCapture: ~Copyable, Node {
       guard unsafe scaler.scale(picture.frame) else { throw NodeFault(.library) }
       noteArrival(&ports)
       try emit(at: times.time(picture.time), &ports)
-    } else if let ending = caught.ending {
+    }
+    if damaged.isDue(caught.damage, at: ports.now, isLast: caught.ending != nil) {
+      ports.post(Event.damaged.rawValue) { $0.field("count", caught.damage) }
+    }
+    if caught.newest == nil, let ending = caught.ending {
       words.text = ending
       throw NodeFault(.gone)
     }
-    if caught.damage > reportedDamage {
-      reportedDamage = caught.damage
-      ports.post(Event.damaged.rawValue) { $0.field("count", caught.damage) }
-    }
     watchForStall(&ports)
-    return .done
+    return caught.ending == nil ? .done : .again
   }
 
   private mutating func emit(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {

@@ -108,8 +108,8 @@ public struct VideoCompose: ~Copyable, Node {
     bytes = PixelType.i420.byteCount(width: width, height: height)
     background = Self.luma(values.numbers("background"))
     inset = ComposeLayout.Inset(share: values.number("inset"), margin: values.integer("margin"))
-    keep = Nanoseconds((values.number("keep") * 1e6).rounded())
-    stall = Nanoseconds((values.number("stall") * 1e6).rounded())
+    keep = values.nanoseconds("keep")
+    stall = values.nanoseconds("stall")
     layout = ComposeLayout(rawValue: values.string("layout")) ?? .floatRight
     cells.reserveCapacity(Self.most)
   }

@@ -51,14 +51,7 @@ extension VideoRecord {
         "completed",
         text: "the file is complete: `seconds`, `pictures`, `bytes`, `reason` duration, ended or stopped"),
       EventContract("cancelled", text: "the file was removed"),
-      EventContract(
-        "late",
-        text:
-          "what came too late, twice or damaged was left out: `pictures`, `samples`; at most once a second"),
-      EventContract(
-        "moved",
-        text:
-          "sound was off its pictures and is in step again: `ms` of silence put in, or less than 0: left out"),
+      .filmLate, .filmMoved,
       EventContract(
         "refused", text: "the system refused a write, which ends the film: the `seconds` before can be played"
       ),

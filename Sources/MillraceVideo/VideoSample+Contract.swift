@@ -71,7 +71,7 @@ extension VideoSample {
     let values = resolution.parameters
     JPEGEncoder.check(&resolution)
     resolution.outputs["out"] = OutputShape(
-      .jpeg, packetDuration: Nanoseconds((values.number("interval") * 1e6).rounded()),
+      .jpeg, packetDuration: values.nanoseconds("interval"),
       packetBytes: budget(values).largestJPEG)
   }
 }

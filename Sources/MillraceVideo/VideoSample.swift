@@ -57,7 +57,7 @@ public struct VideoSample: ~Copyable, Node {
     encoder = BudgetEncoder(
       limit: Self.budget(values).largestJPEG, width: width, height: height, scaling: values.bool("resize"))
     converter = pixel == .i420 ? nil : PictureScaler(to: .i420, width: width, height: height)
-    grid = SampleGrid(interval: Nanoseconds((values.number("interval") * 1e6).rounded()))
+    grid = SampleGrid(interval: values.nanoseconds("interval"))
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {

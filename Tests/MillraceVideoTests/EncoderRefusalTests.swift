@@ -111,11 +111,11 @@ struct EncoderRefusalTests {
     let picture = TestPicture.flat(66_000, 1, y: 100)
     let words =
       "a picture of 66000x1 could not be encoded: Maximum supported image dimension is 65500 pixels; put video.scale before it"
-    let sampler = try NodeBench(UncheckedSample.self, inputs: ["in": input], pacing: .paced)
+    let sampler = try NodeBench(Unchecked<VideoSample>.self, inputs: ["in": input], pacing: .paced)
     sampler.push(bytes: picture)
     #expect(fault { try sampler.run() } == words)
     #expect(sampler.packets().isEmpty && sampler.close() == [])
-    let snapshot = try NodeBench(UncheckedSnapshot.self, inputs: ["in": input])
+    let snapshot = try NodeBench(Unchecked<VideoSnapshot>.self, inputs: ["in": input])
     try snapshot.send("now")
     snapshot.push(bytes: picture)
     #expect(fault { try snapshot.run() } == words)
@@ -158,30 +158,16 @@ private struct EndingPush: ~Copyable, Node {
   borrowing func explain(_ fault: NodeFault) -> String? { node.explain(fault) }
 }
 
-/// `video.sample` in a graph that nobody checked.
-private struct UncheckedSample: ~Copyable, Node {
+/// A node that makes JPEG, in a graph that nobody checked.
+private struct Unchecked<Inner: Node & ~Copyable>: ~Copyable, Node {
   static var contract: NodeContract {
-    var contract = VideoSample.contract
-    contract.resolve = { $0.outputs["out"] = OutputShape(.jpeg, packetDuration: nil, packetBytes: 179_999) }
-    return contract
-  }
-  private var node: VideoSample
-
-  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { node = try VideoSample(setup) }
-  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.process(&ports) }
-  borrowing func explain(_ fault: NodeFault) -> String? { node.explain(fault) }
-}
-
-/// `video.snapshot` in a graph that nobody checked.
-private struct UncheckedSnapshot: ~Copyable, Node {
-  static var contract: NodeContract {
-    var contract = VideoSnapshot.contract
+    var contract = Inner.contract
     contract.resolve = { $0.outputs["out"] = OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000_000) }
     return contract
   }
-  private var node: VideoSnapshot
+  private var node: Inner
 
-  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { node = try VideoSnapshot(setup) }
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { node = try Inner(setup) }
   mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
     try node.receive(message, &ports)
   }

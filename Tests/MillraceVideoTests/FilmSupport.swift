@@ -116,6 +116,8 @@ func soundInput(
 struct FilmPackets {
   /// Times of the key frames in ms, from the first packet on.
   var keys: [Int] = []
+  /// Where in the file each packet begins.
+  var places: [Int] = []
 
   init(_ path: String) throws {
     let demuxer = try Demuxer(Demuxer.Place(file: path))
@@ -126,9 +128,33 @@ struct FilmPackets {
       let base = demuxer.stream(index)!.pointee.time_base
       let time = Double(packet.pointee.pts) * Double(base.num) * 1_000 / Double(base.den)
       if first == nil { first = time }
+      places.append(Int(packet.pointee.pos))
       if packet.pointee.flags & AV_PKT_FLAG_KEY != 0 { keys.append(Int((time - first!).rounded())) }
       var used: UnsafeMutablePointer<AVPacket>? = packet
       av_packet_free(&used)
     }
+  }
+}
+
+/// A film of H.264 in FLV of which all but the key frames are damaged.
+struct DamagedFilm {
+  let bytes: [UInt8]
+  /// Packets that are damaged.
+  private(set) var count = 0
+
+  /// Damages a film: the lengths of its units are beyond all bounds (Adobe Flash Video File Format Specification 10.1, E.4.3; ISO/IEC
+  /// 14496-15, 5.3.4.2).
+  init(_ whole: [UInt8]) {
+    var bytes = whole
+    var place = 13
+    while place + 20 < bytes.count {
+      let size = Int(bytes[place + 1]) << 16 | Int(bytes[place + 2]) << 8 | Int(bytes[place + 3])
+      if bytes[place] == 9 && bytes[place + 11] == 0x27 && bytes[place + 12] == 1 {
+        bytes.replaceSubrange(place + 16..<place + 20, with: [0x7F, 0xFF, 0xFF, 0xFF])
+        count += 1
+      }
+      place += 11 + size + 4
+    }
+    self.bytes = bytes
   }
 }

@@ -183,6 +183,41 @@ struct RTMPPullTests {
   }
 
   @Test(
+    "of much damage the first is told, then once a second how much it is, and all of it when the stream ends",
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+  func damaged() throws {
+    let server = try #require(StreamServer())
+    var film = FilmFile()
+    (film.width, film.height, film.pictures) = (160, 120, 120)
+    let path = folder.file("film.flv")
+    film.write(to: path)
+    let damaged = DamagedFilm(contents(path))
+    try #require(damaged.count == 110)
+    put(damaged.bytes, at: path)
+    let stream = LiveStream(film: path, to: server.url("damaged"), passes: 1)
+    defer { stream.stop() }
+    try #require(stream.waitForStart(), "\(stream.problem ?? "")")
+    let bench = try bench(server.url("damaged"), outputs: ["out", "events"])
+    var pictures = 0
+    var events: [BenchEvent] = []
+    let isOver = try bench.wait(120) {
+      pictures += bench.packets().count
+      events += bench.events()
+      return pictures > 2 && events.last?.name == "reconnecting" && events.contains { $0.name == "damaged" }
+    }
+    #expect(isOver, "\(events) \(stream.problem ?? "")")
+    let names = events.map(\.name)
+    let end = try #require(names.lastIndex(of: "disconnected"))
+    #expect(names[end - 1] == "damaged", "\(names)")
+    // Eleven behind each key frame.
+    let told = events.filter { $0.name == "damaged" }
+    #expect(told.last?.number("count") == Double(11 * pictures), "\(pictures) pictures, \(told)")
+    let times = told.dropLast().map(\.time)
+    #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= 0.999 }, "\(told)")
+    #expect(bench.close() == [])
+  }
+
+  @Test(
     "a server that says nothing is a fault in words, and a loss where there is another attempt",
     .timeLimit(.minutes(5)))
   func silent() throws {
@@ -218,6 +253,14 @@ struct RTMPPullTests {
     #expect(words?.contains("/live/•••\" is gone: ") == true, "\(words ?? "")")
     #expect(
       words?.contains("Connection refused") == true && words?.contains("hush") == false, "\(words ?? "")")
+  }
+
+  @Test("a host that has no address is told as that", .timeLimit(.minutes(5)))
+  func nameless() {
+    // A label of more than 63 characters is looked up nowhere (RFC 1035, 2.3.4).
+    let host = String(repeating: "x", count: 70) + ".invalid"
+    let words = failure("rtmp://\(host)/live/hush-key", ["reconnect": false])
+    #expect(words?.contains("is gone: the host \"\(host)\" has no address: ") == true, "\(words ?? "")")
   }
 
   @Test(

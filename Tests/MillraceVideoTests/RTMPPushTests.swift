@@ -266,6 +266,28 @@ struct RTMPPushTests {
     #expect(sender.node.close() == [])
   }
 
+  @Test(
+    "what becomes of the attempts is told when it does, also before the first picture",
+    .timeLimit(.minutes(5)))
+  func refusedEarly() throws {
+    let sender = try Sender(Self.closed())
+    var events: [BenchEvent] = []
+    let isTold = try sender.node.wait(120) {
+      events += sender.node.events()
+      return events.filter { $0.name == "refused" }.count >= 2
+    }
+    #expect(isTold && events.contains { $0.name == "reconnecting" }, "\(events)")
+    #expect(sender.node.close() == [])
+  }
+
+  @Test("where nothing is to be sent, the end waits for no server", .timeLimit(.minutes(5)))
+  func vainEnd() throws {
+    let sender = try Sender(Self.closed(), ["timeout": 600_000])
+    try sender.node.finish()
+    #expect(sender.node.hasEnded && sender.node.events().last?.name == "completed")
+    #expect(sender.node.close() == [])
+  }
+
   @Test("where there is no other attempt, it is a fault in words", .timeLimit(.minutes(5)))
   func fault() throws {
     let url = Self.closed()

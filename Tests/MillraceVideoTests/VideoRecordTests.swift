@@ -35,12 +35,15 @@ struct RecordBench {
       timestamp: .milliseconds(Int64(time)), flags: flags)
   }
 
-  /// Pictures every 40 ms and sound from one time to another, as they come.
-  func push(from start: Int = 0, to end: Int, clock: Bool = false) throws {
+  /// Pictures every 40 ms and sound from one time to another, as they come; of some times, one of the two only.
+  func push(
+    from start: Int = 0, to end: Int, clock: Bool = false, pictures hasPicture: (Int) -> Bool = { _ in true },
+    sound hasSound: (Int) -> Bool = { _ in true }
+  ) throws {
     for time in stride(from: start, to: end, by: 40) {
       if clock { try node.advance(to: .milliseconds(Int64(time))) }
-      picture(time)
-      sound(time)
+      if hasPicture(time) { picture(time) }
+      if hasSound(time) { sound(time) }
       try node.run()
     }
   }
@@ -264,14 +267,10 @@ struct VideoRecordTests {
   func away() throws {
     let path = folder.file("film.mp4")
     let bench = try RecordBench(path, ["patience": 300])
-    for time in stride(from: 0, to: 3_200, by: 40) {
-      try bench.node.advance(to: .milliseconds(Int64(time)))
-      bench.picture(time)
-      if !(600..<1_800).contains(time) { bench.sound(time) }
-      try bench.node.run()
-      // While it is away the film goes on: half a second of patience and blocks behind.
-      if time == 1_760 { #expect(contents(path).count > 1_000) }
-    }
+    try bench.push(to: 1_800, clock: true, sound: { $0 < 600 })
+    // While it is away the film goes on: half a second of patience and blocks behind.
+    #expect(contents(path).count > 1_000)
+    try bench.push(from: 1_800, to: 3_200, clock: true)
     _ = try bench.finish()
     let film = try PlayedFilm(path)
     #expect(film.flashes.count == 4 && film.clicks.count == 3)
@@ -283,11 +282,7 @@ struct VideoRecordTests {
     let path = folder.file("film.mp4")
     let bench = try RecordBench(path, ["patience": 200])
     try bench.push(to: 400, clock: true)
-    for time in stride(from: 400, to: 1_600, by: 40) {
-      try bench.node.advance(to: .milliseconds(Int64(time)))
-      bench.picture(time)
-      try bench.node.run()
-    }
+    try bench.push(from: 400, to: 1_600, clock: true, sound: { _ in false })
     bench.sound(400, 1_200)
     try bench.push(from: 1_600, to: 3_200, clock: true)
     let events = try bench.finish()
@@ -319,15 +314,25 @@ struct VideoRecordTests {
     expectStep(film)
   }
 
-  @Test("after a leap of the pictures' times no call writes all of the silence")
-  func leap() throws {
-    let path = folder.file("film.mp4")
+  /// A recording of which the second picture, which waits, is a minute after the first, and its sound 40 ms long.
+  private func leaping(_ path: String) throws -> NodeBench {
     let bench = try NodeBench(
       CountingRecord.self, ["path": .string(path), "patience": 100],
       inputs: ["in": pictureInput(), "audio": soundInput()])
-    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: 0)
+    pushDark(bench, at: 0)
     bench.push(FlashAndClick.sound([], milliseconds: 40), to: "audio", timestamp: 0)
-    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(60_000))
+    pushDark(bench, at: 60_000)
+    return bench
+  }
+
+  private func pushDark(_ bench: NodeBench, at time: Int64) {
+    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(time))
+  }
+
+  @Test("after a leap of the pictures' times no call writes all of the silence")
+  func leap() throws {
+    let path = folder.file("film.mp4")
+    let bench = try leaping(path)
     try bench.advance(to: .milliseconds(300))
     let frames = CountingRecord.frames(path)
     // Five seconds, and a block of the codec that they may complete.
@@ -339,15 +344,10 @@ struct VideoRecordTests {
   @Test("sound that ends while silence is put in leaves nothing to do")
   func leapAndEnd() throws {
     let path = folder.file("film.mp4")
-    let bench = try NodeBench(
-      CountingRecord.self, ["path": .string(path), "patience": 100],
-      inputs: ["in": pictureInput(), "audio": soundInput()])
-    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: 0)
-    bench.push(FlashAndClick.sound([], milliseconds: 40), to: "audio", timestamp: 0)
-    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(60_000))
+    let bench = try leaping(path)
     try bench.run()
     bench.clock.advance(to: .milliseconds(300))
-    bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(60_040))
+    pushDark(bench, at: 60_040)
     try bench.run(calls: 1)
     bench.end("audio")
     try bench.run(calls: 500)
@@ -364,11 +364,7 @@ struct VideoRecordTests {
   func beginning(offset: Int) throws {
     let path = folder.file("film.mp4")
     let bench = try RecordBench(path)
-    for time in stride(from: 0, to: 3_200, by: 40) {
-      if time >= offset { bench.picture(time) }
-      if time >= -offset { bench.sound(time) }
-      try bench.node.run()
-    }
+    try bench.push(to: 3_200, pictures: { $0 >= offset }, sound: { $0 >= -offset })
     let events = try bench.finish()
     #expect(events.last?.number("seconds") == 3.2)
     expectStep(try PlayedFilm(path))
@@ -378,12 +374,7 @@ struct VideoRecordTests {
   func black() throws {
     let path = folder.file("film.mp4")
     let bench = try RecordBench(path, ["patience": 300])
-    for time in stride(from: 0, to: 3_200, by: 40) {
-      try bench.node.advance(to: .milliseconds(Int64(time)))
-      if time >= 1_000 { bench.picture(time) }
-      bench.sound(time)
-      try bench.node.run()
-    }
+    try bench.push(to: 3_200, clock: true, pictures: { $0 >= 1_000 })
     _ = try bench.finish()
     let film = try PlayedFilm(path)
     #expect(film.clicks.count == 4 && film.flashes.count == 3)
@@ -397,10 +388,8 @@ struct VideoRecordTests {
     let bench = try RecordBench(path)
     try bench.push(to: 1_600)
     bench.node.end(picturesFirst ? "in" : "audio")
-    for time in stride(from: 1_600, to: 3_200, by: 40) {
-      if picturesFirst { bench.sound(time) } else { bench.picture(time) }
-      try bench.node.run()
-    }
+    try bench.push(
+      from: 1_600, to: 3_200, pictures: { _ in !picturesFirst }, sound: { _ in picturesFirst })
     let events = try bench.finish()
     #expect(abs((events.last?.number("seconds") ?? 0) - 3.2) < 0.001)
     let film = try PlayedFilm(path)

@@ -5,32 +5,12 @@ internal import MillraceAudio
 internal import MillraceCore
 internal import Synchronization
 
-/// A picture as a device gave it, its memory shared with the decoder.
-@safe
-final class CapturedFrame: @unchecked Sendable {
-  let frame: UnsafePointer<AVFrame>
-  /// When it was taken, on the monotonic clock.
-  let time: Nanoseconds
-
-  /// Shares the decoder's present picture; nil without memory.
-  init?(_ decoder: StreamDecoder, time: Nanoseconds) {
-    guard let copy = unsafe av_frame_clone(decoder.frame) else { return nil }
-    unsafe frame = UnsafePointer(copy)
-    self.time = time
-  }
-
-  deinit {
-    var frame: UnsafeMutablePointer<AVFrame>? = unsafe UnsafeMutablePointer(mutating: frame)
-    unsafe av_frame_free(&frame)
-  }
-}
-
 /// A screen or camera read on a thread of its own, because reading waits for the next picture. Keeps the newest only.
 final class CaptureThread: Sendable {
   /// What there is for the node.
   struct Catch {
     /// The newest picture; nil when it was fetched already.
-    var newest: CapturedFrame?
+    var newest: DecodedPicture?
     /// Pictures that could not be decoded, so far.
     var damage = 0
     /// Why the device is gone, once it is.
@@ -73,7 +53,7 @@ final class CaptureThread: Sendable {
     var ending = "it gives no more pictures"
     do throws(NodeFault) {
       while !isStopped.load(ordering: .acquiring), try source.decoder.next() {
-        guard let picture = CapturedFrame(source.decoder, time: Self.time(source.decoder)) else { break }
+        guard let picture = DecodedPicture(source.decoder, time: Self.time(source.decoder)) else { break }
         let damage = source.decoder.damageCount
         shared.withLock { shared in
           shared.newest = picture

@@ -12,6 +12,16 @@ extension ParameterContract {
     "threads", .integer(1...8), default: 1, text: "threads that encode pictures")
 }
 
+/// Events that recording and sending films have in common.
+extension EventContract {
+  static let filmLate = EventContract(
+    "late",
+    text: "what came too late, twice or damaged was left out: `pictures`, `samples`; at most once a second")
+  static let filmMoved = EventContract(
+    "moved",
+    text: "sound was off its pictures and is in step again: `ms` of silence put in, or less than 0: left out")
+}
+
 /// The length of a parameter in milliseconds.
 extension ParameterValues {
   func nanoseconds(_ name: String) -> Nanoseconds { Nanoseconds((number(name) * 1e6).rounded()) }

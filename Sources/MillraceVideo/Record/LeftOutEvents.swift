@@ -2,12 +2,11 @@ internal import MillraceCore
 
 /// Tells what of a film was left out, at most once a second, and what was moved.
 struct LeftOutEvents {
-  private static let interval = Nanoseconds.milliseconds(1_000)
   /// The node's numbers of the events `late` and `moved`.
   private let late: Int
   private let moved: Int
   private var untold = (pictures: 0, frames: 0)
-  private var toldAt: Nanoseconds?
+  private var pace = EventPace()
 
   init(late: Int, moved: Int) {
     self.late = late
@@ -19,11 +18,9 @@ struct LeftOutEvents {
     if time != 0 { ports.post(moved) { $0.field("ms", Double(time) / 1e6, decimals: 1) } }
     let more = encoder.takeLeftOut()
     untold = (untold.pictures + more.pictures, untold.frames + more.frames)
-    guard untold != (0, 0) else { return }
-    if let toldAt, ports.now - toldAt < Self.interval, !always { return }
+    guard untold != (0, 0), pace.allows(at: ports.now, isLast: always) else { return }
     let (pictures, frames) = untold
     untold = (0, 0)
-    toldAt = ports.now
     ports.post(late) { event in
       event.field("pictures", pictures)
       event.field("samples", frames)

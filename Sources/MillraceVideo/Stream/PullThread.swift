@@ -23,9 +23,11 @@ final class PullThread: Sendable {
   /// What there is for the node.
   struct Catch {
     /// The oldest picture that waits; those behind it stay, so that the bound on them is the bound on how late one can be.
-    var picture: StreamPicture?
+    var picture: DecodedPicture?
     var sound: [StreamSound] = []
     var notes: [StreamNote] = []
+    /// Packets that could not be decoded, so far, of all connections.
+    var damage = 0
     /// Pictures that were not fetched in time, so far.
     var lost = 0
     /// Why there will be no more behind what is here, once that is so.
@@ -33,7 +35,7 @@ final class PullThread: Sendable {
   }
 
   private struct Shared {
-    var pictures: [StreamPicture] = []
+    var pictures: [DecodedPicture] = []
     /// All but the picture.
     var present = Catch()
   }
@@ -141,9 +143,7 @@ final class PullThread: Sendable {
       case .sound(let sound):
         if shared.present.sound.count >= Self.mostSound { shared.present.sound.removeFirst() }
         shared.present.sound.append(sound)
-      case .damage(let count):
-        if shared.present.notes.count >= Self.mostNotes { shared.present.notes.removeFirst() }
-        shared.present.notes.append(.damaged(count))
+      case .damage(let count): shared.present.damage += count
       }
     }
     waker.wake()

@@ -38,8 +38,9 @@ final class PushThread: Sendable {
     var dropped = (pictures: 0, sound: 0)
     /// What was sent so far.
     var sent = (pictures: 0, bytes: 0)
-    /// Time of the stream that waits.
+    /// Time of the stream that waits, and whether nothing does.
     var waiting: Nanoseconds = 0
+    var isEmpty = true
     /// All was sent after `finish`, or given up.
     var isOver = false
     /// Why nothing more is sent, if something went wrong.
@@ -102,6 +103,7 @@ final class PushThread: Sendable {
       caught.awaitsKey = shared.queue.awaitsKey
       caught.dropped = shared.queue.dropped
       caught.waiting = shared.queue.length
+      caught.isEmpty = shared.queue.isEmpty
       return caught
     }
   }

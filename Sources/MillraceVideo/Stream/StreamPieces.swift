@@ -1,30 +1,4 @@
-internal import CFFmpeg
 package import MillraceCore
-
-/// A decoded picture of a stream, its memory shared with the decoder.
-@safe
-final class StreamPicture: @unchecked Sendable {
-  let frame: UnsafePointer<AVFrame>
-  /// When it should have come, on the monotonic clock.
-  let time: Nanoseconds
-
-  /// Its size as the stream has it.
-  var size: (width: Int, height: Int) {
-    unsafe (Int(frame.pointee.width), Int(frame.pointee.height))
-  }
-
-  /// Shares the decoder's present picture; nil without memory.
-  init?(_ decoder: StreamDecoder, time: Nanoseconds) {
-    guard let copy = unsafe av_frame_clone(decoder.frame) else { return nil }
-    unsafe frame = UnsafePointer(copy)
-    self.time = time
-  }
-
-  deinit {
-    var frame: UnsafeMutablePointer<AVFrame>? = unsafe UnsafeMutablePointer(mutating: frame)
-    unsafe av_frame_free(&frame)
-  }
-}
 
 /// Decoded sound of a stream, in the samples of the graph.
 package struct StreamSound: Sendable {
@@ -51,6 +25,4 @@ enum StreamNote: Sendable {
   case disconnected(String)
   /// Another attempt comes after so long.
   case waits(Nanoseconds)
-  /// So many packets could not be decoded so far.
-  case damaged(Int)
 }

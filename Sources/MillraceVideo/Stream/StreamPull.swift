@@ -7,9 +7,9 @@ internal import MillraceCore
 struct StreamPull {
   /// What comes of it.
   enum Piece {
-    case picture(StreamPicture)
+    case picture(DecodedPicture)
     case sound(StreamSound)
-    /// So many packets could not be decoded so far.
+    /// So many packets more could not be decoded.
     case damage(Int)
   }
 
@@ -52,7 +52,7 @@ struct StreamPull {
     do throws(NodeProblem) {
       demuxer = try Demuxer(Demuxer.Place(terms.address, options: options, bound: bound))
     } catch {
-      return bound.isReached ? silence : terms.address.distrust ?? error.text
+      return bound.isReached ? silence : terms.address.cause ?? error.text
     }
     guard let demuxer else { return silence }
     do throws(NodeFault) {
@@ -87,6 +87,7 @@ struct StreamPull {
     let index = unsafe Int(packet.pointee.stream_index)
     guard let track = try track(index, of: demuxer) else { return }
     if let time = unsafe demuxer.time(of: packet), !clock.note(time, arrival: arrival) { epoch += 1 }
+    defer { tellDamage(give) }
     unsafe try track.decoder.give(packet)
     while try track.decoder.receive() {
       let streamTime = track.decoder.time ?? arrival
@@ -102,16 +103,18 @@ struct StreamPull {
             StreamSound(
               bytes: bytes, time: clock.time(first), streamTime: first, connection: connection << 16 | epoch))
         )
-      } else if let picture = StreamPicture(track.decoder, time: clock.time(streamTime)) {
+      } else if let picture = DecodedPicture(track.decoder, time: clock.time(streamTime)) {
         give(.picture(picture))
       }
       hasGiven = true
     }
+  }
+
+  private mutating func tellDamage(_ give: (Piece) -> Void) {
     let damage = tracks.values.reduce(0) { $0 + $1.decoder.damageCount }
-    if damage > reportedDamage {
-      reportedDamage = damage
-      give(.damage(damage))
-    }
+    guard damage > reportedDamage else { return }
+    give(.damage(damage - reportedDamage))
+    reportedDamage = damage
   }
 
   /// The decoder of a stream, made when its first packet comes: before that a live stream has not said what it is. nil for what

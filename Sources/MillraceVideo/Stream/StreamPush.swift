@@ -79,7 +79,7 @@ final class StreamPush {
     }
     var status = unsafe avio_open2(
       &context.pointee.pb, terms.address.url, AVIO_FLAG_WRITE, &context.pointee.interrupt_callback, &options)
-    guard status >= 0 else { return terms.address.distrust ?? words(status) }
+    guard status >= 0 else { return terms.address.cause ?? words(status) }
     var flags: OpaquePointer?
     defer { unsafe av_dict_free(&flags) }
     // A stream has no end yet that could be written into its beginning.

@@ -47,11 +47,19 @@ extension StreamAddress {
       cure: "name a file with the certificate of whoever vouches for the server")
   }
 
-  /// Says that TLS did not believe the server, if that is why the call that just failed on this thread did.
-  var distrust: String? {
-    guard isSecure else { return nil }
+  /// Why the call that just failed on this thread did, where it was for what lies under RTMP: the host has no address, or TLS does not
+  /// believe it. nil for all else.
+  var cause: String? {
     // RTMP's own line comes later, and says no more than that there is no connection.
     let line = unsafe String(cString: millrace_av_first_log())
+    if line.contains("Failed to resolve hostname") {
+      let reason = line.split(separator: ": ").last.map { ": \($0)" } ?? ""
+      return "the host \"\(host)\" has no address\(reason)"
+    }
+    return isSecure ? distrust(line) : nil
+  }
+
+  private func distrust(_ line: String) -> String? {
     if line.contains("does not match hostname") {
       return "the server's certificate is not that of \"\(host)\""
     }

@@ -28,15 +28,20 @@ extension VideoRead {
     events: [
       EventContract(
         "damaged",
-        text: "something of the file could not be decoded and was left out: `at` in s near it, `count` so far"
-      ),
+        text: """
+          something of the file could not be decoded and was left out: `at` in s near it, `count` so far; at most once a second, and at \
+          the end
+          """),
       EventContract(
         "resized",
         text:
           "pictures have another size from here on, `width` by `height`, and are scaled to that of the first: `at` in s"
       ),
       EventContract(
-        "truncated", text: "the file is cut off: `seconds` it had, and `expected` where it states its length"),
+        "truncated",
+        text: """
+          the film ends too early: `seconds` it had, `expected` where it states its length, `reason` and `cure`; once, also with `loop`
+          """),
     ],
     lane: .bulk, budget: 100_000, drive: .itself,
     examples: [

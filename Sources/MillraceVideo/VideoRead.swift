@@ -11,8 +11,8 @@ internal import MillraceFiles
 /// - Not paced (the default): as fast as the graph takes, in the order of the times. Paced: at its time, decoded before.
 /// - `loop` begins again when both have ended; sound that is shorter is filled up with silence.
 /// - Damaged parts are left out; event `damaged`. Pictures that change their size are scaled to the first's; event `resized`.
-///   A file cut off gives what it has; event `truncated`. Sound that changes rate or channels, and a disk that fails, are faults.
-/// - Latency none; runs on the bulk lane and decodes in its calls, on one thread unless told otherwise.
+///   A film that ends too early gives what it has; event `truncated`, where that can be known (`FilmTail`). Sound that changes rate or channels, and a disk that fails, are faults.
+/// - Latency none; runs on the bulk lane. A call decodes a picture, on one thread unless told otherwise, or converts one.
 @safe
 public struct VideoRead: ~Copyable, Node {
   private let values: ParameterValues
@@ -37,9 +37,12 @@ public struct VideoRead: ~Copyable, Node {
   /// Pictures and samples of this pass.
   private var given: Int64 = 0
   private var codedSize: (width: Int, height: Int)
-  private var reportedDamage = 0
+  /// The picture decoded last is given.
+  private var isPictureGiven = false
+  private var damaged = CountedEvent()
   private var otherDamage = 0
   private var isOver = false
+  private var hasToldEnd = false
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let values = setup.parameters
@@ -82,6 +85,7 @@ public struct VideoRead: ~Copyable, Node {
     guard !isOver else { return .ended }
     let begin = start ?? ports.now
     start = begin
+    if isPictureGiven { return try decodeNext(&ports) }
     let ready = try prepareSound()
     reportDamage(&ports)
     let picture = film.pictureTime.map { $0 &+ offset }
@@ -98,6 +102,20 @@ public struct VideoRead: ~Copyable, Node {
       try emitPicture(at: begin &+ time, &ports)
     }
     return .again
+  }
+
+  /// Decodes the next picture, in a call of its own: what waits for the worker, such as the slot of a sampler, waits for a decoder or
+  /// for a conversion, not for both.
+  private mutating func decodeNext(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    isPictureGiven = false
+    try film.advancePicture()
+    reportDamage(&ports)
+    return .again
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    reportDamage(&ports, isLast: true)
+    return .ended
   }
 
   /// When the next sample is due.
@@ -125,7 +143,7 @@ public struct VideoRead: ~Copyable, Node {
     ports.emit(packet)
     pictureCount += 1
     given += 1
-    try film.advancePicture()
+    isPictureGiven = true
   }
 
   private mutating func emitSound(_ count: Int, at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault)
@@ -149,6 +167,7 @@ public struct VideoRead: ~Copyable, Node {
 
   /// At the end of the film: the end, or its beginning.
   private mutating func beginAgain(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    reportDamage(&ports, isLast: true)
     reportEnd(&ports)
     // A pass that gave nothing would be followed by another one, for ever.
     guard loops && given > 0 else {
@@ -175,10 +194,9 @@ public struct VideoRead: ~Copyable, Node {
 
   // MARK: Events
 
-  private mutating func reportDamage(_ ports: inout Ports) {
+  private mutating func reportDamage(_ ports: inout Ports, isLast: Bool = false) {
     let count = otherDamage + film.damageCount
-    guard count > reportedDamage else { return }
-    reportedDamage = count
+    guard damaged.isDue(count, at: ports.now, isLast: isLast) else { return }
     let seconds = Double(film.pictureTime ?? film.end) / 1e9
     ports.post(Event.damaged.rawValue) { event in
       event.field("at", seconds, decimals: 3)
@@ -196,18 +214,22 @@ public struct VideoRead: ~Copyable, Node {
     }
   }
 
-  /// Compares what the film had with what it says.
-  private func reportEnd(_ ports: inout Ports) {
-    guard let pictures = film.pictures else { return }
+  /// Compares what the film had with what it says; at the end of the first pass.
+  private mutating func reportEnd(_ ports: inout Ports) {
+    guard let pictures = film.pictures, !hasToldEnd else { return }
+    hasToldEnd = true
     let seconds = Double(film.end) / 1e9
     let expected = film.announced.map { Double($0) / 1e9 }
-    // The last picture may stand for longer than a period; half a second is no cut.
+    // Where sound ends and what a picture stands for is not stated to the sample; half a second is no cut.
     let slack = 0.5 + 2 * Double(pictures.rate.time(ofPictures: 1)) / 1e9
     let isShort = expected.map { seconds < $0 - slack } ?? false
-    guard isShort || film.demuxer.isCut else { return }
+    let cut = film.cut(values.string("path")) ?? (isShort ? "it is shorter than it says" : nil)
+    guard let cut else { return }
     ports.post(Event.truncated.rawValue) { event in
       event.field("seconds", seconds, decimals: 3)
       if isShort, let expected { event.field("expected", expected, decimals: 3) }
+      event.field("reason", cut)
+      event.field("cure", "copy it again from where it came; what is there was played")
     }
   }
 

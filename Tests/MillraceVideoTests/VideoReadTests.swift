@@ -320,6 +320,54 @@ struct VideoReadTests {
     #expect(bench.close() == [])
   }
 
+  /// Three seconds of which all but the key frames are damaged, and how many packets that is.
+  private func damagedFilm() -> (path: String, count: Int) {
+    let path = film("film.flv") { $0.pictures = 72 }
+    let damaged = DamagedFilm(contents(path))
+    put(damaged.bytes, at: path)
+    return (path, damaged.count)
+  }
+
+  @Test("of much damage the first is told, then once a second how much it is, and all of it at the end")
+  func muchDamage() throws {
+    let (path, count) = damagedFilm()
+    try #require(count == 66)
+    let paced = try bench(path, ["pace": true])
+    try paced.advance(to: .milliseconds(4_000))
+    let told = paced.events()
+    #expect(told.allSatisfy { $0.name == "damaged" } && (3...5).contains(told.count), "\(told)")
+    #expect(told.last?.number("count") == 66, "\(told)")
+    let times = told.dropLast().map(\.time)
+    #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= 0.999 }, "\(told)")
+    #expect(paced.packets().count == 6 && paced.hasEnded && paced.close() == [])
+    // Where the clock stands still: what the first call met, and the sum.
+    let unpaced = try bench(path)
+    try unpaced.run()
+    #expect(unpaced.events().map { $0.number("count") } == [11, 66])
+  }
+
+  @Test("a picture is converted in one call and the next decoded in another, so that nothing waits for both")
+  func turns() throws {
+    let (path, _) = damagedFilm()
+    let bench = try bench(path)
+    try bench.run(calls: 1)
+    #expect(bench.packets().count == 1 && bench.events().isEmpty)
+    // Behind the key frame lies damage, which the decoder meets.
+    try bench.run(calls: 1)
+    #expect(bench.packets().isEmpty && bench.events().map(\.name) == ["damaged"])
+  }
+
+  @Test("what was not told of the damage is told when the graph drains")
+  func drained() throws {
+    let (path, _) = damagedFilm()
+    let bench = try bench(path, ["pace": true])
+    try bench.advance(to: .milliseconds(700))
+    #expect(bench.events().count == 1)
+    try bench.finish()
+    let told = bench.events()
+    #expect(told.count == 1 && told[0].number("count") ?? 0 > 10, "\(told)")
+  }
+
   @Test("what cannot be played is refused with the reason and the cure")
   func refused() throws {
     let missing = folder.file("missing.mp4")

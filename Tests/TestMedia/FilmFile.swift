@@ -13,6 +13,8 @@ public struct FilmFile {
   /// Pictures a second.
   public var rate = 25
   public var pictures = 25
+  /// When a picture is due and how long it stands, in periods of `rate`. Encoders that hold pictures back forget how long.
+  public var time: (Int) -> (due: Int, length: Int) = { ($0, 1) }
   /// Quarters of a circle, clockwise, that players are asked to turn the pictures by.
   public var quarters = 0
   /// 16-bit mono sound at 48 kHz, as AAC; nil: none.
@@ -145,7 +147,8 @@ public struct FilmFile {
     let scaler = millrace_sws_new(from, to, SWS_BICUBIC | SWS_ACCURATE_RND)!
     check(sws_scale_frame(scaler, frame, plain))
     sws_freeContext(scaler)
-    frame!.pointee.pts = Int64(number)
+    frame!.pointee.pts = Int64(time(number).due)
+    frame!.pointee.pkt_duration = Int64(time(number).length)
     check(avcodec_send_frame(codec, frame))
     av_frame_free(&plain)
     av_frame_free(&frame)

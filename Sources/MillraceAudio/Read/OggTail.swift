@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// How an Ogg file ends: FFmpeg's libraries take whatever comes last for the end, and the length from there.
-enum OggTail {
+package enum OggTail {
   /// Bytes of the longest page: a header of 27, 255 lacing values, and what they stand for (RFC 3533 section 6).
   private static let longestPage = 27 + 255 + 255 * 255
   private static let headerBytes = 27
@@ -10,7 +10,7 @@ enum OggTail {
 
   /// True when the file does not end with a whole page that is marked as its stream's last. A file that cannot be read counts
   /// as whole: whoever reads it meets the reason.
-  static func isCut(_ path: String) -> Bool {
+  package static func isCut(_ path: String) -> Bool {
     let bytes = tail(path)
     // The last page begins at the last mark that is not another page's content.
     var start = bytes.count - headerBytes

@@ -150,6 +150,11 @@ final class Demuxer {
     return unsafe (Int(index), decoder)
   }
 
+  /// The container, as the libraries call it: `avi`, `mov,mp4,m4a,3gp,3g2,mj2`.
+  var containerName: String {
+    unsafe context.map { unsafe String(cString: $0.pointee.iformat.pointee.name) } ?? ""
+  }
+
   /// What the streams are, such as `audio aac, subtitle subrip`.
   var streamNames: String { unsafe LibraryWords.streams(of: context) }
 

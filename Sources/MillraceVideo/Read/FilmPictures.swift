@@ -13,6 +13,8 @@ final class FilmPictures {
   let rate: FrameRate
   /// When the picture decoded last is due, in the file's time; only grows.
   private(set) var time: Nanoseconds
+  /// How long the picture decoded last stands: for a period, or longer where the file says so.
+  private(set) var length: Nanoseconds
   /// The size in the file of the picture decoded last, as it lies there.
   private(set) var codedSize: (width: Int, height: Int)
   let decoder: StreamDecoder
@@ -49,6 +51,7 @@ final class FilmPictures {
     (width, height) = turn.isSideways ? (h, w) : (w, h)
     rate = unsafe Self.rate(stream)
     time = decoder.time ?? 0
+    length = Self.length(decoder, rate)
     scaler = PictureScaler(to: .i420, width: w, height: h)
     guard unsafe scaler.scale(frame) else {
       throw demuxer.problem("has pictures of a kind that cannot be converted", cure: "convert it to H.264")
@@ -74,7 +77,12 @@ final class FilmPictures {
     // Times that stand still or go back would hold the picture after them up; a period is the best guess.
     let step = (decoder.time ?? time) &- time
     time += step > 0 && step <= Self.longestPicture ? step : period
+    length = Self.length(decoder, rate)
     return true
+  }
+
+  private static func length(_ decoder: StreamDecoder, _ rate: FrameRate) -> Nanoseconds {
+    min(max(rate.time(ofPictures: 1), decoder.duration ?? 0), longestPicture)
   }
 
   /// Bytes of a picture.

@@ -56,9 +56,9 @@ final class FilmReader {
     hasPicture = try pictures.next()
   }
 
-  /// When everything given so far is over: the last picture's time and its period, or the end of the sound.
+  /// When everything given so far is over: the last picture, or the sound.
   var end: Nanoseconds {
-    let last = pictures.map { $0.time &- origins.pictures &+ $0.rate.time(ofPictures: 1) } ?? 0
+    let last = pictures.map { $0.time &- origins.pictures &+ $0.length } ?? 0
     return max(last, soundTime ?? 0)
   }
 
@@ -67,6 +67,11 @@ final class FilmReader {
 
   /// The library's words at the last failure.
   var words: String? { pictures?.decoder.lastWords ?? sound?.decoder.lastWords ?? demuxer.words.text }
+
+  /// Why the film is known to be cut off; nil: nothing but its length may say so. Blocks: looks into the file.
+  func cut(_ path: String) -> StaticString? {
+    demuxer.isCut ? "it ends inside a packet" : FilmTail.cut(path, container: demuxer.containerName)
+  }
 
   /// How long the film says it is; nil when it does not, or speaks of streams that are not read too.
   var announced: Nanoseconds? {

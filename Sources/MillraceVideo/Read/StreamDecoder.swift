@@ -119,6 +119,12 @@ final class StreamDecoder {
     return unsafe av_rescale_q(time, stream.pointee.time_base, Self.nanosecond)
   }
 
+  /// How long the frame lasts, as the file says; nil when it does not.
+  var duration: Nanoseconds? {
+    guard let stream = unsafe demuxer.stream(index), unsafe frame.pointee.pkt_duration > 0 else { return nil }
+    return unsafe av_rescale_q(frame.pointee.pkt_duration, stream.pointee.time_base, Self.nanosecond)
+  }
+
   /// How long the stream says it is; nil when it does not.
   var announced: Nanoseconds? {
     guard let stream = unsafe demuxer.stream(index), unsafe stream.pointee.duration > 0 else { return nil }

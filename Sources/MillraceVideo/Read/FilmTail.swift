@@ -1,0 +1,159 @@
+internal import Glibc
+internal import MillraceAudio
+
+/// How a file ends whose container says what its end has to be like. FFmpeg's libraries take whatever comes last for the end, and are
+/// silent where that lies between two packets.
+///
+/// Known are AVI (RIFF), Matroska and WebM, GIF, Ogg. Other containers state nothing that the file's own bytes could be held against:
+/// MPEG-TS and MPEG-PS, FLV, MP4 in fragments, streams without a container; or, as ASF does, only what its players take no notice of. What a file states of its length in time is
+/// compared elsewhere.
+enum FilmTail {
+  /// Why a file is known to be cut off; nil: nothing speaks for that. A file that cannot be read counts as whole: whoever reads it meets
+  /// the reason. Reads little of a file, but all of a GIF. Blocks.
+  ///
+  /// - Parameter container: as libavformat names it.
+  static func cut(_ path: String, container: String) -> StaticString? {
+    if container == "ogg" { return OggTail.isCut(path) ? "it has no last page" : nil }
+    guard ["avi", "gif", "matroska,webm"].contains(container), var bytes = FileBytes(path) else { return nil }
+    switch container {
+    case "avi": return cutAVI(&bytes)
+    case "gif": return cutGIF(&bytes)
+    default: return cutMatroska(&bytes)
+    }
+  }
+
+  // MARK: AVI
+
+  /// Bit 4 of `dwFlags` of the main header: there is an index (Microsoft, AVIMAINHEADER).
+  private static let hasIndex: UInt8 = 0x10
+
+  /// Every RIFF chunk (the first, and those of OpenDML behind it) states its bytes. A program that was killed has not come to write
+  /// them, nor the index its header promises.
+  private static func cutAVI(_ bytes: inout FileBytes) -> StaticString? {
+    var place = 0
+    while bytes.hasMark("RIFF", at: place), let size = bytes.word(at: place + 4) {
+      if size == 0 || size >= 0xFFFF_FFF0 {
+        return place == 0 ? unfinishedAVI(&bytes) : "it was not finished"
+      }
+      // The byte that fills up an odd size may be missing.
+      if place + 8 + size > bytes.count { return "it is shorter than its header says" }
+      place += 8 + size + size & 1
+    }
+    return nil
+  }
+
+  /// A file of no stated size: whole when it was written so that nothing could be put in afterwards, to a pipe, and then it promises no
+  /// index.
+  private static func unfinishedAVI(_ bytes: inout FileBytes) -> StaticString? {
+    // RIFF size AVI, LIST size hdrl, avih size: the header's fields begin at 32, and the flags are the fourth.
+    guard bytes.hasMark("avih", at: 24), let flags = bytes.byte(at: 44), flags & hasIndex != 0 else {
+      return nil
+    }
+    var place = 12
+    while let size = bytes.word(at: place + 4) {
+      if bytes.hasMark("idx1", at: place) { return nil }
+      // What was not finished has no size either: its parts follow.
+      let isOpen = bytes.hasMark("LIST", at: place) && (size == 0 || size >= 0xFFFF_FFF0)
+      place += isOpen ? 12 : 8 + size + size & 1
+    }
+    return "its index is missing"
+  }
+
+  // MARK: GIF
+
+  /// Blocks up to the trailer (CompuServe, GIF89a specification, sections 17 to 27).
+  private static func cutGIF(_ bytes: inout FileBytes) -> StaticString? {
+    /// Bytes of a table of colours, as the field of flags before it says.
+    func table(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
+    guard let flags = bytes.byte(at: 10) else { return nil }
+    var place = 13 + table(flags)
+    while let kind = bytes.byte(at: place) {
+      switch kind {
+      case 0x3B: return nil
+      case 0x21: place += 2
+      case 0x2C:
+        guard let flags = bytes.byte(at: place + 9) else { return "its end is missing" }
+        place += 11 + table(flags)
+      // Something that is no GIF; the decoder has met it too.
+      default: return nil
+      }
+      while let length = bytes.byte(at: place), length > 0 { place += 1 + Int(length) }
+      place += 1
+    }
+    return "its end is missing"
+  }
+
+  // MARK: Matroska
+
+  /// The segment, which holds all but the file's first lines, states its bytes once it is finished (RFC 9559 section 5, RFC 8794 sections
+  /// 4 to 6).
+  private static func cutMatroska(_ bytes: inout FileBytes) -> StaticString? {
+    let segment: [UInt8] = [0x18, 0x53, 0x80, 0x67]
+    guard let header = bytes.elementSize(at: 4), let size = header.size else { return nil }
+    let place = 4 + header.length + size
+    guard bytes.hasBytes(segment, at: place), let whole = bytes.elementSize(at: place + 4),
+      let stated = whole.size
+    else { return nil }
+    return place + 4 + whole.length + stated > bytes.count ? "it is shorter than its header says" : nil
+  }
+}
+
+/// The bytes of a file, read in pieces where they are looked at.
+private struct FileBytes: ~Copyable {
+  let count: Int
+  private let file: Int32
+  private var piece: [UInt8]
+  private var start = 0
+  private var filled = 0
+  private static let pieceBytes = 1 << 16
+
+  init?(_ path: String) {
+    file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    count = Int(lseek(file, 0, SEEK_END))
+    piece = [UInt8](repeating: 0, count: Self.pieceBytes)
+  }
+
+  deinit { if file >= 0 { close(file) } }
+
+  /// A byte; nil beyond the end.
+  mutating func byte(at place: Int) -> UInt8? {
+    guard place >= 0, place < count else { return nil }
+    if place < start || place >= start + filled {
+      start = place
+      filled = max(0, unsafe pread(file, &piece, piece.count, off_t(place)))
+      guard filled > 0 else { return nil }
+    }
+    return piece[place - start]
+  }
+
+  mutating func hasBytes(_ wanted: [UInt8], at place: Int) -> Bool {
+    for (index, value) in wanted.enumerated() where byte(at: place + index) != value { return false }
+    return true
+  }
+
+  mutating func hasMark(_ mark: StaticString, at place: Int) -> Bool {
+    for index in 0..<mark.utf8CodeUnitCount
+    where unsafe byte(at: place + index) != mark.utf8Start[index] { return false }
+    return true
+  }
+
+  /// Four bytes, the lowest first.
+  mutating func word(at place: Int) -> Int? {
+    guard let highest = byte(at: place + 3) else { return nil }
+    var value = Int(highest)
+    for index in (0..<3).reversed() { value = value << 8 | Int(byte(at: place + index) ?? 0) }
+    return value
+  }
+
+  /// The size of an element of EBML and the bytes it is written in; a size of nil is not known. nil where there is none.
+  mutating func elementSize(at place: Int) -> (size: Int?, length: Int)? {
+    guard let first = byte(at: place), first > 0, byte(at: place + first.leadingZeroBitCount) != nil else {
+      return nil
+    }
+    let length = first.leadingZeroBitCount + 1
+    var value = Int(first) & (0xFF >> length)
+    for index in 1..<length { value = value << 8 | Int(byte(at: place + index) ?? 0) }
+    return (value == 1 << (7 * length) - 1 ? nil : value, length)
+  }
+}

@@ -8,7 +8,8 @@ internal import MillraceFiles
 /// - A path with `{number}` in it makes a file of every picture, counted from 1 with six digits. A path that ends in `.mjpeg` gets
 ///   one picture after the other; it may be a pipe, whose reader holds the graph's pictures up when it is slow. Any other path always shows the last picture: it is written beside it and put in its place in one
 ///   step, so that nobody ever reads half of one.
-/// - A disk that refuses is a fault; what was written before is whole. Bulk lane; takes heap.
+/// - A disk that refuses is a fault; what was written before is whole. So is a file that another node or program has begun to write: no
+///   picture takes its place. Bulk lane; takes heap.
 @safe
 public struct ImageWrite: ~Copyable, Node {
   public static let contract = NodeContract(
@@ -55,6 +56,7 @@ public struct ImageWrite: ~Copyable, Node {
         "\"\(first)\" is a pipe or a device, whose place a picture would take", parameter: "path",
         cure: "name a file, or let a name that ends in .mjpeg lead there")
     }
+    if !collects && Self.isClaimed(first) { throw Self.claimed(first) }
     collection = collects ? try OpenedFile(path, for: .writing) : nil
     // Not to wait was for the opening only.
     if let file = collection?.descriptor { _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK) }
@@ -76,7 +78,9 @@ public struct ImageWrite: ~Copyable, Node {
     let code = unsafe bytes.withUnsafeBytes { bytes in
       if let collection { unsafe append(bytes, to: collection) } else { unsafe replace(bytes) }
     }
-    guard code == 0 else { throw NodeFault(.system, code: code, detail: Int64(count)) }
+    guard code == 0 else {
+      throw NodeFault(code == Self.isTaken ? .custom : .system, code: code, detail: Int64(count))
+    }
     count += 1
     byteCount += bytes.count
     return .done
@@ -108,9 +112,30 @@ public struct ImageWrite: ~Copyable, Node {
     guard file >= 0 else { return errno }
     var code = unsafe Self.write(bytes, to: file)
     if close(file) != 0 && code == 0 { code = errno }
+    if code == 0 && Self.isClaimed(target) { code = Self.isTaken }
     if code == 0, unsafe rename(beside, target) != 0 { code = errno }
     if code != 0 { _ = unsafe unlink(beside) }
     return code
+  }
+
+  /// Code of the fault when somebody else writes the file.
+  private static let isTaken: Int32 = -1
+
+  /// True for a file that somebody has claimed to write it.
+  private static func isClaimed(_ path: String) -> Bool {
+    let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard file >= 0 else { return false }
+    defer { close(file) }
+    do throws(NodeProblem) {
+      try FileClaim.claim(file, path, for: .reading)
+      return false
+    } catch { return true }
+  }
+
+  private static func claimed(_ path: String) -> NodeProblem {
+    NodeProblem(
+      "\"\(path)\" is being written by another node or program", parameter: "path",
+      cure: "write to another file")
   }
 
   /// Writes all bytes; answers 0 or an `errno`.
@@ -125,8 +150,9 @@ public struct ImageWrite: ~Copyable, Node {
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    guard fault.reason == .system else { return nil }
     let target = Self.name(path, Int(fault.detail) + 1)
+    guard fault.reason != .custom else { return "\(Self.claimed(target))" }
+    guard fault.reason == .system else { return nil }
     return FileWords.writeFailure(
       fault.code, "\"\(target)\"", kept: "\(fault.detail) pictures before it are whole")
   }

@@ -222,6 +222,32 @@ struct VideoSnapshotTests {
     #expect(folder.names == ["device.jpg", "pipe.jpg"])
   }
 
+  @Test("no picture takes the place of a file that another node or program writes")
+  func claimed() throws {
+    let path = folder.file("film.jpg")
+    let words = "\"\(path)\" is being written by another node or program; write to another file"
+    let jpeg = OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)
+    let bench = try NodeBench(ImageWrite.self, ["path": .string(path)], inputs: ["in": jpeg])
+    // As whoever writes a file holds it.
+    let writer = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+    #expect(flock(writer, LOCK_EX | LOCK_NB) == 0)
+    let problem = #expect(throws: BenchProblem.self) {
+      try NodeBench(ImageWrite.self, ["path": .string(path)], inputs: ["in": jpeg])
+    }
+    #expect(problem?.description == words)
+    bench.push(bytes: [1, 2])
+    let fault = #expect(throws: BenchFault.self) { try bench.run() }
+    #expect(fault?.text == words)
+    #expect(folder.names == ["film.jpg"] && contents(path) == [])
+    close(writer)
+    // Who reads it may go on.
+    let reader = open(path, O_RDONLY | O_CLOEXEC)
+    #expect(flock(reader, LOCK_SH | LOCK_NB) == 0)
+    _ = try write("film.jpg", [[3]])
+    #expect(contents(path) == [3])
+    close(reader)
+  }
+
   @Test("a folder that is not there is refused before anything runs, one that goes away is a fault in words")
   func refusals() throws {
     #expect(throws: (any Error).self) { try write("missing/{number}.jpg", [[1]]) }

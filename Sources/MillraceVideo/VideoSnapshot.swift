@@ -7,7 +7,7 @@ public import MillraceCore
 ///   any more, event `missed`.
 /// - With `maxBytes` a JPEG stays strictly under it, as with `video.sample`; otherwise it has the quality asked for.
 /// - A picture that comes out larger than its budget, or than three bytes a pixel, is not sent; event `tooLarge`.
-/// - Latency: the encoding, some 10 ms at 1280x720, for PNG 50 ms. Bulk lane; takes heap, as the libraries do.
+/// - Latency: the encoding, some 10 ms at 1280x720, for PNG 30 ms. Bulk lane; takes heap, as the libraries do.
 @safe
 public struct VideoSnapshot: ~Copyable, Node {
   public static let contract = NodeContract(

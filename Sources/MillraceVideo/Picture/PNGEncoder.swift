@@ -11,6 +11,10 @@ final class PNGEncoder {
   private var codec: UnsafeMutablePointer<AVCodecContext>?
   private var frame: UnsafeMutablePointer<AVFrame>?
   private var packet: UnsafeMutablePointer<AVPacket>?
+  /// Of zlib. With rows as differences, level 1 takes less than half the time of the library's own choice, level 6 without, and makes
+  /// smaller files: measured on 3840x2160, 260 against 600 ms and 6.9 against 11.3 MB for a film's pictures, 103 against 104 KB for a
+  /// test picture of 1280x720.
+  private static let level: Int32 = 1
 
   /// nil when this build of FFmpeg writes no PNG.
   init?(width: Int, height: Int) {
@@ -28,7 +32,12 @@ final class PNGEncoder {
     unsafe codec.pointee.pix_fmt = AVPixelFormat(rawValue: millrace_av_pixel_rgb24)
     unsafe codec.pointee.time_base = AVRational(num: 1, den: 1)
     unsafe codec.pointee.thread_count = 1
-    guard unsafe avcodec_open2(codec, encoder, nil) >= 0 else { return nil }
+    unsafe codec.pointee.compression_level = Self.level
+    var options: OpaquePointer?
+    defer { unsafe av_dict_free(&options) }
+    // Rows as the difference to the one above.
+    unsafe av_dict_set(&options, "pred", "up", 0)
+    guard unsafe avcodec_open2(codec, encoder, &options) >= 0 else { return nil }
   }
 
   deinit {

@@ -62,6 +62,24 @@ struct OwnContractTests {
         """)
   }
 
+  @Test("packets that no block can hold are refused before anything starts", arguments: [false, true])
+  func size(fits: Bool) {
+    let giant = NodeContract(
+      "own.giant", "makes giants", outputs: [PortContract("out", .kind(.jpeg), text: "pictures")],
+      drive: .itself,
+      resolve: {
+        $0.outputs["out"] = OutputShape(.jpeg, packetDuration: nil, packetBytes: (1 << 28) + (fits ? 0 : 1))
+      })
+    let words = Self.words(
+      [giant], "\"a\": { \"type\": \"own.giant\" }, \"c\": { \"type\": \"flow.null\" }", "\"a -> c\"")
+    let refusal = """
+      graph.json:2:12: error: "a.out" carries jpeg, 268435457 bytes a packet; a packet has at most 268435456; \
+      make its pictures smaller, or its packets shorter
+      1 error
+      """
+    #expect(words == (fits ? "" : refusal))
+  }
+
   @Test("a node that only has accompanying inputs linked never runs")
   func neverRuns() {
     let follower = NodeContract(

@@ -148,11 +148,10 @@ public struct FilmFile {
     check(sws_scale_frame(scaler, frame, plain))
     sws_freeContext(scaler)
     frame!.pointee.pts = Int64(time(number).due)
-    frame!.pointee.pkt_duration = Int64(time(number).length)
     check(avcodec_send_frame(codec, frame))
     av_frame_free(&plain)
     av_frame_free(&frame)
-    drain(codec, context, stream)
+    drain(codec, context, stream, length: time(number).length)
   }
 
   private func makeFrame(_ format: AVPixelFormat) -> UnsafeMutablePointer<AVFrame>? {
@@ -193,10 +192,11 @@ public struct FilmFile {
 
   private func drain(
     _ codec: UnsafeMutablePointer<AVCodecContext>, _ context: UnsafeMutablePointer<AVFormatContext>,
-    _ stream: UnsafeMutablePointer<AVStream>
+    _ stream: UnsafeMutablePointer<AVStream>, length: Int? = nil
   ) {
     var packet = av_packet_alloc()
     while avcodec_receive_packet(codec, packet) == 0 {
+      if let length { packet!.pointee.duration = Int64(length) }
       av_packet_rescale_ts(packet, codec.pointee.time_base, stream.pointee.time_base)
       packet!.pointee.stream_index = stream.pointee.index
       check(av_interleaved_write_frame(context, packet))

@@ -38,6 +38,9 @@ public final class BlockPool: @unchecked Sendable {
   /// all blocks but the last lies the next one's header.
   private static var slack: Int { 64 }
 
+  /// The most bytes a block has: 256 MiB, a picture of 8K in any form and some more.
+  public static let mostBlockBytes = 1 << 28
+
   /// Usable bytes of each block.
   public let blockBytes: Int
   /// Blocks the pool owns.
@@ -56,7 +59,7 @@ public final class BlockPool: @unchecked Sendable {
   ///   - blockBytes: usable bytes of each block, 1 to 256 MiB; rounded up to a multiple of 64.
   ///   - blockCount: blocks, at least 1.
   public init(blockBytes: Int, blockCount: Int) {
-    precondition(blockBytes > 0 && blockBytes <= 1 << 28, "a block holds 1 byte to 256 MiB")
+    precondition(blockBytes > 0 && blockBytes <= Self.mostBlockBytes, "a block holds 1 byte to 256 MiB")
     precondition(blockCount > 0 && blockCount < Int(UInt32.max), "a pool has at least one block")
     self.blockBytes = (blockBytes + 63) & ~63
     self.blockCount = blockCount

@@ -285,6 +285,40 @@ struct JSONRefusalTests {
   @Test("bytes that are not UTF-8 are refused with these words", arguments: encoding)
   func refusesEncoding(_ example: Case) { expectRefusal(example) }
 
+  /// A line by itself, as of commands or of events.
+  static let lines: [(input: String, refusal: String)] = [
+    ("", "1:1: error: the line is empty; write a JSON document, at least {}"),
+    (#"{"a": [1"#, "1:9: error: the line ends inside the array that starts at column 7; close it with ']'"),
+    (
+      #"{"a": 1, "a": 2}"#,
+      #"1:10: error: key "a" appears twice in this object (first at column 2); keep one of them"#
+    ),
+    ("1 x", "1:3: error: expected the end of the line after the document, found 'x'; a line holds one value"),
+    ("[", "1:2: error: the line ends inside the array that starts at column 1; close it with ']'"),
+    ("-", "1:2: error: expected a digit after '-', found the end of the line"),
+    (
+      #"{"command": "sto"#,
+      "1:13: error: the string that starts here is not closed before the end of the line; close it with '\"'"
+    ),
+    ("\u{FEFF}{}", "1:1: error: the line starts with a byte order mark; send UTF-8 without BOM"),
+  ]
+
+  @Test("of one line of many the line is spoken of, with columns, and not a file", arguments: lines)
+  func refusesLines(_ example: (input: String, refusal: String)) {
+    let line = SourceFile(name: "line", bytes: Array(example.input.utf8), extent: .line)
+    let problem = #expect(throws: Problem.self) { _ = try JSONDocument.scan(line) }
+    #expect(problem?.description == "line:\(example.refusal)")
+  }
+
+  @Test("of a line that is not UTF-8 the sender is told")
+  func refusesLineEncoding() {
+    let line = SourceFile(name: "line", bytes: [0x22, 0xFF, 0x22], extent: .line)
+    let problem = #expect(throws: Problem.self) { _ = try JSONDocument.scan(line) }
+    #expect(
+      problem?.description
+        == "line:1:2: error: the line is not UTF-8: byte 0xFF is not part of any character; send UTF-8")
+  }
+
   private func expectRefusal(_ example: Case) {
     #expect(refusal(of: example.input)?.description == "graph.json:\(example.refusal)")
   }

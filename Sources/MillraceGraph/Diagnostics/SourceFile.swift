@@ -17,15 +17,26 @@ public final class SourceFile: Sendable {
   public let path: String?
   /// The raw bytes.
   public let bytes: [UInt8]
+  /// What problems call the whole of it.
+  public let extent: Extent
+
+  /// How much of what its user wrote a source is: problems say "the end of the line" of a command that is one line.
+  public enum Extent: String, Sendable {
+    /// All of it; its own places are told by their lines.
+    case file
+    /// One line of many, each a text of its own; places in it are told by their columns.
+    case line
+  }
 
   /// Made on the first question about a position.
   private let table = Mutex<PositionTable?>(nil)
 
   /// A source made in memory from bytes.
-  public init(name: String, bytes: [UInt8], path: String? = nil) {
+  public init(name: String, bytes: [UInt8], path: String? = nil, extent: Extent = .file) {
     self.name = name
     self.path = path
     self.bytes = bytes
+    self.extent = extent
   }
 
   /// A source made in memory from a string.

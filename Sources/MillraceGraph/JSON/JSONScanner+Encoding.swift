@@ -7,16 +7,20 @@ extension JSONScanner {
         hint: "check that it is the file you meant")
     }
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) {
-      throw problem(0..<3, "the file starts with a byte order mark", hint: "save it as UTF-8 without BOM")
+      throw problem(0..<3, "the \(whole) starts with a byte order mark", hint: Self.plainText(source.extent))
     }
     if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
-      throw problem(0..<2, "the file is in UTF-16", hint: "save it as UTF-8 without BOM")
+      throw problem(0..<2, "the \(whole) is in UTF-16", hint: Self.plainText(source.extent))
     }
     do {
       _ = try UTF8Span(validating: bytes.span)
     } catch {
       throw notUTF8(error)
     }
+  }
+
+  private static func plainText(_ extent: SourceFile.Extent) -> String {
+    "\(extent == .file ? "save it as" : "send") UTF-8 without BOM"
   }
 
   private func notUTF8(_ error: UTF8.ValidationError) -> Problem {
@@ -31,7 +35,7 @@ extension JSONScanner {
       }
     let byte = String(bytes[range.lowerBound], radix: 16, uppercase: true)
     return problem(
-      range, "the file is not UTF-8: byte 0x\(byte) \(reason)",
-      hint: "save the file as UTF-8")
+      range, "the \(whole) is not UTF-8: byte 0x\(byte) \(reason)",
+      hint: source.extent == .file ? "save the file as UTF-8" : "send UTF-8")
   }
 }

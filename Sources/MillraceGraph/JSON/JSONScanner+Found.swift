@@ -28,7 +28,7 @@ extension JSONScanner {
 
   /// What stands at a place, such as `'x'`, `the end of the file` or `the invisible character U+00A0`.
   func found(at index: Int) -> String {
-    guard let scalar = scalar(at: index) else { return "the end of the file" }
+    guard let scalar = scalar(at: index) else { return "the end of the \(whole)" }
     switch scalar {
     case " ": return "a space"
     case "\t": return "a tab"

@@ -1,9 +1,21 @@
 /// The words for everything the scanner refuses, and the few looks around that make them helpful.
 extension JSONScanner {
+  /// What the source is to its writer: a file or a line.
+  var whole: String { source.extent.rawValue }
+
+  /// Where something else stands, as one looks for it: a line of a file, a column of a line.
+  private func place(_ offset: Int) -> String {
+    let position = source.position(of: offset)
+    return switch source.extent {
+    case .file: "line \(position.line)"
+    case .line: "column \(position.column)"
+    }
+  }
+
   // MARK: Structure
 
   func emptyDocument() -> Problem {
-    let text = bytes.isEmpty ? "the file is empty" : "the file holds only white space"
+    let text = bytes.isEmpty ? "the \(whole) is empty" : "the \(whole) holds only white space"
     return problem(0..<0, text, hint: "write a JSON document, at least {}")
   }
 
@@ -12,9 +24,10 @@ extension JSONScanner {
     let hint =
       switch bytes[offset] {
       case UInt8(ascii: "}"), UInt8(ascii: "]"): "remove it, or add the bracket it closes"
-      default: "a file holds one value"
+      default: "a \(whole) holds one value"
       }
-    return problem(foundRange, "expected the end of the file after the document, found \(found)", hint: hint)
+    return problem(
+      foundRange, "expected the end of the \(whole) after the document, found \(found)", hint: hint)
   }
 
   func tooDeep() -> Problem {
@@ -29,9 +42,8 @@ extension JSONScanner {
   }
 
   func duplicate(_ key: String, at range: Range<Int>, first: Range<Int>) -> Problem {
-    let line = source.position(of: first.lowerBound).line
     let path = path(ofLevels: levels.count - 1).appending(key: key)
-    let text = "key \(Problem.quoted(key)) appears twice in this object (first at line \(line))"
+    let text = "key \(Problem.quoted(key)) appears twice in this object (first at \(place(first.lowerBound)))"
     return Problem(text, in: source, range: range, path: path, hint: "keep one of them")
   }
 
@@ -44,7 +56,7 @@ extension JSONScanner {
 
   /// What is wanted behind a value inside an array or object.
   var wantedAfterValue: String {
-    guard let level = levels.last else { return "the end of the file" }
+    guard let level = levels.last else { return "the end of the \(whole)" }
     guard level.isObject else { return "',' or ']' after item \(level.index + 1) of \(arrayName)" }
     return "',' or '}' after the value of \(Problem.quoted(level.key ?? ""))"
   }
@@ -58,10 +70,9 @@ extension JSONScanner {
   func unexpected(_ wanted: String, hint: String? = nil) -> Problem {
     if let comment = comment() { return comment }
     if offset == bytes.count, let level = levels.last {
-      let line = source.position(of: level.start).line
       let (thing, bracket) = level.isObject ? ("object", "}") : ("array", "]")
       return problem(
-        foundRange, "the file ends inside the \(thing) that starts at line \(line)",
+        foundRange, "the \(whole) ends inside the \(thing) that starts at \(place(level.start))",
         hint: "close it with '\(bracket)'")
     }
     return problem(foundRange, "expected \(wanted), found \(found)", hint: hint ?? hintForFound)
@@ -114,10 +125,10 @@ extension JSONScanner {
   }
 
   func noDigitAfterPoint(from start: Int) -> Problem {
-    let whole = Self.short(text(start..<offset - 1)[...])
+    let number = Self.short(text(start..<offset - 1)[...])
     return problem(
       foundRange, "expected a digit after the decimal point, found \(found)",
-      hint: "write \(whole) or \(whole).0")
+      hint: "write \(number) or \(number).0")
   }
 
   func noDigitInExponent(from start: Int) -> Problem {
@@ -161,7 +172,7 @@ extension JSONScanner {
 
   func unclosedString(from start: Int) -> Problem {
     problem(
-      start..<bytes.count, "the string that starts here is not closed before the end of the file",
+      start..<bytes.count, "the string that starts here is not closed before the end of the \(whole)",
       hint: "close it with '\"'")
   }
 

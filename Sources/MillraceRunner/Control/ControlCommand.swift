@@ -60,7 +60,7 @@ struct ControlLine {
   /// Every command, in the order of the documentation.
   static let commands = ownKeys.map(\.key)
 
-  init(_ bytes: [UInt8]) { source = SourceFile(name: "control", bytes: bytes) }
+  init(_ bytes: [UInt8]) { source = SourceFile(name: "control", bytes: bytes, extent: .line) }
 
   /// The command the line holds.
   mutating func command() throws(ControlRefusal) -> ControlCommand {

@@ -14,9 +14,14 @@ enum ParameterType: Check {
         let range = mismatch.kind.range(unit: parameter.unit).map { ", \($0)" } ?? unit
         problems.append(
           mismatch.place.error(
-            "\(isItem ? "each item of " : "")\(subject) is \(mismatch.kind.words)\(range), found \(mismatch.found)"
-          ))
+            "\(isItem ? "each item of " : "")\(subject) is \(mismatch.kind.words)\(range), found \(mismatch.found)",
+            hint: cure(mismatch)))
       }
     }
+  }
+
+  private static func cure(_ mismatch: Mismatch) -> String? {
+    guard case .path = mismatch.kind, mismatch.found.hasPrefix("\"") else { return nil }
+    return WrittenValue.pathCure
   }
 }

@@ -206,6 +206,15 @@ extension Expander {
 }
 
 extension WrittenValue {
+  /// What to do about text that is no path, but for the empty one.
+  static let pathCure = "no path has the character U+0000; take it out"
+
+  /// The same of this value; nil where it is a path, or no text, of which the words say enough.
+  var pathCure: String? {
+    guard let text = insideText else { return nil }
+    return text.isEmpty ? "name a file" : text.utf8.contains(0) ? Self.pathCure : nil
+  }
+
   /// The value as a declared type; text from outside is read as it. nil when it is something else.
   func read(as type: GraphParameterType) -> WrittenValue? {
     switch (type, self) {

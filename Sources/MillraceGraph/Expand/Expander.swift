@@ -181,7 +181,9 @@ struct Expander {
     guard let given = plain(path, "path", in: parent) else { return nil }
     guard case .text(let text)? = given.value?.read(as: .path), !text.isEmpty else {
       problems.append(
-        path.place.error("\"path\" takes a file path, found \(given.value?.shown ?? "nothing")"))
+        path.place.error(
+          "\"path\" takes a file path, found \(given.value?.shown ?? "nothing")", hint: given.value?.pathCure)
+      )
       return nil
     }
     let file = Paths.resolve(text, in: given.folder)

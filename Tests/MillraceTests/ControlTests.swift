@@ -191,7 +191,7 @@ struct ControlTests {
     let told = try self.answers(String(decoding: scratch.bytes("answers"), as: UTF8.self))
     #expect(told.map { $0["ok"]?.value.bool } == [true, false, true, true])
     #expect(told.map { $0["line"]?.value.integer } == [1, 2, 3, 6])
-    #expect(told[1]["error"]?.value.string?.contains("is not closed before the end of the file") == true)
+    #expect(told[1]["error"]?.value.string?.contains("is not closed before the end of the line") == true)
     #expect(told[2]["id"]?.value.array?.count == 1)
     #expect(told.allSatisfy { ($0["time"] == nil) == ($0["ok"]?.value.bool == false) })
     #expect(try Sound(path: scratch.file("live.wav")).frames > 0)
@@ -311,6 +311,10 @@ struct ControlTests {
       (#"{ "comand": "set" }"#, 1, #"the line has no "command"; write "command" in place of "comand""#),
       (#"{ "command": 7 }"#, 14, #""command" is text, found a number"#),
       ("[1]", 1, #"a command is an object, found an array; write { "command": "report" }"#),
+      (
+        #"{ "command": "stop"#, 14,
+        "the string that starts here is not closed before the end of the line; close it with '\"'"
+      ),
       (
         #"{ "command": "stop" "at": "1s" }"#, 21,
         "expected ',' or '}' after the value of \"command\", found '\"'"
@@ -452,6 +456,22 @@ struct ControlTests {
         ["input": scratch.file("\(name).opus"), "output": scratch.file("\(name)-decoded.wav")])
     }
     #expect(try scratch.bytes("whole-decoded.wav") == scratch.bytes("copy-decoded.wav"))
+  }
+
+  @Test("a recording that was ended cannot be ended again")
+  func endedTap() throws {
+    let tap = #"{ "command": "tap", "link": "tone -> gain", "file": "part.wav", "at": "#
+    let untap = #"{ "command": "untap", "file": "part.wav", "at": "#
+    let file = try commands([
+      tap + #""100ms" }"#, untap + #""200ms" }"#, untap + #""300ms" }"#,
+    ])
+    let result = try RunnerProcess.run(
+      "run", "-q", try graph(), "--clock", "virtual", "--control", file, in: scratch)
+    #expect(result.status == 0)
+    let told = try answers(result.errors)
+    #expect(told.map { $0["ok"]?.value.bool } == [true, true, false], "\(result.errors)")
+    #expect(told.last?["error"]?.value.string == #"nothing is recorded into "part.wav""#)
+    #expect(try Sound(path: scratch.file("part.wav")).frames == 1_600)
   }
 
   @Test("a tap that cannot be is refused in words")

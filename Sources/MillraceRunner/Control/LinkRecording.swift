@@ -17,6 +17,7 @@ final class LinkRecording: Sendable {
   let path: String
   private let tap: LinkTap
   private let run: GraphRun
+  private let wasStopped = Atomic<Bool>(false)
 
   private static let catalogue: Catalogue = {
     var catalogue = Catalogue.standard
@@ -84,7 +85,13 @@ final class LinkRecording: Sendable {
   }
 
   /// Hears no more. The file is complete a moment later.
-  func stop() { tap.stop() }
+  func stop() {
+    wasStopped.store(true, ordering: .relaxed)
+    tap.stop()
+  }
+
+  /// True when it was told to hear no more.
+  var isStopped: Bool { wasStopped.load(ordering: .relaxed) }
 
   /// Waits until the file is complete, at most so long. Answers what went wrong, in words.
   func finish(atMost time: Nanoseconds) -> String? {

@@ -18,7 +18,7 @@ final class LinkRecordings: Sendable {
 
   /// Ends what is recorded into a file.
   func stop(_ path: String) throws(ControlProblem) {
-    let ended = recordings.withLock { $0.filter { $0.path == path } }
+    let ended = recordings.withLock { $0.filter { $0.path == path && !$0.isStopped } }
     guard !ended.isEmpty else {
       throw ControlProblem("nothing is recorded into \(Problem.quoted(path))")
     }

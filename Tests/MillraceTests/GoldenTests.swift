@@ -281,6 +281,8 @@ struct GoldenTests {
     try #require(mkfifo(scratch.file("pipe"), 0o600) == 0)
     let calls: [([String], String)] = [
       (["--record-golden", "a", "--compare", "b"], "exclude each other"),
+      (["--record-golden", ""], "take the name of a folder"),
+      (["--compare", ""], "take the name of a folder"),
       (["--compare", "none"], "there is no golden run in \"none\"; check the spelling, or record it with"),
       (["--record-golden", "a", "--clock", "realtime"], "golden runs use the virtual clock"),
       (["--min-snr", "20"], "belong to --compare"),

@@ -46,6 +46,11 @@ struct GoldenOptions: ParsableArguments {
     if recordGolden != nil && compare != nil {
       throw ValidationError("--record-golden and --compare exclude each other: record once, then compare.")
     }
+    // Without a name its files would come to lie at the root of the file system.
+    if recordGolden == "" || compare == "" {
+      throw ValidationError(
+        "--record-golden and --compare take the name of a folder; the current one is \".\".")
+    }
     let hasTolerance = minSnr != nil || maxDifference != nil || numberTolerance != nil
     if hasTolerance && compare == nil {
       throw ValidationError("--min-snr, --max-difference and --number-tolerance belong to --compare.")

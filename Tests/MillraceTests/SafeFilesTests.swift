@@ -124,6 +124,63 @@ struct SafeFilesTests {
     #expect(gone.status == 0 && gone.errors.isEmpty, "\(gone.errors)")
   }
 
+  @Test(
+    "a named pipe that nobody reads is refused and not waited for",
+    arguments: [["--trace", "out"], ["--report", "out.json"]]
+  )
+  func unreadPipe(arguments: [String]) throws {
+    try #require(mkfifo(scratch.file(arguments[1]), 0o600) == 0)
+    let result = try RunnerProcess(["run", "-q", graph()] + arguments, in: scratch).wait()
+    #expect(result.status == 2)
+    #expect(
+      result.errors
+        == "error: cannot write \"\(arguments[1])\": it is a named pipe, and nobody reads it; start its reader first\n"
+    )
+  }
+
+  @Test("a named pipe gets the whole trace, however slowly it is read")
+  func slowPipe() throws {
+    try #require(mkfifo(scratch.file("out"), 0o600) == 0)
+    // The reader pauses behind the first line. A minute's trace is some megabytes, a pipe holds 64 KiB.
+    let result = try RunnerProcess.run(
+      "run", "-q", tone(duration: 60_000), "--trace", "out", in: scratch,
+      shell: #"{ read -r first; sleep 1; echo "$first"; cat; } < out > copy & "$@"; s=$?; wait; exit $s"#)
+    #expect(result.status == 0, "\(result.errors)")
+    let text = String(decoding: try scratch.bytes("copy"), as: UTF8.self)
+    #expect(text.hasPrefix("[\n") && text.hasSuffix("\n]\n"))
+    // A call for every packet of 20 ms, at least.
+    #expect(text.split(separator: "\n").count { $0.contains(#""name":"tone","cat""#) } >= 3_000)
+  }
+
+  /// A tone into nothing, as fast as the machine.
+  private func tone(duration: Int) throws -> String {
+    let text = """
+      { "millrace": 1, "name": "tone", "clock": "virtual",
+        "nodes": { "tone": { "type": "audio.tone", "duration": \(duration) }, "end": { "type": "flow.null" } },
+        "links": [ "tone -> end" ] }
+      """
+    return try scratch.write(text.utf8, to: "tone.json")
+  }
+
+  @Test("a run that was asked to end does not wait for a reader who has stopped reading its trace")
+  func stuckPipe() throws {
+    try #require(mkfifo(scratch.file("out"), 0o600) == 0)
+    // Open, so that there is a reader, who takes nothing.
+    let reader = open(scratch.file("out"), O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    defer { close(reader) }
+    let process = try RunnerProcess(
+      ["run", "-q", tone(duration: 86_400_000), "--trace", "out"], in: scratch)
+    // A pipe holds 64 KiB. Of a clock that runs ahead there is always more to tell than room in its last page.
+    try process.wait { bytesWaiting(in: reader) > 65_536 - 4_096 }
+    process.send(SIGTERM)
+    let result = process.wait()
+    #expect(result.status == 2)
+    #expect(
+      result.errors
+        == "error: the trace could not be written: it is a pipe whose reader has stopped reading; make room or choose another place\n"
+    )
+  }
+
   @Test("figures that were kept outlive a measurement that is broken off")
   func keptFigures() throws {
     let old = Array("earlier".utf8)

@@ -53,7 +53,7 @@ struct DoubleCommand: ParsableCommand {
     var file: TextFile? = nil
     if let report { file = try TextFile(creating: report) }
     Output.standard.write("\(double.address)\n")
-    while Signals.interruptCount == 0 && !Signals.isTerminated { usleep(20_000) }
+    while !Signals.isAskedToEnd { usleep(20_000) }
     double.stop()
     let seen = double.seen
     Output.standard.write(

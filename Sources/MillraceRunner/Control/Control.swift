@@ -71,7 +71,7 @@ final class Control {
       return
     }
     var lines = LineSplitter()
-    while Signals.interruptCount == 0 && !Signals.isTerminated {
+    while !Signals.isAskedToEnd {
       if !Self.hand(input.next(timeout: Self.tick), &lines, to: desk) { return }
     }
     throw ExitStatus.interrupted

@@ -47,7 +47,7 @@ final class Golden {
 
   /// The runs have ended: records or compares. Tells what differs; answers the status when it is not `done`.
   func finish(_ reports: [(plan: GraphPlan, report: RunReport)], isQuiet: Bool) -> ExitStatus {
-    guard Signals.interruptCount == 0 && !Signals.isTerminated else {
+    guard !Signals.isAskedToEnd else {
       out.write("golden: the run was interrupted, so it is neither kept nor compared\n")
       return .interrupted
     }

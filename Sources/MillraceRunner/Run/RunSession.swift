@@ -161,7 +161,7 @@ struct RunSession: ~Copyable {
       if wantsPage && number == 1 { waves.append(WaveRecorder(run, readers)) }
       runs.append(run)
       try room.check(run, number: number)
-      if Signals.interruptCount > 0 || Signals.isTerminated { throw ExitStatus.interrupted }
+      if Signals.isAskedToEnd { throw ExitStatus.interrupted }
     }
   }
 
@@ -229,13 +229,9 @@ struct RunSession: ~Copyable {
     if Signals.interruptCount >= 2 && !isStopping {
       isStopping = true
       for run in runs { run.stop() }
-    } else if isAskedToEnd && !isDraining {
+    } else if (Signals.isAskedToEnd || talk?.isLeaving == true) && !isDraining {
       drain()
     }
-  }
-
-  private var isAskedToEnd: Bool {
-    Signals.interruptCount == 1 || Signals.isTerminated || talk?.isLeaving == true
   }
 
   private mutating func drain() {

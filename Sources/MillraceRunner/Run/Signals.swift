@@ -16,6 +16,9 @@ enum Signals {
   /// True once the process was asked to end (SIGTERM, SIGHUP).
   static var isTerminated: Bool { terminations.load(ordering: .relaxed) > 0 }
 
+  /// True once the process was asked to end, be it by an interrupt.
+  static var isAskedToEnd: Bool { interruptCount > 0 || isTerminated }
+
   /// A closed pipe, and a file at the limit of its size (`ulimit -f`), become errors of the write, not the end of the process.
   /// Programs started by a node get the default again, since a handler does not survive `exec`.
   static func surviveWrites() {

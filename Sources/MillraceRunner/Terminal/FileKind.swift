@@ -1,0 +1,25 @@
+internal import Glibc
+
+/// What a path leads to, as far as reading from it differs.
+enum FileKind: Equatable {
+  case missing, regular, pipe, folder, other
+
+  init(path: String) {
+    var status = stat()
+    self = unsafe stat(path, &status) == 0 ? FileKind(status) : .missing
+  }
+
+  init(descriptor: Int32) {
+    var status = stat()
+    self = unsafe fstat(descriptor, &status) == 0 ? FileKind(status) : .missing
+  }
+
+  private init(_ status: stat) {
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: self = .regular
+    case S_IFIFO: self = .pipe
+    case S_IFDIR: self = .folder
+    default: self = .other
+    }
+  }
+}

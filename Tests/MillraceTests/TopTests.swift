@@ -43,12 +43,58 @@ struct TopTests {
     #expect(wrong.status == 2)
     #expect(wrong.errors == "error: no run is called \"demmo\"; did you mean \"demo\"?\n")
 
+    try expectFits(rows: 5)
+
     run.send(SIGINT)
     #expect(run.wait().status == 0)
     #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.file("millrace")).isEmpty)
     let none = try start("top").wait()
     #expect(none.status == 2)
     #expect(none.errors == "error: no graph is running; start one with \"run\"\n")
+  }
+
+  /// In a window of so few rows nothing scrolls: one stays free, and the last line counts what is missing.
+  private func expectFits(rows: Int) throws {
+    let shell = """
+      export XDG_RUNTIME_DIR=$PWD TERM=xterm; exec script -qec "stty rows \(rows) cols 200; $(printf '%q ' "$@")" /dev/null
+      """
+    let keys = Pipe()
+    let window = try RunnerProcess(["top"], in: scratch, shell: shell, input: keys)
+    func frames() -> [String] { window.outputSoFar.components(separatedBy: "\u{1B}[H") }
+    try window.wait { frames().count > 3 }
+    window.send(SIGKILL)
+    _ = window.wait()
+    try keys.fileHandleForWriting.close()
+    let frame = try #require(frames().dropLast().last)
+    #expect(frame.count { $0.isNewline } == rows - 1, "\(frame)")
+    #expect(frame.contains("4 more lines; make the window higher"), "\(frame)")
+  }
+
+  @Test("meters fit a window that is too low for all of them, and are drawn over themselves")
+  func lowWindow() throws {
+    let meters = (1...6).map { "\"meter\($0)\"" }
+    let nodes = meters.map { #"\#($0): { "type": "audio.level", "window": 100 }"# }.joined(separator: ", ")
+    let chain = (1...6).map { "meter\($0)" }.joined(separator: " -> ")
+    let graph = """
+      { "millrace": 1, "name": "meters",
+        "nodes": { "tone": { "type": "audio.tone", "duration": 3600000, "pace": true }, \(nodes), "bin": { "type": "flow.null" } },
+        "links": [ "tone -> \(chain) -> bin" ] }
+      """
+    let keys = Pipe()
+    let shell = """
+      export XDG_RUNTIME_DIR=$PWD TERM=xterm; exec script -qec "stty rows 5 cols 80; $(printf '%q ' "$@")" /dev/null
+      """
+    let window = try RunnerProcess(
+      ["run", scratch.write(graph.utf8, to: "meters.json")], in: scratch, shell: shell, input: keys)
+    // Over itself: up by what the last picture had. Six meters and two lines above them would be eight.
+    try window.wait {
+      window.outputSoFar.components(separatedBy: "more lines; make the window higher").count > 3
+    }
+    window.send(SIGKILL)
+    _ = window.wait()
+    try keys.fileHandleForWriting.close()
+    let ups = window.outputSoFar.matches(of: #/\x1B\[(\d+)A/#).compactMap { Int($0.output.1) }
+    #expect(!ups.isEmpty && ups.allSatisfy { $0 <= 4 }, "\(ups)")
   }
 
   @Test("a folder for sockets that cannot be used is told, and not taken for one without runs")

@@ -34,14 +34,14 @@ struct TopCommand: ParsableCommand {
       return
     }
     guard output.canRedraw && !once else {
-      output.write(try lines(answers().map(\.snapshot), since: nil, .plain))
+      output.write(Self.text(try lines(answers().map(\.snapshot), since: nil, .plain)))
       return
     }
     var snapshots = try answers().map(\.snapshot)
     var earlier: TopSnapshot?
     output.write("\u{1B}[H\u{1B}[J")
     while !snapshots.isEmpty {
-      draw(lines(snapshots, since: earlier, output.style), to: output)
+      draw(output.fitted(lines(snapshots, since: earlier, output.style)), to: output)
       earlier = snapshots.first
       usleep(Self.interval)
       // The runs may have ended meanwhile: that is no mistake.
@@ -52,17 +52,18 @@ struct TopCommand: ParsableCommand {
 
   /// From the upper left corner: every line wiped behind its end, then all below. What is wider than the window is cut by the
   /// terminal.
-  private func draw(_ text: String, to output: Output) {
+  private func draw(_ lines: [String], to output: Output) {
     output.write(
-      "\u{1B}[?7l\u{1B}[H" + text.replacing("\n", with: "\u{1B}[K\n") + "\u{1B}[J\u{1B}[?7h")
+      "\u{1B}[?7l\u{1B}[H" + Self.text(lines).replacing("\n", with: "\u{1B}[K\n") + "\u{1B}[J\u{1B}[?7h")
   }
 
+  private static func text(_ lines: [String]) -> String { lines.joined(separator: "\n") + "\n" }
+
   private func lines(_ snapshots: [TopSnapshot], since earlier: TopSnapshot?, _ style: TerminalStyle)
-    -> String
+    -> [String]
   {
     let table = TopTable(style: style)
-    let lines = snapshots.count == 1 ? table.detail(snapshots[0], since: earlier) : table.list(snapshots)
-    return lines.joined(separator: "\n") + "\n"
+    return snapshots.count == 1 ? table.detail(snapshots[0], since: earlier) : table.list(snapshots)
   }
 
   /// What the runs say that were asked for; tells and ends when there is none.

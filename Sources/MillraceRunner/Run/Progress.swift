@@ -149,9 +149,11 @@ struct Progress {
         lines.append(TerminalStyle.cut("  \(name) \(rms) dBFS", to: room))
       }
     }
+    lines = output.fitted(lines)
     var frame = drawnLines > 0 ? "\u{1B}[\(drawnLines)A\r" : ""
     for line in lines { frame += "\u{1B}[2K\(line)\n" }
-    // Fewer lines than before cannot happen: meters only come.
+    frame += "\u{1B}[J"
+    // Fewer than before when the window has become lower; what stood there has scrolled away.
     drawnLines = lines.count
     output.write(frame)
   }

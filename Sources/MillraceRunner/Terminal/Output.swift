@@ -69,10 +69,24 @@ struct Output: Sendable {
   }
 
   /// Columns of the window; 80 when it does not say.
-  var columns: Int {
+  var columns: Int { window.ws_col > 0 ? Int(window.ws_col) : 80 }
+
+  /// Rows of the window; nil when it does not say, or is none.
+  var rows: Int? { window.ws_row > 0 ? Int(window.ws_row) : nil }
+
+  private var window: winsize {
     var size = winsize()
-    guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
-    return Int(size.ws_col)
+    return unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 ? size : winsize()
+  }
+
+  /// As many of these lines as the window has rows, one of which stays free for the cursor: what is redrawn in place must not
+  /// scroll. The last line says how many there would be more; a window of two or three rows has no room for that.
+  func fitted(_ lines: [String]) -> [String] {
+    guard let rows, lines.count > rows - 1 else { return lines }
+    let room = max(1, rows - 1)
+    guard room > 2 else { return Array(lines.prefix(room)) }
+    let more = "\(lines.count - room + 1) more lines; make the window higher"
+    return lines.prefix(room - 1) + [style.paint(more, .dim)]
   }
 
   /// True when lines can be redrawn in place.

@@ -1,3 +1,4 @@
+import Foundation
 import MillraceGraph
 import Testing
 
@@ -99,6 +100,30 @@ struct FigureTests {
       _ = try SavedFigures(Array((hop.json + "\n" + line).utf8), name: "kept")
     }
     #expect(error?.description == "\"kept\" line 2 is \(what); compare with a file that --save wrote")
+  }
+
+  @Test(
+    "a file without figures is refused, as a measurement leaves it that was broken off", arguments: [[], [1]])
+  func noFigures(lines: [Int]) {
+    let text = lines.map { _ in Machine.current.json + "\n" }.joined()
+    let error = #expect(throws: MeasurementProblem.self) {
+      _ = try SavedFigures(Array(text.utf8), name: "kept")
+    }
+    #expect(
+      error?.description == "\"kept\" holds no figures; compare with a file that --save wrote to its end")
+  }
+
+  @Test("figures are not kept in a pipe, which would wait for a reader and cannot be written anew")
+  func keptInPipe() throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try #require(mkfifo(folder + "/pipe", 0o600) == 0)
+    let error = #expect(throws: MeasurementProblem.self) { try checkWritable(folder + "/pipe") }
+    #expect(
+      error?.description
+        == "cannot write \"\(folder)/pipe\": it is a pipe, and the figures are written anew after every suite; name a file, or use --json"
+    )
   }
 
   @Test("an unknown suite is refused before anything is measured")

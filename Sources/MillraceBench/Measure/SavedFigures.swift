@@ -34,6 +34,11 @@ struct SavedFigures {
           "\"\(name)\" line \(number + 1) is no figure; compare with a file that --save wrote")
       }
     }
+    // A measurement that was cut short before its first figure leaves such a file.
+    guard !figures.isEmpty else {
+      throw MeasurementProblem(
+        "\"\(name)\" holds no figures; compare with a file that --save wrote to its end")
+    }
     self.machine = machine
     self.figures = figures
   }

@@ -51,8 +51,14 @@ func replaceFile(_ path: String, with bytes: [UInt8]) throws(MeasurementProblem)
   guard unsafe fclose(file) == 0, written == bytes.count else { throw unwritable(path) }
 }
 
-/// Finds out whether a file can be written, and leaves what is in it.
+/// Finds out whether a file can be written and written anew, and leaves what is in it.
 func checkWritable(_ path: String) throws(MeasurementProblem) {
+  var status = stat()
+  if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
+    throw MeasurementProblem(
+      "cannot write \"\(path)\": it is a pipe, and the figures are written anew after every suite; name a file, or use --json"
+    )
+  }
   guard let file = unsafe fopen(path, "ab") else { throw unwritable(path) }
   unsafe fclose(file)
 }

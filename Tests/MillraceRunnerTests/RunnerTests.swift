@@ -236,6 +236,13 @@ struct RunnerTests {
       runner("nodes", "--markdown", "--output", "reference")
     }
     #expect(output(of: result) == "reference: 3 pages\n")
+    let nowhere = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("nodes", "--markdown", "--output", "no/such/folder")
+    }
+    #expect(
+      errors(of: nowhere)
+        == "error: cannot make the folder \"no/such/folder\": No such file or directory (errno 2); choose another place\n"
+    )
   }
 
   @Test("a reader that goes away is no error")

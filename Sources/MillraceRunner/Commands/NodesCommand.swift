@@ -55,7 +55,8 @@ struct NodesCommand: ParsableCommand {
   private func write(_ files: [(name: String, text: String)], to folder: String) throws {
     if unsafe mkdir(folder, 0o755) != 0 && errno != EEXIST {
       Output.error.write(
-        "error: cannot make the folder \(Problem.quoted(folder)): \(SystemError.text(errno))\n")
+        "error: cannot make the folder \(Problem.quoted(folder)): \(SystemError.text(errno)); choose another place\n"
+      )
       throw ExitStatus.usage
     }
     for file in files { try TextFile.write(file.text, to: "\(folder)/\(file.name)") }

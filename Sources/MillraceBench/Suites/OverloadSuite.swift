@@ -18,7 +18,7 @@ enum OverloadSuite {
   private static let bound = 400
 
   static func run() throws -> [Figure] {
-    let voiceOfOne = try voiceOfOne()
+    let voiceOfOne = try LiveFloor.shareOfSession(Sound.voice(seconds: 2, rate: 48_000))
     let offered = 2 * sessions(whoseVoiceTakes: voiceOfOne)
     var outcomes: [[Outcome]] = [[], []]
     for round in 0..<rounds {
@@ -29,15 +29,6 @@ enum OverloadSuite {
       }
     }
     return Figures(offered: offered, voice: voiceOfOne, with: outcomes[0], without: outcomes[1]).all
-  }
-
-  /// Seconds of processor time that the library calls of one live uplink take in a second: what fifty take in a plain loop.
-  private static func voiceOfOne() throws -> Double {
-    let voice = Sound.voice(seconds: 2, rate: 48_000)
-    let load = LiveLoad(sessions: 50, voice: voice, core: Pinned.core, warmUp: 0, measured: 50)
-    let start = processorSeconds()
-    try LiveFloor().run(load, LatenessBars())
-    return (processorSeconds() - start) / Double(load.sessions)
   }
 
   /// Sessions that keep one core busy all the time, voice and pictures together.

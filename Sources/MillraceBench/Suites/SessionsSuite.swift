@@ -24,7 +24,7 @@ enum SessionsSuite {
     var limits = [[Double]](repeating: [], count: contestants.count)
     var tails = limits
     for contestant in contestants { loads.append(try calibrated(contestant, voice)) }
-    var guess = [Int](repeating: try firstGuess(loads[0]), count: contestants.count)
+    var guess = [Int](repeating: try firstGuess(voice), count: contestants.count)
     for _ in 0..<rounds {
       for (index, contestant) in contestants.enumerated() {
         let found = try limit(of: contestant, loads[index], from: guess[index])
@@ -64,16 +64,9 @@ enum SessionsSuite {
     return load
   }
 
-  /// Sessions that the floor should carry, by what a hundred of them take.
-  private static func firstGuess(_ load: LiveLoad) throws -> Int {
-    var load = load
-    load.sessions = 50
-    load.warmUp = 0
-    load.measured = 50
-    let start = processorSeconds()
-    try LiveFloor().run(load, LatenessBars())
-    let share = (processorSeconds() - start) / Double(load.sessions)
-    return max(step, Int(0.9 / share) / step * step)
+  /// Sessions that the floor should carry: nine tenths of what the processor has time for.
+  private static func firstGuess(_ voice: [Int16]) throws -> Int {
+    max(step, Int(0.9 / (try LiveFloor.shareOfSession(voice))) / step * step)
   }
 
   /// The largest number of sessions that the contestant carries, and the 99th percentile of lateness there in ms.

@@ -19,6 +19,14 @@ struct LiveFloor: LiveContestant {
     try Pinned.run(on: load.core) { try Self.loop(load, bars) }
   }
 
+  /// Seconds of processor time that one session takes in a second, as fifty do for one.
+  static func shareOfSession(_ voice: [Int16]) throws -> Double {
+    let load = LiveLoad(sessions: 50, voice: voice, core: Pinned.core, warmUp: 0, measured: 50)
+    let start = processorSeconds()
+    try LiveFloor().run(load, LatenessBars())
+    return (processorSeconds() - start) / Double(load.sessions)
+  }
+
   /// What one session needs.
   @safe
   private final class Session {
@@ -74,7 +82,8 @@ struct LiveMillrace: LiveContestant {
     return catalogue
   }()
 
-  private static let graph = """
+  /// A live uplink between `LiveVoice` and `LiveSink`.
+  static let graph = """
     { "millrace": 1, "name": "session", "parameters": { "session": { "default": 0 } },
       "nodes": {
         "mic": { "type": "bench.voice", "session": "${session}" },

@@ -33,16 +33,6 @@ enum EyesSuite {
       "links": ["screen -> eye -> out", "eye.events -> grid"] }
     """
 
-  private static let voice = """
-    { "millrace": 1, "name": "session", "parameters": { "session": { "default": 0 } },
-      "nodes": {
-        "mic": { "type": "bench.voice", "session": "${session}" },
-        "to16k": { "type": "audio.resample", "rate": 16000 },
-        "enc": { "type": "opus.encode", "bitrate": 24000, "complexity": 5, "rateControl": "cvbr" },
-        "out": { "type": "bench.lateness" } },
-      "links": ["mic -> to16k -> enc -> out"] }
-    """
-
   static func run() throws -> [Figure] { try grid() + voices() }
 
   // MARK: Alone
@@ -109,8 +99,8 @@ enum EyesSuite {
     let pictures = withPictures ? try begin(engine) : nil
     let runs = try (0..<sessions).map { session in
       let plan = try Graph.load(
-        text: voice, name: "session.json", settings: GraphSettings(set: ["session": "\(session)"]),
-        catalogue: catalogue)
+        text: LiveMillrace.graph, name: "session.json",
+        settings: GraphSettings(set: ["session": "\(session)"]), catalogue: catalogue)
       return try engine.prepare(plan, observesEvents: false)
     }
     for run in runs { run.start() }

@@ -8,6 +8,7 @@ internal import MillraceCore
 struct Stopping {
   /// With `ownLooks` it makes the two seconds in which a stop is over.
   static let firstLook: Nanoseconds = 900_000_000
+  /// Between two looks behind the first.
   static let interval: Nanoseconds = 25_000_000
   /// Looks without a turn's end, a second's, after which a node of the run that is in a call is taken to stay there.
   static let ownLooks = 40

@@ -11,10 +11,13 @@ internal import Synchronization
 final class Supervisor: @unchecked Sendable {
   enum Message {
     case started(GraphRun)
+    /// A node's fault waits for the verdict on the node.
     case failed(GraphRun, node: Int, NodeFault)
     case draining(GraphRun, at: Nanoseconds)
+    /// The last node has ended by itself.
     case finished(GraphRun)
     case stop(GraphRun)
+    /// Every worker has let go.
     case retired(GraphRun)
     /// On a virtual clock: the pause before a new attempt is over.
     case restart(GraphRun, node: Int)

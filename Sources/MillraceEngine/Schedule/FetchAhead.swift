@@ -38,6 +38,7 @@ struct CallLines {
 }
 
 extension Worker {
+  /// Bytes in a line of the cache of x86-64 and most ARM64 processors; elsewhere it costs a fetch too many or too few.
   private static var line: Int { 64 }
 
   /// Fetches what a call of this cell will touch, the cell's own lines being there.

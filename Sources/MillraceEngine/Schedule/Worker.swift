@@ -18,6 +18,13 @@ final class Worker: @unchecked Sendable {
   /// machine.
   static let budget = 64
   static let turnLimit: Nanoseconds = 2_000_000
+  /// After so much work without a sleep ticks are tied to the clock again: 15 parts per million of it are 60 ns.
+  private static let anchorInterval: Nanoseconds = 4_000_000
+  /// Events of a run that may wait for the program on a virtual clock.
+  private static let mostWaitingEvents = 512
+  /// Microseconds between two looks at them: long enough to leave the processor to who reads, short beside what the reader needs
+  /// for so many.
+  private static let eventPause: useconds_t = 50
 
   let name: String
   let isVirtual: Bool
@@ -27,8 +34,8 @@ final class Worker: @unchecked Sendable {
 
   // Shared with other threads.
   private let inbox = Inbox()
-  private let sleepWord: UnsafeMutablePointer<UInt32>
-  private let sleeping: UnsafeMutablePointer<Atomic<UInt32>>
+  /// 1: the thread sleeps, or is about to.
+  private let sleep = WaitWord()
   private let isStopping = Atomic<Bool>(false)
   /// Which thread owns the worker: a thread that finds another number here has been replaced, its own
   /// negated means that is being decided.
@@ -69,14 +76,8 @@ final class Worker: @unchecked Sendable {
     self.nice = nice
     unsafe latest = nil
     trace = TraceRing(isVirtual: isVirtual)
-    unsafe sleepWord = .allocate(capacity: 1)
-    unsafe sleepWord.initialize(to: 0)
-    // The futex needs the plain word, the code the atomic view: the same four bytes.
-    unsafe sleeping = UnsafeMutableRawPointer(sleepWord).assumingMemoryBound(to: Atomic<UInt32>.self)
     unsafe wheel = unsafe TimerWheel(now: isVirtual ? 0 : millrace_monotonic_ns())
   }
-
-  deinit { unsafe sleepWord.deallocate() }
 
   // MARK: From any thread
 
@@ -86,11 +87,8 @@ final class Worker: @unchecked Sendable {
   }
 
   private func wakeThread() {
-    if unsafe sleeping.pointee.load(ordering: .sequentiallyConsistent) == 1 {
-      if unsafe sleeping.pointee.exchange(0, ordering: .sequentiallyConsistent) == 1 {
-        unsafe millrace_futex_wake(sleepWord, 1)
-      }
-    }
+    // Looked at first: the exchange would take the line from the other processor with every post.
+    if sleep.load() == 1 && sleep.exchange(0) == 1 { sleep.wake() }
   }
 
   func stop() {
@@ -155,7 +153,7 @@ final class Worker: @unchecked Sendable {
       while let cell = unsafe wheel.takeExactlyDue(now: virtualNow) { unsafe fire(cell) }
       return
     }
-    if unsafe scale.nanoseconds(TickScale.now &- anchorTicks) > 4_000_000 { anchor() }
+    if unsafe scale.nanoseconds(TickScale.now &- anchorTicks) > Self.anchorInterval { anchor() }
     let now = now
     drainDue(now)
     while let cell = unsafe wheel.takeDue(now: now) { unsafe fire(cell) }
@@ -201,21 +199,19 @@ final class Worker: @unchecked Sendable {
       if unsafe !appointed.isEmpty && keepAppointments(before: deadline) { return }
       if let deadline { return moveClock(to: deadline) }
     }
-    unsafe sleeping.pointee.store(1, ordering: .sequentiallyConsistent)
+    sleep.store(1)
     // Whoever posts after this sees the flag; whatever was posted before is seen here.
     guard inbox.isEmpty && !isStopping.load(ordering: .sequentiallyConsistent) else {
-      unsafe sleeping.pointee.store(0, ordering: .relaxed)
+      sleep.store(0)
       return
     }
-    let timeout: Int64
+    var timeout: Nanoseconds = -1
     if let deadline {
       anchor()
       timeout = unsafe max(0, deadline - anchorTime)
-    } else {
-      timeout = -1
     }
-    if timeout != 0 { _ = unsafe millrace_futex_wait(sleepWord, 1, timeout) }
-    unsafe sleeping.pointee.store(0, ordering: .relaxed)
+    if timeout != 0 { sleep.wait(while: 1, for: timeout) }
+    sleep.store(0)
     anchor()
   }
 
@@ -280,12 +276,11 @@ final class Worker: @unchecked Sendable {
   private func waitForEventRoom(_ strand: Strand) {
     guard let outbox = unsafe strand.outbox else { return }
     let supervisor = unsafe strand.run.engine.supervisor
-    while unsafe outbox.pointee.queuedCount() > 512
+    while unsafe outbox.pointee.queuedCount() > Self.mostWaitingEvents
       && strand.requests.load(ordering: .relaxed) & Strand.Request.retire == 0
     {
       supervisor.kick()
-      // Long enough to leave the processor to who reads, short beside what the reader needs for 512 events.
-      usleep(50)
+      usleep(Self.eventPause)
     }
   }
 

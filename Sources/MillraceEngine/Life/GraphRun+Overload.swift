@@ -1,0 +1,73 @@
+internal import MillraceCore
+internal import MillraceGraph
+
+/// Carrying out the steps of a graph's ladder against overload. On the supervisor's thread, but for what says otherwise.
+extension GraphRun {
+  /// A live parameter of a node.
+  struct ChosenParameter: Hashable {
+    var node: Int
+    var name: String
+  }
+
+  /// True while the run has steps to take. A virtual clock knows no load.
+  var watchesLoad: Bool { !plan.overload.isEmpty && engine.clock == .realtime && canRestart }
+
+  /// Carries out a change of the ladder, and tells it.
+  func take(_ change: OverloadLadder.Change, load: Double) {
+    let (index, isRise) =
+      switch change {
+      case .rise(let index): (index, true)
+      case .fall(let index): (index, false)
+      }
+    let step = plan.overload[index]
+    var refused: [String] = []
+    for setting in step.settings {
+      let value = isRise ? setting.value : self.value(of: setting, belowStep: index)
+      do throws(ControlProblem) {
+        let node = plan.nodes[setting.node]
+        let (number, live) = try LiveParameter.check(node, setting.parameter, value)
+        try send(.set(parameter: number, live), to: setting.node)
+      } catch {
+        refused.append(error.text)
+      }
+    }
+    if !step.shed.isEmpty { shed(upTo: isRise ? index + 1 : index) }
+    announce(isRise ? "overload" : "overloadEased") { json in
+      json.member("step", index + 1)
+      json.member("of", plan.overload.count)
+      json.member("load", load.rounded())
+      json.member("does", plan.describe(step))
+      if !refused.isEmpty { json.member("refused", refused.joined(separator: "; ")) }
+    }
+  }
+
+  /// What a parameter goes back to when a step is taken back: what a lower step says, what the program chose, or the graph's.
+  private func value(of setting: OverloadStep.Setting, belowStep index: Int) -> ParameterValue {
+    for step in plan.overload[..<index].reversed() {
+      for other in step.settings where other.node == setting.node && other.parameter == setting.parameter {
+        return other.value
+      }
+    }
+    let key = ChosenParameter(node: setting.node, name: setting.parameter)
+    if let chosen = status.withLock({ $0.chosen[key] }) { return chosen }
+    return plan.nodes[setting.node].parameters[setting.parameter] ?? setting.value
+  }
+
+  private func shed(upTo level: Int) {
+    let nodes = Set(plan.overload[..<level].flatMap(\.shed))
+    status.withLock { $0.shed = nodes }
+    for strand in strands { strand.ask(Strand.Request.shed) }
+  }
+
+  /// Whether a node is to get nothing. From a worker, when it was asked to look.
+  func isShed(_ node: Int) -> Bool { status.withLock { $0.shed.contains(node) } }
+
+  /// Closes or opens the engine for new sessions, as far as this run is concerned.
+  func refuseSessions(atLevel level: Int, load: Double, worker: String) {
+    let step = plan.overload[..<level].last { $0.refuses }
+    engine.setRefusal(
+      step.map {
+        "worker \(worker) is \(Int(load.rounded())) % busy, and \"\(name)\" lets no more in above \($0.above) %"
+      }, of: id)
+  }
+}

@@ -118,9 +118,10 @@ struct MisbehaviourTests {
   private static func residentPages() -> Int {
     guard let file = fopen("/proc/self/statm", "r") else { return -1 }
     defer { fclose(file) }
-    var text = [CChar](repeating: 0, count: 256)
-    guard fgets(&text, 256, file) != nil else { return -1 }
-    let fields = String(cString: text).split(separator: " ")
+    var text = [UInt8](repeating: 0, count: 256)
+    let count = fread(&text, 1, text.count, file)
+    let fields = String(decoding: text[..<count], as: UTF8.self).split(separator: " ")
+    guard fields.count > 1 else { return -1 }
     return Int(fields[1]) ?? -1
   }
 

@@ -59,7 +59,7 @@ enum DialogueLosses {
     return [
       row("to the word that it is", "ms", Double(told - gone) / 1e6),
       row("from its return to listening", "ms", Double(listening - back) / 1e6),
-      row("times that was told", "", Double(words), goal: "1"),
+      row("times it was told, once for each try", "", Double(words)),
       row("dialogues it was, by their ids", "", Double(dialogues(notes).count), goal: "1"),
       row("violations after it", "", seen["violationCount"]?.double ?? .nan, goal: "0"),
     ]

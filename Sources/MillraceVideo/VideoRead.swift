@@ -223,12 +223,17 @@ public struct VideoRead: ~Copyable, Node {
     // Where sound ends and what a picture stands for is not stated to the sample; half a second is no cut.
     let slack = 0.5 + 2 * Double(pictures.rate.time(ofPictures: 1)) / 1e9
     let isShort = expected.map { seconds < $0 - slack } ?? false
-    let cut = film.cut(values.string("path")) ?? (isShort ? "it is shorter than it says" : nil)
-    guard let cut else { return }
+    let reason: String
+    switch film.tail(values.string("path")) {
+    case .cut(let found): reason = found
+    case .unknown where isShort: reason = "it is shorter than it says"
+    // Nothing need say how long the last picture of a file stands that is whole.
+    case .unknown, .whole: return
+    }
     ports.post(Event.truncated.rawValue) { event in
       event.field("seconds", seconds, decimals: 3)
       if isShort, let expected { event.field("expected", expected, decimals: 3) }
-      event.field("reason", cut)
+      event.field("reason", utf8: reason.utf8.span)
       event.field("cure", "copy it again from where it came; what is there was played")
     }
   }

@@ -68,9 +68,9 @@ final class FilmReader {
   /// The library's words at the last failure.
   var words: String? { pictures?.decoder.lastWords ?? sound?.decoder.lastWords ?? demuxer.words.text }
 
-  /// Why the film is known to be cut off; nil: nothing but its length may say so. Blocks: looks into the file.
-  func cut(_ path: String) -> StaticString? {
-    demuxer.isCut ? "it ends inside a packet" : FilmTail.cut(path, container: demuxer.containerName)
+  /// How the film's file ends, now that all of it was read. Blocks: looks into the file.
+  func tail(_ path: String) -> FilmTail {
+    demuxer.isCut ? .cut("it ends inside a packet") : FilmTail(path, container: demuxer.containerName)
   }
 
   /// How long the film says it is; nil when it does not, or speaks of streams that are not read too.

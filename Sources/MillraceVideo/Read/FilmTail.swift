@@ -5,20 +5,31 @@ internal import MillraceAudio
 /// silent where that lies between two packets.
 ///
 /// Known are AVI (RIFF), Matroska and WebM, GIF, Ogg. Other containers state nothing that the file's own bytes could be held against:
-/// MPEG-TS and MPEG-PS, FLV, MP4 in fragments, streams without a container; or, as ASF does, only what its players take no notice of. What a file states of its length in time is
-/// compared elsewhere.
-enum FilmTail {
-  /// Why a file is known to be cut off; nil: nothing speaks for that. A file that cannot be read counts as whole: whoever reads it meets
-  /// the reason. Reads little of a file, but all of a GIF. Blocks.
+/// MPEG-TS and MPEG-PS, FLV, MP4 in fragments, streams without a container; or, as ASF does, only what its players take no notice of.
+/// What a file states of its length in time is compared elsewhere, where its end says nothing.
+enum FilmTail: Equatable {
+  /// All is there.
+  case whole
+  /// Something is missing: how that is known.
+  case cut(String)
+  /// The container does not say.
+  case unknown
+
+  /// Looks at a file's end. A file that cannot be read is `unknown`: whoever reads it meets the reason. Reads little of a file, but all
+  /// of a GIF. Blocks.
   ///
   /// - Parameter container: as libavformat names it.
-  static func cut(_ path: String, container: String) -> StaticString? {
-    if container == "ogg" { return OggTail.isCut(path) ? "it has no last page" : nil }
-    guard ["avi", "gif", "matroska,webm"].contains(container), var bytes = FileBytes(path) else { return nil }
+  init(_ path: String, container: String) {
+    if container == "ogg" {
+      self = OggTail.isCut(path) ? .cut("it has no last page") : .whole
+      return
+    }
+    self = .unknown
+    guard ["avi", "gif", "matroska,webm"].contains(container), var bytes = FileBytes(path) else { return }
     switch container {
-    case "avi": return cutAVI(&bytes)
-    case "gif": return cutGIF(&bytes)
-    default: return cutMatroska(&bytes)
+    case "avi": self = Self.ofAVI(&bytes)
+    case "gif": self = Self.ofGIF(&bytes)
+    default: self = Self.ofMatroska(&bytes)
     }
   }
 
@@ -29,72 +40,73 @@ enum FilmTail {
 
   /// Every RIFF chunk (the first, and those of OpenDML behind it) states its bytes. A program that was killed has not come to write
   /// them, nor the index its header promises.
-  private static func cutAVI(_ bytes: inout FileBytes) -> StaticString? {
+  private static func ofAVI(_ bytes: inout FileBytes) -> FilmTail {
     var place = 0
     while bytes.hasMark("RIFF", at: place), let size = bytes.word(at: place + 4) {
       if size == 0 || size >= 0xFFFF_FFF0 {
-        return place == 0 ? unfinishedAVI(&bytes) : "it was not finished"
+        return place == 0 ? ofUnfinishedAVI(&bytes) : .cut("it was not finished")
       }
       // The byte that fills up an odd size may be missing.
-      if place + 8 + size > bytes.count { return "it is shorter than its header says" }
+      if place + 8 + size > bytes.count { return .cut("it is shorter than its header says") }
       place += 8 + size + size & 1
     }
-    return nil
+    return place > 0 ? .whole : .unknown
   }
 
   /// A file of no stated size: whole when it was written so that nothing could be put in afterwards, to a pipe, and then it promises no
   /// index.
-  private static func unfinishedAVI(_ bytes: inout FileBytes) -> StaticString? {
+  private static func ofUnfinishedAVI(_ bytes: inout FileBytes) -> FilmTail {
     // RIFF size AVI, LIST size hdrl, avih size: the header's fields begin at 32, and the flags are the fourth.
     guard bytes.hasMark("avih", at: 24), let flags = bytes.byte(at: 44), flags & hasIndex != 0 else {
-      return nil
+      return .unknown
     }
     var place = 12
     while let size = bytes.word(at: place + 4) {
-      if bytes.hasMark("idx1", at: place) { return nil }
+      if bytes.hasMark("idx1", at: place) { return .whole }
       // What was not finished has no size either: its parts follow.
       let isOpen = bytes.hasMark("LIST", at: place) && (size == 0 || size >= 0xFFFF_FFF0)
       place += isOpen ? 12 : 8 + size + size & 1
     }
-    return "its index is missing"
+    return .cut("its index is missing")
   }
 
   // MARK: GIF
 
   /// Blocks up to the trailer (CompuServe, GIF89a specification, sections 17 to 27).
-  private static func cutGIF(_ bytes: inout FileBytes) -> StaticString? {
+  private static func ofGIF(_ bytes: inout FileBytes) -> FilmTail {
     /// Bytes of a table of colours, as the field of flags before it says.
     func table(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
-    guard let flags = bytes.byte(at: 10) else { return nil }
+    guard let flags = bytes.byte(at: 10) else { return .unknown }
     var place = 13 + table(flags)
     while let kind = bytes.byte(at: place) {
       switch kind {
-      case 0x3B: return nil
+      case 0x3B: return .whole
       case 0x21: place += 2
       case 0x2C:
-        guard let flags = bytes.byte(at: place + 9) else { return "its end is missing" }
+        guard let flags = bytes.byte(at: place + 9) else { return .cut("its end is missing") }
         place += 11 + table(flags)
       // Something that is no GIF; the decoder has met it too.
-      default: return nil
+      default: return .unknown
       }
       while let length = bytes.byte(at: place), length > 0 { place += 1 + Int(length) }
       place += 1
     }
-    return "its end is missing"
+    return .cut("its end is missing")
   }
 
   // MARK: Matroska
 
   /// The segment, which holds all but the file's first lines, states its bytes once it is finished (RFC 9559 section 5, RFC 8794 sections
   /// 4 to 6).
-  private static func cutMatroska(_ bytes: inout FileBytes) -> StaticString? {
+  private static func ofMatroska(_ bytes: inout FileBytes) -> FilmTail {
     let segment: [UInt8] = [0x18, 0x53, 0x80, 0x67]
-    guard let header = bytes.elementSize(at: 4), let size = header.size else { return nil }
+    guard let header = bytes.elementSize(at: 4), let size = header.size else { return .unknown }
     let place = 4 + header.length + size
     guard bytes.hasBytes(segment, at: place), let whole = bytes.elementSize(at: place + 4),
       let stated = whole.size
-    else { return nil }
-    return place + 4 + whole.length + stated > bytes.count ? "it is shorter than its header says" : nil
+    else { return .unknown }
+    let isShort = place + 4 + whole.length + stated > bytes.count
+    return isShort ? .cut("it is shorter than its header says") : .whole
   }
 }
 

@@ -48,11 +48,11 @@ struct TopTests {
       #expect(mode(folder.address(of: getpid())) == 0o600)
       #expect(folder.processes() == [getpid()])
       let long = String(repeating: "statistics ", count: 50_000)
-      let heard = Mutex<[String?]>([])
+      let heard = Mutex<[StatisticsSocket.Answer]>([])
       // Threads and not tasks: asking blocks.
       for _ in 0..<2 {
         Thread.detachNewThread {
-          let answer = StatisticsSocket.ask(getpid(), in: folder)
+          let answer = StatisticsSocket.ask(getpid(), in: folder, patience: 300_000)
           heard.withLock { $0.append(answer) }
         }
       }
@@ -60,11 +60,21 @@ struct TopTests {
         socket.answer { long }
         sched_yield()
       }
-      #expect(heard.withLock { $0 } == [long, long])
+      #expect(heard.withLock { $0 } == [.text(long), .text(long)])
     }
     try serve()
     #expect(folder.processes().isEmpty)
-    #expect(StatisticsSocket.ask(getpid(), in: folder) == nil)
+    #expect(StatisticsSocket.ask(getpid(), in: folder) == .nobody)
+  }
+
+  @Test("a run that does not answer is told from one that is no more, however often it was asked")
+  func silence() throws {
+    let socket = try StatisticsSocket(place.folder)
+    // More often than may wait at once: those that gave up wait on.
+    for _ in 0..<12 {
+      #expect(StatisticsSocket.ask(getpid(), in: place.folder, patience: 10) == .silence)
+    }
+    socket.answer { "late" }
   }
 
   @Test("what a process left behind is removed; a new run takes the place of an old one of its number")

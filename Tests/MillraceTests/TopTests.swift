@@ -45,6 +45,14 @@ struct TopTests {
 
     try expectFits(rows: 5)
 
+    run.send(SIGSTOP)
+    let silent = try start("top").wait()
+    run.send(SIGCONT)
+    #expect(silent.status == 2)
+    let words =
+      #/error: process (\d+) has a run and does not answer: it is stopped, or has too much to do; let it go on \(kill -CONT (\d+)\), or ask again\n/#
+    #expect(try words.wholeMatch(in: silent.errors) != nil, "\(silent.errors)")
+
     run.send(SIGINT)
     #expect(run.wait().status == 0)
     #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.file("millrace")).isEmpty)

@@ -45,7 +45,7 @@ struct TopCommand: ParsableCommand {
       earlier = snapshots.first
       usleep(Self.interval)
       // The runs may have ended meanwhile: that is no mistake.
-      snapshots = asked(among: answering()).map(\.snapshot)
+      snapshots = asked(among: look().answers).map(\.snapshot)
       if earlier?.process != snapshots.first?.process { earlier = nil }
     }
   }
@@ -68,9 +68,14 @@ struct TopCommand: ParsableCommand {
 
   /// What the runs say that were asked for; tells and ends when there is none.
   private func answers() throws -> [Answer] {
-    let all = answering()
+    let (all, silent) = look()
     let asked = asked(among: all)
     if !asked.isEmpty { return asked }
+    if let process = silent.first {
+      throw refused(
+        "process \(process) has a run and does not answer: it is stopped, or has too much to do",
+        "let it go on (kill -CONT \(process)), or ask again")
+    }
     guard let wanted else { throw refused("no graph is running", "start one with \"run\"") }
     throw refused(
       "no run is called \(Problem.quoted(wanted))",
@@ -79,11 +84,18 @@ struct TopCommand: ParsableCommand {
 
   private typealias Answer = (snapshot: TopSnapshot, text: String)
 
-  private func answering() -> [Answer] {
-    folder.processes().compactMap { process in
-      guard let text = StatisticsSocket.ask(process, in: folder) else { return nil }
-      return TopSnapshot(text).map { ($0, text) }
+  /// Asks everybody: what they say, and who is there and says nothing.
+  private func look() -> (answers: [Answer], silent: [Int32]) {
+    var answers: [Answer] = []
+    var silent: [Int32] = []
+    for process in folder.processes() {
+      switch StatisticsSocket.ask(process, in: folder) {
+      case .text(let text): if let snapshot = TopSnapshot(text) { answers.append((snapshot, text)) }
+      case .silence: silent.append(process)
+      case .nobody: break
+      }
     }
+    return (answers, silent)
   }
 
   private func asked(among all: [Answer]) -> [Answer] {

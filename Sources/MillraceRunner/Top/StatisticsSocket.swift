@@ -61,22 +61,33 @@ struct StatisticsSocket: ~Copyable {
     }
   }
 
-  /// Asks a process. nil when it does not answer, or not as a whole.
-  static func ask(_ process: Int32, in folder: RunFolder) -> String? {
+  /// What came of asking a process.
+  enum Answer: Equatable {
+    case text(String)
+    /// It is there, and did not answer in time: it is stopped, or has too much to do.
+    case silence
+    /// It is no more, or has never offered anything.
+    case nobody
+  }
+
+  /// Asks a process, which has so many milliseconds for each step of its answer. It looks twenty times a second.
+  static func ask(_ process: Int32, in folder: RunFolder, patience: Int = 2_000) -> Answer {
     let descriptor = LocalSocket.make(nonblocking: false)
-    guard descriptor >= 0 else { return nil }
+    guard descriptor >= 0 else { return .nobody }
     defer { close(descriptor) }
-    LocalSocket.limit(descriptor, SO_RCVTIMEO, milliseconds: 2_000)
+    LocalSocket.limit(descriptor, SO_RCVTIMEO, milliseconds: patience)
+    // Where as many wait already as may, the next one would wait with them for ever.
+    LocalSocket.limit(descriptor, SO_SNDTIMEO, milliseconds: patience)
     let address = folder.address(of: process)
     guard unsafe LocalSocket.withAddress(address, { unsafe connect(descriptor, $0, $1) }) == 0 else {
-      return nil
+      return errno == EAGAIN ? .silence : .nobody
     }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
     while true {
       let count = unsafe recv(descriptor, &chunk, chunk.count, 0)
-      if count == 0 { return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self) }
-      guard count > 0 else { return nil }
+      if count == 0 { return bytes.isEmpty ? .nobody : .text(String(decoding: bytes, as: UTF8.self)) }
+      guard count > 0 else { return errno == EAGAIN ? .silence : .nobody }
       bytes += chunk[..<count]
     }
   }

@@ -458,6 +458,19 @@ struct ControlTests {
     #expect(try scratch.bytes("whole-decoded.wav") == scratch.bytes("copy-decoded.wav"))
   }
 
+  @Test("answers into the pipe that commands come from are refused", arguments: ["commands", "-"])
+  func answersToItself(input: String) throws {
+    let pipe = try makePipe("commands")
+    let result = try RunnerProcess.run(
+      "run", "-q", try graph(), "--control", input, "--control-answers", pipe, in: scratch,
+      shell: #""$@" <> commands"#)
+    #expect(result.status == 2)
+    #expect(
+      result.errors
+        == "error: cannot write the control answers into the pipe that the commands come from; choose another place\n"
+    )
+  }
+
   @Test("a recording that was ended cannot be ended again")
   func endedTap() throws {
     let tap = #"{ "command": "tap", "link": "tone -> gain", "file": "part.wav", "at": "#

@@ -42,8 +42,10 @@ final class Control {
 
   /// Opens both ends. Never waits for whoever is at the other one.
   init(_ options: ControlOptions) throws {
-    input = try ControlInput(options.control ?? "-")
+    let input = try ControlInput(options.control ?? "-")
     answers = try ControlAnswers(options.controlAnswers)
+    try answers.refuse(asCommandsOf: input)
+    self.input = consume input
   }
 
   /// True when answers appear among what the runner tells.

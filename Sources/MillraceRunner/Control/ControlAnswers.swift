@@ -66,6 +66,15 @@ final class ControlAnswers: Sendable {
     }
   }
 
+  /// Refuses to answer into the pipe that commands come from: every answer would be read as a command, and answered.
+  func refuse(asCommandsOf input: borrowing ControlInput) throws {
+    guard input.reads(whatGoesTo: descriptor) else { return }
+    Output.error.write(
+      "error: cannot write the control answers into the pipe that the commands come from; choose another place\n"
+    )
+    throw ExitStatus.usage
+  }
+
   /// The graphs are about to start: empties the file. Before that, what was in it is not lost by a graph that never starts.
   func begin() {
     // Pipes and devices refuse, and have nothing to be emptied.

@@ -57,6 +57,9 @@ struct ControlInput: ~Copyable {
 
   deinit { if !isStandardInput { close(descriptor) } }
 
+  /// True when what is written to a descriptor would be read here.
+  func reads(whatGoesTo other: Int32) -> Bool { FileKind.isOnePipe(descriptor, other) }
+
   /// Waits for the next bytes.
   /// - Parameters:
   ///   - timeout: milliseconds; -1: for ever.

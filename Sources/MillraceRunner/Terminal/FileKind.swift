@@ -14,6 +14,14 @@ enum FileKind: Equatable {
     self = unsafe fstat(descriptor, &status) == 0 ? FileKind(status) : .missing
   }
 
+  /// True when both descriptors are open on the same pipe.
+  static func isOnePipe(_ one: Int32, _ other: Int32) -> Bool {
+    var (status, otherStatus) = (stat(), stat())
+    guard unsafe fstat(one, &status) == 0, unsafe fstat(other, &otherStatus) == 0 else { return false }
+    return FileKind(status) == .pipe && status.st_dev == otherStatus.st_dev
+      && status.st_ino == otherStatus.st_ino
+  }
+
   private init(_ status: stat) {
     switch status.st_mode & S_IFMT {
     case S_IFREG: self = .regular

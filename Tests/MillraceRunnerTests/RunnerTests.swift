@@ -40,6 +40,7 @@ struct RunnerTests {
     #expect(errors(of: duration).contains("'soon' is invalid for '--duration <time>'"))
     await #expect(processExitsWith: .exitCode(2)) { runner("run", "good.json", "--instances", "0") }
     await #expect(processExitsWith: .exitCode(2)) { runner("run", "good.json", "--report", "report.txt") }
+    await #expect(processExitsWith: .exitCode(2)) { runner("run", "good.json", "--name", "") }
     await #expect(processExitsWith: .exitCode(2)) { runner("nodes", "--markdown", "--json") }
   }
 

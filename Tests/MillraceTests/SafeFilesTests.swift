@@ -165,13 +165,18 @@ struct SafeFilesTests {
   @Test("a run that was asked to end does not wait for a reader who has stopped reading its trace")
   func stuckPipe() throws {
     try #require(mkfifo(scratch.file("out"), 0o600) == 0)
-    // Open, so that there is a reader, who takes nothing.
-    let reader = open(scratch.file("out"), O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    // A reader who takes nothing, and not a byte of room: the trace waits with its first one.
+    let reader = open(scratch.file("out"), O_RDWR | O_NONBLOCK | O_CLOEXEC)
     defer { close(reader) }
+    let page = [UInt8](repeating: 10, count: 4_096)
+    while write(reader, page, page.count) > 0 {}
     let process = try RunnerProcess(
-      ["run", "-q", tone(duration: 86_400_000), "--trace", "out"], in: scratch)
-    // A pipe holds 64 KiB. Of a clock that runs ahead there is always more to tell than room in its last page.
-    try process.wait { bytesWaiting(in: reader) > 65_536 - 4_096 }
+      ["run", "-q", tone(duration: 86_400_000), "--trace", "out"], in: scratch,
+      shell: #"XDG_RUNTIME_DIR=$PWD exec "$@""#)
+    // The place that `top` asks is there before the trace begins, and signals are heeded before that.
+    try process.wait {
+      (try? FileManager.default.contentsOfDirectory(atPath: scratch.file("millrace")).isEmpty) == false
+    }
     process.send(SIGTERM)
     let result = process.wait()
     #expect(result.status == 2)

@@ -211,7 +211,7 @@ import Testing
     try process.wait { process.errorsSoFar.contains("your turn: press space") }
     // The second of these lines finds no room, so the thread that looks for interrupts stands still.
     keys.fileHandleForWriting.write(Data("\twhy?\r\twho?\r".utf8))
-    try process.wait { bytesWaiting(in: transcript) == 4_096 }
+    try process.wait { Self.waiting(in: transcript) == 4_096 }
     // Interrupts that come faster than they are heard are one: presses until it has ended.
     try process.wait {
       keys.fileHandleForWriting.write(Data("\u{3}".utf8))
@@ -232,6 +232,12 @@ import Testing
     try #require(
       Glibc.write(descriptor, [UInt8](repeating: 10, count: 4_096 - room), 4_096 - room) == 4_096 - room)
     return (descriptor, path)
+  }
+
+  /// Bytes that wait in a pipe.
+  private static func waiting(in pipe: Int32) -> Int {
+    var count: Int32 = 0
+    return ioctl(pipe, UInt(FIONREAD), &count) == 0 ? Int(count) : -1
   }
 
   @Test("when the terminal goes away the dialogue is ended as by q, and the report is written")

@@ -70,6 +70,7 @@ struct RunCommand: ParsableCommand {
     if let workers, !(1...Self.mostWorkers).contains(workers) {
       throw ValidationError("--workers takes 1 to \(Self.mostWorkers).")
     }
+    if name == "" { throw ValidationError("--name takes a name; without it \"top\" shows the graphs'.") }
     if golden.isGolden && options.clock == .realtime {
       throw ValidationError("golden runs use the virtual clock: leave --clock realtime out.")
     }

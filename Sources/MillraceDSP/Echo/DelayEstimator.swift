@@ -8,8 +8,9 @@ internal import Glibc
 ///   over half a second, back to time; the echo is the first strong tap. The same with the last 256 ms of the error, hardly
 ///   averaged: once the canceller has learnt the path there is no echo left in the error, so what appears there is an echo that
 ///   has moved, and is seen a quarter of a second after it did.
-/// - Works at 8 kHz, where it costs half: a whole block of the canceller is 8 ms.
+/// - Works at 8 kHz, where a transform is half as long: what it gives is put into whole blocks of 8 ms anyway.
 /// - Bad input: silence and noise without a common part give nil. Not for tones: they repeat.
+/// - A look costs three transforms of 8,192 numbers, up to seven while the error is looked at; a block between two looks next to nothing.
 ///
 /// All memory is taken in `init`. One thread at a time.
 @safe struct DelayEstimator: ~Copyable {
@@ -43,13 +44,17 @@ internal import Glibc
   /// the highest is a reflection.
   private static let firstShare: Float = 0.45
   private static let firstSpan = 320
-  /// How much stronger than where it was an echo must be where it is said to have moved, and the span of an echo's strong part.
+  /// How much stronger than where it was an echo must be where it is said to have moved, and the span of an echo's strong part, 40 ms.
   private static let advantage: Float = 2
   private static let strongSpan = 320
-  /// Looks that must agree within 3 ms.
+  /// Samples, 3 ms, within which looks must agree.
   private static let agreement = 24
+  /// What the square of a cross-spectrum has at least, so that a bin of silence is not divided by 0.
+  private static let leastCross: Float = 1e-18
 
   private let transform = RealFourier(size: DelayEstimator.size)
+  /// Samples of the outer rate in one of the correlation's: 1 or 2.
+  private let halves: Int
   private var far: Listening
   private var near: Listening
   private var error: Listening
@@ -58,10 +63,10 @@ internal import Glibc
   private let farIm = FloatStore(DelayEstimator.size / 2 + 1)
   private let re = FloatStore(DelayEstimator.size / 2 + 1)
   private let im = FloatStore(DelayEstimator.size / 2 + 1)
-  /// Averaged over some ten looks, and over three; three looks agree before either is believed.
+  /// The microphone's correlation, averaged over some ten looks, and the error's, over three; three looks agree before either is believed.
+  /// How far a peak must stand out was chosen on rooms: without an echo it is 4 to 8 times the mean, seldom 12 (`EchoPresence`).
   private var steady = Track(renewal: 0.1, needed: 3, least: 12)
   private var sudden = Track(renewal: 0.3, needed: 3, least: 14)
-  private let halves: Int
   private var blocks = 0
   /// How far the microphone's correlation stands out, peak over mean, when the newest block brought a look at it.
   private(set) var peak: Float?
@@ -118,23 +123,23 @@ internal import Glibc
       (re[bin], im[bin]) = Self.whitenedCross(farRe[bin], farIm[bin], re[bin], im[bin])
     }
     unsafe transform.inverse(re.start, im.start, time.start)
-    func strongest(_ place: Int, span: Int = Self.strongSpan) -> Float {
-      var peak: Float = 0
-      for index in max(
-        0, place - Self.agreement)..<min(Self.longest + Self.strongSpan, place + span)
-      {
-        peak = max(peak, abs(time[index]))
-      }
-      return peak
-    }
     guard abs(new - old) <= Self.strongSpan else {
-      return strongest(new) > Self.advantage * strongest(old)
+      return strongest(near: new) > Self.advantage * strongest(near: old)
     }
     // So near that the spans overlap: the echo must begin there, and not only go on.
-    return strongest(new, span: Self.agreement) > Self.firstShare * strongest(min(new, old))
+    return strongest(near: new, span: Self.agreement) > Self.firstShare * strongest(near: min(new, old))
   }
 
-  /// conj(far) * near over its magnitude to the power 0.75.
+  /// The highest tap of the correlation in `time`, from a little before a place to `span` behind it.
+  private func strongest(near place: Int, span: Int = DelayEstimator.strongSpan) -> Float {
+    var peak: Float = 0
+    for index in max(0, place - Self.agreement)..<min(Self.longest + Self.strongSpan, place + span) {
+      peak = max(peak, abs(time[index]))
+    }
+    return peak
+  }
+
+  /// conj(far) * near over its magnitude to the power 0.75: nearly whitened, so that what is loud still counts a little more.
   @inline(__always)
   private static func whitenedCross(
     _ farRe: Float, _ farIm: Float, _ re: Float, _ im: Float
@@ -142,7 +147,7 @@ internal import Glibc
     let crossRe = farRe * re + farIm * im
     let crossIm = farRe * im - farIm * re
     // (m^2)^(-3/8) is one root times its own root.
-    let root = (crossRe * crossRe + crossIm * crossIm + 1e-18).squareRoot().squareRoot()
+    let root = (crossRe * crossRe + crossIm * crossIm + leastCross).squareRoot().squareRoot()
     let weight = 1 / (root * root.squareRoot())
     return (crossRe * weight, crossIm * weight)
   }
@@ -162,7 +167,8 @@ internal import Glibc
     let halves: Int
     var half = HalfRate()
     var history: FarHistory
-    let piece = FloatStore(256)
+    /// Room for a halved block, which has 128 samples at most before.
+    let piece = FloatStore(64)
 
     init(halves: Int, least: Int) {
       self.halves = halves
@@ -198,9 +204,11 @@ internal import Glibc
   struct Track: ~Copyable {
     let averageRe = FloatStore(DelayEstimator.size / 2 + 1)
     let averageIm = FloatStore(DelayEstimator.size / 2 + 1)
+    /// Share of a new look in the average, looks that must agree, and least peak over mean.
     let renewal: Float
     let needed: Int
     let least: Float
+    /// The delay that looks agreed on, in samples of the correlation's rate, and how many did.
     var candidate = 0
     var confirmations = 0
     /// Peak over mean at the newest look.
@@ -212,6 +220,7 @@ internal import Glibc
       self.least = least
     }
 
+    /// Starts anew.
     mutating func forget() {
       averageRe.fill(0)
       averageIm.fill(0)
@@ -232,6 +241,7 @@ internal import Glibc
       return confirm(time)
     }
 
+    /// Looks for the first strong tap of a correlation; a finding when enough looks in a row agreed.
     private mutating func confirm(_ time: borrowing FloatStore) -> Finding? {
       var (peak, place, sum) = (Float(0), 0, Float(0))
       for index in 0..<DelayEstimator.longest {

@@ -10,6 +10,10 @@ internal import Glibc
 /// - Clocks that run apart turn the weights by what ``EchoDrift`` has read off them, before each block.
 /// - After Enzner and Vary, "Frequency-domain adaptive Kalman filter for acoustic echo control in hands-free telephones", Signal
 ///   Processing 86 (2006), with the diagonal approximation of Kuech, Mabande and Enzner (ICASSP 2014).
+/// - Used for each block in this order: `push`, `predict`, `adapt`. Sound is full scale 1 and finite: a NaN stays in the weights until
+///   `reset`.
+/// - Costs, for each block, a product over all rows to expect the echo and one to learn, and the transforms of two blocks of rows that
+///   are cut.
 ///
 /// All memory is taken in `init`. One thread at a time.
 @safe struct EchoFilter: ~Copyable {
@@ -22,22 +26,33 @@ internal import Glibc
   let partitions: Int
   /// Partitions of each bent branch.
   let bentPartitions: Int
+  /// Partitions of all branches: one after the other, each from the newest to the oldest.
   private let rows: Int
+  /// The far end as it is, its magnitude, and its square with the sign.
   private static let branches = 3
 
+  /// Spectra of the far end and their powers, rows x stride; each branch is a ring, whose newest row is `head` or `bentHead`.
   private let xRe: FloatStore
   private let xIm: FloatStore
   private let xPower: FloatStore
+  private var head = 0
+  private var bentHead = 0
+  /// Weights, and the expected square of what each is off by, rows x stride.
   private let wRe: FloatStore
   private let wIm: FloatStore
   private let doubt: FloatStore
-  private var head = 0
-  private var bentHead = 0
+  /// Expected power of the echo that is not modelled, per bin, from doubt alone; in units of a block's spectrum.
+  let residual: FloatStore
+  private let errorPower: FloatStore
+  /// Blocks learnt from: whose turn it is to be cut.
+  private var turn = 0
 
-  let transform: RealFourier
+  private let transform: RealFourier
+  // Room to work in. Two blocks of samples: far end, far end bent, and on the way to and from a spectrum.
   private let window: FloatStore
   private let bent: FloatStore
   private let time: FloatStore
+  // A row each: expected echo, error, correction of a row of weights, and what the correction is divided by.
   private let yRe: FloatStore
   private let yIm: FloatStore
   private let eRe: FloatStore
@@ -45,10 +60,6 @@ internal import Glibc
   private let gRe: FloatStore
   private let gIm: FloatStore
   private let inverse: FloatStore
-  /// Expected power of the echo that is not modelled, per bin, from doubt alone; in units of a block's spectrum.
-  let residual: FloatStore
-  private let errorPower: FloatStore
-  private var turn = 0
   private var drift: EchoDrift
   /// Samples by which the echo comes later from block to block, as far as known.
   var driftPerBlock: Float { drift.perBlock }
@@ -60,6 +71,16 @@ internal import Glibc
   private static let decay: Float = 0.06
   /// First doubt of the bent branches beside the linear one's.
   private static let bentDoubt: Float = 0.02
+  /// First doubt of weights that a shift brings in, beside that of a filter which knows nothing: their neighbours are known.
+  private static let shiftDoubt: Float = 0.3
+  /// Least doubt: a weight that is all certain would never learn again.
+  private static let leastDoubt: Float = 1e-9
+  /// What x|x| is multiplied by: at a quarter of full scale it is then as loud as x, and is learnt as fast.
+  private static let bentGain: Float = 4
+  /// Power of the error in a bin as long as nothing is known of it, and the least it counts: what noise of -61 and of -81 dBFS gives in a
+  /// block of 128 samples.
+  private static let firstErrorPower: Float = 1e-4
+  private static let leastErrorPower: Float = 1e-6
   /// Averaging of the error's power over blocks.
   private static let errorKeep: Float = 0.8
   /// The error's power counts this much against doubt: more than its share, since it comes late and rises within a syllable.
@@ -96,14 +117,14 @@ internal import Glibc
     gIm = FloatStore(stride)
     inverse = FloatStore(stride)
     residual = FloatStore(stride)
-    errorPower = FloatStore(stride, 1e-4)
+    errorPower = FloatStore(stride, Self.firstErrorPower)
     drift = EchoDrift(block: block, stride: stride, partitions: partitions)
     reset()
   }
 
   /// Forgets everything: no weight, all doubt, nothing known of the error.
   mutating func reset() {
-    errorPower.fill(1e-4)
+    errorPower.fill(Self.firstErrorPower)
     forgetPath(doubt: 1)
   }
 
@@ -117,6 +138,7 @@ internal import Glibc
     drift.startOver()
   }
 
+  /// First doubt of a row of weights, 1 in the first partition.
   private func startDoubt(_ row: Int) -> Float {
     row < partitions
       ? expf(-Self.decay * Float(row))
@@ -145,7 +167,7 @@ internal import Glibc
       } else {
         wRe.fill(0, from: row * stride, count: stride)
         wIm.fill(0, from: row * stride, count: stride)
-        doubt.fill(0.3 * startDoubt(row), from: row * stride, count: bins)
+        doubt.fill(Self.shiftDoubt * startDoubt(row), from: row * stride, count: bins)
       }
     }
   }
@@ -177,6 +199,7 @@ internal import Glibc
     return power
   }
 
+  /// Transforms the window, as it is and bent, into the rows that are `age` blocks old.
   private mutating func spectra(_ age: Int) {
     transformRow(window, place(0, age) * stride)
     guard age < bentPartitions else { return }
@@ -184,7 +207,7 @@ internal import Glibc
     transformRow(bent, place(1, age) * stride)
     for index in 0..<2 * block {
       let sample = window[index]
-      bent[index] = 4 * sample * abs(sample)
+      bent[index] = Self.bentGain * sample * abs(sample)
     }
     transformRow(bent, place(2, age) * stride)
   }
@@ -229,7 +252,7 @@ internal import Glibc
     for bin in 0..<bins {
       let power = eRe[bin] * eRe[bin] + eIm[bin] * eIm[bin]
       errorPower[bin] = Self.errorKeep * errorPower[bin] + (1 - Self.errorKeep) * power
-      inverse[bin] = 1 / (residual[bin] + Self.errorWeight * errorPower[bin] + 1e-6)
+      inverse[bin] = 1 / (residual[bin] + Self.errorWeight * errorPower[bin] + Self.leastErrorPower)
     }
     guard learns else { return }
     for row in 0..<rows {
@@ -239,8 +262,8 @@ internal import Glibc
         gRe.start, gIm.start, Self.keep * Self.keep, stride)
       if row < Self.firstRows || (row + turn) % Self.rowTurns == 0 { constrain(gRe, gIm, 0) }
       unsafe mk_kalman_correct(
-        gRe.start, gIm.start, wRe.start + w, wIm.start + w, doubt.start + w, 1 - Self.keep * Self.keep, 1e-9,
-        stride)
+        gRe.start, gIm.start, wRe.start + w, wIm.start + w, doubt.start + w, 1 - Self.keep * Self.keep,
+        Self.leastDoubt, stride)
     }
     turn += 1
     for step in 0..<Self.weightsPerBlock {

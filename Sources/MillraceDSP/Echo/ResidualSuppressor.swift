@@ -8,9 +8,13 @@ internal import Glibc
 ///   else speaks; the part of the error that is coherent with the expected echo, which also sees drift and bent sound.
 /// - Where an echo plays and nobody speaks the background goes with it: what is as loud as the background is not heard as a voice.
 /// - A near-end voice is noticed where the error is far above that guess; the gains then give way.
+/// - Frames are two blocks, half of each new, with square roots of a Hann window before and after. A NaN in a block stays in the averages:
+///   what calls this hands on finite sound only.
+/// - Costs three transforms of two blocks, and a few dozen operations a bin.
 ///
 /// All memory is taken in `init`. One thread at a time.
 @safe struct ResidualSuppressor: ~Copyable {
+  /// Samples in a block, and bins of a frame.
   let block: Int
   let bins: Int
   /// How sure it is, 0 to 1, that somebody at the near end speaks.
@@ -23,15 +27,19 @@ internal import Glibc
   private(set) var upperGain: Float = 1
 
   private let transform: RealFourier
+  /// The square root of a Hann window, for the way in and the way out.
   private let shape: FloatStore
   private let errorFrame: FloatStore
   private let echoFrame: FloatStore
+  /// Output that the next frame's first half is still added to.
   private let overlap: FloatStore
   private let time: FloatStore
+  /// Spectra of the newest frame: error, which becomes the output, and expected echo.
   private let eRe: FloatStore
   private let eIm: FloatStore
   private let yRe: FloatStore
   private let yIm: FloatStore
+  /// Powers in each bin: of this frame, over some blocks, over some dozens; and the cross-power of error and expected echo over those.
   private let errorNow: FloatStore
   private let errorShort: FloatStore
   private let echoShort: FloatStore
@@ -39,10 +47,14 @@ internal import Glibc
   private let echoLong: FloatStore
   private let crossRe: FloatStore
   private let crossIm: FloatStore
+  /// Learnt share of the expected echo that the filter leaves, in power.
   private let leak: FloatStore
+  /// The residual that is guessed, dying away.
   private let tail: FloatStore
+  /// Gains before they are smoothed.
   private let raw: FloatStore
   private var noise: ComfortNoise
+  /// Bins in which a voice is looked for.
   private let speech: Range<Int>
 
   // What follows was chosen on simulated and measured rooms, with the depth alone and with a voice over it.
@@ -51,9 +63,15 @@ internal import Glibc
   private static let longKeep: Float = 0.95
   /// Coherence that two unrelated signals seem to have under that averaging.
   private static let coherenceBias: Float = 0.05
-  /// Fall and rise a block of the learnt share of the echo.
+  /// Fall and rise a block of the learnt share of the echo, and the least it gets.
   private static let leakFall: Float = 0.15
   private static let leakRise: Float = 1.01
+  private static let leastLeak: Float = 1e-4
+  /// The share is learnt where the echo is so much louder than the background, and louder than this at all.
+  private static let clearEcho: Float = 4
+  private static let leastEcho: Float = 1e-5
+  /// What the background counts beside its follower where it is taken off an error.
+  private static let background: Float = 1.5
   /// Share of the filter's doubt that counts: its window against the frame's, and its caution. Less while somebody speaks.
   private static let doubtShare: Float = 0.125
   private static let doubtEase: Float = 0.5
@@ -77,6 +95,15 @@ internal import Glibc
   /// Steps of a gain towards its new value, down and up.
   private static let fall: Float = 0.7
   private static let rise: Float = 0.45
+  /// Bins above which a gain is averaged over one more neighbour each way: hearing gets coarser with frequency. A bin that is far above
+  /// its neighbours, as a harmonic is, keeps this share of its own gain.
+  private static let binsPerNeighbour = 24
+  private static let ownShare: Float = 0.5
+  /// With less near-end activity than this while an echo of this energy plays, no bin is louder than the mean by more than this: what
+  /// stands out alone is a remnant that would tinkle.
+  private static let quietActivity: Float = 0.15
+  private static let playingEcho: Float = 1e-4
+  private static let mostOverMean: Float = 1.5
 
   init(block: Int) {
     self.block = block
@@ -110,6 +137,9 @@ internal import Glibc
     }
   }
 
+  /// Takes a block of error and expected echo, and the filter's doubt in each bin, in units of a block's spectrum; writes the block before.
+  ///
+  /// `isBlind`: no delay is known yet. `isPresent`: there is an echo at all.
   mutating func process(
     error: borrowing FloatStore, echo: borrowing FloatStore, doubt: borrowing FloatStore, isBlind: Bool,
     isPresent: Bool, controls: EchoControls, into output: borrowing FloatStore
@@ -134,6 +164,7 @@ internal import Glibc
     overlap.fill(0, from: block, count: block)
   }
 
+  /// Moves a frame on by a block, and makes its spectrum.
   private func push(
     _ samples: borrowing FloatStore, _ frame: borrowing FloatStore, _ re: borrowing FloatStore,
     _ im: borrowing FloatStore
@@ -144,11 +175,13 @@ internal import Glibc
     unsafe transform.forward(time.start, re.start, im.start)
   }
 
+  /// Gains of 1: nothing is suppressed.
   private mutating func letPass() {
     gains.fill(1)
     upperGain = 1
   }
 
+  /// Applies the gains to the spectrum.
   private func scale() {
     for bin in 0..<bins {
       eRe[bin] *= gains[bin]
@@ -176,11 +209,13 @@ internal import Glibc
   }
 
   private func learnLeak(_ bin: Int) {
-    guard echoShort[bin] > 4 * noise.power[bin], echoShort[bin] > 1e-5 else { return }
-    let share = max(1e-4, (errorShort[bin] - 1.5 * noise.power[bin]) / (echoShort[bin] + 1e-7))
+    guard echoShort[bin] > Self.clearEcho * noise.power[bin], echoShort[bin] > Self.leastEcho else { return }
+    let share = max(
+      Self.leastLeak, (errorShort[bin] - Self.background * noise.power[bin]) / (echoShort[bin] + 1e-7))
     leak[bin] =
       share < leak[bin]
-      ? leak[bin] + Self.leakFall * (share - leak[bin]) : min(leak[bin] * Self.leakRise, share)
+      ? leak[bin] + Self.leakFall * (share - leak[bin])
+      : min(leak[bin] * Self.leakRise, share)
     leak[bin] = min(leak[bin], 1)
   }
 
@@ -206,13 +241,14 @@ internal import Glibc
       echoSum += echoShort[bin]
       guard speech.contains(bin) else { continue }
       coherenceSum += coherent
-      if errorShort[bin] > 1.5 * floor { errorSum += errorShort[bin] - floor }
+      if errorShort[bin] > Self.background * floor { errorSum += errorShort[bin] - floor }
       residualSum += tail[bin]
     }
     coherence = coherenceSum / Float(speech.count)
     return (errorSum, residualSum, echoSum)
   }
 
+  /// How sure it is that somebody speaks, from the sums over the speech band and what a voice detector says.
   private mutating func follow(_ error: Float, _ residual: Float, _ voice: Float?) {
     let ratio = error / (residual + 1e-6)
     // A detector that hears nobody halves the evidence, one that hears somebody doubles it.
@@ -224,6 +260,7 @@ internal import Glibc
       : nearActivity + Self.release * (now - nearActivity)
   }
 
+  /// Gains of the frame: what the guess leaves of each bin, averaged over neighbours, moved to in steps.
   private mutating func shapeGains(echoEnergy: Float) {
     let over = Self.overFar * (1 - nearActivity) + Self.overNear * nearActivity
     let floor = Self.floorFar * (1 - nearActivity) + Self.floorNear * nearActivity
@@ -231,26 +268,31 @@ internal import Glibc
       let power = max(errorShort[bin], errorNow[bin]) + 1e-9
       raw[bin] = max(1 - over * tail[bin] / power, floor)
     }
+    let mean = smoothGains()
+    if nearActivity < Self.quietActivity && echoEnergy > Self.playingEcho {
+      for bin in 0..<bins { gains[bin] = min(gains[bin], Self.mostOverMean * mean) }
+    }
+    var upper: Float = 0
+    for bin in bins * 2 / 3..<bins { upper += gains[bin] }
+    upperGain = upper / Float(bins - bins * 2 / 3)
+  }
+
+  /// Moves the gains towards the raw ones, averaged over neighbours; answers their mean in the speech band.
+  private func smoothGains() -> Float {
     var mean: Float = 0
     for bin in 0..<bins {
-      let reach = 1 + bin / 24
+      let reach = 1 + bin / Self.binsPerNeighbour
       var (sum, count) = (Float(0), Float(0))
       for other in max(0, bin - reach)...min(bins - 1, bin + reach) {
         sum += raw[other]
         count += 1
       }
-      let wanted = max(sum / count, 0.5 * raw[bin])
+      let wanted = max(sum / count, Self.ownShare * raw[bin])
       // Written out, as in `process`.
       let gain = gains[bin]
       gains[bin] = gain + (wanted < gain ? Self.fall : Self.rise) * (wanted - gain)
       if speech.contains(bin) { mean += gains[bin] }
     }
-    mean /= Float(speech.count)
-    if nearActivity < 0.15 && echoEnergy > 1e-4 {
-      for bin in 0..<bins { gains[bin] = min(gains[bin], 1.5 * mean) }
-    }
-    var upper: Float = 0
-    for bin in bins * 2 / 3..<bins { upper += gains[bin] }
-    upperGain = upper / Float(bins - bins * 2 / 3)
+    return mean / Float(speech.count)
   }
 }

@@ -46,7 +46,8 @@ public struct AudioRead: ~Copyable, Node {
       EventContract(
         "damaged",
         text:
-          "a stretch of the file could not be decoded and was left out: `position` near it, `count` so far"),
+          "stretches of the file could not be decoded and were left out: `position` near the last, `count` so far; at most once a second, and at the end"
+      ),
       EventContract(
         "truncated",
         text: "the file is cut off: `samples` it had, and `expected` where it states its length"),
@@ -102,6 +103,7 @@ public struct AudioRead: ~Copyable, Node {
   private var passed: Int64 = 0
   private var isOver = false
   private var reportedDamage = 0
+  private var damagePace = EventPace()
   private var pacer: Pacer
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -135,7 +137,10 @@ public struct AudioRead: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if wasInterrupted { try beginNextReply() }
-    guard !isOver else { return .ended }
+    guard !isOver else {
+      reportDamage(&ports)
+      return .ended
+    }
     if pacer.mustWait(for: position, &ports) { return .done }
     var packet = try ports.makePacket(bytes: frames * source.frameBytes)
     let count = try fill(&packet)
@@ -207,7 +212,7 @@ public struct AudioRead: ~Copyable, Node {
 
   private mutating func reportDamage(_ ports: inout Ports) {
     let count = source.damageCount
-    guard count > reportedDamage else { return }
+    guard count > reportedDamage, damagePace.allows(at: ports.now, isLast: isOver) else { return }
     reportedDamage = count
     let position = position
     ports.post(Event.damaged) { event in

@@ -72,7 +72,7 @@ public struct AudioWrite: ~Copyable, Node {
   private var expected: Int64 = 0
   private var hasBegun = false
   private var gaps = 0
-  private var lastGapEvent: Nanoseconds?
+  private var gapPace = EventPace()
   /// Frames and time of the header's last update.
   private var refreshed: Int64 = 0
   private var refreshedAt: Nanoseconds?
@@ -161,9 +161,7 @@ public struct AudioWrite: ~Copyable, Node {
     let fills = missing > 0 && missing <= longestGap
     if fills { try writer.writeSilence(frames: missing) }
     gaps += 1
-    let isQuiet = lastGapEvent.map { ports.now - $0 < Self.refreshInterval } ?? false
-    guard !isQuiet else { return }
-    lastGapEvent = ports.now
+    guard gapPace.allows(at: ports.now) else { return }
     ports.post(Event.gap) { event in
       event.field("position", Int(position))
       event.field("samples", Int(missing))

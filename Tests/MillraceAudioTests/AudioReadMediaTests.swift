@@ -160,6 +160,21 @@ struct AudioReadMediaTests {
     #expect(events.last?.number("count") ?? 0 >= 1)
   }
 
+  @Test("damage here and there is told at once, then together at the end")
+  func damageIsGathered() throws {
+    let (path, _) = make(MediaCase.all[0], seconds: 4)
+    var bytes = contents(path)
+    for part in 1...8 {
+      for index in bytes.count * part / 10..<bytes.count * part / 10 + 100 { bytes[index] ^= 0x55 }
+    }
+    put(bytes, at: path)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    try bench.run()
+    let events = bench.events()
+    #expect(events.map(\.name) == ["damaged", "damaged"])
+    #expect((events.last?.number("count") ?? 0) >= 6 && bench.close() == [])
+  }
+
   @Test(
     "every damage to every format ends in sound, events or a refusal, never in a crash",
     arguments: MediaCase.here)

@@ -118,3 +118,15 @@ func runProgram(
   let status = try TestProgram(path, arguments, output: .file(output), errors: .file(errors)).wait()
   return (contents(output), String(decoding: contents(output) + contents(errors), as: UTF8.self), status)
 }
+
+/// Checks that damage which went on and on was told as it should be: at once, then once a second at most, the rest at the end.
+/// Answers the stretches and the bytes that were told of.
+func expectGathered(_ damage: [BenchEvent], from first: Double, seconds: Double) -> (count: Int, bytes: Int) {
+  #expect(damage.first?.time == first && damage.first?.number("count") == 1, "the first at once")
+  #expect(Double(damage.count) > seconds - 1 && Double(damage.count) < seconds + 3)
+  // The last comes with the end, which may be at any time.
+  let times = damage.dropLast().map(\.time)
+  #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= 1 })
+  let bytes = damage.reduce(0) { $0 + ($1.number("bytes") ?? 0) }
+  return (Int(damage.last?.number("count") ?? 0), Int(bytes))
+}

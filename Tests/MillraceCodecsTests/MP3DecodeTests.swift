@@ -172,6 +172,28 @@ struct MP3DecodeTests {
     }
   }
 
+  @Test("a stream full of damage is told at once, then once a second, and to the last stretch at its end")
+  func damageIsGathered() throws {
+    let bench = try bench()
+    var damaged = 0
+    // Every fourth frame has its header wiped out: behind it a frame is found again that another one confirms.
+    for (index, frame) in whole.frames.enumerated() {
+      var bytes = Array(whole.bytes[frame])
+      if index % 4 == 3 {
+        for place in 0..<4 { bytes[place] = 0 }
+        damaged += 1
+      }
+      bench.push(bytes: bytes)
+      try bench.advance(by: .milliseconds(100))
+    }
+    try bench.finish()
+    let damage = bench.events().filter { $0.name == "damaged" }
+    let first = try #require(damage.first)
+    let told = expectGathered(damage, from: first.time, seconds: Double(whole.frames.count) / 10)
+    #expect(told.count == damaged)
+    #expect(bench.close() == [])
+  }
+
   @Test("what a stream ends with in mid-frame is told as damage")
   func cutOff() throws {
     let end = whole.frames[20].lowerBound - whole.frames[whole.hasInfo ? 1 : 0].lowerBound

@@ -177,6 +177,24 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(try decode(read, rate: 48_000).count == 3 * sent.count)
   }
 
+  @Test("damage of a kind is told at once, then together at the file's end, with all its bytes")
+  func damageIsGathered() throws {
+    let folder = TemporaryFolder()
+    _ = try makeFile(folder.file("a.opus"), ["page": 100])
+    let bytes = contents(folder.file("a.opus"))
+    let heads = ParsedPage.all(bytes)[..<3].reduce(0) { $0 + $1.byteCount }
+    var random = SplitMix64(seed: 8)
+    let noise = (0..<50_000).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    put(Array(bytes[..<heads]) + noise + bytes[heads...] + noise, at: folder.file("b.opus"))
+    let (read, events) = try readOgg(folder.file("b.opus"))
+    #expect(!read.isEmpty)
+    let damage = events.filter { $0.string("what") == "bytes of no sound page" }
+    #expect(damage.count == 2 && damage.first?.number("count") == 1)
+    #expect((damage.last?.number("count") ?? 0) > 100)
+    let told = damage.reduce(0) { $0 + ($1.number("bytes") ?? 0) }
+    #expect(told > 99_900 && told <= 100_000)
+  }
+
   @Test("a file cut off anywhere gives what came before, without complaint about the rest")
   func truncated() throws {
     let folder = TemporaryFolder()

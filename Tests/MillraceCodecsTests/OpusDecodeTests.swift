@@ -199,6 +199,23 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(events.count { $0.name == "gap" } == 2)
   }
 
+  @Test("a stream of damage is told at once, then once a second, and to the last packet at its end")
+  func damageIsGathered() throws {
+    let bench = try decoderBench(rate: 16_000)
+    for index in 0..<250 {
+      bench.push(
+        CapturedPacket(
+          bytes: [0x03, 0x00], timestamp: bench.now, position: Int64(320 * index), duration: 320,
+          flags: index == 249 ? .endOfUtterance : []))
+      try bench.advance(by: .milliseconds(20))
+    }
+    let damage = bench.events().filter { $0.name == "damaged" }
+    let told = expectGathered(damage, from: 0, seconds: 5)
+    #expect(told.count == 250 && told.bytes == 500)
+    #expect(damage[1].number("position") == 0.02, "the first of those that were gathered")
+    #expect(bench.close() == [])
+  }
+
   @Test("a packet that only decoding shows to be damaged is concealed in its place, and told")
   func undecodable() throws {
     var all = try packets()

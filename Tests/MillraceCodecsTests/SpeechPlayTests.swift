@@ -340,6 +340,16 @@ struct SpeechFormatTests {
     expectLike(samples.map { Int16(Double($0) / 0.75) }, "PCM at \(rate)")
   }
 
+  @Test("a side that is no sound takes nothing away from the other, when both are folded to one")
+  func rubbishSide() throws {
+    let bench = try bench(input: .pcm(rate: 24_000, channels: 2, sample: .f32, frames: 480))
+    bench.push(sent.flatMap { [Float($0) / 32_768, .nan] })
+    let samples = try heard(bench)
+    let half = sent.map { $0 / 2 }
+    #expect(samples.count == sent.count)
+    #expect(signalToNoise(half[...], samples[...]) > 40)
+  }
+
   @Test(
     "random bytes never harm, whatever they are said to be",
     arguments: [Format.mp3, .ogg, .opus(rate: 48_000, channels: 2)])
@@ -361,6 +371,60 @@ struct SpeechFormatTests {
       #expect(bench.float().allSatisfy { $0.isFinite })
       #expect(bench.close() == [])
     }
+  }
+
+  @Test("an Ogg stream of noise is told at once, then once a second, and to the last byte at its end")
+  func noiseIsGathered() throws {
+    var random = SplitMix64(seed: 5)
+    let noise = (0..<200_000).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    let bench = try bench(input: OutputShape(.ogg, packetDuration: nil, packetBytes: 1 << 16))
+    try bench.advance(to: .milliseconds(500))
+    for start in stride(from: 0, to: noise.count, by: 2_000) {
+      let flags: PacketFlags = start + 2_000 == noise.count ? .endOfUtterance : []
+      bench.push(bytes: Array(noise[start..<start + 2_000]), flags: flags)
+      try bench.advance(by: .milliseconds(40))
+    }
+    try bench.finish()
+    let events = bench.events()
+    let damage = events.filter { $0.name == "damaged" }
+    let told = expectGathered(damage, from: 0.5, seconds: 4)
+    #expect(told.count > 500, "each stretch begins where a page might: there are hundreds")
+    // A page's header has 27 bytes: fewer at the end are not looked at.
+    #expect((199_973...200_000).contains(told.bytes))
+    #expect(damage.first?.number("byte") == 0)
+    #expect(events.suffix(2).map(\.name) == ["damaged", "finished"] && bench.close() == [])
+  }
+
+  @Test(
+    "a damaged page is told with its place and its length, however the stream is cut",
+    arguments: [100, 5_000])
+  func damagedPage(cut: Int) throws {
+    var bytes = try ogg()
+    let pages = ParsedPage.all(bytes)
+    let place = pages[..<3].reduce(0) { $0 + $1.byteCount }
+    bytes[place + 40] ^= 0x10
+    let bench = try bench(input: OutputShape(.ogg, packetDuration: nil, packetBytes: 1 << 20))
+    bench.push(bytes, cut: cut, ends: true)
+    try bench.finish()
+    let damage = bench.events().filter { $0.name == "damaged" }
+    #expect(damage.first?.number("byte") == Double(place))
+    #expect(damage.reduce(0) { $0 + ($1.number("bytes") ?? 0) } == Double(pages[3].byteCount))
+    #expect(bench.close() == [])
+  }
+
+  @Test("damage that an interruption ends is told before it")
+  func interruptedNoise() throws {
+    let bench = try bench(input: OutputShape(.ogg, packetDuration: nil, packetBytes: 1 << 16))
+    bench.setGeneration(1)
+    for _ in 0..<4 {
+      bench.push(bytes: [UInt8](repeating: 0x4F, count: 1_000))
+      try bench.advance(by: .milliseconds(40))
+    }
+    bench.interrupt()
+    let events = bench.events()
+    #expect(events.map(\.name) == ["damaged", "damaged", "interrupted"])
+    #expect((events[1].number("count") ?? 0) > 3_900)
+    #expect(bench.close() == [])
   }
 
   @Test("asks the heap for nothing while an utterance runs, slowed down or not")

@@ -29,7 +29,7 @@ public struct AudioRecord: ~Copyable, Node {
   private static let stop = contract.parameterIndex("stop")
   private static let cancel = contract.parameterIndex("cancel")
 
-  /// Nanoseconds, and of sound seconds, between two visits of what was written to the disk; and between two events `late`.
+  /// Nanoseconds, and of sound seconds, between two visits of what was written to the disk.
   private static let refreshInterval = Nanoseconds.milliseconds(1_000)
   /// Most milliseconds of sound written in one call.
   private static let pieceMilliseconds = 250.0
@@ -58,7 +58,7 @@ public struct AudioRecord: ~Copyable, Node {
   /// Frames and time of the last visit to the disk.
   private var refreshed: Int64 = 0
   private var refreshedAt: Nanoseconds?
-  private var toldLateAt: Nanoseconds?
+  private var latePace = EventPace()
   private var late: [Int]
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -221,12 +221,15 @@ public struct AudioRecord: ~Copyable, Node {
 
   /// Tells what was cut, at most once a second.
   private mutating func tellLate(_ ports: inout Ports, always: Bool) {
-    for index in late.indices { late[index] += timeline.takeLate(index) }
-    if let last = toldLateAt, ports.now - last < Self.refreshInterval, !always { return }
+    var isLate = false
+    for index in late.indices {
+      late[index] += timeline.takeLate(index)
+      if late[index] > 0 { isLate = true }
+    }
+    guard isLate, latePace.allows(at: ports.now, isLast: always) else { return }
     for index in late.indices where late[index] > 0 {
       let samples = late[index]
       late[index] = 0
-      toldLateAt = ports.now
       ports.post(Event.late.rawValue) { event in
         event.field("input", index + 1)
         event.field("samples", samples)

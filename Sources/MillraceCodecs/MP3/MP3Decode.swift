@@ -13,7 +13,8 @@ public import MillraceCore
 /// mid-stream, too: the seam falls between two frames), stereo is folded to mono or mono doubled; event `format` tells what came.
 /// Where an encoder's delay and padding are stated (LAME, Xing) they are cut off. Tags are passed over.
 ///
-/// **Damage.** Bytes that are no frame are passed over, told with their place in the utterance; no content can fault the node.
+/// **Damage.** Bytes that are no frame are passed over and told with their place in the utterance, once a second at most and what is left
+/// at the utterance's end; no content can fault the node.
 ///
 /// Heap: none of the node's own after `init`; libmpg123 takes some where an utterance begins. Latency: none beyond the frame,
 /// and the resampler's look-ahead of some 2 ms where rates differ.
@@ -39,7 +40,7 @@ public struct MP3Decode: ~Copyable, Node {
   private var position: Int64 = 0
   private var start: (position: Int64, time: Nanoseconds) = (0, 0)
   private var hasJumped = true
-  private var damageCount = 0
+  private var damage = DamageTally()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.outputFormat(),
@@ -55,6 +56,7 @@ public struct MP3Decode: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    tellDamage(&ports)
     while given == stream.count {
       guard try advance(&ports) else { return .done }
     }
@@ -73,6 +75,7 @@ public struct MP3Decode: ~Copyable, Node {
 
   public mutating func interrupted(_ ports: inout Ports) {
     guard reply.isVoid(at: ports.generation) else { return }
+    tellDamage(&ports, isLast: true)
     stream.forget()
     held = nil
     given = 0
@@ -153,6 +156,7 @@ public struct MP3Decode: ~Copyable, Node {
     case .notice(let notice): tell(notice, &ports)
     case .needsMore, nil:
       (isEnding, isUnderWay) = (false, false)
+      tellDamage(&ports, isLast: true)
       if mustMark { try emitEnd(&ports) }
     }
     return true
@@ -199,15 +203,19 @@ public struct MP3Decode: ~Copyable, Node {
         event.field("byte", Int(offset))
       }
     case .damaged(let offset, let bytes):
-      damageCount += 1
-      let count = damageCount
-      ports.post(Event.damaged.rawValue) { event in
-        event.field("byte", Int(offset))
-        event.field("bytes", Int(bytes))
-        event.field("count", count)
-      }
+      damage.note(at: offset, bytes: bytes)
+      tellDamage(&ports)
     case .silent(let bytes):
       ports.post(Event.silent.rawValue) { event in event.field("bytes", Int(bytes)) }
+    }
+  }
+
+  private mutating func tellDamage(_ ports: inout Ports, isLast: Bool = false) {
+    guard let account = damage.due(at: ports.now, isLast: isLast) else { return }
+    ports.post(Event.damaged.rawValue) { event in
+      event.field("byte", Int(account.place))
+      event.field("bytes", Int(account.bytes))
+      event.field("count", account.count)
     }
   }
 

@@ -34,7 +34,10 @@ extension MP3Decode {
         ),
         EventContract(
           "damaged",
-          text: "bytes that are no sound were passed over: byte of the utterance, bytes, count so far"),
+          text: """
+            stretches that are no sound were passed over: `byte` of the utterance the first begins at, `bytes` of them all, `count` of \
+            stretches so far; at most once a second, and the rest at the utterance's end
+            """),
         EventContract("silent", text: "an utterance had no MP3 frame at all: bytes"),
       ],
       budget: 500,

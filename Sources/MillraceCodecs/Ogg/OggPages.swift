@@ -30,6 +30,8 @@ struct OggPages: ~Copyable {
   let page: UnsafeMutablePointer<ogg_page>
   /// Bytes taken in so far, since the start or the last rewind.
   private(set) var byteCount = 0
+  /// Which of these bytes the page or the stretch found last begins with.
+  private(set) var foundAt = 0
 
   /// Bytes asked of the file at a time.
   private static let piece = 16_384
@@ -78,6 +80,7 @@ struct OggPages: ~Copyable {
   mutating func next() -> Step {
     while true {
       let found = unsafe ogg_sync_pageseek(sync, page)
+      if found != 0 { foundAt = byteCount - unread - abs(found) }
       if found > 0 { return .page }
       if found < 0 { return .skipped(-found) }
       guard descriptor >= 0 else { return .needsMore }
@@ -87,16 +90,22 @@ struct OggPages: ~Copyable {
         if errno == EINTR { continue }
         return .failed(errno)
       }
-      if count == 0 { return .end(leftOver: leftOver) }
+      if count == 0 {
+        foundAt = byteCount - unread
+        return .end(leftOver: leftOver)
+      }
       _ = unsafe ogg_sync_wrote(sync, count)
       byteCount += count
     }
   }
 
+  /// Bytes in the buffer that no page was made of yet.
+  private var unread: Int { unsafe Int(sync.pointee.fill) - Int(sync.pointee.returned) }
+
   /// Bytes in the buffer that begin like a page.
   private var leftOver: Int {
     let start = unsafe Int(sync.pointee.returned)
-    let count = unsafe Int(sync.pointee.fill) - start
+    let count = unread
     let mark: StaticString = "OggS"
     for index in 0..<min(count, mark.utf8CodeUnitCount) {
       if unsafe sync.pointee.data[start + index] != mark.utf8Start[index] { return 0 }
@@ -108,7 +117,7 @@ struct OggPages: ~Copyable {
   mutating func rewind() {
     if descriptor >= 0 { _ = lseek(descriptor, 0, SEEK_SET) }
     _ = unsafe ogg_sync_reset(sync)
-    byteCount = 0
+    (byteCount, foundAt) = (0, 0)
   }
 
   var serial: Int32 { unsafe ogg_page_serialno(page) }

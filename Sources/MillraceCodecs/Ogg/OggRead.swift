@@ -11,7 +11,7 @@ public import MillraceCore
 /// and its first packet is marked `discontinuity`. `loop` does the same with the file's own beginning.
 ///
 /// **Damage.** Pages with a wrong checksum, missing pages, impossible packets and a missing end are told by
-/// the event `damaged`; the next packet is marked `discontinuity` and placed by its page's granule position,
+/// the event `damaged`, each kind at once and then gathered for a second or to the file's end; the next packet is marked `discontinuity` and placed by its page's granule position,
 /// so what follows stays in its place.
 ///
 /// **Time.** Unpaced, packets come as fast as the graph takes them. With `pace` the *n*-th sample is due at
@@ -37,6 +37,8 @@ public struct OggRead: ~Copyable, Node {
   private var passPackets = 0
   private var mustRestart = false
   private var soundEnd: Int64 = 0
+  /// One for each kind of damage; places are where the sound before it ends, at 48 kHz.
+  private var damage = OpusDemuxer.Damage.allCases.map { _ in DamageTally() }
 
   /// Events, in the contract's order.
   enum Event: Int {
@@ -62,13 +64,17 @@ public struct OggRead: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let start = self.start ?? ports.now
     self.start = start
+    tellDamage(&ports)
     while unsafe pending == nil {
       switch unsafe demuxer.next() {
       case .opened(let header): postOpened(header, &ports)
       case .packet(let packet): unsafe take(packet, &ports)
-      case .damage(let damage): post(damage, &ports)
-      case .failed(let code): throw NodeFault(.system, code: code, detail: Int64(demuxer.byteCount))
+      case .damage(let kind): note(kind, bytes: demuxer.damagedBytes, &ports)
+      case .failed(let code):
+        tellDamage(&ports, isLast: true)
+        throw NodeFault(.system, code: code, detail: Int64(demuxer.byteCount))
       case .end, .needsMore:
+        tellDamage(&ports, isLast: true)
         // A file without packets, looped, would never come to an end.
         guard loops && passPackets > 0 else { return .ended }
         passPackets = 0
@@ -105,7 +111,7 @@ public struct OggRead: ~Copyable, Node {
     // The file grew or changed since it was looked at.
     if unsafe packet.count > packetBytes {
       mustRestart = true
-      post(.badPacket, &ports)
+      unsafe note(.badPacket, bytes: packet.count, &ports)
       return
     }
     unsafe pending = unsafe packet
@@ -152,19 +158,38 @@ public struct OggRead: ~Copyable, Node {
     }
   }
 
-  private borrowing func post(_ damage: OpusDemuxer.Damage, _ ports: inout Ports) {
+  private mutating func note(_ kind: OpusDemuxer.Damage, bytes: Int, _ ports: inout Ports) {
+    damage[kind.rawValue].note(at: max(0, soundEnd), bytes: Int64(bytes))
+    tellDamage(&ports)
+  }
+
+  private mutating func tellDamage(_ ports: inout Ports, isLast: Bool = false) {
+    // By number: a list of all kinds would be made anew, on the heap.
+    for index in damage.indices {
+      guard let kind = OpusDemuxer.Damage(rawValue: index),
+        let account = damage[index].due(at: ports.now, isLast: isLast)
+      else { continue }
+      post(kind, account, &ports)
+    }
+  }
+
+  private borrowing func post(
+    _ kind: OpusDemuxer.Damage, _ account: DamageTally.Account, _ ports: inout Ports
+  ) {
     let what: StaticString =
-      switch damage {
+      switch kind {
       case .noise: "bytes of no sound page"
       case .missingPage: "page missing"
       case .badPacket: "packet that cannot be Opus"
       case .badStream: "stream neither mono nor stereo"
       case .cut: "file cut off"
       }
-    let seconds = Double(max(0, soundEnd)) / Double(OpusRates.granule)
+    let seconds = Double(account.place) / Double(OpusRates.granule)
     ports.post(Event.damaged.rawValue) { event in
       event.field("what", what)
       event.field("position", seconds)
+      event.field("bytes", Int(account.bytes))
+      event.field("count", account.count)
     }
   }
 }

@@ -29,7 +29,11 @@ extension OggRead {
             "a stream begins: channels, preskip (samples at 48 kHz), input_rate (Hz, 0 unknown), gain_db to set on opus.decode"
         ),
         EventContract(
-          "damaged", text: "something is missing or broken: what, and position (s) of the sound before it"),
+          "damaged",
+          text: """
+            something is missing or broken: `what`, `position` (s) of the sound before the first, `bytes` that are no sound, `count` of \
+            that kind so far; each kind at most once a second, and the rest at the file's end
+            """),
       ],
       lane: .bulk, drive: .itself,
       examples: [

@@ -9,8 +9,8 @@ internal import MillraceCore
 /// negative position in the first.
 @safe
 struct OpusDemuxer: ~Copyable {
-  /// Why sound is missing.
-  enum Damage: UInt8 {
+  /// Why sound is missing; numbered from 0.
+  enum Damage: Int, CaseIterable {
     /// Bytes that belong to no sound page.
     case noise
     /// A page is missing, by its number.
@@ -47,6 +47,8 @@ struct OpusDemuxer: ~Copyable {
   private var header = OpusHeader(channels: 1, preSkip: 0, inputRate: 0)
   private var hasEnded = false
   private var pendingDamage: Damage?
+  /// Bytes that the damage told last made useless; 0 where sound is missing and no bytes are.
+  private(set) var damagedBytes = 0
   /// The stream's own count, pre-skip included: where the next packet begins; nil before the first page of
   /// sound.
   private var cursor: Int64?
@@ -94,6 +96,8 @@ struct OpusDemuxer: ~Copyable {
 
   /// Bytes of the file taken in so far.
   var byteCount: Int { pages.byteCount }
+  /// The byte that what was found last begins with: a packet's page, or a stretch that is damaged.
+  var foundAt: Int { pages.foundAt }
 
   /// Sound pages found so far, of any stream.
   private(set) var pageCount = 0
@@ -111,14 +115,15 @@ struct OpusDemuxer: ~Copyable {
       case .page:
         pageCount += 1
         if let opened = takePage() { return unsafe .opened(opened) }
-      case .skipped:
-        noteDamage(.noise)
+      case .skipped(let count):
+        noteDamage(.noise, bytes: count)
       case .end(let leftOver):
         // A stream without its last page was cut off; a file whose first pages are not there yet, too.
         let isCut = leftOver > 0 || (stage != .seekingHead && !hasEnded)
         hasEnded = true
         if isCut && !hasToldCut {
           hasToldCut = true
+          damagedBytes = leftOver
           return unsafe .damage(.cut)
         }
         return unsafe .end
@@ -137,9 +142,11 @@ struct OpusDemuxer: ~Copyable {
 
   // MARK: Pages
 
-  private mutating func noteDamage(_ damage: Damage) {
+  /// Of what is wrong with one page the first kind is told, with all the bytes of that kind.
+  private mutating func noteDamage(_ damage: Damage, bytes: Int = 0) {
     isRestart = true
-    if pendingDamage == nil { pendingDamage = damage }
+    if pendingDamage == nil { (pendingDamage, damagedBytes) = (damage, 0) }
+    if pendingDamage == damage { damagedBytes += bytes }
   }
 
   private mutating func takePage() -> OpusHeader? {
@@ -208,7 +215,7 @@ struct OpusDemuxer: ~Copyable {
       let bytes = unsafe Span(_unsafeStart: UnsafePointer(packet.packet), count: packet.bytes)
       let samples = LibopusDecoder.samples(in: bytes, rate: OpusRates.granule)
       if samples <= 0 {
-        noteDamage(.badPacket)
+        unsafe noteDamage(.badPacket, bytes: packet.bytes)
         continue
       }
       unsafe page.add(PagedPacket(start: UnsafePointer(packet.packet), count: packet.bytes, samples: samples))

@@ -21,7 +21,8 @@ public import MillraceCore
 /// before it. What follows is decoded afresh.
 ///
 /// **Bad input.** A packet that libopus refuses, or whose length is not what it claims, is concealed like a
-/// lost one and told by the event `damaged`. No content can fault the node.
+/// lost one and told by the event `damaged`, once a second at most and what is left at the utterance's end. No content can fault the
+/// node.
 ///
 /// **Restarts.** A position that goes back, and `discontinuity` without a jump, begin a new stream: the
 /// decoder forgets the old one. So does an interruption, which also drops what was decoded and not yet
@@ -56,7 +57,7 @@ public struct OpusDecode: ~Copyable, Node {
   /// The utterance's last packet was taken; its end is to be handed on. `isBetween`: and nothing has come since.
   private var isEnding = false
   private var isBetween = false
-  private var damageCount = 0
+  private var damage = DamageTally()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .opus(let linkRate, _) = setup.inputFormat(),
@@ -81,6 +82,7 @@ public struct OpusDecode: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    tellDamage(&ports)
     while true {
       while pieceStart == pieceEnd, let step = timeline.next() { carryOut(step, &ports) }
       if pieceStart < pieceEnd {
@@ -113,6 +115,7 @@ public struct OpusDecode: ~Copyable, Node {
         try emitEnd(&ports)
         return .again
       } else {
+        tellDamage(&ports, isLast: true)
         return .ended
       }
     }
@@ -124,6 +127,7 @@ public struct OpusDecode: ~Copyable, Node {
 
   public mutating func interrupted(_ ports: inout Ports) {
     guard reply.isVoid(at: ports.generation) else { return }
+    tellDamage(&ports, isLast: true)
     held = nil
     pieceStart = 0
     pieceEnd = 0
@@ -150,7 +154,7 @@ public struct OpusDecode: ~Copyable, Node {
     if verdict.jumps { hasJumped = true }
     if let loss = verdict.loss { post(loss, &ports) }
     heldBytes = Int(packet.byteCount)
-    if case .damaged = arrival.kind { postDamage(position: arrival.keptStart, bytes: heldBytes, &ports) }
+    if case .damaged = arrival.kind { noteDamage(position: arrival.keptStart, &ports) }
     if case .sound = arrival.kind { held = consume packet }
   }
 
@@ -199,7 +203,7 @@ public struct OpusDecode: ~Copyable, Node {
         setPiece(from, to, position)
       } else {
         timeline.failedToDecode()
-        postDamage(position: position, bytes: heldBytes, &ports)
+        noteDamage(position: position, &ports)
       }
     }
   }
@@ -257,6 +261,7 @@ public struct OpusDecode: ~Copyable, Node {
 
   /// An empty packet that ends the utterance.
   private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) {
+    tellDamage(&ports, isLast: true)
     var packet = try ports.makePacket(bytes: 0)
     packet.position = piecePosition
     packet.duration = 0
@@ -277,14 +282,18 @@ public struct OpusDecode: ~Copyable, Node {
     }
   }
 
-  private mutating func postDamage(position: Int64, bytes: Int, _ ports: inout Ports) {
-    damageCount += 1
-    let count = damageCount
-    let seconds = Double(position) / Double(rate)
+  private mutating func noteDamage(position: Int64, _ ports: inout Ports) {
+    damage.note(at: position, bytes: Int64(heldBytes))
+    tellDamage(&ports)
+  }
+
+  private mutating func tellDamage(_ ports: inout Ports, isLast: Bool = false) {
+    guard let account = damage.due(at: ports.now, isLast: isLast) else { return }
+    let seconds = Double(account.place) / Double(rate)
     ports.post(Event.damaged.rawValue) { event in
       event.field("position", seconds)
-      event.field("bytes", bytes)
-      event.field("count", count)
+      event.field("bytes", Int(account.bytes))
+      event.field("count", account.count)
     }
   }
 

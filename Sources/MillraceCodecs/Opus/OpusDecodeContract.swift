@@ -31,7 +31,10 @@ extension OpusDecode {
         ),
         EventContract(
           "damaged",
-          text: "a packet could not be decoded and was concealed: position (s), its bytes, how many so far"),
+          text: """
+            packets could not be decoded and were concealed: `position` (s) of the first, `bytes` of them all, `count` so far; at most \
+            once a second, and the rest at the utterance's end
+            """),
       ],
       budget: 400,
       examples: [

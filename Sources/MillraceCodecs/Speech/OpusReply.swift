@@ -12,7 +12,7 @@ final class OpusReply: ReplyDecoder {
   private var kept = 0..<0
   private var isUnderWay = false
   private var hasSound = false
-  /// Samples at 48 kHz that are still to be thrown away: the encoder's pre-skip.
+  /// What is to be told before decoding goes on.
   private var notice: ReplyNotice?
   private var fed: Int64 = 0
 
@@ -119,7 +119,7 @@ final class OpusReply: ReplyDecoder {
         decoder.set(gain: Double(header.gain) / 256)
         notice = .format(rate: header.inputRate, channels: header.channels)
       case .packet(let packet): unsafe take(packet)
-      case .damage: notice = .damaged(offset: fed, count: 0)
+      case .damage(let place, let count): notice = .damaged(offset: place, count: count)
       case .needsMore: return .needsMore
       }
     }
@@ -129,7 +129,7 @@ final class OpusReply: ReplyDecoder {
   @unsafe
   private func take(_ packet: PagedPacket) {
     guard unsafe decode(packet.start, packet.count) else {
-      notice = .damaged(offset: fed, count: unsafe Int64(packet.count))
+      notice = .damaged(offset: pages?.place ?? fed, count: unsafe Int64(packet.count))
       return
     }
     let granule = OpusRates.granule
@@ -177,11 +177,14 @@ final class OggFeed {
   enum Step {
     case opened(OpusHeader)
     case packet(PagedPacket)
-    case damage
+    /// So many bytes from `place` of the stream on are no sound; 0: something is missing there.
+    case damage(place: Int64, count: Int64)
     case needsMore
   }
 
   private var demuxer = OpusDemuxer()
+  /// Byte of the stream that what came last begins with.
+  var place: Int64 { Int64(demuxer.foundAt) }
 
   func feed(_ bytes: Span<UInt8>) { demuxer.feed(bytes) }
 
@@ -193,7 +196,7 @@ final class OggFeed {
     switch unsafe demuxer.next() {
     case .opened(let header): unsafe .opened(header)
     case .packet(let packet): unsafe .packet(packet)
-    case .damage: unsafe .damage
+    case .damage: unsafe .damage(place: place, count: Int64(demuxer.damagedBytes))
     case .needsMore, .end, .failed: unsafe .needsMore
     }
   }

@@ -12,8 +12,8 @@ internal import MillraceDSP
 /// - **Interruption.** What is void is dropped, in the queue and in the decoder. What was *heard* of it `audio.play` knows, to
 ///   the sample; of the samples handed on, `stretched` says how many the service did not send.
 /// - **Ducking.** With `duck` `hold` nothing is handed on until `resume`; `audio.play` holds what it already has.
-/// - **Bad input** is passed over and told; no content can fault the node. NaN and infinities in PCM are silence; what is louder than
-///   +120 dBFS is held there. A queue that is full lets packets wait in the link.
+/// - **Bad input** is passed over and told, once a second at most and what is left at the utterance's end; no content can fault the node.
+///   NaN and infinities in PCM are silence; what is louder than +120 dBFS is held there. A queue that is full lets packets wait in the link.
 /// - Heap: none of its own after `init`. Latency: `start`.
 public struct SpeechPlay: ~Copyable, Node {
   /// Milliseconds the decoder works ahead of all that is ever waited for.
@@ -58,7 +58,7 @@ public struct SpeechPlay: ~Copyable, Node {
   private var handedOn: Int64 = 0
   private var hasJumped = true
   private var fadesIn = false
-  private var damageCount = 0
+  private var damage = DamageTally()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, .f32) = setup.outputFormat() else {
@@ -98,6 +98,7 @@ public struct SpeechPlay: ~Copyable, Node {
     takeIn(&ports)
     var steps = 0
     while wantsMore, steps < Self.stepsPerCall, decodeOn(&ports) { steps += 1 }
+    tellDamage(&ports)
     let isPlaying = try play(&ports)
     if isPlaying || (steps == Self.stepsPerCall && wantsMore) { return .again }
     if let time = nextTime { ports.wake(at: time) }
@@ -138,6 +139,7 @@ public struct SpeechPlay: ~Copyable, Node {
     queue.dropVoid(at: ports.generation)
     if isHeld { release(&ports) }
     guard isUnderWay, reply.isVoid(at: ports.generation) else { return }
+    tellDamage(&ports, isLast: true)
     tell(.interrupted, &ports)
     fed = 0
     leave()
@@ -296,6 +298,7 @@ public struct SpeechPlay: ~Copyable, Node {
   /// Hands on the last packet of the utterance.
   private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Bool {
     try emit(&ports, fadesOut: false, isLast: true)
+    tellDamage(&ports, isLast: true)
     tell(.finished, &ports)
     leave()
     return true
@@ -371,14 +374,18 @@ public struct SpeechPlay: ~Copyable, Node {
         fields.field("channels", channels)
       }
     case .damaged(let offset, let bytes):
-      damageCount += 1
-      let count = damageCount
-      ports.post(Event.damaged.rawValue) { fields in
-        fields.field("byte", Int(offset))
-        fields.field("bytes", Int(bytes))
-        fields.field("count", count)
-      }
+      damage.note(at: offset, bytes: bytes)
+      tellDamage(&ports)
     case .silent(let bytes): ports.post(Event.silent.rawValue) { $0.field("bytes", Int(bytes)) }
+    }
+  }
+
+  private mutating func tellDamage(_ ports: inout Ports, isLast: Bool = false) {
+    guard let account = damage.due(at: ports.now, isLast: isLast) else { return }
+    ports.post(Event.damaged.rawValue) { fields in
+      fields.field("byte", Int(account.place))
+      fields.field("bytes", Int(account.bytes))
+      fields.field("count", account.count)
     }
   }
 }

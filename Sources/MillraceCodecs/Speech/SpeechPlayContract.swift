@@ -47,7 +47,11 @@ extension SpeechPlay {
             """),
         EventContract("format", text: "what a coded stream really is: `rate`, `channels`"),
         EventContract(
-          "damaged", text: "bytes were no sound: `byte` of the utterance, `bytes`, `count` so far"),
+          "damaged",
+          text: """
+            stretches of an utterance were no sound: `byte` the first begins at, `bytes` of them all, `count` of stretches so far; \
+            at most once a second, and the rest before `finished`
+            """),
         EventContract("silent", text: "an utterance had no sound in it at all: `bytes`"),
       ],
       budget: 800, drive: .itself, asynchronousPaths: [AsynchronousPath(from: "in", to: "out")],

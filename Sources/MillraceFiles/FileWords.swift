@@ -10,7 +10,7 @@ public enum FileWords {
     let reason = SystemError.text(code)
     switch code {
     case ENOENT, ENOTDIR:
-      guard use == .reading else { return missingFolder(of: path) }
+      guard use == .reading else { return noPlace(for: path, code) }
       return NodeProblem(
         "there is no file \"\(path)\"", parameter: "path",
         cure:
@@ -47,11 +47,32 @@ public enum FileWords {
   /// The words for a path without a character.
   static var noPath: NodeProblem { NodeProblem("the path is empty", parameter: "path", cure: "name a file") }
 
-  private static func missingFolder(of path: String) -> NodeProblem {
+  /// Why there is no place for a file that is to be made. The system's number is the same for a folder that is missing and for one that
+  /// takes no files, so the disk is asked.
+  private static func noPlace(for path: String, _ code: Int32) -> NodeProblem {
     let folder = FileCheck.folder(of: path)
-    return NodeProblem(
-      "the folder \"\(folder)\" of \"\(path)\" does not exist", parameter: "path",
-      cure: "make it: mkdir -p \"\(folder)\"")
+    func problem(_ text: String, _ cure: String) -> NodeProblem {
+      NodeProblem(text, parameter: "path", cure: cure)
+    }
+    var status = stat()
+    guard unsafe stat(folder, &status) == 0 else {
+      return errno == ENOTDIR
+        ? problem(
+          "a part of the folder \"\(folder)\" of \"\(path)\" is a file, not a folder", "name another place")
+        : problem(
+          "the folder \"\(folder)\" of \"\(path)\" does not exist", "make it: mkdir -p \"\(folder)\"")
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else {
+      return problem("\"\(folder)\" of \"\(path)\" is a file, not a folder", "name another place")
+    }
+    if unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK {
+      return problem(
+        "\"\(path)\" is a link to a place that does not exist", "make that place, or remove the link")
+    }
+    // A folder of the kernel's, as those of /proc are, or one that was removed while it was the current one.
+    return problem(
+      "\"\(path)\" cannot be made, though its folder \"\(folder)\" is there: \(SystemError.text(code))",
+      "that folder takes no new files, as those of /proc do not; name another place")
   }
 
   /// Why a write failed on the way: `writing TARGET failed: REASON; KEPT`, and the cure where there is one. `target` is a
@@ -62,6 +83,7 @@ public enum FileWords {
       case ENOSPC: "; make room on the disk"
       case EDQUOT: "; this user's share of the disk is used up"
       case EFBIG: "; no longer file is allowed there"
+      case ENOENT: "; its folder was removed or takes no new files: name another place"
       case EPIPE: "; keep the program that reads it running as long as the graph"
       default: ""
       }

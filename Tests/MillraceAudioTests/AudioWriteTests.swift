@@ -152,6 +152,9 @@ struct AudioWriteTests {
       text(path + "/no/out.wav")
         == "\"path\": the folder \"\(path)/no\" of \"\(path)/no/out.wav\" does not exist; make it: mkdir -p \"\(path)/no\""
     )
+    // There is such a folder, and nobody can make a file in it: the superuser learns it from the system, others have no right.
+    let kernel = text("/proc/out.wav")
+    #expect(kernel?.contains("\"/proc/out.wav\"") == true && kernel?.hasSuffix("name another place") == true)
     let pipe = folder.file("pipe")
     mkfifo(pipe, 0o600)
     #expect(

@@ -34,7 +34,10 @@ import Testing
     #expect(writing(scratch.folder) == "\"\(scratch.folder)\" is a folder")
     let deep = scratch.path("none/a")
     #expect(writing(deep) == "the folder \"\(scratch.path("none"))\" of \"\(deep)\" does not exist")
-    #expect(writing(scratch.path("a/b")).hasSuffix("does not exist"), "a is a file")
+    let (file, below) = (scratch.path("a"), scratch.path("a/b"))
+    #expect(writing(below) == "\"\(file)\" of \"\(below)\" is a file, not a folder")
+    let deeper = scratch.path("a/b/c")
+    #expect(writing(deeper) == "a part of the folder \"\(below)\" of \"\(deeper)\" is a file, not a folder")
   }
 
   @Test("without the right to read or to write it is refused, be it the file's or its folder's")

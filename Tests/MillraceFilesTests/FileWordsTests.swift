@@ -43,12 +43,24 @@ import Testing
     #expect(FileWords.problem(ENOENT, "", for: .reading).description == "the path is empty; name a file")
   }
 
-  @Test("the folder of a bare name is the current one, that of a name at the root is the root")
-  func folders() {
+  @Test(
+    "a folder that is there and takes no files is not called missing, be it given by name, the current one, or the root",
+    arguments: [("/proc/b.wav", "/proc"), ("b", "."), ("/b", "/")])
+  func refusingFolders(path: String, folder: String) {
     #expect(
-      FileWords.problem(ENOENT, "b", for: .writing).text == "the folder \".\" of \"b\" does not exist")
+      FileWords.problem(ENOENT, path, for: .writing).description
+        == "\"\(path)\" cannot be made, though its folder \"\(folder)\" is there: No such file or directory (errno 2); "
+        + "that folder takes no new files, as those of /proc do not; name another place")
+  }
+
+  @Test("a link that leads nowhere is told as such, and not as a missing folder")
+  func danglingLink() throws {
+    let scratch = Scratch()
+    try #require(symlink(scratch.path("none/b"), scratch.path("link")) == 0)
     #expect(
-      FileWords.problem(ENOENT, "/b", for: .writing).text == "the folder \"/\" of \"/b\" does not exist")
+      FileWords.problem(ENOENT, scratch.path("link"), for: .writing).description
+        == "\"\(scratch.path("link"))\" is a link to a place that does not exist; make that place, or remove the link"
+    )
   }
 
   @Test(
@@ -62,6 +74,10 @@ import Testing
       (
         EPIPE,
         "Broken pipe (errno 32); the rest is whole; keep the program that reads it running as long as the graph"
+      ),
+      (
+        ENOENT,
+        "No such file or directory (errno 2); the rest is whole; its folder was removed or takes no new files: name another place"
       ),
       (EIO, "Input/output error (errno 5); the rest is whole"),
     ])

@@ -14,7 +14,13 @@ public struct FileClaim: ~Copyable {
     descriptor = try Self.open(path, use)
   }
 
-  deinit { if descriptor >= 0 { _ = close(descriptor) } }
+  deinit {
+    guard descriptor >= 0 else { return }
+    // The lock belongs to the open file, which a program that is just being started has open as well, until its first instruction:
+    // closed only, the file would stay claimed as long as that takes, and a node that is restarted be refused its own file.
+    Self.release(descriptor)
+    _ = close(descriptor)
+  }
 
   /// Opens a file for the lock's sake only; -1 for what is not claimed.
   private static func open(_ path: String, _ use: FileUse) throws(NodeProblem) -> Int32 {

@@ -32,6 +32,29 @@ import Testing
         == "\"\(path)\" is being read or written by another node or program")
   }
 
+  /// Another descriptor for what this process has a file open by, as a child has between fork and exec; -1 where it has none.
+  private func copy(of path: String) -> Int32 {
+    var wanted = stat()
+    guard stat(path, &wanted) == 0 else { return -1 }
+    for descriptor in 3..<Int32(4_096) {
+      var status = stat()
+      guard fstat(descriptor, &status) == 0 else { continue }
+      if status.st_ino == wanted.st_ino && status.st_dev == wanted.st_dev { return dup(descriptor) }
+    }
+    return -1
+  }
+
+  @Test("what is given back is free at once, though a program that is being started still has the file open")
+  func inherited() throws {
+    let path = scratch.file("a")
+    let claim = try FileClaim(path, for: .writing)
+    let copy = copy(of: path)
+    defer { close(copy) }
+    try #require(copy >= 0)
+    _ = consume claim
+    #expect(refusal { () throws(NodeProblem) in _ = try FileClaim(path, for: .writing) } == "nothing")
+  }
+
   @Test("each refusal has its own cure")
   func cures() throws {
     let path = scratch.file("a")

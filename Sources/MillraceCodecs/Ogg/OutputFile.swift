@@ -24,7 +24,11 @@ struct OutputFile: ~Copyable {
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    // Closed only, it would stay claimed while a program that is being started has it open as well: see `FileClaim`.
+    release()
+    close(descriptor)
+  }
 
   /// Lets others use the file: nothing more will be written.
   borrowing func release() { FileClaim.release(descriptor) }

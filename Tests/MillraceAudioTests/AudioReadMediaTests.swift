@@ -160,6 +160,19 @@ struct AudioReadMediaTests {
     #expect(events.last?.number("count") ?? 0 >= 1)
   }
 
+  @Test(
+    "noise that looks like a sound file is called what it is, and not a file of another kind",
+    arguments: 2...4)
+  func noise(seed: UInt64) throws {
+    let path = folder.file("noise.mp3")
+    var random = SplitMix64(seed: seed)
+    put((0..<200_000).map { _ in UInt8.random(in: .min ... .max, using: &random) }, at: path)
+    let error = #expect(throws: BenchProblem.self) {
+      _ = try NodeBench(AudioRead.self, ["path": .string(path)])
+    }
+    #expect(error?.description.contains("\"\(path)\" holds no sound that can be decoded") == true)
+  }
+
   @Test("damage here and there is told at once, then together at the end")
   func damageIsGathered() throws {
     let (path, _) = make(MediaCase.all[0], seconds: 4)

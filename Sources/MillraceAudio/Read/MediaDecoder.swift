@@ -41,9 +41,11 @@ final class MediaDecoder {
     millrace_av_clear_log()
     try openFile()
     try openCodec()
-    guard try decodeFirst() else {
-      throw problem("holds no sound that can be decoded", cure: "check that it plays, or convert it again")
-    }
+    guard try decodeFirst() else { throw noSound }
+  }
+
+  private var noSound: NodeProblem {
+    problem("holds no sound that can be decoded", cure: "check that it plays, or convert it again")
   }
 
   private func decodeFirst() throws(NodeProblem) -> Bool {
@@ -84,7 +86,8 @@ final class MediaDecoder {
         "holds sound this system has no decoder for", cure: "convert it to WAV, FLAC, MP3, Ogg or MP4")
     }
     guard index >= 0, let decoder = unsafe decoder else {
-      throw problem("holds no sound, only \(streamNames)", cure: "name a file with sound")
+      throw claimsSound
+        ? noSound : problem("holds no sound, only \(streamNames)", cure: "name a file with sound")
     }
     streamIndex = Int(index)
     for other in unsafe 0..<Int(context.pointee.nb_streams) where other != streamIndex {
@@ -110,6 +113,16 @@ final class MediaDecoder {
   private func libraryWords(_ code: Int32) -> String {
     frames.keepWords()
     return lastWords ?? LibraryWords.describe(code)
+  }
+
+  /// True where a stream is said to be sound. Noise may look like MP3; it has neither a rate nor channels then.
+  private var claimsSound: Bool {
+    guard let context = unsafe context else { return false }
+    for index in unsafe 0..<Int(context.pointee.nb_streams) {
+      let stream = unsafe context.pointee.streams[index]
+      if unsafe stream?.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_AUDIO { return true }
+    }
+    return false
   }
 
   private var streamNames: String { unsafe LibraryWords.streams(of: context) }

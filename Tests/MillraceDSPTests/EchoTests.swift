@@ -206,6 +206,24 @@ struct EchoTests {
     #expect(rms(voice[0..<31_000]) - rms(difference[...]) > 2.9)
   }
 
+  @Test("a voice that goes on and on over the echo is kept better and better, as the filter learns")
+  func longDoubleTalk() {
+    var scene = Scene(seconds: 15, delays: [(0, 50)])
+    // A voice without a pause: whatever is learnt of the echo while it speaks is learnt of the voice.
+    let voice = (0..<176_000).map { index -> Float in
+      let time = Double(index) / 16_000
+      let phase = 2 * .pi * (150 * time + 2 * sin(2 * .pi * 3 * time))
+      let glottis = (1...20).reduce(0.0) { $0 + sin(Double($1) * phase) / Double($1) }
+      return Float(0.1 * glottis * (0.7 + 0.3 * sin(2 * .pi * 2 * time)))
+    }
+    scene.add(voice, at: 4)
+    var canceller = EchoCanceller(EchoSettings(rate: 16_000))
+    let output = cancel(scene.near, scene.far, &canceller)
+    let span = 128_000..<160_000
+    let difference = span.map { output[64_000 + canceller.latencyFrames + $0] - voice[$0] }
+    #expect(rms(voice[span]) - rms(difference[...]) > 8)
+  }
+
   @Test(
     "without suppression only the filter works; comfort noise stands in under the background, by less than 20 dB"
   )

@@ -56,9 +56,6 @@ struct RunnerProcess {
   /// What it has told on standard error up to now.
   var errorsSoFar: String { text("err") }
 
-  /// What it has written to standard output up to now.
-  var outputSoFar: String { text("out") }
-
   var isRunning: Bool { process.isRunning }
 
   /// Waits while it runs until something holds, for five minutes at most; what it has told explains why that did not come. Looks

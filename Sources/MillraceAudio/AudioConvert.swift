@@ -141,7 +141,7 @@ public struct AudioConvert: ~Copyable, Node {
   /// One packet in, one out.
   private mutating func convert(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     let count = Int(packet.byteCount) / conversion.inputFrameBytes
-    var output = try ports.makePacket(bytes: count * conversion.outputFrameBytes)
+    var output = try ports.makePacket(bytes: count * conversion.outputFrameBytes, of: HeldReply(of: packet))
     output.describeLike(packet)
     var bytes = output.mutableSamples(of: UInt8.self)
     conversion.convert(packet, into: &bytes)
@@ -197,7 +197,7 @@ public struct AudioConvert: ~Copyable, Node {
 
   /// Sends the oldest frames in a packet of `length`, silence after them where fewer are held.
   private mutating func emit(_ length: Int, ending: Bool = false, _ ports: inout Ports) throws(NodeFault) {
-    var output = try ports.makePacket(bytes: length * conversion.outputFrameBytes)
+    var output = try ports.makePacket(bytes: length * conversion.outputFrameBytes, of: queue.reply)
     queue.describe(&output, duration: length)
     if ending { output.flags.insert(.endOfUtterance) }
     var bytes = output.mutableSamples(of: UInt8.self)

@@ -162,13 +162,11 @@ public struct AudioMix: ~Copyable, Node {
   private mutating func send(
     from start: Int64, ending ended: HeldReply?, _ ports: inout Ports
   ) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: filled * channels * sample.byteCount)
+    let owner = reply ?? ended ?? .none
+    var packet = try ports.makePacket(bytes: filled * channels * sample.byteCount, of: owner)
     packet.position = start
     packet.duration = filled
     packet.timestamp = time
-    let owner = reply ?? ended
-    packet.generation = owner?.generation ?? 0
-    owner?.mark(&packet)
     if ended != nil { packet.flags.insert(.endOfUtterance) }
     write(&packet)
     ports.emit(packet)

@@ -142,7 +142,8 @@ public struct AudioRead: ~Copyable, Node {
       return .ended
     }
     if pacer.mustWait(for: position, &ports) { return .done }
-    var packet = try ports.makePacket(bytes: frames * source.frameBytes)
+    var packet = try ports.makePacket(
+      bytes: frames * source.frameBytes, of: isReply ? ports.currentReply : .none)
     let count = try fill(&packet)
     reportDamage(&ports)
     if isOver { reportEnd(&ports) }
@@ -151,7 +152,6 @@ public struct AudioRead: ~Copyable, Node {
     packet.timestamp = pacer.time(of: position, now: ports.now)
     packet.position = position
     packet.duration = count
-    if isReply { packet.generation = ports.generation }
     ports.emit(packet)
     position += Int64(count)
     if isOver { return .ended }

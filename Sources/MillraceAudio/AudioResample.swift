@@ -128,7 +128,7 @@ public struct AudioResample: ~Copyable, Node {
   private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let remaining = stream.remainingOfUtterance
     let count = min(remaining, outputFrames)
-    var output = try ports.makePacket(bytes: count * inputFrameBytes)
+    var output = try ports.makePacket(bytes: count * inputFrameBytes, of: reply)
     if count > 0 {
       flush(count, into: &output)
     } else if let ending {
@@ -136,7 +136,6 @@ public struct AudioResample: ~Copyable, Node {
       output.timestamp = ending.time
       output.duration = 0
     }
-    reply.mark(&output)
     if count == remaining {
       output.flags.insert(.endOfUtterance)
       ending = nil
@@ -149,7 +148,7 @@ public struct AudioResample: ~Copyable, Node {
   private mutating func convert(
     _ packet: borrowing Packet, count: Int, _ ports: inout Ports
   ) throws(NodeFault) {
-    var output = try ports.makePacket(bytes: count * inputFrameBytes)
+    var output = try ports.makePacket(bytes: count * inputFrameBytes, of: HeldReply(of: packet))
     output.describeLike(packet)
     output.flags.remove(.endOfUtterance)
     stream.describe(&output, count: count)
@@ -172,9 +171,8 @@ public struct AudioResample: ~Copyable, Node {
     }
     let count = min(stream.remaining, outputFrames)
     guard count > 0 else { return .ended }
-    var output = try ports.makePacket(bytes: count * inputFrameBytes)
+    var output = try ports.makePacket(bytes: count * inputFrameBytes, of: reply)
     flush(count, into: &output)
-    reply.mark(&output)
     ports.emit(output)
     return stream.remaining > 0 ? .again : .ended
   }

@@ -134,7 +134,7 @@ public struct AudioTone: Node {
     let count = min(frames, Int(length.map { $0 - position } ?? .max))
     guard count > 0 else { return .ended }
     if pacer.mustWait(for: position, &ports) { return .done }
-    var packet = try ports.makePacket(bytes: count * frameBytes)
+    var packet = try ports.makePacket(bytes: count * frameBytes, of: .none)
     packet.timestamp = pacer.time(of: position, now: ports.now)
     packet.position = position
     packet.duration = count

@@ -105,8 +105,8 @@ public struct DialogPicture: Node, ~Copyable {
 
   private func question(with picture: borrowing Packet, _ ports: inout Ports) throws(NodeFault) -> Packet {
     let bytes = picture.samples(of: UInt8.self)
-    var packet = try ports.makePacket(0, bytes: head.count + (bytes.count + 2) / 3 * 4 + Self.tail.count)
-    packet.generation = 0
+    var packet = try ports.makePacket(
+      0, bytes: head.count + (bytes.count + 2) / 3 * 4 + Self.tail.count, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     var place = 0
     for byte in head { place = Self.put(byte, at: place, &target) }

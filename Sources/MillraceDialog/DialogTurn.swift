@@ -149,8 +149,7 @@ public struct DialogTurn: Node, ~Copyable {
       return ports.emit(packet, to: 0)
     }
     let source = packet.samples(of: UInt8.self)
-    var copy = try ports.makePacket(0, bytes: source.count)
-    copy.generation = 0
+    var copy = try ports.makePacket(0, bytes: source.count, of: .none)
     var target = copy.mutableSamples(of: UInt8.self)
     for index in source.indices { target[index] = source[index] }
     ports.emit(copy, to: 0)
@@ -158,8 +157,7 @@ public struct DialogTurn: Node, ~Copyable {
 
   private func send(_ text: StaticString, _ ports: inout Ports) throws(NodeFault) {
     guard ports.isLinked(output: 0) else { return }
-    var packet = try ports.makePacket(0, bytes: text.utf8CodeUnitCount)
-    packet.generation = 0
+    var packet = try ports.makePacket(0, bytes: text.utf8CodeUnitCount, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     for index in 0..<text.utf8CodeUnitCount { target[index] = unsafe text.utf8Start[index] }
     ports.emit(packet, to: 0)

@@ -95,7 +95,7 @@ public struct RTMPPull: ~Copyable, Node {
     guard ports.isLinked(output: 0) else { return }
     reportSize(next, &ports)
     guard unsafe picture.take(next.frame) else { throw NodeFault(.library) }
-    var packet = try ports.makePacket(bytes: picture.byteCount)
+    var packet = try ports.makePacket(bytes: picture.byteCount, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     picture.write(into: &target)
     // Another connection's times may lie before those of the one before.
@@ -112,7 +112,7 @@ public struct RTMPPull: ~Copyable, Node {
     guard let frameBytes = sound?.frameBytes, let time = sound?.time, let position = sound?.position else {
       return
     }
-    var packet = try ports.makePacket(1, bytes: frames * frameBytes)
+    var packet = try ports.makePacket(1, bytes: frames * frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     sound?.write(into: &target)
     packet.timestamp = times.time(time)

@@ -219,7 +219,7 @@ public struct VideoCapture: ~Copyable, Node {
   }
 
   private mutating func emit(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: bytes)
+    var packet = try ports.makePacket(bytes: bytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     scaler.copy(into: &target)
     packet.timestamp = time

@@ -182,7 +182,7 @@ public struct VideoCompose: ~Copyable, Node {
       cells.removeAll(keepingCapacity: true)
       if shown > 0 { cells = layout.cells(shown, width: width, height: height, inset: inset) }
     }
-    var packet = try ports.makePacket(bytes: bytes)
+    var packet = try ports.makePacket(bytes: bytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     paint(&target)
     var next = 0

@@ -133,7 +133,7 @@ public struct VideoRead: ~Copyable, Node {
       codedSize = pictures.codedSize
       reportSize(&ports)
     }
-    var packet = try ports.makePacket(bytes: pictures.byteCount)
+    var packet = try ports.makePacket(bytes: pictures.byteCount, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     try pictures.write(into: &target)
     packet.timestamp = time
@@ -149,7 +149,7 @@ public struct VideoRead: ~Copyable, Node {
   private mutating func emitSound(_ count: Int, at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault)
   {
     guard let sound, let track = film.sound else { return }
-    var packet = try ports.makePacket(1, bytes: count * sound.frameBytes)
+    var packet = try ports.makePacket(1, bytes: count * sound.frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     if silence > 0 {
       for index in target.indices { target[index] = 0 }

@@ -137,7 +137,7 @@ public struct VideoSample: ~Copyable, Node {
     counts.encodes += result.encodes
     counts.pictures += 1
     lastSkip = nil
-    var packet = try ports.makePacket(bytes: result.byteCount)
+    var packet = try ports.makePacket(bytes: result.byteCount, of: HeldReply(of: picture))
     var target = packet.mutableSamples(of: UInt8.self)
     encoder.copy(result, into: &target)
     packet.timestamp = picture.timestamp

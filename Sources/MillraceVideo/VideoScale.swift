@@ -116,7 +116,7 @@ public struct VideoScale: ~Copyable, Node {
     guard
       scaler.scale(view, left: plan.left, top: plan.top, width: plan.partWidth, height: plan.partHeight)
     else { throw NodeFault(.library) }
-    var packet = try ports.makePacket(bytes: outputBytes)
+    var packet = try ports.makePacket(bytes: outputBytes, of: HeldReply(of: picture))
     packet.describeLike(picture)
     packet.position = count
     var target = packet.mutableSamples(of: UInt8.self)

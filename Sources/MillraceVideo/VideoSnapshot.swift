@@ -101,7 +101,7 @@ public struct VideoSnapshot: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let picture = ports.next(), wanted > 0 else { return .done }
     wanted -= 1
-    var packet = try ports.makePacket(bytes: mostBytes)
+    var packet = try ports.makePacket(bytes: mostBytes, of: HeldReply(of: picture))
     let view = PictureView(picture.samples(of: UInt8.self), pixel, width: width, height: height)
     guard let count = try fill(&packet, view) else {
       ports.post(Event.tooLarge.rawValue)

@@ -67,8 +67,7 @@ extension NetWebSocket {
     let wanted = min(count - start, pieceBytes - partCount)
     let whole = (partCount + wanted) / frameBytes * frameBytes
     if whole > 0 {
-      var packet = try ports.makePacket(0, bytes: whole)
-      packet.generation = areReplies ? ports.generation : 0
+      var packet = try ports.makePacket(0, bytes: whole, of: areReplies ? ports.currentReply : .none)
       let fromPart = partCount
       var target = packet.mutableSamples(of: UInt8.self)
       for index in 0..<fromPart { target[index] = part[index] }
@@ -95,8 +94,7 @@ extension NetWebSocket {
   private func packet(
     _ record: ByteQueue.Record, _ range: Range<Int>, _ output: Int, _ ports: inout Ports
   ) throws(NodeFault) -> Packet {
-    var packet = try ports.makePacket(output, bytes: range.count)
-    packet.generation = 0
+    var packet = try ports.makePacket(output, bytes: range.count, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     for index in range { target[index - range.lowerBound] = unsafe record.bytes[index] }
     return packet

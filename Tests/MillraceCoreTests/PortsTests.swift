@@ -17,7 +17,7 @@ import Testing
     #expect(ports.isLinked(output: 2) == false)
   }
 
-  @Test("a packet gets the output's format and the generation of the packet taken last")
+  @Test("a packet gets the output's format, the time of the call, and the reply it is made of")
   func stamps() throws {
     let fixture = TableFixture(inputs: [.init()], outputs: [.init(), .init()])
     fixture.table.pointee.now = 77
@@ -29,7 +29,7 @@ import Testing
       return
     }
     #expect(input.generation == 3)
-    let packet = try ports.makePacket(1, bytes: 5)
+    let packet = try ports.makePacket(1, bytes: 5, of: HeldReply(of: input))
     #expect(packet.generation == 3)
     #expect(packet.format == 11)
     #expect(packet.timestamp == 77)
@@ -40,6 +40,25 @@ import Testing
       return
     }
     #expect(emitted.format == 10)
+  }
+
+  @Test("a packet belongs to the reply that is named, not to the one taken last")
+  func ownership() throws {
+    let fixture = TableFixture(inputs: [.init()], outputs: [.init()])
+    fixture.table.pointee.generation = 3
+    _ = fixture.inputs[0].pointee.put(fixture.packet(1, generation: 3))
+    var ports = Ports(fixture.table)
+    _ = ports.next()
+    let ofNone = try ports.makePacket(bytes: 1, of: .none)
+    #expect(ofNone.generation == 0)
+    let ofBot = try ports.makePacket(bytes: 1, of: ports.currentReply)
+    #expect(ofBot.generation == 3)
+    #expect(ofBot.flags == [])
+    var spared = fixture.packet(1, generation: 2)
+    spared.flags = [.uninterruptible, .discontinuity]
+    let ofSpared = try ports.makePacket(bytes: 1, of: HeldReply(of: spared))
+    #expect(ofSpared.generation == 2)
+    #expect(ofSpared.flags == .uninterruptible)
   }
 
   @Test("room is where every link that makes its writer wait has room")
@@ -71,10 +90,10 @@ import Testing
   func poolEmpty() throws {
     let fixture = TableFixture(outputs: [.init()], blockCount: 1)
     var ports = Ports(fixture.table)
-    let only = try ports.makePacket(bytes: 1)
+    let only = try ports.makePacket(bytes: 1, of: .none)
     #expect(throws: NodeFault.poolEmpty) {
       var ports = Ports(fixture.table)
-      _ = try ports.makePacket(bytes: 1)
+      _ = try ports.makePacket(bytes: 1, of: .none)
     }
     _ = consume only
   }

@@ -19,7 +19,7 @@ struct Gusher: Node {
   ) { $0.outputs["out"] = testShape }
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    for _ in 0..<3 { ports.emit(try ports.makePacket(bytes: 4)) }
+    for _ in 0..<3 { ports.emit(try ports.makePacket(bytes: 4, of: .none)) }
     return .ended
   }
 }

@@ -39,7 +39,7 @@ struct HeapWatchingSource: Node {
       ports.wake(at: due)
       return .done
     }
-    var packet = try ports.makePacket(bytes: 4)
+    var packet = try ports.makePacket(bytes: 4, of: .none)
     var content = packet.mutableSamples(of: Int32.self)
     content[0] = Int32(next)
     ports.emit(packet)

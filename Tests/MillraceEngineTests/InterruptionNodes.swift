@@ -58,13 +58,12 @@ struct ReplySource: Node {
       ports.wake(at: Int64(number) * interval)
       return .done
     }
-    var packet = try ports.makePacket(bytes: 4)
+    let isOfNone = number % spared == 0
+    var packet = try ports.makePacket(bytes: 4, of: isOfNone ? .none : ports.currentReply)
     packet.timestamp = ports.now
     var content = packet.mutableSamples(of: UInt32.self)
-    let isOfNone = number % spared == 0
     let mustPlay = number % spared == 1
     content[0] = isOfNone || mustPlay ? 0 : ports.generation
-    packet.generation = isOfNone ? 0 : ports.generation
     if mustPlay { packet.flags.insert(.uninterruptible) }
     if isOfNone || mustPlay { witness.sparedSent.add(1, ordering: .relaxed) }
     ports.emit(packet)

@@ -68,7 +68,7 @@ struct CountSource: Node {
       ports.wake(at: due)
       return .done
     }
-    var packet = try ports.makePacket(bytes: 4)
+    var packet = try ports.makePacket(bytes: 4, of: .none)
     packet.timestamp = interval > 0 ? due : ports.now
     packet.generation = generation
     var content = packet.mutableSamples(of: Int32.self)
@@ -166,7 +166,7 @@ struct EchoNode: Node {
       ports.emit(packet)
     } else if let time = echoAt, ports.now >= time {
       echoAt = .max
-      var packet = try ports.makePacket(bytes: 4)
+      var packet = try ports.makePacket(bytes: 4, of: .none)
       var content = packet.mutableSamples(of: Int32.self)
       content[0] = -1
       ports.emit(packet)
@@ -206,7 +206,7 @@ struct RepeatNode: Node {
       left = value
     }
     guard left > 0 else { return .done }
-    var packet = try ports.makePacket(bytes: 4)
+    var packet = try ports.makePacket(bytes: 4, of: .none)
     var content = packet.mutableSamples(of: Int32.self)
     content[0] = value
     ports.emit(packet)

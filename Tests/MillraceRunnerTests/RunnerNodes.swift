@@ -45,7 +45,7 @@ struct CountSource: Node {
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if next == count { return .ended }
     if next == 0 { ports.post(0) { $0.field("expected", 12) } }
-    var packet = try ports.makePacket(bytes: 8)
+    var packet = try ports.makePacket(bytes: 8, of: .none)
     if isLate { packet.timestamp -= .milliseconds(20) }
     ports.emit(packet)
     next += 1
@@ -216,7 +216,7 @@ struct Echo: Node {
 
 extension Ports {
   fileprivate mutating func emit(text: String) throws(NodeFault) {
-    var packet = try makePacket(bytes: text.utf8.count)
+    var packet = try makePacket(bytes: text.utf8.count, of: .none)
     var content = packet.mutableSamples(of: UInt8.self)
     for (index, byte) in text.utf8.enumerated() { content[index] = byte }
     emit(packet)

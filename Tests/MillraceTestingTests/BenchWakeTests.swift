@@ -32,7 +32,7 @@ struct Dozer: Node {
       return .done
     }
     guard bell.hasRung.load(ordering: .acquiring) else { return .done }
-    var packet = try ports.makePacket(bytes: 1)
+    var packet = try ports.makePacket(bytes: 1, of: .none)
     var text = packet.mutableSamples(of: UInt8.self)
     text[0] = UInt8(ascii: "a")
     ports.emit(packet)

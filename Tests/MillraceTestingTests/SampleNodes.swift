@@ -75,7 +75,7 @@ struct Ticker: Node {
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if sent == count { return .ended }
-    var packet = try ports.makePacket(bytes: 1)
+    var packet = try ports.makePacket(bytes: 1, of: .none)
     var text = packet.mutableSamples(of: UInt8.self)
     text[0] = UInt8(ascii: "a") + UInt8(sent)
     ports.emit(packet)
@@ -95,7 +95,7 @@ struct Fountain: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    ports.emit(try ports.makePacket(bytes: 1))
+    ports.emit(try ports.makePacket(bytes: 1, of: .none))
     return .again
   }
 }
@@ -153,7 +153,7 @@ struct Startled: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    ports.emit(try ports.makePacket(bytes: 1))
+    ports.emit(try ports.makePacket(bytes: 1, of: .none))
     return .done
   }
 

@@ -18,7 +18,7 @@ private struct Hush: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    var packet = try ports.makePacket(bytes: 320)
+    var packet = try ports.makePacket(bytes: 320, of: .none)
     packet.duration = 160
     var samples = packet.mutableSamples(of: UInt8.self)
     for index in samples.indices { samples[index] = 0 }

@@ -15,7 +15,8 @@ struct FrameQueue: ~Copyable {
   private var anchorPosition: Int64 = 0
   private var anchorTime: Nanoseconds = 0
   private var flags: PacketFlags = []
-  private var generation: UInt32 = 0
+  /// The reply that what is held belongs to.
+  private(set) var reply = HeldReply.none
   private var startsBroken = false
 
   /// Makes a queue for `capacity` frames of `frameBytes` bytes.
@@ -32,7 +33,7 @@ struct FrameQueue: ~Copyable {
   func isBroken(by packet: borrowing Packet) -> Bool {
     guard let end else { return false }
     return packet.byteCount == 0 || packet.flags.contains(.discontinuity) || packet.position > end
-      || packet.generation != generation
+      || packet.generation != reply.generation
   }
 
   /// Notes a packet whose `frames` frames will be appended next.
@@ -47,7 +48,7 @@ struct FrameQueue: ~Copyable {
     anchorPosition = end ?? packet.position
     anchorTime = packet.timestamp
     flags = packet.flags.subtracting(.discontinuity).subtracting(.endOfUtterance)
-    generation = packet.generation
+    reply.follow(packet)
     end = anchorPosition &+ Int64(frames)
   }
 
@@ -62,7 +63,7 @@ struct FrameQueue: ~Copyable {
     packet.position = start
     packet.timestamp = anchorTime &+ .samples(start &- anchorPosition, rate: rate)
     packet.duration = duration
-    packet.generation = generation
+    packet.generation = reply.generation
     packet.flags = startsBroken ? flags.union(.discontinuity) : flags
     startsBroken = false
   }

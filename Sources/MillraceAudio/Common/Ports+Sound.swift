@@ -17,7 +17,7 @@ extension Ports {
   /// Hands on the end alone of the utterance that a packet ends, at the place and time at which the packet does.
   mutating func emitEnd(of packet: borrowing Packet, rate: Int) throws(NodeFault) {
     let length = Int64(packet.duration)
-    var mark = try makePacket(bytes: 0)
+    var mark = try makePacket(bytes: 0, of: HeldReply(of: packet))
     mark.describeEnd(
       like: packet, position: packet.position &+ length,
       timestamp: packet.timestamp &+ .samples(length, rate: rate))

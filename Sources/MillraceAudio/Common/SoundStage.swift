@@ -34,7 +34,7 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
   private var end: Int64?
   private var endTime: Nanoseconds = 0
   private var flags: PacketFlags = []
-  private var generation: UInt32 = 0
+  private var reply = HeldReply.none
   private var startsBroken = false
 
   /// Most packets out for one in: where a stream breaks, and the packet behind the break ends its utterance.
@@ -57,7 +57,7 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
   mutating func process(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     if !packet.isBareEnd {
       try take(packet, &ports)
-    } else if packet.generation != generation {
+    } else if packet.generation != reply.generation {
       try flush(&ports)
     }
     if packet.flags.contains(.endOfUtterance) { try end(with: packet, &ports) }
@@ -80,7 +80,7 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
     end = (end ?? packet.position) &+ Int64(frames)
     endTime = packet.timestamp &+ .samples(Int64(frames), rate: rate)
     flags = packet.flags.subtracting(.discontinuity).subtracting(.endOfUtterance)
-    generation = packet.generation
+    reply.follow(packet)
     read(packet, frames: frames)
     try send(frames, position: position, time: time, &ports)
   }
@@ -126,7 +126,7 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
 
   private func follows(_ packet: borrowing Packet, frames: Int) -> Bool {
     guard let end else { return true }
-    return frames > 0 && packet.position == end && packet.generation == generation
+    return frames > 0 && packet.position == end && packet.generation == reply.generation
       && !packet.flags.contains(.discontinuity)
   }
 
@@ -155,11 +155,10 @@ struct LateStream<Stage: SoundStage & ~Copyable>: ~Copyable {
     let skipped = min(runIn, frames)
     runIn -= skipped
     guard frames > skipped else { return }
-    var output = try ports.makePacket(bytes: (frames - skipped) * frameBytes)
+    var output = try ports.makePacket(bytes: (frames - skipped) * frameBytes, of: reply)
     output.position = position &+ Int64(skipped)
     output.timestamp = time &+ .samples(Int64(skipped), rate: rate)
     output.duration = frames - skipped
-    output.generation = generation
     output.flags = startsBroken ? flags.union(.discontinuity) : flags
     startsBroken = false
     let source = changed.span.extracting(skipped * channels..<frames * channels)

@@ -61,6 +61,8 @@ public struct AudioEchoCancel: ~Copyable, Node {
   /// Position of the next frame to leave.
   private var outPosition: Int64 = 0
   private var flags: PacketFlags = []
+  /// The reply that the microphone's sound belongs to: usually none, whatever the reference is of.
+  private var reply = HeldReply.none
   private var startsBroken = false
   /// The utterance held is over; its mark is still to go out.
   private var isEnding = false
@@ -177,6 +179,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
 
   private mutating func takeNear(_ packet: borrowing Packet) {
     isEnding = packet.flags.contains(.endOfUtterance)
+    reply.follow(packet)
     if packet.isBareEnd && nearEnd != nil { return }
     let frames = Int(packet.byteCount) / sample.byteCount
     let isBroken = packet.flags.contains(.discontinuity) || nearEnd.map { packet.position > $0 } ?? true
@@ -310,7 +313,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
 
   private mutating func send(ending: Bool = false, _ ports: inout Ports) throws(NodeFault) {
     guard made > 0 || ending else { return }
-    var packet = try ports.makePacket(bytes: made * sample.byteCount)
+    var packet = try ports.makePacket(bytes: made * sample.byteCount, of: reply)
     packet.position = outPosition
     packet.duration = made
     packet.timestamp = anchorTime &+ .samples(outPosition &- anchorPosition, rate: rate)

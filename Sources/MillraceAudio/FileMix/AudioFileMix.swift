@@ -199,12 +199,12 @@ public struct AudioFileMix: ~Copyable, Node {
   private mutating func emitPlayback(
     like packet: borrowing Packet, _ frames: Int, _ ports: inout Ports
   ) throws(NodeFault) {
-    var output = try ports.makePacket(Self.playbackPort, bytes: frames * channels * sample.byteCount)
+    // The file is nobody's reply.
+    var output = try ports.makePacket(
+      Self.playbackPort, bytes: frames * channels * sample.byteCount, of: .none)
     output.timestamp = packet.timestamp
     output.position = packet.position
     output.duration = frames
-    // The file is nobody's reply.
-    output.generation = 0
     _ = unsafe sum.update(fromContentsOf: file)
     var scaled = unsafe MutableSpan(_unsafeElements: sum.extracting(0..<frames * channels))
     playback.apply(to: &scaled, channels: channels)

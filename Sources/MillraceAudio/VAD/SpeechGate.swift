@@ -17,7 +17,6 @@ struct SpeechGate: ~Copyable {
   private struct End {
     var position: Int64
     let time: Nanoseconds
-    let generation: UInt32
     let reply: HeldReply
     /// Its sound is gone: it is told before any other sound.
     var isDue = false
@@ -25,7 +24,6 @@ struct SpeechGate: ~Copyable {
     init(_ packet: borrowing Packet, frames: Int, rate: Int, at position: Int64) {
       self.position = position
       time = packet.timestamp &+ .samples(Int64(frames), rate: rate)
-      generation = packet.generation
       reply = HeldReply(of: packet)
     }
   }
@@ -109,7 +107,7 @@ struct SpeechGate: ~Copyable {
     while room > 0 {
       let count = passing
       if count > 0 {
-        var packet = try ports.makePacket(bytes: count * frameBytes)
+        var packet = try ports.makePacket(bytes: count * frameBytes, of: queue.reply)
         queue.describe(&packet, duration: count)
         take(into: &packet)
         if let end = ends.first, end.position == queue.start {
@@ -145,12 +143,10 @@ struct SpeechGate: ~Copyable {
 
   /// Sends the next end without sound, since the gate closed before it; what was held of its utterance is dropped.
   private mutating func tell(_ end: End, _ ports: inout Ports) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: 0)
+    var packet = try ports.makePacket(bytes: 0, of: end.reply)
     packet.position = end.position
     packet.timestamp = end.time
-    packet.generation = end.generation
-    packet.flags = .endOfUtterance
-    end.reply.mark(&packet)
+    packet.flags.insert(.endOfUtterance)
     ports.emit(packet)
     if !end.isDue { queue.drop(min(queue.frames, Int(clamping: end.position &- queue.start))) }
     ends.removeFirst()

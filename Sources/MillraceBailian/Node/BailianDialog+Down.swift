@@ -13,8 +13,7 @@ extension BailianDialog {
     } else if isRead {
       // The keeper cuts long answers into pieces of this output's size.
       guard ports.hasRoomOrAsks(Self.textOutput) else { return false }
-      var packet = try ports.makePacket(Self.textOutput, bytes: bytes.count)
-      packet.generation = 0
+      var packet = try ports.makePacket(Self.textOutput, bytes: bytes.count, of: .none)
       var target = packet.mutableSamples(of: UInt8.self)
       for index in bytes.indices { target[index] = unsafe bytes[index] }
       ports.emit(packet, to: Self.textOutput)
@@ -35,8 +34,7 @@ extension BailianDialog {
     if record.kind == BailianExchange.In.endOfUtterance {
       hasPart = false
       if isHeard {
-        var packet = try ports.makePacket(Self.audioOutput, bytes: 0)
-        packet.generation = ports.generation
+        var packet = try ports.makePacket(Self.audioOutput, bytes: 0, of: ports.currentReply)
         packet.flags.insert(.endOfUtterance)
         packet.position = position
         ports.emit(packet, to: Self.audioOutput)
@@ -72,8 +70,7 @@ extension BailianDialog {
     let bytes = unsafe record.bytes
     let isHead = unsafe bytes.count >= 8 && Self.isOpusHead(bytes.span)
     if !isHead && bytes.count <= pieceBytes && bytes.count > 0 {
-      var packet = try ports.makePacket(Self.audioOutput, bytes: bytes.count)
-      packet.generation = ports.generation
+      var packet = try ports.makePacket(Self.audioOutput, bytes: bytes.count, of: ports.currentReply)
       var target = packet.mutableSamples(of: UInt8.self)
       for index in bytes.indices { target[index] = unsafe bytes[index] }
       ports.emit(packet, to: Self.audioOutput)
@@ -94,8 +91,7 @@ extension BailianDialog {
     let wanted = min(bytes.count - handedOn, pieceBytes - fromPart)
     let whole = (fromPart + wanted) / sampleBytes * sampleBytes
     if whole > 0 {
-      var packet = try ports.makePacket(Self.audioOutput, bytes: whole)
-      packet.generation = ports.generation
+      var packet = try ports.makePacket(Self.audioOutput, bytes: whole, of: ports.currentReply)
       var target = packet.mutableSamples(of: UInt8.self)
       if hasPart { target[0] = part }
       for index in fromPart..<whole { target[index] = unsafe bytes[handedOn + index - fromPart] }

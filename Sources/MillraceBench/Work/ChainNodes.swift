@@ -31,7 +31,7 @@ struct ChainSource: Node {
       ports.wake(at: due)
       return .done
     }
-    var packet = try ports.makePacket(bytes: 8)
+    var packet = try ports.makePacket(bytes: 8, of: .none)
     packet.timestamp = stampsNow ? ports.now : due
     ports.emit(packet)
     next += 1

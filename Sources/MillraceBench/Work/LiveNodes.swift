@@ -45,7 +45,7 @@ struct LiveVoice: Node {
       ports.wake(at: due)
       return .done
     }
-    var packet = try ports.makePacket(bytes: 2 * LiveLoad.frame)
+    var packet = try ports.makePacket(bytes: 2 * LiveLoad.frame, of: .none)
     packet.timestamp = due
     packet.position = Int64(next * LiveLoad.frame)
     packet.duration = LiveLoad.frame

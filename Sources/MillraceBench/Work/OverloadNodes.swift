@@ -50,7 +50,7 @@ struct OverloadVoice: Node {
       tally.overruns.add(heard - next - Self.kept, ordering: .relaxed)
       next = heard - Self.kept
     }
-    var packet = try ports.makePacket(bytes: 2 * LiveLoad.frame)
+    var packet = try ports.makePacket(bytes: 2 * LiveLoad.frame, of: .none)
     packet.timestamp = Int64(next + 1) * Int64(LiveLoad.frameTime)
     packet.position = Int64(next * LiveLoad.frame)
     packet.duration = LiveLoad.frame

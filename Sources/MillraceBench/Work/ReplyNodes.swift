@@ -18,9 +18,7 @@ struct ReplySource: Node {
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if sent == count { return .done }
-    var packet = try ports.makePacket(bytes: 8)
-    packet.generation = ports.generation
-    ports.emit(packet)
+    ports.emit(try ports.makePacket(bytes: 8, of: ports.currentReply))
     sent += 1
     return .again
   }

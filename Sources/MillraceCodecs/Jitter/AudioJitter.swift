@@ -301,15 +301,13 @@ public struct AudioJitter: ~Copyable, Node {
   // MARK: Out
 
   private mutating func emit(_ time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: stretcher.hop * channels * 4)
+    var packet = try ports.makePacket(bytes: stretcher.hop * channels * 4, of: reply)
     var samples = packet.mutableSamples(of: Float.self)
     let made = stretcher.read(into: &samples)
     for index in made * channels..<stretcher.hop * channels { samples[index] = 0 }
     packet.position = position
     packet.duration = stretcher.hop
     packet.timestamp = time
-    packet.generation = reply.generation
-    reply.mark(&packet)
     if hasJumped { packet.flags.insert(.discontinuity) }
     if ends.take(playedTo: stretcher.consumed) { packet.flags.insert(.endOfUtterance) }
     hasJumped = false
@@ -320,13 +318,11 @@ public struct AudioJitter: ~Copyable, Node {
   /// The end alone of an utterance.
   private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     bareEnds -= 1
-    var packet = try ports.makePacket(bytes: 0)
+    var packet = try ports.makePacket(bytes: 0, of: reply)
     packet.position = position
     packet.duration = 0
     packet.timestamp = ports.now
-    packet.generation = reply.generation
-    packet.flags = .endOfUtterance
-    reply.mark(&packet)
+    packet.flags.insert(.endOfUtterance)
     ports.emit(packet)
     return .again
   }

@@ -166,7 +166,7 @@ public struct MP3Decode: ~Copyable, Node {
 
   private mutating func emit(_ ports: inout Ports) throws(NodeFault) {
     let count = min(stream.count - given, chunk)
-    var packet = try ports.makePacket(bytes: count * sampleBytes)
+    var packet = try ports.makePacket(bytes: count * sampleBytes, of: reply)
     var output = packet.mutableSamples(of: UInt8.self)
     stream.sound.copy(from: given * sampleBytes, count: count * sampleBytes, into: &output)
     describe(&packet, duration: count)
@@ -178,7 +178,7 @@ public struct MP3Decode: ~Copyable, Node {
   /// An empty packet that ends the utterance.
   private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) {
     mustMark = false
-    var packet = try ports.makePacket(bytes: 0)
+    var packet = try ports.makePacket(bytes: 0, of: reply)
     describe(&packet, duration: 0)
     packet.flags.insert(.endOfUtterance)
     ports.emit(packet)
@@ -188,9 +188,7 @@ public struct MP3Decode: ~Copyable, Node {
     packet.position = position
     packet.duration = duration
     packet.timestamp = start.time &+ .samples(position &- start.position, rate: rate)
-    packet.generation = reply.generation
     if hasJumped { packet.flags.insert(.discontinuity) }
-    reply.mark(&packet)
     hasJumped = false
   }
 

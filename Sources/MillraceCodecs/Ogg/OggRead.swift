@@ -126,7 +126,7 @@ public struct OggRead: ~Copyable, Node {
   private mutating func emit(_ found: PagedPacket, _ start: Nanoseconds, _ ports: inout Ports)
     throws(NodeFault)
   {
-    var packet = try unsafe ports.makePacket(bytes: found.count)
+    var packet = try unsafe ports.makePacket(bytes: found.count, of: .none)
     var output = packet.mutableSamples(of: UInt8.self)
     unsafe output.withUnsafeMutableBytes { target in
       guard let to = target.baseAddress, let from = unsafe found.start else { return }

@@ -245,14 +245,13 @@ public struct OpusDecode: ~Copyable, Node {
 
   private mutating func emitPiece(_ ports: inout Ports) throws(NodeFault) {
     let count = min(pieceEnd - pieceStart, chunk)
-    var packet = try ports.makePacket(bytes: count * sampleBytes)
+    var packet = try ports.makePacket(bytes: count * sampleBytes, of: reply)
     var output = packet.mutableSamples(of: UInt8.self)
     scratch.copy(from: pieceStart * sampleBytes, count: count * sampleBytes, into: &output)
     packet.position = piecePosition
     packet.duration = count
     packet.timestamp = anchor.time &+ .samples(piecePosition &- anchor.position, rate: rate)
     if hasJumped { packet.flags.insert(.discontinuity) }
-    reply.mark(&packet)
     hasJumped = false
     pieceStart += count
     piecePosition &+= Int64(count)
@@ -262,12 +261,11 @@ public struct OpusDecode: ~Copyable, Node {
   /// An empty packet that ends the utterance.
   private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) {
     tellDamage(&ports, isLast: true)
-    var packet = try ports.makePacket(bytes: 0)
+    var packet = try ports.makePacket(bytes: 0, of: reply)
     packet.position = piecePosition
     packet.duration = 0
     packet.timestamp = anchor.time &+ .samples(piecePosition &- anchor.position, rate: rate)
-    packet.flags = .endOfUtterance
-    reply.mark(&packet)
+    packet.flags.insert(.endOfUtterance)
     (isEnding, isBetween) = (false, true)
     ports.emit(packet)
   }

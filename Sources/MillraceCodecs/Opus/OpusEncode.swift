@@ -193,7 +193,7 @@ public struct OpusEncode: ~Copyable, Node {
   }
 
   private mutating func encode(_ slot: FrameTimeline.Slot, _ ports: inout Ports) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: packetBytes)
+    var packet = try ports.makePacket(bytes: packetBytes, of: reply)
     var output = packet.mutableSamples(of: UInt8.self)
     let room = packetBytes
     if sample == .f32 {
@@ -219,7 +219,6 @@ public struct OpusEncode: ~Copyable, Node {
     if hasUnsentSilence { packet.flags.insert(.silence) }
     if hasSkipped { packet.flags.insert(.discontinuity) }
     if slot.endsUtterance { packet.flags.insert(.endOfUtterance) }
-    reply.mark(&packet)
     hasUnsentSilence = false
     hasSkipped = false
     ports.emit(packet)
@@ -227,12 +226,11 @@ public struct OpusEncode: ~Copyable, Node {
 
   /// The end alone of an utterance of which everything has been sent.
   private mutating func emitEnd(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: 0)
+    var packet = try ports.makePacket(bytes: 0, of: reply)
     packet.position = timeline.nextPosition
     packet.timestamp = time
     packet.duration = 0
-    packet.flags = .endOfUtterance
-    reply.mark(&packet)
+    packet.flags.insert(.endOfUtterance)
     ports.emit(packet)
   }
 

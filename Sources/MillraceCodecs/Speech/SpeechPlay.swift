@@ -306,7 +306,7 @@ public struct SpeechPlay: ~Copyable, Node {
 
   /// Hands on the next hop, or at an end what is left.
   private mutating func emit(_ ports: inout Ports, fadesOut: Bool, isLast: Bool = false) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: stretcher.hop * channels * 4)
+    var packet = try ports.makePacket(bytes: stretcher.hop * channels * 4, of: reply)
     var samples = packet.mutableSamples(of: Float.self)
     let count = fadesOut || isLast ? stretcher.drain(into: &samples) : stretcher.read(into: &samples)
     if fadesIn { ramp(&samples, from: 0, count: min(fade, count), rises: true) }
@@ -315,8 +315,6 @@ public struct SpeechPlay: ~Copyable, Node {
     packet.position = position
     packet.duration = count
     packet.timestamp = due
-    packet.generation = reply.generation
-    reply.mark(&packet)
     if hasJumped { packet.flags.insert(.discontinuity) }
     if isLast { packet.flags.insert(.endOfUtterance) }
     (hasJumped, fadesIn) = (false, false)

@@ -44,11 +44,10 @@ public struct SpeechRead: ~Copyable, Node {
       ports.wake(at: time)
       return .done
     }
-    var packet = try ports.makePacket(bytes: chunk)
+    var packet = try ports.makePacket(bytes: chunk, of: ports.currentReply)
     let (count, isLast) = try fill(&packet)
     packet.setByteCount(count)
     packet.timestamp = time
-    packet.generation = ports.generation
     if isLast && (!arePieces || file + 1 == paths.count) { packet.flags.insert(.endOfUtterance) }
     ports.emit(packet)
     let next = time &+ interval &+ (isLast && !arePieces ? pause : 0)

@@ -122,8 +122,7 @@ struct ConformanceUser: Node {
   private mutating func say(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard !outgoing.isEmpty, ports.hasRoom(0) else { return false }
     let bytes = Array(outgoing.removeFirst().utf8)
-    var packet = try ports.makePacket(0, bytes: bytes.count)
-    packet.generation = 0
+    var packet = try ports.makePacket(0, bytes: bytes.count, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     for index in bytes.indices { target[index] = bytes[index] }
     ports.emit(packet, to: 0)

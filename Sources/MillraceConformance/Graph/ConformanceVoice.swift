@@ -40,8 +40,7 @@ struct ConformanceVoice: Node {
     next = max(next + Self.pace, ports.now - 10 * Self.pace)
     let isLoud = stage.loudFrames.load(ordering: .relaxed) > 0
     if isLoud { stage.loudFrames.subtract(1, ordering: .relaxed) }
-    var packet = try ports.makePacket(bytes: Self.frames * 2)
-    packet.generation = 0
+    var packet = try ports.makePacket(bytes: Self.frames * 2, of: .none)
     packet.duration = Self.frames
     packet.position = position
     position += Int64(Self.frames)

@@ -11,6 +11,9 @@ public struct HeldReply: Sendable {
   /// Of no reply.
   @inlinable public init() {}
 
+  /// No reply: the microphone's sound, commands, pictures of a camera. No interruption touches it.
+  @inlinable public static var none: HeldReply { HeldReply() }
+
   /// Of a packet's reply.
   @inlinable
   public init(of packet: borrowing Packet) {
@@ -26,6 +29,9 @@ public struct HeldReply: Sendable {
   /// Notes the packet that was taken last.
   @inlinable
   public mutating func follow(_ packet: borrowing Packet) { self = HeldReply(of: packet) }
+
+  /// The marks of a packet that is made of what is held.
+  @inlinable var flags: PacketFlags { isUninterruptible ? .uninterruptible : [] }
 
   /// Marks a packet made of what is held as the packet noted last was.
   @inlinable

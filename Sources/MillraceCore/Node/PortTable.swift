@@ -85,8 +85,6 @@ public struct PortTable {
   public var isDraining = false
   /// The reply that is valid now.
   public var generation: UInt32 = 0
-  /// The generation of the packet taken last, given to the packets made from it.
-  public var lastGeneration: UInt32 = 0
   /// What the call left for the engine to do; empty after nearly every call.
   public var notes: CallNotes = []
   /// A fault the call caused without throwing it: an emit without room. Noted in `notes` too.

@@ -24,7 +24,6 @@ public struct Ports: ~Copyable, ~Escapable {
     guard let packet = unsafe link.pointee.take(generation: table.pointee.generation) else { return nil }
     // Spelled out: `&+=` here does not compile under the thread sanitizer (its access hook counts as an escape).
     unsafe table.pointee.taken = table.pointee.taken &+ 1
-    unsafe table.pointee.lastGeneration = packet.generation
     let age = unsafe table.pointee.now &- packet.timestamp
     if unsafe age > table.pointee.age { unsafe table.pointee.age = age }
     return packet
@@ -101,10 +100,17 @@ public struct Ports: ~Copyable, ~Escapable {
     unsafe output >= 0 && output < table.pointee.outputCount && table.pointee.outputs[output].linkCount > 0
   }
 
-  /// A fresh packet of `bytes` bytes for an output, with the generation of the packet taken last and unset content.
+  /// A fresh packet of `bytes` bytes for an output, with unset content, the time of this call, and the reply it belongs to.
+  ///
+  /// An interruption voids the packets of a reply wherever they wait. Whose a packet is therefore has to be said: `HeldReply(of:)` of the
+  /// packet it is made of, ``currentReply`` for what a bot begins to say, `.none` for everything that no interruption may touch. A node with
+  /// several inputs must not guess it from the packet it took last.
+  ///
   /// Throws `poolEmpty` when no block is free. Traps when `bytes` is more than the output was resolved to make (`OutputShape.madeBytes`).
   @inlinable
-  public mutating func makePacket(_ output: Int = 0, bytes: Int) throws(NodeFault) -> Packet {
+  public mutating func makePacket(
+    _ output: Int = 0, bytes: Int, of reply: HeldReply
+  ) throws(NodeFault) -> Packet {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
     let slot = unsafe table.pointee.outputs[output]
     guard let pool = unsafe slot.pool else { fatalError("output \(output) carries nothing") }
@@ -113,7 +119,7 @@ public struct Ports: ~Copyable, ~Escapable {
     }
     return unsafe Packet(
       Block(header), byteCount: bytes, timestamp: table.pointee.now, format: slot.format,
-      generation: table.pointee.lastGeneration)
+      generation: reply.generation, flags: reply.flags)
   }
 
   /// The packet itself when nobody else holds its bytes, otherwise a copy that may be written.
@@ -122,7 +128,7 @@ public struct Ports: ~Copyable, ~Escapable {
     _ packet: consuming Packet, for output: Int = 0
   ) throws(NodeFault) -> Packet {
     if packet.block.isUnique { return packet }
-    var copy = try makePacket(output, bytes: Int(packet.byteCount))
+    var copy = try makePacket(output, bytes: Int(packet.byteCount), of: HeldReply(of: packet))
     copy.describeLike(packet)
     let source = packet.samples(of: UInt8.self)
     var target = copy.mutableSamples(of: UInt8.self)
@@ -167,6 +173,11 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// The number of the reply that is valid now; packets of older ones are dropped.
   @inlinable public var generation: UInt32 { unsafe table.pointee.generation }
+
+  /// The reply that is valid now: what the first packets of a bot's reply belong to.
+  @inlinable public var currentReply: HeldReply {
+    unsafe HeldReply(generation: table.pointee.generation, flags: [])
+  }
 
   // MARK: Replies
 

@@ -73,7 +73,7 @@ public struct AudioCapture: ~Copyable, Node {
     let offset = begin(line, &ports)
     tellNews(line, &ports)
     guard let block = line.front else { return line.isOver ? .ended : .done }
-    var packet = try ports.makePacket(bytes: frames * frameBytes)
+    var packet = try ports.makePacket(bytes: frames * frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     let source = unsafe line.bytes
     unsafe target.withUnsafeMutableBytes {
@@ -109,7 +109,7 @@ public struct AudioCapture: ~Copyable, Node {
       ports.wake(at: due)
       return .done
     }
-    var packet = try ports.makePacket(bytes: frames * frameBytes)
+    var packet = try ports.makePacket(bytes: frames * frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     for index in target.indices { target[index] = 0 }
     packet.position = position

@@ -39,11 +39,10 @@ extension AudioPlay {
   }
 
   private mutating func emit(_ frames: Int, _ ports: inout Ports) throws(NodeFault) {
-    var packet = try ports.makePacket(bytes: frames * channels * sample.byteCount)
+    var packet = try ports.makePacket(bytes: frames * channels * sample.byteCount, of: .none)
     packet.timestamp = given.time
     packet.position = given.position
     packet.duration = frames
-    packet.generation = 0
     if hasSkipped { packet.flags.insert(.discontinuity) }
     hasSkipped = false
     let source = unsafe Span(_unsafeElements: given.first(frames))

@@ -212,7 +212,6 @@ extension Worker {
         unsafe cell.pointee.counters.pointee.restarts.add()
         unsafe cell.pointee.table.fault = nil
         unsafe cell.pointee.table.notes = []
-        unsafe cell.pointee.table.lastGeneration = 0
         unsafe cell.pointee.isDucked = false
         unsafe cell.pointee.wantsAgain = false
         unsafe cell.pointee.hasWish = false

@@ -8,7 +8,7 @@ extension ProcessPipe {
     if rate > 0 {
       try deliverSound(of: count, &ports)
     } else if !dropsAnswers {
-      ports.emit(try copyAnswer(0, count, &ports))
+      ports.emit(try copyAnswer(0, count, of: reply, &ports))
       emittedBytes = count
     } else {
       emittedBytes = count
@@ -27,14 +27,11 @@ extension ProcessPipe {
       hasDropped = true
       return
     }
-    var packet = try copyAnswer(start, piece.count * frameBytesOut, &ports)
+    var packet = try copyAnswer(
+      start, piece.count * frameBytesOut, of: answersSamples ? piece.reply : reply, &ports)
     packet.timestamp = piece.timestamp
     packet.position = piece.position
     packet.duration = piece.count
-    if answersSamples {
-      packet.generation = piece.reply.generation
-      piece.reply.mark(&packet)
-    }
     if hasDropped { packet.flags.insert(.discontinuity) }
     hasDropped = false
     ports.emit(packet)
@@ -43,11 +40,11 @@ extension ProcessPipe {
   /// True when the count of samples tells which input an output answers.
   var answersSamples: Bool { isSoundIn && rate > 0 }
 
-  /// A packet with bytes of the oldest chunk.
+  /// A packet with bytes of the oldest chunk, of a reply.
   private borrowing func copyAnswer(
-    _ start: Int, _ count: Int, _ ports: inout Ports
+    _ start: Int, _ count: Int, of whose: HeldReply, _ ports: inout Ports
   ) throws(NodeFault) -> Packet {
-    var packet = try ports.makePacket(bytes: count)
+    var packet = try ports.makePacket(bytes: count, of: whose)
     var target = packet.mutableSamples(of: UInt8.self)
     let source = unsafe exchange.output.bytes + start
     for index in 0..<count { target[index] = unsafe source[index] }

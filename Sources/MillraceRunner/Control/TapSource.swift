@@ -69,7 +69,7 @@ struct TapSource: Node {
   private mutating func emitCopy(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     let start = first ?? packet.position
     first = start
-    var copy = try ports.makePacket(bytes: Int(packet.byteCount))
+    var copy = try ports.makePacket(bytes: Int(packet.byteCount), of: .none)
     Self.copy(packet.samples(of: UInt8.self), into: &copy)
     copy.describeLike(packet)
     // An encoder's first packets have negative positions, which say what to throw away: those stay.
@@ -86,7 +86,7 @@ struct TapSource: Node {
       json.member("time", Double(packet.timestamp) / 1e9)
       json.member("text", text)
     }
-    var copy = try ports.makePacket(bytes: json.bytes.count)
+    var copy = try ports.makePacket(bytes: json.bytes.count, of: .none)
     Self.copy(json.bytes.span, into: &copy)
     copy.timestamp = packet.timestamp
     ports.emit(copy)

@@ -123,7 +123,7 @@ extension NodeBench {
       while !feeds[index].isEmpty && outside.hasRoom(index) {
         let content = feeds[index].waiting[feeds[index].entered]
         do {
-          var packet = try outside.makePacket(index, bytes: content.bytes.count)
+          var packet = try outside.makePacket(index, bytes: content.bytes.count, of: .none)
           content.fill(&packet)
           outside.emit(packet, to: index)
         } catch {

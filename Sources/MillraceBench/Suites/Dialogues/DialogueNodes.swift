@@ -66,7 +66,7 @@ struct StampedVoice: Node {
       ports.wake(at: due)
       return .done
     }
-    var packet = try ports.makePacket(bytes: 2 * Self.frames)
+    var packet = try ports.makePacket(bytes: 2 * Self.frames, of: .none)
     packet.timestamp = due
     packet.position = Int64(next * Self.frames)
     packet.duration = Self.frames

@@ -19,10 +19,10 @@ import Testing
     let mailbox = Mailbox(capacity: 4)
     for number in 0..<4 {
       let sent = mailbox.send(.set(parameter: 0, .integer(number)))
-      #expect(sent)
+      #expect(sent == .taken)
     }
-    let refused = !mailbox.send(.set(parameter: 0, .integer(9)))
-    #expect(refused)
+    let refused = mailbox.send(.set(parameter: 0, .integer(9)))
+    #expect(refused == .full)
     for number in 0..<4 { #expect(Self.value(mailbox.receive()) == number) }
     #expect(Self.value(mailbox.receive()) == nil)
   }
@@ -32,9 +32,20 @@ import Testing
     let pool = BlockPool(blockBytes: 64, blockCount: 2)
     let mailbox = Mailbox(capacity: 1)
     _ = mailbox.send(.text(Packet(pool.take()!, byteCount: 1)))
-    let refused = !mailbox.send(.text(Packet(pool.take()!, byteCount: 1)))
-    #expect(refused)
+    let refused = mailbox.send(.text(Packet(pool.take()!, byteCount: 1)))
+    #expect(refused == .full)
     #expect(pool.freeCount == 1)
+  }
+
+  @Test("a closed mailbox takes nothing, and what is in it can still be read")
+  func closed() {
+    let mailbox = Mailbox(capacity: 4)
+    _ = mailbox.send(.duck)
+    mailbox.close()
+    let refused = mailbox.send(.resume)
+    #expect(refused == .closed)
+    #expect(Self.value(mailbox.receive()) == -3)
+    #expect(Self.value(mailbox.receive()) == nil)
   }
 
   @Test("several senders lose no message, and each keeps its order")
@@ -46,7 +57,7 @@ import Testing
     var bodies: [@Sendable () -> Void] = (0..<2).map { sender in
       {
         for number in 0..<each {
-          spin { mailbox.send(.set(parameter: sender, .integer(number))) }
+          spin { mailbox.send(.set(parameter: sender, .integer(number))) == .taken }
         }
       }
     }

@@ -277,6 +277,7 @@ let testCatalogue: Catalogue = {
   var catalogue = Catalogue()
   catalogue.add(CountSource.self)
   catalogue.add(PassNode.self)
+  catalogue.add(DialNode.self)
   catalogue.add(CollectSink.self)
   catalogue.add(AnnounceSink.self)
   catalogue.add(AgeingNode.self)

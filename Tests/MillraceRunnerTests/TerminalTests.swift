@@ -18,6 +18,18 @@ struct TerminalTests {
     #expect(board.takeNotices().isEmpty)
   }
 
+  @Test("messages that nobody read are told")
+  func lostMessages() {
+    let board = EventBoard()
+    for count in [1, 3] {
+      board.take(GraphEvent(time: 0, node: "bot", name: "messagesLost", json: #"{"count":\#(count)}"#), "")
+    }
+    #expect(
+      board.takeNotices().map(\.text) == [
+        #"node "bot" ended before it read a message"#, #"node "bot" ended before it read 3 messages"#,
+      ])
+  }
+
   @Test("a stream that is not there is told once; what a service says is not")
   func remarks() {
     let board = EventBoard()

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// A value that a live parameter takes. Choices travel as their index in the contract's list.
 public enum LiveValue: Sendable, Hashable {
   case bool(Bool)
@@ -36,7 +38,18 @@ public enum ControlMessage: ~Copyable, Sendable {
 /// Senders take turns on a lock; the worker never does. It does not grow: a full mailbox refuses.
 @safe
 public final class Mailbox: Sendable {
+  /// What became of a message.
+  public enum Answer: Sendable, Hashable {
+    /// It is in the mailbox.
+    case taken
+    /// There is no room; send again when the node has read some.
+    case full
+    /// The node has ended, and reads no more.
+    case closed
+  }
+
   private let turn = Lock()
+  private let isClosed = Atomic<Bool>(false)
   private nonisolated(unsafe) var writer: RingWriter<ControlMessage>
   @usableFromInline nonisolated(unsafe) var reader: RingReader<ControlMessage>
 
@@ -47,14 +60,19 @@ public final class Mailbox: Sendable {
     unsafe reader = ring.reader
   }
 
-  /// Puts a message in. Any thread; takes a lock that only senders take. False when the mailbox is full.
-  public func send(_ message: consuming ControlMessage) -> Bool {
+  /// Puts a message in. Any thread; takes a lock that only senders take. A mailbox that closes at this very moment may still take
+  /// it: its worker finds it there, and tells it as lost.
+  public func send(_ message: consuming ControlMessage) -> Answer {
+    if isClosed.load(ordering: .acquiring) { return .closed }
     turn.lock()
     let hasRoom = unsafe writer.hasRoom
     if hasRoom { unsafe writer.push(message) }
     turn.unlock()
-    return hasRoom
+    return hasRoom ? .taken : .full
   }
+
+  /// Takes no more messages. Those that are there can still be received. Only the node's worker.
+  public func close() { isClosed.store(true, ordering: .releasing) }
 
   /// Takes the oldest message. Only the node's worker may call this.
   @inlinable public func receive() -> ControlMessage? {

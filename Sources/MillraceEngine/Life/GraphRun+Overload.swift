@@ -3,12 +3,6 @@ internal import MillraceGraph
 
 /// Carrying out the steps of a graph's ladder against overload. On the supervisor's thread, but for what says otherwise.
 extension GraphRun {
-  /// A live parameter of a node.
-  struct ChosenParameter: Hashable {
-    var node: Int
-    var name: String
-  }
-
   /// True while the run has steps to take. A virtual clock knows no load.
   var watchesLoad: Bool { !plan.overload.isEmpty && engine.clock == .realtime && canRestart }
 
@@ -24,9 +18,8 @@ extension GraphRun {
     for setting in step.settings {
       let value = isRise ? setting.value : self.value(of: setting, belowStep: index)
       do throws(ControlProblem) {
-        let node = plan.nodes[setting.node]
-        let (number, live) = try LiveParameter.check(node, setting.parameter, value)
-        try send(.set(parameter: number, live), to: setting.node)
+        let key = LiveValues.Key(node: setting.node, parameter: setting.parameter)
+        try set(key, to: value, isChoice: false)
       } catch {
         refused.append(error.text)
       }
@@ -48,8 +41,8 @@ extension GraphRun {
         return other.value
       }
     }
-    let key = ChosenParameter(node: setting.node, name: setting.parameter)
-    if let chosen = status.withLock({ $0.chosen[key] }) { return chosen }
+    let key = LiveValues.Key(node: setting.node, parameter: setting.parameter)
+    if let chosen = liveValues.withLock({ $0.choice(for: key) }) { return chosen }
     return plan.nodes[setting.node].parameters[setting.parameter] ?? setting.value
   }
 

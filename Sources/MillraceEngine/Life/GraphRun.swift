@@ -62,13 +62,12 @@ public final class GraphRun: @unchecked Sendable {
     var missedByGone = 0
     var detached: [String] = []
     var leakedBlocks = 0
-    /// What the program has set of the live parameters.
-    var chosen: [ChosenParameter: ParameterValue] = [:]
     /// Nodes that get nothing while the machine is overloaded.
     var shed: Set<Int> = []
     var finalReport: RunReport?
   }
   let status = Locked(Status())
+  let liveValues = Locked(LiveValues())
   let taps = Locked(TapBoard())
   /// A node has missed a budget that nobody was told of.
   let hasMissed = Atomic<Bool>(false)
@@ -189,10 +188,17 @@ public final class GraphRun: @unchecked Sendable {
 
   /// Sets a live parameter. Checked against the contract here; takes effect before the node's next packet.
   public func set(_ node: String, _ parameter: String, to value: ParameterValue) throws(ControlProblem) {
-    let index = try nodeIndex(node)
-    let (number, live) = try LiveParameter.check(plan.nodes[index], parameter, value)
-    try send(.set(parameter: number, live), to: index)
-    status.withLock { $0.chosen[ChosenParameter(node: index, name: parameter)] = value }
+    try set(LiveValues.Key(node: try nodeIndex(node), parameter: parameter), to: value, isChoice: true)
+  }
+
+  /// Sets a live parameter, for the program (`isChoice`) or for a step against overload.
+  func set(_ key: LiveValues.Key, to value: ParameterValue, isChoice: Bool) throws(ControlProblem) {
+    let (number, live) = try LiveParameter.check(plan.nodes[key.node], key.parameter, value)
+    // Alone: what is noted last has to be what is sent last.
+    try liveValues.withLock { values throws(ControlProblem) in
+      try send(.set(parameter: number, live), to: key.node)
+      values.note(value, for: key, isChoice: isChoice)
+    }
   }
 
   /// Bytes of the longest message to a node: a question about a picture of 135,000 bytes has 180,000 in Base64.
@@ -220,9 +226,13 @@ public final class GraphRun: @unchecked Sendable {
     guard phase != .stopped else {
       throw ControlProblem("the run has stopped; node \"\(plan.nodes[index].name)\" takes no more messages")
     }
-    guard mailboxes[index].send(message) else {
+    switch mailboxes[index].send(message) {
+    case .taken: break
+    case .full:
       throw ControlProblem(
         "the mailbox of \"\(plan.nodes[index].name)\" is full; send again when it has read some")
+    case .closed:
+      throw ControlProblem("node \"\(plan.nodes[index].name)\" has ended; it takes no more messages")
     }
     places[index].strand.wakeForMail(places[index].index)
   }
@@ -253,6 +263,12 @@ public final class GraphRun: @unchecked Sendable {
   func cellFailed(_ cell: UnsafeMutablePointer<Cell>, _ fault: NodeFault) {
     leaveUndecided()
     unsafe engine.supervisor.post(.failed(self, node: cell.pointee.nodeIndex, fault))
+  }
+
+  /// Messages were taken for a node that ended before it read them.
+  func mailLost(_ cell: UnsafeMutablePointer<Cell>, _ count: Int) {
+    leaveUndecided()
+    unsafe engine.supervisor.post(.mailLost(self, node: cell.pointee.nodeIndex, count: count))
   }
 
   /// A strand has begun to drain because its time had come.

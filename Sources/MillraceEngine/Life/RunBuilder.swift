@@ -77,11 +77,13 @@ struct RunBuilder {
 
   // MARK: Nodes
 
-  /// What a node of a run is made from, the first time and again.
+  /// What a node of a run is made from, the first time and again: then with the live values that it was given last.
   static func setup(_ node: Int, of run: GraphRun) -> NodeSetup {
     let (planned, place) = (run.plan.nodes[node], run.places[node])
+    var parameters = planned.parameters
+    run.liveValues.withLock { $0.apply(to: &parameters, of: node) }
     return NodeSetup(
-      name: planned.name, parameters: planned.parameters, inputs: planned.inputs, outputs: planned.outputs,
+      name: planned.name, parameters: parameters, inputs: planned.inputs, outputs: planned.outputs,
       pacing: planned.pacing, isVirtual: run.engine.clock == .virtual,
       waker: Waker(place.strand, index: place.index), secrets: run.secrets)
   }

@@ -13,6 +13,8 @@ final class Supervisor: @unchecked Sendable {
     case started(GraphRun)
     /// A node's fault waits for the verdict on the node.
     case failed(GraphRun, node: Int, NodeFault)
+    /// Messages to a node that has ended without reading them.
+    case mailLost(GraphRun, node: Int, count: Int)
     case draining(GraphRun, at: Nanoseconds)
     /// The last node has ended by itself.
     case finished(GraphRun)
@@ -117,6 +119,10 @@ final class Supervisor: @unchecked Sendable {
       if run.canRestart { active[run.id] = run }
     case .failed(let run, let node, let fault):
       answerFailure(run, node, fault)
+      run.decided()
+    case .mailLost(let run, let node, let count):
+      run.carryEvents()
+      run.announce("messagesLost", node: run.plan.nodes[node].name) { $0.member("count", count) }
       run.decided()
     case .draining(let run, let time):
       if run.beginDraining() { run.announce("draining", at: time) }

@@ -15,6 +15,9 @@ enum CellPhase: UInt8 {
   /// Will never be called again.
   case ended
 
+  /// No node will ever be called here again.
+  var isOver: Bool { self == .discarding || self == .ended }
+
   /// The node is there and hears of what concerns it.
   var isAtWork: Bool { self == .running || self == .finishing || self == .shedding }
 }

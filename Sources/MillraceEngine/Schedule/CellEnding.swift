@@ -11,7 +11,22 @@ extension Worker {
     unsafe discardInputs(of: cell)
     // An upstream that is still at work must not wait for this reader.
     if unsafe hasOpenInputs(cell) { unsafe cell.pointee.phase = .discarding }
+    unsafe cell.pointee.mailbox.close()
+    unsafe loseMail(of: cell, strand)
     unsafe strand.run.cellEnded()
+  }
+
+  /// Throws away the mail of a cell that is over, and has that told: whoever sent it was told that it was taken.
+  @inline(never)
+  func loseMail(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
+    var count = 0
+    while let message = unsafe cell.pointee.mailbox.receive() {
+      _ = consume message
+      count += 1
+    }
+    guard count > 0 else { return }
+    unsafe strand.run.mailLost(cell, count)
+    if isVirtual { unsafe waitForDecision(about: strand.run) }
   }
 
   private func hasOpenInputs(_ cell: UnsafeMutablePointer<Cell>) -> Bool {

@@ -5,11 +5,11 @@ internal import Synchronization
 extension Worker {
   @inline(never)
   func deliverMail(to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ seat: Seat) -> Bool {
-    while let message = unsafe cell.pointee.mailbox.receive() {
-      // A node that failed or ended has nobody to read its mail.
-      guard unsafe cell.pointee.phase.isAtWork else { continue }
+    // Mail to a node that failed waits for the one that takes its place.
+    while unsafe cell.pointee.phase.isAtWork, let message = unsafe cell.pointee.mailbox.receive() {
       guard unsafe hand(message, to: cell, strand, seat) else { return false }
     }
+    if unsafe cell.pointee.phase.isOver { unsafe loseMail(of: cell, strand) }
     return true
   }
 
@@ -216,7 +216,8 @@ extension Worker {
         unsafe cell.pointee.wantsAgain = false
         unsafe cell.pointee.hasWish = false
         unsafe cell.pointee.phase = strand.isDraining && cell.pointee.isSource ? .finishing : .running
-        unsafe strand.markReady(cell)
+        // It reads first what was sent since the old one failed.
+        unsafe strand.markMail(cell)
       case .isolate:
         unsafe end(cell, strand)
       }

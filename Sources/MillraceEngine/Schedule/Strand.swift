@@ -197,6 +197,13 @@ final class Strand: RemoteWake, @unchecked Sendable {
     return true
   }
 
+  /// A cell may have mail, and is to look.
+  func markMail(_ cell: UnsafeMutablePointer<Cell>) {
+    let index = unsafe cell.pointee.index
+    unsafe mailWords[index &>> 6].bitwiseOr(1 &<< UInt64(index & 63), ordering: .acquiringAndReleasing)
+    unsafe markReady(cell)
+  }
+
   var hasReady: Bool {
     for index in 0..<wordCount where unsafe words[index] != 0 { return true }
     return false

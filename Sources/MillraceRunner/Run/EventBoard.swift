@@ -116,6 +116,11 @@ final class EventBoard: Sendable {
         "node \"\(label)\(event.node)\" failed: \(fields.text("text") ?? "")",
         isError: !stopping.contains(event.node))
     case "nodeRestarted": note("node \"\(label)\(event.node)\" was made anew", isError: true)
+    case "messagesLost":
+      let count = fields.number("count").map { Int($0) } ?? 0
+      note(
+        "node \"\(label)\(event.node)\" ended before it read \(count == 1 ? "a message" : "\(count) messages")",
+        isError: true)
     case "nodeIsolated":
       state.withLock { $0.isolated.append(label + event.node) }
       note("node \"\(label)\(event.node)\" was cut off; the rest goes on", isError: true)

@@ -278,6 +278,8 @@ let testCatalogue: Catalogue = {
   catalogue.add(CountSource.self)
   catalogue.add(PassNode.self)
   catalogue.add(DialNode.self)
+  catalogue.add(WishingNode.self)
+  catalogue.add(MiserNode.self)
   catalogue.add(CollectSink.self)
   catalogue.add(AnnounceSink.self)
   catalogue.add(AgeingNode.self)

@@ -176,6 +176,12 @@ public struct Link: ~Copyable {
   /// Counts a packet that could not even be made.
   public func noteLost() { unsafe counters.pointee.droppedNewest.add() }
 
+  /// As `noteLost`, for a reader that is to hear of it: it is told as of a packet.
+  public func tellLost() {
+    noteLost()
+    unsafe consumer.markNow()
+  }
+
   /// Says that nothing more will come. The reader sees it after the last packet. Only the writer.
   public func end() {
     hasEnded.store(true, ordering: .releasing)

@@ -120,4 +120,6 @@ public struct CallNotes: OptionSet, Sendable {
   public static let duck = CallNotes(rawValue: 1 << 2)
   /// Playback is to go on.
   public static let resume = CallNotes(rawValue: 1 << 3)
+  /// No block was free where the node asked for room: it is to be called again a little later.
+  public static let retry = CallNotes(rawValue: 1 << 4)
 }

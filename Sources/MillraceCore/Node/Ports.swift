@@ -89,8 +89,8 @@ public struct Ports: ~Copyable, ~Escapable {
     guard let pool = unsafe slot.pool, unsafe !pool._withUnsafeGuaranteedRef({ $0.hasFree }) else {
       return true
     }
-    // Blocks come back from any thread without a word.
-    unsafe table.pointee.wakeAt = min(table.pointee.wakeAt, table.pointee.now &+ 1_000_000)
+    // Blocks come back from any thread without a word. The node's own wish stays as it is.
+    unsafe table.pointee.notes = table.pointee.notes.union(.retry)
     return false
   }
 
@@ -215,7 +215,7 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// Counts an event that could not be written, wherever it was to go.
   private func noteLostEvent() {
-    unsafe table.pointee.outbox?.pointee.noteLost()
+    unsafe table.pointee.outbox?.pointee.tellLost()
     let output = unsafe table.pointee.eventsOutput
     guard output >= 0 else { return }
     let slot = unsafe table.pointee.outputs[output]

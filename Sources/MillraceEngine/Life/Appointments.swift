@@ -68,7 +68,7 @@ extension GraphRun {
     appointments.add(time, body)
     switch engine.clock {
     case .virtual: for strand in strands { strand.ask(Strand.Request.appoint) }
-    case .realtime: engine.supervisor.kick()
+    case .realtime: engine.supervisor.post(.appointed(self))
     }
   }
 

@@ -9,22 +9,26 @@ extension GraphRun {
     let wasStarted = status.withLock { $0.askedAt != 0 }
     tellMissedBudgets(at: Nanoseconds.max)
     appointments.cancel()
-    dropUnusedNodes()
+    // Nodes that were made anew for a run that stopped before it took them.
+    verdicts.clear()
     if releasing { releaseQueued() }
     closeTaps(releasing: releasing)
     let leaked = releasing ? returnPools() : 0
     endEvents(at: time)
-    let (report, waiters, listeners) = status.withLock { status in
+    let outline = status.withLock { status in
       status.phase = .stopped
       status.stoppedAt = time
       status.leakedBlocks = leaked
-      let report = makeReport(status, at: time)
+      return self.outline(status)
+    }
+    let report = makeReport(outline, at: time)
+    let (waiters, listeners) = status.withLock { status in
       status.finalReport = report
       defer {
         status.waiters = []
         status.listeners = [:]
       }
-      return (report, status.waiters, Array(status.listeners.values))
+      return (status.waiters, Array(status.listeners.values))
     }
     // One may have come in the meantime.
     for listener in listeners { listener.finish() }
@@ -34,15 +38,6 @@ extension GraphRun {
     if wasStarted { engine.runEnded() }
     for waiter in waiters { waiter.resume(returning: report) }
     publishStopped()
-  }
-
-  /// Drops nodes that were made anew for a run that stopped before it took them.
-  private func dropUnusedNodes() {
-    let verdicts = status.withLock { status in
-      defer { status.verdicts = [:] }
-      return status.verdicts
-    }
-    for case .replace(let executor) in verdicts.values { unsafe executor.release() }
   }
 
   /// Frees what is still queued, so that the pools get their blocks back. No worker touches the run any more.

@@ -69,9 +69,10 @@ extension GraphRun {
   var hasOutbox: Bool { unsafe memory?.outboxes.isEmpty == false }
 
   /// Moves events from the workers' outboxes to the listeners. On a virtual clock no more than they have room for; the last
-  /// time all, of which an outbox has not many. Only the supervisor.
+  /// time all, of which an outbox has not many. What it leaves rings again. Only the supervisor.
   func carryEvents(isLast: Bool = false) {
-    guard let memory = memory else { return }
+    // Most runs have nothing to tell when they end or fail, and nobody who listens.
+    guard let memory = memory, hasOutbox else { return }
     let listeners = listeners
     var room = Int.max
     let isVirtual = engine.clock == .virtual
@@ -86,6 +87,7 @@ extension GraphRun {
         if !listeners.isEmpty { hand(event(from: packet), to: listeners, isLast: isVirtual && isLast) }
       }
       tellLosses(ofOutbox: number, to: listeners)
+      if !isLast, unsafe !outbox.pointee.isEmpty() { bell.ring() }
     }
   }
 

@@ -51,7 +51,7 @@ extension GraphRun {
 
   /// Leaves a verdict on a failed node for its worker.
   func decide(_ verdict: Verdict, on node: Int) {
-    status.withLock { $0.verdicts[node] = verdict }
+    verdicts.put(verdict, on: node)
     places[node].strand.ask(Strand.Request.replace)
   }
 

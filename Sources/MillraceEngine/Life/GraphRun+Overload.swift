@@ -48,12 +48,9 @@ extension GraphRun {
 
   private func shed(upTo level: Int) {
     let nodes = Set(plan.overload[..<level].flatMap(\.shed))
-    status.withLock { $0.shed = nodes }
+    shedNodes.replace(with: nodes)
     for strand in strands { strand.ask(Strand.Request.shed) }
   }
-
-  /// Whether a node is to get nothing. From a worker, when it was asked to look.
-  func isShed(_ node: Int) -> Bool { status.withLock { $0.shed.contains(node) } }
 
   /// Closes or opens the engine for new sessions, as far as this run is concerned.
   func refuseSessions(atLevel level: Int, load: Double, worker: String) {

@@ -53,7 +53,6 @@ public final class GraphRun: @unchecked Sendable {
     var failure: RunFailure?
     var askedAt: Nanoseconds = 0
     var stoppedAt: Nanoseconds?
-    var verdicts: [Int: Verdict] = [:]
     var restarts: [Int: [Nanoseconds]] = [:]
     var waiters: [CheckedContinuation<RunReport, Never>] = []
     var listeners: [Int: EventQueue] = [:]
@@ -62,15 +61,22 @@ public final class GraphRun: @unchecked Sendable {
     var missedByGone = 0
     var detached: [String] = []
     var leakedBlocks = 0
-    /// Nodes that get nothing while the machine is overloaded.
-    var shed: Set<Int> = []
     var finalReport: RunReport?
   }
   let status = Locked(Status())
   let liveValues = Locked(LiveValues())
+  /// What workers are told by words, without a lock: nodes that get nothing while the machine is overloaded, and what becomes of nodes that
+  /// failed.
+  let shedNodes: NodeSet
+  let verdicts: VerdictBoard
+  /// Tells the supervisor that there is something to look at.
+  let bell: RunBell
   let taps = Locked(TapBoard())
   /// A node has missed a budget that nobody was told of.
   let hasMissed = Atomic<Bool>(false)
+
+  /// A node has missed a budget. From its worker.
+  func noteMissed() { if !hasMissed.exchange(true, ordering: .acquiringAndReleasing) { bell.ring() } }
   /// What was told of missed budgets. Only the supervisor.
   var told: [BudgetsTold] = []
   let appointments = Appointments()
@@ -89,7 +95,11 @@ public final class GraphRun: @unchecked Sendable {
     secrets = plan.secrets
     self.owner = owner
     engine = owner.core
+    shedNodes = NodeSet(count: plan.nodes.count)
+    verdicts = VerdictBoard(count: plan.nodes.count)
+    bell = RunBell(owner.core.supervisor.rung)
     memory = nil
+    unsafe bell.run = unsafe Unmanaged.passUnretained(self)
   }
 
   deinit {
@@ -240,10 +250,9 @@ public final class GraphRun: @unchecked Sendable {
   /// What the run has done up to now; the final report once it has stopped.
   public func report() -> RunReport {
     let time = graphTime
-    return status.withLock { status in
-      if let report = status.finalReport { return report }
-      return makeReport(status, at: time)
-    }
+    // Read outside of the lock: nobody who needs it waits for histograms to be built.
+    let (final, outline) = status.withLock { status in (status.finalReport, self.outline(status)) }
+    return final ?? makeReport(outline, at: time)
   }
 
   // MARK: From the workers
@@ -273,10 +282,6 @@ public final class GraphRun: @unchecked Sendable {
 
   /// A strand has begun to drain because its time had come.
   func reachedDrainTime(_ time: Nanoseconds) { engine.supervisor.post(.draining(self, at: time)) }
-
-  func takeVerdict(on node: Int) -> Verdict {
-    status.withLock { status in status.verdicts.removeValue(forKey: node) ?? .none }
-  }
 
   func strandRetired() {
     if retiredStrands.add(1, ordering: .acquiringAndReleasing).newValue == strands.count {

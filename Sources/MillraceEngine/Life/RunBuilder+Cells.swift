@@ -109,12 +109,13 @@ extension RunBuilder {
   private func makeOutboxes() -> [UnsafeMutablePointer<Link>] {
     guard observesEvents else { return unsafe [] }
     return unsafe strands.enumerated().map { index, _ in
-      // The supervisor looks by itself; nobody waits on either side.
+      // Nobody waits for room.
       let nobody = unsafe Wake(remote: Unmanaged.passUnretained(core.deaf), index: 0)
+      let supervisor = unsafe Wake(remote: Unmanaged.passUnretained(run.bell), index: 0)
       let link = unsafe memory.addLink(
         Link(
           limit: outboxLimit, policy: .dropNewest, burst: 1,
-          counters: memory.linkCounters + plan.links.count + index, consumer: nobody, producer: nobody))
+          counters: memory.linkCounters + plan.links.count + index, consumer: supervisor, producer: nobody))
       unsafe memory.outboxes.append(link)
       unsafe strands[index].outbox = unsafe link
       return unsafe link

@@ -16,6 +16,8 @@ final class Supervisor: @unchecked Sendable {
     /// Messages to a node that has ended without reading them.
     case mailLost(GraphRun, node: Int, count: Int)
     case draining(GraphRun, at: Nanoseconds)
+    /// On the real clock: the run has appointments to be kept.
+    case appointed(GraphRun)
     /// The last node has ended by itself.
     case finished(GraphRun)
     case stop(GraphRun)
@@ -31,10 +33,23 @@ final class Supervisor: @unchecked Sendable {
   /// How often events are carried while runs are active.
   static let eventInterval: Nanoseconds = 10_000_000
 
+  /// Runs that have something to tell.
+  let rung = RungBells()
   private let messages = Locked<[Message]>([])
   /// 1: there is something to look at.
   private let sleep = WaitWord()
   private var active: [Int: GraphRun] = [:]
+  // Of those that are active, the few that have to be looked at without having said anything.
+  /// Runs whose events are collected.
+  private var heard: Set<Int> = []
+  /// Runs with steps against overload.
+  private var watched: [Int: GraphRun] = [:]
+  /// Runs with appointments on the real clock.
+  private var appointed: [Int: GraphRun] = [:]
+  /// Runs with missed budgets that wait for their turn to be told, and when that is.
+  private var untold: [Int: (run: GraphRun, at: Nanoseconds)] = [:]
+  /// Runs looked at because they had something to tell.
+  let looks = Counter()
   /// Runs that were told to stop and have not let go yet.
   private var stops: [Int: Stopping] = [:]
   private var restarts: [Restart] = []
@@ -79,11 +94,11 @@ final class Supervisor: @unchecked Sendable {
   private func turn() {
     sleep.store(0)
     handleMessages()
-    for run in active.values { run.carryEvents() }
     let now = millrace_monotonic_ns()
-    for run in active.values where run.hasMissed.load(ordering: .relaxed) { run.tellMissedBudgets(at: now) }
-    watch.look(at: active.values, now)
-    for run in active.values where (run.nextAppointment ?? Nanoseconds.max) <= now { run.keepAppointments() }
+    listen(now)
+    for (run, at) in untold.values where at <= now { tellMissed(of: run, now) }
+    watch.look(at: watched.values, now)
+    for run in appointed.values { keepAppointments(of: run, now) }
     restartDue(now)
     relieveHeldWorkers(now)
     for (id, stop) in stops where stop.lookAt <= now { look(at: id) }
@@ -100,15 +115,54 @@ final class Supervisor: @unchecked Sendable {
     for message in batch { handle(message) }
   }
 
+  /// Carries what the runs that have rung have to tell.
+  private func listen(_ now: Nanoseconds) {
+    for run in rung.take() {
+      looks.add()
+      run.carryEvents()
+      tellMissed(of: run, now)
+    }
+  }
+
+  private func tellMissed(of run: GraphRun, _ now: Nanoseconds) {
+    guard run.hasMissed.load(ordering: .relaxed) else { return }
+    run.tellMissedBudgets(at: now)
+    // What was told a moment ago waits.
+    let isLeft = run.hasMissed.load(ordering: .relaxed) && active[run.id] != nil
+    untold[run.id] = isLeft ? (run, now + GraphRun.missedBudgetInterval) : nil
+  }
+
+  private func keepAppointments(of run: GraphRun, _ now: Nanoseconds) {
+    if (run.nextAppointment ?? Nanoseconds.max) <= now { run.keepAppointments() }
+    if run.appointments.next == Nanoseconds.max { appointed[run.id] = nil }
+  }
+
+  private func admit(_ run: GraphRun) {
+    active[run.id] = run
+    if run.hasOutbox { heard.insert(run.id) }
+    if !run.plan.overload.isEmpty { watched[run.id] = run }
+    if run.nextAppointment != nil { appointed[run.id] = run }
+  }
+
+  private func dismiss(_ run: GraphRun) {
+    // It may have rung a moment ago: the stack knows it unowned.
+    listen(millrace_monotonic_ns())
+    active[run.id] = nil
+    heard.remove(run.id)
+    watched[run.id] = nil
+    appointed[run.id] = nil
+    untold[run.id] = nil
+  }
+
   private func rest(_ now: Nanoseconds) {
     var until = stops.values.map(\.lookAt).min() ?? Nanoseconds.max
     if let restart = restarts.map(\.at).min() { until = min(until, restart) }
     if let relief = reliefAt { until = min(until, relief) }
-    if let look = watch.due(active.values, now) { until = min(until, look) }
+    if let look = watch.due(watched.values, now) { until = min(until, look) }
     // Missed budgets do not wake the supervisor: it looks.
     if !active.isEmpty { until = min(until, now + GraphRun.missedBudgetInterval) }
-    for run in active.values { until = min(until, run.nextAppointment ?? Nanoseconds.max) }
-    if active.values.contains(where: \.hasOutbox) { until = min(until, now + Self.eventInterval) }
+    for run in appointed.values { until = min(until, run.nextAppointment ?? Nanoseconds.max) }
+    if !heard.isEmpty { until = min(until, now + Self.eventInterval) }
     sleep.wait(while: 0, for: until == Nanoseconds.max ? -1 : max(0, until - now))
   }
 
@@ -116,7 +170,7 @@ final class Supervisor: @unchecked Sendable {
     switch message {
     case .started(let run):
       // A stop may have overtaken it.
-      if run.canRestart { active[run.id] = run }
+      if run.canRestart { admit(run) }
     case .failed(let run, let node, let fault):
       answerFailure(run, node, fault)
       run.decided()
@@ -124,6 +178,9 @@ final class Supervisor: @unchecked Sendable {
       run.carryEvents()
       run.announce("messagesLost", node: run.plan.nodes[node].name) { $0.member("count", count) }
       run.decided()
+    case .appointed(let run):
+      // One that has not begun is looked at when it does.
+      if active[run.id] != nil { appointed[run.id] = run }
     case .draining(let run, let time):
       if run.beginDraining() { run.announce("draining", at: time) }
     case .finished(let run): beginStop(run)
@@ -227,7 +284,7 @@ final class Supervisor: @unchecked Sendable {
     }
     guard before != .stopping && before != .stopped else { return }
     run.noteEnd()
-    active[run.id] = run
+    admit(run)
     restarts.removeAll { $0.run === run }
     stops[run.id] = Stopping(at: millrace_monotonic_ns())
     for strand in run.strands {
@@ -243,7 +300,7 @@ final class Supervisor: @unchecked Sendable {
     // A run that was left behind has been closed already; what its lost thread held stays out.
     guard active[run.id] != nil else { return }
     stops[run.id] = nil
-    active[run.id] = nil
+    dismiss(run)
     run.carryEvents(isLast: true)
     run.close(releasing: true)
   }
@@ -261,7 +318,7 @@ final class Supervisor: @unchecked Sendable {
   /// Ends a run that does not let go. Its memory stays with the nodes that are still in a call.
   private func leaveBehind(_ run: GraphRun, _ stuck: [String], _ refusal: Int32?) {
     stops[run.id] = nil
-    active[run.id] = nil
+    dismiss(run)
     abandoned.append(run)
     run.carryEvents(isLast: true)
     for name in stuck { run.announce("nodeDetached", node: name) }

@@ -40,10 +40,7 @@ extension Worker {
       return startTicks
     case .starved:
       unsafe cell.pointee.counters.pointee.starved.add()
-      let retry = unsafe strand.epoch &+ cell.pointee.table.now &+ Self.starvedRetry
-      if unsafe !cell.pointee.isInWheel || cell.pointee.timerDeadline > retry {
-        unsafe wheel.arm(cell, at: retry)
-      }
+      unsafe lookAgain(at: cell, strand, calls: false)
       return startTicks
     }
     let taken = unsafe cell.pointee.table.taken
@@ -174,14 +171,14 @@ extension Worker {
     unsafe cell.pointee.counters.pointee.overBudget.add()
     unsafe cell.pointee.counters.pointee.lastOverBudget.set(Int(truncatingIfNeeded: ticks))
     // A virtual clock waits for whoever needs longer.
-    if !isVirtual { unsafe cell.pointee.strand.run.hasMissed.store(true, ordering: .releasing) }
+    if !isVirtual { unsafe cell.pointee.strand.run.noteMissed() }
   }
 
   @inline(never)
   private func noteOld(_ cell: UnsafeMutablePointer<Cell>, _ age: Nanoseconds) {
     unsafe cell.pointee.counters.pointee.overAge.add()
     unsafe cell.pointee.counters.pointee.lastOverAge.set(Int(age))
-    unsafe cell.pointee.strand.run.hasMissed.store(true, ordering: .releasing)
+    unsafe cell.pointee.strand.run.noteMissed()
   }
 
   @inline(__always)
@@ -189,13 +186,15 @@ extension Worker {
     _ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ result: CallResult, wasFinishing: Bool,
     tookSome: Bool
   ) {
+    var waitsForBlock = false
     if unsafe cell.pointee.table.notes != [] {
+      waitsForBlock = unsafe cell.pointee.table.notes.contains(.retry)
       guard unsafe carryOutNotes(of: cell, strand) else { return }
     }
     let wish = unsafe cell.pointee.table.wakeAt
     let wasWanted = unsafe cell.pointee.wantsAgain && cell.pointee.drive != .itself
     unsafe cell.pointee.wantsAgain = false
-    if unsafe strand.isDraining, unsafe !isDue(before: strand.drainsFrom, cell, result) {
+    if unsafe strand.isDraining, unsafe !isDue(before: strand.drainsFrom, cell, result, waitsForBlock) {
       unsafe finishSource(cell, strand)
       return
     }
@@ -213,7 +212,7 @@ extension Worker {
     case .outcome(.again):
       if wish != Nanoseconds.max {
         unsafe armWish(cell, strand, wish)
-      } else {
+      } else if !waitsForBlock {
         unsafe cell.pointee.wantsAgain = true
         unsafe strand.markReady(cell)
       }
@@ -224,27 +223,53 @@ extension Worker {
 
   /// False when a source of a draining strand was called for what was due before the drain, and has no more of it.
   private func isDue(
-    before time: Nanoseconds, _ cell: UnsafeMutablePointer<Cell>, _ result: CallResult
+    before time: Nanoseconds, _ cell: UnsafeMutablePointer<Cell>, _ result: CallResult, _ waitsForBlock: Bool
   ) -> Bool {
     guard unsafe cell.pointee.isSource && cell.pointee.phase == .running else { return true }
     switch result {
     case .outcome(.ended), .fault: return true
-    case .outcome(.done), .outcome(.again): return unsafe cell.pointee.table.wakeAt < time
+    case .outcome(.done), .outcome(.again):
+      let next = unsafe waitsForBlock ? cell.pointee.table.now &+ Self.starvedRetry : Nanoseconds.max
+      return unsafe min(cell.pointee.table.wakeAt, next) < time
     }
   }
 
   func armWish(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ wish: Nanoseconds) {
     unsafe cell.pointee.table.wakeAt = Nanoseconds.max
-    let deadline = unsafe wish &+ strand.epoch
-    if deadline <= now {
-      unsafe wheel.cancel(cell)
-      unsafe cell.pointee.hasWish = false
+    let deadline = unsafe TimerWheel.deadline(wish, after: strand.epoch)
+    let isDue = deadline <= now
+    unsafe cell.pointee.wish = isDue ? Nanoseconds.max : deadline
+    unsafe armTimer(of: cell)
+    if isDue {
       unsafe cell.pointee.wantsAgain = true
       unsafe strand.markReady(cell)
-    } else {
-      unsafe cell.pointee.hasWish = true
+    }
+  }
+
+  /// Has a cell looked at again in a moment, beside its node's own wish; with `calls` the node is called then.
+  private func lookAgain(at cell: UnsafeMutablePointer<Cell>, _ strand: Strand, calls: Bool) {
+    if calls { unsafe cell.pointee.retryCalls = true }
+    let retry = unsafe strand.epoch &+ cell.pointee.table.now &+ Self.starvedRetry
+    unsafe cell.pointee.retry = unsafe min(cell.pointee.retry, retry)
+    unsafe armTimer(of: cell)
+  }
+
+  /// Arms a cell's one timer for what comes first, the node's wish or the look again.
+  func armTimer(of cell: UnsafeMutablePointer<Cell>) {
+    let deadline = unsafe min(cell.pointee.wish, cell.pointee.retry)
+    if deadline == Nanoseconds.max {
+      unsafe wheel.cancel(cell)
+    } else if unsafe !cell.pointee.isInWheel || cell.pointee.timerDeadline != deadline {
       unsafe wheel.arm(cell, at: deadline)
     }
+  }
+
+  /// Forgets a cell's timer: its node is not called any more, or another one takes its place.
+  func forgetTimer(of cell: UnsafeMutablePointer<Cell>) {
+    unsafe cell.pointee.wish = Nanoseconds.max
+    unsafe cell.pointee.retry = Nanoseconds.max
+    unsafe cell.pointee.retryCalls = false
+    unsafe wheel.cancel(cell)
   }
 
   /// What the call asked of the engine besides its answer. False when the node has failed.
@@ -256,6 +281,7 @@ extension Worker {
     if notes.contains(.interrupt) { run.interrupt() }
     if notes.contains(.duck) { run.setDucked(true) }
     if notes.contains(.resume) { run.setDucked(false) }
+    if notes.contains(.retry) { unsafe lookAgain(at: cell, strand, calls: true) }
     guard let fault = unsafe cell.pointee.table.fault else { return true }
     unsafe cell.pointee.table.fault = nil
     unsafe fail(cell, strand, fault)

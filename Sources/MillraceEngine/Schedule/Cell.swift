@@ -76,8 +76,12 @@ struct Cell: ~Copyable {
   let isSink: Bool
   /// The last call asked for another one, whatever the inputs hold.
   var wantsAgain = false
-  /// The armed timer is the node's own wish.
-  var hasWish = false
+  /// When the node wishes to be called, on the worker's clock; the largest number: it has no wish.
+  var wish = Nanoseconds.max
+  /// When the cell is looked at again, because no block was free or the graph has not begun; the largest number: not at all.
+  var retry = Nanoseconds.max
+  /// The node asked for that look itself, and is called then whatever its inputs hold.
+  var retryCalls = false
   /// The cell has taken its first packet.
   var isFed = false
   /// The node has been told to make room for a voice.

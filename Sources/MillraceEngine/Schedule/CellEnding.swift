@@ -6,7 +6,7 @@ extension Worker {
   @inline(never)
   func end(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     unsafe cell.pointee.phase = .ended
-    unsafe wheel.cancel(cell)
+    unsafe forgetTimer(of: cell)
     unsafe endOutputs(of: cell)
     unsafe discardInputs(of: cell)
     // An upstream that is still at work must not wait for this reader.
@@ -41,7 +41,7 @@ extension Worker {
   @inline(never)
   func fail(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ fault: NodeFault) {
     unsafe cell.pointee.phase = .failed
-    unsafe wheel.cancel(cell)
+    unsafe forgetTimer(of: cell)
     unsafe cell.pointee.table.wakeAt = Nanoseconds.max
     unsafe strand.run.cellFailed(cell, fault)
     if isVirtual { unsafe waitForDecision(about: strand.run) }

@@ -82,7 +82,8 @@ extension Worker {
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
       if isEarly {
-        unsafe wheel.arm(cell, at: strand.epoch)
+        unsafe cell.pointee.retry = unsafe strand.epoch
+        unsafe armTimer(of: cell)
       } else {
         unsafe strand.markReady(cell)
       }
@@ -120,16 +121,15 @@ extension Worker {
       // It waits for something outside, and may want to do so no longer.
       if unsafe cell.pointee.drive == .itself && !cell.pointee.isSource { unsafe strand.markReady(cell) }
       guard unsafe cell.pointee.isSource && cell.pointee.phase == .running else { continue }
-      if unsafe cell.pointee.hasWish && cell.pointee.timerDeadline &- strand.epoch < time { continue }
+      if unsafe cell.pointee.wish != Nanoseconds.max && cell.pointee.wish &- strand.epoch < time { continue }
       unsafe finishSource(cell, strand)
     }
   }
 
   func finishSource(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     unsafe cell.pointee.phase = .finishing
-    unsafe cell.pointee.hasWish = false
+    unsafe forgetTimer(of: cell)
     unsafe cell.pointee.table.wakeAt = Nanoseconds.max
-    unsafe wheel.cancel(cell)
     unsafe strand.markReady(cell)
   }
 
@@ -184,7 +184,7 @@ extension Worker {
     let run = unsafe strand.run
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
-      let isShed = unsafe run.isShed(cell.pointee.nodeIndex)
+      let isShed = unsafe run.shedNodes.contains(cell.pointee.nodeIndex)
       if unsafe isShed && cell.pointee.phase == .running {
         unsafe cell.pointee.phase = .shedding
       } else if unsafe !isShed && cell.pointee.phase == .shedding {
@@ -201,7 +201,7 @@ extension Worker {
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
       guard unsafe cell.pointee.phase == .failed else { continue }
-      switch unsafe strand.run.takeVerdict(on: cell.pointee.nodeIndex) {
+      switch unsafe strand.run.verdicts.take(on: cell.pointee.nodeIndex) {
       case .none: break
       case .replace(let executor):
         let old = unsafe cell.pointee.executor
@@ -214,7 +214,6 @@ extension Worker {
         unsafe cell.pointee.table.notes = []
         unsafe cell.pointee.isDucked = false
         unsafe cell.pointee.wantsAgain = false
-        unsafe cell.pointee.hasWish = false
         unsafe cell.pointee.phase = strand.isDraining && cell.pointee.isSource ? .finishing : .running
         // It reads first what was sent since the old one failed.
         unsafe strand.markMail(cell)

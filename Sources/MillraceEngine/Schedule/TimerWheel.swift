@@ -7,6 +7,9 @@ internal import MillraceCore
 @unsafe
 struct TimerWheel: ~Copyable {
   static let tick: Nanoseconds = 1_000_000
+  /// Later than this, some 146 years on, no timer is armed: a deadline beyond it would wrap around where it is rounded, and
+  /// come at once.
+  static let farthest = Nanoseconds.max / 2
   private static let slotCount = 512
   private let slots: UnsafeMutablePointer<UnsafeMutablePointer<Cell>?>
   private let occupied: UnsafeMutablePointer<UInt64>
@@ -27,7 +30,13 @@ struct TimerWheel: ~Copyable {
     unsafe occupied.deallocate()
   }
 
-  /// Arms the cell's timer for a deadline on the worker's clock, in place of an older one.
+  /// A time on a graph's clock as a deadline on the worker's, no later than `farthest`.
+  static func deadline(_ time: Nanoseconds, after epoch: Nanoseconds) -> Nanoseconds {
+    let (sum, isBeyond) = time.addingReportingOverflow(epoch)
+    return unsafe isBeyond ? farthest : min(sum, farthest)
+  }
+
+  /// Arms the cell's timer for a deadline on the worker's clock, in place of an older one. At most `farthest`.
   mutating func arm(_ cell: UnsafeMutablePointer<Cell>, at deadline: Nanoseconds) {
     if unsafe cell.pointee.isInWheel { unsafe cancel(cell) }
     let tick = unsafe max((deadline &+ (Self.tick - 1)) / Self.tick, handled &+ 1)

@@ -92,10 +92,13 @@ extension Worker {
 
   // MARK: Calls into nodes
 
-  /// Notes that the thread enters a node. Plain stores: who replaces the thread makes all threads pass a barrier.
+  /// Notes that the thread enters a node. No locked operation: who replaces the thread makes all threads pass a barrier.
+  ///
+  /// Releasing: the thread may have passed that barrier before it got here, and whoever sees the cell takes over all that this thread has
+  /// written, the ready words and the timers too. On x86 it is the store it was.
   @inline(__always)
   func enter(_ cell: UnsafeMutablePointer<Cell>, _ seat: Seat) {
-    unsafe seat.call.pointee.store(UInt(bitPattern: cell), ordering: .relaxed)
+    unsafe seat.call.pointee.store(UInt(bitPattern: cell), ordering: .releasing)
     millrace_compiler_barrier()
   }
 

@@ -150,21 +150,27 @@ final class Worker: @unchecked Sendable {
   private func expireTimers() {
     if isVirtual {
       unsafe drainDue(virtualNow)
-      while let cell = unsafe wheel.takeExactlyDue(now: virtualNow) { unsafe fire(cell) }
+      while let cell = unsafe wheel.takeExactlyDue(now: virtualNow) { unsafe fire(cell, virtualNow) }
       return
     }
     if unsafe scale.nanoseconds(TickScale.now &- anchorTicks) > Self.anchorInterval { anchor() }
     let now = now
     drainDue(now)
-    while let cell = unsafe wheel.takeDue(now: now) { unsafe fire(cell) }
+    while let cell = unsafe wheel.takeDue(now: now) { unsafe fire(cell, now) }
   }
 
-  /// A cell's timer has come: the node is called if it had wished for that.
-  private func fire(_ cell: UnsafeMutablePointer<Cell>) {
-    if unsafe cell.pointee.hasWish {
-      unsafe cell.pointee.hasWish = false
+  /// A cell's timer has come: the node is called if it had wished for that by now.
+  private func fire(_ cell: UnsafeMutablePointer<Cell>, _ now: Nanoseconds) {
+    if unsafe cell.pointee.wish <= now {
+      unsafe cell.pointee.wish = Nanoseconds.max
       unsafe cell.pointee.wantsAgain = true
     }
+    if unsafe cell.pointee.retry <= now {
+      unsafe cell.pointee.retry = Nanoseconds.max
+      if unsafe cell.pointee.retryCalls { unsafe cell.pointee.wantsAgain = true }
+      unsafe cell.pointee.retryCalls = false
+    }
+    unsafe armTimer(of: cell)
     unsafe makeReady(cell)
   }
 

@@ -4,18 +4,38 @@ internal import MillraceGraph
 internal import Synchronization
 
 extension GraphRun {
-  /// Reads every counter. Under the status lock, which keeps the memory in place.
-  func makeReport(_ status: borrowing Status, at time: Nanoseconds) -> RunReport {
-    let first = firstPacketTime.load(ordering: .relaxed)
-    return RunReport(
-      name: name, phase: status.phase, clock: engine.clock, duration: time,
-      timeToFirstPacket: first == 0 ? nil : first - status.askedAt, failure: status.failure,
-      nodes: nodeReports(), links: linkReports(), poolBytes: poolBytes, leakedBlocks: status.leakedBlocks,
-      detachedNodes: status.detached, lostEvents: lostEvents(status))
+  /// What a report takes from the control side's status. It holds the run's counters in place.
+  struct Outline {
+    var phase: RunPhase
+    var askedAt: Nanoseconds
+    var failure: RunFailure?
+    var leakedBlocks: Int
+    var detached: [String]
+    var listeners: [EventQueue]
+    var missedByGone: Int
+    var memory: RunMemory?
   }
 
-  private func nodeReports() -> [NodeReport] {
-    guard let memory = memory else { return [] }
+  /// Under the status lock, and little work.
+  func outline(_ status: borrowing Status) -> Outline {
+    Outline(
+      phase: status.phase, askedAt: status.askedAt, failure: status.failure,
+      leakedBlocks: status.leakedBlocks, detached: status.detached,
+      listeners: Array(status.listeners.values), missedByGone: status.missedByGone, memory: memory)
+  }
+
+  /// Reads every counter and histogram. Not under a lock.
+  func makeReport(_ outline: Outline, at time: Nanoseconds) -> RunReport {
+    let first = firstPacketTime.load(ordering: .relaxed)
+    return RunReport(
+      name: name, phase: outline.phase, clock: engine.clock, duration: time,
+      timeToFirstPacket: first == 0 ? nil : first - outline.askedAt, failure: outline.failure,
+      nodes: outline.memory.map(nodeReports) ?? [], links: outline.memory.map(linkReports) ?? [],
+      poolBytes: poolBytes, leakedBlocks: outline.leakedBlocks, detachedNodes: outline.detached,
+      lostEvents: lostEvents(outline))
+  }
+
+  private func nodeReports(_ memory: RunMemory) -> [NodeReport] {
     let scale = TickScale.machine
     let followsClock = plan.nodes.contains { $0.pacing != .waits }
     var emitted = [Int](repeating: 0, count: plan.nodes.count)
@@ -54,16 +74,13 @@ extension GraphRun {
   /// Packets in every link of the plan now, as `LinkReport.queued`; none after the run has stopped. A few loads a link, for
   /// those who look often.
   public var queued: [Int] {
-    // The lock keeps the memory in place.
-    status.withLock { status in
-      guard status.finalReport == nil, let memory = memory else { return [] }
-      return plan.links.indices.map { unsafe memory.linkCounters[$0].queued }
-    }
+    let held = status.withLock { $0.finalReport == nil ? memory : nil }
+    guard let memory = held else { return [] }
+    return plan.links.indices.map { unsafe memory.linkCounters[$0].queued }
   }
 
-  private func linkReports() -> [LinkReport] {
-    guard let memory = memory else { return [] }
-    return plan.links.indices.map { index in
+  private func linkReports(_ memory: RunMemory) -> [LinkReport] {
+    plan.links.indices.map { index in
       let link = plan.links[index]
       let counters = unsafe memory.linkCounters + index
       return unsafe LinkReport(
@@ -77,9 +94,9 @@ extension GraphRun {
     }
   }
 
-  private func lostEvents(_ status: borrowing Status) -> Int {
-    var lost = status.listeners.values.reduce(status.missedByGone) { $0 + $1.lostCount }
-    guard let memory = memory else { return lost }
+  private func lostEvents(_ outline: Outline) -> Int {
+    var lost = outline.listeners.reduce(outline.missedByGone) { $0 + $1.lostCount }
+    guard let memory = outline.memory else { return lost }
     for index in plan.links.count..<memory.linkCounterCount {
       lost += unsafe memory.linkCounters[index].droppedNewest.current
     }

@@ -3,7 +3,9 @@ internal import Synchronization
 
 /// The last calls of one worker: when, which cell, how long. Always on; the oldest records are overwritten.
 ///
-/// Writing is two plain stores. A reader takes a copy and throws away what may have been overwritten meanwhile.
+/// Writing is two plain stores. A reader takes a copy and throws away what may have been overwritten meanwhile: a sequence lock, with the
+/// number of records as the sequence (H.-J. Boehm, "Can seqlocks get along with programming language memory models?", 2012). The fences
+/// are what ARM needs; on x86 they cost no instruction.
 @safe
 final class TraceRing: @unchecked Sendable {
   /// One call of a node.
@@ -43,6 +45,8 @@ final class TraceRing: @unchecked Sendable {
   /// Notes one call. Only the worker.
   @inline(__always)
   func note(cell: UInt32, start: UInt64, ticks: UInt64, time: Nanoseconds) {
+    // Who sees a word of this record sees the number of those before it as well.
+    atomicMemoryFence(ordering: .releasing)
     if let times = unsafe times { unsafe times[next & (Self.capacity - 1)].store(time, ordering: .relaxed) }
     let slot = (next & (Self.capacity - 1)) &<< 1
     unsafe words[slot].store(start, ordering: .relaxed)
@@ -67,8 +71,10 @@ final class TraceRing: @unchecked Sendable {
           startTicks: ticks, cell: UInt32(rest >> 32), ticks: UInt32(truncatingIfNeeded: rest),
           time: unsafe times?[slot / 2].load(ordering: .relaxed) ?? 0))
     }
-    // What the worker wrote meanwhile may have gone over the oldest of these, one more being written now.
-    let overwritten = max(0, written.load(ordering: .acquiring) + 1 - Self.capacity - start)
+    // What the worker wrote meanwhile may have gone over the oldest of these, one more being written now. The words are read
+    // before the number is.
+    atomicMemoryFence(ordering: .acquiring)
+    let overwritten = max(0, written.load(ordering: .relaxed) + 1 - Self.capacity - start)
     if overwritten > 0 { records.removeFirst(min(overwritten, records.count)) }
     return (records, end, start - first + overwritten)
   }

@@ -24,7 +24,7 @@ extension NodeBench {
   /// `time` is done.
   public func advance(to time: Nanoseconds) throws(BenchFault) {
     try run()
-    while let wish = timerWish, wish <= time, !hasEnded {
+    while let wish = nextTimer, wish <= time, !hasEnded {
       clock.advance(to: max(now, wish))
       fireTimer()
       let before = callCount
@@ -49,6 +49,7 @@ extension NodeBench {
     if !hasEnded && !hasDrivingInput {
       isFinishing = true
       timerWish = nil
+      timerRetry = nil
       wiring.markReady()
       try run()
     }
@@ -57,14 +58,14 @@ extension NodeBench {
 
   /// Lets time pass until the node's timer or wake-up; false when neither can come.
   private func awaitNextCall() -> Bool {
-    switch (clock.kind, timerWish) {
+    switch (clock.kind, nextTimer) {
     case (.virtual, let wish?): clock.advance(to: max(now, wish))
     case (.virtual, nil): return false
     case (.realtime, let wish):
       let limit: Nanoseconds = 10_000_000_000
       guard hasRoom, wakes.wait(wish.map { max(0, $0 - now) } ?? limit) || wish != nil else { return false }
     }
-    if let wish = timerWish, wish <= now { fireTimer() }
+    if let wish = nextTimer, wish <= now { fireTimer() }
     return true
   }
 
@@ -75,12 +76,12 @@ extension NodeBench {
     let real = Clock(.realtime)
     let deadline = real.now + Nanoseconds(seconds * 1e9)
     while true {
-      if clock.kind == .realtime, let wish = timerWish, wish <= now { fireTimer() }
+      if clock.kind == .realtime, let wish = nextTimer, wish <= now { fireTimer() }
       try run()
       if condition() { return true }
       let left = deadline - real.now
       if left <= 0 { return false }
-      let rest = clock.kind == .realtime ? timerWish.map { max(0, $0 - now) } ?? left : left
+      let rest = clock.kind == .realtime ? nextTimer.map { max(0, $0 - now) } ?? left : left
       wakes.wait(min(left, rest))
     }
   }
@@ -169,6 +170,7 @@ extension NodeBench {
   /// What a call of `process` or `finish` leaves to do.
   private func settle(_ outcome: Outcome, _ wish: Nanoseconds?, hasTaken: Bool) {
     let wasWanted = wantsAgain && contract.drive != .itself
+    let waitsForBlock = noteRetry()
     wantsAgain = false
     switch outcome {
     case .ended: hasEnded = true
@@ -180,7 +182,7 @@ extension NodeBench {
     case .again:
       if let wish {
         arm(wish)
-      } else {
+      } else if !waitsForBlock {
         wantsAgain = true
         wiring.markReady()
       }
@@ -189,6 +191,7 @@ extension NodeBench {
 
   /// What a message or an interruption leaves to do: the node is looked at again.
   func settleAside() {
+    _ = noteRetry()
     if let wish = takeWish() { arm(wish) }
     wiring.markReady()
   }
@@ -204,8 +207,19 @@ extension NodeBench {
     if wish <= now { fireTimer() }
   }
 
+  /// When the node is called next for the time's sake.
+  private var nextTimer: Nanoseconds? { [timerWish, timerRetry].compactMap { $0 }.min() }
+
+  /// The node asked for room where no block was free: it is called a millisecond later. True when it did.
+  private func noteRetry() -> Bool {
+    guard unsafe nodeTable.pointee.notes.contains(.retry) else { return false }
+    timerRetry = min(timerRetry ?? .max, now + 1_000_000)
+    return true
+  }
+
   private func fireTimer() {
-    timerWish = nil
+    if let wish = timerWish, wish <= now { timerWish = nil }
+    if let retry = timerRetry, retry <= now { timerRetry = nil }
     wantsAgain = true
     wiring.markReady()
   }

@@ -55,6 +55,8 @@ public final class NodeBench {
   var isHeld: [Bool]
   /// When the node asked to be called next, if it did.
   public internal(set) var timerWish: Nanoseconds?
+  /// When the node is called again because no block was free where it asked for room.
+  var timerRetry: Nanoseconds?
   /// The last call asked for another one, whatever the inputs hold, or a wish has come true.
   var wantsAgain = false
   /// The inputs are over: `finish` is called from here on.

@@ -1,0 +1,108 @@
+import MillraceCore
+import MillraceGraph
+import Testing
+
+@testable import MillraceEngine
+
+@Suite("What nobody waits for", .timeLimit(.minutes(10)))
+struct QuietTests {
+  /// Waits for something that a thread beside this one brings about. False after half a minute.
+  private func comes(_ condition: () -> Bool) -> Bool {
+    for _ in 0..<30_000 {
+      if condition() { return true }
+      pauseBriefly()
+    }
+    return condition()
+  }
+
+  @Test("a worker sheds and goes on while somebody holds what the control side knows of its run")
+  func shedsWithoutLock() throws {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": -1, "interval": 1])
+    let voice = builder.add("voice", "test.collect", ["probe": "unlocked-voice"])
+    let pictures = builder.add("pictures", "test.collect", ["probe": "unlocked-pictures"])
+    builder.link(source, voice, policy: .dropOldest)
+    builder.link(source, pictures, policy: .dropOldest)
+    let run = try Engine(catalogue: testCatalogue, workers: 1).start(builder.plan)
+    let probe = Probe.named("unlocked-voice")
+    #expect(comes { probe.values.count > 10 })
+    let shed = try #require(run.memory).linkCounters + 1
+    let (hasShed, goesOn) = run.status.withLock { _ in
+      run.shedNodes.replace(with: [pictures])
+      for strand in run.strands { strand.ask(Strand.Request.shed) }
+      let hasShed = comes { shed.pointee.droppedShed.current > 0 }
+      let seen = probe.values.count
+      return (hasShed, comes { probe.values.count > seen + 10 })
+    }
+    #expect(hasShed)
+    #expect(goesOn)
+    run.stop()
+    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+  }
+
+  @Test("a verdict is taken once, and one that nobody takes is let go of")
+  func verdicts() throws {
+    final class Held: AnyExecutor {}
+    weak var left: Held?
+    do {
+      let board = VerdictBoard(count: 3)
+      let held = Held()
+      left = held
+      board.put(.isolate, on: 0)
+      board.put(.replace(.passRetained(held)), on: 1)
+      if case .isolate = board.take(on: 0) {} else { Issue.record("the verdict is missing") }
+      if case .none = board.take(on: 0) {} else { Issue.record("taken twice") }
+      guard case .replace(let executor) = board.take(on: 1) else {
+        Issue.record("the executor is missing")
+        return
+      }
+      #expect(executor.takeRetainedValue() === held)
+      board.put(.replace(.passRetained(held)), on: 2)
+      board.put(.isolate, on: 2)
+      board.put(.replace(.passRetained(held)), on: 1)
+    }
+    #expect(left == nil)
+  }
+
+  @Test("a set of nodes holds what was put in last, beyond one word too")
+  func nodeSet() {
+    let set = NodeSet(count: 130)
+    set.replace(with: [0, 63, 64, 129])
+    #expect((0..<130).filter(set.contains) == [0, 63, 64, 129])
+    set.replace(with: [65])
+    #expect((0..<130).filter(set.contains) == [65])
+  }
+
+  @Test("runs that have nothing to tell are not looked at, however many, and one that has is")
+  func quietRuns() async throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    /// Numbers for ever into a sink that says nothing, and so many into one that announces each.
+    func prepare(_ count: Int) throws -> GraphRun {
+      var builder = PlanBuilder()
+      let endless = builder.add("endless", "test.count", ["count": -1, "interval": 5])
+      builder.link(
+        endless, builder.add("silent", "test.collect", ["probe": "quiet-runs"]), policy: .dropOldest)
+      let source = builder.add("source", "test.count", ["count": .integer(count), "interval": 5])
+      builder.link(source, builder.add("sink", "test.announce"), policy: .dropOldest)
+      for index in builder.plan.nodes.indices { builder.plan.nodes[index].budget = 1_000_000_000 }
+      return try engine.prepare(builder.plan)
+    }
+    let quiet = try (0..<40).map { _ in try prepare(0) }
+    for run in quiet { run.start() }
+    let talking = try prepare(30)
+    let listener = talking.events
+    let before = engine.core.supervisor.looks.current
+    talking.start()
+    var count = 0
+    for await event in listener where event.name == "seen" {
+      count += 1
+      if count == 30 { break }
+    }
+    // Not more often than it had something to tell.
+    let looks = engine.core.supervisor.looks.current - before
+    #expect(looks >= 1 && looks <= 30)
+    #expect(Probe.named("quiet-runs").values.count > 40)
+    for run in quiet + [talking] { run.stop() }
+    for run in quiet { _ = await run.wait() }
+  }
+}

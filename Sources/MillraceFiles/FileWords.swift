@@ -8,6 +8,7 @@ public enum FileWords {
     if path.isEmpty { return noPath }
     let verb = use == .reading ? "read" : "written"
     let reason = SystemError.text(code)
+    if let problem = exhaustion(code, path, for: use) { return problem }
     switch code {
     case ENOENT, ENOTDIR:
       guard use == .reading else { return noPlace(for: path, code) }
@@ -22,10 +23,6 @@ public enum FileWords {
         cure: use == .reading
           ? "give this user the right to read it"
           : "give this user the right to write there, or name another place")
-    case EMFILE, ENFILE:
-      return NodeProblem(
-        "\"\(path)\" cannot be \(verb): \(reason)", parameter: "path",
-        cure: "raise the limit of open files (ulimit -n), or run fewer instances")
     case ENXIO:
       return NodeProblem(
         "nobody reads the pipe \"\(path)\"", parameter: "path", cure: "start its reader first")
@@ -37,6 +34,14 @@ public enum FileWords {
       return NodeProblem(
         "\"\(path)\" cannot be \(verb): \(reason)", parameter: "path", cure: "name another file")
     }
+  }
+
+  /// The words for a file that cannot be opened because too many are; nil for any other number.
+  public static func exhaustion(_ code: Int32, _ path: String, for use: FileUse) -> NodeProblem? {
+    guard code == EMFILE || code == ENFILE else { return nil }
+    return NodeProblem(
+      "\"\(path)\" cannot be \(use == .reading ? "read" : "written"): \(SystemError.text(code))",
+      parameter: "path", cure: "raise the limit of open files (ulimit -n), or run fewer instances")
   }
 
   /// The words for a path that is a folder.
@@ -84,6 +89,7 @@ public enum FileWords {
       case EDQUOT: "; this user's share of the disk is used up"
       case EFBIG: "; no longer file is allowed there"
       case ENOENT: "; its folder was removed or takes no new files: name another place"
+      case EMFILE, ENFILE: "; raise the limit of open files (ulimit -n), or run fewer instances"
       case EPIPE: "; keep the program that reads it running as long as the graph"
       default: ""
       }

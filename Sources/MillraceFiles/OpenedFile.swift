@@ -34,14 +34,16 @@ public struct OpenedFile: Sendable {
 
   /// Opens a path. To be written, a file is made if need be and claimed; it keeps what it holds until `empty`, so that a graph
   /// that does not start, be it for another node's sake, destroys nothing. A pipe that nobody reads is refused. Control side.
-  public init(_ path: String, for use: FileUse) throws(NodeProblem) {
+  /// - Parameter followsLinks: false: a path that is a symbolic link is refused.
+  public init(_ path: String, for use: FileUse, followsLinks: Bool = true) throws(NodeProblem) {
     let flags =
       switch use {
       case .reading: O_RDONLY
       case .writing: O_WRONLY | O_CREAT
       case .appending: O_WRONLY | O_CREAT | O_APPEND
       }
-    descriptor = unsafe open(path, flags | O_CLOEXEC | O_NONBLOCK, 0o644)
+    let links = followsLinks ? 0 : O_NOFOLLOW
+    descriptor = unsafe open(path, flags | links | O_CLOEXEC | O_NONBLOCK, 0o644)
     guard descriptor >= 0 else { throw FileWords.problem(errno, path, for: use) }
     kind = Kind(of: descriptor)
     guard kind == .file else { return }

@@ -257,3 +257,16 @@ import Testing
     await #expect(processExitsWith: .failure) { _ = BlockPool(blockBytes: 64, blockCount: 0) }
   }
 }
+
+@Suite("Memory that the system refuses")
+struct MemoryRefusalTests {
+  @Test("a pool larger than any address space is an answer in words")
+  func refused() throws {
+    let refusal = try #require(throws: MemoryRefusal.self) {
+      _ = try BlockPool(reserving: 1 << 22, blocksOf: BlockPool.mostBlockBytes)
+    }
+    #expect(refusal.byteCount > 1 << 50)
+    #expect("\(refusal)".contains("the system refused 1125"))
+    #expect("\(refusal)".contains("(errno 12)"))
+  }
+}

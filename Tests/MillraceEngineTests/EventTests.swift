@@ -36,13 +36,19 @@ struct LongWinded: Node {
 
 @Suite("Events on their way to the program", .timeLimit(.minutes(10)))
 struct EventTests {
-  private func announcing(_ count: Int, clock: Clock.Kind) throws -> GraphRun {
+  /// - Parameter pacing: what the plan says of the source, however fast it is.
+  private func announcing(
+    _ count: Int, clock: Clock.Kind, pacing: Pacing = .waits, on engine: Engine? = nil
+  ) throws -> GraphRun {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": .integer(count)])
     builder.link(source, builder.add("sink", "test.announce"))
     // On a busy machine calls miss their budgets, and being told of that would be further events.
-    for index in builder.plan.nodes.indices { builder.plan.nodes[index].budget = 1_000_000_000 }
-    return try Engine(catalogue: testCatalogue, clock: clock, workers: 1).prepare(builder.plan)
+    for index in builder.plan.nodes.indices {
+      builder.plan.nodes[index].budget = 1_000_000_000
+      builder.plan.nodes[index].pacing = pacing
+    }
+    return try (engine ?? Engine(catalogue: testCatalogue, clock: clock, workers: 1)).prepare(builder.plan)
   }
 
   /// How many events of the node came, and how many are missing by the listener's own account.
@@ -54,9 +60,11 @@ struct EventTests {
     return (events.count { $0.name == "seen" }, lost.reduce(0, +))
   }
 
-  @Test("on the real clock a listener that reads too late is told of every event it missed")
-  func realtime() async throws {
-    let run = try announcing(50_000, clock: .realtime)
+  @Test(
+    "of a run that follows the clock, a listener that reads too late is told of every event it missed",
+    arguments: [Pacing.paced, .live])
+  func realtime(pacing: Pacing) async throws {
+    let run = try announcing(50_000, clock: .realtime, pacing: pacing)
     let listener = run.events
     run.start()
     let report = await run.wait()
@@ -70,9 +78,11 @@ struct EventTests {
     #expect(events.last?.name == "stopped")
   }
 
-  @Test("on the virtual clock a slow listener loses nothing")
-  func slowListener() async throws {
-    let run = try announcing(20_000, clock: .virtual)
+  @Test(
+    "where all sources can wait, on either clock, a slow listener loses nothing",
+    arguments: Clock.Kind.allCases)
+  func slowListener(clock: Clock.Kind) async throws {
+    let run = try announcing(30_000, clock: clock)
     // Other tests may keep every thread busy for long, and this one waiting.
     let listener = run.listen(patience: Nanoseconds.max)
     run.start()
@@ -83,13 +93,36 @@ struct EventTests {
       // Much slower than the graph, which would be far more events ahead than anything keeps.
       if count % 8 == 0 { pauseBriefly() }
     }
-    #expect(count == 20_000 && inOrder == 20_000)
+    #expect(count == 30_000 && inOrder == 30_000)
     #expect(await run.wait().lostEvents == 0)
   }
 
-  @Test("a listener that takes nothing does not hold a virtual run for ever, and is told what it missed")
-  func idleListener() async throws {
-    let run = try announcing(20_000, clock: .virtual)
+  @Test("a run that waits for its listener on the real clock does not hold up another of its worker")
+  func sharedWorker() throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let waiting = try announcing(-1, clock: .realtime, on: engine)
+    let listener = waiting.listen(patience: Nanoseconds.max)
+    waiting.start()
+    // As far as it comes while nobody reads.
+    while waiting.report().nodes[1].packetsIn < EventQueue.limit { pauseBriefly() }
+    let live = try engine.prepare(
+      PlanBuilder.chain(source: ["count": 100, "interval": 1], passes: 1, probe: "beside-waiting"))
+    live.start()
+    let report = try #require(live.waitUntilStopped(timeout: 120_000_000_000), "it is held up")
+    #expect(report.failure == nil && Probe.named("beside-waiting").values.count == 100)
+    // What the listener, the outbox and a turn hold.
+    #expect(waiting.report().nodes[1].packetsIn < EventQueue.limit + 1_024)
+    #expect(waiting.report().lostEvents == 0)
+    waiting.stop()
+    _ = try #require(waiting.waitUntilStopped(timeout: 120_000_000_000))
+    withExtendedLifetime(listener) {}
+  }
+
+  @Test(
+    "a listener that takes nothing does not hold a run for ever, and is told what it missed",
+    arguments: Clock.Kind.allCases)
+  func idleListener(clock: Clock.Kind) async throws {
+    let run = try announcing(20_000, clock: clock)
     let listener = run.listen(patience: 100_000_000)
     run.start()
     let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
@@ -102,9 +135,9 @@ struct EventTests {
     #expect(report.lostEvents == lost)
   }
 
-  @Test("a run whose clock waits for a listener can be stopped")
-  func stopWhileWaiting() async throws {
-    let run = try announcing(-1, clock: .virtual)
+  @Test("a run that waits for a listener can be stopped", arguments: Clock.Kind.allCases)
+  func stopWhileWaiting(clock: Clock.Kind) async throws {
+    let run = try announcing(-1, clock: clock)
     let listener = run.events
     run.start()
     // Takes an event now and then, so that the run goes on waiting for it.

@@ -105,4 +105,31 @@ struct QuietTests {
     for run in quiet + [talking] { run.stop() }
     for run in quiet { _ = await run.wait() }
   }
+
+  @Test("a run that is stopped while its listener has no room is never looked at again")
+  func stoppedWithoutRoom() throws {
+    let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 20_000])
+    builder.link(source, builder.add("sink", "test.announce"))
+    let run = try engine.prepare(builder.plan)
+    let listener = run.listen(patience: Nanoseconds.max)
+    let memory = try #require(run.memory)
+    let outbox = memory.linkCounters + builder.plan.links.count
+    run.start()
+    // The listener is full, and the worker waits with more.
+    #expect(
+      comes {
+        // A few places are taken by what the run itself tells.
+        outbox.pointee.popped.current >= EventQueue.limit - EventQueue.reserve - 8
+          && outbox.pointee.queued > 0
+      })
+    run.stop()
+    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    #expect(outbox.pointee.queued == 0)
+    // The supervisor looks around a few times; in a debug build it ends the process when it finds the run.
+    _ = try PlanBuilder.chain(source: ["count": 5], passes: 1, probe: "behind-a-full-one").runToEnd(
+      on: engine)
+    withExtendedLifetime((listener, memory)) {}
+  }
 }

@@ -93,6 +93,58 @@ struct GraphLoadTests {
     #expect(plan.name == "graph")
   }
 
+  @Test("a source ends with a node of its own file, which the plan, the explanation and the drawings tell")
+  func endsWith() throws {
+    let plan = try GraphBench.plan(
+      """
+      { "millrace": 1, "parameters": { "served": { "default": "tone" } },
+        "nodes": {
+          "lamp": { "type": "audio.tone", "endsWith": "${served}" }, "dark": { "type": "flow.null" },
+          "tone": { "type": "audio.tone" }, "bin": { "type": "flow.null" } },
+        "links": [ "lamp -> dark", "tone -> bin" ] }
+      """)
+    let place = try #require(plan.nodes.firstIndex { $0.name == "tone" })
+    #expect(plan.nodes.map { $0.endsWith } == plan.nodes.map { $0.name == "lamp" ? place : nil })
+    let explanation = PlanExplanation(plan)
+    #expect(explanation.text().contains("ends with"))
+    #expect(explanation.json().contains(#""endsWith": "tone""#))
+    let drawing = GraphDrawing(plan)
+    #expect(drawing.dot().contains("endsWith: tone") && drawing.mermaid().contains("endsWith: tone"))
+    #expect(drawing.svg().contains("endsWith"))
+    let other = PlanExplanation(try GraphBench.plan(Self.uplink))
+    #expect(!other.text().contains("ends with") && !other.json().contains("endsWith"))
+  }
+
+  @Test("what an included graph's source ends with is a node of that graph")
+  func endsWithIncluded() throws {
+    var inner = GraphDescription("inner")
+    inner.add("lamp", "audio.tone", endsWith: "tone")
+    inner.add("tone", "audio.tone")
+    for name in ["lamp", "tone"] {
+      inner.add("\(name)-bin", "flow.null")
+      inner.link("\(name) -> \(name)-bin")
+    }
+    var graph = GraphDescription("outer")
+    graph.include("left", inner)
+    graph.add("tone", "audio.tone")
+    graph.add("outer", "audio.tone", endsWith: "left.tone")
+    for name in ["tone", "outer"] {
+      graph.add("\(name)-bin", "flow.null")
+      graph.link("\(name) -> \(name)-bin")
+    }
+    let plan = try GraphBench.plan(graph)
+    let inside = plan.nodes.firstIndex { $0.name == "left.tone" }
+    #expect(plan.node("left.lamp")?.endsWith == inside && plan.node("outer")?.endsWith == inside)
+    var wrong = graph
+    wrong.add("late", "audio.tone", endsWith: "left")
+    wrong.add("late-bin", "flow.null")
+    wrong.link("late -> late-bin")
+    let problems = #expect(throws: Problems.self) { try GraphBench.plan(wrong) }
+    #expect(
+      problems?.description.contains(
+        #""left" is an included graph, which does not end as one; name a node of it: "left.node""#) == true)
+  }
+
   @Test("settings choose another clock than the file")
   func clockOverride() throws {
     #expect(try GraphBench.plan(Self.uplink, clock: .virtual).clock == .virtual)

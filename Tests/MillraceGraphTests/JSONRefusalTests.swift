@@ -78,18 +78,18 @@ struct JSONRefusalTests {
   static let words: [Case] = [
     Case(
       #"{"type": opus}"#,
-      #"1:10: error: expected a value for "type", found the bare word opus; put text in double quotes"#),
+      #"1:10: error: expected a value for "type", found a bare word; put text in double quotes"#),
     Case(
-      "[tru]", "1:2: error: expected item 1 of the array, found the bare word tru; put text in double quotes"),
+      "[tru]", "1:2: error: expected item 1 of the array, found a bare word; put text in double quotes"),
     Case(
       "[truest]",
-      "1:2: error: expected item 1 of the array, found the bare word truest; put text in double quotes"),
+      "1:2: error: expected item 1 of the array, found a bare word; put text in double quotes"),
     Case("True", "1:1: error: expected a value, found the bare word True; write true"),
     Case("FALSE", "1:1: error: expected a value, found the bare word FALSE; write false"),
     Case("nil", "1:1: error: expected a value, found the bare word nil; write null"),
     Case("undefined", "1:1: error: expected a value, found the bare word undefined; write null"),
     Case(
-      "audio.read", "1:1: error: expected a value, found the bare word audio.read; put text in double quotes"),
+      "audio.read", "1:1: error: expected a value, found a bare word; put text in double quotes"),
     Case("{type: 1}", #"1:2: error: the key type has no quotes; write "type""#),
     Case("{\"a\": 1, b-c: 1}", #"1:10: error: the key b-c has no quotes; write "b-c""#),
     Case("{'a': 1}", "1:2: error: expected a key in double quotes, found '''; write text in double quotes"),

@@ -25,7 +25,7 @@ struct OwnContractTests {
   func secret() throws {
     let door = NodeContract(
       "own.door", "opens", outputs: [PortContract("out", .pcm(), text: "sound")],
-      parameters: [ParameterContract("key", .string, required: true, secret: true, text: "what opens it")],
+      parameters: [ParameterContract("key", .string, required: true, secret: .whole, text: "what opens it")],
       drive: .itself,
       resolve: { resolution in
         resolution.outputs["out"] = .pcm(rate: 48_000, channels: 1, sample: .s16, frames: 960)

@@ -48,6 +48,15 @@ public struct Link: ~Copyable {
   /// Packets a dropping link may hold above its limit until its reader runs.
   static func slack(for limit: Int) -> Int { max(8, limit / 2) }
 
+  /// Bytes between the two ends of a ring.
+  private static func separation(isLocal: Bool) -> Int {
+    isLocal ? MemoryLayout<RingWriter<Packet>>.stride : 2 * cacheLine
+  }
+
+  private static func endBytes(isLocal: Bool) -> Int {
+    separation(isLocal: isLocal) + MemoryLayout<RingReader<Packet>>.stride
+  }
+
   /// Makes an empty link.
   /// - Parameters:
   ///   - limit: packets it holds before the policy acts, at least 1.
@@ -71,10 +80,9 @@ public struct Link: ~Copyable {
     bound = Self.bound(limit: limit, policy: policy, burst: burst)
     isLocal = unsafe !consumer.isRemote && !producer.isRemote
     let ring = Ring<Packet>(minimumCapacity: bound, isShared: !isLocal)
-    let separation = isLocal ? MemoryLayout<RingWriter<Packet>>.stride : 2 * Self.cacheLine
+    let separation = Self.separation(isLocal: isLocal)
     unsafe ends = .allocate(
-      byteCount: separation + MemoryLayout<RingReader<Packet>>.stride,
-      alignment: isLocal ? Self.cacheLine : 2 * Self.cacheLine)
+      byteCount: Self.endBytes(isLocal: isLocal), alignment: isLocal ? Self.cacheLine : 2 * Self.cacheLine)
     unsafe writer = ends.bindMemory(to: RingWriter<Packet>.self, capacity: 1)
     unsafe reader = (ends + separation).bindMemory(to: RingReader<Packet>.self, capacity: 1)
     unsafe writer.initialize(to: ring.writer)
@@ -95,7 +103,17 @@ public struct Link: ~Copyable {
   public static func bound(limit: Int, policy: LinkPolicy, burst: Int) -> Int {
     let limit = policy == .latest ? 1 : limit
     let prunes = policy == .dropOldest || policy == .latest
-    return limit + (prunes ? slack(for: limit) : 0) + burst
+    return limit.addingClamped(prunes ? slack(for: limit) : 0).addingClamped(burst)
+  }
+
+  /// Bytes a link takes with its counters, before it is made, without the blocks of its packets; the largest number where it would be
+  /// more.
+  /// - Parameter isLocal: both ends are on one worker.
+  public static func byteCount(limit: Int, policy: LinkPolicy, burst: Int, isLocal: Bool) -> Int {
+    let ring = RingStorage<Packet>.byteCount(
+      minimumCapacity: bound(limit: limit, policy: policy, burst: burst), isShared: !isLocal)
+    return [MemoryLayout<Link>.stride, MemoryLayout<LinkCounters>.stride, endBytes(isLocal: isLocal), ring]
+      .clampedSum
   }
 
   // MARK: Writing side

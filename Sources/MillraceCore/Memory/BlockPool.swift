@@ -1,3 +1,4 @@
+internal import Glibc
 public import Synchronization
 
 /// What stands in front of the bytes of every block: who holds it, where it goes back to, and what describes its content.
@@ -41,6 +42,9 @@ public final class BlockPool: @unchecked Sendable {
   /// The most bytes a block has: 256 MiB, a picture of 8K in any form and some more.
   public static let mostBlockBytes = 1 << 28
 
+  /// The most blocks a pool has: they are counted in 32 bits, and 0 stands for none.
+  public static let mostBlocks = Int(UInt32.max) - 1
+
   /// Usable bytes of each block.
   public let blockBytes: Int
   /// Blocks the pool owns.
@@ -54,21 +58,53 @@ public final class BlockPool: @unchecked Sendable {
   @usableFromInline let untouched = Atomic<Int>(0)
   let refusals = Atomic<Int>(0)
 
-  /// Makes a pool in one allocation, whatever its size in microseconds.
+  /// Makes a pool in one allocation, whatever its size in microseconds. For pools of a few megabytes; where the system has no memory,
+  /// the process ends, as it does wherever Swift's own heap is refused.
   /// - Parameters:
   ///   - blockBytes: usable bytes of each block, 1 to 256 MiB; rounded up to a multiple of 64.
   ///   - blockCount: blocks, at least 1.
-  public init(blockBytes: Int, blockCount: Int) {
+  public convenience init(blockBytes: Int, blockCount: Int) {
+    do throws(MemoryRefusal) {
+      try self.init(reserving: blockCount, blocksOf: blockBytes)
+    } catch {
+      fatalError("\(error)")
+    }
+  }
+
+  /// Makes a pool, or answers that the system refuses its memory: for pools as large as a graph asks for.
+  /// - Parameters:
+  ///   - blockCount: blocks, at least 1.
+  ///   - blockBytes: usable bytes of each block, 1 to 256 MiB; rounded up to a multiple of 64.
+  /// - Throws: the system's refusal.
+  public init(reserving blockCount: Int, blocksOf blockBytes: Int) throws(MemoryRefusal) {
     precondition(blockBytes > 0 && blockBytes <= Self.mostBlockBytes, "a block holds 1 byte to 256 MiB")
-    precondition(blockCount > 0 && blockCount < Int(UInt32.max), "a pool has at least one block")
-    self.blockBytes = (blockBytes + 63) & ~63
+    precondition(blockCount > 0 && blockCount <= Self.mostBlocks, "a pool has at least one block")
+    stride = Self.stride(blockBytes)
+    self.blockBytes = stride - Self.headerSize
     self.blockCount = blockCount
-    stride = self.blockBytes + Self.headerSize
-    unsafe memory = .allocate(byteCount: stride * blockCount + Self.slack, alignment: 64)
+    let byteCount = stride * blockCount + Self.slack
+    // Swift's own allocation ends the process where the system refuses.
+    var reserved: UnsafeMutableRawPointer?
+    let refusal = unsafe posix_memalign(&reserved, 64, byteCount)
+    guard refusal == 0, let reserved = unsafe reserved else {
+      throw MemoryRefusal(byteCount: byteCount, code: refusal)
+    }
+    unsafe memory = unsafe reserved
   }
 
   deinit {
-    unsafe memory.deallocate()
+    unsafe free(memory)
+  }
+
+  /// Bytes from one block to the next, its header included.
+  private static func stride(_ blockBytes: Int) -> Int { ((blockBytes + 63) & ~63) + headerSize }
+
+  /// Bytes a pool holds, headers included, before it is made; the largest number where it would be more.
+  /// - Parameters:
+  ///   - blockBytes: usable bytes of each block, 1 to 256 MiB.
+  ///   - blockCount: blocks, at least 0.
+  public static func byteCount(blockBytes: Int, blockCount: Int) -> Int {
+    stride(blockBytes).multipliedClamped(by: blockCount)
   }
 
   /// Takes a free block, or answers nil when all are out. Any thread; no lock, no allocation; about 20 ns.
@@ -167,4 +203,16 @@ public final class BlockPool: @unchecked Sendable {
 
   /// Bytes the pool holds, headers included, touched or not.
   public var byteCount: Int { stride * blockCount }
+}
+
+/// The system's refusal of memory, in words.
+public struct MemoryRefusal: Error, Sendable, Hashable, CustomStringConvertible {
+  /// What was asked for.
+  public let byteCount: Int
+  /// The error number, such as `ENOMEM`.
+  public let code: Int32
+
+  public var description: String {
+    "the system refused \(byteCount) bytes of memory: \(SystemError.text(code))"
+  }
 }

@@ -93,15 +93,15 @@ public struct ParameterContract: Sendable, Hashable {
   public var isRequired: Bool
   /// True when it can be set while the graph runs.
   public var isLive: Bool
-  /// True when its value is never shown, whoever gave it: an address with a key in it, a token.
-  public var isSecret: Bool
+  /// How much of its value is never shown, whoever gave it.
+  public var secrecy: Secrecy
   /// What it does, in a sentence.
   public var text: String
 
   /// A parameter by its name and type; what is left out: no default, not required, not live, not secret.
   public init(
     _ name: String, _ kind: Kind, unit: String = "", default defaultValue: ParameterValue? = nil,
-    required: Bool = false, live: Bool = false, secret: Bool = false, text: String
+    required: Bool = false, live: Bool = false, secret: Secrecy = .none, text: String
   ) {
     self.name = name
     self.kind = kind
@@ -109,7 +109,7 @@ public struct ParameterContract: Sendable, Hashable {
     self.defaultValue = defaultValue
     isRequired = required
     isLive = live
-    isSecret = secret
+    secrecy = secret
     self.text = text
   }
 }

@@ -12,18 +12,31 @@ final class RingStorage<Element: ~Copyable>: @unchecked Sendable {
   @usableFromInline let mask: Int
   let indices: UnsafeMutableRawPointer
 
-  /// Bytes between the two indices: a pair of 64-byte lines, because the prefetcher fetches lines in pairs.
-  static var separation: Int { 128 }
+  /// Bytes between the two indices: between threads a pair of 64-byte lines, because the prefetcher fetches lines in pairs.
+  private static func separation(isShared: Bool) -> Int { isShared ? 128 : MemoryLayout<Int>.stride }
+
+  /// The power of two that a ring for so many elements has; the largest there is where it would have to be more.
+  private static func capacity(for minimum: Int) -> Int {
+    let largest = 1 << (Int.bitWidth - 2)
+    var capacity = 1
+    while capacity < min(minimum, largest) { capacity *= 2 }
+    return capacity
+  }
+
+  /// Bytes of a ring's slots and indices, before it is made; the largest number where it would be more.
+  static func byteCount(minimumCapacity: Int, isShared: Bool) -> Int {
+    capacity(for: minimumCapacity).multipliedClamped(by: MemoryLayout<Element>.stride)
+      .addingClamped(2 * separation(isShared: isShared))
+  }
 
   @usableFromInline
   init(minimumCapacity: Int, isShared: Bool) {
     precondition(minimumCapacity > 0, "a ring's capacity must be at least 1")
-    var capacity = 1
-    while capacity < minimumCapacity { capacity &*= 2 }
+    let capacity = Self.capacity(for: minimumCapacity)
     mask = capacity - 1
     unsafe slots = .allocate(capacity: capacity)
     // Between threads the indices stay apart; with one thread on both ends they share a line.
-    let separation = isShared ? Self.separation : MemoryLayout<Int>.stride
+    let separation = Self.separation(isShared: isShared)
     unsafe indices = .allocate(byteCount: 2 * separation, alignment: separation)
     unsafe written = indices.bindMemory(to: Atomic<Int>.self, capacity: 1)
     unsafe read = (indices + separation).bindMemory(to: Atomic<Int>.self, capacity: 1)

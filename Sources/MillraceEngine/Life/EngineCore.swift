@@ -17,6 +17,8 @@ final class EngineCore: @unchecked Sendable {
   /// For messages of programs. Memory is touched only as it is used.
   private let controlPool = BlockPool(blockBytes: GraphRun.longestMessage, blockCount: 32)
   let supervisor = Supervisor()
+  /// What runs may take, and what they have claimed.
+  let memory: MemoryLedger
 
   /// The system's refusal of a thread, an `errno`; 0: all run.
   private var threadRefusal: Int32 = 0
@@ -41,7 +43,8 @@ final class EngineCore: @unchecked Sendable {
   /// Trace numbers of so many runs are remembered.
   private static let rememberedRuns = 4_096
 
-  init(catalogue: Catalogue, clock: Clock.Kind, workers: Int) {
+  init(catalogue: Catalogue, clock: Clock.Kind, workers: Int, memory: MemoryLedger) {
+    self.memory = memory
     self.catalogue = catalogue
     self.clock = clock
     let isVirtual = clock == .virtual

@@ -13,7 +13,7 @@ extension GraphRun {
     verdicts.clear()
     if releasing { releaseQueued() }
     closeTaps(releasing: releasing)
-    let leaked = releasing ? returnPools() : 0
+    let (leaked, keptBytes) = releasing ? returnPools() : (0, 0)
     endEvents(at: time)
     let outline = status.withLock { status in
       status.phase = .stopped
@@ -32,7 +32,7 @@ extension GraphRun {
     }
     // One may have come in the meantime.
     for listener in listeners { listener.finish() }
-    if releasing { releaseMemory() }
+    if releasing { releaseMemory(keeping: keptBytes) }
     for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }
     engine.setRefusal(nil, of: id)
     if wasStarted { engine.runEnded() }
@@ -58,26 +58,30 @@ extension GraphRun {
     }
     releaseQueued()
     closeTaps(releasing: true)
-    _ = returnPools()
+    releaseMemory(keeping: returnPools().bytes)
   }
 
-  /// Lets the pools go; answers the blocks that nodes still hold.
-  private func returnPools() -> Int {
-    guard let memory = memory else { return 0 }
+  /// Lets the pools go; answers the blocks that nodes still hold, and the bytes of the pools that stay for them.
+  private func returnPools() -> (blocks: Int, bytes: Int) {
+    guard let memory = memory else { return (0, 0) }
     var leaked = 0
+    var kept = 0
     for pool in memory.pools {
       let missing = pool.blockCount - pool.freeCount
       if missing > 0 {
         leaked += missing
+        kept += pool.byteCount
         // A block out there points at its pool: the pool must outlive it.
         _ = unsafe Unmanaged.passRetained(pool)
       }
     }
-    return leaked
+    return (leaked, kept)
   }
 
-  private func releaseMemory() {
+  private func releaseMemory(keeping kept: Int) {
+    let claim = memory?.claim
     status.withLock { _ in memory = nil }
+    claim?.giveBack(keeping: kept)
   }
 }
 

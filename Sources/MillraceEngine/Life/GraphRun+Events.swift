@@ -6,16 +6,18 @@ extension GraphRun {
   /// What happens in the run from now on. Each call gives a listener of its own that ends with the run. Subscribe between
   /// `prepare` and `start` to miss nothing.
   ///
-  /// A listener may fall 4,096 events behind. What happens then depends on the clock:
-  /// - `realtime`: it loses the oldest ones; live media waits for nobody.
-  /// - `virtual`: time stands still until it has caught up, so a listener that goes on reading loses nothing however slow it
-  ///   is. One that takes nothing for ten seconds is not waited for any longer, and loses the oldest ones.
+  /// A listener may fall 4,096 events behind. What happens then depends on what the graph follows:
+  /// - Something in it keeps time with the real clock, such as a microphone or a paced file: the listener loses the oldest ones; live
+  ///   media waits for nobody.
+  /// - Nothing does, since all its sources can wait, or the clock is `virtual`: the run waits until it has caught up, so a listener
+  ///   that goes on reading loses nothing however slow it is. On the real clock only this run waits, not the other runs of its
+  ///   worker. A listener that takes nothing for ten seconds is not waited for any longer, and loses the oldest ones.
   ///
   /// A loss is never silent: before the next event the listener gets an event `eventsLost` with its `count`, and the report
   /// counts it in `lostEvents`.
   public var events: GraphEvents { listen(patience: EventQueue.patience) }
 
-  /// - Parameter patience: how long a virtual clock waits for the listener when it takes nothing.
+  /// - Parameter patience: how long a run that waits for its listeners waits for one that takes nothing.
   func listen(patience: Nanoseconds) -> GraphEvents {
     let queue = EventQueue(patience: patience)
     let number = status.withLock { status -> Int? in
@@ -68,15 +70,15 @@ extension GraphRun {
   /// True when events are collected for the program.
   var hasOutbox: Bool { unsafe memory?.outboxes.isEmpty == false }
 
-  /// Moves events from the workers' outboxes to the listeners. On a virtual clock no more than they have room for; the last
-  /// time all, of which an outbox has not many. What it leaves rings again. Only the supervisor.
+  /// Moves events from the workers' outboxes to the listeners. Where the run waits for them no more than they have room for; the
+  /// last time all, of which an outbox has not many. What it leaves rings again. Only the supervisor.
   func carryEvents(isLast: Bool = false) {
     // Most runs have nothing to tell when they end or fail, and nobody who listens.
     guard let memory = memory, hasOutbox else { return }
     let listeners = listeners
     var room = Int.max
-    let isVirtual = engine.clock == .virtual
-    if isVirtual && !isLast {
+    let waits = waitsForListeners
+    if waits && !isLast {
       let now = millrace_monotonic_ns()
       room = listeners.map { $0.room(now) }.min() ?? Int.max
     }
@@ -84,7 +86,7 @@ extension GraphRun {
       let outbox = unsafe memory.outboxes[number]
       while room > 0, let packet = unsafe outbox.pointee.take(generation: 0) {
         room -= 1
-        if !listeners.isEmpty { hand(event(from: packet), to: listeners, isLast: isVirtual && isLast) }
+        if !listeners.isEmpty { hand(event(from: packet), to: listeners, isLast: waits && isLast) }
       }
       tellLosses(ofOutbox: number, to: listeners)
       if !isLast, unsafe !outbox.pointee.isEmpty() { bell.ring() }

@@ -13,9 +13,11 @@ public final class GraphRun: @unchecked Sendable {
   public let id: Int
   /// The graph it runs.
   public let plan: GraphPlan
-  /// What is taken out of everything the nodes say.
-  let secrets: Secrets
+  /// What is taken out of everything the nodes say: the plan's secrets, and those the run was given since.
+  public let secrets: Secrets
   let engine: EngineCore
+  /// Whether the run rather waits than loses an event: nothing in it follows the real clock.
+  let waitsForListeners: Bool
   /// Keeps the workers at work as long as there is a run.
   private let owner: Engine
   // Set once while the run is prepared, before any worker knows of it.
@@ -68,6 +70,9 @@ public final class GraphRun: @unchecked Sendable {
   /// What workers are told by words, without a lock: nodes that get nothing while the machine is overloaded, and what becomes of nodes that
   /// failed.
   let shedNodes: NodeSet
+  /// Sources whose end has come with that of another node, and for each node the sources that end with it.
+  let endingSources: NodeSet
+  let followers: [Int: [Int]]
   let verdicts: VerdictBoard
   /// Tells the supervisor that there is something to look at.
   let bell: RunBell
@@ -89,13 +94,16 @@ public final class GraphRun: @unchecked Sendable {
     case isolate
   }
 
-  init(id: Int, plan: GraphPlan, owner: Engine) {
+  init(id: Int, plan: GraphPlan, waitsForListeners: Bool, owner: Engine) {
     self.id = id
     self.plan = plan
+    self.waitsForListeners = waitsForListeners
     secrets = plan.secrets
     self.owner = owner
     engine = owner.core
     shedNodes = NodeSet(count: plan.nodes.count)
+    endingSources = NodeSet(count: plan.nodes.count)
+    followers = plan.followers
     verdicts = VerdictBoard(count: plan.nodes.count)
     bell = RunBell(owner.core.supervisor.rung)
     memory = nil
@@ -203,7 +211,13 @@ public final class GraphRun: @unchecked Sendable {
 
   /// Sets a live parameter, for the program (`isChoice`) or for a step against overload.
   func set(_ key: LiveValues.Key, to value: ParameterValue, isChoice: Bool) throws(ControlProblem) {
-    let (number, live) = try LiveParameter.check(plan.nodes[key.node], key.parameter, value)
+    let node = plan.nodes[key.node]
+    if node.secrets.contains(key.parameter) {
+      secrets.add(Set(value.texts))
+    } else if let parameter = node.contract.parameter(key.parameter) {
+      secrets.add(parameter.hiddenTexts(of: value))
+    }
+    let (number, live) = try LiveParameter.check(node, key.parameter, value)
     // Alone: what is noted last has to be what is sent last.
     try liveValues.withLock { values throws(ControlProblem) in
       try send(.set(parameter: number, live), to: key.node)
@@ -214,9 +228,11 @@ public final class GraphRun: @unchecked Sendable {
   /// Bytes of the longest message to a node: a question about a picture of 135,000 bytes has 180,000 in Base64.
   public static let longestMessage = 262_144
 
-  /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes.
+  /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. What its members tell to
+  /// be a credential, such as `token`, is a secret of the run from now on.
   public func send(_ text: String, to node: String) throws(ControlProblem) {
     let index = try nodeIndex(node)
+    secrets.add(Secrets.credentials(inMessage: text))
     let bytes = Array(text.utf8)
     guard let packet = engine.controlPacket(bytes) else {
       throw ControlProblem(
@@ -262,6 +278,14 @@ public final class GraphRun: @unchecked Sendable {
     _ = firstPacketTime.compareExchange(expected: 0, desired: millrace_monotonic_ns(), ordering: .relaxed)
   }
 
+  /// The sources that end with a node end now. From its worker, before it counts as ended: they are still to end.
+  func endFollowers(of node: Int) {
+    for source in followers[node] ?? [] {
+      endingSources.insert(source)
+      places[source].strand.ask(Strand.Request.endSources)
+    }
+  }
+
   func cellEnded() {
     if liveCells.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
       noteEnd()
@@ -287,6 +311,17 @@ public final class GraphRun: @unchecked Sendable {
     if retiredStrands.add(1, ordering: .acquiringAndReleasing).newValue == strands.count {
       engine.supervisor.post(.retired(self))
     }
+  }
+}
+
+extension GraphPlan {
+  /// For each node that others end with, those.
+  fileprivate var followers: [Int: [Int]] {
+    var followers: [Int: [Int]] = [:]
+    for (index, node) in nodes.enumerated() {
+      if let other = node.endsWith { followers[other, default: []].append(index) }
+    }
+    return followers
   }
 }
 

@@ -21,8 +21,10 @@ enum LiveParameter {
       throw ControlProblem("\"\(name)\" of \"\(node.name)\" cannot be set while the graph runs; \(cure)")
     }
     guard let live = convert(value, parameter.kind) else {
+      let isSecret = parameter.isSecret || node.secrets.contains(name)
       throw ControlProblem(
-        "\"\(name)\" of \"\(node.name)\" cannot be \(value); it takes \(describe(parameter))")
+        "\"\(name)\" of \"\(node.name)\" cannot be \(isSecret ? "what was given" : "\(value)"); it takes \(describe(parameter))"
+      )
     }
     return (index, live)
   }

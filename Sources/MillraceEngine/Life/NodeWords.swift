@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// A set of a run's nodes that one thread of the control side writes and workers read, without a lock on either side.
+/// A set of a run's nodes that is written on one side and read by workers, without a lock on either side.
 @safe
 final class NodeSet: @unchecked Sendable {
   private let words: UnsafeMutablePointer<Atomic<UInt64>>
@@ -23,6 +23,11 @@ final class NodeSet: @unchecked Sendable {
       for bit in 0..<64 where nodes.contains(64 * index + bit) { word |= 1 << UInt64(bit) }
       unsafe words[index].store(word, ordering: .releasing)
     }
+  }
+
+  /// Adds a member; nobody replaces the set's members meanwhile. Any thread.
+  func insert(_ node: Int) {
+    unsafe words[node >> 6].bitwiseOr(1 << UInt64(node & 63), ordering: .acquiringAndReleasing)
   }
 
   /// Any thread; one load.

@@ -7,9 +7,7 @@ extension RunBuilder {
   /// What a run's cells share, and the next free places in its memory. Nodes take theirs in the order of the plan.
   @safe
   private struct Layout {
-    let pools: [[BlockPool?]]
     let links: [UnsafeMutablePointer<Link>]
-    let eventPool: BlockPool?
     let outboxes: [UnsafeMutablePointer<Link>]
     var nextInput = 0
     var nextOutput = 0
@@ -18,10 +16,9 @@ extension RunBuilder {
   }
 
   func makeCells(
-    _ executors: [AnyExecutor], _ pools: [[BlockPool?]], _ links: [UnsafeMutablePointer<Link>]
+    _ executors: [AnyExecutor], _ links: [UnsafeMutablePointer<Link>]
   ) {
-    var layout = unsafe Layout(
-      pools: pools, links: links, eventPool: makeEventPool(), outboxes: makeOutboxes())
+    var layout = unsafe Layout(links: links, outboxes: makeOutboxes())
     run.firstTraceID = core.reserveTraceIDs(run.name, plan.nodes.map(\.name))
     for index in plan.nodes.indices {
       let table = unsafe makeTable(of: index, &layout)
@@ -63,8 +60,7 @@ extension RunBuilder {
         unsafe (memory.fanOut + layout.nextFan).initialize(to: layout.links[link])
         layout.nextFan += 1
       }
-      let isEvents = output.name == NodeContract.eventsPort
-      let pool = isEvents ? layout.eventPool : layout.pools[index][port]
+      let pool = pool(ofOutput: port, of: index)
       let format = output.shape.flatMap { shape in plan.formats.firstIndex(of: shape.format) } ?? 0
       unsafe (memory.outputs + layout.nextOutput).initialize(
         to: OutputSlot(
@@ -81,9 +77,9 @@ extension RunBuilder {
     unsafe table.prefixes = unsafe memory.prefixes + layout.nextPrefix
     unsafe table.prefixCount = count
     layout.nextPrefix += count
-    unsafe table.eventPool = unsafe layout.eventPool.map { unsafe Unmanaged.passUnretained($0) }
+    unsafe table.eventPool = unsafe eventPool.map { unsafe Unmanaged.passUnretained($0) }
     let strand = run.places[index].strand
-    if observesEvents, let number = strands.firstIndex(where: { $0 === strand }) {
+    if needs.observesEvents, let number = strands.firstIndex(where: { $0 === strand }) {
       unsafe table.outbox = unsafe layout.outboxes[number]
     }
   }
@@ -98,6 +94,9 @@ extension RunBuilder {
       to: Cell(
         table: table, executor: Unmanaged.passRetained(executor), drive: node.contract.drive,
         isSink: node.isSink, isSource: !node.inputs.contains { $0.isLinked },
+        hasFollowers: run.followers[index] != nil,
+        waitsForListeners: needs.observesEvents && run.waitsForListeners && core.clock == .realtime
+          && !node.contract.events.isEmpty,
         playsReplies: node.contract.playsReplies, counters: memory.cellCounters + index,
         mailbox: mailbox,
         budgetTicks: TickScale.machine.ticks(Nanoseconds(node.budget) * 1_000),
@@ -107,14 +106,14 @@ extension RunBuilder {
   }
 
   private func makeOutboxes() -> [UnsafeMutablePointer<Link>] {
-    guard observesEvents else { return unsafe [] }
+    guard needs.observesEvents else { return unsafe [] }
     return unsafe strands.enumerated().map { index, _ in
       // Nobody waits for room.
       let nobody = unsafe Wake(remote: Unmanaged.passUnretained(core.deaf), index: 0)
       let supervisor = unsafe Wake(remote: Unmanaged.passUnretained(run.bell), index: 0)
       let link = unsafe memory.addLink(
         Link(
-          limit: outboxLimit, policy: .dropNewest, burst: 1,
+          limit: needs.outboxLimit, policy: .dropNewest, burst: 1,
           counters: memory.linkCounters + plan.links.count + index, consumer: supervisor, producer: nobody))
       unsafe memory.outboxes.append(link)
       unsafe strands[index].outbox = unsafe link

@@ -5,14 +5,11 @@ internal import Synchronization
 /// Turns a plan into the memory of a run: strands, pools, links, port tables, nodes.
 @safe
 struct RunBuilder {
-  /// Events an outbox holds between two looks of the supervisor: 4,800 a second. On a virtual clock, where the worker waits
-  /// for the supervisor when half of them are used, enough for one turn of a strand.
-  var outboxLimit: Int { core.clock == .virtual ? 1_024 : 48 }
-
   let core: EngineCore
   let plan: GraphPlan
   let run: GraphRun
-  let observesEvents: Bool
+  /// What the run takes, reckoned beforehand: its pools are made by it.
+  let needs: PlanMemory
   let memory: RunMemory
   private(set) var strands: [Strand] = []
   /// The links of each port, by their place in the plan: those that leave an output, and the one that leads to an input.
@@ -24,29 +21,33 @@ struct RunBuilder {
     -> GraphRun
   {
     let core = engine.core
-    let run = GraphRun(id: core.newRunNumber(), plan: plan, owner: engine)
-    var builder = RunBuilder(core, plan, run, observesEvents)
+    let needs = PlanMemory(plan, clock: core.clock, observesEvents: observesEvents)
+    let claim = try core.memory.claim(needs, of: plan)
+    let run = GraphRun(
+      id: core.newRunNumber(), plan: plan, waitsForListeners: needs.waitsForListeners, owner: engine)
+    var builder = RunBuilder(core, plan, run, needs)
+    builder.memory.claim = claim
     try builder.build()
     return run
   }
 
-  private init(_ core: EngineCore, _ plan: GraphPlan, _ run: GraphRun, _ observesEvents: Bool) {
+  private init(_ core: EngineCore, _ plan: GraphPlan, _ run: GraphRun, _ needs: PlanMemory) {
     self.core = core
     self.plan = plan
     self.run = run
-    self.observesEvents = observesEvents && plan.nodes.contains { !$0.contract.events.isEmpty }
-    // One outbox a strand; a run has at most one strand a lane.
+    self.needs = needs
     leaving = Dictionary(grouping: plan.links.indices) { plan.links[$0].from }
     arriving = Dictionary(plan.links.enumerated().map { ($1.to, $0) }) { first, _ in first }
-    memory = RunMemory(plan, outboxes: self.observesEvents ? 2 : 0)
+    memory = RunMemory(plan, outboxes: needs.observesEvents ? needs.strandCount : 0)
   }
 
   private mutating func build() throws(StartProblem) {
     makeStrands()
+    // Before the nodes: what cannot be had is told before any of them opens a file.
+    try makePools()
     let executors = try makeNodes()
-    let pools = makePools()
     let links = unsafe makeLinks()
-    unsafe makeCells(executors, pools, links)
+    unsafe makeCells(executors, links)
     run.strands = strands
     run.memory = memory
     run.liveCells.store(plan.nodes.count, ordering: .releasing)

@@ -20,6 +20,8 @@ final class RunMemory {
   let prefixes: UnsafeMutablePointer<EventPrefix>
   private let text: UnsafeMutablePointer<UInt8>
   var pools: [BlockPool] = []
+  /// What the run has claimed of the engine's memory.
+  var claim: MemoryClaim?
   /// One link for each strand's events to the program; nil where nobody listens.
   var outboxes: [UnsafeMutablePointer<Link>] = unsafe []
 

@@ -118,6 +118,7 @@ final class Supervisor: @unchecked Sendable {
   /// Carries what the runs that have rung have to tell.
   private func listen(_ now: Nanoseconds) {
     for run in rung.take() {
+      assert(active[run.id] != nil || abandoned.contains { $0 === run }, "a run that has ended still rings")
       looks.add()
       run.carryEvents()
       tellMissed(of: run, now)
@@ -144,8 +145,11 @@ final class Supervisor: @unchecked Sendable {
     if run.nextAppointment != nil { appointed[run.id] = run }
   }
 
+  /// Carries the last events of a run, and lets go of it.
   private func dismiss(_ run: GraphRun) {
-    // It may have rung a moment ago: the stack knows it unowned.
+    // It may have rung a moment ago, and the stack knows it unowned. First all its events, whether listeners have room or not: one that
+    // stayed would ring again, for a run that nobody keeps any more.
+    run.carryEvents(isLast: true)
     listen(millrace_monotonic_ns())
     active[run.id] = nil
     heard.remove(run.id)
@@ -301,7 +305,6 @@ final class Supervisor: @unchecked Sendable {
     guard active[run.id] != nil else { return }
     stops[run.id] = nil
     dismiss(run)
-    run.carryEvents(isLast: true)
     run.close(releasing: true)
   }
 
@@ -318,9 +321,8 @@ final class Supervisor: @unchecked Sendable {
   /// Ends a run that does not let go. Its memory stays with the nodes that are still in a call.
   private func leaveBehind(_ run: GraphRun, _ stuck: [String], _ refusal: Int32?) {
     stops[run.id] = nil
-    dismiss(run)
     abandoned.append(run)
-    run.carryEvents(isLast: true)
+    dismiss(run)
     for name in stuck { run.announce("nodeDetached", node: name) }
     let held = refusal.map(Self.heldText)
     if let held, let name = stuck.first { run.announce("workerHeld", node: name) { $0.member("text", held) } }

@@ -13,6 +13,8 @@ enum Gate {
   case blocked
   /// There is work, but no free block; a timer looks again.
   case starved
+  /// There is work, but those who read the run's events are behind; a timer looks again.
+  case unheard
 }
 
 extension Worker {
@@ -40,6 +42,11 @@ extension Worker {
       return startTicks
     case .starved:
       unsafe cell.pointee.counters.pointee.starved.add()
+      unsafe lookAgain(at: cell, strand, calls: false)
+      return startTicks
+    case .unheard:
+      // The worker has other graphs to run: it asks for the events to be taken, and looks again.
+      unsafe strand.run.engine.supervisor.kick()
       unsafe lookAgain(at: cell, strand, calls: false)
       return startTicks
     }
@@ -124,6 +131,7 @@ extension Worker {
   /// nil when every output that is waited for has room and blocks; otherwise why not.
   @inline(__always)
   private func hasRoom(_ cell: UnsafeMutablePointer<Cell>) -> Gate? {
+    if unsafe cell.pointee.waitsForListeners, unsafe isUnheard(cell) { return .unheard }
     let outputs = unsafe cell.pointee.table.outputs
     for index in unsafe 0..<cell.pointee.table.outputCount where unsafe outputs[index].gates {
       let count = unsafe outputs[index].linkCount
@@ -135,6 +143,12 @@ extension Worker {
       }
     }
     return nil
+  }
+
+  /// Whether so many of the run's events wait for those who read them that a node that posts some has to wait as well.
+  private func isUnheard(_ cell: UnsafeMutablePointer<Cell>) -> Bool {
+    guard let outbox = unsafe cell.pointee.table.outbox else { return false }
+    return unsafe outbox.pointee.queuedCount() > Self.mostWaitingEvents
   }
 
   // MARK: After the call

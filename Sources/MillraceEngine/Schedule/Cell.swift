@@ -88,8 +88,12 @@ struct Cell: ~Copyable {
   var isDucked = false
   /// The node hears of ducking.
   let playsReplies: Bool
-  /// No linked input: ends only by itself or when the graph drains.
+  /// No linked input: ends only by itself, with another node, or when the graph drains.
   let isSource: Bool
+  /// Sources end with this node.
+  let hasFollowers: Bool
+  /// The node's events wait for those who read them: nothing here follows a clock that would not.
+  let waitsForListeners: Bool
   let counters: UnsafeMutablePointer<CellCounters>
   /// Where the length of the last call was counted: the next one's is counted near it.
   var lastCallTime: UnsafeRawPointer?
@@ -115,7 +119,7 @@ struct Cell: ~Copyable {
 
   init(
     table: PortTable, executor: Unmanaged<AnyExecutor>, drive: Drive, isSink: Bool, isSource: Bool,
-    playsReplies: Bool,
+    hasFollowers: Bool, waitsForListeners: Bool, playsReplies: Bool,
     counters: UnsafeMutablePointer<CellCounters>, mailbox: Mailbox, budgetTicks: UInt64,
     maxAge: Nanoseconds, traceID: UInt32,
     index: Int, nodeIndex: Int, strand: Strand
@@ -126,6 +130,8 @@ struct Cell: ~Copyable {
     unsafe self.drive = drive
     unsafe self.isSink = isSink
     unsafe self.isSource = isSource
+    unsafe self.hasFollowers = hasFollowers
+    unsafe self.waitsForListeners = waitsForListeners
     unsafe self.playsReplies = playsReplies
     unsafe self.counters = unsafe counters
     unsafe self.mailbox = mailbox

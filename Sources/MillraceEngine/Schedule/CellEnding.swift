@@ -13,6 +13,7 @@ extension Worker {
     if unsafe hasOpenInputs(cell) { unsafe cell.pointee.phase = .discarding }
     unsafe cell.pointee.mailbox.close()
     unsafe loseMail(of: cell, strand)
+    if unsafe cell.pointee.hasFollowers { unsafe strand.run.endFollowers(of: cell.pointee.nodeIndex) }
     unsafe strand.run.cellEnded()
   }
 

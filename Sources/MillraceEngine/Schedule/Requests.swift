@@ -67,6 +67,7 @@ extension Worker {
     }
     if requests & (Strand.Request.shed | Strand.Request.replace) != 0 { shed(strand) }
     if requests & Strand.Request.drain != 0 { drain(strand, from: Nanoseconds.min) }
+    if requests & Strand.Request.endSources != 0 { endSources(of: strand) }
     if requests & Strand.Request.appoint != 0 { takeAppointments(of: strand) }
     return true
   }
@@ -122,6 +123,19 @@ extension Worker {
       if unsafe cell.pointee.drive == .itself && !cell.pointee.isSource { unsafe strand.markReady(cell) }
       guard unsafe cell.pointee.isSource && cell.pointee.phase == .running else { continue }
       if unsafe cell.pointee.wish != Nanoseconds.max && cell.pointee.wish &- strand.epoch < time { continue }
+      unsafe finishSource(cell, strand)
+    }
+  }
+
+  /// Sources whose end has come with that of another node give no more.
+  private func endSources(of strand: Strand) {
+    let run = unsafe strand.run
+    for index in 0..<strand.cellCount {
+      let cell = unsafe strand.cells + index
+      guard unsafe cell.pointee.isSource && cell.pointee.phase == .running,
+        unsafe run.endingSources.contains(cell.pointee.nodeIndex)
+      else { continue }
+      unsafe cell.pointee.table.isDraining = true
       unsafe finishSource(cell, strand)
     }
   }
@@ -214,7 +228,8 @@ extension Worker {
         unsafe cell.pointee.table.notes = []
         unsafe cell.pointee.isDucked = false
         unsafe cell.pointee.wantsAgain = false
-        unsafe cell.pointee.phase = strand.isDraining && cell.pointee.isSource ? .finishing : .running
+        let isOver = unsafe strand.isDraining || strand.run.endingSources.contains(cell.pointee.nodeIndex)
+        unsafe cell.pointee.phase = isOver && cell.pointee.isSource ? .finishing : .running
         // It reads first what was sent since the old one failed.
         unsafe strand.markMail(cell)
       case .isolate:

@@ -34,6 +34,8 @@ final class Strand: RemoteWake, @unchecked Sendable {
     static let duck: UInt32 = 128
     static let shed: UInt32 = 256
     static let tap: UInt32 = 512
+    /// A node has ended that sources of this strand end with.
+    static let endSources: UInt32 = 1024
   }
 
   /// Born as if queued: until the run starts or is stopped, wake-ups only leave their bits.

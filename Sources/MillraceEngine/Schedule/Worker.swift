@@ -20,8 +20,8 @@ final class Worker: @unchecked Sendable {
   static let turnLimit: Nanoseconds = 2_000_000
   /// After so much work without a sleep ticks are tied to the clock again: 15 parts per million of it are 60 ns.
   private static let anchorInterval: Nanoseconds = 4_000_000
-  /// Events of a run that may wait for the program on a virtual clock.
-  private static let mostWaitingEvents = 512
+  /// Events of a run that waits for its listeners that may wait for them.
+  static let mostWaitingEvents = 512
   /// Microseconds between two looks at them: long enough to leave the processor to who reads, short beside what the reader needs
   /// for so many.
   private static let eventPause: useconds_t = 50

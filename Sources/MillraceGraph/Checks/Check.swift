@@ -18,9 +18,9 @@ enum Checks {
     UnknownNode.self, UnknownPort.self, DuplicateLink.self, DoubleLinkedInput.self, CapacityRange.self,
     UnlinkedNode.self, UnlinkedPort.self, IdleNode.self, SynchronousCycle.self,
     NodeObjection.self, UndecidedFormat.self, UnsettledFormat.self, FormatMismatch.self,
-    PacketSize.self,
+    PacketSize.self, MemoryLimit.self,
     BlockedSource.self, PointlessCapacity.self, LaneChange.self, VoiceBudget.self, UnmeasuredAge.self,
     VirtualClock.self,
-    OverloadSteps.self,
+    OverloadSteps.self, SharedEnd.self,
   ]
 }

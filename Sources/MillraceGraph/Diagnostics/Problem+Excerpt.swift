@@ -1,3 +1,5 @@
+internal import MillraceCore
+
 extension Problem {
   /// The widest piece of a source line that is shown, in characters; longer lines are cut around the place.
   static let excerptWidth = 100
@@ -13,10 +15,14 @@ extension Problem {
   /// ```
   ///
   /// Tabs and control characters take one column each, wide characters two, so that the caret stands where it should. Without
-  /// a source it is the one line alone.
+  /// a source it is the one line alone, and also where the line holds what must not be shown.
   public var excerpt: String {
     guard let source, let position else { return description }
     let line = source.lineRange(around: range.lowerBound)
+    let parts = hidden.filter { $0.overlaps(line) && !$0.isEmpty }
+    guard parts.allSatisfy({ source.text(in: $0).contains("${") }), isShowable(source.text(in: line)) else {
+      return description
+    }
     let place = min(range.lowerBound, line.upperBound)
     let end = max(place, min(range.upperBound, line.upperBound))
 
@@ -33,6 +39,18 @@ extension Problem {
     let tail = max(0, Self.width(of: after.prefix(marked)) - 1)
     let caret = String(repeating: " ", count: indent) + "^" + String(repeating: "~", count: tail)
     return "\(description)\n  \(number) | \(shown)\n  \(margin) | \(caret)"
+  }
+
+  /// False for a line with a secret of the graph in it, or with the value of a key that tells of one: of a file that cannot be read
+  /// nobody knows what it holds.
+  private func isShowable(_ line: String) -> Bool {
+    if let secrets, secrets.removed(from: line) != line { return false }
+    let isInside = path.steps.contains { step in
+      if case .key(let name) = step { ParameterContract.Secrecy.guessed(name) != .none } else { false }
+    }
+    // What comes from the environment is not in the line.
+    if isInside && !line.contains("${") { return false }
+    return !ParameterContract.Secrecy.isTold(inJSON: line)
   }
 
   /// The last scalars of a byte range and whether some were left out. Walks back from the end, so that a file on one long

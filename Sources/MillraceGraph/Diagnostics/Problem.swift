@@ -1,3 +1,5 @@
+internal import MillraceCore
+
 /// One thing that is wrong with what a user wrote: where, what, and how to mend it.
 ///
 /// Problems are values made on the control side, gathered in `Problems`, and shown as one line (`description`), with the
@@ -28,6 +30,9 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
   public let text: String
   /// How to mend it, as an instruction.
   public let hint: String?
+  /// What its source line must not show, and parts of its source that may hold some.
+  private(set) var secrets: Secrets?
+  private(set) var hidden: [Range<Int>] = []
 
   /// A problem in a source or, without one, about a path alone.
   public init(
@@ -45,6 +50,17 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
   /// The problem of a file that could not be read at all; it is in no source, its text names the file.
   public init(_ problem: FileProblem) {
     self.init(problem.text, hint: problem.hint)
+  }
+
+  /// The same without secrets, in its words and in what is shown of its source.
+  /// - Parameter places: where secrets were written.
+  func without(_ secrets: Secrets, writtenAt places: [Place]) -> Problem {
+    var problem = Problem(
+      secrets.removed(from: text), severity: severity, in: source, range: range, path: path,
+      hint: hint.map { secrets.removed(from: $0) })
+    problem.secrets = secrets
+    if let source { problem.hidden = places.compactMap { $0.range(in: source) } }
+    return problem
   }
 
   /// Line and column of its first byte; nil without a source.

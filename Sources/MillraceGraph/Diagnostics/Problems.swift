@@ -1,3 +1,5 @@
+internal import MillraceCore
+
 /// All problems found in one go, so that a user mends a file once and not once per mistake.
 ///
 /// It is an error itself, for functions that refuse something for more than one reason. Sources are told apart by name.
@@ -20,6 +22,12 @@ public struct Problems: Error, Sendable, CustomStringConvertible {
   /// Adds all problems of another collection.
   public mutating func append(contentsOf problems: Problems) {
     found.append(contentsOf: problems.found)
+  }
+
+  /// The same without secrets, in words and excerpts.
+  /// - Parameter places: where secrets were written.
+  func without(_ secrets: Secrets, writtenAt places: [Place]) -> Problems {
+    Problems(found.map { $0.without(secrets, writtenAt: places) })
   }
 
   /// Whether nothing was found, not even a warning.

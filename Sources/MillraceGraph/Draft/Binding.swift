@@ -86,7 +86,7 @@ private struct Binding {
       guard case .text(let text)? = value.read(as: .string) else { break }
       guard words.contains(text) else {
         var mismatch = mismatch(.choice, value, kind, place)
-        mismatch.word = given.isSecret ? nil : text
+        mismatch.word = given.isSecret || given.holdsSecret ? nil : text
         throw mismatch
       }
       return .string(text)

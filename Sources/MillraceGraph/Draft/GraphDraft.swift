@@ -11,12 +11,16 @@ struct GraphDraft {
   var clock = Clock.Kind.realtime
   /// True when whoever loads the graph chose the clock.
   var isClockOverridden = false
+  /// Bytes a run of the main graph may take.
+  var memoryLimit: Located<Int>?
   /// The main graph first, then the included ones, each behind the graph that includes it.
   var scopes: [Scope] = []
   var nodes: [DraftNode] = []
   var links: [DraftLink] = []
   /// Every value that was taken from the environment.
   var environmentValues: Set<String> = []
+  /// Where values were written that are secret, or become part of one.
+  var secretPlaces: [Place] = []
   /// The main graph's steps against overload.
   var overload: [DraftOverloadStep] = []
   /// Ends of links, and exposed ports, that name nothing.
@@ -111,6 +115,8 @@ final class DraftNode {
   var lane: Located<Lane>?
   var budget: Located<Int>?
   var maxAge: Located<Nanoseconds>?
+  /// The name of the node it ends with, the names of the including nodes in front.
+  var endsWith: Located<String>?
   var onError = ErrorPolicy.stop
   /// Parameters that must never be shown.
   var secrets: Set<String> = []

@@ -2,8 +2,8 @@ internal import MillraceCore
 
 /// A checked graph as a picture: as SVG laid out here, or as text for Graphviz or Mermaid.
 ///
-/// A pure function of plan and notes: the same graph gives the same bytes. Values that came from the environment are shown
-/// as `(secret)`.
+/// A pure function of plan and notes: the same graph gives the same bytes. A value that is secret as a whole is
+/// shown as `(secret)`, and what is secret of others as a mark.
 public struct GraphDrawing: Sendable {
   /// Which way packets flow in the SVG drawing.
   public enum Direction: String, Sendable, Hashable, CaseIterable {
@@ -19,12 +19,14 @@ public struct GraphDrawing: Sendable {
   public let notes: DrawingNotes
   /// Links that close a cycle. They run against the flow of the drawing, and only an asynchronous path makes them legal.
   let feedback: Set<Int>
+  private let secrets: Secrets
 
   /// A drawing of a plan.
   public init(_ plan: GraphPlan, notes: DrawingNotes = DrawingNotes()) {
     self.plan = plan
     self.notes = notes
     feedback = plan.feedbackLinks
+    secrets = plan.secrets
   }
 
   // MARK: Words
@@ -34,14 +36,19 @@ public struct GraphDrawing: Sendable {
   /// Most parameters shown of one node.
   static let mostParameters = 5
 
-  /// The parameters that say what this node does here: those that differ from their default.
+  /// The parameters that say what this node does here: those that differ from their default. In front of them, what it ends with.
   func parameters(of node: GraphPlan.Node) -> [(name: String, value: String)] {
-    let told = node.contract.parameters.compactMap { parameter -> (name: String, value: String)? in
+    let end = node.endsWith.map { ("endsWith", Self.shortened(plan.nodes[$0].name)) }
+    let given = node.contract.parameters.compactMap { parameter -> (name: String, value: String)? in
       guard let value = node.parameters[parameter.name], value != parameter.defaultValue else { return nil }
-      if node.secrets.contains(parameter.name) { return (parameter.name, "(secret)") }
+      if node.isSecret(parameter.name) { return (parameter.name, "(secret)") }
       let unit = parameter.unit.isEmpty ? "" : " \(parameter.unit)"
-      return (parameter.name, Self.shortened(value.plainText) + unit)
+      // Before it is shortened: half a secret is found by nobody.
+      var text = parameter.shown(value).plainText
+      if case .number = value {} else if case .integer = value {} else { text = secrets.removed(from: text) }
+      return (parameter.name, Self.shortened(text) + unit)
     }
+    let told = (end.map { [$0] } ?? []) + given
     guard told.count > Self.mostParameters else { return told }
     let rest = told.count - Self.mostParameters + 1
     return told.prefix(Self.mostParameters - 1) + [("and \(rest) more", "")]

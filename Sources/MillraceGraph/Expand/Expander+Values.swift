@@ -170,6 +170,21 @@ extension Expander {
     return nil
   }
 
+  /// The bytes a run may take: a size with its unit.
+  mutating func memory(_ written: Located<WrittenValue>?, in scope: Int) -> Located<Int>? {
+    guard let written, let given = plain(written, "memory", in: scope), let value = given.value else {
+      return nil
+    }
+    if let bytes = value.insideText.flatMap({ SizeText.bytes($0) }), bytes > 0 {
+      return Located(bytes, written.place)
+    }
+    problems.append(
+      written.place.error(
+        "\"memory\" is a size with its unit, more than nothing, found \(given.shown(value))",
+        hint: "write \"512MB\" or \"2GiB\""))
+    return nil
+  }
+
   /// How old packets may be: a time with its unit.
   mutating func maxAge(_ written: Located<WrittenValue>?, in scope: Int) -> Located<Nanoseconds>? {
     guard let written, let given = plain(written, "maxAge", in: scope), let value = given.value else {
@@ -183,6 +198,17 @@ extension Expander {
       written.place.error(
         "\"maxAge\" is \(limits), found \(given.shown(value))",
         hint: found == nil ? "write \"60ms\" or \"1.5s\"" : nil))
+    return nil
+  }
+
+  /// The node that a source ends with, as its own file calls it.
+  mutating func endsWith(_ written: Located<WrittenValue>?, in scope: Int) -> Located<String>? {
+    guard let written, let given = plain(written, "endsWith", in: scope), let value = given.value else {
+      return nil
+    }
+    if let name = value.insideText { return Located(draft.scopes[scope].prefix + name, written.place) }
+    problems.append(
+      written.place.error("\"endsWith\" is the name of a node, found \(given.shown(value))"))
     return nil
   }
 

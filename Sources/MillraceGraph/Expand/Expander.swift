@@ -29,6 +29,7 @@ struct Expander {
     draft.scopes[0].onError = word(document.onError, "onError", in: 0)?.value ?? .stop
     draft.clock = settings.clock ?? word(document.clock, "clock", in: 0)?.value ?? .realtime
     draft.isClockOverridden = settings.clock != nil
+    draft.memoryLimit = memory(document.memory, in: 0)
     draft.overload = overload(of: document, in: 0)
     expand(0)
   }
@@ -37,18 +38,23 @@ struct Expander {
 
   /// Gives a scope's parameters their values: from the including graph or from the settings, else their defaults.
   private mutating func fill(_ scope: Int, from given: [String: Given]) {
+    let guarded = parametersOfSecrets(in: draft.scopes[scope].document)
     for parameter in draft.scopes[scope].document.parameters {
       let name = parameter.name.value
+      if let written = parameter.defaultValue, guarded.contains(name) {
+        draft.secretPlaces.append(written.place)
+      }
       if parameter.isBroken {
         draft.scopes[scope].values[name] = .unknown(at: parameter.name.place)
       } else if let value = given[name] {
-        draft.scopes[scope].values[name] = typed(value, parameter)
+        draft.scopes[scope].values[name] = typed(value, parameter, guarded)
       } else if scope == 0, let text = settings.set[name] {
         let value = Given(
           value: .outside(text), place: parameter.name.place, folder: "", note: "--set \(name)")
-        draft.scopes[scope].values[name] = typed(value, parameter)
+        draft.scopes[scope].values[name] = typed(value, parameter, guarded)
       } else if let value = parameter.defaultValue {
-        var value = typed(substitute(value, in: scope, isDefault: true), parameter)
+        var value = typed(
+          substitute(value, in: scope, isDefault: true), parameter, guarded)
         value.note = "parameter \(Problem.quoted(name))"
         draft.scopes[scope].values[name] = value
       } else {
@@ -69,14 +75,37 @@ struct Expander {
   }
 
   /// Holds a value against the declared type of its parameter.
-  private mutating func typed(_ given: Given, _ parameter: ParameterDeclaration) -> Given {
+  /// - Parameter guarded: parameters whose values are not told.
+  private mutating func typed(
+    _ given: Given, _ parameter: ParameterDeclaration, _ guarded: Set<String>
+  ) -> Given {
     guard let type = parameter.type, let value = given.value else { return given }
     var result = given
     result.value = value.read(as: type)
     if result.value != nil { return result }
     let name = Problem.quoted(parameter.name.value)
-    problems.append(given.place.error("parameter \(name) is \(type.words), found \(given.shown(value))"))
+    var told = given
+    if guarded.contains(parameter.name.value) { told.holdsSecret = true }
+    problems.append(given.place.error("parameter \(name) is \(type.words), found \(told.shown(value))"))
     return result
+  }
+
+  /// Parameters of a graph that are called what credentials are, or become part of what is secret by a node's contract.
+  private func parametersOfSecrets(in document: GraphDocument) -> Set<String> {
+    var names = Set(
+      document.parameters.map(\.name.value).filter { ParameterContract.Secrecy.guessed($0) != .none })
+    for node in document.nodes {
+      let contract = draft.contracts[node.type.value]
+      for argument in node.arguments {
+        let name = argument.name.value
+        guard (contract?.parameter(name)?.secrecy ?? .guessed(name)) != .none || node.secrets.contains(name)
+        else {
+          continue
+        }
+        names.formUnion(argument.value.value.references)
+      }
+    }
+    return names
   }
 
   // MARK: Nodes and links
@@ -128,13 +157,15 @@ struct Expander {
     node.onError = word(declaration.onError, "onError", in: scope)?.value ?? draft.scopes[scope].onError
     node.budget = budget(declaration.budget, in: scope)
     node.maxAge = maxAge(declaration.maxAge, in: scope)
+    node.endsWith = endsWith(declaration.endsWith, in: scope)
     for argument in declaration.arguments {
       var given = substitute(argument.value, in: scope)
       let name = argument.name.value
-      if declaration.secrets.contains(name) || node.contract?.parameter(name)?.isSecret == true {
-        given.isSecret = true
-      }
+      let secrecy = node.contract?.parameter(name)?.secrecy ?? .guessed(name)
+      if declaration.secrets.contains(name) || secrecy == .whole { given.isSecret = true }
+      given.holdsSecret = secrecy != .none
       if given.isSecret { node.secrets.insert(name) }
+      if given.isSecret || given.holdsSecret { draft.secretPlaces.append(argument.value.place) }
       node.arguments.append((argument.name, given))
     }
     return node
@@ -145,6 +176,8 @@ struct Expander {
   /// The scope of an included graph, its parameters filled in but its nodes not yet opened; nil when that is not possible.
   private mutating func include(_ declaration: NodeDeclaration, from parent: Int) -> Int? {
     let given = declaration.settings.map { ($0, substitute($0.value, in: parent)) }
+    // What the included graph does with them is known only when it can be read.
+    for setting in declaration.settings { draft.secretPlaces.append(setting.value.place) }
     guard let (document, file) = document(of: declaration, from: parent) else { return nil }
     let prefix = draft.scopes[parent].prefix + declaration.name.value + "."
     var scope = Scope(parent: parent, prefix: prefix, document: document)
@@ -154,8 +187,9 @@ struct Expander {
     let index = draft.scopes.count
     draft.scopes.append(scope)
     fill(index, from: Dictionary(given.map { ($0.0.name.value, $0.1) }) { first, _ in first })
-    // It runs on the including graph's clock, but what it says must be a clock.
+    // It runs on the including graph's clock and in its memory, but what it says must be a clock, and a size.
     let _: Located<Clock.Kind>? = word(document.clock, "clock", in: index)
+    _ = memory(document.memory, in: index)
     _ = overload(of: document, in: index)
     draft.scopes[index].onError =
       word(declaration.onError, "onError", in: parent)?.value ?? word(document.onError, "onError", in: index)?

@@ -8,12 +8,14 @@ struct Given: Sendable {
   var folder: String
   /// It came from the environment, or is marked as secret: it is never shown.
   var isSecret = false
+  /// A part of it is secret where it is used: problems do not repeat it.
+  var holdsSecret = false
   /// Where it came from when not from its place, such as `--set rate`.
   var note: String?
 
   /// As problems show it, with where it came from.
   func shown(_ value: WrittenValue) -> String {
-    if isSecret { return "a secret value" }
+    if isSecret || holdsSecret { return "a secret value" }
     return note.map { "\(value.shown) (from \($0))" } ?? value.shown
   }
 

@@ -87,3 +87,18 @@ extension Template.Fault {
     }
   }
 }
+
+extension WrittenValue {
+  /// Names of the graph's parameters that stand in it.
+  var references: Set<String> {
+    switch self {
+    case .list(let items): return items.reduce(into: []) { $0.formUnion($1.value.references) }
+    case .text(let text):
+      guard let template = try? Template(text) else { return [] }
+      return template.pieces.reduce(into: []) { names, piece in
+        if case .parameter(let name) = piece { names.insert(name) }
+      }
+    default: return []
+    }
+  }
+}

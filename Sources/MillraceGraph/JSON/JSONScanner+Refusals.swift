@@ -1,3 +1,5 @@
+internal import MillraceCore
+
 /// The words for everything the scanner refuses, and the few looks around that make them helpful.
 extension JSONScanner {
   /// What the source is to its writer: a file or a line.
@@ -98,7 +100,14 @@ extension JSONScanner {
       case "null", "nil", "none", "undefined": "write null"
       default: "put text in double quotes"
       }
-    return problem(word.range, "expected \(wantedValue), found the bare word \(word.text)", hint: hint)
+    // A key without its quotes is such a word: only those are repeated that are meant for one of JSON's.
+    let told = hint.hasPrefix("write") ? "the bare word \(word.text)" : "a bare word"
+    return problem(word.range, "expected \(wantedValue), found \(told)", hint: hint)
+  }
+
+  /// True inside the value of a key that tells of a secret.
+  private var isInsideSecret: Bool {
+    levels.contains { $0.isObject && $0.key.map { ParameterContract.Secrecy.guessed($0) != .none } == true }
   }
 
   // MARK: Numbers
@@ -121,14 +130,15 @@ extension JSONScanner {
     let digits = text(start..<end).drop { $0 == "-" || $0 == "0" }
     let zero = digits.first?.isNumber == true ? "" : "0"
     return problem(
-      start..<end, "a number must not start with 0", hint: "write \(sign)\(zero)\(Self.short(digits))")
+      start..<end, "a number must not start with 0",
+      hint: isInsideSecret ? "put text in double quotes" : "write \(sign)\(zero)\(Self.short(digits))")
   }
 
   func noDigitAfterPoint(from start: Int) -> Problem {
     let number = Self.short(text(start..<offset - 1)[...])
     return problem(
       foundRange, "expected a digit after the decimal point, found \(found)",
-      hint: "write \(number) or \(number).0")
+      hint: isInsideSecret ? "put text in double quotes" : "write \(number) or \(number).0")
   }
 
   func noDigitInExponent(from start: Int) -> Problem {
@@ -138,14 +148,17 @@ extension JSONScanner {
   /// Something that belongs to no number follows one at once: `48k`, `1_000`, `0x10`, `1.2.3`.
   func gluedToNumber(from start: Int) -> Problem {
     let number = Self.short(text(start..<offset)[...])
+    // The digits a key begins with.
+    let told = isInsideSecret ? "the number" : "the number \(number)"
     return problem(
-      foundRange, "the number \(number) runs on with \(found)",
+      foundRange, "\(told) runs on with \(found)",
       hint: hintForFound ?? "write a plain decimal number, or put text in double quotes")
   }
 
   func tooLarge(_ range: Range<Int>) -> Problem {
-    problem(
-      range, "the number \(Self.short(text(range)[...])) is too large", hint: "the largest is about 1.8e308")
+    let number = isInsideSecret ? "" : " \(Self.short(text(range)[...]))"
+    return problem(
+      range, "the number\(number) is too large", hint: "the largest is about 1.8e308")
   }
 
   private func badNumberStart() -> Problem {

@@ -29,6 +29,7 @@ struct DocumentReader {
     for key in ["text", "comment"] { expectProse(object[key]) }
     graph.clock = value(object["clock"])
     graph.onError = value(object["onError"])
+    graph.memory = value(object["memory"])
     graph.parameters = members(object["parameters"]).map { parameter($0) }
     graph.hasUnreadNodes = object["nodes"].map { $0.value.object == nil } ?? false
     for member in members(object["nodes"]) {
@@ -145,6 +146,7 @@ struct DocumentReader {
     node.lane = value(object["lane"])
     node.budget = value(object["budget"])
     node.maxAge = value(object["maxAge"])
+    node.endsWith = value(object["endsWith"])
     node.arguments = object.members.filter { !GraphKeys.node.contains($0.key) }.map { argument($0) }
     return node
   }

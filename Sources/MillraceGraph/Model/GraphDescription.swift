@@ -23,11 +23,15 @@ public struct GraphDescription: Sendable {
   ///   - name: what listings and reports call it.
   ///   - clock: the clock it runs on; `realtime` unless it or the settings say otherwise.
   ///   - onError: what happens when a node fails that says nothing itself.
-  public init(_ name: String, clock: Clock.Kind? = nil, onError: ErrorPolicy? = nil) {
+  ///   - memory: bytes a run may take, as `PlanMemory` counts them; nil: as many as there are.
+  public init(
+    _ name: String, clock: Clock.Kind? = nil, onError: ErrorPolicy? = nil, memory: Int? = nil
+  ) {
     document = GraphDocument(place: Place(JSONPath()))
     document.name = name
     document.clock = clock.map { Located(.text($0.rawValue), Self.place("clock")) }
     document.onError = onError.map { Located(.text($0.rawValue), Self.place("onError")) }
+    document.memory = memory.map { Located(.text("\($0)B"), Self.place("memory")) }
   }
 
   /// Declares a parameter, to be given by `GraphSettings.set` or by an including graph, and used as `${name}`.
@@ -55,15 +59,18 @@ public struct GraphDescription: Sendable {
   ///   - onError: what happens when it fails; the graph's own policy when nil.
   ///   - budget: microseconds one call may take on the voice lane, when not what its contract says.
   ///   - maxAge: how old packets may be when they reach it, in whole milliseconds; nil: as old as they like.
+  ///   - endsWith: the node with whose end this source ends, as if the graph drained.
   ///   - secrets: names of parameters whose values must never be shown. Values from the environment are secret anyway.
   public mutating func add(
     _ name: String, _ type: String, _ parameters: [String: ParameterValue] = [:], lane: Lane? = nil,
-    onError: ErrorPolicy? = nil, budget: Int? = nil, maxAge: Int? = nil, secrets: Set<String> = []
+    onError: ErrorPolicy? = nil, budget: Int? = nil, maxAge: Int? = nil, endsWith: String? = nil,
+    secrets: Set<String> = []
   ) {
     guard var node = declaration(name, type, onError) else { return }
     node.lane = lane.map { Located(.text($0.rawValue), Self.place("nodes", name, "lane")) }
     node.budget = budget.map { Located(.integer($0), Self.place("nodes", name, "budget")) }
     node.maxAge = maxAge.map { Located(.text("\($0)ms"), Self.place("nodes", name, "maxAge")) }
+    node.endsWith = endsWith.map { Located(.text($0), Self.place("nodes", name, "endsWith")) }
     node.arguments = arguments(parameters, under: "nodes", name)
     node.secrets = secrets
     document.nodes.append(node)

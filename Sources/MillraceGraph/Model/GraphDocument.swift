@@ -12,6 +12,8 @@ struct GraphDocument: Sendable {
   var place: Place
   var clock: Located<WrittenValue>?
   var onError: Located<WrittenValue>?
+  /// What a run of the graph may take.
+  var memory: Located<WrittenValue>?
   var parameters: [ParameterDeclaration] = []
   var nodes: [NodeDeclaration] = []
   var links: [LinkDeclaration] = []
@@ -79,6 +81,7 @@ struct NodeDeclaration: Sendable {
   var onError: Located<WrittenValue>?
   var budget: Located<WrittenValue>?
   var maxAge: Located<WrittenValue>?
+  var endsWith: Located<WrittenValue>?
   /// Everything that is not a reserved key.
   var arguments: [Argument] = []
   /// Arguments whose values must never be shown, whatever they come from.

@@ -5,13 +5,14 @@ public enum GraphKeys {
 
   /// Keys of the file's outermost object.
   public static let graph = [
-    "millrace", "name", "text", "comment", "clock", "onError", "parameters", "nodes", "links", "expose",
+    "millrace", "name", "text", "comment", "clock", "onError", "memory", "parameters", "nodes", "links",
+    "expose",
     "overload",
   ]
   /// Keys of an entry of `parameters`.
   public static let parameter = ["default", "type", "text", "comment"]
   /// Keys of a node that are not parameters of its type.
-  public static let node = ["type", "lane", "onError", "budget", "maxAge", "comment"]
+  public static let node = ["type", "lane", "onError", "budget", "maxAge", "endsWith", "comment"]
   /// Keys of a node of type `graph`.
   public static let include = ["type", "path", "set", "onError", "comment"]
   /// Keys of a step of `overload`.

@@ -46,6 +46,14 @@ public struct Place: Sendable {
     }
   }
 
+  /// Its bytes when it is in a source; nil: it is elsewhere.
+  func range(in source: SourceFile) -> Range<Int>? {
+    guard case .file(let origin, let start, let end) = kind, origin.document.source === source else {
+      return nil
+    }
+    return Int(start)..<Int(end)
+  }
+
   /// A part of this place, for text inside a string. The whole place where parts have no bytes of their own: in a graph
   /// built in Swift, and in a string with escapes, whose bytes are not its characters.
   func part(of text: String, _ range: Range<Int>) -> Place {

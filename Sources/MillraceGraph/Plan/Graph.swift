@@ -81,6 +81,7 @@ public enum Graph {
     draft.spreadPacing()
     var problems = expander.problems
     for check in Checks.all { check.examine(draft, &problems) }
+    if !problems.isEmpty { problems = problems.without(draft.wordSecrets, writtenAt: draft.secretPlaces) }
     if problems.hasErrors { throw problems }
     var plan = draft.plan(warnings: problems.sorted)
     plan.files = Set(expander.files.keys.map(Paths.normalized)).sorted()

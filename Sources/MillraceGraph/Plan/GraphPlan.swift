@@ -23,7 +23,8 @@ public struct GraphPlan: Sendable {
     public var contract: NodeContract
     /// Checked parameters, defaults filled in.
     public var parameters: ParameterValues
-    /// Names of parameters whose value must never be shown, because it came from the environment.
+    /// Names of parameters whose value must never be shown, because it came from the environment or the program says so. What is
+    /// secret by contract is so besides.
     public var secrets: Set<String>
     /// Inputs in the order `Ports` counts them.
     public var inputs: [NodeSetup.Port]
@@ -45,6 +46,9 @@ public struct GraphPlan: Sendable {
     public var pacing: Pacing
     /// What happens when it fails.
     public var onError: ErrorPolicy
+    /// The node, by its index in the plan, with whose end this source ends, as if the graph drained: what it gives serves that node
+    /// alone. nil: it ends by itself, or when the graph drains.
+    public var endsWith: Int?
     /// Where it was written; nil for a plan made by hand.
     public var origin: NodeOrigin?
 
@@ -128,8 +132,12 @@ public struct GraphPlan: Sendable {
   public var formats: [Format]
   /// What gives way when the machine is overloaded, from the first step to the last.
   public var overload: [OverloadStep] = []
+  /// Bytes a run may take, as `PlanMemory` counts them; nil: as many as whoever runs it allows.
+  public var memoryLimit: Int?
   /// Values that came from the environment, as they were there: never shown, whatever they became part of (see `secretTexts`).
   public var hiddenTexts: Set<String> = []
+  /// Of a graph that shows what another one carries: the other's secrets, with those it is given while it runs. nil: its own.
+  public var borrowedSecrets: Secrets?
   /// Paths of the files it was read from: its own, then those it includes. Empty for a graph that was built in Swift.
   public var files: [String] = []
   /// What is odd about the graph without keeping it from running, sorted by place.

@@ -23,9 +23,13 @@ extension GraphDraft {
       formats.append(format)
     }
     var result = GraphPlan(name: name, clock: clock, nodes: planned, links: links, formats: formats)
+    for (place, node) in order.enumerated() {
+      result.nodes[place].endsWith = sharedEnd(of: nodes[node]).map { places[$0] }
+    }
     result.warnings = warnings
     result.hiddenTexts = environmentValues
     result.overload = overloadSteps(places)
+    result.memoryLimit = memoryLimit?.value
     return result
   }
 

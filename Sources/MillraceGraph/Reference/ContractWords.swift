@@ -125,6 +125,17 @@ extension ParameterContract {
     return unit.isEmpty ? written : "\(written) \(unit)"
   }
 
+  /// What of it is never shown; nil: all of it is shown.
+  var secrecyWords: String? {
+    switch secrecy {
+    case .none: nil
+    case .whole: "secret: never shown"
+    case .address: "secret: of it only scheme, host and path are shown"
+    case .assigned: "secret: of it only names are shown"
+    case .credentials: "secret: credentials in it are never shown"
+    }
+  }
+
   /// Type, range, default and the rest in one line: `integer, 6000 to 510000 bit/s, default 24000 bit/s, live`.
   var traits: String {
     var parts = [typeWords]

@@ -45,13 +45,15 @@ public enum Figures {
     "\(number(Double(time) / 1e6)) ms"
   }
 
-  /// A count of bytes in powers of 1024: `640 B`, `30 KiB`, `1.5 MiB`.
+  /// A count of bytes in powers of 1024: `640 B`, `30 KiB`, `1.5 MiB`. The largest number, where sums of bytes stop, is 8,192 PiB.
   public static func bytes(_ count: Int) -> String {
     let value = Double(count)
     if count < 1 << 10 { return "\(count) B" }
     if count < 1 << 20 { return "\(number(value / 1024)) KiB" }
     if count < 1 << 30 { return "\(number(value / 1_048_576)) MiB" }
-    return "\(number(value / 1_073_741_824)) GiB"
+    if count < 1 << 40 { return "\(number(value / 1_073_741_824)) GiB" }
+    if count < 1 << 50 { return "\(number(value / 1_099_511_627_776)) TiB" }
+    return "\(number(value / 1_125_899_906_842_624)) PiB"
   }
 
   /// A count with its noun: `1 node`, `3 nodes`.

@@ -82,7 +82,7 @@ public struct NodePage: Sendable {
             Markdown.cell(parameter.limits ?? (parameter.unit.isEmpty ? "" : "in \(parameter.unit)")),
             parameter.isRequired ? "required" : parameter.defaultWords.map { "`\(Markdown.cell($0))`" } ?? "",
             parameter.isLive ? "yes" : "",
-            Markdown.cell(parameter.text + (parameter.isSecret ? " (secret: never shown)" : "")),
+            Markdown.cell(parameter.text + (parameter.secrecyWords.map { " (\($0))" } ?? "")),
           ]
         }))
     section(
@@ -170,7 +170,7 @@ public struct NodePage: Sendable {
       if let value = parameter.defaultValue { json.member("default", of: value) }
       json.member("required", parameter.isRequired)
       json.member("live", parameter.isLive)
-      if parameter.isSecret { json.member("secret", true) }
+      if parameter.isSecret { json.member("secret", parameter.secrecy.rawValue) }
       json.member("text", parameter.text)
     }
   }

@@ -6,16 +6,16 @@ internal import MillraceCore
 public struct PlanExplanation: Sendable {
   private let plan: GraphPlan
   private let paths: [PlanPath]
+  private let memory: PlanMemory
 
   /// Most ways listed; a wide graph has many that say the same.
   static let mostPaths = 16
-  /// Bytes of a slot in a link's ring, measured from the packet.
-  private static let slotBytes = MemoryLayout<Packet>.stride
 
   /// An explanation of a plan; looks for the ways through it at once.
   public init(_ plan: GraphPlan) {
     self.plan = plan
     paths = plan.paths()
+    memory = PlanMemory(plan)
   }
 
   // MARK: Facts
@@ -27,19 +27,6 @@ public struct PlanExplanation: Sendable {
   private func crossing(_ link: GraphPlan.Link) -> String {
     let (from, to) = (thread(of: link.from.node), thread(of: link.to.node))
     return from == to ? "" : "\(from.rawValue) → \(to.rawValue)"
-  }
-
-  /// Media memory of one run, in bytes: blocks of every link, and the rings.
-  public var memoryEstimate: (blocks: Int, rings: Int) {
-    var blocks = 0
-    var rings = 0
-    for link in plan.links {
-      let held = plan.nodes[link.to.node].heldPackets[link.to.port]
-      // Blocks lie on whole cache lines of 64 bytes.
-      blocks += link.blocks(heldByReader: held) * ((max(1, link.shape.madeBytes) + 63) & ~63)
-      rings += Link.bound(limit: link.limit, policy: link.policy, burst: link.shape.burst) * Self.slotBytes
-    }
-    return (blocks, rings)
   }
 
   private func time(_ value: Nanoseconds) -> String { value == 0 ? "" : Figures.duration(value) }
@@ -64,12 +51,22 @@ public struct PlanExplanation: Sendable {
         "  above \($0.above) %: \(plan.secrets.removed(from: plan.describe($0)))"
       }
     }
-    let memory = memoryEstimate
-    lines += [
-      "", style.paint("Memory", .bold),
-      "  about \(Figures.bytes(memory.blocks + memory.rings)) of media memory a run, without events: \(Figures.bytes(memory.blocks)) in blocks, \(Figures.bytes(memory.rings)) in links",
-    ]
+    lines += ["", style.paint("Memory", .bold)] + memoryLines
     return lines.joined(separator: "\n") + "\n"
+  }
+
+  private var memoryLines: [String] {
+    let parts = [
+      (memory.blockBytes, "in blocks"), (memory.linkBytes, "in links"), (memory.nodeBytes, "for nodes"),
+    ]
+    .map { "\(Figures.bytes($0.0)) \($0.1)" }
+    let limit = plan.memoryLimit.map { ", of \(Figures.bytes($0)) allowed" } ?? ""
+    var lines = [
+      "  up to \(Figures.bytes(memory.byteCount)) a run\(limit): \(Wording.joined(parts, by: "and"))"
+    ]
+    let largest = memory.largestClaims(of: plan)
+    if !largest.isEmpty { lines.append("  most of it: \(largest)") }
+    return lines
   }
 
   /// The links alone, as they are shown before a graph starts.
@@ -82,6 +79,7 @@ public struct PlanExplanation: Sendable {
       ("node", .left), ("type", .left), ("lane", .left), ("budget", .right), ("oldest", .right),
       ("latency", .right),
       ("produces", .left),
+      ("ends with", .left),
       ("on error", .left),
     ])
     for node in plan.nodes {
@@ -90,6 +88,7 @@ public struct PlanExplanation: Sendable {
         node.name, node.contract.type, node.lane.rawValue, node.lane == .voice ? "\(node.budget) us" : "",
         node.maxAge.map(Figures.duration) ?? "",
         time(node.latency), isSource ? node.pacing.words : "",
+        node.endsWith.map { plan.nodes[$0].name } ?? "",
         node.onError == .stop ? "" : node.onError.rawValue,
       ])
     }
@@ -144,13 +143,31 @@ public struct PlanExplanation: Sendable {
       }
       json.array("paths") { json in for path in paths { write(path, to: &json) } }
       json.array("overload") { json in for step in plan.overload { write(step, to: &json) } }
-      let memory = memoryEstimate
-      json.object("memory") { json in
-        json.member("blockBytes", memory.blocks)
-        json.member("linkBytes", memory.rings)
-      }
+      json.object("memory") { write(memory, to: &$0) }
     }
     return json.text + "\n"
+  }
+
+  private func write(_ memory: PlanMemory, to json: inout JSONWriter) {
+    json.member("bytes", memory.byteCount)
+    json.member("blockBytes", memory.blockBytes)
+    json.member("linkBytes", memory.linkBytes)
+    json.member("nodeBytes", memory.nodeBytes)
+    if let limit = plan.memoryLimit { json.member("limitBytes", limit) }
+    json.array("claims") { json in
+      for claim in memory.claims {
+        json.object { json in
+          switch claim.owner {
+          case .link(let index): json.member("link", plan.describe(plan.links[index]))
+          case .node(let index): json.member("node", plan.nodes[index].name)
+          case .events: json.member("events", true)
+          }
+          json.member("bytes", claim.bytes)
+          json.member("packets", claim.packets)
+          json.member("packetBytes", claim.packetBytes)
+        }
+      }
+    }
   }
 
   private func write(_ node: GraphPlan.Node, to json: inout JSONWriter) {
@@ -162,6 +179,7 @@ public struct PlanExplanation: Sendable {
       if let age = node.maxAge { json.member("maxAge", Double(age) / 1e6) }
       json.member("latency", Double(node.latency) / 1e6)
       json.member("pacing", node.pacing.rawValue)
+      if let other = node.endsWith { json.member("endsWith", plan.nodes[other].name) }
       json.member("onError", node.onError.rawValue)
     }
   }

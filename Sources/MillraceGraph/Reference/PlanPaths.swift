@@ -91,9 +91,4 @@ private struct LongestWays {
 extension GraphPlan.Link {
   /// The time a full link stands for; nil when its packets have no regular length.
   var holdingTime: Nanoseconds? { shape.packetDuration.map { $0 * Int64(limit) } }
-
-  /// Blocks the engine sets aside for this link: what the ring may hold, what writer and reader have in hand, and what the reader keeps.
-  func blocks(heldByReader: Int) -> Int {
-    Link.bound(limit: limit, policy: policy, burst: shape.burst) + shape.burst + 1 + heldByReader
-  }
 }

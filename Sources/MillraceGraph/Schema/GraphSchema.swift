@@ -28,6 +28,8 @@ public struct GraphSchema: Sendable {
   static let endPattern = "^\\s*[^.\\s]+(\\.[^.\\s]+)?\\s*$"
   static let chainPattern = "^[^>]+(->[^>]+)+$"
   static let callTimePattern = "^[0-9]+(\\.[0-9]+)? *(us|ms|s)$"
+  static let sizePattern =
+    "^[0-9]+(\\.[0-9]+)? *(\(SizeText.Unit.allCases.map(\.rawValue).joined(separator: "|")))$"
   static let timePattern = "^[0-9]+(\\.[0-9]+)? *(ms|s)$"
 
   /// The schema as JSON text, indented, the same bytes for the same catalogue.
@@ -59,6 +61,12 @@ public struct GraphSchema: Sendable {
     json.choice(
       "clock", Clock.Kind.allCases.map(\.rawValue), "The clock the graph runs by.", default: "realtime")
     json.reference("onError", "errorPolicy", "What happens when a node fails that says nothing itself.")
+    json.object("memory") { json in
+      json.member(
+        "description",
+        "The most memory a run may take, such as \"512MB\"; a graph that claims more is refused.")
+      json.anyOf { $0.text(matching: Self.sizePattern) }
+    }
     json.object("parameters") { json in
       json.member(
         "description", "Values given from outside, by --set or an including graph, and used as ${name}.")

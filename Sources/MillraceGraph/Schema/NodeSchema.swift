@@ -45,6 +45,10 @@ struct NodeSchema {
         "How old packets may be when they reach the node, such as \"60ms\"; older ones are counted and told.")
       json.anyOf { $0.text(matching: GraphSchema.timePattern) }
     }
+    json.property(
+      "endsWith", "string",
+      "The node with whose end this source ends, as if the graph drained: the service that a camera is there for."
+    )
     json.reference("comment", "prose", "Remarks; not read by the program.")
   }
 
@@ -67,7 +71,9 @@ struct NodeSchema {
       sentences.append("Unit: \(parameter.unit).")
     }
     if parameter.isLive { sentences.append("Can be set while the graph runs.") }
-    if parameter.isSecret { sentences.append("Never shown.") }
+    if let words = parameter.secrecyWords {
+      sentences.append("\(words.prefix(1).uppercased())\(words.dropFirst()).")
+    }
     return sentences.map { text in
       text.isEmpty || ".!?".contains(text.last!) ? text : text + "."
     }.joined(separator: " ")

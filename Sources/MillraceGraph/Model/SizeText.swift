@@ -1,0 +1,43 @@
+/// Amounts of memory as people write them: a number and its unit, `512MB`, `1.5 GiB`.
+public enum SizeText {
+  /// A unit, by the name that stands behind the number: powers of 1000, and with an `i` powers of 1024 (IEC 80000-13).
+  public enum Unit: String, Sendable, CaseIterable {
+    // The longer names first: "MB" ends in "B".
+    case kibibyte = "KiB"
+    case mebibyte = "MiB"
+    case gibibyte = "GiB"
+    case tebibyte = "TiB"
+    case kilobyte = "kB"
+    case kilobyteAsOftenWritten = "KB"
+    case megabyte = "MB"
+    case gigabyte = "GB"
+    case terabyte = "TB"
+    case byte = "B"
+
+    var bytes: Double {
+      switch self {
+      case .byte: 1
+      case .kilobyte, .kilobyteAsOftenWritten: 1e3
+      case .megabyte: 1e6
+      case .gigabyte: 1e9
+      case .terabyte: 1e12
+      case .kibibyte: 1_024
+      case .mebibyte: 1_048_576
+      case .gibibyte: 1_073_741_824
+      case .tebibyte: 1_099_511_627_776
+      }
+    }
+  }
+
+  /// The most that is read: an exabyte.
+  private static let most = 1e18
+
+  /// Reads a size, in whole bytes; nil for anything else.
+  public static func bytes(_ text: String) -> Int? {
+    guard let unit = Unit.allCases.first(where: { text.hasSuffix($0.rawValue) }) else { return nil }
+    let digits = text.dropLast(unit.rawValue.count).filter { $0 != " " }
+    let isPlain = digits.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
+    guard isPlain, let number = Double(digits), number * unit.bytes < most else { return nil }
+    return Int((number * unit.bytes).rounded())
+  }
+}

@@ -1,14 +1,15 @@
 public import MillraceCore
 internal import MillraceDialog
-internal import MillraceNet
 
 extension NetWebSocket {
   public static let contract = NodeContract(
     "net.websocket", "a backend of one's own: sound, pictures and JSON over a WebSocket, as client or server",
     text: """
-      With `url` it connects and, after a loss, connects again; with `listen` it waits for one visitor at a time, whoever that is. \
-      Sound and pictures go as binary frames, texts and events as text frames. A server's certificate has to verify unless the \
-      host is this machine.
+      With `url` it connects and, after a loss, connects again; with `listen` it waits for one visitor at a time. Sound \
+      and pictures go as binary frames, texts and events as text frames. A server's certificate has to verify unless the host is this \
+      machine, and a key goes to no other machine without TLS unless `plain` says so. A visitor is refused when they are a browser's page \
+      of another site (`origins`), ask for a host that this is not (`hosts`), or lack the `token`; a server that other machines can \
+      reach needs a certificate.
       """,
     inputs: [
       PortContract("audio", sound, text: "sound to send, a frame a packet", required: false, holds: 1),
@@ -38,6 +39,11 @@ extension NetWebSocket {
       EventContract(
         "lost", text: "sound that nobody took: `ms` of it, before there was a connection or without one"),
       EventContract("badFrame", text: "a frame came that the node cannot take: `bytes`, `count` so far"),
+      EventContract(
+        "refused",
+        text:
+          "visitors were not let in: `count` since this was last told, once a second at most; of the latest `code`, the status of HTTP or 0, and in `text` why and where they came from"
+      ),
     ],
     lane: .external, budget: 200, drive: .itself,
     asynchronousPaths: ["audio", "image", "text"].flatMap { from in
@@ -46,6 +52,7 @@ extension NetWebSocket {
     examples: [
       #"{ "type": "net.websocket", "url": "wss://bot.example.org/voice", "headers": ["Authorization: Bearer ${env:BOT_KEY}"] }"#,
       #"{ "type": "net.websocket", "listen": 8765, "framing": "tagged" }"#,
+      #"{ "type": "net.websocket", "listen": 8765, "host": "0.0.0.0", "certificate": "bot.pem", "key": "bot.key", "token": "${env:BOT_TOKEN}", "origins": ["https://app.example.org"] }"#,
     ],
     resolve: { SocketShape.resolve(&$0) })
 
@@ -54,12 +61,38 @@ extension NetWebSocket {
   ).or(.kind(.opus)).or(.kind(.mp3)).or(.kind(.ogg)).or(.kind(.aac))
 
   private static let parameters: [ParameterContract] = [
-    ParameterContract("url", .string, text: "where to connect: ws: or wss:"),
+    ParameterContract("url", .string, secret: .address, text: "where to connect: ws: or wss:"),
     ParameterContract("listen", .integer(0...65_535), text: "port to wait at instead; 0: any"),
     ParameterContract("host", .string, default: "127.0.0.1", text: "address to wait at"),
     ParameterContract("path", .string, default: "/", text: "path a visitor has to ask for"),
     ParameterContract(
-      "headers", .list(of: .string, count: 0...32), default: .list([]),
+      "origins", .list(of: .string, count: 0...64), default: .list([]),
+      text:
+        "browser's pages that may visit besides those of the server's own host and, from this machine, of this machine: `https://app.example.org`; `*`: any"
+    ),
+    ParameterContract(
+      "hosts", .list(of: .string, count: 0...64), default: .list([]),
+      text:
+        "names by which a visitor may ask for the server besides digits, `localhost`, `host` and those of the certificate; `*`: any"
+    ),
+    ParameterContract(
+      "token", .string, secret: .whole,
+      text: "a visitor has to send it, as `Authorization: Bearer ...` or as `token=...` in the query"),
+    ParameterContract(
+      "plain", .bool, default: false,
+      text:
+        "true: without TLS beyond this machine, which everybody on the way can hear: a server's sound, or a client's key"
+    ),
+    ParameterContract(
+      "handshake", .integer(256...1_048_576), unit: "bytes", default: 16_384,
+      text: "largest request of a visitor"),
+    ParameterContract(
+      "halfOpen", .integer(1...65_536), default: 256,
+      text: "visitors at most whose handshake is not answered yet"),
+    ParameterContract(
+      "halfOpenPerAddress", .integer(1...65_536), default: 32, text: "of those, from one address"),
+    ParameterContract(
+      "headers", .list(of: .string, count: 0...32), default: .list([]), secret: .assigned,
       text: "sent when connecting: `Name: value`"),
     ParameterContract(
       "protocols", .list(of: .string, count: 0...8), default: .list([]),
@@ -94,7 +127,8 @@ extension NetWebSocket {
       "giveUp", .number(0...86_400_000), unit: "ms", default: 0,
       text: "fail after so long without a connection that lasts 10 s; 0: never"),
     ParameterContract(
-      "open", .integer(1...600_000), unit: "ms", default: 10_000, text: "longest time an attempt may take"),
+      "open", .integer(1...600_000), unit: "ms", default: 10_000,
+      text: "longest time an attempt may take, or a visitor's handshake"),
     ParameterContract(
       "ping", .integer(0...600_000), unit: "ms", default: 20_000, text: "between pings; 0: none"),
     ParameterContract(
@@ -104,99 +138,7 @@ extension NetWebSocket {
       text: "false: any certificate will do; only when the host is this machine"),
     ParameterContract("roots", .path, text: "certificates (PEM) to believe in place of the system's"),
     ParameterContract(
-      "proxy", .string, default: "environment", text: "environment, none, or http://host:port"),
+      "proxy", .string, default: "environment", secret: .address,
+      text: "environment, none, or http://host:port"),
   ]
-}
-
-/// What `net.websocket` will carry, and what it objects to.
-enum SocketShape {
-  /// Length of a packet of sound that comes.
-  private static let frame: Nanoseconds = 20_000_000
-  /// Bytes of a packet of coded sound that may be cut anywhere.
-  private static let pieceBytes = 4_096
-
-  static func resolve(_ resolution: inout Resolution) {
-    let parameters = resolution.parameters
-    if parameters.has("url") == parameters.has("listen") {
-      resolution.refuse(
-        nil, parameters.has("url") ? "it cannot both connect and wait" : "nothing tells where to connect",
-        cure: "give either \"url\" or \"listen\"")
-    }
-    checkAddress(&resolution)
-    checkServer(&resolution)
-    let linked = resolution.linkedInputs
-    if parameters.string("framing") == "raw" && linked.contains("audio") && linked.contains("image") {
-      resolution.refuse(
-        "framing", "the other side cannot tell sound from pictures", cure: "set \"framing\" to \"tagged\"")
-    }
-    for text in parameters.strings("headers") where !text.contains(":") {
-      resolution.refuse("headers", "a header has no colon", cure: "write \"Name: value\"")
-    }
-    let largest = parameters.integer("largest")
-    for name in linked where (resolution.inputs[name]?.packetBytes ?? 0) >= largest {
-      resolution.refuse(
-        "largest", "a packet of \"\(name)\" may be larger", cure: "raise it above the packet's size")
-    }
-    // A bot's replies come faster than they are spoken, and are held back without loss; somebody's voice is worth nothing when it is old.
-    resolution.pacing = parameters.bool("replies") ? .waits : .live
-    resolution.outputs["audio"] = sound(parameters)
-    let wantsEvents = resolution.wanted["text"] != nil && !resolution.isWanted(.text, at: "text")
-    resolution.outputs["text"] = OutputShape(
-      wantsEvents ? .event : .text, packetDuration: nil, packetBytes: largest, burst: 0)
-  }
-
-  /// What means something on one side only.
-  private static func checkServer(_ resolution: inout Resolution) {
-    let parameters = resolution.parameters
-    if parameters.has("certificate") != parameters.has("key") {
-      resolution.refuse(
-        parameters.has("key") ? "key" : "certificate", "a certificate and its key go together",
-        cure: "give both, or neither")
-    }
-    if !parameters.has("listen") && parameters.has("certificate") {
-      resolution.refuse(
-        "certificate", "only a server has one", cure: "\"roots\" names those to believe when connecting")
-    }
-    if parameters.has("listen") && !parameters.strings("headers").isEmpty {
-      resolution.refuse("headers", "nobody is sent them", cure: "they go with \"url\"")
-    }
-  }
-
-  private static func checkAddress(_ resolution: inout Resolution) {
-    let parameters = resolution.parameters
-    if parameters.has("url") {
-      do throws(NetProblem) {
-        let address = try WebAddress(parameters.string("url"))
-        if address.scheme != .ws && address.scheme != .wss {
-          resolution.refuse("url", "a WebSocket's address begins with ws: or wss:")
-        }
-        if !parameters.bool("verify") && !address.isLoopback {
-          resolution.refuse(
-            "verify", "a certificate has to be verified unless the host is this machine",
-            cure: "leave it out; \"roots\" names an authority of your own")
-        }
-      } catch {
-        resolution.refuse("url", error.text)
-      }
-    }
-    let proxy = parameters.string("proxy")
-    if proxy != "environment" && proxy != "none" {
-      do throws(NetProblem) { _ = try NetProxy.Place(proxy) } catch { resolution.refuse("proxy", error.text) }
-    }
-  }
-
-  /// Room is asked for by the node, packet by packet: what comes and is not taken must not hold up what is sent.
-  private static func sound(_ parameters: ParameterValues) -> OutputShape {
-    let rate = parameters.integer("rate")
-    let channels = parameters.integer("channels")
-    switch parameters.string("format") {
-    case "opus":
-      return OutputShape(
-        .opus(rate: rate, channels: channels), packetDuration: frame, packetBytes: pieceBytes, burst: 0)
-    case "mp3": return OutputShape(.mp3, packetDuration: nil, packetBytes: pieceBytes, burst: 0)
-    case "ogg": return OutputShape(.ogg, packetDuration: nil, packetBytes: pieceBytes, burst: 0)
-    case "aac": return OutputShape(.aac, packetDuration: nil, packetBytes: pieceBytes, burst: 0)
-    default: return .pcm(rate: rate, channels: channels, sample: .s16, frames: rate / 50, burst: 0)
-    }
-  }
 }

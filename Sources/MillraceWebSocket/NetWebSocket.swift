@@ -15,11 +15,13 @@ internal import Synchronization
 /// - What the graph does not take holds the other side back, and what the other side does not take holds the links back; nothing
 ///   grows. Neither holds the other direction up. What comes keeps its order: a full link behind `text` also keeps sound that came later.
 /// - When the inputs are over, what was kept for a connection that is being opened is sent before the good-bye (code 1000).
+/// - As a server it lets one visitor in, whom its door lets pass (`WebSocketDoor`), and nobody while the graph has not taken what the one
+///   before sent. Those who are refused are told in `refused`, once a second at most.
 /// - After a loss it connects again, with longer waits each time. A refusal that would be repeated (401, a wrong certificate) and
 ///   `giveUp` fail the node, in words; a good-bye of the other side (code 1000) ends it. A server goes on waiting.
 /// - Lane `external`. A call asks the heap only when something has happened to the connection.
 public struct NetWebSocket: Node, ~Copyable {
-  enum Event: Int { case connected, disconnected, reconnecting, error, lost, badFrame }
+  enum Event: Int { case connected, disconnected, reconnecting, error, lost, badFrame, refused }
 
   static let soundTag: UInt8 = 1
   static let pictureTag: UInt8 = 2
@@ -56,7 +58,10 @@ public struct NetWebSocket: Node, ~Copyable {
       most: Nanoseconds(parameters.number("most") * 1e6),
       giveUp: Nanoseconds(parameters.number("giveUp") * 1e6), seed: UInt64(bitPattern: Clock(.realtime).now))
     let side: SocketKeeper.Side
-    do throws(NetProblem) { side = try Self.side(parameters) } catch { throw NodeProblem(error.text) }
+    do throws(NetProblem) {
+      side = try Self.side(parameters)
+      try NetLoop.begin()
+    } catch { throw NodeProblem(error.text) }
     SocketKeeper(
       exchange, side, ReconnectPolicy(backoff, isOn: parameters.bool("reconnect")),
       takesEvents: setup.outputs[1].isLinked && setup.outputs[1].shape?.format.kind == .event
@@ -78,44 +83,6 @@ public struct NetWebSocket: Node, ~Copyable {
     // Uncompressed stereo at 48 kHz, or as many packets of 10 ms.
     preRoll = PreRoll(
       bytes: Int(longest / 1_000_000) * 192 + 1, packets: Int(longest / 10_000_000) + 1, longest: longest)
-  }
-
-  private static func side(_ parameters: ParameterValues) throws(NetProblem) -> SocketKeeper.Side {
-    var limits = WebSocketLimits()
-    limits.message = parameters.integer("largest")
-    limits.open = parameters.integer("open")
-    limits.ping = parameters.integer("ping")
-    limits.pong = parameters.integer("pong")
-    // Well within the time a graph has to stop in.
-    limits.close = 1_000
-    if parameters.has("listen") {
-      var reception = SocketKeeper.Reception(
-        host: parameters.string("host"), port: parameters.integer("listen"), path: parameters.string("path"),
-        protocols: parameters.strings("protocols"), limits: limits)
-      if parameters.has("certificate") {
-        let identity = NetIdentity(
-          certificate: parameters.string("certificate"), key: parameters.string("key"))
-        try identity.check()
-        reception.identity = identity
-      }
-      return .server(reception)
-    }
-    var request = WebSocketRequest(try WebAddress(parameters.string("url")))
-    request.limits = limits
-    request.protocols = parameters.strings("protocols")
-    request.headers = parameters.strings("headers").map { text in
-      let colon = text.firstIndex(of: ":") ?? text.endIndex
-      return (String(text[..<colon]), String(text[colon...].dropFirst().drop { $0 == " " }))
-    }
-    if !parameters.bool("verify") { request.trust = .anybody }
-    if parameters.has("roots") { request.trust = .file(parameters.string("roots")) }
-    switch parameters.string("proxy") {
-    case "environment": request.proxy = .environment
-    case "none": request.proxy = .direct
-    case let text: request.proxy = .at(try NetProxy.Place(text))
-    }
-    if let problem = request.problem { throw problem }
-    return .client(request)
   }
 
   deinit { exchange.stop() }
@@ -168,6 +135,9 @@ public struct NetWebSocket: Node, ~Copyable {
       case .connected: event.field("attempts", note.number)
       case .disconnected: event.field("code", note.number)
       case .reconnecting: event.field("ms", note.number)
+      case .refused:
+        event.field("count", note.number)
+        event.field("code", note.status)
       case .error:
         event.field("vendor", "websocket")
         event.field("code", note.number)

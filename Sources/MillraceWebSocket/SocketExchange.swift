@@ -33,7 +33,9 @@ final class SocketExchange: Sendable {
   let isStopped = Atomic<Bool>(false)
   /// What happened. Rarely more than one at a time.
   private let notes = Locked<[SocketNote]>([])
-  private let noteCount = Atomic<Int>(0)
+  private let notesLeft = Atomic<Int>(0)
+  /// Notes that were not taken yet.
+  var noteCount: Int { notesLeft.load(ordering: .acquiring) }
 
   init(largest: Int, waker: Waker) {
     outgoing = ByteQueue(largest: largest, atLeast: 262_144)
@@ -52,21 +54,32 @@ final class SocketExchange: Sendable {
 
   func tell(_ note: SocketNote) {
     var note = note
-    note.place = incoming.end
-    notes.withLock { [note] in $0.append(note) }
-    noteCount.add(1, ordering: .releasing)
+    // What happens at the door has no place among messages.
+    note.place = note.event == .refused ? 0 : incoming.end
+    let isNew = notes.withLock { [note] notes in
+      // Refusals come as often as strangers like; a node that does not run must not gather them.
+      guard note.event == .refused, let last = notes.last, last.event == .refused else {
+        notes.append(note)
+        return true
+      }
+      var joined = note
+      joined.number += last.number
+      notes[notes.count - 1] = joined
+      return false
+    }
+    if isNew { notesLeft.add(1, ordering: .releasing) }
     waker.wake()
   }
 
   /// The oldest note, once everything has been taken that came before it: a loss is told after the last words. A look costs nothing
   /// while there is none.
   func nextNote() -> SocketNote? {
-    guard noteCount.load(ordering: .acquiring) > 0 else { return nil }
+    guard noteCount > 0 else { return nil }
     let reached = incoming.peek()?.position ?? Int.max
     let note = notes.withLock { notes in
       notes.first.map { $0.place <= reached } == true ? notes.removeFirst() : nil
     }
-    if note != nil { noteCount.subtract(1, ordering: .relaxed) }
+    if note != nil { notesLeft.subtract(1, ordering: .relaxed) }
     return note
   }
 }

@@ -23,6 +23,7 @@ final class SocketKeeper: Sendable {
     /// nil: no TLS.
     var identity: NetIdentity?
     var limits: WebSocketLimits
+    var door = WebSocketDoor()
   }
 
   private struct State {
@@ -50,6 +51,9 @@ final class SocketKeeper: Sendable {
   /// A connection that lasted so long was of use: the next wait is the first again.
   private static let useful: Nanoseconds = 10_000_000_000
 
+  /// Events that the node has not told yet; with more of them nobody is let in.
+  private static let mostNotes = 64
+
   private let exchange: SocketExchange
   private let side: Side
   /// True: what comes in text frames goes on as events.
@@ -73,8 +77,16 @@ final class SocketKeeper: Sendable {
     case .server(let reception):
       WebSocketServer.listen(
         host: reception.host, port: reception.port, identity: reception.identity, limits: reception.limits,
+        door: reception.door, refused: { [self] in tell($0) },
         decide: { [self] in receive($0, reception) }, done: { [self] in listen($0) })
     }
+  }
+
+  private func tell(_ refusals: WebSocketDoor.Refusals) {
+    exchange.tell(
+      SocketNote(
+        event: .refused, number: refusals.count, text: "\(refusals.place): \(refusals.latest)",
+        status: refusals.latest.status ?? 0))
   }
 
   private func listen(_ result: Result<WebSocketServer, NetProblem>) {
@@ -107,8 +119,11 @@ final class SocketKeeper: Sendable {
     guard visitor.target.prefix(while: { $0 != "?" }) == reception.path else {
       return .refuse(status: 404, "not here")
     }
-    guard state.withLock({ $0.socket == nil && !$0.isClosing }) else {
-      return .refuse(status: 503, "somebody is here already")
+    let (isFree, isEmpty) = state.withLock { ($0.socket == nil && !$0.isClosing, $0.waiting.isEmpty) }
+    guard isFree else { return .refuse(status: 503, "somebody is here already") }
+    // Each visitor leaves a little behind: many of them must not fill what one could not.
+    guard isEmpty && exchange.noteCount < Self.mostNotes else {
+      return .refuse(status: 503, "what the visitor before sent is not taken yet")
     }
     let offered = (visitor["Sec-WebSocket-Protocol"] ?? "").split(separator: ",")
       .map { $0.drop { $0 == " " }.prefix { $0 != " " } }

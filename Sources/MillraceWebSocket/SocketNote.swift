@@ -3,15 +3,20 @@ internal import MillraceNet
 
 /// Something that happened to the connection, on its way to the node.
 struct SocketNote: Sendable {
+  /// Numbered as the events of the contract.
   enum Event: Int, Sendable {
     case connected, disconnected, reconnecting, error
+    case refused = 6
   }
 
   var event: Event
   /// `connected`: attempts it took. `disconnected`: close code. `reconnecting`: milliseconds until then. `error`: code or status.
+  /// `refused`: how many.
   var number = 0
   var error: DialogError?
   var text = ""
+  /// `refused`: the status of HTTP the latest was sent.
+  var status = 0
   /// Where the messages that came before it end in the queue to the node.
   var place = 0
 }

@@ -27,6 +27,13 @@ import Testing
       ("ws://h\r\nX: y", "an address holds no spaces or control characters"),
       ("ws://[::1", "an address of IPv6 lacks its \"]\""),
       ("ws://[::1]x", "behind \"]\" only a port may stand"),
+      ("ws://[::1]]", "behind \"]\" only a port may stand"),
+      ("ws://[localhost]:80", "between \"[\" and \"]\" an address of IPv6 stands, and nothing else"),
+      ("ws://[127.0.0.1]", "between \"[\" and \"]\" an address of IPv6 stands, and nothing else"),
+      ("ws://[::1%25eth0]", "between \"[\" and \"]\" an address of IPv6 stands, and nothing else"),
+      ("ws://a[::1]", "an address of IPv6 stands in brackets: [::1]"),
+      ("ws://a\\b", "a host holds letters, digits, dots and hyphens"),
+      ("ws://a%2fb", "a host holds letters, digits, dots and hyphens"),
       ("ws://::1", "an address of IPv6 stands in brackets: [::1]"),
       ("ws://h:+80", "a port is a number from 1 to 65535"),
       (
@@ -38,16 +45,47 @@ import Testing
     #expect { try WebAddress(text) } throws: { "\($0)" == words }
   }
 
+  @Test(
+    "a host is a name or a number, and what stands in brackets is an address of IPv6",
+    arguments: [
+      "ws://[x]", "ws://[[::1]", "ws://[1.2.3.4]", "ws://a]b", "ws://a[", "ws://a\\b", "ws://a\"b",
+      "ws://a%b", "ws://.", "ws://.a", "ws://a..b",
+    ])
+  func badHosts(text: String) throws {
+    #expect(throws: NetProblem.self) { try WebAddress(text) }
+    for text in [
+      "ws://a-b_c.example.org:1", "ws://[fe80::1]:1", "ws://[::ffff:1.2.3.4]", "ws://example.org.",
+    ] {
+      let address = try WebAddress(text)
+      #expect(try WebAddress("ws://\(address.place)") == address)
+    }
+  }
+
+  @Test("a proxy is shown as it is written: a number of IPv6 in its brackets")
+  func proxyShown() throws {
+    let proxy = try NetProxy.Place("http://u:p@[::1]:81")
+    #expect(proxy.description == "[::1]:81")
+    #expect(try NetProxy.Place(proxy.description).host == "::1")
+  }
+
+  @Test(
+    "percent escapes of credentials are two hexadecimal digits; anything else stays",
+    arguments: [("%41%2f", "A/"), ("%-0", "%-0"), ("%+1", "%+1"), ("%4", "%4"), ("%zz", "%zz")])
+  func escapes(text: String, credentials: String) throws {
+    #expect(try NetProxy.Place("\(text)@p:1").credentials == credentials)
+  }
+
   @Test("this machine is known by name and number, and no other by a likeness")
   func loopback() throws {
     for host in ["localhost", "127.0.0.1", "127.9.8.7", "[::1]"] {
       #expect(try WebAddress("ws://\(host)").isLoopback)
     }
     for host in [
-      "127.0.0.1.example.org", "127.1", "localhost.example.org", "128.0.0.1", "127.0.0.256", "127.+0.0.1",
+      "127.0.0.1.example.org", "127.1", "localhost.example.org", "128.0.0.1", "127.0.0.256",
     ] {
-      #expect(try !WebAddress("ws://\(host)").isLoopback)
+      #expect(!WebAddress.isLoopback(host))
     }
+    #expect(!WebAddress.isLoopback("127.+0.0.1"))
   }
 
   @Test("proxies are found as the variables say, in either case, and not for hosts that are exempt")
@@ -100,5 +138,38 @@ import Testing
       ("foobar", "Zm9vYmFy"),
     ]
     for (text, code) in pairs { #expect(Base64.encode(Array(text.utf8)) == code) }
+  }
+
+  @Test(
+    "a credential goes to another machine over TLS only, whatever header or name of the query holds it",
+    arguments: [
+      ("ws://example.org", "Authorization", true), ("ws://example.org", "X-Api-Key", true),
+      ("http://example.org", "cookie", true), ("ws://example.org", "X-Dash-Token", true),
+      ("ws://example.org", "X-Keyboard", false), ("wss://example.org", "Authorization", false),
+      ("ws://localhost", "Authorization", false), ("ws://[::1]", "Authorization", false),
+      ("ws://example.org/?access_token=secret", "X", true), ("ws://example.org/?a=1&token=secret", "X", true),
+      ("ws://example.org/token?a=key", "X", false), ("wss://example.org/?token=secret", "X", false),
+    ])
+  func credentials(text: String, header: String, isRefused: Bool) throws {
+    var request = WebSocketRequest(try WebAddress(text))
+    request.headers = [(header, "secret")]
+    #expect((request.problem != nil) == isRefused)
+    #expect(
+      (request.problem?.text.hasSuffix("or allow plain") ?? true)
+        && request.problem?.text.contains("secret") != true)
+    request.allowsPlainCredentials = true
+    #expect(request.problem == nil)
+  }
+
+  @Test("a call over HTTP keeps a credential to itself before anything is looked up")
+  func callCredentials() async throws {
+    var call = HTTPCall("POST", try WebAddress("http://service.invalid/token"))
+    call.headers = [("Authorization", "secret")]
+    await #expect { _ = try await call.run() } throws: {
+      ($0 as? NetProblem)?.text
+        == "the header \"Authorization\" would go to service.invalid:80 in plain text; begin the address with https:, or allow plain"
+    }
+    call.allowsPlainCredentials = true
+    await #expect { _ = try await call.run() } throws: { ($0 as? NetProblem)?.kind != .address }
   }
 }

@@ -12,7 +12,7 @@ private func certificate(_ name: String) -> String {
 }
 
 /// Where a node says that it listens.
-private func port(_ bench: NodeBench) throws -> Int {
+func port(_ bench: NodeBench) throws -> Int {
   var port = 0
   #expect(
     try wait(bench) {

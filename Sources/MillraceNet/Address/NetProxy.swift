@@ -35,7 +35,7 @@ public enum NetProxy: Sendable, Hashable {
         rest = text[range.upperBound...]
       }
       if let at = rest.lastIndex(of: "@") {
-        credentials = Self.decoded(rest[..<at])
+        credentials = String(decoding: HTTPText.unescaped(rest[..<at]), as: UTF8.self)
         rest = rest[rest.index(after: at)...]
       }
       let address = try WebAddress("http://" + rest)
@@ -44,24 +44,7 @@ public enum NetProxy: Sendable, Hashable {
     }
 
     /// Without the credentials.
-    public var description: String { "\(host):\(port)" }
-
-    /// Text with its percent escapes undone; ones that are none stay.
-    private static func decoded(_ text: Substring) -> String {
-      var bytes: [UInt8] = []
-      var rest = text.utf8
-      while let byte = rest.popFirst() {
-        if byte == UInt8(ascii: "%"), rest.count >= 2,
-          rest.first != UInt8(ascii: "+"), let value = UInt8(String(Substring(rest.prefix(2))), radix: 16)
-        {
-          bytes.append(value)
-          rest = rest.dropFirst(2)
-        } else {
-          bytes.append(byte)
-        }
-      }
-      return String(decoding: bytes, as: UTF8.self)
-    }
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
   }
 
   /// The proxy for an address; nil: none. What is wrong with one from the environment is told with the variable's name.

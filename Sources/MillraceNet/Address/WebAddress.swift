@@ -54,6 +54,9 @@ public struct WebAddress: Sendable, Hashable {
         throw NetProblem(.address, "an address of IPv6 lacks its \"]\"")
       }
       host = String(text[text.index(after: text.startIndex)..<end])
+      guard host.isEmpty || ServerName.bytes(of: host)?.count == 16 else {
+        throw NetProblem(.address, "between \"[\" and \"]\" an address of IPv6 stands, and nothing else")
+      }
       let rest = text[text.index(after: end)...]
       guard rest.isEmpty || rest.hasPrefix(":") else {
         throw NetProblem(.address, "behind \"]\" only a port may stand")
@@ -67,6 +70,9 @@ public struct WebAddress: Sendable, Hashable {
       }
     }
     guard !host.isEmpty else { throw NetProblem(.address, "an address needs a host") }
+    guard isHost(host) || text.hasPrefix("[") else {
+      throw NetProblem(.address, "a host holds letters, digits, dots and hyphens")
+    }
     guard let port else { return (host.lowercased(), usual) }
     guard port.utf8.allSatisfy(isDigit), let number = Int(port), (1...65_535).contains(number) else {
       throw NetProblem(.address, "a port is a number from 1 to 65535")
@@ -85,6 +91,21 @@ public struct WebAddress: Sendable, Hashable {
     let parts = host.split(separator: ".", omittingEmptySubsequences: false)
     return parts.count == 4 && parts[0] == "127"
       && parts.allSatisfy { $0.utf8.allSatisfy(isDigit) && UInt8($0) != nil }
+  }
+
+  /// True for what may be a host's name or its address in digits. Underscores are no letters of host names, and are used in them.
+  static func isHost(_ text: String) -> Bool {
+    ServerName.bytes(of: text) != nil
+      || !text.isEmpty && !text.hasPrefix(".") && !text.contains("..")
+        && text.utf8.allSatisfy { byte in
+          switch byte {
+          case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "."),
+            UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+          default: isDigit(byte)
+          }
+        }
   }
 
   private static func isDigit(_ byte: UInt8) -> Bool {

@@ -20,6 +20,9 @@ public struct HTTPCall: Sendable {
   public var trust = NetTrust.system
   /// Milliseconds from the look-up to the last byte of the answer.
   public var timeout = 15_000
+  /// True: headers and query may hold a credential although the address is neither secure nor this machine. Whoever is on the way can
+  /// read it then, and use it.
+  public var allowsPlainCredentials = false
   /// Bytes of an answer's body at most.
   public var limit = 1 << 20
 
@@ -69,6 +72,10 @@ public struct HTTPCall: Sendable {
 
   private func begin(on loop: any EventLoop, _ promise: EventLoopPromise<Answer>) {
     if let problem = headers.lazy.compactMap({ HTTPText.problem($0.name, $0.value) }).first {
+      promise.fail(problem)
+      return
+    }
+    if !allowsPlainCredentials, let problem = HTTPText.plainProblem(address, headers) {
       promise.fail(problem)
       return
     }

@@ -16,11 +16,72 @@ enum HTTPText {
   /// What is wrong with a header, without its value; nil: nothing. A line break in it would be the beginning of another one.
   static func problem(_ name: String, _ value: String) -> NetProblem? {
     guard !(name + value).utf8.contains(where: { $0 == 13 || $0 == 10 || $0 == 0 }) else {
-      return NetProblem(.address, "a header holds a line break")
+      let place = isToken(name) ? "the value of the header \"\(name)\"" : "the name of a header"
+      return NetProblem(.address, "\(place) holds a line break or a NUL character")
     }
     guard isToken(name) else {
       return NetProblem(.address, "the name of a header is empty or holds a space or something like it")
     }
     return nil
+  }
+
+  /// Text with its percent escapes undone, RFC 3986 section 2.1; what is none stays as it is.
+  static func unescaped(_ text: Substring) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var rest = text.utf8
+    while let byte = rest.popFirst() {
+      let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+      if byte == UInt8(ascii: "%"), digits.count == 2 {
+        bytes.append(UInt8(digits[0] << 4 | digits[1]))
+        rest = rest.dropFirst(2)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return bytes
+  }
+
+  /// What the query of a target gives a name: every value of it, unescaped.
+  static func values(of name: String, in target: String) -> [[UInt8]] {
+    query(of: target).compactMap { $0.name == name ? unescaped($0.value) : nil }
+  }
+
+  /// The query of a target, as it stands there.
+  static func query(of target: String) -> [(name: Substring, value: Substring)] {
+    guard let mark = target.firstIndex(of: "?") else { return [] }
+    return target[target.index(after: mark)...].split(separator: "&").map { pair in
+      let name = pair.prefix { $0 != "=" }
+      return (name, pair[name.endIndex...].dropFirst())
+    }
+  }
+
+  /// Words that name what must not be read on the way.
+  private static let credentials: Set<Substring> = [
+    "authorization", "auth", "cookie", "key", "apikey", "token", "accesstoken", "authtoken", "secret",
+    "password",
+    "signature",
+  ]
+
+  /// True when a header, or a name in a query, says that its value is a credential: `Authorization`, `X-Api-Key`, `access_token`.
+  static func isCredential(_ name: some StringProtocol) -> Bool {
+    name.lowercased().split { $0 == "-" || $0 == "_" }.contains(where: credentials.contains)
+  }
+
+  /// What of a request is a credential that whoever is on the way could read, by its name; nil: nothing.
+  static func plainCredential(_ address: WebAddress, _ headers: [(name: String, value: String)]) -> String? {
+    guard !address.isSecure && !address.isLoopback else { return nil }
+    return headers.first { isCredential($0.name) }.map { "the header \"\($0.name)\"" }
+      ?? query(of: address.target).first { isCredential($0.name) }.map { "\"\($0.name)\" of the query" }
+  }
+
+  /// Why a request must not go out: it holds a credential in plain text. nil: it may.
+  static func plainProblem(
+    _ address: WebAddress, _ headers: [(name: String, value: String)]
+  ) -> NetProblem? {
+    guard let name = plainCredential(address, headers) else { return nil }
+    let cure = address.scheme == .ws ? "wss:" : "https:"
+    return NetProblem(
+      .address,
+      "\(name) would go to \(address.place) in plain text; begin the address with \(cure), or allow plain")
   }
 }

@@ -19,6 +19,8 @@ public final class ByteQueue: @unchecked Sendable {
   }
 
   private static let headBytes = 8
+  /// Bytes of a record, and of all the memory that is asked for: a count has 32 bits.
+  private static let most = 1 << 30
   /// A head with this count: the rest of the memory is unused.
   private static let skip: Int32 = -1
 
@@ -33,6 +35,9 @@ public final class ByteQueue: @unchecked Sendable {
   ///   - largest: bytes of the largest record.
   ///   - bytes: memory to reserve at least.
   public init(largest: Int, atLeast bytes: Int) {
+    guard largest >= 0 && largest <= Self.most && bytes <= Self.most else {
+      fatalError("a queue of \(bytes) bytes for records of \(largest) cannot be; 1 GiB is the most")
+    }
     capacity = max(bytes, 2 * Self.space(largest)) & ~7
     unsafe memory = .allocate(byteCount: capacity, alignment: 8)
   }
@@ -65,8 +70,13 @@ public final class ByteQueue: @unchecked Sendable {
     return hasRoom(count)
   }
 
-  /// Appends a record; only when there is room. `fill` writes its bytes.
+  /// Appends a record; only when there is room, which `hasRoom` says. `fill` writes its bytes, so many and no more.
+  ///
+  /// A record without room would be written over others that are not read yet, or beyond the memory: the program ends with words instead.
   public func put(_ kind: UInt8, count: Int, _ fill: (UnsafeMutablePointer<UInt8>) -> Void) {
+    guard count >= 0 && count <= Self.most && hasRoom(count) else {
+      fatalError("a queue has no room for a record of \(count) bytes; ask hasRoom before put")
+    }
     let start = written.load(ordering: .relaxed)
     let (skipped, all) = need(count)
     if skipped > 0 { unsafe memory.storeBytes(of: Self.skip, toByteOffset: start % capacity, as: Int32.self) }

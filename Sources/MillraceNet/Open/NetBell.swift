@@ -39,7 +39,8 @@ public final class NetRinger: Sendable {
   public func end() { NetBell.shared.remove(self) }
 }
 
-/// The pipe behind all ringers.
+/// The pipe behind all ringers. `NetLoop.begin` makes it, so that a process that has no descriptors left is told so; one that gets none
+/// all the same goes without.
 @safe
 final class NetBell: Sendable {
   static let shared = NetBell()
@@ -50,12 +51,14 @@ final class NetBell: Sendable {
 
   private init() {
     var ends: [Int32] = [-1, -1]
-    // Without two descriptors there are none for a socket either.
+    let loop = NetLoop.shared.loop
     guard unsafe millrace_pipe_make(&ends, true) == 0 else {
-      fatalError("this process may open no more files; raise the limit of open files (ulimit -n)")
+      // No descriptor is left, and this object is made once: rings take the way that asks the heap.
+      writingEnd = -1
+      box = NIOLoopBoundBox.makeBoxSendingValue([], eventLoop: loop)
+      return
     }
     writingEnd = ends[1]
-    let loop = NetLoop.shared.loop
     box = NIOLoopBoundBox.makeBoxSendingValue([], eventLoop: loop)
     let readingEnd = ends[0]
     loop.execute { [self] in
@@ -70,6 +73,10 @@ final class NetBell: Sendable {
 
   func ring() {
     guard !isRung.exchange(true, ordering: .sequentiallyConsistent) else { return }
+    guard writingEnd >= 0 else {
+      NetLoop.shared.run { [self] in answer() }
+      return
+    }
     var byte: UInt8 = 1
     _ = unsafe write(writingEnd, &byte, 1)
   }

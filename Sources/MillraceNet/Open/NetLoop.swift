@@ -1,5 +1,7 @@
+internal import Glibc
 internal import NIOCore
 internal import NIOPosix
+internal import Synchronization
 
 /// The thread all sockets of this process live on. It is made when first needed and never ends.
 ///
@@ -13,6 +15,29 @@ public final class NetLoop: Sendable {
   var loop: any EventLoop { group.next() }
 
   private init() {}
+
+  /// Descriptors that the thread and its bell hold, and one to spare: epoll, its timer, its event, and two ends of a pipe.
+  private static let descriptors = 6
+  private static let hasBegun = Atomic<Bool>(false)
+
+  /// Makes the thread, unless it is there. To be called before the first use of anything in this module where a process that may open no
+  /// more files must go on: the thread cannot be made without descriptors, and its first use would end the program.
+  public static func begin() throws(NetProblem) {
+    guard !hasBegun.load(ordering: .acquiring) else { return }
+    var held: [Int32] = []
+    var refusal: Int32 = 0
+    while held.count < descriptors && refusal == 0 {
+      let next = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
+      if next >= 0 { held.append(next) } else { refusal = errno }
+    }
+    for descriptor in held { close(descriptor) }
+    guard refusal == 0 else {
+      throw NetProblem(.connect, "no sockets can be had: \(NetWords.text(errno: refusal))")
+    }
+    _ = shared
+    _ = NetBell.shared
+    hasBegun.store(true, ordering: .releasing)
+  }
 
   /// Runs something on the thread. Any thread; asks the heap.
   public func run(_ body: @escaping @Sendable () -> Void) { loop.execute(body) }

@@ -13,8 +13,21 @@ public enum NetTrust: Sendable, Hashable {
   /// How long the other side has to end TLS with a word.
   static let shutdown: TimeAmount = .seconds(2)
 
-  /// The settings for one host.
+  /// The settings for one host: the same object for all connections that believe the same.
   func context(for address: WebAddress) throws(NetProblem) -> NIOSSLContext {
+    if case .anybody = self, !address.isLoopback {
+      throw NetProblem(
+        .tls,
+        "the certificate of \"\(address.host)\" has to be verified; only this machine's own need not be")
+    }
+    var key = TLSContexts.Key(trust: self)
+    if case .file(let path) = self { key.stamps = [TLSContexts.Stamp(of: path)] }
+    return try TLSContexts.shared.find(key) { () throws(NetProblem) in
+      TLSContexts.Made(context: try makeContext())
+    }.context
+  }
+
+  private func makeContext() throws(NetProblem) -> NIOSSLContext {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.minimumTLSVersion = .tlsv12
     // The name is looked at by `ServerName`.
@@ -23,13 +36,7 @@ public enum NetTrust: Sendable, Hashable {
     switch self {
     case .system: break
     case .file(let path): configuration.trustRoots = .file(path)
-    case .anybody:
-      guard address.isLoopback else {
-        throw NetProblem(
-          .tls,
-          "the certificate of \"\(address.host)\" has to be verified; only this machine's own need not be")
-      }
-      configuration.certificateVerification = .none
+    case .anybody: configuration.certificateVerification = .none
     }
     do { return try NIOSSLContext(configuration: configuration) } catch {
       guard case .file(let path) = self else { throw NetProblem(.tls, "TLS cannot be set up: \(error)") }
@@ -54,17 +61,24 @@ public struct NetIdentity: Sendable, Hashable {
   /// Reads both, and says what is wrong with them: before anything waits for visitors.
   public func check() throws(NetProblem) { _ = try context() }
 
-  func context() throws(NetProblem) -> NIOSSLContext {
+  /// The settings of a server, and its own certificate: the same objects until one of the files changes.
+  func context() throws(NetProblem) -> TLSContexts.Made {
+    let key = TLSContexts.Key(
+      identity: self, stamps: [TLSContexts.Stamp(of: certificate), TLSContexts.Stamp(of: key)])
+    return try TLSContexts.shared.find(key) { () throws(NetProblem) in try makeContext() }
+  }
+
+  private func makeContext() throws(NetProblem) -> TLSContexts.Made {
     do {
-      let chain = try NIOSSLCertificate.fromPEMFile(certificate).map {
-        NIOSSLCertificateSource.certificate($0)
-      }
+      let certificates = try NIOSSLCertificate.fromPEMFile(certificate)
+      let chain = certificates.map { NIOSSLCertificateSource.certificate($0) }
       let key = try NIOSSLPrivateKey(file: key, format: .pem)
       var configuration = TLSConfiguration.makeServerConfiguration(
         certificateChain: chain, privateKey: .privateKey(key))
       configuration.minimumTLSVersion = .tlsv12
       configuration.shutdownTimeout = NetTrust.shutdown
-      return try NIOSSLContext(configuration: configuration)
+      return TLSContexts.Made(
+        context: try NIOSSLContext(configuration: configuration), certificate: certificates.first)
     } catch {
       throw NetProblem(.tls, "\"\(certificate)\" and \"\(self.key)\" are no certificate and its key (PEM)")
     }

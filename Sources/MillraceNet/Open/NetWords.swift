@@ -13,6 +13,8 @@ enum NetWords {
     case ECONNRESET, EPIPE: "it hung up"
     case EADDRINUSE: "the port is taken"
     case EACCES: "this user may not"
+    case EMFILE: "this process may open no more files; raise its limit (ulimit -n)"
+    case ENFILE: "this machine may open no more files; raise its limit (fs.file-max)"
     default: "error \(code)"
     }
   }

@@ -42,7 +42,8 @@ struct ServerName: Sendable {
     return name[dot...] == domain && domain.dropFirst().contains(".")
   }
 
-  private static func bytes(of host: String) -> [UInt8]? {
+  /// The bytes of an address in digits, the network's order; nil: it is none.
+  static func bytes(of host: String) -> [UInt8]? {
     var four = [UInt8](repeating: 0, count: 4)
     if unsafe inet_pton(AF_INET, host, &four) == 1 { return four }
     var sixteen = [UInt8](repeating: 0, count: 16)

@@ -13,8 +13,15 @@ public struct WebSocketRequest: Sendable {
   /// Whose certificates are believed.
   public var trust = NetTrust.system
 
+  /// True: headers and query may hold a credential although the address is neither secure nor this machine. Whoever is on the way can
+  /// read it then, and use it.
+  public var allowsPlainCredentials = false
+
   /// A request without headers of its own.
   public init(_ address: WebAddress) { self.address = address }
+
+  /// The header, or the name in the address's query, that is a credential and would go out in plain text beyond this machine; nil: none.
+  public var plainCredential: String? { HTTPText.plainCredential(address, headers) }
 
   /// What would make the handshake another one than was meant; nil: nothing. A socket that is opened all the same ends with it.
   public var problem: NetProblem? {
@@ -28,7 +35,7 @@ public struct WebSocketRequest: Sendable {
     guard protocols.allSatisfy(HTTPText.isToken) else {
       return NetProblem(.address, "the name of a sub-protocol holds a space, a comma or something like it")
     }
-    return nil
+    return allowsPlainCredentials ? nil : HTTPText.plainProblem(address, headers)
   }
 }
 

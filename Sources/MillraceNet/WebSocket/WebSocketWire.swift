@@ -29,7 +29,11 @@ final class WebSocketWire: ChannelInboundHandler {
   var pinging: RepeatedTask?
   var deadline: Scheduled<Void>?
   private(set) var heard = NIODeadline.now()
-  /// What the last ping carried that could not be answered yet: a peer that asks and does not read gets one answer.
+  /// Pings of one read that are answered one by one. A read of 64 KiB can hold ten thousand, each of which would cost a system call; RFC
+  /// 6455 section 5.5.3 lets the last answer stand for those before it.
+  private static let mostPongs = 8
+  private var pongs = 0
+  /// What the last ping carried that was not answered yet: a peer that asks and does not read gets one answer.
   private var owedPong: [UInt8]?
 
   /// Messages that came while reading was stopped: what was in one read of the socket, no more.
@@ -79,6 +83,7 @@ final class WebSocketWire: ChannelInboundHandler {
     let frames = early
     early = []
     for frame in frames { take(frame) }
+    payPong()
     if let error = earlyError { fail(error) }
     if let end = earlyEnd { over(end) }
     earlyEnd = nil
@@ -119,16 +124,25 @@ final class WebSocketWire: ChannelInboundHandler {
   }
 
   private func answer(ping bytes: [UInt8]) {
-    guard let context, context.channel.isWritable else {
-      owedPong = bytes
-      return
-    }
-    send(.pong, bytes, promise: nil)
+    owedPong = bytes
+    if pongs < Self.mostPongs { payPong() }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    pongs = 0
+    payPong()
+    context.fireChannelReadComplete()
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable, let bytes = owedPong.take() { send(.pong, bytes, promise: nil) }
+    payPong()
     context.fireChannelWritabilityChanged()
+  }
+
+  private func payPong() {
+    guard hasBegun, context?.channel.isWritable == true, let bytes = owedPong.take() else { return }
+    pongs += 1
+    send(.pong, bytes, promise: nil)
   }
 
   func channelInactive(context: ChannelHandlerContext) {

@@ -1,0 +1,38 @@
+import MillraceNet
+import Testing
+
+@Suite("a queue of records") struct ByteQueueTests {
+  @Test("records come out as they went in, wherever the memory ends")
+  func order() throws {
+    let queue = ByteQueue(largest: 40, atLeast: 0)
+    for round in 0..<1_000 {
+      let count = round % 41
+      #expect(queue.hasRoom(count))
+      queue.put(UInt8(round & 7), count: count) { for index in 0..<count { $0[index] = UInt8(round & 255) } }
+      let record = try #require(queue.peek())
+      #expect(
+        record.kind == UInt8(round & 7)
+          && Array(record.bytes) == .init(repeating: UInt8(round & 255), count: count))
+      queue.drop(record)
+    }
+  }
+
+  @Test("a record without room ends the program, and is not written over what is not read yet")
+  func noRoom() async {
+    await #expect(processExitsWith: .failure) {
+      let queue = ByteQueue(largest: 32, atLeast: 0)
+      while queue.hasRoom(32) { queue.put(1, count: 32) { _ in } }
+      queue.put(1, count: 32) { _ in }
+    }
+  }
+
+  @Test(
+    "so does one larger than any may be, or of fewer bytes than none",
+    arguments: [33, 1 << 20, Int.max, -1, Int.min])
+  func badCount(count: Int) async {
+    await #expect(processExitsWith: .failure) { [count] in
+      // Three records of the largest size fit behind each other, but none of these.
+      ByteQueue(largest: 8, atLeast: 0).put(1, count: count) { _ in }
+    }
+  }
+}

@@ -13,7 +13,9 @@ internal import MillraceFiles
 /// - With `reply` the file is what the bot says: its packets carry the generation, and an interruption ends the file, or with
 ///   `loop` begins it again as the next reply.
 /// - A damaged stretch is left out, as silence where the file's times tell its length; event `damaged`. A file shorter
-///   than it says, or that breaks off inside a packet or before its last page (Ogg), gives what it has; event `truncated`.
+///   than it says, or that breaks off inside a packet or before its last page (Ogg), gives what it has; event `truncated`, and a fault
+///   behind the last sample where parameter `truncated` is `fail`. A WAV file longer than it says, as a killed recorder leaves it, gives
+///   all it has; an MP3 file of which no frames follow each other is refused.
 ///   No container tells of whole packets missing at the end when it states neither length nor end: MP3 without a header of
 ///   its encoder, AAC in ADTS. Rate or channels that change on the way, and a disk that fails,
 ///   are faults.
@@ -41,6 +43,7 @@ public struct AudioRead: ~Copyable, Node {
       ParameterContract(
         "reply", .bool, default: false,
         text: "true: the sound is the bot's reply, which an interruption ends (with `loop`: begins again)"),
+      .truncated,
     ],
     events: [
       EventContract(
@@ -78,7 +81,7 @@ public struct AudioRead: ~Copyable, Node {
     if let length = facts.length, start > 0, start >= length {
       resolution.refuse(
         "start",
-        "\"\(values.string("path"))\" lasts \(length * 1_000 / Int64(facts.rate)) ms, less than the start",
+        "\"\(values.string("path"))\" lasts \(milliseconds(length, facts.rate)), less than the start",
         cure: "begin earlier")
     }
   }
@@ -102,6 +105,9 @@ public struct AudioRead: ~Copyable, Node {
   private var position: Int64 = 0
   private var passed: Int64 = 0
   private var isOver = false
+  private let truncation: Truncation
+  /// The file ended too early, which is to be a fault once its last packet is out.
+  private var mustFail = false
   private var reportedDamage = 0
   private var damagePace = EventPace()
   private var pacer: Pacer
@@ -131,31 +137,35 @@ public struct AudioRead: ~Copyable, Node {
     frames = shape.packetBytes / source.frameBytes
     loops = values.bool("loop")
     isReply = values.bool("reply")
+    truncation = values.truncation
     length = values.has("length") ? Self.samples(values, "length", rate) : nil
     pacer = Pacer(rate: rate, paces: setup.pacing == .paced)
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if wasInterrupted { try beginNextReply() }
-    guard !isOver else {
-      reportDamage(&ports)
-      return .ended
-    }
+    guard !isOver else { return try end(&ports) }
     if pacer.mustWait(for: position, &ports) { return .done }
     var packet = try ports.makePacket(
       bytes: frames * source.frameBytes, of: isReply ? ports.currentReply : .none)
     let count = try fill(&packet)
     reportDamage(&ports)
     if isOver { reportEnd(&ports) }
-    guard count > 0 else { return .ended }
+    guard count > 0 else { return try end(&ports) }
     packet.setByteCount(count * source.frameBytes)
     packet.timestamp = pacer.time(of: position, now: ports.now)
     packet.position = position
     packet.duration = count
     ports.emit(packet)
     position += Int64(count)
-    if isOver { return .ended }
+    if isOver { return mustFail ? .again : .ended }
     return pacer.mustWait(for: position, &ports) ? .done : .again
+  }
+
+  private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    reportDamage(&ports)
+    if mustFail { throw Truncation.fault(at: start + passed) }
+    return .ended
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
@@ -222,11 +232,12 @@ public struct AudioRead: ~Copyable, Node {
   }
 
   /// Compares what the file had with what it says.
-  private func reportEnd(_ ports: inout Ports) {
+  private mutating func reportEnd(_ ports: inout Ports) {
     guard length == nil else { return }
     let given = start + passed
     let isShort = source.facts.length.map { given < $0 - source.facts.tolerance } ?? false
     guard isShort || source.isCut else { return }
+    mustFail = truncation == .fail
     let expected = isShort ? source.facts.length : nil
     ports.post(Event.truncated) { event in
       event.field("samples", Int(given))
@@ -242,6 +253,10 @@ public struct AudioRead: ~Copyable, Node {
   static func words(_ fault: NodeFault, _ path: String, _ source: AudioSource, rate: Int) -> String {
     let place = "after \(fault.detail * 1_000 / Int64(rate)) ms"
     switch fault.reason {
+    case .custom where Truncation.isFault(fault):
+      return
+        "\"\(path)\" is cut off: it has \(milliseconds(fault.detail, rate))\(stated(source, fault.detail, rate)), and \"truncated\" is "
+        + "\"fail\"; use a complete file"
     case .system: return "reading \"\(path)\" failed \(place): \(SystemError.text(fault.code))"
     case .custom where fault.code == MediaSource.changed:
       return "\"\(path)\" changes its rate or channels \(place); cut it there, or convert it first: "
@@ -251,5 +266,15 @@ public struct AudioRead: ~Copyable, Node {
       let words = source.lastWords ?? LibraryWords.describe(fault.code)
       return "decoding \"\(path)\" failed: \(words); check that it plays, or convert it again"
     }
+  }
+
+  private static func milliseconds(_ samples: Int64, _ rate: Int) -> String {
+    "\(samples / Int64(rate) * 1_000 + samples % Int64(rate) * 1_000 / Int64(rate)) ms"
+  }
+
+  /// ` of 62 ms`, where the file states its length and it is more than the `given` samples.
+  private static func stated(_ source: AudioSource, _ given: Int64, _ rate: Int) -> String {
+    guard let length = source.facts.length, length > given else { return "" }
+    return " of \(milliseconds(length, rate))"
   }
 }

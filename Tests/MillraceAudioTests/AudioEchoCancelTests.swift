@@ -142,6 +142,69 @@ struct AudioEchoCancelTests {
     #expect(bench.int16().count >= 1_600 - 128 - 160 - 640)
   }
 
+  @Test("a reference that is far ahead stays on its link until it is needed: the samples are the same")
+  func farAhead() throws {
+    let (far, near) = scene(seconds: 5)
+    let beside = try run(bench(), far: far, near: near)
+    let bench = try bench()
+    bench.push(far, to: "reference")
+    try bench.run()
+    bench.push(near, to: "near")
+    try bench.finish()
+    let output = bench.int16()
+    #expect(output == beside)
+    #expect(level(near, 4, 5) - level(output, 4, 5) > 65)
+    #expect(bench.close() == [])
+  }
+
+  @Test("a reference that begins later is silence until then, and none of it is lost")
+  func beginsLater() throws {
+    let (far, near) = scene(seconds: 4)
+    let bench = try bench()
+    // All of it is there before the first sound of the microphone, which begins 3 s earlier.
+    bench.push(far, to: "reference", timestamp: 3_000_000_000)
+    let quiet = Fixture.noise16(seed: 9, count: 48_000)
+    bench.push(quiet + near, to: "near", timestamp: 0)
+    try bench.finish()
+    let output = bench.int16()
+    #expect(Array(output[..<47_000]) == Array(quiet[..<47_000]))
+    #expect(level(near, 3, 4) - level(Array(output[48_000...]), 3, 4) > 60)
+  }
+
+  @Test("a reference with a hole longer than what is kept waits at the hole's end")
+  func hole() throws {
+    let (far, near) = scene(seconds: 6)
+    let silent = near.enumerated().map { (16_000..<40_000).contains($0) ? 0 : $1 }
+    let bench = try bench()
+    bench.push(Array(far[..<16_000]), to: "reference", timestamp: 0)
+    bench.setPosition(40_000, of: "reference")
+    bench.push(Array(far[40_000...]), to: "reference", timestamp: 2_500_000_000)
+    bench.push(silent, to: "near", timestamp: 0)
+    try bench.finish()
+    let output = bench.int16()
+    #expect(level(silent, 5, 6) - level(output, 5, 6) > 55)
+    #expect(!bench.events().contains { $0.name == "referenceLost" })
+  }
+
+  @Test("a microphone that goes back to where the reference is no longer kept is told of")
+  func lost() throws {
+    let (far, near) = scene(seconds: 5)
+    let bench = try bench()
+    bench.push(far, to: "reference", timestamp: 0)
+    bench.push(near, to: "near", timestamp: 0)
+    try bench.run()
+    _ = bench.packets()
+    bench.setPosition(0, of: "near")
+    bench.push(near, to: "near", timestamp: 0, flags: .discontinuity)
+    try bench.finish()
+    let lost = bench.events().filter { $0.name == "referenceLost" }
+    #expect(lost.count == 1)
+    #expect(lost.first?.number("position") == 0)
+    // What is no longer known of the loudspeaker is silence, and the microphone passes.
+    let output = bench.int16()
+    #expect(abs(level(near, 0.2, 1) - level(output, 0.2, 1)) < 1)
+  }
+
   @Test("float and 16-bit streams may be mixed; a NaN leaves no trace")
   func types() throws {
     let bench = try bench(near: shape(16_000, .f32, frames: 160), reference: shape(frames: 160))

@@ -160,17 +160,55 @@ struct AudioReadMediaTests {
     #expect(events.last?.number("count") ?? 0 >= 1)
   }
 
-  @Test(
-    "noise that looks like a sound file is called what it is, and not a file of another kind",
-    arguments: 2...4)
+  /// Bytes at random, with `pairs` of headers of layer III at 24 kHz, the second where the first says.
+  private func noise(seed: UInt64, pairs: Int = 0, count: Int = 200_000) -> [UInt8] {
+    var random = SplitMix64(seed: seed)
+    var bytes = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    for index in 0..<pairs {
+      for place in [1, 289].map({ $0 + (count - 600) / pairs * index }) {
+        bytes.replaceSubrange(place..<place + 4, with: [0xFF, 0xF3, 0xA4, 0xC4])
+      }
+    }
+    return bytes
+  }
+
+  @Test("noise that looks like MP3 holds no sound, and is refused in words", arguments: 1...20)
   func noise(seed: UInt64) throws {
     let path = folder.file("noise.mp3")
-    var random = SplitMix64(seed: seed)
-    put((0..<200_000).map { _ in UInt8.random(in: .min ... .max, using: &random) }, at: path)
-    let error = #expect(throws: BenchProblem.self) {
-      _ = try NodeBench(AudioRead.self, ["path": .string(path)])
+    for pairs in [0, 1, 400] {
+      put(noise(seed: seed, pairs: pairs), at: path)
+      let error = #expect(throws: BenchProblem.self) {
+        _ = try NodeBench(AudioRead.self, ["path": .string(path)])
+      }
+      let words = error?.description ?? ""
+      #expect(words.contains("\"\(path)\" holds no sound that can be decoded"), "\(pairs) pairs: \(words)")
     }
-    #expect(error?.description.contains("\"\(path)\" holds no sound that can be decoded") == true)
+  }
+
+  @Test("noise in front of MP3 is told and not played")
+  func noiseInFront() throws {
+    guard MediaFile.canEncode("libmp3lame") else { return }
+    let (path, samples) = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 24_000), seconds: 3)
+    put(noise(seed: 7, pairs: 20, count: 20_000) + contents(path), at: path)
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    try bench.run()
+    #expect(abs(bench.int16().count - samples.count) <= 5 * 576)
+    #expect(bench.events().contains { $0.name == "damaged" })
+  }
+
+  @Test("MP3 that ends inside a frame is told, and a failure where that is asked for; whole it is neither")
+  func cutFrame() throws {
+    guard MediaFile.canEncode("libmp3lame") else { return }
+    let (path, _) = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 24_000))
+    let bytes = contents(path)
+    for (rest, isCut) in [(0, false), (1, true), (100, true)] {
+      put(bytes.dropLast(rest), at: path)
+      let bench = try NodeBench(AudioRead.self, ["path": .string(path), "truncated": "fail"])
+      var fault: BenchFault?
+      do throws(BenchFault) { try bench.run() } catch { fault = error }
+      #expect(bench.events().map(\.name) == (isCut ? ["truncated"] : []), "\(rest) bytes")
+      #expect((fault?.text?.contains("is cut off") ?? false) == isCut, "\(rest) bytes")
+    }
   }
 
   @Test("damage here and there is told at once, then together at the end")

@@ -131,6 +131,41 @@ struct AudioReadTests {
     #expect(events[0].number("samples") == 750 && events[0].number("expected") == 1_000)
   }
 
+  @Test("told to fail, a file cut short gives what it has, says so, and is a fault; a whole one is none")
+  func truncatedFails() throws {
+    let whole = try bench(["truncated": "fail"])
+    try whole.run()
+    #expect(whole.int16() == Self.samples && whole.hasEnded)
+    put(Array(contents(path).dropLast(500)), at: path)
+    let bench = try bench(["truncated": "fail"])
+    let fault = #expect(throws: BenchFault.self) { try bench.run() }
+    #expect(bench.int16() == Array(Self.samples[..<750]))
+    #expect(bench.events().map(\.name) == ["truncated"])
+    #expect(
+      fault?.text
+        == "\"\(path)\" is cut off: it has 46 ms of 62 ms, and \"truncated\" is \"fail\"; use a complete file"
+    )
+  }
+
+  @Test("a recording whose program was killed plays to its last sample", arguments: [false, true])
+  func killed(goesOn: Bool) throws {
+    let path = folder.file("killed.wav")
+    var writer = try WAVWriter(
+      path: goesOn ? path : folder.file("whole.wav"),
+      format: WAVFormat(sampleRate: 16_000, channels: 1, encoding: .s16))
+    let (before, behind) = (Array(Self.samples[..<700]), Array(Self.samples[700...]))
+    try writer.write(before.span)
+    try writer.refreshHeader()
+    try writer.write(behind.span)
+    // What is on the disk now is what a killed program leaves; the header counts 700 samples.
+    if !goesOn { put(contents(folder.file("whole.wav")), at: path) }
+    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
+    try bench.run()
+    #expect(bench.int16() == Self.samples)
+    #expect(bench.hasEnded && bench.events().isEmpty)
+    try writer.finish()
+  }
+
   @Test("a WAV file's other codecs are left to the libraries")
   func aLaw() throws {
     try #require(MediaFile.canEncode("pcm_alaw"))

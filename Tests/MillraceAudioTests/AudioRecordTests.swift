@@ -45,9 +45,10 @@ struct AudioRecordTests {
     #expect(try channel(1) == [Int16](repeating: 0, count: 80) + ramp(240, from: 1_000))
   }
 
-  @Test("recording WAV asks for no heap, also where an input stays away for longer than the patience")
+  @Test(
+    "recording WAV asks for no heap, also where an input stays away for longer than the patience",
+    .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
-    try #require(HeapScope.isCounting)
     let bench = try bench(["patience": 100])
     for round in 0..<400 {
       // Event `late` comes once a second at most; what the runtime makes for it once is made by then.

@@ -1,33 +1,13 @@
 import Glibc
-import MillraceAudio
-import MillraceDSP
 import MillraceTesting
 import Testing
 
 /// The canceller on echo cases made from recordings. Figures are floors a little under what was reached, from 5 s on.
 @Suite("Echo canceller on recordings", .enabled(if: Corpus.has("audio/aec"), "\(Corpus.skipReason)"))
 struct EchoCorpusTests {
-  private func recording(_ name: String) throws -> [Float] {
-    let path = try #require(Corpus.path("audio/aec/" + name))
-    let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
-    try bench.finish()
-    return bench.int16().map { Float($0) / 32_768 }
-  }
+  private func recording(_ name: String) throws -> [Float] { try EchoRecordings.samples("aec/" + name) }
 
-  private func cleaned(_ near: [Float], _ far: [Float]) -> [Float] {
-    var canceller = EchoCanceller(EchoSettings(rate: 16_000))
-    let block = canceller.blockFrames
-    var output: [Float] = []
-    var part = [Float](repeating: 0, count: block)
-    for first in stride(from: 0, to: min(near.count, far.count) - block + 1, by: block) {
-      var target = part.mutableSpan
-      canceller.process(
-        near: near.span.extracting(first..<first + block), far: far.span.extracting(first..<first + block),
-        into: &target)
-      output += part
-    }
-    return output
-  }
+  private func cleaned(_ near: [Float], _ far: [Float]) -> [Float] { EchoRecordings.cleaned(near, far) }
 
   private func decibels(_ samples: [Float], _ from: Double, _ to: Double) -> Double {
     20 * log10(Fixture.rms(Array(samples[Int(from * 16_000)..<Int(to * 16_000)])) + 1e-9)

@@ -110,6 +110,76 @@ struct WaveReaderTests {
       ])
   }
 
+  /// A file whose header counts `counted` bytes of sound, with `behind` after them; `outer` adds to the outer size.
+  private static func stale(_ counted: [UInt8], behind: [UInt8], outer: Int = 0, bits: Int = 16) -> [UInt8] {
+    var file = WAVBytes()
+    file.format(bits: bits)
+    file.text("data")
+    file.word(UInt32(counted.count))
+    file.bytes += counted
+    var bytes = file.sized
+    bytes[4] = UInt8(truncatingIfNeeded: Int(bytes[4]) + outer)
+    return bytes + behind
+  }
+
+  @Test("what a killed recorder wrote behind the length it stated last is sound as well")
+  func undercounted() throws {
+    let bytes = Self.stale([1, 0, 2, 0], behind: [3, 0, 4, 0, 5, 0])
+    #expect(try readShorts(bytes) == [1, 2, 3, 4, 5])
+    #expect(
+      try WAVHeader(reading: MemoryBytes(bytes)).repairs.map(\.description) == [
+        "byte 36: the header announces 4 bytes of sound and 10 follow, as when a recorder was stopped; read all of them"
+      ])
+    // In the middle of a frame, with less behind than a chunk's head, and with nothing stated yet.
+    #expect(try readShorts(Self.stale([1, 0, 2, 0], behind: [3, 0, 4])) == [1, 2, 3])
+    #expect(try readShorts(Self.stale([], behind: [3, 0, 4, 0])) == [3, 4])
+    // An odd length: the next sample stands where a pad byte would.
+    #expect(try readShorts(Self.stale([128], behind: [129, 130, 131], bits: 8)) == [0, 256, 512, 768])
+    // Sound whose bytes are letters is no chunk: what would be its length does not lead to the end of the file.
+    let letters = Array("fade and so on, letters without end".utf8)
+    #expect(try readShorts(Self.stale([1, 0], behind: letters)).count == 1 + letters.count / 2)
+  }
+
+  @Test(
+    "chunks and tags behind the sound are no sound, whatever the outer size says", arguments: [0, 12, 200])
+  func followed(outer: Int) throws {
+    var chunks = WAVBytes()
+    chunks.bytes = []
+    chunks.chunk("xtra", [9, 9, 9])
+    chunks.chunk("LIST", [7, 7, 7, 7])
+    let tag = Array("TAG".utf8) + [UInt8](repeating: 0x20, count: 125)
+    for behind in [
+      chunks.bytes, Array(chunks.bytes[12...].dropLast(2)), tag, Array("ID3".utf8) + [4, 0, 0, 0, 0, 0, 0],
+    ] {
+      #expect(try readShorts(Self.stale([1, 0, 2, 0], behind: behind, outer: outer)) == [1, 2])
+      // With the pad byte of an odd length and without it.
+      for pad in [[], [0]] as [[UInt8]] {
+        #expect(try readShorts(Self.stale([129], behind: pad + behind, outer: outer, bits: 8)) == [256])
+      }
+    }
+    #expect(try readShorts(Self.stale([129], behind: [0], bits: 8)) == [256])
+  }
+
+  @Test(
+    "sizes at the ends of their range are worked with, not trapped on",
+    arguments: [0, 4, .max >> 1, .max] as [UInt64])
+  func extremes(size: UInt64) throws {
+    for outer in [0, .max >> 1, 1 << 63, .max] as [UInt64] {
+      for declared in [0, 3, 0xFFFF_FFFE, 0xFFFF_FFFF] as [UInt32] {
+        var file = WAVBytes("RF64", size: 0xFFFF_FFFF)
+        file.text("ds64")
+        file.word(28)
+        file.long(outer)
+        file.long(size)
+        file.long(size)
+        file.word(0)
+        file.format()
+        file.chunk("data", size: declared, [1, 0, 2, 0, 3, 0])
+        #expect(try readShorts(file.bytes).count <= 3)
+      }
+    }
+  }
+
   @Test("an empty sound in a file whose outer size is right is empty")
   func empty() throws {
     var file = WAVBytes()

@@ -94,7 +94,7 @@ struct WaveWriterTests {
     let later = stored.bytes
     #expect(try readShorts(before) == [])
     #expect(try readShorts(unannounced) == Array(Self.samples[..<100]))
-    #expect(try readShorts(later) == Array(Self.samples[..<100]))
+    #expect(try readShorts(later) == Array(Self.samples[..<150]))
     for length in 80...announced.count {
       let got = try readShorts(Array(announced[..<length]))
       #expect(got == Array(Self.samples[..<((length - 80) / 2)]))

@@ -11,6 +11,9 @@ internal import MillraceDSP
 /// - Latency: one block, 8 ms; 10 ms at 32 and 48 kHz. What does not fill a block waits for the next packet.
 /// - The reference is laid beside the microphone by their times; what remains (sound card, air) is found and followed, from 0 to
 ///   `longestDelay`. Microphone sound waits for a reference that is on its way, at most a packet and 20 ms.
+/// - Files may be read at any pace and in any order: the samples are the same. Their sound waits for a reference for 100 ms when it
+///   is paced and for 2 s when it is not. A reference that is more than some 2 s ahead stays on its link. What is no longer kept,
+///   because `near` went back, is told by `referenceLost`, and its echo stays.
 /// - A discontinuity of `near` empties what is held; the filter keeps what it has learnt. So it does where an utterance ends:
 ///   there what is held goes out first, the last of it with the mark.
 /// - Bad input: NaN, infinities, clipping, silence and full-scale noise give sound without a NaN. Lost packets (without bytes) are
@@ -18,7 +21,8 @@ internal import MillraceDSP
 @safe
 public struct AudioEchoCancel: ~Copyable, Node {
   private enum Event: Int {
-    case delayFound, delayJump, diverged, recovered, echoReturn, referenceStopped, referenceResumed
+    case delayFound, delayJump, diverged, recovered, echoReturn, referenceStopped, referenceResumed,
+      referenceLost
   }
 
   private enum Input {
@@ -32,8 +36,6 @@ public struct AudioEchoCancel: ~Copyable, Node {
     static let voice = 5
   }
 
-  /// How long microphone sound waits for a reference that is on its way.
-  private static let patience: Nanoseconds = 20_000_000
   /// Milliseconds a reference may be missing before that is told.
   private static let longestSilence = 200
 
@@ -66,11 +68,16 @@ public struct AudioEchoCancel: ~Copyable, Node {
   private var startsBroken = false
   /// The utterance held is over; its mark is still to go out.
   private var isEnding = false
-  private var layout = ReferenceLayout()
-  /// Since when a block waits for its reference; nil: none waits. After one has waited in vain, none does until it is back.
-  private var waitsSince: Nanoseconds?
+  /// Frames of silence appended to push out what is inside: they have no place in the stream.
+  private var padding = 0
+  private let isLive: Bool
+  private var layout: ReferenceLayout
+  /// After a block has waited for its reference in vain, none does until it is back.
+  private var patience: ReferencePatience
   private var missing = 0
   private var isStopped = false
+  /// The reference of the newest block is no longer kept.
+  private var isLost = false
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.inputs[Input.near].shape, let frames = shape.frames,
@@ -93,6 +100,9 @@ public struct AudioEchoCancel: ~Copyable, Node {
     longestFrames = frames
     let longest = max(other?.frames ?? 0, rate / 10)
     reference = ReferenceTrack(rate: rate, span: 2 * (longest + frames) + rate, longest: longest)
+    isLive = setup.pacing == .live
+    layout = ReferenceLayout(isLive: isLive)
+    patience = ReferencePatience(setup.pacing, isVirtual: setup.isVirtual)
     report = EchoReport(rate: rate)
     near = Reblocker(capacity: Self.held(frames: frames, rate: rate))
     unsafe nearBlock = .allocate(capacity: max(block, frames))
@@ -114,7 +124,6 @@ public struct AudioEchoCancel: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    takeReference(&ports)
     // What waits for its reference holds back what comes after it: the link keeps that, and its policy holds.
     if !isEnding, near.count < block, let packet = ports.next(Input.near) { takeNear(packet) }
     while near.count >= block && mayGo(&ports) { cancelBlock(&ports) }
@@ -129,36 +138,45 @@ public struct AudioEchoCancel: ~Copyable, Node {
     let end = nearEnd ?? outPosition
     // That the silence behind the sound had no reference yet says nothing of the reference.
     let missed = missing
-    pushOut(upTo: end, &ports)
+    let isHeldUp = !pushOut(upTo: end, waits: !isLive, &ports)
     missing = missed
     let isLast = outPosition &+ Int64(made) == end
     try send(ending: isLast, &ports)
-    guard isLast else { return .again }
+    guard isLast else { return isHeldUp ? .done : .again }
     isEnding = false
     nearEnd = nil
     return ports.hasPacket(Input.near) ? .again : .done
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    takeReference(&ports)
     if isEnding {
       _ = try endUtterance(&ports)
       return .again
     }
     guard let end = nearEnd else { return .ended }
-    pushOut(upTo: end, &ports)
+    _ = pushOut(upTo: end, waits: true, &ports)
     try send(&ports)
     return outPosition < end ? .again : .ended
   }
 
-  /// Has silence push out what is inside, as far as there is room; of the output only what belongs to the stream is kept.
-  private mutating func pushOut(upTo end: Int64, _ ports: inout Ports) {
+  /// Has silence push out what is inside, as far as there is room; of the output only what belongs to the stream is kept. False: it
+  /// waits for the reference.
+  private mutating func pushOut(upTo end: Int64, waits: Bool, _ ports: inout Ports) -> Bool {
     let room = unsafe cleaned.count
+    defer { made = min(made, Int(end &- outPosition)) }
     while outPosition &+ Int64(made) < end && made + block <= room {
-      if near.count < block { appendSilence(block - near.count) }
+      if near.count < block {
+        padding += block - near.count
+        appendSilence(block - near.count)
+      }
+      if waits {
+        guard mayGo(&ports) else { return false }
+      } else {
+        takeReference(&ports)
+      }
       cancelBlock(&ports)
     }
-    made = min(made, Int(end &- outPosition))
+    return true
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
@@ -173,8 +191,13 @@ public struct AudioEchoCancel: ~Copyable, Node {
 
   // MARK: Taking
 
+  /// Takes what is there of the reference, as far as it is kept: the rest stays on its link, whose policy holds.
   private mutating func takeReference(_ ports: inout Ports) {
-    while let packet = ports.next(Input.reference) { reference.take(packet, sample: referenceSample) }
+    while true {
+      reference.fill(keeping: layout.expected(position: oldest, time: oldestTime, reference))
+      guard reference.hasRoom, let packet = ports.next(Input.reference) else { return }
+      reference.take(packet, sample: referenceSample, now: ports.now)
+    }
   }
 
   private mutating func takeNear(_ packet: borrowing Packet) {
@@ -214,7 +237,8 @@ public struct AudioEchoCancel: ~Copyable, Node {
     runIn = engine.latencyFrames
     nearEnd = packet.position
     outPosition = packet.position
-    layout = ReferenceLayout()
+    padding = 0
+    layout.startOver()
   }
 
   private mutating func appendSilence(_ frames: Int) {
@@ -228,38 +252,44 @@ public struct AudioEchoCancel: ~Copyable, Node {
 
   // MARK: Cancelling
 
-  /// Position of the oldest near frame held.
-  private var oldest: Int64 { (nearEnd ?? 0) &- Int64(near.count) }
+  /// Position and time of the oldest near frame held.
+  private var oldest: Int64 { (nearEnd ?? 0) &- Int64(near.count - padding) }
+  private var oldestTime: Nanoseconds { anchorTime &+ .samples(oldest &- anchorPosition, rate: rate) }
 
-  /// True when the next block's reference is known, or is not waited for any longer.
+  /// Frames of the next block that belong to the stream.
+  private var nextFrames: Int64 { Int64(max(0, block - padding)) }
+
+  /// Takes the next block's reference. True when all of it is known, or is not waited for any longer.
   private mutating func mayGo(_ ports: inout Ports) -> Bool {
+    takeReference(&ports)
     if isStopped || missing > 0 || ports.isOver(Input.reference) { return true }
-    if let first = referenceNumber(), first &+ Int64(block) <= reference.end {
-      waitsSince = nil
+    if let first = referenceNumber(), first &+ nextFrames <= reference.end {
+      patience.forget()
       return true
     }
-    let since = waitsSince ?? ports.now
-    guard ports.now < since &+ Self.patience else {
-      waitsSince = nil
-      return true
-    }
-    waitsSince = since
-    ports.wake(at: since &+ Self.patience)
+    guard let look = patience.nextLook(ports.now) else { return true }
+    ports.wake(at: look)
     return false
   }
 
   /// Number of the reference sample that belongs to the oldest near frame; nil before the reference began.
   private mutating func referenceNumber() -> Int64? {
-    let position = oldest
-    let time = anchorTime &+ .samples(position &- anchorPosition, rate: rate)
-    return layout.number(position: position, time: time, block: block, rate: rate, reference)
+    layout.number(position: oldest, time: oldestTime, block: block, rate: rate, reference)
   }
 
   private mutating func cancelBlock(_ ports: inout Ports) {
     let first = referenceNumber()
-    let isCovered = first.map { $0 &+ Int64(block) <= reference.end } ?? false
+    let wasLost = isLost
+    isLost = first.map { reference.hasLost($0) } ?? false
+    if isLost && !wasLost {
+      let position = oldest
+      ports.post(Event.referenceLost.rawValue) { $0.field("position", Int(position)) }
+    }
+    let isCovered = !isLost && (first.map { $0 &+ nextFrames <= reference.end } ?? false)
     notePresence(isCovered, &ports)
     unsafe reference.read(from: first ?? .min, into: farBlock)
+    // Whether more of it is known than of the microphone depends on who ran first.
+    unsafe farBlock.extracting(Int(nextFrames)..<block).update(repeating: 0)
     var nearSpan = unsafe MutableSpan(_unsafeElements: nearBlock.extracting(0..<block))
     guard near.read(into: &nearSpan) else { return }
     var target = unsafe MutableSpan(_unsafeElements: cleaned.extracting(made..<made + block))

@@ -46,6 +46,11 @@ extension AudioEchoCancel {
         text: "a second of far end without near-end voice: `erle`, dB by which the echo was lowered"),
       EventContract("referenceStopped", text: "no reference for 200 ms: `position` of the microphone"),
       EventContract("referenceResumed", text: "the reference is back: `position` of the microphone"),
+      EventContract(
+        "referenceLost",
+        text:
+          "the reference of this stretch was there and is no longer kept, so that its echo stays: `position` of the microphone"
+      ),
     ],
     budget: 1_500,
     examples: [

@@ -36,6 +36,9 @@ package struct DecodedFrames: ~Copyable {
     return nil
   }
 
+  /// Counts a packet that was not given to the decoder, because it is no sound.
+  package mutating func passOver() { damageCount += 1 }
+
   /// The decoder has refused what it was given.
   package mutating func refuse(_ status: Int32) throws(NodeFault) {
     words.keep()

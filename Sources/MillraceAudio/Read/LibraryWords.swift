@@ -15,6 +15,9 @@ package struct LibraryWords: ~Copyable {
 
   deinit { unsafe bytes.deallocate() }
 
+  /// Takes the libraries' log for the whole process: a program's to decide.
+  package static func takeLog() { millrace_av_capture_log() }
+
   /// Copies the library's present line.
   package mutating func keep() {
     let line = unsafe millrace_av_last_log()

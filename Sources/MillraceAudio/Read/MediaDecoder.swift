@@ -2,6 +2,7 @@ internal import CFFmpeg
 internal import CMediaShim
 internal import Glibc
 internal import MillraceCore
+internal import MillraceFiles
 
 /// One pass of FFmpeg's libraries over the sound of a file: packets in order, decoded frame by frame.
 ///
@@ -25,13 +26,14 @@ final class MediaDecoder {
   private var streamIndex = 0
   private var isDraining = false
   private var frames = DecodedFrames()
+  /// Where the sound of an MP3 file begins; nil for other files. The libraries take whatever looks like a frame for one.
+  private(set) var mp3: MP3File?
 
-  /// Log capture is for the whole process; the first decoder asks for it.
-  private static let capturesLog: Void = millrace_av_capture_log()
+  /// Times and lengths from which on they are not believed, in samples: a thousand years. Sums of a few of them do not overflow.
+  private static let farthest: UInt64 = 1 << 52
 
   /// Opens a file and its decoder, and decodes the first frame.
   init(_ path: String) throws(NodeProblem) {
-    _ = Self.capturesLog
     guard let packet = unsafe av_packet_alloc(), let frame = unsafe av_frame_alloc() else {
       fatalError("no memory for a decoder")
     }
@@ -69,12 +71,15 @@ final class MediaDecoder {
     // The prefix keeps names such as "concat:..." from being taken for a protocol.
     let status = unsafe avformat_open_input(&context, "file:" + path, nil, nil)
     guard status >= 0 else {
+      if let problem = FileWords.exhaustion(-status, path, for: .reading) { throw problem }
       throw problem(
         "is no sound file that can be read: \(libraryWords(status))",
         cure: "convert it to WAV, FLAC, MP3, Ogg or MP4")
     }
-    let found = unsafe avformat_find_stream_info(context, nil)
+    let found =
+      unsafe context.map { unsafe millrace_av_find_stream_info($0, Int64(PictureHeader.mostPixels)) } ?? 0
     guard found >= 0 else { throw problem("cannot be read: \(libraryWords(found))", cure: nil) }
+    if containerName == "mp3" { mp3 = try MP3File(path) }
   }
 
   private func openCodec() throws(NodeProblem) {
@@ -143,6 +148,12 @@ final class MediaDecoder {
 
   /// Rate, channels and announced length.
   var facts: AudioFacts {
+    var facts = statedFacts
+    if let length = facts.length, length < 0 || length.magnitude >= Self.farthest { facts.length = nil }
+    return facts
+  }
+
+  private var statedFacts: AudioFacts {
     let rate = unsafe Int(frame.pointee.sample_rate)
     let channels = unsafe Int(frame.pointee.ch_layout.nb_channels)
     var facts = AudioFacts(rate: rate, channels: channels)
@@ -184,7 +195,8 @@ final class MediaDecoder {
   /// The frame's first sample in samples since time 0 of the stream; nil when the file gives no time.
   var frameStart: Int64? {
     guard let stream = unsafe stream, unsafe frame.pointee.pts != millrace_av_no_timestamp else { return nil }
-    return unsafe av_rescale_q(frame.pointee.pts, stream.pointee.time_base, sampleBase)
+    let start = unsafe av_rescale_q(frame.pointee.pts, stream.pointee.time_base, sampleBase)
+    return start.magnitude < Self.farthest ? start : nil
   }
 
   // MARK: Decoding
@@ -214,8 +226,21 @@ final class MediaDecoder {
     guard unsafe Int(packet.pointee.stream_index) == streamIndex else { return }
     // The libraries mark a packet that the file has not all of.
     if unsafe packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { isCut = true }
+    guard isSound else { return frames.passOver() }
     let sent = unsafe avcodec_send_packet(codec, packet)
     if sent < 0 && sent != millrace_averror_again { try frames.refuse(sent) }
+  }
+
+  /// False for what only looks like a frame of the MP3 file: all in front of its first, and frames of another layer.
+  private var isSound: Bool {
+    guard let mp3 else { return true }
+    let (place, size) = unsafe (packet.pointee.pos, Int(packet.pointee.size))
+    if place >= 0, place + Int64(size) <= mp3.start { return false }
+    guard size >= MP3Header.byteCount, let bytes = unsafe packet.pointee.data else { return true }
+    var bits: UInt32 = 0
+    for index in 0..<MP3Header.byteCount { unsafe bits = bits << 8 | UInt32(bytes[index]) }
+    // What has no header the decoder judges.
+    return MP3Header(bits)?.hasLayer(of: mp3.header) ?? true
   }
 
   /// Goes to the packet at or before a sample of the stream's time and decodes a frame. False when that is not possible.

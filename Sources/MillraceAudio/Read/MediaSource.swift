@@ -2,6 +2,7 @@ internal import CFFmpeg
 internal import CMediaShim
 internal import MillraceCore
 internal import MillraceDSP
+internal import MillraceFiles
 
 /// Sound from any file FFmpeg's libraries read: FLAC, MP3, Ogg, MP4 and more, at the file's own rate and channels.
 ///
@@ -60,7 +61,7 @@ final class MediaSource: AudioSource {
 
   deinit { unsafe swr_free(&converter) }
 
-  override var isCut: Bool { endsShort || decoder.isCut }
+  override var isCut: Bool { endsShort || decoder.isCut || (decoder.mp3 != nil && MP3File.isCut(path)) }
   override var damageCount: Int { otherDamage + decoder.damageCount }
   override var lastWords: String? { reopeningWords ?? decoder.lastWords }
 

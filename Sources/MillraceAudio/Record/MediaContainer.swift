@@ -18,7 +18,6 @@ package final class MediaContainer {
     _ name: String, options: [(String, String)], _ file: FileBytes, cure: String
   ) throws(NodeProblem) {
     output = MediaOutput(file)
-    millrace_av_capture_log()
     millrace_av_clear_log()
     let status = unsafe avformat_alloc_output_context2(&container, nil, name, nil)
     guard status >= 0, let container = unsafe container else {

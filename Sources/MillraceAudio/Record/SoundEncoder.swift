@@ -29,7 +29,6 @@ package final class SoundEncoder {
   private static let separateChannels: Int64 = 255
   /// Layouts by channel count, as FFmpeg calls them.
   private static let layouts = ["", "mono", "stereo", "3.0", "4.0", "5.0"]
-  private static let capturesLog: Void = millrace_av_capture_log()
 
   /// Opens the encoder for a kind of recording.
   ///
@@ -40,7 +39,6 @@ package final class SoundEncoder {
   package init(
     _ format: RecordingFormat, rate: Int, channels: Int, bitrate: Int, keepsSetupApart: Bool, cure: String
   ) throws(NodeProblem) {
-    _ = Self.capturesLog
     millrace_av_clear_log()
     let name = format.library.encoder
     guard let encoder = unsafe avcodec_find_encoder_by_name(name) else {

@@ -4,7 +4,7 @@
 /// 64-bit sizes (EBU Tech 3306, ITU-R BS.2088), `fmt ` chunks of 16, 18 and 40 bytes
 /// (WAVE_FORMAT_EXTENSIBLE), chunks of odd length with their pad byte, and any unknown chunks between. Sizes
 /// in the file are never trusted: nothing is allocated by them, and the sound never reaches past the end of
-/// the file.
+/// the file. Sound behind the end a header states, as a killed recorder leaves it, is read to the end of the file.
 public struct WAVHeader: Sendable, Equatable {
   /// Rate, channels, encoding.
   public let format: WAVFormat
@@ -43,21 +43,22 @@ public struct WAVHeader: Sendable, Equatable {
     guard let format else { throw .noFormat(name: source.name) }
     guard let data else { throw .noData(name: source.name) }
     let riff = scan.riffSize == 0xFFFF_FFFF ? large?.riff ?? scan.riffSize : scan.riffSize
-    self.init(format: format, data: data, riffSize: riff, fileSize: scan.end)
+    let isStale = try scan.isStale(data, riffSize: riff)
+    self.init(format: format, data: data, isStale: isStale, fileSize: scan.end)
   }
 
-  /// Works out how much sound there really is.
-  private init(format: WAVFormat, data: Chunk, riffSize: Int64, fileSize: Int64) {
+  /// Works out how much sound there really is. `isStale`: what lies behind the declared end is sound too.
+  private init(format: WAVFormat, data: Chunk, isStale: Bool, fileSize: Int64) {
     let start = data.offset + Chunk.headSize
     let present = max(fileSize - start, 0)
     var length = data.declared
     var repairs: [WAVProblem] = []
-    // A size of 0 is believed only in a file whose outer size is right: recorders write it first and mend it
-    // last.
-    let unfinished = data.declared == 0 && present > 0 && riffSize + Chunk.headSize != fileSize
-    if unfinished || length == Chunk.unknownSize {
+    if length == Chunk.unknownSize || (isStale && length == 0) {
       length = present
       repairs.append(.unknownLength(offset: data.offset, byteCount: present))
+    } else if isStale {
+      repairs.append(.undercounted(offset: data.offset, declared: length, byteCount: present))
+      length = present
     } else if length > present || length < 0 {
       repairs.append(.cutShort(offset: data.offset, declared: length, byteCount: present))
       length = present
@@ -75,7 +76,7 @@ public struct WAVHeader: Sendable, Equatable {
 }
 
 /// A chunk's head: name, where the head begins, and the size it declares.
-private struct Chunk {
+struct Chunk {
   /// Bytes of a chunk's head: name and size.
   static let headSize: Int64 = 8
   /// Stands for a size the file does not tell; no file is that long.
@@ -87,7 +88,7 @@ private struct Chunk {
 }
 
 /// Walks over the chunks of a file.
-private struct ChunkScan {
+struct ChunkScan {
   let source: any ByteSource
   let end: Int64
   var riffSize: Int64 = 0
@@ -186,7 +187,7 @@ private struct ChunkScan {
 
   // MARK: Bytes
 
-  private func bytes(_ count: Int, at offset: Int64) throws(WAVProblem) -> [UInt8] {
+  func bytes(_ count: Int, at offset: Int64) throws(WAVProblem) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     let read: Int
     do {
@@ -197,7 +198,7 @@ private struct ChunkScan {
     return Array(bytes.prefix(read))
   }
 
-  private func name(_ bytes: [UInt8], at offset: Int) -> String {
+  func name(_ bytes: [UInt8], at offset: Int) -> String {
     String(decoding: bytes[offset..<offset + 4], as: UTF8.self)
   }
 
@@ -205,7 +206,7 @@ private struct ChunkScan {
     Int(bytes[offset]) | Int(bytes[offset + 1]) << 8
   }
 
-  private func word(_ bytes: [UInt8], at offset: Int) -> UInt32 {
+  func word(_ bytes: [UInt8], at offset: Int) -> UInt32 {
     UInt32(half(bytes, at: offset)) | UInt32(half(bytes, at: offset + 2)) << 16
   }
 

@@ -30,6 +30,8 @@ public enum WAVProblem: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// The header does not know how long the sound is: its writer was stopped, or wrote to a pipe.
   case unknownLength(offset: Int64, byteCount: Int64)
+  /// The header announces less sound than there is: its writer was stopped before it put the length right again.
+  case undercounted(offset: Int64, declared: Int64, byteCount: Int64)
   /// The header announces more sound than there is.
   case cutShort(offset: Int64, declared: Int64, byteCount: Int64)
   /// The sound ends within a frame.
@@ -59,7 +61,7 @@ public enum WAVProblem: Error, Equatable, Sendable, CustomStringConvertible {
         + "\(format.channels) ch; use s16 or f32, 1 to \(WAVFormat.channelCounts.upperBound) channels, up to "
         + "\(WAVFormat.sampleRates.upperBound) Hz"
     case .shortFormat, .encoding, .channels, .sampleRate, .frameSize: return formatDescription
-    case .unknownLength, .cutShort, .brokenFrame: return repairDescription
+    case .unknownLength, .undercounted, .cutShort, .brokenFrame: return repairDescription
     }
   }
 
@@ -92,6 +94,10 @@ public enum WAVProblem: Error, Equatable, Sendable, CustomStringConvertible {
     case .unknownLength(let offset, let count):
       return "byte \(offset): the header does not say how long the sound is, as when a recorder was stopped; "
         + "read all \(count) bytes to the end of the file"
+    case .undercounted(let offset, let declared, let count):
+      return
+        "byte \(offset): the header announces \(declared) bytes of sound and \(count) follow, as when a recorder was stopped; "
+        + "read all of them"
     case .cutShort(let offset, let declared, let count):
       return
         "byte \(offset): the header announces \(declared) bytes of sound and the file has \(count); read those"

@@ -64,9 +64,11 @@ internal import Glibc
   private let re = FloatStore(DelayEstimator.size / 2 + 1)
   private let im = FloatStore(DelayEstimator.size / 2 + 1)
   /// The microphone's correlation, averaged over some ten looks, and the error's, over three; three looks agree before either is believed.
+  /// What the error shows counts only when the microphone's peak has fallen: under a voice the error shows what is not there.
   /// How far a peak must stand out was chosen on rooms: without an echo it is 4 to 8 times the mean, seldom 12 (`EchoPresence`).
-  private var steady = Track(renewal: 0.1, needed: 3, least: 12)
-  private var sudden = Track(renewal: 0.3, needed: 3, least: 14)
+  /// In the first half second, when the average is of little sound and much of that the same, chance gives up to 17; in three looks, 27.
+  private var steady = Track(renewal: 0.1, needed: 3, least: 12, leastAtFirst: 20, firstNeeded: 4)
+  private var sudden = Track(renewal: 0.3, needed: 3, least: 14, leastAtFirst: 14, firstNeeded: 0)
   private var blocks = 0
   /// How far the microphone's correlation stands out, peak over mean, when the newest block brought a look at it.
   private(set) var peak: Float?
@@ -104,7 +106,7 @@ internal import Glibc
       return (scaled(found), nil)
     }
     error.spectrum(Self.errorSpan, transform, time, re, im)
-    guard let moved = sudden.look(farRe, farIm, re, im, transform, time),
+    guard let moved = sudden.look(farRe, farIm, re, im, transform, time), steady.hasFallen || found == nil,
       hasMoved(from: delay / halves, to: moved.delay)
     else { return (scaled(found), nil) }
     return (scaled(found), scaled(moved))
@@ -204,20 +206,35 @@ internal import Glibc
   struct Track: ~Copyable {
     let averageRe = FloatStore(DelayEstimator.size / 2 + 1)
     let averageIm = FloatStore(DelayEstimator.size / 2 + 1)
-    /// Share of a new look in the average, looks that must agree, and least peak over mean.
+    /// Share of a new look in the average, looks that must agree, and least peak over mean, in the first looks and later.
     let renewal: Float
     let needed: Int
     let least: Float
+    let leastAtFirst: Float
+    /// Looks before any is believed, after an average began.
+    let firstNeeded: Int
+    private static let firstLooks = 8
+    /// Looks in the average.
+    var looks = 0
+    /// The highest peak over mean of late, and what is left of it a look later.
+    private var strongest: Float = 0
+    private static let strengthKept: Float = 0.98
+    /// Share of it under which the peak has fallen: of an echo that has jumped half is left when the error shows it, under a voice 9/10.
+    private static let fallenShare: Float = 0.75
+    /// True when the peak stands out less than it did of late: the echo may have gone from where it was.
+    var hasFallen: Bool { quality < Self.fallenShare * strongest }
     /// The delay that looks agreed on, in samples of the correlation's rate, and how many did.
     var candidate = 0
     var confirmations = 0
     /// Peak over mean at the newest look.
     var quality: Float = 0
 
-    init(renewal: Float, needed: Int, least: Float) {
+    init(renewal: Float, needed: Int, least: Float, leastAtFirst: Float, firstNeeded: Int) {
       self.renewal = renewal
       self.needed = needed
       self.least = least
+      self.leastAtFirst = leastAtFirst
+      self.firstNeeded = firstNeeded
     }
 
     /// Starts anew.
@@ -225,6 +242,8 @@ internal import Glibc
       averageRe.fill(0)
       averageIm.fill(0)
       confirmations = 0
+      looks = 0
+      strongest = 0
     }
 
     /// Adds the correlation of `re`, `im` with the far end, and looks for its peak.
@@ -250,7 +269,9 @@ internal import Glibc
         if height > peak { (peak, place) = (height, index) }
       }
       quality = peak / (sum / Float(DelayEstimator.longest) + 1e-12)
-      guard quality > least else {
+      looks += 1
+      strongest = max(quality, strongest * Self.strengthKept)
+      guard quality > (looks <= Self.firstLooks ? leastAtFirst : least) else {
         confirmations = 0
         return nil
       }
@@ -265,6 +286,7 @@ internal import Glibc
       } else {
         (candidate, confirmations) = (first, 1)
       }
+      guard looks > firstNeeded else { return nil }
       return confirmations >= needed ? Finding(delay: candidate, quality: quality) : nil
     }
   }

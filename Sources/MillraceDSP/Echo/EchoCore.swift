@@ -23,6 +23,7 @@
   private var filter: EchoFilter
   private var suppressor: ResidualSuppressor
   private var presence = EchoPresence()
+  private var restraint = EchoRestraint()
   /// The echo the filter expects in this block, and what the microphone has beside it.
   private let echo: FloatStore
   private let error: FloatStore
@@ -127,7 +128,7 @@
     suppressor.process(
       error: error, echo: echo, doubt: filter.residual,
       isBlind: state.delay == nil && learned < Self.errorCounts, isPresent: presence.isPresent,
-      controls: controls, into: output)
+      restraint: restraint.share, controls: controls, into: output)
     watchThePath(errorEnergy, nearEnergy, farPower)
     // With the error of this very block: one that is a block old puts an echo that has moved a block too late.
     lookForDelay(near, far)
@@ -185,6 +186,10 @@
   private mutating func watchThePath(_ errorEnergy: Float, _ nearEnergy: Float, _ farPower: Float) {
     errorMean += Self.renewal * (min(errorEnergy, Self.loudest) - errorMean)
     nearMean += Self.renewal * (min(nearEnergy, Self.loudest) - nearMean)
+    if farPower > Self.audible {
+      restraint.follow(
+        error: errorMean, near: nearMean, isAligned: state.delay != nil, learned: learned)
+    }
     pause = max(0, pause - 1)
     let isHeard = farPower > Self.audible && pause == 0 && presence.isPresent
     let looksWrong =

@@ -8,6 +8,8 @@ internal import Glibc
 ///   else speaks; the part of the error that is coherent with the expected echo, which also sees drift and bent sound.
 /// - Where an echo plays and nobody speaks the background goes with it: what is as loud as the background is not heard as a voice.
 /// - A near-end voice is noticed where the error is far above that guess; the gains then give way.
+/// - While the filter has not learnt the path (``EchoRestraint``) its doubt counts only as far as the quietest errors bear it out, a voice
+///   is believed sooner, and the gains hold back.
 /// - Frames are two blocks, half of each new, with square roots of a Hann window before and after. A NaN in a block stays in the averages:
 ///   what calls this hands on finite sound only.
 /// - Costs three transforms of two blocks, and a few dozen operations a bin.
@@ -49,6 +51,10 @@ internal import Glibc
   private let crossIm: FloatStore
   /// Learnt share of the expected echo that the filter leaves, in power.
   private let leak: FloatStore
+  /// Share of the filter's doubt that the error has borne out, in power.
+  private let trust: FloatStore
+  /// Blocks taken.
+  private var blocks: Float = 0
   /// The residual that is guessed, dying away.
   private let tail: FloatStore
   /// Gains before they are smoothed.
@@ -58,18 +64,30 @@ internal import Glibc
   private let speech: Range<Int>
 
   // What follows was chosen on simulated and measured rooms, with the depth alone and with a voice over it.
+  /// Where there is all restraint: how far the residual is overrated, the least gain, how a guess dies away while no delay is known, and
+  /// error over residual from which somebody may speak, and does.
+  private static let overHeld: Float = 1
+  private static let floorHeld: Float = 0.1
+  private static let blindKeepHeld: Float = 0.9
+  private static let ratioLowHeld: Float = 1
+  private static let ratioHighHeld: Float = 3
   /// Averaging over blocks of powers, and of what coherence is made from.
   private static let shortKeep: Float = 0.6
   private static let longKeep: Float = 0.95
   /// Coherence that two unrelated signals seem to have under that averaging; and what is added to it while somebody speaks: a voice
   /// has few strong bins, in which chance makes the two look more alike.
   private static let coherenceBias: Float = 0.05
+  /// The same in the first blocks, over their number: averages of few blocks look alike by chance. And the most it may be.
+  private static let firstBias: Float = 1.5
+  private static let mostBias: Float = 0.9
   private static let voicedBias: Float = 0.2
   /// Fall and rise a block of the learnt share of the echo, and the least it gets. It does not rise while somebody speaks: what is loud
   /// then is the voice. (With a rise of 1 % a block in any case, ten seconds of double talk took 1.5 dB from the voice.)
   private static let leakFall: Float = 0.15
   private static let leakRise: Float = 0.02
   private static let leastLeak: Float = 1e-4
+  /// Least share of the filter's doubt.
+  private static let leastTrust: Float = 1e-3
   /// The share is learnt where the echo is so much louder than the background, and louder than this at all.
   private static let clearEcho: Float = 4
   private static let leastEcho: Float = 1e-5
@@ -129,6 +147,7 @@ internal import Glibc
     crossRe = FloatStore(bins)
     crossIm = FloatStore(bins)
     leak = FloatStore(bins, 1)
+    trust = FloatStore(bins, 1)
     tail = FloatStore(bins)
     raw = FloatStore(bins)
     gains = FloatStore(bins, 1)
@@ -142,17 +161,18 @@ internal import Glibc
 
   /// Takes a block of error and expected echo, and the filter's doubt in each bin, in units of a block's spectrum; writes the block before.
   ///
-  /// `isBlind`: no delay is known yet. `isPresent`: there is an echo at all.
+  /// `isBlind`: no delay is known yet. `isPresent`: there is an echo at all. `restraint`: see ``EchoRestraint/share``.
   mutating func process(
     error: borrowing FloatStore, echo: borrowing FloatStore, doubt: borrowing FloatStore, isBlind: Bool,
-    isPresent: Bool, controls: EchoControls, into output: borrowing FloatStore
+    isPresent: Bool, restraint: Float, controls: EchoControls, into output: borrowing FloatStore
   ) {
     push(error, errorFrame, eRe, eIm)
     push(echo, echoFrame, yRe, yIm)
     measure()
-    let energies = guess(doubt, isBlind, isPresent ? 1 : Self.absentShare)
-    follow(energies.error, energies.residual, controls.voice)
-    shapeGains(echoEnergy: energies.echo)
+    learnTrust(doubt)
+    let energies = guess(doubt, isBlind, isPresent ? 1 : Self.absentShare, restraint)
+    follow(energies.error, energies.residual, controls.voice, restraint)
+    shapeGains(echoEnergy: energies.echo, restraint)
     if !controls.suppresses { letPass() }
     if controls.addsComfortNoise && controls.suppresses {
       noise.add(to: eRe, eIm, gains: gains)
@@ -222,22 +242,41 @@ internal import Glibc
     leak[bin] = min(leak[bin], 1)
   }
 
+  /// As the share of the echo: falls to what the quietest errors leave of the doubt, and rises slowly, not while somebody speaks.
+  private func learnTrust(_ doubt: borrowing FloatStore) {
+    for bin in 0..<bins {
+      let most = Self.doubtShare * doubt[bin]
+      let floor = noise.power[bin]
+      guard most > Self.clearEcho * floor, most > Self.leastEcho else { continue }
+      let share = max(Self.leastTrust, (errorShort[bin] - Self.background * floor) / most)
+      let held = trust[bin]
+      let now =
+        share < held
+        ? held + Self.leakFall * (share - held)
+        : min(held * (1 + Self.leakRise * (1 - nearActivity)), share)
+      trust[bin] = min(now, 1)
+    }
+  }
+
   /// The residual of every bin into `tail`, and sums over the speech band.
-  private mutating func guess(_ doubt: borrowing FloatStore, _ isBlind: Bool, _ presence: Float) -> (
-    error: Float, residual: Float, echo: Float
-  ) {
+  private mutating func guess(
+    _ doubt: borrowing FloatStore, _ isBlind: Bool, _ presence: Float, _ restraint: Float
+  ) -> (error: Float, residual: Float, echo: Float) {
     var (errorSum, residualSum, echoSum, coherenceSum) = (Float(0), Float(0), Float(0), Float(0))
     let hush = Self.hush * (1 - nearActivity)
-    let keep = isBlind ? Self.blindKeep : Self.tailKeep
-    let bias = Self.coherenceBias + Self.voicedBias * nearActivity
+    let keep = isBlind ? Self.between(Self.blindKeep, Self.blindKeepHeld, restraint) : Self.tailKeep
+    blocks += 1
+    let bias = min(
+      max(Self.coherenceBias, Self.firstBias / blocks) + Self.voicedBias * nearActivity, Self.mostBias)
     for bin in 0..<bins {
       let (below, above) = (max(bin - 1, 0), min(bin + 1, bins - 1))
       let share = (leak[below] + 2 * leak[bin] + leak[above]) * 0.25
       let cross = crossRe[bin] * crossRe[bin] + crossIm[bin] * crossIm[bin]
       let coherent = max(0, (cross / (errorLong[bin] * echoLong[bin] + 1e-14) - bias) / (1 - bias))
+      let trusted = Self.between(1, (trust[below] + 2 * trust[bin] + trust[above]) * 0.25, restraint)
       let most = max(
-        Self.doubtShare * (1 - Self.doubtEase * nearActivity) * doubt[bin], share * echoShort[bin],
-        coherent * errorShort[bin])
+        trusted * Self.doubtShare * (1 - Self.doubtEase * nearActivity) * doubt[bin],
+        share * echoShort[bin], coherent * errorShort[bin])
       let floor = noise.power[bin]
       let background = echoShort[bin] > floor ? hush * floor : 0
       tail[bin] = max(keep * tail[bin], presence * (background + most))
@@ -252,11 +291,13 @@ internal import Glibc
   }
 
   /// How sure it is that somebody speaks, from the sums over the speech band and what a voice detector says.
-  private mutating func follow(_ error: Float, _ residual: Float, _ voice: Float?) {
+  private mutating func follow(_ error: Float, _ residual: Float, _ voice: Float?, _ restraint: Float) {
     let ratio = error / (residual + 1e-6)
     // A detector that hears nobody halves the evidence, one that hears somebody doubles it.
     let weight = voice.map { 0.5 * exp2f(2 * $0) } ?? 1
-    let now = min(max((ratio * weight - Self.ratioLow) / (Self.ratioHigh - Self.ratioLow), 0), 1)
+    let low = Self.between(Self.ratioLow, Self.ratioLowHeld, restraint)
+    let high = Self.between(Self.ratioHigh, Self.ratioHighHeld, restraint)
+    let now = min(max((ratio * weight - low) / (high - low), 0), 1)
     nearActivity =
       now > nearActivity
       ? nearActivity + Self.attack * (now - nearActivity)
@@ -264,9 +305,11 @@ internal import Glibc
   }
 
   /// Gains of the frame: what the guess leaves of each bin, averaged over neighbours, moved to in steps.
-  private mutating func shapeGains(echoEnergy: Float) {
-    let over = Self.overFar * (1 - nearActivity) + Self.overNear * nearActivity
-    let floor = Self.floorFar * (1 - nearActivity) + Self.floorNear * nearActivity
+  private mutating func shapeGains(echoEnergy: Float, _ restraint: Float) {
+    let over = Self.between(
+      Self.between(Self.overFar, Self.overHeld, restraint), Self.overNear, nearActivity)
+    let floor = Self.between(
+      Self.between(Self.floorFar, Self.floorHeld, restraint), Self.floorNear, nearActivity)
     for bin in 0..<bins {
       let power = max(errorShort[bin], errorNow[bin]) + 1e-9
       raw[bin] = max(1 - over * tail[bin] / power, floor)
@@ -278,6 +321,10 @@ internal import Glibc
     var upper: Float = 0
     for bin in bins * 2 / 3..<bins { upper += gains[bin] }
     upperGain = upper / Float(bins - bins * 2 / 3)
+  }
+
+  private static func between(_ from: Float, _ to: Float, _ share: Float) -> Float {
+    from + share * (to - from)
   }
 
   /// Moves the gains towards the raw ones, averaged over neighbours; answers their mean in the speech band.

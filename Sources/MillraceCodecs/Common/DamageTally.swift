@@ -29,4 +29,14 @@ struct DamageTally {
     untold = nil
     return Account(place: place, bytes: bytes, count: count)
   }
+
+  /// Posts what is to be told now, of a node whose places are bytes. `event` is the number of its event `damaged`.
+  mutating func tell(_ event: Int, _ ports: inout Ports, isLast: Bool = false) {
+    guard let account = due(at: ports.now, isLast: isLast) else { return }
+    ports.post(event) { fields in
+      fields.field("byte", Int(account.place))
+      fields.field("bytes", Int(account.bytes))
+      fields.field("count", account.count)
+    }
+  }
 }

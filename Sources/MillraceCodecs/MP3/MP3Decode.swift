@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceFiles
 
 /// `mp3.decode`: MP3 as a service sends it, cut anywhere, to PCM.
 ///
@@ -14,7 +15,9 @@ public import MillraceCore
 /// Where an encoder's delay and padding are stated (LAME, Xing) they are cut off. Tags are passed over.
 ///
 /// **Damage.** Bytes that are no frame are passed over and told with their place in the utterance, once a second at most and what is left
-/// at the utterance's end; no content can fault the node.
+/// at the utterance's end. An utterance that ends inside a frame is told (`truncated`), and fails the node where its parameter
+/// `truncated` says so. An utterance without a frame is told (`silent`); when all that came were such, the node fails at the end of its
+/// input. No other content can fault it.
 ///
 /// Heap: none of the node's own after `init`; libmpg123 takes some where an utterance begins. Latency: none beyond the frame,
 /// and the resampler's look-ahead of some 2 ms where rates differ.
@@ -41,6 +44,10 @@ public struct MP3Decode: ~Copyable, Node {
   private var start: (position: Int64, time: Nanoseconds) = (0, 0)
   private var hasJumped = true
   private var damage = DamageTally()
+  private var tally = SoundTally()
+  private let truncation: Truncation
+  /// The byte of the utterance that its broken last frame begins with.
+  private var cutAt: Int64?
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.outputFormat(),
@@ -48,6 +55,7 @@ public struct MP3Decode: ~Copyable, Node {
     else { throw NodeProblem("\"\(setup.name)\" gives PCM") }
     stream = try MP3Stream(rate: rate, channels: channels, sample: sample)
     self.rate = rate
+    truncation = setup.parameters.truncation
     sampleBytes = channels * sample.byteCount
     chunk = frames
     held = nil
@@ -56,7 +64,7 @@ public struct MP3Decode: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    tellDamage(&ports)
+    damage.tell(Event.damaged.rawValue, &ports)
     while given == stream.count {
       guard try advance(&ports) else { return .done }
     }
@@ -67,18 +75,30 @@ public struct MP3Decode: ~Copyable, Node {
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while given == stream.count {
       if isUnderWay && held == nil { isEnding = true }
-      guard try advance(&ports) else { return .ended }
+      guard try advance(&ports) else {
+        try tally.check()
+        return .ended
+      }
     }
     try emit(&ports)
     return .again
   }
 
+  public borrowing func explain(_ fault: NodeFault) -> String? {
+    if Truncation.isFault(fault) {
+      return
+        "an utterance breaks off inside the frame at its byte \(fault.detail), and \"truncated\" is \"fail\"; send all of it"
+    }
+    return SoundTally.words(fault, kind: "MP3 sound")
+  }
+
   public mutating func interrupted(_ ports: inout Ports) {
     guard reply.isVoid(at: ports.generation) else { return }
-    tellDamage(&ports, isLast: true)
+    damage.tell(Event.damaged.rawValue, &ports, isLast: true)
     stream.forget()
     held = nil
     given = 0
+    cutAt = nil
     (isUnderWay, isEnding, mustMark) = (false, false, false)
   }
 
@@ -156,8 +176,9 @@ public struct MP3Decode: ~Copyable, Node {
     case .notice(let notice): tell(notice, &ports)
     case .needsMore, nil:
       (isEnding, isUnderWay) = (false, false)
-      tellDamage(&ports, isLast: true)
+      damage.tell(Event.damaged.rawValue, &ports, isLast: true)
       if mustMark { try emitEnd(&ports) }
+      if let place = cutAt.take(), truncation == .fail { throw Truncation.fault(at: place) }
     }
     return true
   }
@@ -195,6 +216,7 @@ public struct MP3Decode: ~Copyable, Node {
   private mutating func tell(_ notice: MP3Stream.Notice, _ ports: inout Ports) {
     switch notice {
     case .format(let rate, let channels, let offset):
+      tally.noteSound()
       ports.post(Event.format.rawValue) { event in
         event.field("rate", rate)
         event.field("channels", channels)
@@ -202,23 +224,21 @@ public struct MP3Decode: ~Copyable, Node {
       }
     case .damaged(let offset, let bytes):
       damage.note(at: offset, bytes: bytes)
-      tellDamage(&ports)
+      damage.tell(Event.damaged.rawValue, &ports)
+    case .truncated(let offset, let bytes):
+      cutAt = offset
+      ports.post(Event.truncated.rawValue) { event in
+        event.field("byte", Int(offset))
+        event.field("bytes", Int(bytes))
+      }
     case .silent(let bytes):
+      tally.noteSilence(bytes: bytes)
       ports.post(Event.silent.rawValue) { event in event.field("bytes", Int(bytes)) }
-    }
-  }
-
-  private mutating func tellDamage(_ ports: inout Ports, isLast: Bool = false) {
-    guard let account = damage.due(at: ports.now, isLast: isLast) else { return }
-    ports.post(Event.damaged.rawValue) { event in
-      event.field("byte", Int(account.place))
-      event.field("bytes", Int(account.bytes))
-      event.field("count", account.count)
     }
   }
 
   /// Events, in the contract's order.
   enum Event: Int {
-    case format, damaged, silent
+    case format, damaged, truncated, silent
   }
 }

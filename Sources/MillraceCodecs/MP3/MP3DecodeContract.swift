@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceFiles
 
 extension MP3Decode {
   public static var contract: NodeContract {
@@ -9,7 +10,7 @@ extension MP3Decode {
         interruption, begins afresh. The output has one rate and one number of channels, whatever the stream has: it is \
         resampled, folded or doubled where it differs, in mid-stream too.
 
-        Bytes that are no MP3 are passed over and told.
+        Bytes that are no MP3 are passed over and told; when all that came were such, the node fails at the end of its input.
         """,
       inputs: [PortContract("in", .kind(.mp3), text: "MP3, cut anywhere", holds: 1)],
       outputs: [
@@ -25,6 +26,7 @@ extension MP3Decode {
         ParameterContract(
           "sample", .choice(SampleType.allCases.map(\.rawValue)), default: "s16",
           text: "how a sample is stored"),
+        .truncated,
       ],
       events: [
         EventContract(
@@ -38,6 +40,9 @@ extension MP3Decode {
             stretches that are no sound were passed over: `byte` of the utterance the first begins at, `bytes` of them all, `count` of \
             stretches so far; at most once a second, and the rest at the utterance's end
             """),
+        EventContract(
+          "truncated",
+          text: "an utterance ended inside a frame: the `byte` it begins at, and how many `bytes` of it came"),
         EventContract("silent", text: "an utterance had no MP3 frame at all: bytes"),
       ],
       budget: 500,

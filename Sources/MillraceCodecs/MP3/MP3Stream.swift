@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceFiles
 
 /// One utterance in MP3 after the other, cut anywhere, to PCM of one rate and channel count.
 ///
@@ -14,6 +15,8 @@ struct MP3Stream: ~Copyable {
     case format(rate: Int, channels: Int, offset: Int64)
     /// So many bytes from `offset` on were no sound.
     case damaged(offset: Int64, count: Int64)
+    /// The utterance ended inside a frame; so many bytes of it came, from `offset` on.
+    case truncated(offset: Int64, count: Int64)
     /// An utterance of so many bytes without a frame in it.
     case silent(count: Int64)
   }
@@ -133,6 +136,7 @@ struct MP3Stream: ~Copyable {
       case .damaged(let offset, let count):
         // Where no frame was found at all, that is told instead.
         if frames > 0 || !isEnding { return .notice(.damaged(offset: offset, count: count)) }
+      case .cut(let offset, let count): return .notice(.truncated(offset: offset, count: count))
       case .needsMore: return nil
       }
     }

@@ -103,7 +103,7 @@ struct OggPages: ~Copyable {
   private var unread: Int { unsafe Int(sync.pointee.fill) - Int(sync.pointee.returned) }
 
   /// Bytes in the buffer that begin like a page.
-  private var leftOver: Int {
+  var leftOver: Int {
     let start = unsafe Int(sync.pointee.returned)
     let count = unread
     let mark: StaticString = "OggS"

@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceFiles
 
 /// `ogg.read`: an Ogg Opus file (RFC 7845) in, its Opus packets out.
 ///
@@ -10,9 +11,10 @@ public import MillraceCore
 /// follow each other without a gap: positions go on, the next stream's pre-skip is its packets' `trimStart`,
 /// and its first packet is marked `discontinuity`. `loop` does the same with the file's own beginning.
 ///
-/// **Damage.** Pages with a wrong checksum, missing pages, impossible packets and a missing end are told by
-/// the event `damaged`, each kind at once and then gathered for a second or to the file's end; the next packet is marked `discontinuity` and placed by its page's granule position,
-/// so what follows stays in its place.
+/// **Damage.** Pages with a wrong checksum, missing pages, impossible packets and positions are told by the event `damaged`, each
+/// kind at once and then gathered for a second or to the file's end; the next packet is marked `discontinuity` and placed by its
+/// page's granule position, so what follows stays in its place. A file that ends inside a page or without its last one is told by
+/// `truncated`, and with `truncated` `fail` the node fails behind its last packet.
 ///
 /// **Time.** Unpaced, packets come as fast as the graph takes them. With `pace` the *n*-th sample is due at
 /// the start plus its place. Timestamps are the start plus the position in either case.
@@ -37,12 +39,14 @@ public struct OggRead: ~Copyable, Node {
   private var passPackets = 0
   private var mustRestart = false
   private var soundEnd: Int64 = 0
+  private let truncation: Truncation
+  private var isCut = false
   /// One for each kind of damage; places are where the sound before it ends, at 48 kHz.
   private var damage = OpusDemuxer.Damage.allCases.map { _ in DamageTally() }
 
   /// Events, in the contract's order.
   enum Event: Int {
-    case opened, damaged
+    case opened, damaged, truncated
   }
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -56,6 +60,7 @@ public struct OggRead: ~Copyable, Node {
     packetBytes = shape.packetBytes
     isPaced = parameters.bool("pace")
     loops = parameters.bool("loop")
+    truncation = parameters.truncation
     unsafe pending = nil
   }
 
@@ -69,12 +74,14 @@ public struct OggRead: ~Copyable, Node {
       switch unsafe demuxer.next() {
       case .opened(let header): postOpened(header, &ports)
       case .packet(let packet): unsafe take(packet, &ports)
+      case .damage(.cut): noteCut(&ports)
       case .damage(let kind): note(kind, bytes: demuxer.damagedBytes, &ports)
       case .failed(let code):
         tellDamage(&ports, isLast: true)
         throw NodeFault(.system, code: code, detail: Int64(demuxer.byteCount))
       case .end, .needsMore:
         tellDamage(&ports, isLast: true)
+        if isCut && truncation == .fail { throw Truncation.fault(at: max(0, soundEnd)) }
         // A file without packets, looped, would never come to an end.
         guard loops && passPackets > 0 else { return .ended }
         passPackets = 0
@@ -97,6 +104,11 @@ public struct OggRead: ~Copyable, Node {
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
+    if Truncation.isFault(fault) {
+      return
+        "\"\(path)\" is cut off \(fault.detail * 1_000 / Int64(OpusRates.granule)) ms into its sound, and \"truncated\" is \"fail\"; "
+        + "use a complete file"
+    }
     guard fault.reason == .system else { return nil }
     return "reading \"\(path)\" failed after \(fault.detail) bytes: \(SystemError.text(fault.code))"
   }
@@ -158,6 +170,17 @@ public struct OggRead: ~Copyable, Node {
     }
   }
 
+  /// Told once, also where the file is looped.
+  private mutating func noteCut(_ ports: inout Ports) {
+    guard !isCut else { return }
+    isCut = true
+    let seconds = Double(max(0, soundEnd)) / Double(OpusRates.granule)
+    ports.post(Event.truncated.rawValue) { event in
+      event.field("position", seconds)
+      event.field("bytes", demuxer.damagedBytes)
+    }
+  }
+
   private mutating func note(_ kind: OpusDemuxer.Damage, bytes: Int, _ ports: inout Ports) {
     damage[kind.rawValue].note(at: max(0, soundEnd), bytes: Int64(bytes))
     tellDamage(&ports)
@@ -181,6 +204,7 @@ public struct OggRead: ~Copyable, Node {
       case .noise: "bytes of no sound page"
       case .missingPage: "page missing"
       case .badPacket: "packet that cannot be Opus"
+      case .badPosition: "position beyond any recording"
       case .badStream: "stream neither mono nor stereo"
       case .cut: "file cut off"
       }

@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceFiles
 
 extension OggRead {
   public static var contract: NodeContract {
@@ -21,6 +22,7 @@ extension OggRead {
         ParameterContract(
           "pace", .bool, default: false, text: "give packets by the clock instead of at once"),
         ParameterContract("loop", .bool, default: false, text: "begin again at the end, without a gap"),
+        .truncated,
       ],
       events: [
         EventContract(
@@ -33,6 +35,12 @@ extension OggRead {
           text: """
             something is missing or broken: `what`, `position` (s) of the sound before the first, `bytes` that are no sound, `count` of \
             that kind so far; each kind at most once a second, and the rest at the file's end
+            """),
+        EventContract(
+          "truncated",
+          text: """
+            the file ends inside a page or without its last one: `position` (s) of the sound's end, `bytes` of the broken page; once, \
+            also with `loop`
             """),
       ],
       lane: .bulk, drive: .itself,

@@ -54,6 +54,9 @@ public struct OggWrite: ~Copyable, Node {
   private static let emptyFrame: UInt8 = 9 << 3
   private static let stereo: UInt8 = 1 << 2
 
+  /// Positions from which on they are not believed, in samples at the link's rate.
+  private static let farthest: Int64 = 1 << 48
+
   /// Longest jump that is filled with empty frames, in samples at 48 kHz.
   private static let longestFill: Int64 = 3600 * 48_000
 
@@ -111,18 +114,20 @@ public struct OggWrite: ~Copyable, Node {
   private mutating func write(_ packet: consuming Packet, isLast: Bool) throws(NodeFault) {
     let bytes = packet.samples(of: UInt8.self)
     let samples = Self.samples(in: packet)
+    // Positions beyond any recording would overflow; they can only come from damage.
+    let position = min(max(packet.position, -Self.farthest), Self.farthest)
     if !hasHeaders {
       preSkip = Int(
-        rescale(max(0, -packet.position) + Int64(packet.trimStart), from: rate, to: OpusRates.granule))
-      expected = packet.position
+        rescale(max(0, -position) + Int64(packet.trimStart), from: rate, to: OpusRates.granule))
+      expected = position
       try writeHeaders()
     }
-    try fillGap(to: packet.position)
+    try fillGap(to: position)
     toc = bytes[0]
     granule += Int64(samples)
     sincePage += samples
     packetCount += 1
-    expected = packet.position &+ Int64(samples * rate / OpusRates.granule)
+    expected = position &+ Int64(samples * rate / OpusRates.granule)
     let padding = isLast ? Int64(packet.trimEnd * OpusRates.granule / rate) : 0
     end = max(0, granule - padding)
     pager.add(bytes, granule: end, isLast: isLast)

@@ -7,6 +7,8 @@ internal import MillraceCore
 /// Other streams multiplexed with it are passed over. Positions go on through a chain: each stream's first
 /// sound sample follows the last of the stream before, and its pre-skip is told as `trimStart` there, as a
 /// negative position in the first.
+///
+/// What the bytes say is bounded here: positions by `farthest`, and what waits for the rest of a packet by `longestPacket`.
 @safe
 struct OpusDemuxer: ~Copyable {
   /// Why sound is missing; numbered from 0.
@@ -17,6 +19,8 @@ struct OpusDemuxer: ~Copyable {
     case missingPage
     /// A packet that cannot be Opus.
     case badPacket
+    /// A granule position beyond any recording; its page is placed behind the one before.
+    case badPosition
     /// A stream this node does not read: other channel mappings than mono and stereo, or damaged headers.
     case badStream
     /// The file ends inside a page or without the mark of the last page.
@@ -34,6 +38,13 @@ struct OpusDemuxer: ~Copyable {
     /// Bytes have to be fed first; only of a stream that is fed.
     case needsMore
   }
+
+  /// Positions from which on a granule position is damage, in samples at 48 kHz: three years. Sums of so few stay far from the
+  /// ends of 64 bits, also in nanoseconds.
+  static let farthest: Int64 = 1 << 42
+  /// Bytes of a packet that may wait for its end: an Opus packet has at most 48 frames of 1,275 bytes and their lengths (RFC 6716
+  /// section 3.2). Longer tags, with a picture in them, are passed over.
+  private static let longestPacket = 131_072
 
   private enum Stage {
     case seekingHead, seekingTags, sound
@@ -133,6 +144,11 @@ struct OpusDemuxer: ~Copyable {
     }
   }
 
+  /// Bytes of an unfinished page that were fed last; 0 where the stream ends with a whole one.
+  var leftOver: Int { pages.leftOver }
+  /// True when nothing follows what was fed and the stream is not whole: it ends inside a page, or without the mark of the last.
+  var isCut: Bool { leftOver > 0 || (stage != .seekingHead && !hasEnded) }
+
   /// Begins again at the start of the file; positions go on.
   mutating func rewind() {
     pages.rewind()
@@ -159,12 +175,21 @@ struct OpusDemuxer: ~Copyable {
     }
     guard stage != .seekingHead, pages.serial == serial else { return nil }
     _ = unsafe ogg_stream_pagein(stream, pages.page)
-    if stage == .seekingTags {
-      takeTags()
-      return nil
-    }
-    collect()
+    if stage == .seekingTags { takeTags() } else { collect() }
+    forgetEndless()
     return nil
+  }
+
+  /// Gives up a packet that has no end, and would take any memory. What follows of it is passed over.
+  private mutating func forgetEndless() {
+    let waiting = unsafe Int(stream.pointee.body_fill) - Int(stream.pointee.body_returned)
+    guard waiting > Self.longestPacket else { return }
+    _ = unsafe ogg_stream_reset_serialno(stream, serial)
+    if stage == .seekingTags {
+      stage = .sound
+    } else {
+      noteDamage(.badPacket, bytes: waiting)
+    }
   }
 
   /// Reads the first page of a stream. Only a stream that can be read is opened.
@@ -225,7 +250,11 @@ struct OpusDemuxer: ~Copyable {
   }
 
   private mutating func place() {
-    let end = pages.granule
+    var end = pages.granule
+    if end >= 0, isTooFar(end) {
+      noteDamage(.badPosition)
+      end = -1
+    }
     let total = page.samples
     // The first page may begin in the middle of a broadcast (RFC 7845 section 4.3), but not when it is the
     // last too: then a low granule position is end trimming.
@@ -237,13 +266,22 @@ struct OpusDemuxer: ~Copyable {
       start = end &- total
       isRestart = isRestart || cursor != nil
     }
-    let trim = pages.endsStream && end >= 0 ? max(0, start &+ total &- end) : 0
+    // Of its own page at most: what lies before was heard, and a stream that is chained behind must not begin inside it.
+    let trim = pages.endsStream && end >= 0 ? min(total, max(0, start &+ total &- end)) : 0
     let sound = start &- base &- Int64(header.preSkip)
     let skip = isFirstStream ? 0 : max(0, -sound)
     page.place(from: chainStart &+ sound, skip: skip, trim: trim, isRestart: isRestart)
     isRestart = false
     cursor = start &+ total
     soundEnd = chainStart &+ max(0, sound &+ total &- trim)
+  }
+
+  /// True for a position that no stream has, counted from where this one began. A stream may begin anywhere (RFC 7845 section
+  /// 4.3), but one whose first page is its last begins at 0.
+  private borrowing func isTooFar(_ granule: Int64) -> Bool {
+    if cursor == nil && !pages.endsStream { return granule > Int64.max / 2 }
+    let start = cursor == nil ? 0 : base
+    return granule > start + max(0, Self.farthest - chainStart)
   }
 
   private mutating func finishStream() {

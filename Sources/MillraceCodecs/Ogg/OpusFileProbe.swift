@@ -49,7 +49,8 @@ struct OpusFileProbe {
     self.packetBytes = packetBytes
   }
 
-  private static func trouble(
+  /// Why there is no Opus to be had from a file, in words.
+  static func trouble(
     _ path: String, hasPages: Bool, hasHeader: Bool, isCut: Bool, isDamaged: Bool, hasBadStream: Bool
   ) -> NodeProblem {
     func problem(_ text: String, cure: String) -> NodeProblem {

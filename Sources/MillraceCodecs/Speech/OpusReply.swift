@@ -69,7 +69,8 @@ final class OpusReply: ReplyDecoder {
     let isLost = bytes.isEmpty || entry.flags.contains(.lost)
     if bytes.isEmpty && !entry.flags.contains(.lost) { return }
     // What lies before position 0 is an encoder's pre-skip.
-    let skip = max(entry.trimStart, Int(min(Int64(entry.duration), max(0, -entry.position))))
+    let before = 0 - max(-(1 << 48), min(0, entry.position))
+    let skip = max(entry.trimStart, Int(min(Int64(entry.duration), before)))
     if isLost { return conceal(entry.duration) }
     let span = max(1, entry.duration)
     let isGood = unsafe bytes.withUnsafeBufferPointer { unsafe decode($0.baseAddress, $0.count) }
@@ -152,6 +153,9 @@ final class OpusReply: ReplyDecoder {
   override func finish() -> Step? {
     count = 0
     guard isUnderWay else { return nil }
+    if let pages, let cut = pages.takeCut() {
+      return .notice(.truncated(offset: cut.place, count: cut.count))
+    }
     isUnderWay = false
     var target = unsafe output.room(for: Float.self)
     count = bank.flush(0, into: &target)
@@ -186,10 +190,22 @@ final class OggFeed {
   /// Byte of the stream that what came last begins with.
   var place: Int64 { Int64(demuxer.foundAt) }
 
+  private var hasToldCut = false
+
   func feed(_ bytes: Span<UInt8>) { demuxer.feed(bytes) }
 
+  /// The page that the stream ends inside, once. That a service leaves the mark of the last page out is no cut.
+  func takeCut() -> (place: Int64, count: Int64)? {
+    guard !hasToldCut, demuxer.leftOver > 0 else { return nil }
+    hasToldCut = true
+    return (Int64(demuxer.byteCount - demuxer.leftOver), Int64(demuxer.leftOver))
+  }
+
   /// Begins another stream.
-  func reset() { demuxer.reset() }
+  func reset() {
+    demuxer.reset()
+    hasToldCut = false
+  }
 
   @unsafe
   func next() -> Step {

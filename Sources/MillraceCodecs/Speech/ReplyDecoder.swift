@@ -55,6 +55,8 @@ enum ReplyNotice: Equatable {
   case format(rate: Int, channels: Int)
   /// So many bytes from `offset` of the utterance on were no sound.
   case damaged(offset: Int64, count: Int64)
+  /// The utterance ended inside a frame or a page; so many bytes of it came, from `offset` on.
+  case truncated(offset: Int64, count: Int64)
   /// An utterance without sound in it.
   case silent(count: Int64)
 }
@@ -92,6 +94,8 @@ final class MP3Reply: ReplyDecoder {
     case .needsMore: return .needsMore
     case .notice(.format(let rate, let channels, _)): return .notice(.format(rate: rate, channels: channels))
     case .notice(.damaged(let offset, let count)): return .notice(.damaged(offset: offset, count: count))
+    case .notice(.truncated(let offset, let count)):
+      return .notice(.truncated(offset: offset, count: count))
     case .notice(.silent(let count)): return .notice(.silent(count: count))
     }
   }

@@ -12,7 +12,8 @@ internal import MillraceDSP
 /// - **Interruption.** What is void is dropped, in the queue and in the decoder. What was *heard* of it `audio.play` knows, to
 ///   the sample; of the samples handed on, `stretched` says how many the service did not send.
 /// - **Ducking.** With `duck` `hold` nothing is handed on until `resume`; `audio.play` holds what it already has.
-/// - **Bad input** is passed over and told, once a second at most and what is left at the utterance's end; no content can fault the node.
+/// - **Bad input** is passed over and told, once a second at most and what is left at the utterance's end. Utterances that end inside a
+///   frame (`truncated`) or have no sound (`silent`) are told; when all that came were of the latter, the node fails at its input's end.
 ///   NaN and infinities in PCM are silence; what is louder than +120 dBFS is held there. A queue that is full lets packets wait in the link.
 /// - Heap: none of its own after `init`. Latency: `start`.
 public struct SpeechPlay: ~Copyable, Node {
@@ -59,6 +60,7 @@ public struct SpeechPlay: ~Copyable, Node {
   private var hasJumped = true
   private var fadesIn = false
   private var damage = DamageTally()
+  private var tally = SoundTally()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, .f32) = setup.outputFormat() else {
@@ -98,7 +100,7 @@ public struct SpeechPlay: ~Copyable, Node {
     takeIn(&ports)
     var steps = 0
     while wantsMore, steps < Self.stepsPerCall, decodeOn(&ports) { steps += 1 }
-    tellDamage(&ports)
+    damage.tell(Event.damaged.rawValue, &ports)
     let isPlaying = try play(&ports)
     if isPlaying || (steps == Self.stepsPerCall && wantsMore) { return .again }
     if let time = nextTime { ports.wake(at: time) }
@@ -107,10 +109,17 @@ public struct SpeechPlay: ~Copyable, Node {
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if try process(&ports) == .again { return .again }
-    if queue.isEmpty && !isUnderWay && waiting == nil { return .ended }
+    if queue.isEmpty && !isUnderWay && waiting == nil {
+      try tally.check()
+      return .ended
+    }
     // Held, it waits for a word that may come at any time.
     if isHeld { ports.wake(at: ports.now &+ .milliseconds(10)) }
     return .again
+  }
+
+  public borrowing func explain(_ fault: NodeFault) -> String? {
+    SoundTally.words(fault, kind: "sound of the format it should have")
   }
 
   /// Moves packets from the link to the queue, as far as it has room.
@@ -139,7 +148,7 @@ public struct SpeechPlay: ~Copyable, Node {
     queue.dropVoid(at: ports.generation)
     if isHeld { release(&ports) }
     guard isUnderWay, reply.isVoid(at: ports.generation) else { return }
-    tellDamage(&ports, isLast: true)
+    damage.tell(Event.damaged.rawValue, &ports, isLast: true)
     tell(.interrupted, &ports)
     fed = 0
     leave()
@@ -162,6 +171,7 @@ public struct SpeechPlay: ~Copyable, Node {
     switch decoder.next() {
     case .sound:
       given = 0
+      tally.noteSound()
       return moveOn()
     case .notice(let notice):
       tell(notice, &ports)
@@ -189,6 +199,7 @@ public struct SpeechPlay: ~Copyable, Node {
     switch decoder.finish() {
     case .sound:
       given = 0
+      tally.noteSound()
       _ = moveOn()
     case .notice(let notice): tell(notice, &ports)
     case .needsMore, nil: isDecoded = true
@@ -298,7 +309,7 @@ public struct SpeechPlay: ~Copyable, Node {
   /// Hands on the last packet of the utterance.
   private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Bool {
     try emit(&ports, fadesOut: false, isLast: true)
-    tellDamage(&ports, isLast: true)
+    damage.tell(Event.damaged.rawValue, &ports, isLast: true)
     tell(.finished, &ports)
     leave()
     return true
@@ -335,7 +346,7 @@ public struct SpeechPlay: ~Copyable, Node {
 
   /// Events, in the contract's order.
   enum Event: Int {
-    case started, underrun, finished, interrupted, format, damaged, silent
+    case started, underrun, finished, interrupted, format, damaged, truncated, silent
   }
 
   private func milliseconds(_ frames: Int) -> Double { Double(frames) * 1_000 / Double(rate) }
@@ -373,17 +384,15 @@ public struct SpeechPlay: ~Copyable, Node {
       }
     case .damaged(let offset, let bytes):
       damage.note(at: offset, bytes: bytes)
-      tellDamage(&ports)
-    case .silent(let bytes): ports.post(Event.silent.rawValue) { $0.field("bytes", Int(bytes)) }
-    }
-  }
-
-  private mutating func tellDamage(_ ports: inout Ports, isLast: Bool = false) {
-    guard let account = damage.due(at: ports.now, isLast: isLast) else { return }
-    ports.post(Event.damaged.rawValue) { fields in
-      fields.field("byte", Int(account.place))
-      fields.field("bytes", Int(account.bytes))
-      fields.field("count", account.count)
+      damage.tell(Event.damaged.rawValue, &ports)
+    case .truncated(let offset, let bytes):
+      ports.post(Event.truncated.rawValue) { fields in
+        fields.field("byte", Int(offset))
+        fields.field("bytes", Int(bytes))
+      }
+    case .silent(let bytes):
+      tally.noteSilence(bytes: bytes)
+      ports.post(Event.silent.rawValue) { $0.field("bytes", Int(bytes)) }
     }
   }
 }

@@ -9,7 +9,8 @@ extension SpeechPlay {
         clock. It begins when `start` is there, at the end of the utterance, or `patience` after the first byte. When the \
         service falls behind it speaks more slowly, at an unchanged pitch, and when it runs dry it fades and waits.
 
-        Replies queue behind each other. An interruption drops what is void; `audio.play` behind it tells how much was heard.
+        Replies queue behind each other. An interruption drops what is void; `audio.play` behind it tells how much was heard. When \
+        nothing of all that came was sound, the node fails at the end of its input.
         """,
       inputs: [
         PortContract(
@@ -52,6 +53,11 @@ extension SpeechPlay {
             stretches of an utterance were no sound: `byte` the first begins at, `bytes` of them all, `count` of stretches so far; \
             at most once a second, and the rest before `finished`
             """),
+        EventContract(
+          "truncated",
+          text:
+            "an utterance ended inside a frame or a page: the `byte` it begins at, and how many `bytes` of it came"
+        ),
         EventContract("silent", text: "an utterance had no sound in it at all: `bytes`"),
       ],
       budget: 800, drive: .itself, asynchronousPaths: [AsynchronousPath(from: "in", to: "out")],

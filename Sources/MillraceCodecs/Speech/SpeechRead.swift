@@ -8,8 +8,10 @@ internal import MillraceFiles
 /// a folder whose files are read in the order of their names. Each file is an utterance, its last piece marked; with `pieces`
 /// the files of a folder are pieces of one utterance.
 ///
-/// The packets carry the reply's generation, and an interruption ends the replies. A file that cannot be read any more is a
-/// fault. Lane `bulk`; no heap once the files are open.
+/// The packets carry the reply's generation, and an interruption ends the replies. A file without sound is refused when the graph is
+/// checked. An utterance that ends inside a frame or a page, or Ogg without its last page, is told (`truncated`) and, where the parameter
+/// says so, a fault behind its last piece. A file that cannot be read any more is a fault. Lane `bulk`; no heap once the files are open
+/// and the scan's buffer has the size of the largest page.
 @safe
 public struct SpeechRead: ~Copyable, Node {
   private let paths: [String]
@@ -22,6 +24,15 @@ public struct SpeechRead: ~Copyable, Node {
   private var file = 0
   private var due: Nanoseconds?
   private var wasInterrupted = false
+  private let truncation: Truncation
+  private var scan: ReplyScan
+  /// The fault of an utterance that broke off, for when its last piece is out.
+  private var fault: NodeFault?
+
+  /// Events, in the contract's order.
+  private enum Event: Int {
+    case truncated
+  }
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let values = setup.parameters
@@ -32,13 +43,17 @@ public struct SpeechRead: ~Copyable, Node {
     pause = Nanoseconds((values.number("pause") * 1e6).rounded())
     arePieces = values.bool("pieces")
     chunk = values.integer("chunk")
+    truncation = values.truncation
+    scan = ReplyScan(isMP3: SpeechFiles.isMP3(paths[0]))
     descriptor = first.descriptor
   }
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if wasInterrupted || file == paths.count { return .ended }
+    if wasInterrupted { return .ended }
+    if let fault { throw fault }
+    if file == paths.count { return .ended }
     let time = due ?? ports.now
     guard time <= ports.now else {
       ports.wake(at: time)
@@ -48,11 +63,14 @@ public struct SpeechRead: ~Copyable, Node {
     let (count, isLast) = try fill(&packet)
     packet.setByteCount(count)
     packet.timestamp = time
-    if isLast && (!arePieces || file + 1 == paths.count) { packet.flags.insert(.endOfUtterance) }
+    let ends = isLast && (!arePieces || file + 1 == paths.count)
+    if ends { packet.flags.insert(.endOfUtterance) }
     ports.emit(packet)
+    if ends, let cut = scan.finish() { tell(cut, &ports) }
     let next = time &+ interval &+ (isLast && !arePieces ? pause : 0)
     due = next
     if isLast { try openNext() }
+    if fault != nil { return .again }
     if file == paths.count { return .ended }
     guard next > ports.now else { return .again }
     ports.wake(at: next)
@@ -76,7 +94,18 @@ public struct SpeechRead: ~Copyable, Node {
       unsafe read(descriptor, room.baseAddress, room.count)
     }
     guard count >= 0 else { throw NodeFault(.system, code: errno, detail: Int64(file)) }
+    scan.feed(bytes.span.extracting(first: count))
     return (count, count == 0 || Int64(lseek(descriptor, 0, SEEK_CUR)) >= Int64(status.st_size))
+  }
+
+  private mutating func tell(_ cut: ReplyScan.Cut, _ ports: inout Ports) {
+    if truncation == .fail { fault = Truncation.fault(at: Int64(file)) }
+    let number = file + 1
+    ports.post(Event.truncated.rawValue) { event in
+      event.field("file", number)
+      event.field("byte", Int(cut.place))
+      event.field("bytes", Int(cut.bytes))
+    }
   }
 
   private mutating func openNext() throws(NodeFault) {
@@ -89,7 +118,11 @@ public struct SpeechRead: ~Copyable, Node {
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    guard fault.reason == .system, paths.indices.contains(Int(fault.detail)) else { return nil }
+    guard paths.indices.contains(Int(fault.detail)) else { return nil }
+    if Truncation.isFault(fault) {
+      return "\"\(paths[Int(fault.detail)])\" is cut off, and \"truncated\" is \"fail\"; use a complete file"
+    }
+    guard fault.reason == .system else { return nil }
     return "reading \"\(paths[Int(fault.detail)])\" failed: \(SystemError.text(fault.code))"
   }
 }
@@ -119,6 +152,15 @@ extension SpeechRead {
         ),
         ParameterContract(
           "pieces", .bool, default: false, text: "true: the folder's files are pieces of one utterance"),
+        .truncated,
+      ],
+      events: [
+        EventContract(
+          "truncated",
+          text: """
+            an utterance breaks off inside a frame or a page, or is Ogg without its last page: number of the `file`, the `byte` of the \
+            utterance that begins at, `bytes` of it that are there
+            """)
       ],
       lane: .bulk, budget: 5_000, drive: .itself,
       examples: [
@@ -136,59 +178,16 @@ extension SpeechRead {
     do throws(NodeProblem) { paths = try SpeechFiles.paths(values.string("path")) } catch {
       return resolution.refuse("path", error.text, cure: error.cure)
     }
-    let format: Format = paths[0].hasSuffix(".mp3") ? .mp3 : .ogg
-    for path in paths where path.hasSuffix(".mp3") != (format == .mp3) {
+    let format: Format = SpeechFiles.isMP3(paths[0]) ? .mp3 : .ogg
+    for path in paths where SpeechFiles.isMP3(path) != (format == .mp3) {
       resolution.refuse(
         "path", "\"\(values.string("path"))\" holds MP3 and Ogg Opus: \"\(paths[0])\" and \"\(path)\"",
         cure: "keep one kind in a folder")
       return
     }
+    do throws(NodeProblem) { try SpeechFiles.check(paths, arePieces: values.bool("pieces")) } catch {
+      return resolution.refuse("path", error.text, cure: error.cure)
+    }
     resolution.outputs["out"] = OutputShape(format, packetDuration: nil, packetBytes: values.integer("chunk"))
-  }
-}
-
-/// The files that a path of `speech.read` names.
-enum SpeechFiles {
-  private static let endings = [".mp3", ".opus", ".ogg"]
-
-  /// The file, or the coded files of the folder in the order of their names. Control side.
-  static func paths(_ path: String) throws(NodeProblem) -> [String] {
-    guard isFolder(path) else {
-      try FileCheck.reading(path)
-      guard isCoded(path) else {
-        throw NodeProblem(
-          "\"\(path)\" is neither .mp3 nor .opus nor .ogg by its name", parameter: "path",
-          cure: "read other sound with audio.read, whose parameter \"reply\" makes it a reply")
-      }
-      return [path]
-    }
-    let names = names(in: path).filter(isCoded).sorted()
-    guard !names.isEmpty else {
-      throw NodeProblem(
-        "\"\(path)\" holds no .mp3, .opus or .ogg file", parameter: "path", cure: "name another folder")
-    }
-    let paths = names.map { path.hasSuffix("/") ? path + $0 : path + "/" + $0 }
-    for path in paths { try FileCheck.reading(path) }
-    return paths
-  }
-
-  private static func isCoded(_ name: String) -> Bool { endings.contains { name.hasSuffix($0) } }
-
-  private static func isFolder(_ path: String) -> Bool {
-    var status = stat()
-    return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-  }
-
-  private static func names(in folder: String) -> [String] {
-    guard let stream = unsafe opendir(folder) else { return [] }
-    defer { _ = unsafe closedir(stream) }
-    var names: [String] = []
-    while let entry = unsafe readdir(stream) {
-      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { start in
-        unsafe start.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-      }
-      names.append(name)
-    }
-    return names
   }
 }

@@ -1,19 +1,19 @@
 /// The four bytes a frame of MPEG audio begins with: ISO/IEC 11172-3 and 13818-3, section 2.4.2.3, and the "MPEG 2.5" of 8 to
 /// 12 kHz. Layers I to III; of free format, whose frames do not state their length, there is none.
-struct MP3Header: Equatable {
+package struct MP3Header: Equatable, Sendable {
   /// Bytes of a header.
-  static let byteCount = 4
+  package static let byteCount = 4
   /// Bytes of the longest frame: layer II at 160 kbit/s and 8 kHz, padded.
-  static let longestFrame = 2_881
+  package static let longestFrame = 2_881
 
   private let bits: UInt32
   /// Bytes of the frame, this header's included.
-  let frameBytes: Int
+  package let frameBytes: Int
   /// In Hz.
-  let rate: Int
+  package let rate: Int
 
   /// Nil when the bytes are no header, or one of free format.
-  init?(_ bits: UInt32) {
+  package init?(_ bits: UInt32) {
     guard bits >> 21 == 0x7FF else { return nil }
     // 3 is MPEG 1, 2 is MPEG 2, 0 is MPEG 2.5.
     let version = Int(bits >> 19 & 3)
@@ -31,8 +31,20 @@ struct MP3Header: Equatable {
     }
   }
 
-  /// True when both can be frames of one stream: version, layer and rate, which a stream keeps.
-  func agrees(with other: MP3Header) -> Bool { (bits ^ other.bits) & 0xFFFE_0C00 == 0 }
+  /// The bits that a stream keeps: sync word, version, layer and rate.
+  private static let kept: UInt32 = 0xFFFE_0C00
+
+  /// True when both can be frames of one stream.
+  package func agrees(with other: MP3Header) -> Bool { (bits ^ other.bits) & Self.kept == 0 }
+
+  /// True when `count` bytes, fewer than a header's, can be the first of another frame of the stream; `first` holds them in its
+  /// upper bits.
+  package func agrees(withFirst first: UInt32, count: Int) -> Bool {
+    (bits ^ first) & Self.kept & ~(UInt32.max >> UInt32(8 * count)) == 0
+  }
+
+  /// True when both are of one layer: a file may go on at another rate, and so in another version.
+  package func hasLayer(of other: MP3Header) -> Bool { (bits ^ other.bits) & 0x0006_0000 == 0 }
 
   private static func rate(_ index: Int) -> Int { index == 0 ? 44_100 : index == 1 ? 48_000 : 32_000 }
 

@@ -1,25 +1,29 @@
-internal import MillraceCore
-
 /// Finds the frames of one stream of MPEG audio, wherever its bytes were cut.
 ///
 /// What is found depends on the bytes alone: while the next bytes could change an answer, the answer is to wait. A frame that
-/// follows one of its kind, and the first of a stream, is given as soon as its last byte is there; any other, after damage or
-/// where the stream changes, when the header behind it agrees, or when the stream ends just there.
+/// follows one of its kind is given as soon as its last byte is there. Any other has to be confirmed, since every few thousand random
+/// bytes look like a header:
+///
+/// - the first of a stream, and one of the stream's kind behind damage, by the header behind it;
+/// - any other by two headers, each where the one before says;
+/// - by a tag, or the end of the stream, in the place of such a header. One frame alone makes a stream only where nothing is before it.
 ///
 /// Tags (ID3v2 in front or between, ID3v1 behind) are passed over. Feed only when `next` answers `needsMore`. No heap after
 /// `init`.
 @safe
-struct MP3Framer: ~Copyable {
+package struct MP3Framer: ~Copyable {
   /// A frame, or what lay where one should be.
-  enum Step: Equatable {
+  package enum Step: Equatable {
     /// A whole frame, in `frame` until the next call; `offset` is its place in the stream, in bytes.
     case frame(offset: Int64, size: Int)
     /// So many bytes from `offset` on are no frame.
     case damaged(offset: Int64, count: Int64)
+    /// The stream ends inside a frame, of which so many bytes are there.
+    case cut(offset: Int64, count: Int64)
     case needsMore
   }
 
-  private var buffer: FrameBuffer
+  private let buffer: UnsafeMutablePointer<UInt8>
   /// The bytes that wait: first and one past the last.
   private var start = 0
   private var end = 0
@@ -37,28 +41,36 @@ struct MP3Framer: ~Copyable {
   /// Bytes passed over and not yet told.
   private var lost: (offset: Int64, count: Int64) = (0, 0)
 
-  /// Room for the longest frame, the header behind it, and as much again, so that bytes are seldom moved.
+  /// Room for the two longest frames and the header behind them, and half as much again, so that bytes are seldom moved.
   private static let capacity = 8_192
   /// Bytes of ID3v1, and of the head of ID3v2 (id3.org).
   private static let oldTag: Int64 = 128
   private static let tagHead = 10
 
-  init() { buffer = FrameBuffer(byteCount: Self.capacity) }
+  package init() {
+    unsafe buffer = .allocate(capacity: Self.capacity)
+    unsafe buffer.initialize(repeating: 0, count: Self.capacity)
+  }
+
+  deinit { unsafe buffer.deallocate() }
 
   /// Begins another stream.
-  mutating func reset() {
+  package mutating func reset() {
     (start, end, position, given) = (0, 0, 0, 0..<0)
     (tagRest, last, isInStep, lost) = (0, nil, true, (0, 0))
   }
 
   /// Takes the next bytes and answers how many; at least one.
-  mutating func feed(_ bytes: Span<UInt8>) -> Int {
+  package mutating func feed(_ bytes: Span<UInt8>) -> Int {
     if start > 0 {
-      buffer.bringForward(from: start, count: end - start)
+      unsafe buffer.update(from: buffer + start, count: end - start)
       (start, end) = (0, end - start)
     }
     let count = min(bytes.count, Self.capacity - end)
-    buffer.copy(bytes.extracting(0..<count), to: end)
+    let target = unsafe buffer + end
+    unsafe bytes.extracting(0..<count).withUnsafeBufferPointer { source in
+      if let first = source.baseAddress { unsafe target.update(from: first, count: count) }
+    }
     end += count
     return count
   }
@@ -66,14 +78,18 @@ struct MP3Framer: ~Copyable {
   /// The frame that `next` gave. Lives no longer than the framer, which the compiler does not see.
   @unsafe
   @_lifetime(immortal)
-  func frame() -> Span<UInt8> {
-    unsafe buffer.contents(of: UInt8.self, count: given.upperBound).extracting(given)
+  package func frame() -> Span<UInt8> {
+    let span = unsafe Span(_unsafeStart: UnsafePointer(buffer + given.lowerBound), count: given.count)
+    return unsafe _overrideLifetime(span, copying: ())
   }
+
+  /// The header of the frame given last; nil before the first.
+  package var header: MP3Header? { last }
 
   /// Looks for the next frame.
   ///
   /// - Parameter isEnding: no byte will follow. Then `needsMore` says that the stream is used up.
-  mutating func next(isEnding: Bool) -> Step {
+  package mutating func next(isEnding: Bool) -> Step {
     while true {
       if tagRest > 0 {
         pass(over: min(tagRest, Int64(end - start)))
@@ -87,6 +103,7 @@ struct MP3Framer: ~Copyable {
       case .frame(let header):
         if let damage = tell() { return damage }
         return take(header)
+      case .cut: return takeCut()
       case .nothing: lose(1)
       }
     }
@@ -96,56 +113,85 @@ struct MP3Framer: ~Copyable {
 
   /// What begins at the first byte that waits.
   private enum Find {
-    case frame(MP3Header), tag(Int64), nothing, wait
+    case frame(MP3Header), tag(Int64), cut, nothing, wait
   }
 
   private borrowing func look(_ isEnding: Bool) -> Find {
     let count = end - start
     guard count > 0 else { return .wait }
-    let first = buffer[start]
+    let first = unsafe buffer[start]
     if isInStep && (first == UInt8(ascii: "I") || first == UInt8(ascii: "T")) { return lookAtTag(isEnding) }
     guard first == 0xFF else { return .nothing }
-    guard count >= MP3Header.byteCount else { return isEnding ? .nothing : .wait }
+    guard count >= MP3Header.byteCount else { return isEnding ? rest() : .wait }
     guard let header = header(at: start) else { return .nothing }
-    let isTrusted = isInStep && last.map { $0.agrees(with: header) } ?? true
-    guard count >= header.frameBytes else { return isEnding ? .nothing : .wait }
+    let isTrusted = isInStep && last.map { $0.agrees(with: header) } ?? false
+    guard count >= header.frameBytes else {
+      return !isEnding ? .wait : isTrusted ? .cut : .nothing
+    }
     return isTrusted ? .frame(header) : confirm(header, isEnding)
   }
 
-  /// A frame is believed when another of its kind follows, or the end.
+  /// What the last bytes of a stream are, when they are fewer than a header's.
+  private borrowing func rest() -> Find {
+    guard isInStep, let last else { return .nothing }
+    return agrees(last, at: start) ? .cut : .nothing
+  }
+
+  /// Whether a frame is one, by what stands behind it.
   private borrowing func confirm(_ header: MP3Header, _ isEnding: Bool) -> Find {
-    let behind = start + header.frameBytes
-    if behind + MP3Header.byteCount <= end {
-      return self.header(at: behind)?.agrees(with: header) ?? false ? .frame(header) : .nothing
+    // Nothing but tags before it, or a frame of the stream's kind.
+    let isLikely = last.map { $0.agrees(with: header) } ?? isInStep
+    var place = start + header.frameBytes
+    for confirmed in 0..<(isLikely ? 1 : 2) {
+      if place + MP3Header.byteCount > end {
+        guard isEnding else { return .wait }
+        // A stream may end here, or within the next frame; a frame alone between damage and the end is none.
+        return (isLikely || confirmed > 0) && agrees(header, at: place) ? .frame(header) : .nothing
+      }
+      guard let next = self.header(at: place), next.agrees(with: header) else {
+        return (isLikely || confirmed > 0) && isTag(at: place) ? .frame(header) : .nothing
+      }
+      place += next.frameBytes
     }
-    guard isEnding else { return .wait }
-    return behind == end ? .frame(header) : .nothing
+    return .frame(header)
+  }
+
+  /// True when what is there from a place on, less than a header, can be the beginning of another frame.
+  private borrowing func agrees(_ header: MP3Header, at place: Int) -> Bool {
+    guard place <= end else { return true }
+    var first: UInt32 = 0
+    for index in place..<end { unsafe first |= UInt32(buffer[index]) << UInt32(24 - 8 * (index - place)) }
+    return header.agrees(withFirst: first, count: end - place)
+  }
+
+  private borrowing func isTag(at place: Int) -> Bool {
+    matches("ID3", at: place, 3) || matches("TAG", at: place, 3)
   }
 
   private borrowing func lookAtTag(_ isEnding: Bool) -> Find {
     let (new, old): (StaticString, StaticString) = ("ID3", "TAG")
     let count = min(end - start, 3)
-    if matches(old, count) { return count == 3 ? .tag(Self.oldTag) : isEnding ? .nothing : .wait }
-    guard matches(new, count) else { return .nothing }
+    if matches(old, at: start, count) { return count == 3 ? .tag(Self.oldTag) : isEnding ? .nothing : .wait }
+    guard matches(new, at: start, count) else { return .nothing }
     guard end - start >= Self.tagHead else { return isEnding ? .nothing : .wait }
     var size: Int64 = 0
     for index in 6..<Self.tagHead {
-      let digit = buffer[start + index]
+      let digit = unsafe buffer[start + index]
       guard digit < 0x80 else { return .nothing }
       size = size << 7 | Int64(digit)
     }
-    let hasFoot = buffer[start + 5] & 0x10 != 0
+    let hasFoot = unsafe buffer[start + 5] & 0x10 != 0
     return .tag(Int64(Self.tagHead) * (hasFoot ? 2 : 1) + size)
   }
 
-  private borrowing func matches(_ word: StaticString, _ count: Int) -> Bool {
-    for index in 0..<count where unsafe buffer[start + index] != word.utf8Start[index] { return false }
+  private borrowing func matches(_ word: StaticString, at place: Int, _ count: Int) -> Bool {
+    for index in 0..<count where unsafe buffer[place + index] != word.utf8Start[index] { return false }
     return true
   }
 
   private borrowing func header(at index: Int) -> MP3Header? {
     var bits: UInt32 = 0
-    for byte in 0..<MP3Header.byteCount { bits = bits << 8 | UInt32(buffer[index + byte]) }
+    for byte in 0..<MP3Header.byteCount { unsafe bits = bits << 8 | UInt32(buffer[index + byte]) }
     return MP3Header(bits)
   }
 
@@ -158,6 +204,13 @@ struct MP3Framer: ~Copyable {
     position += Int64(header.frameBytes)
     (last, isInStep) = (header, true)
     return .frame(offset: offset, size: header.frameBytes)
+  }
+
+  private mutating func takeCut() -> Step {
+    let (offset, count) = (position, Int64(end - start))
+    pass(over: count)
+    tagRest = 0
+    return .cut(offset: offset, count: count)
   }
 
   private mutating func pass(over count: Int64) {

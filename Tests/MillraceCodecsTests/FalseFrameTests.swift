@@ -1,0 +1,173 @@
+import Foundation
+import MillraceCodecs
+import MillraceCore
+import MillraceTesting
+import TestMedia
+import TestSystem
+import Testing
+
+/// Bytes at random, with beginnings of frames among them: headers of layer III at 24 kHz, 288 bytes from one to the next, `row` of
+/// them in a row.
+private func noise(seed: UInt64, count: Int = 40_000, rows: Int = 0, of row: Int = 1) -> [UInt8] {
+  var random = SplitMix64(seed: seed)
+  var bytes = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+  for index in 0..<rows {
+    for frame in 0..<row {
+      let place = 1 + (count - 288 * row - 4) / rows * index + 288 * frame
+      bytes.replaceSubrange(place..<place + 4, with: [0xFF, 0xF3, 0xA4, 0xC4])
+    }
+  }
+  return bytes
+}
+
+private func decode(
+  _ bytes: [UInt8], cut: Int = 1_000, ends: Bool = false, _ parameters: [String: ParameterValue] = [:]
+) throws
+  -> (samples: Int, events: [BenchEvent], fault: BenchFault?)
+{
+  let bench = try NodeBench(MP3Decode.self, parameters, inputs: ["in": mp3Shape])
+  bench.push(bytes, cut: cut, ends: ends)
+  var fault: BenchFault?
+  do throws(BenchFault) { try bench.finish() } catch { fault = error }
+  return (bench.int16().count, bench.events(), fault)
+}
+
+@Suite("MP3 that is none", .enabled(if: MP3Pieces.canMake, "FFmpeg here has no MP3 encoder"))
+struct FalseFrameTests {
+  private let whole: MP3Pieces
+  private let folder = TemporaryFolder()
+
+  init() throws { whole = try MP3Pieces.made(chirp(rate: 24_000, frames: 24_000), rate: 24_000) }
+
+  @Test("noise gives no sound, and is a fault in words, wherever it comes from", arguments: 1...20)
+  func noiseIsNoSound(seed: UInt64) throws {
+    // Plain; with headers alone; and with pairs, each of which says where the next one is.
+    for bytes in [noise(seed: seed), noise(seed: seed, rows: 30), noise(seed: seed, rows: 20, of: 2)] {
+      let (samples, events, fault) = try decode(bytes, cut: 700 + Int(seed))
+      #expect(samples == 0 && events.map(\.name) == ["silent"])
+      #expect(fault?.fault == NodeFault(.badInput, detail: Int64(bytes.count)))
+      let play = try NodeBench(SpeechPlay.self, inputs: ["in": mp3Shape])
+      play.push(bytes, cut: 5_000, ends: true)
+      let failure = #expect(throws: BenchFault.self) { try play.finish() }
+      #expect(failure?.fault == NodeFault(.badInput, detail: Int64(bytes.count)))
+      #expect(play.packets().allSatisfy { $0.duration == 0 })
+      let path = folder.file("noise.mp3")
+      put(bytes, at: path)
+      #expect(
+        refusal(SpeechRead.self, ["path": .string(path)])
+          == "\"path\": \"\(path)\" holds no sound that can be decoded: nowhere in its \(bytes.count) bytes do frames of MP3 follow "
+          + "each other; check that it plays, or convert it again")
+    }
+  }
+
+  @Test("a file of another kind is called what it begins like")
+  func otherKinds() {
+    for (head, name) in [
+      ("RIFF....WAVEfmt ", "a WAV file"), ("OggS............", "an Ogg file"),
+      ("<html><body>404 not", "text"),
+    ] {
+      let path = folder.file("other.mp3")
+      put(Array(head.utf8) + noise(seed: 3, count: 5_000), at: path)
+      #expect(
+        refusal(SpeechRead.self, ["path": .string(path)]).contains("each other; it begins like \(name);"))
+    }
+  }
+
+  @Test("a stream of one frame plays, and of two, whole or cut off behind them", arguments: [1, 2])
+  func fewFrames(count: Int) throws {
+    let pieces = whole.frames[(whole.hasInfo ? 1 : 0)...].map { Array(whole.bytes[$0]) }
+    let bytes = pieces[..<count].flatMap { $0 }
+    for rest in [0, 1, 2, 3, 4, 20, pieces[count].count - 1] {
+      let (samples, events, fault) = try decode(bytes + pieces[count][..<rest])
+      #expect(samples == count * 576 && fault == nil, "\(rest) bytes behind")
+      #expect(events.map(\.name) == (rest == 0 ? ["format"] : ["format", "truncated"]))
+    }
+    let tag = Array("TAG".utf8) + [UInt8](repeating: 0x20, count: 125)
+    #expect(try decode(bytes + tag).samples == count * 576)
+  }
+
+  @Test("cut after any byte, a stream gives its whole frames and tells where the next one breaks off")
+  func everyCut() throws {
+    let bare = whole.bare
+    let start = whole.frames[whole.hasInfo ? 1 : 0].lowerBound
+    let ends = whole.frames[(whole.hasInfo ? 1 : 0)...].prefix(4).map { $0.upperBound - start }
+    for end in ends[0]...ends[3] {
+      let frames = ends.filter { $0 <= end }.count
+      let (samples, events, fault) = try decode(Array(bare[..<end]), cut: 97)
+      #expect(samples == frames * 576 && fault == nil, "cut at \(end)")
+      let rest = end - ends[frames - 1]
+      let told = events.first { $0.name == "truncated" }
+      #expect(told?.number("bytes") == (rest == 0 ? nil : Double(rest)))
+      #expect(told?.number("byte") == (rest == 0 ? nil : Double(ends[frames - 1])))
+      #expect(!events.contains { $0.name == "damaged" })
+    }
+  }
+
+  @Test("real sound between noise plays, and the noise is told")
+  func soundInNoise() throws {
+    let bytes = noise(seed: 5, rows: 20, of: 2) + whole.bare + noise(seed: 6, rows: 30)
+    let (samples, events, fault) = try decode(bytes)
+    let frames = whole.frames.count - (whole.hasInfo ? 1 : 0)
+    #expect(fault == nil && abs(samples - frames * 576) <= 2 * 576)
+    let damage = events.filter { $0.name == "damaged" }.reduce(0) { $0 + ($1.number("bytes") ?? 0) }
+    #expect(abs(damage - 80_000) < 1_500)
+  }
+
+  @Test(
+    "recordings of other encoders play to their end",
+    arguments: ["audio/tts/LJ001-0001.mp3", "audio/tts/LJ001-0003.mp3"])
+  func recordings(name: String) throws {
+    guard let path = Corpus.path(name) else { return }
+    let bytes = contents(path)
+    let (samples, events, fault) = try decode(bytes)
+    #expect(samples > 24_000 * 3 && fault == nil)
+    #expect(events.map(\.name) == ["format"])
+    #expect(refusal(SpeechRead.self, ["path": .string(path)]) == "made")
+  }
+
+  @Test("told to fail, a stream that breaks off is a fault behind all it has; a whole one is none")
+  func truncatedFails() throws {
+    let parameters: [String: ParameterValue] = ["truncated": "fail"]
+    let start = whole.frames[whole.hasInfo ? 1 : 0].lowerBound
+    let end = whole.frames[10].lowerBound - start
+    let (samples, events, fault) = try decode(Array(whole.bare[..<(end + 50)]), ends: true, parameters)
+    #expect(samples == (whole.hasInfo ? 9 : 10) * 576)
+    #expect(events.map(\.name) == ["format", "truncated"])
+    #expect(
+      fault?.text
+        == "an utterance breaks off inside the frame at its byte \(end), and \"truncated\" is \"fail\"; send all of it"
+    )
+    #expect(try decode(whole.bytes, ends: true, parameters).fault == nil)
+  }
+
+  @Test("speech.read tells a file that is cut off, in its place among others, and fails when told to")
+  func readTruncated() throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.file("replies"), withIntermediateDirectories: false)
+    let end = whole.frames[10].lowerBound
+    put(whole.bytes, at: folder.file("replies/a.mp3"))
+    put(Array(whole.bytes[..<(end + 50)]), at: folder.file("replies/b.mp3"))
+    put(whole.bytes, at: folder.file("replies/c.mp3"))
+    func run(_ more: [String: ParameterValue]) throws -> (bytes: Int, event: BenchEvent?, fault: BenchFault?)
+    {
+      let bench = try NodeBench(
+        SpeechRead.self, more.merging(["path": .string(folder.file("replies")), "interval": 0]) { $1 })
+      var fault: BenchFault?
+      do throws(BenchFault) { try bench.run() } catch { fault = error }
+      return (bench.packets().reduce(0) { $0 + $1.bytes.count }, bench.events().first, fault)
+    }
+    let played = try run([:])
+    #expect(played.bytes == 2 * whole.bytes.count + end + 50 && played.fault == nil)
+    #expect(played.event?.name == "truncated" && played.event?.number("file") == 2)
+    #expect(played.event?.number("byte") == Double(end) && played.event?.number("bytes") == 50)
+    let failed = try run(["truncated": "fail"])
+    #expect(failed.bytes == whole.bytes.count + end + 50)
+    #expect(
+      failed.fault?.text
+        == "\"\(folder.file("replies"))/b.mp3\" is cut off, and \"truncated\" is \"fail\"; use a complete file"
+    )
+    // Pieces of one utterance may be cut anywhere but at its end: the first two would make damage, not an end.
+    let pieces = try run(["pieces": true, "truncated": "fail"])
+    #expect(pieces.bytes == played.bytes && pieces.fault == nil)
+  }
+}

@@ -1,0 +1,47 @@
+@testable import MillraceCodecs
+import Testing
+
+@Suite("Where the packets of chained streams lie") struct OggChainTests {
+  /// 20 ms of Opus: fullband CELT, one frame of one channel (RFC 6716 section 3.1).
+  private static let packet: [UInt8] = [0xF8, 1, 2, 3]
+
+  /// A stream with its headers; each page has one packet, and ends where it says.
+  private func stream(serial: Int32, ends: [Int64]) -> [UInt8] {
+    var pager = OggPager(serial: serial)
+    var result: [UInt8] = []
+    func add(_ bytes: [UInt8], _ granule: Int64, isFirst: Bool = false, isLast: Bool = false) {
+      pager.add(bytes.span, granule: granule, isFirst: isFirst, isLast: isLast)
+      while pager.cutPage(isForced: true) { result += Array(pager.header) + Array(pager.body) }
+    }
+    add(OpusHeader(channels: 1, preSkip: 312, inputRate: 48_000).bytes, 0, isFirst: true)
+    add(OpusHeader.tags(vendor: "", comments: []), 0)
+    for (index, end) in ends.enumerated() { add(Self.packet, end, isLast: index == ends.count - 1) }
+    return result
+  }
+
+  /// What is heard of each packet.
+  private func heard(_ bytes: [UInt8]) -> [Range<Int64>] {
+    var demuxer = OpusDemuxer()
+    demuxer.feed(bytes.span)
+    var result: [Range<Int64>] = []
+    while true {
+      switch demuxer.next() {
+      case .packet(let packet):
+        let start = packet.position + Int64(packet.trimStart)
+        result.append(start..<(packet.position + Int64(packet.samples - packet.trimEnd)))
+      case .opened, .damage: continue
+      case .end, .failed, .needsMore: return result
+      }
+    }
+  }
+
+  @Test("a last page that ends before the one before it takes nothing of what was heard")
+  func endBeforeItsBeginning() {
+    let heard = heard(stream(serial: 1, ends: [960, 1_920, 500]) + stream(serial: 2, ends: [960, 1_920]))
+    #expect(heard.count == 5)
+    #expect(heard[2].isEmpty)
+    // The second stream's pre-skip is not heard; its sound follows the first's.
+    #expect(heard[3].lowerBound == heard[1].upperBound)
+    #expect(heard[4].lowerBound == heard[3].upperBound)
+  }
+}

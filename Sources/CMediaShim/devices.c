@@ -2,14 +2,17 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include <libavdevice/version.h>
 #include <libavutil/macros.h>
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool is_loaded = false;
 static char refusal[256];
 
+// Tried again after a failure: the process may have had no descriptor left.
 static void load(void) {
   // Never closed: what it registers stays known to libavformat.
   void *library = dlopen("libavdevice.so." AV_STRINGIFY(LIBAVDEVICE_VERSION_MAJOR), RTLD_NOW | RTLD_LOCAL);
@@ -17,6 +20,8 @@ static void load(void) {
   if (library) *(void **)&register_all = dlsym(library, "avdevice_register_all");
   if (register_all) {
     register_all();
+    is_loaded = true;
+    refusal[0] = 0;
   } else {
     const char *words = dlerror();
     snprintf(refusal, sizeof refusal, "%s", words ? words : "libavdevice cannot be loaded");
@@ -24,7 +29,9 @@ static void load(void) {
 }
 
 const AVInputFormat *millrace_av_find_device(const char *name) {
-  pthread_once(&once, load);
+  pthread_mutex_lock(&lock);
+  if (!is_loaded) load();
+  pthread_mutex_unlock(&lock);
   return av_find_input_format(name);
 }
 

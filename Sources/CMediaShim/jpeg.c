@@ -75,15 +75,15 @@ static void fail(j_common_ptr codec) {
   longjmp(failure->back, 1);
 }
 
-static void ignore_message(j_common_ptr codec, int level) {
-  (void)codec;
-  (void)level;
+// Nothing is printed; negative levels say that the picture is damaged.
+static void count_message(j_common_ptr codec, int level) {
+  if (level < 0) codec->err->num_warnings++;
 }
 
 static void set_failure(failure *failure) {
   jpeg_std_error(&failure->manager);
   failure->manager.error_exit = fail;
-  failure->manager.emit_message = ignore_message;
+  failure->manager.emit_message = count_message;
   failure->words[0] = 0;
 }
 
@@ -211,7 +211,11 @@ int64_t millrace_jpeg_encode(millrace_jpeg *encoder, const millrace_jpeg_picture
 static int decode(struct jpeg_decompress_struct *codec, int width, int height, uint8_t *planes, uint8_t *rows) {
   if (jpeg_read_header(codec, TRUE) != JPEG_HEADER_OK) return -1;
   if ((int)codec->image_width != width || (int)codec->image_height != height || codec->num_components != 3) return -1;
-  if (codec->comp_info[0].h_samp_factor != 2 || codec->comp_info[0].v_samp_factor != 2) return -1;
+  // Every plane: libjpeg writes as many lines and columns of each as its factors say, wherever its rows end here.
+  for (int k = 0; k < 3; k++) {
+    int factor = k == 0 ? 2 : 1;
+    if (codec->comp_info[k].h_samp_factor != factor || codec->comp_info[k].v_samp_factor != factor) return -1;
+  }
   codec->raw_data_out = TRUE;
   codec->dct_method = JDCT_ISLOW;
   jpeg_start_decompress(codec);
@@ -238,7 +242,7 @@ static int decode(struct jpeg_decompress_struct *codec, int width, int height, u
     }
   }
   jpeg_finish_decompress(codec);
-  return 0;
+  return codec->err->num_warnings == 0 ? 0 : -1;
 }
 
 int millrace_jpeg_decode(const uint8_t *bytes, size_t count, int width, int height, uint8_t *planes) {

@@ -6,13 +6,14 @@ public import MillraceCore
 /// - In `service`: the events of a service node. A `command` with the name `command` is a wish; services tell of one when it
 ///   may be answered.
 /// - Out `control`: `{"command":"ask","text":…,"images":[{"base64":…}]}` for `dialog.turn` or a service.
+/// - A JPEG that declares more than `maxPixels` is left out: a few bytes of it may take gigabytes to decode wherever it goes.
 /// - Lane `bulk`; no heap. One picture is copied once a wish.
 public struct DialogPicture: Node, ~Copyable {
   private static var pictureInput: Int { 0 }
   private static var serviceInput: Int { 1 }
 
   private enum Event: Int {
-    case shown, noPicture
+    case shown, noPicture, tooLarge
   }
 
   /// Bytes around the picture, beside the text.
@@ -33,10 +34,18 @@ public struct DialogPicture: Node, ~Copyable {
       ParameterContract("command", .string, default: "visual_qa", text: "which command asks for a picture"),
       ParameterContract(
         "text", .string, default: "", text: "the question's words; none: the user's own count"),
+      ParameterContract(
+        "maxPixels", .integer(1...268_435_455), unit: "px", default: .integer(PictureHeader.mostPixels),
+        text: "the largest picture that is shown, width times height, as its header declares it"),
     ],
     events: [
       EventContract("shown", text: "a picture goes with a question: `bytes` of the JPEG"),
       EventContract("noPicture", text: "the service asks for a picture and there is none: `count` so far"),
+      EventContract(
+        "tooLarge",
+        text: """
+          a picture declares more than `maxPixels` and is left out, the first in a row: `width`, `height`; put video.scale before it
+          """),
     ],
     lane: .bulk, drive: .itself,
     asynchronousPaths: [
@@ -59,12 +68,16 @@ public struct DialogPicture: Node, ~Copyable {
   /// What stands before the picture, and behind it.
   private let head: [UInt8]
   private static let tail = Array(#""}]}"#.utf8)
+  private let mostPixels: Int
   private var newest: Packet?
   private var misses = 0
+  /// The picture before was too large.
+  private var isTooLarge = false
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     wanted = Array(JSONValue.string(setup.parameters.string("command")).text.utf8)
     head = Self.head(setup.parameters.string("text"))
+    mostPixels = setup.parameters.integer("maxPixels")
     newest = nil
   }
 
@@ -73,8 +86,8 @@ public struct DialogPicture: Node, ~Copyable {
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if ports.hasPacket(Self.pictureInput) {
-      newest = ports.next(Self.pictureInput)
+    if ports.hasPacket(Self.pictureInput), let picture = ports.next(Self.pictureInput) {
+      take(picture, &ports)
       return .again
     }
     guard ports.hasPacket(Self.serviceInput), let packet = ports.next(Self.serviceInput) else {
@@ -83,6 +96,22 @@ public struct DialogPicture: Node, ~Copyable {
     }
     if isWish(packet) { try show(&ports) }
     return .again
+  }
+
+  /// Keeps a picture, unless it is too large.
+  private mutating func take(_ picture: consuming Packet, _ ports: inout Ports) {
+    let header = PictureHeader(picture.samples(of: UInt8.self))
+    guard let header, header.pixels > mostPixels else {
+      isTooLarge = false
+      newest = consume picture
+      return
+    }
+    guard !isTooLarge else { return }
+    isTooLarge = true
+    ports.post(Event.tooLarge.rawValue) { event in
+      event.field("width", header.width)
+      event.field("height", header.height)
+    }
   }
 
   private func isWish(_ packet: consuming Packet) -> Bool {

@@ -6,10 +6,13 @@ internal import MillraceFiles
 ///
 /// - In `in`: JPEG or PNG, one a packet; nothing of it is changed.
 /// - A path with `{number}` in it makes a file of every picture, counted from 1 with six digits. A path that ends in `.mjpeg` gets
-///   one picture after the other; it may be a pipe, whose reader holds the graph's pictures up when it is slow. Any other path always shows the last picture: it is written beside it and put in its place in one
-///   step, so that nobody ever reads half of one.
-/// - A disk that refuses is a fault; what was written before is whole. So is a file that another node or program has begun to write: no
-///   picture takes its place. Bulk lane; takes heap.
+///   one picture after the other; it may be a pipe, whose reader holds the graph's pictures up when it is slow. Any other path always
+///   shows the last picture.
+/// - A picture is written beside its place (`.part` behind its name), brought onto the disk, and put there in one step: nobody
+///   ever reads half of one, and a crash leaves the picture before or this one. Links are replaced, not followed (`ReplacedFile`).
+/// - The path is the node's own from the start on, with `{number}` from the first picture on: another node that writes there is refused,
+///   or this one. Whoever reads it is not.
+/// - A disk that refuses is a fault; what was written before is whole. Bulk lane; takes heap.
 @safe
 public struct ImageWrite: ~Copyable, Node {
   public static let contract = NodeContract(
@@ -38,12 +41,16 @@ public struct ImageWrite: ~Copyable, Node {
   private let collects: Bool
   /// The one file that collects pictures; nil: there is none.
   private let collection: OpenedFile?
+  /// The next picture's file, where it is made already.
+  private var next: ReplacedFile?
+  /// What keeps others from the path: the last picture, or the first of many.
+  private var held: ReplacedFile?
   private var count = 0
   private var byteCount = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
-    path = setup.parameters.string("path")
-    collects = path.hasSuffix(".mjpeg")
+    let path = setup.parameters.string("path")
+    let collects = path.hasSuffix(".mjpeg")
     guard !collects || setup.inputFormat() == .jpeg else {
       throw NodeProblem(
         "\"\(path)\" collects JPEG pictures, not \(setup.inputFormat())", parameter: "path",
@@ -56,13 +63,37 @@ public struct ImageWrite: ~Copyable, Node {
         "\"\(first)\" is a pipe or a device, whose place a picture would take", parameter: "path",
         cure: "name a file, or let a name that ends in .mjpeg lead there")
     }
-    if !collects && Self.isClaimed(first) { throw Self.claimed(first) }
-    collection = collects ? try OpenedFile(path, for: .writing) : nil
-    // Not to wait was for the opening only.
-    if let file = collection?.descriptor { _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK) }
+    let collection = collects ? try Self.open(path) : nil
+    next = nil
+    do throws(ReplacedFile.Refusal) {
+      // One file is claimed before the first picture comes; of many, each with its picture.
+      if first == path && !collects { next = try ReplacedFile(first) }
+      if first != path && !collects { try ReplacedFile.check(first) }
+    } catch {
+      throw Self.problem(error, first)
+    }
+    held = nil
+    self.path = path
+    self.collects = collects
+    self.collection = collection
   }
 
   deinit { if let collection { _ = close(collection.descriptor) } }
+
+  /// Opens the file that collects. A link may lead to a pipe or a device, which nobody can lose anything by.
+  private static func open(_ path: String) throws(NodeProblem) -> OpenedFile {
+    var status = stat()
+    let isLink = unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+    guard !isLink || !FileCheck.isPlain(path) else {
+      throw NodeProblem(
+        "\"\(path)\" is a link to a file", parameter: "path",
+        cure: "name the file itself, or let the link lead to a pipe or a device")
+    }
+    let file = try OpenedFile(path, for: .writing, followsLinks: isLink)
+    // Not to wait was for the opening only.
+    _ = fcntl(file.descriptor, F_SETFL, fcntl(file.descriptor, F_GETFL) & ~O_NONBLOCK)
+    return file
+  }
 
   /// The path of the picture with a number.
   static func name(_ path: String, _ number: Int) -> String {
@@ -75,18 +106,48 @@ public struct ImageWrite: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
     let bytes = packet.samples(of: UInt8.self)
-    let code = unsafe bytes.withUnsafeBytes { bytes in
-      if let collection { unsafe append(bytes, to: collection) } else { unsafe replace(bytes) }
-    }
-    guard code == 0 else {
-      throw NodeFault(code == Self.isTaken ? .custom : .system, code: code, detail: Int64(count))
+    let size = bytes.count
+    if let collection {
+      try check(unsafe bytes.withUnsafeBytes { bytes in unsafe append(bytes, to: collection) })
+    } else {
+      var file = try nextFile()
+      do throws(ReplacedFile.Refusal) {
+        try unsafe bytes.withUnsafeBytes { bytes throws(ReplacedFile.Refusal) in try unsafe file.place(bytes)
+        }
+      } catch {
+        throw fault(error)
+      }
+      if held == nil || path.firstRange(of: Self.mark) == nil { held = consume file }
     }
     count += 1
-    byteCount += bytes.count
+    byteCount += size
     return .done
   }
 
+  /// The file of the next picture.
+  private mutating func nextFile() throws(NodeFault) -> ReplacedFile {
+    if let file = next.take() { return file }
+    do throws(ReplacedFile.Refusal) {
+      return try ReplacedFile(Self.name(path, count + 1), over: held?.identity)
+    } catch {
+      throw fault(error)
+    }
+  }
+
+  private func fault(_ refusal: ReplacedFile.Refusal) -> NodeFault {
+    switch refusal {
+    case .system(let code): NodeFault(.system, code: code, detail: Int64(count))
+    case .taken: NodeFault(.custom, code: Self.isTaken, detail: Int64(count))
+    case .inTheWay: NodeFault(.custom, code: Self.isInTheWay, detail: Int64(count))
+    }
+  }
+
+  private func check(_ code: Int32) throws(NodeFault) {
+    if code != 0 { throw NodeFault(.system, code: code, detail: Int64(count)) }
+  }
+
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    try check(held?.syncFolder() ?? 0)
     let (count, byteCount) = (count, byteCount)
     ports.post(Event.written) { event in
       event.field("pictures", count)
@@ -104,38 +165,22 @@ public struct ImageWrite: ~Copyable, Node {
     return PipeSignal.withBlocked { unsafe Self.write(bytes, to: file.descriptor) }
   }
 
-  /// Writes beside the place, and puts the file there when it is whole.
-  private func replace(_ bytes: UnsafeRawBufferPointer) -> Int32 {
-    let target = Self.name(path, count + 1)
-    let beside = target + ".part"
-    let file = unsafe open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard file >= 0 else { return errno }
-    var code = unsafe Self.write(bytes, to: file)
-    if close(file) != 0 && code == 0 { code = errno }
-    if code == 0 && Self.isClaimed(target) { code = Self.isTaken }
-    if code == 0, unsafe rename(beside, target) != 0 { code = errno }
-    if code != 0 { _ = unsafe unlink(beside) }
-    return code
-  }
+  /// Codes of the faults when somebody else writes the file, and when something lies where it would be written.
+  private static let (isTaken, isInTheWay): (Int32, Int32) = (-1, -2)
 
-  /// Code of the fault when somebody else writes the file.
-  private static let isTaken: Int32 = -1
-
-  /// True for a file that somebody has claimed to write it.
-  private static func isClaimed(_ path: String) -> Bool {
-    let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard file >= 0 else { return false }
-    defer { close(file) }
-    do throws(NodeProblem) {
-      try FileClaim.claim(file, path, for: .reading)
-      return false
-    } catch { return true }
-  }
-
-  private static func claimed(_ path: String) -> NodeProblem {
-    NodeProblem(
-      "\"\(path)\" is being written by another node or program", parameter: "path",
-      cure: "write to another file")
+  private static func problem(_ refusal: ReplacedFile.Refusal, _ path: String) -> NodeProblem {
+    switch refusal {
+    case .system(let code): FileWords.problem(code, path, for: .writing)
+    case .taken:
+      NodeProblem(
+        "\"\(path)\" is being written by another node or program", parameter: "path",
+        cure: "write to another file")
+    case .inTheWay:
+      NodeProblem(
+        "\"\(path)\(ReplacedFile.ending)\", where the picture is written before it takes its place, is no file",
+        parameter: "path",
+        cure: "remove it, or name another file")
+    }
   }
 
   /// Writes all bytes; answers 0 or an `errno`.
@@ -151,7 +196,9 @@ public struct ImageWrite: ~Copyable, Node {
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     let target = Self.name(path, Int(fault.detail) + 1)
-    guard fault.reason != .custom else { return "\(Self.claimed(target))" }
+    if fault.reason == .custom {
+      return "\(Self.problem(fault.code == Self.isTaken ? .taken : .inTheWay, target))"
+    }
     guard fault.reason == .system else { return nil }
     return FileWords.writeFailure(
       fault.code, "\"\(target)\"", kept: "\(fault.detail) pictures before it are whole")

@@ -16,7 +16,7 @@ extension RTMPPull {
     ],
     parameters: [
       ParameterContract(
-        "url", .string, required: true, secret: true,
+        "url", .string, required: true, secret: .address,
         text: "the stream: `rtmp:` or `rtmps:`, host, application, name"),
       .streamRoots,
       ParameterContract(
@@ -29,7 +29,7 @@ extension RTMPPull {
       ParameterContract(
         "soundRate", .integer(SoundBounds.rates), unit: "Hz", default: 48_000, text: "of the sound"),
       ParameterContract("channels", .integer(1...2), default: 1, text: "of the sound"),
-      .frame,
+      .maxPixels, .frame,
       ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type of the sound"),
       ParameterContract(
         "timeout", .number(100...600_000), unit: "ms", default: 5_000,

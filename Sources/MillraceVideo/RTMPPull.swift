@@ -48,7 +48,7 @@ public struct RTMPPull: ~Copyable, Node {
     var sound: StreamSoundQueue?
     var terms = PullThread.Terms(
       address: address, patience: values.nanoseconds("timeout"), backoff: Backoff(values),
-      reconnects: values.bool("reconnect"), sound: nil)
+      reconnects: values.bool("reconnect"), sound: nil, mostPixels: values.integer("maxPixels"))
     if setup.outputs[1].isLinked, let shape = setup.outputs[1].shape, let rate = shape.format.rate,
       let channels = shape.format.channels, let sample = shape.format.sample, let frames = shape.frames
     {

@@ -16,7 +16,7 @@ extension RTMPPush {
     ],
     parameters: [
       ParameterContract(
-        "url", .string, required: true, secret: true,
+        "url", .string, required: true, secret: .address,
         text: "where to: `rtmp:` or `rtmps:`, host, application, name (the stream's key)"),
       .streamRoots,
       ParameterContract(

@@ -22,7 +22,13 @@ extension VideoRead {
       ParameterContract(
         "threads", .integer(1...8), default: 1,
         text: "threads that decode; more than one hold pictures back, as many as there are threads"),
-      .frame,
+      ParameterContract(
+        "interval", .number(10...86_400_000), unit: "ms",
+        text: """
+          time from slot to slot of the pictures that are given, each the newest at its slot; the others are decoded only. As in \
+          `video.sample`, whose slots are the same. Absent: all are given
+          """),
+      .maxPixels, .frame,
       ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type of the sound"),
     ],
     events: [
@@ -75,9 +81,12 @@ extension VideoRead {
   static func open(_ values: ParameterValues, sound: Bool) throws(NodeProblem) -> FilmReader {
     let path = values.string("path")
     try FileCheck.reading(path)
+    let mostPixels = values.integer("maxPixels")
+    let place = Demuxer.Place(file: path, mostPixels: mostPixels)
+    try checkSize(path, place)
     let film = try FilmReader(
-      Demuxer.Place(file: path), threads: values.integer("threads"),
-      sound: sound ? values.sample("sample") ?? .s16 : nil)
+      place, threads: values.integer("threads"), sound: sound ? values.sample("sample") ?? .s16 : nil,
+      interval: values.has("interval") ? values.nanoseconds("interval") : nil)
     guard film.pictures != nil else {
       let names = film.demuxer.streamNames
       throw film.demuxer.problem(

@@ -9,6 +9,8 @@ internal import MillraceFiles
 /// - Time 0 of both is when the earlier of the two begins. A picture's time is the file's; times that stand still, go back or
 ///   leap by more than ten minutes are put a period after the one before. Sound goes by its samples; where the file's times say that some are missing, there is silence.
 /// - Not paced (the default): as fast as the graph takes, in the order of the times. Paced: at its time, decoded before.
+/// - `interval` gives only the pictures that stand at a slot of a grid; the others are decoded, and neither converted nor copied.
+/// - Pictures of more than `maxPixels` are refused before they are decoded; on the way, such a picture is a fault.
 /// - `loop` begins again when both have ended; sound that is shorter is filled up with silence.
 /// - Damaged parts are left out; event `damaged`. Pictures that change their size are scaled to the first's; event `resized`.
 ///   A film that ends too early gives what it has; event `truncated`, where that can be known (`FilmTail`). Sound that changes rate or channels, and a disk that fails, are faults.
@@ -26,6 +28,8 @@ public struct VideoRead: ~Copyable, Node {
   private let sound: (rate: Int, frames: Int, frameBytes: Int)?
   /// When the graph's first call was.
   private var start: Nanoseconds?
+  /// When the first picture of all is due.
+  private let firstPicture: Nanoseconds
   /// What the passes before this one lasted.
   private var offset: Nanoseconds = 0
   /// When the first sample of all is due.
@@ -71,6 +75,7 @@ public struct VideoRead: ~Copyable, Node {
     paces = setup.pacing == .paced
     loops = values.bool("loop")
     soundStart = film.soundTime ?? 0
+    firstPicture = film.pictureTime ?? 0
   }
 
   private static func changed(_ values: ParameterValues) -> NodeProblem {
@@ -85,10 +90,21 @@ public struct VideoRead: ~Copyable, Node {
     guard !isOver else { return .ended }
     let begin = start ?? ports.now
     start = begin
-    if isPictureGiven { return try decodeNext(&ports) }
     let ready = try prepareSound()
     reportDamage(&ports)
     let picture = film.pictureTime.map { $0 &+ offset }
+    if isPictureGiven {
+      // Sound that is due while pictures are passed over does not wait for the next that is wanted.
+      guard paces, ready > 0, soundTime <= picture ?? .max, begin &+ soundTime <= ports.now else {
+        return try decodeNext(&ports)
+      }
+      try emitSound(ready, at: begin &+ soundTime, &ports)
+      return .again
+    }
+    if film.sound?.isSought == true && silence == 0 {
+      // Nothing is known of it before it is found. By the clock, pictures do not wait for that.
+      guard paces, let picture, begin &+ picture <= ports.now else { return .again }
+    }
     guard picture != nil || ready > 0 else { return try beginAgain(&ports) }
     let isSound = ready > 0 && soundTime <= picture ?? .max
     let time = isSound ? soundTime : picture ?? 0
@@ -107,8 +123,7 @@ public struct VideoRead: ~Copyable, Node {
   /// Decodes the next picture, in a call of its own: what waits for the worker, such as the slot of a sampler, waits for a decoder or
   /// for a conversion, not for both.
   private mutating func decodeNext(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    isPictureGiven = false
-    try film.advancePicture()
+    isPictureGiven = try !film.advancePicture()
     reportDamage(&ports)
     return .again
   }
@@ -184,6 +199,7 @@ public struct VideoRead: ~Copyable, Node {
       throw NodeFault(.gone)
     }
     otherDamage -= film.damageCount
+    film.beginSlots(at: firstPicture &- offset)
     given = 0
     if let sound, let begins = film.soundTime {
       let due = Double(offset &+ begins &- soundStart) * Double(sound.rate) / 1e9
@@ -242,13 +258,13 @@ public struct VideoRead: ~Copyable, Node {
     let path = values.string("path")
     switch fault.reason {
     case .system: return "reading \"\(path)\" failed: \(SystemError.text(fault.code))"
-    case .custom where fault.code == Demuxer.tooFarApart:
-      return "in \"\(path)\" sound and pictures of one time lie too far apart; convert it again: "
-        + "ffmpeg -i \"\(path)\" -c copy film.mp4"
+    case .custom where fault.code == PictureBound.fault:
+      let (size, most) = (PictureBound.size(fault), values.integer("maxPixels"))
+      return "\"\(path)\" has \(PictureBound.text(size, atMost: most)); \(PictureBound.cure(size))"
     case .custom where fault.code == FilmReader.soundChanged:
       return
         "the sound of \"\(path)\" changes its rate or channels; convert it again, or leave the port \"audio\" unlinked"
-    case .gone: return "\"\(path)\" has changed or is gone"
+    case .gone: return film.demuxer.refusal.map { "\($0)" } ?? "\"\(path)\" has changed or is gone"
     case .library:
       return
         "decoding \"\(path)\" failed: \(film.words ?? "its pictures are of a kind that cannot be converted"); "

@@ -20,6 +20,22 @@ private let wish = #"{"time":1.0,"node":"bot","event":"command","name":"visual_q
     return Array(try #require(Data(base64Encoded: text)))
   }
 
+  @Test("a picture that declares too much is not kept, which is told once in a row")
+  func tooLarge() throws {
+    let bench = try bench(["maxPixels": 10_000])
+    func jpeg(_ side: UInt8) -> [UInt8] { [0xFF, 0xD8, 0xFF, 0xC0, 0, 17, 8, 0, side, 0, side, 3, 0, 0, 0] }
+    for side in [UInt8(100), 101, 102] { bench.push(bytes: jpeg(side), to: "in") }
+    bench.push(text: wish, to: "service")
+    try bench.run()
+    #expect(try picture(try #require(bench.texts("control").first)) == jpeg(100))
+    bench.push(bytes: jpeg(99), to: "in")
+    bench.push(bytes: jpeg(200), to: "in")
+    try bench.run()
+    let told = bench.events().filter { $0.name == "tooLarge" }
+    #expect(told.map { [$0.number("width"), $0.number("height")] } == [[101, 101], [200, 200]])
+    #expect(bench.close() == [])
+  }
+
   @Test(
     "a wish is answered with the newest picture, whole, whatever its length", arguments: [1, 2, 3, 134_999])
   func shows(length: Int) throws {

@@ -56,6 +56,13 @@ import Testing
     #expect(value["half"]?.double == 0.5 && value["none"] == nil && JSONValue.null["a"] == nil)
   }
 
+  @Test("a number beyond every double is none, and its digits stay", arguments: ["1e999", "-1E+400"])
+  func beyondDouble(digits: String) throws {
+    let value = try JSONValue(parsing: #"{"event":"latency","name":"n","ms":\#(digits)}"#)
+    #expect(value["ms"]?.double == nil && value["ms"]?.text == digits)
+    #expect { try DialogEvent(json: value) } throws: { "\($0)".contains("it needs a number \"ms\"") }
+  }
+
   @Test("broken bytes of every kind are read or refused, never more")
   func garbage() {
     var dice = Dice(seed: 11)

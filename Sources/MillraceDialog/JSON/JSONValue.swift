@@ -65,10 +65,10 @@ public indirect enum JSONValue: Sendable, Hashable {
     return Int(digits) ?? Double(digits).flatMap { Int(exactly: $0) }
   }
 
-  /// The number.
+  /// The number; nil for one that is beyond every double, such as `1e999`.
   public var double: Double? {
-    guard case .number(let digits) = self else { return nil }
-    return Double(digits)
+    guard case .number(let digits) = self, let value = Double(digits), value.isFinite else { return nil }
+    return value
   }
 }
 

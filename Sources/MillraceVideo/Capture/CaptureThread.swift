@@ -62,6 +62,9 @@ final class CaptureThread: Sendable {
         waker.wake()
       }
       if source.demuxer.isCut, let words = source.demuxer.words.text { ending = words }
+    } catch  where error.code == PictureBound.fault && error.reason == .custom {
+      let (width, height) = PictureBound.size(error)
+      ending = "it gives pictures of \(width)x\(height), of more than \(PictureHeader.mostPixels) pixels"
     } catch {
       ending = source.decoder.lastWords ?? source.demuxer.words.text ?? LibraryWords.describe(error.code)
     }

@@ -117,6 +117,12 @@ package final class PictureScaler {
     return unsafe scale(Source(pixel, width: width, height: height), (first, second, third), strides)
   }
 
+  /// Whether a decoder's frames are of a kind that can be scaled.
+  static func takes(_ frame: UnsafePointer<AVFrame>) -> Bool {
+    let format = unsafe Int32(millrace_av_pixel_plain(frame.pointee.format))
+    return sws_isSupportedInput(AVPixelFormat(format)) != 0
+  }
+
   /// Scales a decoder's frame.
   func scale(_ frame: UnsafePointer<AVFrame>) -> Bool {
     let source = unsafe Source(frame)

@@ -3,9 +3,11 @@ internal import CMediaShim
 internal import Glibc
 internal import MillraceAudio
 internal import MillraceCore
+internal import MillraceFiles
 
-/// The packets of a file, stream by stream; or of a live stream, as they come. What one stream of a file is asked for while the file
-/// goes on with the other waits in a queue.
+/// The packets of a file, stream by stream; or of a live stream, as they come. While one stream of a file is looked for, what the file
+/// has of the other waits in a queue, up to a bound. Where they lie further apart, the one that is behind is read by itself, from the
+/// file opened once more.
 ///
 /// Blocks; one thread at a time.
 @safe
@@ -19,15 +21,20 @@ final class Demuxer {
     var options: [String: String] = [:]
     /// As messages name it.
     var name: String
+    /// The same without quotes.
+    var shownPath: String { name.hasPrefix("\"") ? String(name.dropFirst().dropLast()) : name }
     /// What to do when it cannot be opened.
     var cure: String?
     /// Of a live stream: what ends its waiting. Its packets are taken as they come, and nothing is looked into ahead.
     var bound: StreamBound?
     /// What is taken out of the library's words.
     var secrets = Secrets()
+    /// Pixels of the largest picture that is decoded.
+    var mostPixels = PictureHeader.mostPixels
 
     /// A file.
-    init(file path: String) {
+    init(file path: String, mostPixels: Int = PictureHeader.mostPixels) {
+      self.mostPixels = mostPixels
       // The prefix keeps names such as "concat:..." from being taken for a protocol.
       url = "file:" + path
       name = "\"\(path)\""
@@ -46,7 +53,8 @@ final class Demuxer {
     }
 
     /// A live stream.
-    init(_ address: StreamAddress, options: [String: String], bound: StreamBound) {
+    init(_ address: StreamAddress, options: [String: String], bound: StreamBound, mostPixels: Int) {
+      self.mostPixels = mostPixels
       url = address.url
       name = address.name
       secrets = address.secrets
@@ -55,26 +63,30 @@ final class Demuxer {
     }
   }
 
-  /// Code of the fault when a stream lies too far behind the other.
-  static let tooFarApart: Int32 = 1
-
   let place: Place
   private(set) var context: UnsafeMutablePointer<AVFormatContext>?
   /// The file ended inside a packet, or was given up before its end.
-  var isCut: Bool { endsInDamage || isLastCorrupt && hasEnded }
+  var isCut: Bool { endsInDamage || isLastCorrupt && hasEnded || apart.values.contains { $0.isCut } }
   private(set) var words = LibraryWords()
+  /// Why a stream could not be read by itself; nil: it could, or need not.
+  private(set) var refusal: NodeProblem?
   private var queues: [Int: PacketQueue] = [:]
+  /// Streams that are read by themselves.
+  private var apart: [Int: Demuxer] = [:]
+  /// Packets of each stream that were read so far.
+  private var counts: [Int: Int] = [:]
   private var hasEnded = false
   private var endsInDamage = false
   /// The library marked the packet read last as one that the file has not all of.
   private var isLastCorrupt = false
-  /// Packets that may wait: minutes of sound, of which a stream in proper order needs a second.
-  private static let mostWaiting = 8_192
+  /// Packets that may wait, and bytes of them: a file in proper order needs a second of either, which of 8K is 25 MB.
+  static let mostWaiting = (packets: 8_192, bytes: 64 << 20)
+  /// Packets of other streams that one look for a stream passes over: some milliseconds of reading.
+  private static let mostPassed = 256
 
   /// Opens a file or device and looks what streams it has.
   init(_ place: Place) throws(NodeProblem) {
     self.place = place
-    millrace_av_capture_log()
     millrace_av_clear_log()
     var format: UnsafePointer<AVInputFormat>?
     if let device = place.device {
@@ -94,11 +106,14 @@ final class Demuxer {
     let status = unsafe avformat_open_input(&context, place.url, format, &options)
     unsafe av_dict_free(&options)
     guard status >= 0 else {
+      if let problem = FileWords.exhaustion(-status, place.shownPath, for: .reading) { throw problem }
       throw problem("cannot be opened: \(reason(status))", cure: place.cure)
     }
     // Looking into a live stream takes seconds, and what it is its packets say by themselves.
     guard place.bound == nil else { return }
-    let found = unsafe avformat_find_stream_info(context, nil)
+    try checkOnlyStream()
+    let most = PictureBound.withEdges(place.mostPixels)
+    let found = unsafe context.map { unsafe millrace_av_find_stream_info($0, most) } ?? 0
     guard found >= 0 else { throw problem("cannot be read: \(reason(found))", cure: place.cure) }
     discardAll()
   }
@@ -106,6 +121,20 @@ final class Demuxer {
   deinit {
     for queue in queues.values { queue.clear() }
     unsafe avformat_close_input(&context)
+  }
+
+  /// Refuses a film of pictures that the container says are too large, before the library looks into them and forgets what it said. Where
+  /// there are more streams of pictures, what is chosen of them is checked then.
+  private func checkOnlyStream() throws(NodeProblem) {
+    guard let context = unsafe context else { return }
+    var pictures: [UnsafePointer<AVCodecParameters>] = unsafe []
+    for index in unsafe 0..<Int(context.pointee.nb_streams) {
+      guard let parameters = unsafe context.pointee.streams[index]?.pointee.codecpar,
+        unsafe parameters.pointee.codec_type == AVMEDIA_TYPE_VIDEO
+      else { continue }
+      unsafe pictures.append(UnsafePointer(parameters))
+    }
+    if unsafe pictures.count == 1 { unsafe try checkSize(pictures[0]) }
   }
 
   private static func noDevice(_ device: String) -> NodeProblem {
@@ -165,6 +194,11 @@ final class Demuxer {
     }
   }
 
+  /// What waits now.
+  var waiting: (packets: Int, bytes: Int) {
+    queues.values.reduce((0, 0)) { ($0.0 + $1.count, $0.1 + $1.byteCount) }
+  }
+
   /// Has packets of a stream kept from now on.
   func use(_ index: Int) {
     if queues[index] == nil { queues[index] = PacketQueue() }
@@ -202,13 +236,49 @@ final class Demuxer {
     }
   }
 
-  /// The next packet of a stream, which is the caller's to free; nil at the end.
+  /// The next packet of a stream, which is the caller's to free; nil at the end, and where only other streams' came so far:
+  /// `hasMore` tells.
   func next(_ index: Int) throws(NodeFault) -> UnsafeMutablePointer<AVPacket>? {
-    while true {
+    if let other = apart[index] { return unsafe try other.next(index) }
+    for _ in 0..<Self.mostPassed {
       if let packet = unsafe queues[index]?.take() { return unsafe packet }
       guard !hasEnded else { return nil }
+      guard waiting.packets < Self.mostWaiting.packets && waiting.bytes < Self.mostWaiting.bytes else {
+        return unsafe try part(index).next(index)
+      }
       try read()
     }
+    return nil
+  }
+
+  /// True while a stream may have another packet.
+  func hasMore(_ index: Int) -> Bool { apart[index]?.hasMore(index) ?? !hasEnded }
+
+  /// Reads a stream by itself from now on. Its queue is empty.
+  private func part(_ index: Int) throws(NodeFault) -> Demuxer {
+    let other: Demuxer
+    do throws(NodeProblem) { other = try Demuxer(place) } catch {
+      refusal = error
+      throw NodeFault(.gone)
+    }
+    other.use(index)
+    // Passed over here and not inside the library, which would look through all of the file in one call.
+    for stream in queues.keys where stream != index {
+      unsafe other.stream(stream)?.pointee.discard = AVDISCARD_DEFAULT
+    }
+    var passed = 0
+    while passed < counts[index] ?? 0 {
+      guard var packet = unsafe try other.next(index).map({ unsafe Optional($0) }) else {
+        guard other.hasMore(index) else { break }
+        continue
+      }
+      unsafe av_packet_free(&packet)
+      passed += 1
+    }
+    apart[index] = other
+    queues[index] = nil
+    unsafe stream(index)?.pointee.discard = AVDISCARD_ALL
+    return other
   }
 
   /// Reads one packet and puts it where it belongs.
@@ -236,10 +306,7 @@ final class Demuxer {
       unsafe av_packet_free(&unused)
       return
     }
-    guard queue.count < Self.mostWaiting else {
-      unsafe av_packet_free(&unused)
-      throw NodeFault(.custom, code: Self.tooFarApart)
-    }
+    counts[index, default: 0] += 1
     unsafe queue.put(packet)
   }
 }
@@ -249,6 +316,7 @@ final class Demuxer {
 private final class PacketQueue {
   private var packets: [UnsafeMutablePointer<AVPacket>] = unsafe []
   private var taken = 0
+  private(set) var byteCount = 0
 
   var count: Int {
     let all = unsafe packets.count
@@ -261,12 +329,15 @@ private final class PacketQueue {
       taken = 0
     }
     unsafe packets.append(packet)
+    unsafe byteCount += Int(packet.pointee.size)
   }
 
   func take() -> UnsafeMutablePointer<AVPacket>? {
     guard count > 0 else { return nil }
-    defer { taken += 1 }
-    return unsafe packets[taken]
+    let packet = unsafe packets[taken]
+    taken += 1
+    unsafe byteCount -= Int(packet.pointee.size)
+    return unsafe packet
   }
 
   func clear() {

@@ -18,13 +18,15 @@ final class FilmReader {
   private var hasPicture: Bool
 
   /// Opens a film. Its sound is left alone unless it is wanted.
+  /// - Parameter interval: time from one picture that is wanted to the next; nil: all are.
   init(
-    _ place: Demuxer.Place, threads: Int, sound wanted: SampleType?, pictures wantsPictures: Bool = true
+    _ place: Demuxer.Place, threads: Int, sound wanted: SampleType?, pictures wantsPictures: Bool = true,
+    interval: Nanoseconds? = nil
   ) throws(NodeProblem) {
     demuxer = try Demuxer(place)
     // Sound may lie before the first picture, and must not be passed over while that is looked for.
     if wanted != nil, let (index, _) = unsafe try demuxer.best(AVMEDIA_TYPE_AUDIO) { demuxer.use(index) }
-    pictures = wantsPictures ? try FilmPictures(demuxer, threads: threads) : nil
+    pictures = wantsPictures ? try FilmPictures(demuxer, threads: threads, interval: interval) : nil
     if let wanted {
       sound = try FilmSound(demuxer, sample: wanted, beside: pictures?.decoder.index ?? -1)
     } else {
@@ -50,11 +52,17 @@ final class FilmReader {
   /// When the next sample is due.
   var soundTime: Nanoseconds? { sound.map { $0.time &- origins.sound } }
 
-  /// Goes on to the next picture.
-  func advancePicture() throws(NodeFault) {
-    guard let pictures, hasPicture else { return }
-    hasPicture = try pictures.next()
+  /// Goes on to the next picture; true when it is wanted, or there is none any more.
+  @discardableResult
+  func advancePicture() throws(NodeFault) -> Bool {
+    guard let pictures, hasPicture else { return true }
+    let step = try pictures.step()
+    hasPicture = step != .none
+    return step != .unwanted
   }
+
+  /// Has the slots of pictures go on from where the first one was, which lies before this film.
+  func beginSlots(at start: Nanoseconds) { pictures?.beginSlots(at: start &+ origins.pictures) }
 
   /// When everything given so far is over: the last picture, or the sound.
   var end: Nanoseconds {

@@ -21,6 +21,8 @@ final class FilmSound {
   private var stock: [UInt8] = []
   private var used = 0
   private var hasEnded = false
+  /// Where the next sample lies in the file is not known yet: `prepare` looks on.
+  private(set) var isSought = false
   /// Seconds of silence that a hole may become; a larger jump in the times is taken for an error in them.
   private static let longestHole = 10.0
   /// A smaller jump is the coarseness of the file's times.
@@ -60,10 +62,15 @@ final class FilmSound {
   /// When the next sample is due, in the file's time.
   var time: Nanoseconds { start &+ .samples(position, rate: rate) }
 
-  /// Decodes until so many samples are in stock; answers how many there are then: fewer only at the end.
+  /// Decodes until so many samples are in stock; answers how many there are then: fewer only at the end, none while they are sought.
   func prepare(_ count: Int) throws(NodeFault) -> Int {
+    isSought = false
     while stocked < count && !hasEnded {
-      guard try decoder.next() else {
+      guard let isThere = try decoder.look() else {
+        isSought = true
+        return 0
+      }
+      guard isThere else {
         hasEnded = true
         break
       }

@@ -12,10 +12,14 @@ final class StreamDecoder {
   let frame: UnsafeMutablePointer<AVFrame>
   /// Packets the decoder gave up, and pictures of which it has only a part.
   var damageCount: Int { frames.damageCount + partCount }
+  /// Pixels of the largest picture that the library takes memory for.
+  var mostPixels: Int { unsafe Int(codec?.pointee.max_pixels ?? 0) }
   /// The library's words at the last failure.
   var lastWords: String? { frames.lastWords }
 
   private let demuxer: Demuxer
+  /// What packets say of their pictures' size; nil for sound, and for codecs that say it nowhere but in the picture.
+  private let declared: DeclaredSize?
   private var codec: UnsafeMutablePointer<AVCodecContext>?
   private var isDraining = false
   private var frames = DecodedFrames()
@@ -30,13 +34,17 @@ final class StreamDecoder {
       let stream = unsafe demuxer.stream(index),
       unsafe avcodec_parameters_to_context(codec, stream.pointee.codecpar) >= 0
     else { fatalError("no memory for a decoder") }
+    unsafe try demuxer.checkSize(stream.pointee.codecpar)
     self.demuxer = demuxer
     self.index = index
+    declared = unsafe DeclaredSize(stream.pointee.codecpar)
     unsafe self.frame = unsafe frame
     unsafe self.codec = unsafe codec
     unsafe codec.pointee.pkt_timebase = stream.pointee.time_base
     // Left to itself the library starts a thread a core, and each holds a frame back.
     unsafe codec.pointee.thread_count = Int32(threads)
+    // What `declared` does not see, the decoder refuses before it takes memory.
+    unsafe codec.pointee.max_pixels = PictureBound.withEdges(demuxer.place.mostPixels)
     demuxer.use(index)
     let status = unsafe avcodec_open2(codec, decoder, nil)
     guard status >= 0 else {
@@ -52,12 +60,17 @@ final class StreamDecoder {
 
   /// Decodes the next frame; false at the end. Damaged packets are counted and left out.
   func next() throws(NodeFault) -> Bool {
+    while true { if let isThere = try look() { return isThere } }
+  }
+
+  /// Decodes the next frame; false at the end, nil where the file has had only other streams for a while: ask again.
+  func look() throws(NodeFault) -> Bool? {
     while true {
       if let isThere = unsafe try frames.receive(codec, into: frame) {
         if isThere { countPart() }
         return isThere
       }
-      try feed()
+      guard try feed() else { return nil }
     }
   }
 
@@ -71,21 +84,27 @@ final class StreamDecoder {
   /// Counts a frame that the decoder has filled up with what it guessed.
   private func countPart() { if unsafe frame.pointee.decode_error_flags != 0 { partCount += 1 } }
 
-  /// Gives the decoder the next packet of the stream, or the end.
-  private func feed() throws(NodeFault) {
-    guard !isDraining else { return }
+  /// Gives the decoder the next packet of the stream, or the end; false where neither has come yet.
+  private func feed() throws(NodeFault) -> Bool {
+    guard !isDraining else { return true }
     guard let packet = unsafe try demuxer.next(index) else {
+      guard !demuxer.hasMore(index) else { return false }
       isDraining = true
       unsafe avcodec_send_packet(codec, nil)
-      return
+      return true
     }
     var given: UnsafeMutablePointer<AVPacket>? = unsafe packet
     defer { unsafe av_packet_free(&given) }
     unsafe try give(packet)
+    return true
   }
 
   /// Gives the decoder a packet of its stream, which stays the caller's.
   func give(_ packet: UnsafePointer<AVPacket>) throws(NodeFault) {
+    if let size = unsafe declared?.size(packet), !PictureBound.allows(size, atMost: demuxer.place.mostPixels)
+    {
+      throw PictureBound.fault(size)
+    }
     if unsafe isCutJPEG(packet) { partCount += 1 }
     let status = unsafe avcodec_send_packet(codec, packet)
     // A decoder that was just empty takes one packet.

@@ -132,7 +132,7 @@ final class FilmEncoder {
   }
 
   private func takePicture(_ ports: inout Ports) throws(NodeFault) {
-    guard tracks.lead(.pictures) < Self.mostAhead, let packet = ports.next(0) else {
+    guard tracks.hasRoom(.pictures, ahead: Self.mostAhead), let packet = ports.next(0) else {
       if ports.isOver(0) { tracks.end(.pictures) }
       return
     }
@@ -159,7 +159,7 @@ final class FilmEncoder {
   private func noteBegin(_ time: Nanoseconds) { if firstPicture == nil { firstPicture = time } }
 
   private func takeSound(_ ports: inout Ports) throws(NodeFault) {
-    while tracks.lead(.sound) < Self.mostAhead {
+    while tracks.hasRoom(.sound, ahead: Self.mostAhead) {
       guard let packet = held.take() ?? ports.next(1) else {
         if ports.isOver(1) { tracks.end(.sound) }
         return

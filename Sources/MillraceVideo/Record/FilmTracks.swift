@@ -31,7 +31,10 @@ struct FilmTracks {
 
   // MARK: In
 
-  mutating func put(_ packet: EncodedPacket) { lanes[packet.track.rawValue].waiting.append(packet) }
+  mutating func put(_ packet: EncodedPacket) {
+    byteCount += packet.byteCount
+    lanes[packet.track.rawValue].waiting.append(packet)
+  }
 
   /// Notes up to when a track is known.
   mutating func note(_ track: FilmTrack, upTo time: Nanoseconds) {
@@ -53,6 +56,16 @@ struct FilmTracks {
     guard other.isRunning, let front = lanes[track.rawValue].front else { return 0 }
     let first = lanes[track.rawValue].waiting.first?.time ?? front
     return front - (other.front ?? first)
+  }
+
+  /// Bytes that may wait for the other track: two seconds of 8K.
+  static let mostBytes = 64 << 20
+  private var byteCount = 0
+
+  /// Whether more of a track may be taken: one that is ahead of the other waits for it, so much and so many bytes ahead.
+  func hasRoom(_ track: FilmTrack, ahead limit: Nanoseconds) -> Bool {
+    let lead = lead(track)
+    return lead < limit && (lead <= 0 || byteCount < Self.mostBytes)
   }
 
   /// The later of both fronts; nil before anything came.
@@ -93,7 +106,9 @@ struct FilmTracks {
     let other = lanes[1 - index]
     guard !other.isRunning || time <= other.front ?? .min || time <= other.givenUp else { return nil }
     if origin == nil { origin = time }
-    return lanes[index].waiting.removeFirst()
+    let packet = lanes[index].waiting.removeFirst()
+    byteCount -= packet.byteCount
+    return packet
   }
 
   private func head(_ index: Int) -> Nanoseconds { lanes[index].waiting.first?.time ?? .max }

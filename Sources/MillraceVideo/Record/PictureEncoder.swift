@@ -61,7 +61,6 @@ final class PictureEncoder {
   init(
     _ settings: Settings, width sourceWidth: Int, height sourceHeight: Int, rate: FrameRate
   ) throws(NodeProblem) {
-    millrace_av_capture_log()
     millrace_av_clear_log()
     let coding = settings.coding
     let name = settings.encoder ?? coding.encoder

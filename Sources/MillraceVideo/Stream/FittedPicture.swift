@@ -26,7 +26,7 @@ final class FittedPicture {
   func take(_ frame: UnsafePointer<AVFrame>) -> Bool {
     let whole = PicturePlace(left: 0, top: 0, width: width, height: height)
     let (w, h) = unsafe (Int(frame.pointee.width), Int(frame.pointee.height))
-    guard w > 0, h > 0, w * h <= FilmPictures.mostPixels else { return false }
+    guard w > 0, h > 0 else { return false }
     // Pixels need not be square.
     let pixel = unsafe frame.pointee.sample_aspect_ratio
     let isSquare = pixel.num <= 0 || pixel.den <= 0

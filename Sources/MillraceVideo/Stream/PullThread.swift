@@ -18,6 +18,8 @@ final class PullThread: Sendable {
     var reconnects: Bool
     /// What sound becomes; nil: it is left alone.
     var sound: (rate: Int, channels: Int, sample: SampleType)?
+    /// Pixels of the largest picture that is decoded.
+    var mostPixels = PictureHeader.mostPixels
   }
 
   /// What there is for the node.

@@ -4,6 +4,9 @@ internal import MillraceCore
 struct PushQueue {
   /// The longest time between the oldest and the newest of it.
   private let limit: Nanoseconds
+  /// Bytes that may wait, whatever their times say: two seconds of 8K.
+  static let mostBytes = 64 << 20
+  private var byteCount = 0
   private var waiting: [EncodedPacket] = []
   /// True while nothing is taken but a key picture, and what comes behind it.
   private(set) var awaitsKey = false
@@ -25,15 +28,22 @@ struct PushQueue {
     if awaitsKey && !packet.isKeyPicture { return note(packet) }
     awaitsKey = false
     waiting.append(packet)
-    guard length > limit else { return }
+    byteCount += packet.byteCount
+    guard length > limit || byteCount > Self.mostBytes else { return }
     let newest = packet.time
-    let key = waiting.indices.dropFirst().first {
-      waiting[$0].isKeyPicture && newest - waiting[$0].time <= limit
+    var left = byteCount
+    let key = waiting.indices.dropFirst().first { index in
+      left -= waiting[index - 1].byteCount
+      return waiting[index].isKeyPicture && newest - waiting[index].time <= limit && left <= Self.mostBytes
     }
     drop(key ?? waiting.count)
   }
 
-  mutating func take() -> EncodedPacket? { waiting.isEmpty ? nil : waiting.removeFirst() }
+  mutating func take() -> EncodedPacket? {
+    guard !waiting.isEmpty else { return nil }
+    byteCount -= waiting[0].byteCount
+    return waiting.removeFirst()
+  }
 
   /// A connection begins: so does what is sent over it, with a key picture.
   mutating func begin() { drop(waiting.firstIndex(where: \.isKeyPicture) ?? waiting.count) }
@@ -47,7 +57,10 @@ struct PushQueue {
   mutating func clear() { drop(waiting.count) }
 
   private mutating func drop(_ count: Int) {
-    for packet in waiting.prefix(count) { note(packet) }
+    for packet in waiting.prefix(count) {
+      note(packet)
+      byteCount -= packet.byteCount
+    }
     waiting.removeFirst(count)
     if waiting.isEmpty { awaitsKey = true }
   }

@@ -50,7 +50,8 @@ struct StreamPull {
   ) -> String {
     bound.allow(terms.patience)
     do throws(NodeProblem) {
-      demuxer = try Demuxer(Demuxer.Place(terms.address, options: options, bound: bound))
+      demuxer = try Demuxer(
+        Demuxer.Place(terms.address, options: options, bound: bound, mostPixels: terms.mostPixels))
     } catch {
       return bound.isReached ? silence : terms.address.cause ?? error.text
     }
@@ -69,6 +70,9 @@ struct StreamPull {
       }
     } catch {
       if bound.isReached { return silence }
+      if error.reason == .custom, error.code == PictureBound.fault {
+        return "it has \(PictureBound.text(PictureBound.size(error), atMost: terms.mostPixels))"
+      }
       if error.reason == .custom { return "it holds what this system has no decoder for" }
       return demuxer.reason(error.code)
     }
@@ -124,6 +128,8 @@ struct StreamPull {
     guard let parameters = unsafe demuxer.stream(index)?.pointee.codecpar else { return nil }
     let kind = unsafe parameters.pointee.codec_type
     guard kind == AVMEDIA_TYPE_VIDEO || kind == AVMEDIA_TYPE_AUDIO && terms.sound != nil else { return nil }
+    let size = unsafe (Int(parameters.pointee.width), Int(parameters.pointee.height))
+    guard PictureBound.allows(size, atMost: terms.mostPixels) else { throw PictureBound.fault(size) }
     guard let codec = unsafe avcodec_find_decoder(parameters.pointee.codec_id) else {
       throw NodeFault(.custom)
     }

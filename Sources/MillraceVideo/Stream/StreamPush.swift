@@ -57,7 +57,6 @@ final class StreamPush {
 
   /// Connects and announces the stream; answers why that failed.
   func open(_ header: StreamHeader) -> String? {
-    millrace_av_capture_log()
     millrace_av_clear_log()
     bound.allow(terms.patience)
     let made = unsafe avformat_alloc_output_context2(&context, nil, "flv", nil)

@@ -1,0 +1,120 @@
+import MillraceCore
+import MillraceTesting
+import TestMedia
+import TestSystem
+import Testing
+
+@testable import MillraceVideo
+
+/// `video.read` that gives only what a sampler takes.
+@Suite("Pictures of a film at the slots of a grid")
+struct FilmSlotTests {
+  private let folder = TemporaryFolder()
+
+  private func film(_ change: (inout TestMedia.FilmFile) -> Void = { _ in }) -> String {
+    var film = TestMedia.FilmFile()
+    film.pictures = 40
+    change(&film)
+    let path = folder.file("film.mkv")
+    film.write(to: path)
+    return path
+  }
+
+  private func read(_ path: String, _ interval: Double?, _ more: [String: ParameterValue] = [:]) throws
+    -> NodeBench
+  {
+    var values = more.merging(["path": .string(path)]) { $1 }
+    if let interval { values["interval"] = .number(interval) }
+    return try NodeBench(VideoRead.self, values, outputs: ["out"])
+  }
+
+  /// Pictures of a film as a sampler takes them: their places and bytes.
+  private func sample(_ film: NodeBench, _ interval: Double) throws -> (
+    slots: [Int64], jpegs: [[UInt8]], given: Int
+  ) {
+    let sampler = try NodeBench(
+      VideoSample.self, ["interval": .number(interval)], inputs: ["in": film.shape()], pacing: .waits)
+    try film.run()
+    let given = film.packets()
+    for packet in given {
+      sampler.push(packet)
+      try sampler.run()
+    }
+    try sampler.finish()
+    let taken = sampler.packets()
+    #expect(film.close() == [] && sampler.close() == [])
+    return (taken.map(\.position), taken.map(\.bytes), given.count)
+  }
+
+  @Test(
+    "are those a sampler takes of all, with the same bytes",
+    arguments: [40.0, 70, 200, 333, 500, 10, 1_560, 1_600, 5_000])
+  func same(interval: Double) throws {
+    let path = film()
+    let all = try sample(try read(path, nil), interval)
+    let few = try sample(try read(path, interval), interval)
+    #expect(few.slots == all.slots && few.jpegs == all.jpegs)
+    #expect(all.given == 40 && few.given <= all.slots.count + 2, "\(few.given) of \(all.slots)")
+  }
+
+  @Test("also where pictures stand for different times", arguments: [100.0, 250, 410])
+  func uneven(interval: Double) throws {
+    let path = film { film in
+      film.codec = "mpeg4"
+      film.time = { ($0 * $0 / 4 + $0, $0 / 2 + 1) }
+    }
+    let all = try sample(try read(path, nil), interval)
+    let few = try sample(try read(path, interval), interval)
+    #expect(few.slots == all.slots && few.jpegs == all.jpegs && few.given < 40)
+  }
+
+  @Test("go on over a loop, and come in time with the clock when they are paced")
+  func looped() throws {
+    let path = film { $0.pictures = 25 }
+    let bench = try read(path, 200, ["loop": true, "pace": true])
+    try bench.advance(to: .milliseconds(2_399))
+    #expect(
+      bench.packets().map { $0.timestamp / 1_000_000 } == [
+        // The last of each pass is given too.
+        0, 200, 400, 600, 800, 960, 1_000, 1_200, 1_400, 1_600, 1_800, 1_960, 2_000, 2_200,
+      ])
+    #expect(bench.close() == [])
+  }
+
+  @Test("are those of one grid over all passes of a loop")
+  func loopedGrid() throws {
+    let path = film { $0.pictures = 25 }
+    func slots(_ interval: Double?) throws -> [Nanoseconds] {
+      let bench = try read(path, interval, ["loop": true])
+      let sampler = try NodeBench(
+        VideoSample.self, ["interval": 300], inputs: ["in": bench.shape()], pacing: .waits)
+      var last: Nanoseconds = 0
+      while last < 3_500_000_000 {
+        try bench.run(calls: 50)
+        for packet in bench.packets() {
+          last = packet.timestamp
+          sampler.push(packet)
+          try sampler.run()
+        }
+      }
+      return sampler.packets().map(\.timestamp).filter { $0 < 3_000_000_000 }
+    }
+    #expect(try slots(300) == slots(nil))
+  }
+
+  @Test("leave the sound whole, and in its place")
+  func sound() throws {
+    let path = film { $0.sound = [Int16](repeating: 100, count: 76_800) }
+    func samples(_ interval: ParameterValue?) throws -> [Int16] {
+      var values: [String: ParameterValue] = ["path": .string(path), "pace": true]
+      values["interval"] = interval
+      let bench = try NodeBench(VideoRead.self, values, outputs: ["out", "audio"])
+      try bench.advance(to: .milliseconds(2_000))
+      let packets = bench.packets("audio")
+      #expect(packets.map(\.timestamp) == packets.map(\.timestamp).sorted())
+      return packets.flatMap(\.int16)
+    }
+    let all = try samples(nil)
+    #expect(try all.count >= 76_800 && samples(500) == all)
+  }
+}

@@ -94,12 +94,13 @@ public final class BailianDouble: Sendable {
   ///   - scenario: what it plays.
   ///   - host: the address to listen at; by default this machine's own, which no other can reach.
   ///   - port: 0: the system chooses a free one.
-  ///   - identity: a certificate for TLS; nil: plain.
+  ///   - identity: a certificate for TLS; nil: plain, which beyond this machine the door has to allow.
+  ///   - door: who may come in; by default whoever is no page of another site, as many as a test of load has.
   ///   - onlooker: is shown the sound.
   ///   - watch: is handed each line of the report as it is written, on the thread of the sockets.
   public static func listen(
     _ scenario: BailianScenario = BailianScenario(), host: String = "127.0.0.1", port: Int = 0,
-    identity: NetIdentity? = nil, onlooker: Onlooker = Onlooker(),
+    identity: NetIdentity? = nil, door: WebSocketDoor = .crowd, onlooker: Onlooker = Onlooker(),
     watch: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws(NetProblem) -> BailianDouble {
     let double = BailianDouble(scenario, onlooker, watch)
@@ -107,7 +108,8 @@ public final class BailianDouble: Sendable {
     limits.message = 1 << 20
     limits.ping = 0
     let server = try await WebSocketServer.listen(
-      host: host, port: port, identity: identity, limits: limits
+      host: host, port: port, identity: identity, limits: limits, door: door,
+      refused: { double.tell($0) }
     ) { double.decide($0) }
     double.server.withLock { $0 = server }
     return double
@@ -134,6 +136,12 @@ public final class BailianDouble: Sendable {
 
   /// Listens no more.
   public func stop() { server.withLock { $0 }?.stop() }
+
+  /// What is refused on purpose is in the report already.
+  private func tell(_ refusals: WebSocketDoor.Refusals) {
+    guard refusals.latest.kind != .decision else { return }
+    watch("- refused \(refusals.count): \(refusals.place): \(refusals.latest)")
+  }
 
   private func decide(_ visitor: WebSocketServer.Visitor) -> WebSocketServer.Decision {
     let visit = report.withLock { report in

@@ -40,6 +40,18 @@ struct SpeakerProblem: Error, CustomStringConvertible {
   let description: String
 }
 
+extension BailianDouble {
+  /// Why a double cannot speak on this machine, and the cure; nil when it can. Speaks a word to find out: takes tens of milliseconds.
+  package static var voiceProblem: String? {
+    do {
+      _ = try Speaker.speak("yes", voice: BailianScenario().voice, form: .mp3, rate: 24_000)
+      return nil
+    } catch {
+      return error.description
+    }
+  }
+}
+
 /// Speaks with espeak-ng, and encodes with FFmpeg's libraries. Takes tens of milliseconds: not for the thread of the sockets.
 enum Speaker {
   static func speak(

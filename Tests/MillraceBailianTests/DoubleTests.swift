@@ -1,4 +1,5 @@
 import MillraceCore
+import MillraceNet
 import Testing
 
 @testable import MillraceBailianDouble
@@ -40,6 +41,38 @@ import Testing
     client.say("LocalRespondingEnded")
     #expect(try await violations(double, client) == ["endedBeforePlayed", "endedBeforePlayed"])
     client.close()
+    double.stop()
+  }
+
+  @Test(
+    "the vendor's SDK, which names the server's own host as its origin, is let in; a page of another site is not"
+  )
+  func origins() async throws {
+    let lines = Locked<[String]>([])
+    let double = try await BailianDouble.listen(scenario(words: 1)) { line in
+      lines.withLock { $0.append(line) }
+    }
+    for host in ["127.0.0.1", "localhost"] {
+      let client = try await HandClient(
+        double.port,
+        headers: [("Host", "\(host):\(double.port)"), ("Origin", "http://\(host):\(double.port)")])
+      try await client.wait(for: "Listening")
+      client.close()
+    }
+    let visits = double.seen.visits
+    var request = WebSocketRequest(
+      try WebAddress("ws://127.0.0.1:\(double.port)/api-ws/v1/inference"))
+    request.headers = [("Authorization", "Bearer k"), ("Origin", "https://evil.example")]
+    let end = await withCheckedContinuation { continuation in
+      _ = WebSocket.open(request) { event in
+        if case .closed(let end) = event { continuation.resume(returning: end) }
+      }
+    }
+    #expect(end.problem?.status == 403 && double.seen.visits == visits)
+    #expect(
+      lines.withLock {
+        $0.contains { $0.hasPrefix("- refused 1: ") && $0.hasSuffix(": https://evil.example") }
+      })
     double.stop()
   }
 

@@ -10,11 +10,12 @@ final class HandClient: Sendable {
   private let task = "00000000000000000000000000000001"
 
   /// Opens a connection to a double and begins a dialogue.
-  init(_ port: Int, mode: String = "duplex") async throws {
+  /// - Parameter headers: sent beside the key.
+  init(_ port: Int, mode: String = "duplex", headers: [(name: String, value: String)] = []) async throws {
     let heard = Locked<[String]>([])
     self.heard = heard
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/api-ws/v1/inference"))
-    request.headers = [("Authorization", "Bearer k")]
+    request.headers = [("Authorization", "Bearer k")] + headers
     request.proxy = .direct
     socket = WebSocket.open(request) { event in
       switch event {

@@ -49,6 +49,29 @@ import Testing
     #expect(session.uplink == .send)
   }
 
+  @Test("commands of a service that never listens are kept up to a number, and the rest is told once")
+  func endlessCommands() throws {
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex), SessionScript.way(to: .responding, .duplex))
+    let input = try SessionScript.message(
+      #""event":"RespondingContent","dialog_id":"d","round_id":"r","llm_request_id":"l","text":"","spoken":"","finished":false,"extra_info":{"commands":"[{\"name\":\"a\",\"params\":[]},{\"name\":\"b\",\"params\":[]},{\"name\":\"c\",\"params\":[]}]"}"#
+    )
+    func errors(_ actions: [BailianAction]) -> Int {
+      actions.count { if case .post(.error) = $0 { true } else { false } }
+    }
+    func commands(_ actions: [BailianAction]) -> Int {
+      actions.count { if case .post(.command) = $0 { true } else { false } }
+    }
+    for _ in 0..<2 {
+      let told = (0..<1_000).map { _ in errors(session.handle(input, at: Self.second)) }
+      #expect(told.reduce(0, +) == 1 && told[20] == 0 && told[21] == 1)
+      let listening = try SessionScript.message(
+        #""event":"DialogStateChanged","state":"Listening","dialog_id":"d""#)
+      #expect(commands(session.handle(listening, at: Self.second)) == 64)
+      #expect(commands(session.handle(listening, at: Self.second)) == 0)
+    }
+  }
+
   @Test(
     "cut off while the user speaks: the dialogue goes on under its id with a new task; every frame of sound goes once, in order, and of what was said meanwhile the latest is kept"
   )

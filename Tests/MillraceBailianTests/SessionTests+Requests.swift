@@ -99,6 +99,23 @@ extension SessionTests {
       #""event":"RespondingContent","text":"a","llm_request_id":"1","round_id":"2","finish_reason":"stop","extra_info":{"timestamps":{"a":1},"dialog_debug":{"b":2}},"finished":"#
     #expect(try extras(content + "false") == ["timestamps", "dialog_debug"])
     #expect(
-      try extras(content + "true") == ["timestamps", "dialog_debug", "llm_request_id", "finish_reason"])
+      try extras(content + "true") == ["llm_request_id", "finish_reason", "timestamps", "dialog_debug"])
+  }
+
+  @Test(
+    "what stands beside the last event is told before the end, which is the last",
+    arguments: [
+      #"{"header":{"event":"task-finished"},"payload":{"output":{"event":"Stopped","llm_request_id":"1"}}}"#,
+      #"{"header":{"event":"result-generated","status_code":400,"status_name":"InvalidParameter"},"payload":{"output":{"event":"Error","llm_request_id":"1"}}}"#,
+    ])
+  func restOfTheLast(text: String) throws {
+    var session = try SessionScript.session(
+      SessionScript.rules(.duplex), SessionScript.way(to: .listening, .duplex))
+    let told = session.handle(try SessionScript.whole(text), at: SessionScript.second)
+    #expect(told.first == .post(.extra(name: "llm_request_id", payload: "1")))
+    guard case .end? = told.last else {
+      Issue.record("the last is \(told.map(SessionScript.word))")
+      return
+    }
   }
 }

@@ -41,12 +41,13 @@ extension BailianDialog {
   private static let parameters: [ParameterContract] = connection + upward + downward + aboutUser
 
   private static let connection: [ParameterContract] = [
-    ParameterContract("key", .string, required: true, text: "the API key, or a temporary one"),
+    ParameterContract(
+      "key", .string, required: true, secret: .whole, text: "the API key, or a temporary one"),
     ParameterContract("workspace", .string, required: true, text: "id of the workspace"),
     ParameterContract("app", .string, required: true, text: "id of the application"),
     ParameterContract("user", .string, required: true, text: "who speaks: at most 36 characters"),
     ParameterContract(
-      "url", .string, default: "wss://dashscope.aliyuncs.com/api-ws/v1/inference",
+      "url", .string, default: "wss://dashscope.aliyuncs.com/api-ws/v1/inference", secret: .address,
       text: "where the service is"),
     ParameterContract(
       "workspaceHeader", .bool, default: false, text: "true: the workspace goes as a header too"),
@@ -95,7 +96,8 @@ extension BailianDialog {
       text: "longest event; members beyond it are left out"),
     ParameterContract("roots", .path, text: "certificates (PEM) to believe in place of the system's"),
     ParameterContract(
-      "proxy", .string, default: "environment", text: "environment, none, or http://host:port"),
+      "proxy", .string, default: "environment", secret: .address,
+      text: "environment, none, or http://host:port"),
   ]
 
   private static let upward: [ParameterContract] = [
@@ -152,10 +154,13 @@ extension BailianDialog {
     ParameterContract(
       "sdk", .string, text: "what speaks to the service, as the vendor's own SDKs name themselves"),
     ParameterContract(
-      "promptVariables", .list(of: .string, count: 0...100), default: .list([]),
+      "promptVariables", .list(of: .string, count: 0...100), default: .list([]), secret: .credentials,
       text: "variables of the application's prompt: `name=value`"),
-    ParameterContract("bizParams", .string, text: "biz_params as JSON, beside the prompt's variables"),
-    ParameterContract("dialogAttributes", .string, text: "dialog_attributes as JSON"),
-    ParameterContract("clientStatus", .string, text: "client_info.status as JSON"),
+    ParameterContract(
+      "bizParams", .string, secret: .credentials, text: "biz_params as JSON, beside the prompt's variables"),
+    ParameterContract(
+      "dialogAttributes", .string, secret: .credentials, text: "dialog_attributes as JSON"),
+    ParameterContract(
+      "clientStatus", .string, secret: .credentials, text: "client_info.status as JSON"),
   ]
 }

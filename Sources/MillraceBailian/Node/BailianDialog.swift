@@ -78,10 +78,12 @@ public struct BailianDialog: Node, ~Copyable {
     let input = setup.inputs[Self.audioInput].shape
     let isOpus = input?.format.kind == .opus
     let inputRate = input?.format.rate ?? 16_000
-    let place: BailianKeeper.Place
+    var place: BailianKeeper.Place
     do throws(NetProblem) { place = try BailianShape.place(parameters) } catch {
       throw NodeProblem(error.text, parameter: "url")
     }
+    do throws(NetProblem) { try NetLoop.begin() } catch { throw NodeProblem(error.text) }
+    place.secrets = setup.secrets
     let rules = try BailianShape.rules(
       parameters, followsPlayback: setup.inputs[Self.controlInput].isLinked, inputRate: inputRate,
       isOpus: isOpus)

@@ -14,6 +14,8 @@ final class BailianKeeper: @unchecked Sendable {
     var workspace: String?
     /// `X-DashScope-DataInspection`.
     var isInspected: Bool
+    /// What nobody may see: keys that come are added.
+    var secrets = Secrets()
   }
 
   /// How the user's sound is sent.
@@ -127,7 +129,9 @@ final class BailianKeeper: @unchecked Sendable {
       exchange.voidBefore.store(exchange.sounds.end, ordering: .releasing)
       exchange.voids.add(1, ordering: .releasing)
       exchange.waker.wake()
-    case .useKey(let key): place.key = key
+    case .useKey(let key):
+      place.secrets.add([key])
+      place.key = key
     case .end(let error):
       conclusion = Conclusion(failure: error.map { SessionEnd.Failure($0.fault, $0.description) })
       handOn()

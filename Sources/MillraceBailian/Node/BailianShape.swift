@@ -24,6 +24,12 @@ enum BailianShape {
       resolution.refuse(error.parameter, error.text, cure: error.cure)
     }
     checkAddress(&resolution)
+    // Both go into headers of the request.
+    for name in ["key", "workspace"] where parameters.string(name).utf8.contains(where: Self.isBreak) {
+      resolution.refuse(
+        name, "it holds a line break or another control character",
+        cure: "take it out; files of keys often end with one")
+    }
     if resolution.linkedInputs.contains("image") && !parameters.bool("video") {
       resolution.refuse(
         "video", "pictures cannot be sent to a dialogue of sound", cure: "set \"video\" to true")
@@ -54,6 +60,9 @@ enum BailianShape {
     "downstream.frame_size": "opusFrame", "downstream.bit_rate": "opusBitrate",
     "downstream.word_timestamp_enabled": "wordTimestamps",
   ]
+
+  /// What no header's value may hold, RFC 9110 section 5.5.
+  static func isBreak(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
 
   private static func checkAddress(_ resolution: inout Resolution) {
     do throws(NetProblem) {

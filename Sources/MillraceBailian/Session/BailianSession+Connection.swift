@@ -69,6 +69,7 @@ extension BailianSession {
     isTapped = false
     if film != .off { wantsFilm = true }
     commands = []
+    hasToldFullCommands = false
     // Nothing more will be said, and nobody is there to answer what was.
     if isSoundOver && phase == .connecting { return finish(error) }
     switch policy.decide(error.reaction, at: now) {

@@ -6,7 +6,8 @@ extension BailianSession {
   mutating func take(_ message: BailianMessage) {
     silentAt = now &+ rules.silence
     if let usage = message.usage { post(.usage(usage)) }
-    defer { for member in message.rest { post(.extra(name: member.name, payload: member.value)) } }
+    // Before what the event does: it may be the end, after which nothing is told.
+    for member in message.rest { post(.extra(name: member.name, payload: member.value)) }
     switch message.event {
     case .heartBeat, .taskStarted: break
     case .started: started(message)
@@ -75,6 +76,7 @@ extension BailianSession {
   private mutating func takeTurn() {
     let waiting = commands
     commands = []
+    hasToldFullCommands = false
     for command in waiting {
       post(.command(name: command.name, payload: command.payload))
       if rules.live != .never { noteFilm(command.name) }
@@ -131,13 +133,28 @@ extension BailianSession {
   }
 
   private mutating func take(_ content: BailianMessage.Content) {
-    commands += content.commands
+    keep(content.commands)
     post(
       .reply(
         DialogReply(
           text: content.text, spoken: content.spoken, isFinal: content.isFinished,
           mode: rules.start.downstream.isIncremental ? .append : .replace, round: content.round)))
     for member in content.extra { post(.extra(name: member.name, payload: member.value)) }
+  }
+
+  private mutating func keep(_ new: [BailianMessage.Command]) {
+    let room = Self.mostCommands - commands.count
+    commands += new.prefix(room)
+    guard new.count > room, !hasToldFullCommands else { return }
+    // Once is enough to know.
+    hasToldFullCommands = true
+    post(
+      .error(
+        DialogError(
+          vendor: "bailian", category: .internal, reaction: .goOn,
+          text:
+            "the service sends commands and does not listen; \(Self.mostCommands) are kept, the rest is dropped"
+        )))
   }
 
   private mutating func respondingEnded() {

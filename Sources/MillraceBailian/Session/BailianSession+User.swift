@@ -25,6 +25,9 @@ extension BailianSession {
 
   /// A key for the next connection; at once, when the last was not taken any more.
   private mutating func renew(_ key: String) {
+    guard !key.isEmpty, !key.utf8.contains(where: BailianShape.isBreak) else {
+      return refuse("the \"token\" of \"refreshAuth\" is empty or holds a line break; send the key alone")
+    }
     actions.append(.useKey(key))
     guard expired != nil else { return }
     expired = nil

@@ -50,6 +50,9 @@ public struct BailianSession: Sendable {
     case cut
   }
 
+  /// Commands that are kept until the service listens. An answer has one or two; one that never ends must not fill the memory.
+  static let mostCommands = 64
+
   /// How it behaves; fixed for its life.
   public let rules: BailianRules
   /// Where it stands now.
@@ -72,8 +75,10 @@ public struct BailianSession: Sendable {
   var isAsked = false
   /// The key has expired; a new one is waited for.
   var expired: DialogError?
-  /// Commands of the service that are told when it listens.
+  /// Commands of the service that are told when it listens: `mostCommands` of them.
   var commands: [BailianMessage.Command] = []
+  /// Commands came that were not kept, and an error has told so.
+  var hasToldFullCommands = false
 
   // Of the user.
   var wantsSpeech = false

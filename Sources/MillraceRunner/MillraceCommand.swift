@@ -33,9 +33,27 @@ public enum MillraceCommand {
     catalogue: Catalogue, name: String = "millrace", doubles: [any ServiceDouble.Type] = [],
     arguments: [String]? = nil
   ) -> Never {
+    FFmpegLog.take()
     let status = run(catalogue: catalogue, name: name, doubles: doubles, arguments: arguments)
     Programs.killAll()
     exit(status.rawValue)
+  }
+
+  /// As `main`, for a program that is `bench` alone, as the one of the folder `benchmarks`: its arguments are suites and options of that
+  /// subcommand. The suite of dialogues starts the program once more, as the service: `double` in the first place is that subcommand.
+  /// - Parameters:
+  ///   - catalogue: the node types graphs may use.
+  ///   - name: what the program is called in its help.
+  ///   - arguments: what stands behind the program's name; nil: those of the process.
+  public static func benchMain(
+    catalogue: Catalogue, name: String = "millrace-bench", arguments: [String]? = nil
+  ) -> Never {
+    let given = arguments ?? Array(CommandLine.arguments.dropFirst())
+    main(catalogue: catalogue, name: name, arguments: benchArguments(given))
+  }
+
+  static func benchArguments(_ given: [String]) -> [String] {
+    given.first == DoubleCommand.configuration.commandName ? given : ["bench"] + given
   }
 
   /// Programs of nodes have a second between SIGTERM and SIGKILL; the tenth is for the threads that see to it.
@@ -53,12 +71,22 @@ public enum MillraceCommand {
     }
     Signals.surviveWrites()
     Output.forgetRefusal()
-    defer { Programs.wait(atMost: programsEnd) }
+    defer { endPrograms() }
     let status = perform(arguments)
     guard let refusal = Output.refusal else { return status }
     Output.error.write(
       "error: cannot write standard output: \(refusal); make room or lead it to another place\n")
     return status == .done ? .usage : status
+  }
+
+  /// Waits for the programs of nodes, and kills them when somebody asks for the end again meanwhile.
+  private static func endPrograms() {
+    let look: Nanoseconds = .milliseconds(20)
+    var left = programsEnd
+    while left > 0, !Programs.wait(atMost: min(look, left)) {
+      if Signals.isAskedToStop { Programs.killAll() }
+      left -= look
+    }
   }
 
   private static func perform(_ arguments: [String]?) -> ExitStatus {
@@ -99,7 +127,7 @@ public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
   case serviceRefused = 4
   /// The run was not what its golden run was.
   case differed = 5
-  /// Stopped by a second interrupt, or asked to end before anything started (128 and the number of SIGINT).
+  /// Stopped by a second request to end, or asked to end before anything started (128 and the number of SIGINT).
   case interrupted = 130
 }
 

@@ -22,6 +22,30 @@ import Testing
     #expect(bench.close() == [])
   }
 
+  @Test("a terminal is sent spaces in place of what it would obey, and a file what there is")
+  func terminal() throws {
+    let text = "a\u{1B}[2Jb\u{7F}c\u{9B}31m\u{A0}é\td"
+    let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+    defer { close(master) }
+    try #require(master >= 0)
+    // ioctl_tty(2): TIOCSPTLCK unlocks the other side, TIOCGPTN tells its number.
+    var (lock, number): (Int32, Int32) = (0, 0)
+    try #require(ioctl(master, 0x4004_5431, &lock) == 0 && ioctl(master, 0x8004_5430, &number) == 0)
+    let name = "/dev/pts/\(number)"
+    let bench = try NodeBench(EventLog.self, ["path": .string(name)], inputs: ["in1": events])
+    bench.push(text: text, to: "in1")
+    try bench.finish()
+    var bytes = [UInt8](repeating: 0, count: 256)
+    let count = read(master, &bytes, bytes.count)
+    #expect(
+      String(decoding: bytes.prefix(max(0, count)), as: UTF8.self) == "a [2Jb c\u{A0}31m\u{A0}é d\r\n")
+    let scratch = Scratch()
+    let log = try NodeBench(EventLog.self, ["path": .string(scratch.path("log"))], inputs: ["in1": events])
+    log.push(text: text, to: "in1")
+    try log.finish()
+    #expect(scratch.text("log") == text + "\n")
+  }
+
   @Test("a new log empties the file, an appending one ends the line a killed program left")
   func append() throws {
     let scratch = Scratch()

@@ -239,6 +239,35 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.texts() == ["/usr", "deep = blue", "kept"])
   }
 
+  @Test(
+    "of our environment the program gets a few variables that are nobody's secret, and what it is given by name"
+  )
+  func environment() throws {
+    setenv("MILLRACE_TEST_KEY_OF_OTHERS", "sk-of-others", 1)
+    setenv("LC_MILLRACE_TEST", "C", 1)
+    defer {
+      unsetenv("MILLRACE_TEST_KEY_OF_OTHERS")
+      unsetenv("LC_MILLRACE_TEST")
+    }
+    let bench = try bench(
+      ["env"], ["mode": "lines", "environment": ["SHADE=blue", "TZ=UTC", "SHADE=green"]], in: nil)
+    #expect(try bench.wait(limit) { bench.hasEnded })
+    let lines = bench.texts()
+    let path = try #require(getenv("PATH").map { String(cString: $0) })
+    #expect(lines.contains("PATH=\(path)"))
+    #expect(lines.contains("LC_MILLRACE_TEST=C"))
+    #expect(lines.filter { $0.hasPrefix("SHADE=") } == ["SHADE=green"])
+    #expect(lines.filter { $0.hasPrefix("TZ=") } == ["TZ=UTC"])
+    let known: Set = [
+      "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM",
+      "XDG_RUNTIME_DIR", "SHADE",
+    ]
+    for line in lines {
+      let name = String(line.prefix { $0 != "=" })
+      #expect(known.contains(name) || name.hasPrefix("LC_"), "\(name)")
+    }
+  }
+
   @Test("the program inherits no open file of ours")
   func inheritsNothing() throws {
     let scratch = Scratch()
@@ -278,7 +307,7 @@ private func isAlive(_ process: Int32) -> Bool {
         == "\"command\": it holds a NUL character, which no program can be given; leave it out")
     #expect(
       text(["cat"], ["environment": ["SHADE"]])
-        == "\"environment\": \"SHADE\" is not a variable with its value; write \"SHADE=value\"")
+        == "\"environment\": an item is not a variable with its value; write \"NAME=value\"")
   }
 
   @Test("the format of its sound is as the input's unless told, and must be known")

@@ -138,7 +138,7 @@ func makeRunnerFolder() {
   graph("clings.json", #", "pace": true"#, #", "interruptAt": 3, "clings": true"#)
 }
 
-private func write(_ text: String, to path: String) {
+func write(_ text: String, to path: String) {
   let file = fopen(path, "w")!
   fputs(text, file)
   fclose(file)

@@ -34,7 +34,7 @@ struct CountSource: Node {
     if setup.parameters.string("word") == "interrupt" {
       kill(getpid(), SIGINT)
       // This thread may block signals; another one then counts it, a moment later.
-      while Signals.interruptCount == 0 { sched_yield() }
+      while !Signals.isAskedToEnd { sched_yield() }
     }
     let word = setup.parameters.string("word")
     if word == "refuse" {
@@ -187,6 +187,7 @@ struct Echo: Node {
   static let contract = NodeContract(
     "test.echo", "says what it is told",
     outputs: [PortContract("out", .kind(.text), text: "what it was told")],
+    parameters: [ParameterContract("key", .string, live: true, secret: .whole, text: "it says that, too")],
     drive: .itself
   ) { resolution in
     resolution.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 256)
@@ -197,9 +198,13 @@ struct Echo: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
 
   mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
-    guard case .text(let packet) = message else { return }
-    let bytes = packet.samples(of: UInt8.self)
-    told.append(String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self))
+    switch consume message {
+    case .text(let packet):
+      let bytes = packet.samples(of: UInt8.self)
+      told.append(String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self))
+    case .set(_, .string(let key)): told.append("now it is \(key)")
+    default: return
+    }
     ports.wake(at: ports.now)
   }
 

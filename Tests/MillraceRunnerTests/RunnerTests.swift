@@ -44,6 +44,21 @@ struct RunnerTests {
     await #expect(processExitsWith: .exitCode(2)) { runner("nodes", "--markdown", "--json") }
   }
 
+  @Test(
+    "a program that is bench alone takes suites and options, and is the service's double when it is asked to be"
+  )
+  func benchAlone() async {
+    let list = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      MillraceCommand.benchMain(catalogue: .runnerTests, arguments: ["--list"])
+    }
+    #expect("\n\(output(of: list))".contains("\nring "))
+    // What the suite of dialogues starts it with once more.
+    let double = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      MillraceCommand.benchMain(catalogue: .runnerTests, arguments: ["double", "bailian", "--help"])
+    }
+    #expect(output(of: double).contains("Plays a voice service"))
+  }
+
   @Test("bench lists its suites, and refuses what it cannot measure before it measures anything")
   func bench() async {
     let help = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
@@ -96,7 +111,8 @@ struct RunnerTests {
     let result = await #expect(
       processExitsWith: .exitCode(0), observing: [\.standardErrorContent, \.standardOutputContent]
     ) { runner("check", "good.json") }
-    #expect(output(of: result) == "good.json: ok, 2 nodes, 1 link\n")
+    #expect(output(of: result).hasPrefix("good.json: ok, 2 nodes, 1 link, up to "))
+    #expect(output(of: result).hasSuffix("KiB a run\n"))
     #expect(!errors(of: result).contains("error"))
   }
 
@@ -105,7 +121,8 @@ struct RunnerTests {
     let result = await #expect(
       processExitsWith: .exitCode(1), observing: [\.standardErrorContent, \.standardOutputContent]
     ) { runner("check", "wrong.json", "missing.json", "good.json") }
-    #expect(output(of: result) == "good.json: ok, 2 nodes, 1 link\n")
+    #expect(output(of: result).hasPrefix("good.json: ok, 2 nodes, 1 link, up to "))
+    #expect(output(of: result).hasSuffix("KiB a run\n"))
     let lines = errors(of: result).split(separator: "\n").map(String.init)
     try #require(lines.count == 4)
     #expect(lines[0].hasPrefix("error: cannot open \"missing.json\""))
@@ -190,7 +207,7 @@ struct RunnerTests {
       runner("explain", "good.json")
     }
     #expect(output(of: words).hasPrefix("count: 2 nodes, 1 link, realtime clock\n\nNodes\n"))
-    #expect(output(of: words).contains("\nLinks\n") && output(of: words).contains("\nMemory\n  about "))
+    #expect(output(of: words).contains("\nLinks\n") && output(of: words).contains("\nMemory\n  up to "))
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("explain", "good.json", "--json")
     }

@@ -54,6 +54,35 @@ struct SecretTests {
     #expect(remarks.contains("golden: loose: loose.path: line 1 is 4: •••, golden 3: •••"))
   }
 
+  @Test(
+    "what a graph is given while it runs is a secret from then on: by a live parameter, and under a name in a message"
+  )
+  func given() async throws {
+    let result = await #expect(
+      processExitsWith: .exitCode(0), observing: [\.standardOutputContent, \.standardErrorContent]
+    ) {
+      makeRunnerFolder()
+      let commands = [
+        #"{ "command": "send", "node": "echo", "text": { "command": "refreshAuth", "token": "sk-MARKER-4711" }, "at": "100ms" }"#,
+        #"{ "command": "set", "node": "echo", "parameter": "key", "value": "key-MARKER-4712", "at": "200ms" }"#,
+        #"{ "command": "send", "node": "echo", "text": "key-MARKER-4712 or sk-MARKER-4711", "at": "300ms" }"#,
+        #"{ "command": "set", "node": "echo", "parameter": "key", "value": ["key-MARKER-4713"], "at": "400ms" }"#,
+        #"{ "command": "set", "node": "echo", "parameter": "key", "value": sk-MARKER-4714 }"#,
+      ]
+      try Data(commands.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: "commands"))
+      let status = MillraceCommand.run(
+        catalogue: .runnerProgramTests, name: "counter",
+        arguments: ["run", "echo.json", "--control", "commands", "--report", "report.json"])
+      printFile("report.json")
+      exit(status == .done ? 0 : 1)
+    }
+    let told = output(of: result) + errors(of: result)
+    #expect(!told.contains("MARKER"), "\(told)")
+    #expect(told.contains(#"{"command":"refreshAuth","token":"•••"}"#), "\(told)")
+    #expect(told.contains("now it is •••\n") && told.contains("••• or •••\n"), "\(told)")
+    #expect(told.contains(#"\"key\" of \"echo\" cannot be what was given; it takes a string"#), "\(told)")
+  }
+
   private static let places = [
     "events.jsonl", "said.jsonl", "heard.jsonl", "report.html", "report.json", "trace.json",
     "golden/golden.json", "golden/files/1-loose/events.jsonl",

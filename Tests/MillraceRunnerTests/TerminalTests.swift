@@ -41,6 +41,20 @@ struct TerminalTests {
       board.takeNotices().map(\.text) == [#"node "in": disconnected: reason Connection refused"#])
   }
 
+  @Test("what a server says is told without what a terminal would obey")
+  func controlCharacters() {
+    let board = EventBoard()
+    let json = #"{"reason":"no\u001b[2J\u009b31m\u007f\u202e"}"#
+    let title = #"{"text":"\u001b]0;x\u0007"}"#
+    board.take(GraphEvent(time: 0, node: "in", name: "refused", json: json), "", [], ["in"])
+    board.take(GraphEvent(time: 0, node: "in", name: "nodeFailed", json: title), "")
+    #expect(
+      board.takeNotices().map(\.text) == [
+        #"node "in": refused: reason no\u001B[2J\u009B31m\u007F\u202E"#,
+        #"node "in" failed: \u001B]0;x\u0007"#,
+      ])
+  }
+
   @Test(
     "a stretch of time needs a number and a unit",
     arguments: [

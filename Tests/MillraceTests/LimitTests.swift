@@ -68,21 +68,26 @@ struct LimitTests {
         "links": [{ "from": "hum", "to": "out", "capacity": 100 }]
       }
       """#)
-    for (limit, start, end) in [
+    for (limit, memory, start, end) in [
       (
-        "ulimit -n 300",
+        "true", nil,
+        "error: 100000 runs can take 84.6 GiB, each 886.9 KiB, and this machine has ",
+        "; make capacities or packets smaller, run less at once, or set a memory limit of your own if links are never full together"
+      ),
+      (
+        "ulimit -n 300", "1TiB",
         "error: 100000 instances need more files than this process may open: it may have 300 (ulimit -n) and has ",
         " with 9 instances, each of which opens 2; raise the limit, or run fewer instances"
       ),
       (
-        "ulimit -v 1500000",
+        "ulimit -v 1500000", "1TiB",
         "error: there is no memory for 100000 instances: this process may have 1.4 GiB of address space (ulimit -v) and uses ",
         " for its media alone; run fewer instances, or raise the limit"
       ),
-    ] {
+    ] as [(String, String?, String, String)] {
       let result = try RunnerProcess.run(
-        "run", graph, "--quiet", "--instances", "100000", "--set",
-        "output=\(scratch.file("out")){instance}.wav", "--duration", "1s",
+        ["run", graph, "--quiet", "--instances", "100000", "--set", "output=\(scratch.file("out")){instance}.wav"]
+          + ["--duration", "1s"] + (memory.map { ["--memory", $0] } ?? []),
         in: scratch, shell: "ulimit -c 0; \(limit); exec \"$@\"")
       #expect(result.status == 1, "\(result.errors)")
       #expect(result.problems.count == 1, "\(result.errors)")

@@ -75,6 +75,74 @@ struct SignalTests {
     #expect(plain.wait().status == 0)
   }
 
+  /// A tone for an hour, kept, and a program beside it that heeds neither SIGTERM nor the end of its input, but a file: it tells its
+  /// number when it begins and when it has seen the end of its input.
+  private func stubborn() throws -> RunnerProcess {
+    let script =
+      "trap '' TERM; echo $$ >begun; cat >/dev/null; echo $$ >ended; while [ ! -e go ]; do sleep 0.1; done"
+    let graph = """
+      { "millrace": 1, "name": "stubborn",
+        "nodes": {
+          "tone": { "type": "audio.tone", "rate": 16000, "channels": 1, "duration": 3600000, "pace": true },
+          "wav": { "type": "audio.write", "path": "live.wav" },
+          "program": { "type": "process.pipe", "command": ["sh", "-c", "\(script)"], "endStall": 600000 },
+          "out": { "type": "flow.null" }
+        },
+        "links": [ "tone -> wav", "tone -> program -> out" ] }
+      """
+    return try RunnerProcess(
+      ["run", "-q", scratch.write(graph.utf8, to: "stubborn.json")], in: scratch)
+  }
+
+  private func number(in name: String) -> pid_t? {
+    let text = try? String(contentsOfFile: scratch.file(name), encoding: .utf8)
+    return text.flatMap { pid_t($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+  }
+
+  @Test(
+    "a second request to end, of whichever kind, ends at once: 130, programs killed, recordings whole",
+    arguments: [(SIGTERM, SIGTERM), (SIGINT, SIGTERM), (SIGTERM, SIGINT), (SIGHUP, SIGTERM)])
+  func secondRequest(first: Int32, second: Int32) throws {
+    let process = try stubborn()
+    try process.wait { size("live.wav") >= 64_000 && number(in: "begun") != nil }
+    process.send(first)
+    // It drains: the program's input has ended, and the program goes on.
+    try process.wait { number(in: "ended") != nil }
+    let program = try #require(number(in: "ended"))
+    process.send(second)
+    let result = process.wait()
+    #expect(result.status == 130, "\(result.errors)")
+    let wav = try Sound(path: scratch.file("live.wav"))
+    #expect(80 + wav.samples.count * 2 == size("live.wav"), "the header tells all there is")
+    // SIGKILL has been sent when the runner ends; what the system does with it may take a moment.
+    let deadline = Date(timeIntervalSinceNow: 60)
+    while isAlive(program) && Date() < deadline { usleep(2_000) }
+    #expect(!isAlive(program))
+  }
+
+  @Test("the end of the terminal, told by the kernel and again by the shell, is one request")
+  func hangUpTwice() throws {
+    let process = try stubborn()
+    try process.wait { size("live.wav") >= 64_000 && number(in: "begun") != nil }
+    process.send(SIGHUP)
+    try process.wait { number(in: "ended") != nil }
+    for _ in 0..<3 {
+      process.send(SIGHUP)
+      // Signals of one kind that come together are one.
+      usleep(50_000)
+    }
+    _ = try scratch.write("".utf8, to: "go")
+    #expect(process.wait().status == 0)
+  }
+
+  /// True while a process runs; what has ended is reaped by whoever adopted it, when it likes.
+  private func isAlive(_ process: pid_t) -> Bool {
+    guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else {
+      return false
+    }
+    return text.split(separator: ")").last?.split(separator: " ").first != "Z"
+  }
+
   @Test("killed on the spot, it leaves a WAV and an Ogg file that play")
   func kill() throws {
     let process = try live()

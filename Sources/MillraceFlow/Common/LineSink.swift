@@ -20,6 +20,9 @@ struct LineSink: ~Copyable {
     "patience", .number(0...86_400_000), unit: "ms", default: 1_000,
     text: "how long a reader that takes nothing is waited for at the end")
 
+  /// Bytes by which lines may grow when there are no secrets at first.
+  private static let roomForMarks = 4_096
+
   private var target: LineTarget
   private let patience: Nanoseconds
   private let isVirtual: Bool
@@ -27,6 +30,9 @@ struct LineSink: ~Copyable {
   private let secrets: Secrets
   private let form: Secrets.Form
   private let buffer: UnsafeMutablePointer<UInt8>
+  private let size: Int
+  /// A person's terminal, which obeys control characters.
+  private let isTerminal: Bool
   private var count = 0
   /// Since when the reader has taken nothing although nothing more comes; nil: it took something, or it is not the end.
   private var waitsSince: Nanoseconds?
@@ -40,8 +46,11 @@ struct LineSink: ~Copyable {
     let longestPacket = setup.inputs.reduce(0) { max($0, $1.shape?.packetBytes ?? 0) }
     secrets = setup.secrets
     form = setup.inputs.contains { $0.shape?.format == .event } ? .json : .text
-    let longestLine = secrets.isEmpty ? longestPacket : longestPacket * Secrets.growth
-    unsafe buffer = .allocate(capacity: target.unit + longestLine + 2)
+    // Secrets may come while the graph runs, mostly one in a line.
+    let longestLine = secrets.isEmpty ? longestPacket + Self.roomForMarks : longestPacket * Secrets.growth
+    size = target.unit + longestLine + 2
+    unsafe buffer = .allocate(capacity: size)
+    isTerminal = target.isTerminal
     self.target = target
   }
 
@@ -136,12 +145,29 @@ struct LineSink: ~Copyable {
       for index in 0..<length { add(inLine: text[index]) }
     } else {
       let secrets = secrets
-      secrets.hide(in: text.extracting(0..<length), form) { add(inLine: $0) }
+      let start = count
+      var isWhole = true
+      secrets.hide(in: text.extracting(0..<length), form) { byte in
+        if count < size - 2 { add(inLine: byte) } else { isWhole = false }
+      }
+      // More marks than anybody could foresee: what is left of the line would be no JSON.
+      if !isWhole {
+        count = start
+        for byte in Secrets.mark.utf8 { add(byte) }
+      }
     }
     add(10)
   }
 
-  private mutating func add(inLine byte: UInt8) { add(byte == 10 || byte == 13 ? 32 : byte) }
+  /// Line breaks would make two lines of one. A terminal gets no control character, nor the second byte of one of those behind ASCII
+  /// (U+0080 to U+009F).
+  private mutating func add(inLine byte: UInt8) {
+    guard isTerminal else { return add(byte == 10 || byte == 13 ? 32 : byte) }
+    let follows = unsafe count > 0 && buffer[count - 1] == 0xC2
+    let isControl = byte < 0x20 || byte == 0x7F || (follows && (0x80..<0xA0).contains(byte))
+    // U+00A0, a space of no other meaning, has the same first byte.
+    add(isControl ? (follows && byte >= 0x80 ? 0xA0 : 32) : byte)
+  }
 
   private mutating func add(_ byte: UInt8) {
     unsafe buffer[count] = byte

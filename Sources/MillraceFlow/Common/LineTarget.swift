@@ -43,6 +43,9 @@ struct LineTarget: ~Copyable {
     isFull = isFile && !appends
   }
 
+  /// True when a person reads along.
+  var isTerminal: Bool { isatty(descriptor) == 1 }
+
   /// Empties a file that is to be replaced, if nothing has been written yet. Answers 0 or an `errno`.
   mutating func begin() -> Int32 {
     guard isFull else { return 0 }

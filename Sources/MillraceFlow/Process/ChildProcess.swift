@@ -24,7 +24,7 @@ struct ChildProcess: Sendable {
   /// - Parameters:
   ///   - command: its name and arguments.
   ///   - directory: where it starts; nil: here.
-  ///   - environment: `NAME=value` texts, added to ours.
+  ///   - environment: `NAME=value` texts; besides, it gets those of ours in `inherited`.
   ///   - isFed: false when its standard input is empty.
   init(
     _ command: [String], directory: String?, environment: [String], isFed: Bool
@@ -116,7 +116,7 @@ struct ChildProcess: Sendable {
     unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
 
     let arguments = unsafe CStrings(command)
-    let variables = unsafe CStrings(Self.variables(adding: environment))
+    let variables = unsafe CStrings(Self.variables(environment))
     defer {
       unsafe arguments.free()
       unsafe variables.free()
@@ -140,16 +140,28 @@ struct ChildProcess: Sendable {
       "cannot start \"\(program)\": \(SystemError.text(code))", parameter: "command", cure: cure)
   }
 
-  /// Our environment with some variables added or changed.
-  private static func variables(adding added: [String]) -> [String] {
-    var all: [String] = []
+  /// Variables of ours that every program gets: where programs and files are, who the user is, language and time zone. The rest may
+  /// hold anybody's keys, and is given by name.
+  static let inherited: Set = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "XDG_RUNTIME_DIR",
+  ]
+  /// Of the language, one variable each matter of it: `LC_CTYPE`.
+  private static let languagePrefix = "LC_"
+
+  /// The inherited variables, some of them changed, and those that were given. Of several of one name the last counts.
+  private static func variables(_ given: [String]) -> [String] {
+    var values: [Substring: String] = [:]
+    func name(_ text: String) -> Substring { text.prefix { $0 != "=" } }
     var next = unsafe environ
     while let text = unsafe next.pointee {
-      all.append(unsafe String(cString: text))
+      let variable = unsafe String(cString: text)
+      if inherited.contains(String(name(variable))) || variable.hasPrefix(languagePrefix) {
+        values[name(variable)] = variable
+      }
       unsafe next += 1
     }
-    let names = added.map { $0.prefix { $0 != "=" } }
-    return all.filter { !names.contains($0.prefix { $0 != "=" }) } + added
+    for variable in given { values[name(variable)] = variable }
+    return values.values.sorted()
   }
 
   /// Ends the program's input. For whoever feeds it, once.

@@ -42,8 +42,10 @@ extension ProcessPipe {
       ),
       ParameterContract("directory", .path, text: "where it starts; otherwise where the graph runs"),
       ParameterContract(
-        "environment", .list(of: .string, count: 0...64), default: .list([]),
-        text: "variables as NAME=value, added to those of this process"),
+        "environment", .list(of: .string, count: 0...64), default: .list([]), secret: .assigned,
+        text:
+          "variables as NAME=value; of this process's own the program gets only PATH, HOME, USER, LOGNAME, SHELL, LANG, LANGUAGE, LC_*, TZ, TMPDIR, TERM and XDG_RUNTIME_DIR"
+      ),
     ],
     lane: .external, budget: 200, drive: .itself,
     asynchronousPaths: [AsynchronousPath(from: "in", to: "out")], followsVirtualClock: false,

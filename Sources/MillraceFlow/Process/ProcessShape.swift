@@ -15,9 +15,10 @@ enum ProcessShape {
       resolution.refuse(
         name, "it holds a NUL character, which no program can be given", cure: "leave it out")
     }
-    for text in parameters.strings("environment") where !text.dropFirst().contains("=") {
+    if parameters.strings("environment").contains(where: { !$0.dropFirst().contains("=") }) {
+      // It is not repeated: it may be a value that has lost its name.
       resolution.refuse(
-        "environment", "\"\(text)\" is not a variable with its value", cure: "write \"\(text)=value\"")
+        "environment", "an item is not a variable with its value", cure: "write \"NAME=value\"")
     }
     // A program without a pipe to the graph makes the pace of nobody; with one it can be made to wait on both sides.
     resolution.pacing = .waits

@@ -22,9 +22,12 @@ struct CheckCommand: ParsableCommand {
       do throws(Problems) {
         let plan = try Graph.load(
           path: file, settings: options.settings(), catalogue: RunnerContext.catalogue)
-        all.append(contentsOf: Problems(plan.warnings))
+        let memory = PlanMemory(plan)
+        // It may be meant for a larger machine.
+        let tooLarge = MachineMemory.limit().flatMap { memory.warning(of: plan, on: $0) }.map { [$0] } ?? []
+        all.append(contentsOf: Problems(plan.warnings + tooLarge))
         accepted.append(
-          "\(Problem.printable(file)): ok, \(Figures.counted(plan.nodes.count, "node")), \(Figures.counted(plan.links.count, "link"))\n"
+          "\(Problem.printable(file)): ok, \(Figures.counted(plan.nodes.count, "node")), \(Figures.counted(plan.links.count, "link")), up to \(Figures.bytes(memory.byteCount)) a run\n"
         )
       } catch {
         all.append(contentsOf: error)

@@ -42,7 +42,7 @@ struct DoubleCommand: ParsableCommand {
     let isQuiet = quiet
     Signals.listen()
     let double = try BailianDouble.start(scenario, port: Int(port)) { line in
-      if !isQuiet || line.hasPrefix("!") { Output.standard.write(line + "\n") }
+      if !isQuiet || line.hasPrefix("!") { Output.standard.write(Problem.printable(line) + "\n") }
     }
     try watch(double)
   }

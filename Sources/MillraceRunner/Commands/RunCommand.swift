@@ -7,8 +7,9 @@ struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run", abstract: "Runs graphs until they end.",
     discussion: """
-      The first interrupt (Ctrl-C) ends the sources and lets what is inside flow out; the second stops at once. A request to \
-      end (SIGTERM) does what the first interrupt does. Everything the runner tells goes to standard error.
+      The first request to end (Ctrl-C, SIGTERM, the end of the terminal) ends the sources and lets what is inside flow out; the \
+      second, of whichever kind, stops at once; the third ends the process on the spot. Everything the runner tells goes to \
+      standard error.
       """)
 
   @Argument(help: "Graph files.", completion: .file(extensions: ["json"]))
@@ -34,6 +35,13 @@ struct RunCommand: ParsableCommand {
     help: ArgumentHelp("Voice workers; without it, one for each processor, four at most.", valueName: "count")
   )
   var workers: Int?
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "The memory that all graphs together may take, such as 512MB or 2GiB; without it, what the machine has.",
+      valueName: "size"))
+  var memory: MemorySize?
 
   @Option(
     name: .long,
@@ -89,7 +97,8 @@ struct RunCommand: ParsableCommand {
       }
     }
     var session = try RunSession(
-      graphs, duration: duration?.nanoseconds, workers: workers, report: report, trace: trace, name: name,
+      graphs, duration: duration?.nanoseconds, workers: workers, memory: memory?.bytes, report: report,
+      trace: trace, name: name,
       control: control, golden: golden, isQuiet: quiet, limits: limits)
     try session.perform()
   }

@@ -107,7 +107,7 @@ struct TalkCommand: ParsableCommand {
       }
       set("url", service.address)
       // The real one is of no use to it.
-      set("key", "double")
+      set("key", "sk-of-the-double")
     }
     return try options.load(path)
   }
@@ -126,7 +126,7 @@ struct TalkCommand: ParsableCommand {
     let seen = service.seen
     guard seen.violationCount > 0 else { return }
     let told = seen.violations.prefix(mostTold)
-    for violation in told { Output.error.write("double: \(violation)\n") }
+    for violation in told { Output.error.write("double: \(Problem.printable("\(violation)"))\n") }
     let rest = seen.violationCount - told.count
     if rest > 0 { Output.error.write("double: and \(rest) more\n") }
     throw ExitStatus.failed

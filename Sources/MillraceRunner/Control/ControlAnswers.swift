@@ -87,7 +87,8 @@ final class ControlAnswers: Sendable {
   var lost: Losses { losses.withLock { $0 } }
 
   func write(_ line: String) {
-    var text = line + "\n"
+    // What JSON leaves as it is and a terminal obeys (U+0080 to U+009F) stands inside of strings, where this is an escape.
+    var text = Problem.printable(line) + "\n"
     let refusal = turn.withLock { _ in text.withUTF8 { unsafe writeAll($0) } }
     guard let refusal else { return }
     losses.withLock { losses in

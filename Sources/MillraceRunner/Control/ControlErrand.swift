@@ -101,7 +101,10 @@ final class ControlErrand: Sendable {
     name.replacing(GraphOptions.instanceMark, with: "\(targets[index].instance)")
   }
 
-  private func refuse(_ index: Int, _ text: String) { settle { $0.refusals[index] = text } }
+  private func refuse(_ index: Int, _ text: String) {
+    let told = targets[index].run.secrets.removed(from: text)
+    settle { $0.refusals[index] = told }
+  }
 
   /// The runs have ended before the command's time: whatever is still open is refused.
   func giveUp() {

@@ -48,7 +48,7 @@ final class LinkRecording: Sendable {
     do {
       // The node that writes the lines takes out what the tapped graph keeps to itself.
       var plan = try Graph.load(graph, catalogue: Self.catalogue)
-      plan.hiddenTexts = tapped.plan.secretTexts
+      plan.borrowedSecrets = tapped.secrets
       run = try Self.engine.start(plan)
     } catch {
       tap.stop()

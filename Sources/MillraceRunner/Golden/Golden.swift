@@ -144,8 +144,11 @@ final class Golden {
     )
     let differences = comparison.differences
     // Lines of a file are told as they are, and a node may have written a secret into its file.
-    let secrets = Secrets(reports.reduce(into: []) { $0.formUnion($1.plan.secretTexts) })
-    for difference in differences { out.write("golden: \(secrets.removed(from: difference))\n") }
+    let secrets = reports.map(\.plan.secrets)
+    for difference in differences {
+      let told = secrets.reduce(difference) { $1.removed(from: $0) }
+      out.write("golden: \(Problem.printable(told))\n")
+    }
     guard differences.isEmpty else {
       out.write(
         "golden: the run differs from \(Problem.quoted(folder.path)); when that is meant, record it anew with --record-golden\n"

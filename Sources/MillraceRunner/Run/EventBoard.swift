@@ -49,7 +49,7 @@ final class EventBoard: Sendable {
   init(_ readers: Readers = Readers()) { self.readers = readers }
 
   /// Events of nodes about their media that a user should hear of.
-  private static let remarks: Set = ["damaged", "truncated"]
+  private static let remarks: Set = ["damaged", "silent", "truncated"]
   /// The same of nodes of the bulk lane: their words are about files, screens and streams, never a conversation's.
   private static let bulkRemarks: Set = ["disconnected", "lost", "refused", "resized", "stalled", "tooLarge"]
 
@@ -109,7 +109,7 @@ final class EventBoard: Sendable {
           state.levels.append((name, Level(rms: rms, peak: peak, time: event.time)))
         }
       }
-    case "written": state.withLock { $0.written[label + event.node] = fields.words }
+    case "written": state.withLock { $0.written[label + event.node] = Problem.printable(fields.words) }
     case "nodeFailed":
       state.withLock { $0.reasons[label + event.node] = fields.text("reason") }
       note(
@@ -161,6 +161,8 @@ final class EventBoard: Sendable {
   }
 
   private func note(_ text: String, isError: Bool = false) {
+    // Nodes repeat what servers and programs say.
+    let text = Problem.printable(text)
     state.withLock { state in
       if state.notices.count < Self.mostNotices {
         state.notices.append(Notice(text: text, isError: isError))

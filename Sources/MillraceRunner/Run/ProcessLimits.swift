@@ -36,7 +36,9 @@ struct ProcessLimits {
 
   /// Refuses in words when so many files for each of the instances that are still to be made are more than may be opened.
   static func checkFiles(forInstances count: Int, beyond made: Int, each: Int, open: Int) throws(ExitStatus) {
-    guard let limit = limit(RLIMIT_NOFILE), each * (count - made) > limit - open - filesToRun else { return }
+    guard let limit = limit(RLIMIT_NOFILE),
+      each.multipliedClamped(by: count - made) > limit - open - filesToRun
+    else { return }
     Output.error.write(
       "error: \(count) instances need more files than this process may open: it may have \(limit) (ulimit -n) and has \(open) with \(made) instances, each of which opens \(each); raise the limit, or run fewer instances\n"
     )
@@ -71,7 +73,7 @@ struct ProcessLimits {
   /// that this process may have.
   func checkMemory(forInstances count: Int, beyond made: Int, each: Int) throws(ExitStatus) {
     guard let limit = Self.limit(RLIMIT_AS), let used = Self.addressSpace,
-      each * (count - made) > limit - used - Self.spareMemory
+      each.multipliedClamped(by: count - made) > limit - used - Self.spareMemory
     else { return }
     Output.error.write(
       "error: there is no memory for \(count) instances: this process may have \(Figures.bytes(limit)) of address space (ulimit -v) and uses \(Figures.bytes(used)), and each instance takes \(Figures.bytes(each)) for its media alone; run fewer instances, or raise the limit\n"

@@ -25,7 +25,13 @@ extension RunSession {
       do { try reportFile?.finish() } catch { if status == .done { status = .usage } }
     }
     if let golden {
-      let verdict = golden.finish(Array(zip(runs.map(\.plan), reports)), isQuiet: isQuiet)
+      let plans = runs.map { run in
+        var plan = run.plan
+        // With those it was given since.
+        plan.borrowedSecrets = run.secrets
+        return plan
+      }
+      let verdict = golden.finish(Array(zip(plans, reports)), isQuiet: isQuiet)
       if status == .done { status = verdict }
     }
     return status

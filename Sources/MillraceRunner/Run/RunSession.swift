@@ -1,5 +1,6 @@
 internal import CMillraceSys
 internal import Glibc
+internal import Millrace
 internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
@@ -45,8 +46,8 @@ struct RunSession: ~Copyable {
   private static let watchedRuns = 16
 
   init(
-    _ graphs: [GraphInstances], duration: Nanoseconds?, workers: Int?, report: String?, trace: String?,
-    name: String?,
+    _ graphs: [GraphInstances], duration: Nanoseconds?, workers: Int?, memory: Int? = nil, report: String?,
+    trace: String?, name: String?,
     control: ControlOptions?, golden: GoldenOptions?, isQuiet: Bool, limits: ProcessLimits, talk: Talk? = nil,
     takesKeys: Bool = false
   ) throws {
@@ -72,7 +73,7 @@ struct RunSession: ~Copyable {
     self.takesKeys = takesKeys
     self.control = control
     self.golden = golden
-    engine = Engine(catalogue: RunnerContext.catalogue, clock: clock, workers: workers)
+    engine = Engine(catalogue: RunnerContext.catalogue, clock: clock, workers: workers, memoryLimit: memory)
     if let reportFile { self.reportFile = reportFile.take() }
     if let traceFile { self.trace = TraceFile(engine, file: traceFile.take(), title: title) }
   }
@@ -116,6 +117,8 @@ struct RunSession: ~Copyable {
     }
     control?.start()
     watch(&progress)
+    // Nobody who asks twice waits for programs that do not heed the end of their node.
+    if isStopping { Programs.killAll() }
     endedAt = millrace_monotonic_ns()
     statistics = nil
     for remark in control?.finish() ?? [] { out.write("control: \(remark)\n") }
@@ -142,12 +145,23 @@ struct RunSession: ~Copyable {
   /// Makes everything that is to run. What stands in the way lets go of what is made already.
   private mutating func prepare() throws {
     do {
+      try checkMemory()
       for index in graphs.indices { try prepareInstances(of: index) }
       try ProcessLimits.checkFiles(ProcessLimits.filesToRun)
       try prepareControl()
     } catch {
       for run in runs { run.stop() }
       throw error
+    }
+  }
+
+  /// Refuses in words what would not fit into memory, before the first of many instances is made.
+  private func checkMemory() throws(ExitStatus) {
+    do throws(StartProblem) {
+      try engine.checkMemory(of: graphs.map { ($0.first, $0.count) }, observesEvents: observesEvents)
+    } catch {
+      GraphOptions.tell(Problems([Problem(error.text, hint: error.cure)]))
+      throw .refused
     }
   }
 
@@ -165,11 +179,14 @@ struct RunSession: ~Copyable {
     }
   }
 
+  /// True when there are few enough runs to tell what happens in them.
+  private var isWatched: Bool { total <= Self.watchedRuns }
+  private var observesEvents: Bool { isWatched || golden != nil }
+
   private func prepare(_ plan: GraphPlan) throws -> GraphRun {
-    let isWatched = total <= Self.watchedRuns
     golden?.expect(plan)
     do throws(StartProblem) {
-      let run = try engine.prepare(plan, observesEvents: isWatched || golden != nil)
+      let run = try engine.prepare(plan, observesEvents: observesEvents)
       golden?.watch(run)
       // What its own events say of failed nodes decides the exit status, however many runs there are.
       if isWatched || plan.nodes.contains(where: { $0.onError != .stop }) {
@@ -226,7 +243,7 @@ struct RunSession: ~Copyable {
   private var waiting: Nanoseconds { trace != nil ? Self.traceTick : talk != nil ? Self.talkTick : Self.tick }
 
   private mutating func heedSignals() {
-    if Signals.interruptCount >= 2 && !isStopping {
+    if Signals.isAskedToStop && !isStopping {
       isStopping = true
       for run in runs { run.stop() }
     } else if (Signals.isAskedToEnd || talk?.isLeaving == true) && !isDraining {

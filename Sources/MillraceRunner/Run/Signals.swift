@@ -2,22 +2,33 @@ internal import Glibc
 internal import Millrace
 internal import Synchronization
 
-// Outside the type, so that a handler, which may capture nothing, reaches them. `listen` touches both first: their
+// Outside the type, so that a handler, which may capture nothing, reaches them. `listen` touches them first: their
 // initialisers, and those of the programs nodes start, never run inside a handler.
-private let interrupts = Atomic<Int>(0)
-private let terminations = Atomic<Int>(0)
+private let requests = Atomic<Int>(0)
+private let hasHungUp = Atomic<Bool>(false)
+
+/// Counts a request to end. The third ends the process on the spot, with the programs that nodes started: whoever asks three times
+/// wants out, whatever hangs. Safe in the handler of a signal.
+private func countRequest() {
+  guard requests.add(1, ordering: .relaxed).newValue >= 3 else { return }
+  Programs.killAll()
+  TalkTerminal.giveBack()
+  _exit(ExitStatus.interrupted.rawValue)
+}
 
 /// Signals as counters: handlers only count, the run's own loop looks.
 ///
 /// Handlers and not a blocked mask, because programs started by a node would inherit the mask.
 enum Signals {
-  /// Interrupts (Ctrl-C) since `listen`.
-  static var interruptCount: Int { interrupts.load(ordering: .relaxed) }
-  /// True once the process was asked to end (SIGTERM, SIGHUP).
-  static var isTerminated: Bool { terminations.load(ordering: .relaxed) > 0 }
+  /// Requests to end since `listen`, of whichever kind: interrupts (Ctrl-C), SIGTERM, and the end of the terminal (SIGHUP), which counts
+  /// once, since the kernel tells of it and the shell may as well.
+  static var requestCount: Int { requests.load(ordering: .relaxed) }
 
-  /// True once the process was asked to end, be it by an interrupt.
-  static var isAskedToEnd: Bool { interruptCount > 0 || isTerminated }
+  /// True once the process was asked to end: what is inside may flow out.
+  static var isAskedToEnd: Bool { requestCount > 0 }
+
+  /// True once it was asked again: it is to end at once.
+  static var isAskedToStop: Bool { requestCount > 1 }
 
   /// A closed pipe, and a file at the limit of its size (`ulimit -f`), become errors of the write, not the end of the process.
   /// Programs started by a node get the default again, since a handler does not survive `exec`.
@@ -25,22 +36,17 @@ enum Signals {
     for signal in [SIGPIPE, SIGXFSZ] { install(signal) { _ in } }
   }
 
-  /// Counts interrupts and requests to end, from zero. A third interrupt ends the process on the spot, with
-  /// the programs nodes started.
+  /// Counts requests to end, from zero. The third ends the process on the spot, with the programs nodes started.
   static func listen() {
-    interrupts.store(0, ordering: .relaxed)
-    terminations.store(0, ordering: .relaxed)
+    requests.store(0, ordering: .relaxed)
+    hasHungUp.store(false, ordering: .relaxed)
     _ = Programs.count
-    install(SIGINT) { _ in
-      // Whoever presses it three times wants out, whatever hangs.
-      guard interrupts.add(1, ordering: .relaxed).newValue >= 3 else { return }
-      Programs.killAll()
-      TalkTerminal.giveBack()
-      _exit(ExitStatus.interrupted.rawValue)
-    }
+    for signal in [SIGINT, SIGTERM] { install(signal) { _ in countRequest() } }
     // Started by `nohup`, it is meant to outlive its terminal.
-    for signal in [SIGTERM, SIGHUP] where signal != SIGHUP || !isIgnored(SIGHUP) {
-      install(signal) { _ in terminations.add(1, ordering: .relaxed) }
+    if !isIgnored(SIGHUP) {
+      install(SIGHUP) { _ in
+        if !hasHungUp.exchange(true, ordering: .relaxed) { countRequest() }
+      }
     }
     var heard = sigset_t()
     unsafe sigemptyset(&heard)

@@ -111,7 +111,7 @@ struct Summary {
     var lines: [String] = []
     var told: Set<String> = []
     for (plan, run) in zip(plans, merged.runs) {
-      for node in plan.nodes where node.isSink && !node.secrets.contains("path") {
+      for node in plan.nodes where node.isSink && !node.isSecret("path") {
         guard case .string(let path)? = node.parameters["path"], told.insert(path).inserted else { continue }
         guard told.count <= Self.mostFiles else { continue }
         var status = stat()

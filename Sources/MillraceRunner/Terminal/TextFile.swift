@@ -111,6 +111,7 @@ struct TextFile: ~Copyable {
     while left > 0 {
       var wish = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
       if unsafe poll(&wish, 1, Self.look) > 0 { return true }
+      if Signals.isAskedToStop { return false }
       if Signals.isAskedToEnd { left -= Self.look }
     }
     return false

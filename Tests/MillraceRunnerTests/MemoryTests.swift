@@ -1,0 +1,61 @@
+import Glibc
+import MillraceCore
+import Testing
+
+@testable import MillraceRunner
+
+@Suite("Memory that graphs may take", .timeLimit(.minutes(10)))
+struct MemoryTests {
+  @Test("a run that can take more than --memory is refused in words, with 1, before anything starts")
+  func tooMuch() async {
+    let result = await #expect(
+      processExitsWith: .exitCode(1), observing: [\.standardErrorContent, \.standardOutputContent]
+    ) { runner("run", "-q", "good.json", "--memory", "1kB") }
+    let text = errors(of: result)
+    #expect(text.hasPrefix("error: a run can take "))
+    #expect(text.contains(", and the limit is 1000 B; most of it: "))
+    #expect(
+      text.hasSuffix(
+        "; make capacities or packets smaller, run less at once, or raise the memory limit\n1 error\n"))
+    await #expect(processExitsWith: .exitCode(0)) { runner("run", "-q", "good.json", "--memory", "1GiB") }
+    await #expect(processExitsWith: .exitCode(2)) { runner("run", "-q", "good.json", "--memory", "0MB") }
+    await #expect(processExitsWith: .exitCode(2)) { runner("run", "-q", "good.json", "--memory", "12") }
+  }
+
+  @Test("a hundred thousand instances are added up before the first is made")
+  func instances() async {
+    let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+      runner("run", "-q", "good.json", "--instances", "100000", "--memory", "100MB")
+    }
+    #expect(errors(of: result).hasPrefix("error: 100000 runs can take "))
+    #expect(errors(of: result).contains(", each "))
+  }
+
+  @Test("a graph says for itself what a run may take")
+  func graph() async {
+    let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+      makeRunnerFolder()
+      write(
+        """
+        { "millrace": 1, "memory": "1kB",
+          "nodes": { "src": { "type": "test.count" }, "end": { "type": "test.sink" } }, "links": [ "src -> end" ] }
+        """, to: "little.json")
+      MillraceCommand.main(catalogue: .runnerTests, name: "counter", arguments: ["check", "little.json"])
+    }
+    #expect(errors(of: result).hasPrefix("little.json:1:28: error: a run can take "))
+  }
+
+  @Test("more bytes than there are numbers are more than the address space, and end in words")
+  func manyLarge() async {
+    let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
+      var limit = rlimit(rlim_cur: 1 << 46, rlim_max: 1 << 46)
+      setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
+      do {
+        try ProcessLimits().checkMemory(forInstances: 100_000, beyond: 1, each: 1 << 50)
+      } catch {
+        exit(1)
+      }
+    }
+    #expect(errors(of: result).hasPrefix("error: there is no memory for 100000 instances: "))
+  }
+}

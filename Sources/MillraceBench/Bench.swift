@@ -40,19 +40,30 @@ public struct Bench: Sendable {
       write(table.header)
     }
     var lines = [machine.json]
+    var failures: [String] = []
     for suite in Suite.all where suites.isEmpty || suites.contains(suite.name) {
       let figures: [Figure]
       do {
-        figures = try suite.run()
+        figures = try suite.figures()
       } catch {
-        throw MeasurementProblem("suite \(suite.name): \(error)")
+        // Told now, and again at the end: what the other suites measure is not lost.
+        failures.append("suite \(suite.name): \(error)")
+        if !isJSON { write(failures.last ?? "") }
+        continue
       }
       for figure in figures { write(isJSON ? figure.json : table.row(figure)) }
       lines += figures.map(\.json)
       // After each suite, so that a run cut short keeps what it has.
       if let savePath { try replaceFile(savePath, with: Array((lines.joined(separator: "\n") + "\n").utf8)) }
     }
+    guard failures.isEmpty else { throw MeasurementProblem(failures.joined(separator: "\n")) }
   }
+}
+
+/// Something a suite cannot do without is not on this machine: the suite is left out.
+struct MissingPiece: Error {
+  /// What it is, and how to get it: `the package espeak-ng is not installed`.
+  let text: String
 }
 
 /// What could not be measured, and why, in words for the user.
@@ -68,6 +79,13 @@ struct Suite {
   /// What it measures, in a few words.
   let text: String
   let run: () throws -> [Figure]
+
+  /// What it measures; one line that says why, when something it needs is not here.
+  func figures() throws -> [Figure] {
+    do { return try run() } catch let missing as MissingPiece {
+      return [Figure(name, "everything", leftOut: missing.text)]
+    }
+  }
 
   static var all: [Suite] {
     [

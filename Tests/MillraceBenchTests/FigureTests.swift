@@ -7,7 +7,7 @@ import Testing
 @Suite("Figures")
 struct FigureTests {
   private let hop = Figure("hop", "one \"call\"", unit: "ns", goal: "<= 60", samples: [51, 47, 45])
-  private let absent = Figure("hop", "one call", of: "gstreamer", missing: "not installed: make bench-peers")
+  private let absent = Figure("hop", "one call", of: "gstreamer", leftOut: "not installed: make bench-peers")
 
   @Test("a figure is the median with the lowest and the highest, as one line of JSON")
   func json() {
@@ -21,18 +21,31 @@ struct FigureTests {
   func missing() {
     #expect(
       absent.json
-        == #"{"suite":"hop","case":"one call","of":"gstreamer","value":null,"unit":"","low":null,"high":null,"runs":0,"#
-        + #""note":"not installed: make bench-peers"}"#)
+        == #"{"suite":"hop","case":"one call","of":"gstreamer","leftOut":"not installed: make bench-peers"}"#)
     let row = FigureTable(earlier: nil).row(absent)
     #expect(row.hasPrefix("hop         one call "))
-    #expect(row.hasSuffix(" gstreamer     not installed: make bench-peers"))
+    #expect(row.hasSuffix(" gstreamer     left out: not installed: make bench-peers"))
+  }
+
+  @Test("a suite that lacks something is left out with the reason and is no failure; one that fails is")
+  func suites() throws {
+    let lacking = Suite(name: "dialogues", text: "50 voice dialogues") {
+      throw MissingPiece(text: "install the package espeak-ng")
+    }
+    let figures = try lacking.figures()
+    #expect(figures.map(\.leftOut) == ["install the package espeak-ng"])
+    #expect(
+      FigureTable(earlier: nil).row(figures[0]).hasSuffix(
+        " millrace      left out: install the package espeak-ng"))
+    let failing = Suite(name: "hop", text: "") { throw MeasurementProblem("a node failed") }
+    #expect(throws: MeasurementProblem.self) { try failing.figures() }
   }
 
   @Test("a program without peers says where they are")
   func noPeers() {
     let figure = ofPeer("hop", "one call", unit: "ns", samples: [])
     #expect(figure.of == "gstreamer")
-    #expect(figure.note == "not in this program: make bench")
+    #expect(figure.leftOut == "not in this program: make bench")
   }
 
   @Test("rows stand in columns under their titles")

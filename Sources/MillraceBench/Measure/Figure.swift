@@ -12,12 +12,12 @@ struct Figure {
   var unit: String
   var low: Double
   var high: Double
-  /// How many runs the median is of. 0: not measured, see `note`.
+  /// How many runs the median is of. 0: not measured, see `leftOut`.
   var runs: Int
   /// What was set out to be reached, for the table: `<= 60`.
   var goal: String
-  /// Why there is no value, and what to do about it; empty when there is one.
-  var note = ""
+  /// Why it was left out, and what to do about it; empty when it was measured.
+  var leftOut = ""
 
   /// The median of samples.
   init(
@@ -36,25 +36,28 @@ struct Figure {
     runs = sorted.count
   }
 
-  /// A figure that could not be measured. It keeps its row, so that nobody takes silence for a result.
-  init(_ suite: String, _ name: String, of subject: String, missing note: String) {
+  /// A figure that was left out because something it needs is not here. It keeps its row, so that nobody takes silence for a result.
+  init(_ suite: String, _ name: String, of subject: String = "millrace", leftOut reason: String) {
     self.init(suite, name, of: subject, unit: "", samples: [])
-    self.note = note
+    leftOut = reason
   }
 
-  /// One line of JSON. A figure that was not measured has `null` for its numbers and says why in `note`.
+  /// One line of JSON. A figure that was left out has no numbers and says why in `leftOut`.
   var json: String {
     var writer = JSONWriter()
     writer.object { json in
       json.member("suite", suite)
       json.member("case", name)
       json.member("of", of)
+      guard leftOut.isEmpty else {
+        json.member("leftOut", leftOut)
+        return
+      }
       json.member("value", value)
       json.member("unit", unit)
       json.member("low", low)
       json.member("high", high)
       json.member("runs", runs)
-      if !note.isEmpty { json.member("note", note) }
     }
     return writer.text
   }

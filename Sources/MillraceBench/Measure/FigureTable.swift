@@ -17,8 +17,8 @@ struct FigureTable {
   /// The line of one figure.
   func row(_ figure: Figure) -> String {
     var cells = [figure.suite, figure.name, figure.of]
-    if figure.runs == 0 {
-      cells.append(figure.note)
+    if !figure.leftOut.isEmpty {
+      cells.append("left out: \(figure.leftOut)")
     } else {
       cells += [
         "\(short(figure.value)) \(figure.unit)", "\(short(figure.low)) .. \(short(figure.high))",
@@ -27,7 +27,7 @@ struct FigureTable {
     }
     var line = ""
     for (cell, column) in zip(cells, Self.columns) { line += Self.pad(cell, column.width) }
-    guard figure.runs > 0 else { return line.trimmingSpaces }
+    guard figure.leftOut.isEmpty else { return line.trimmingSpaces }
     guard let earlier else { return (line + figure.goal).trimmingSpaces }
     return (line + Self.pad(figure.goal, 10) + earlier.change(to: figure)).trimmingSpaces
   }

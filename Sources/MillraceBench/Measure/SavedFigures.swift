@@ -56,14 +56,17 @@ struct SavedFigures {
 extension Figure {
   /// A figure as its JSON line has it; nil when it is something else.
   init?(_ root: JSONNode) {
-    guard let suite = root["suite"]?.string, let name = root["case"]?.string, let of = root["of"]?.string,
-      let unit = root["unit"]?.string, let runs = root["runs"]?.integer
+    guard let suite = root["suite"]?.string, let name = root["case"]?.string, let of = root["of"]?.string
     else { return nil }
+    if let reason = root["leftOut"]?.string {
+      self.init(suite, name, of: of, leftOut: reason)
+      return
+    }
+    guard let unit = root["unit"]?.string, let runs = root["runs"]?.integer else { return nil }
     self.init(suite, name, of: of, unit: unit, samples: [])
     value = root["value"]?.double ?? .nan
     low = root["low"]?.double ?? .nan
     high = root["high"]?.double ?? .nan
     self.runs = Int(runs)
-    note = root["note"]?.string ?? ""
   }
 }

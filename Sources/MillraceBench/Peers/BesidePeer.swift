@@ -21,7 +21,7 @@ func beside(
 func ofPeer(_ suite: String, _ name: String, unit: String, samples: [Double]) -> Figure {
   let peer = Peers.pipeline
   guard let peer, peer.missing == nil else {
-    return Figure(suite, name, of: peer?.name ?? "gstreamer", missing: peer?.missing ?? Peers.absent)
+    return Figure(suite, name, of: peer?.name ?? "gstreamer", leftOut: peer?.missing ?? Peers.absent)
   }
   return Figure(suite, name, of: peer.name, unit: unit, samples: samples)
 }

@@ -3,8 +3,8 @@ import Millrace
 
 /// Whether speech comes back from Opus in its place: recordings, coded at 16 kHz and 24 kb/s, kept as Ogg, decoded.
 ///
-/// The recordings are the first ten of `audio/speech` below `MILLRACE_CORPUS`, or a voice that Debian's alsa-utils bring.
-/// All is done twice: as the encoder is by default, for speech (`voip`), and for likeness (`audio`). For speech libopus
+/// The recordings are the first ten of `audio/speech` below `MILLRACE_CORPUS`, or a voice that Debian's alsa-utils bring, or one that is
+/// made up; the names of the figures say when it is one of the last two. All is done twice: as the encoder is by default, for speech (`voip`), and for likeness (`audio`). For speech libopus
 /// filters rumble out, and the filter's phase can bring low voices forward by a part of a sample, which the likeness of
 /// the waveforms shows as a lag of up to -1; without that filter nothing but the place of the samples is left to see.
 /// The signal-to-noise ratio says how alike the waveforms are, not how alike they sound: a voice codec keeps the second.
@@ -45,9 +45,11 @@ enum RoundTripSuite {
       _ = try runToEnd(plan(graph, named: "roundtrip.json", set: set), on: engine)
     }
     var figures: [Figure] = []
+    let material = try material(in: workspace)
     for application in ["voip", "audio"] {
+      let name = application + material.name
       var (missing, lag, likeness): ([Double], [Double], [Double]) = ([], [], [])
-      for recording in recordings() {
+      for recording in material.recordings {
         try pass(reference, recording, before)
         try pass(up, before, coded, ["application": application])
         try pass(back, coded, after)
@@ -58,22 +60,31 @@ enum RoundTripSuite {
       }
       figures += [
         Figure(
-          "roundtrip", "\(application): samples back less samples sent", unit: "samples", goal: "0",
+          "roundtrip", "\(name): samples back less samples sent", unit: "samples", goal: "0",
           samples: missing),
         Figure(
-          "roundtrip", "\(application): lag of what came back", unit: "samples",
+          "roundtrip", "\(name): lag of what came back", unit: "samples",
           goal: "0",
           samples: lag),
-        Figure("roundtrip", "\(application): waveform signal to noise", unit: "dB", samples: likeness),
+        Figure("roundtrip", "\(name): waveform signal to noise", unit: "dB", samples: likeness),
       ]
     }
     return figures
   }
 
-  private static func recordings() -> [String] {
+  private static let debianVoice = "/usr/share/sounds/alsa/Front_Center.wav"
+
+  /// What is sent there and back, and what figures of it are called by besides.
+  private static func material(in workspace: borrowing Workspace) throws -> (
+    recordings: [String], name: String
+  ) {
     let corpus = unsafe getenv("MILLRACE_CORPUS").map { unsafe String(cString: $0) }
     let found = corpus.map { files(in: "\($0)/audio/speech", endingIn: ".flac") } ?? []
-    return found.isEmpty ? ["/usr/share/sounds/alsa/Front_Center.wav"] : Array(found.prefix(10))
+    if !found.isEmpty { return (Array(found.prefix(10)), "") }
+    if unsafe access(debianVoice, R_OK) == 0 { return ([debianVoice], ", Debian's voice") }
+    let path = workspace.file("voice.wav")
+    try Sound.write(Sound.voice(seconds: 10, rate: 48_000), rate: 48_000, to: path)
+    return ([path], ", made-up voice")
   }
 
   /// The shift, within 25 ms either way, at which the two are most alike; ten seconds are looked at.

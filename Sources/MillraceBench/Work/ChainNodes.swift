@@ -70,6 +70,32 @@ struct ChainSink: Node {
   }
 }
 
+/// As `ChainSink`, and posts an event every so many packets.
+struct ChainTeller: Node {
+  static let contract = NodeContract(
+    "bench.teller", "measures and tells", inputs: [PortContract("in", .any, text: "anything")],
+    parameters: [
+      ParameterContract("every", .integer(1...1_000_000), default: 50, text: "packets from event to event")
+    ], events: [EventContract("taken", text: "packets taken up to now")])
+  private let every: Int
+  private let bars = ChainSink.bars.withLock { $0 }
+  private var taken = 0
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { every = setup.parameters.integer("every") }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    while let packet = ports.next() {
+      bars.add(Int(ports.now - packet.timestamp))
+      taken += 1
+      if taken % every == 0 {
+        let taken = taken
+        ports.post(0) { $0.field("packets", taken) }
+      }
+    }
+    return .done
+  }
+}
+
 /// source -> pass x (nodes - 2) -> sink, as a checked plan made by hand.
 struct Chain {
   var nodes: Int
@@ -82,12 +108,15 @@ struct Chain {
   var crosses = false
   /// Packets carry the time at which they were emitted.
   var stampsNow = false
+  /// The sink posts an event every so many packets; nil: it has no events.
+  var eventEvery: Int?
 
   static let catalogue: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(ChainSource.self)
     catalogue.add(ChainPass.self)
     catalogue.add(ChainSink.self)
+    catalogue.add(ChainTeller.self)
     catalogue.add(ReplySource.self)
     catalogue.add(ReplySink.self)
     return catalogue
@@ -97,8 +126,10 @@ struct Chain {
     let values: [String: ParameterValue] = [
       "count": .integer(packets), "interval": .integer(interval), "stampsNow": .bool(stampsNow),
     ]
+    let last: (contract: NodeContract, values: [String: ParameterValue]) =
+      eventEvery.map { (ChainTeller.contract, ["every": .integer($0)]) } ?? (ChainSink.contract, [:])
     return Self.plan(
-      first: (ChainSource.contract, values), passes: nodes - 2, last: (ChainSink.contract, [:]), limit: limit,
+      first: (ChainSource.contract, values), passes: nodes - 2, last: last, limit: limit,
       policy: interval > 0 ? .dropOldest : .block
     ) { crosses && $0 == nodes - 1 ? .bulk : .voice }
   }
@@ -118,7 +149,11 @@ struct Chain {
           name: name, contract: contract, parameters: ParameterValues(values),
           inputs: (0..<inputs).map { _ in NodeSetup.Port(name: "in", shape: shape, isLinked: true) },
           drivingInputs: (0..<inputs).map { _ in true }, heldPackets: (0..<inputs).map { _ in 0 },
-          outputs: contract.outputs.map { _ in NodeSetup.Port(name: "out", shape: shape, isLinked: true) },
+          outputs: contract.outputs.map { output in
+            output.name == NodeContract.eventsPort
+              ? NodeSetup.Port(name: output.name, shape: nil, isLinked: false)
+              : NodeSetup.Port(name: "out", shape: shape, isLinked: true)
+          },
           lane: lane(nodes.count), budget: 500, pacing: policy == .block ? .waits : .paced))
     }
     add("source", first.contract, first.values)

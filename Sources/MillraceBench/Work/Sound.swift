@@ -67,7 +67,10 @@ enum Sound {
 
 /// Numbers that look random and are the same every time (SplitMix64).
 struct Dice: RandomNumberGenerator {
-  private var state: UInt64 = 1
+  private var state: UInt64
+
+  /// - Parameter seed: other numbers for another one.
+  init(seed: UInt64 = 1) { state = seed }
 
   mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15

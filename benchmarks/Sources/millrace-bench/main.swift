@@ -5,5 +5,4 @@ import MillraceRunner
 // millrace-bench [SUITE ...]: `millrace bench` with the rivals in the program.
 for ring in CxxRing.all { Peers.add(ring) }
 Peers.use(GStreamer())
-MillraceCommand.main(
-  catalogue: .standard, arguments: ["bench"] + CommandLine.arguments.dropFirst())
+MillraceCommand.benchMain(catalogue: .standard)

@@ -1,5 +1,6 @@
 import Glibc
 import Millrace
+import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
 
@@ -24,7 +25,8 @@ enum DialoguesSuite {
   private static let warmUp = 12.0
 
   static func run() throws -> [Figure] {
-    try DialogueCourse.run() + DialogueFilm.run() + DialogueLosses.run(isLong: minutes >= longMinutes)
+    if let problem = BailianDouble.voiceProblem { throw MissingPiece(text: problem) }
+    return try DialogueCourse.run() + DialogueFilm.run() + DialogueLosses.run(isLong: minutes >= longMinutes)
       + together()
   }
 

@@ -40,9 +40,10 @@ enum VoiceRows {
       let plan: GraphPlan
       do {
         plan = try Self.plan(row, input: workspace.file("\(row.rate).wav"))
-      } catch {
-        // The detector's weights are not part of a build.
-        return Figure("front-end", row.name, of: row.subject, missing: "\(error)")
+      } catch let problems as Problems {
+        // The detector's weights are not part of a build. Where the graph stands is of no use to anybody.
+        let reasons = problems.sorted.map { [$0.text, $0.hint].compactMap(\.self).joined(separator: "; ") }
+        return Figure("front-end", row.name, of: row.subject, leftOut: reasons.joined(separator: "; "))
       }
       let samples = try (0...rounds).map { _ in try cost(plan, engine) }
       return Figure(

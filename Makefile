@@ -64,7 +64,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Folders with Swift of this project. Missing ones are left out, and so are build folders below them.
 SWIFT_PLACES := $(wildcard Package.swift Sources Tests Examples benchmarks)
-SWIFT_FILES = $(shell find $(SWIFT_PLACES) -name '.build*' -prune -o -name '*.swift' -print)
+SWIFT_FILES = $(shell find $(SWIFT_PLACES) -name '.build*' -prune -o -type f -name '*.swift' -print)
 
 # Every library of the package has documentation; the folder names are the module names.
 MODULES := $(notdir $(wildcard Sources/Millrace*))
@@ -323,11 +323,29 @@ tsan: test-deps ## run the tests of core, engine, devices, and threads of stream
 	  --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceDevicesTests|$(VIDEO_THREADS)' | \
 	  $(MUST_RUN)
 
+# Sockets and services stand on NIO, which builds for minutes under the sanitizer: apart from what a check of the whole has time for.
+.PHONY: tsan-net
+tsan-net: test-deps ## run the tests of sockets, dialogues and services under ThreadSanitizer
+	@MILLRACE_PARTS=net swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	MILLRACE_PARTS=net swift test --skip-build --parallel --disable-xctest --sanitize=thread \
+	  --scratch-path .build-tsan | $(MUST_RUN)
+
+# What AddressSanitizer goes over, one part of the package after the other: each builds and runs within minutes. All of them in one
+# process would wait for each other longer than their tests do.
+ASAN_PARTS ?= core codecs audio video net
+
 .PHONY: asan
-asan: deps ## run the tests of core and engine under AddressSanitizer
+asan: test-deps models ## run tests under AddressSanitizer, the C also under UBSan (ASAN_PARTS="core codecs audio video net")
 	@# The test runner itself leaks, so leaks are not looked for.
-	ASAN_OPTIONS=detect_leaks=0 MILLRACE_PARTS=core swift test --parallel --disable-xctest --sanitize=address \
-	  --scratch-path .build-asan --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests' | $(MUST_RUN)
+	export ASAN_OPTIONS=detect_leaks=0 MILLRACE_SANITIZE=undefined
+	failed=0
+	for part in $(ASAN_PARTS); do
+	  echo "== $$part"
+	  MILLRACE_PARTS=$$part swift build --build-tests --sanitize=address --scratch-path .build-asan
+	  MILLRACE_PARTS=$$part swift test --skip-build --parallel --disable-xctest --sanitize=address \
+	    --scratch-path .build-asan | $(MUST_RUN) || failed=1
+	done
+	exit $$failed
 
 .PHONY: clean
 clean: ## remove what was built and what the demo wrote

@@ -182,8 +182,10 @@ let package = Package(
     // Folders, files and programs beside a test; compressed recordings that tests make for themselves.
     .target(
       name: "TestSystem", dependencies: ["CMillraceSys"], path: "Tests/TestSystem", swiftSettings: tests),
+    .target(name: "CTestLog", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/CTestLog"),
     .target(
-      name: "TestMedia", dependencies: ["TestSystem", "CFFmpeg", "CMediaShim"], path: "Tests/TestMedia",
+      name: "TestMedia", dependencies: ["TestSystem", "CTestLog", "CFFmpeg", "CMediaShim"],
+      path: "Tests/TestMedia",
       swiftSettings: tests),
     .testTarget(
       name: "CInteropTests",
@@ -212,7 +214,9 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceBenchTests",
-      dependencies: ["MillraceBench", "MillraceCore", "MillraceEngine", "MillraceGraph"],
+      dependencies: [
+        "MillraceBench", "MillraceCore", "MillraceEngine", "MillraceGraph", "MillraceVideo",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceRunnerTests",
@@ -296,8 +300,8 @@ let package = Package(
     .testTarget(
       name: "MillraceVideoTests",
       dependencies: [
-        "MillraceVideo", "MillraceCore", "MillraceEngine", "MillraceGraph", "MillraceTesting", "TestMedia",
-        "TestSystem", "CFFmpeg", "CMediaShim",
+        "MillraceVideo", "MillraceAudio", "MillraceFiles", "MillraceCore", "MillraceEngine", "MillraceGraph",
+        "MillraceTesting", "TestMedia", "TestSystem", "CTestLog", "CFFmpeg", "CMediaShim",
       ],
       swiftSettings: tests),
   ]
@@ -311,6 +315,8 @@ let parts: [String: [String]] = [
     "MillraceCoreTests", "MillraceEngineTests", "MillraceTestingTests", "MillraceDevicesTests",
     "MillraceVideoTests",
   ],
+  "codecs": ["MillraceCodecsTests", "MillraceDSPTests", "MillraceFilesTests", "CInteropTests"],
+  "audio": ["MillraceAudioTests"],
   "video": ["MillraceVideoTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
@@ -342,5 +348,14 @@ if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {
   package.dependencies.removeAll { dependency in
     guard case .sourceControl(_, let location, _) = dependency.kind else { return true }
     return !packages.contains { location.hasSuffix("/\($0)") }
+  }
+}
+
+// MILLRACE_SANITIZE=undefined has the C of this package checked for undefined behaviour. swiftc has no such option on Linux;
+// what the checks call is in the library of AddressSanitizer, so this goes with --sanitize=address.
+if Context.environment["MILLRACE_SANITIZE"] == "undefined" {
+  let checks: CSetting = .unsafeFlags(["-fsanitize=undefined", "-fno-sanitize-recover=undefined"])
+  for target in package.targets where target.type == .regular && target.name.hasPrefix("CM") {
+    target.cSettings = (target.cSettings ?? []) + [checks]
   }
 }

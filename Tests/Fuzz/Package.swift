@@ -6,31 +6,45 @@ import PackageDescription
 ///
 /// A new target: a folder in `Sources` with one file that defines `LLVMFuzzerTestOneInput`, an entry below, and seeds in
 /// `Corpus/` under the lower-case name without `Fuzz`.
-func fuzzer(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+///
+/// A parser of a module that is small to build is imported, `@testable` where it is internal. One of a module that stands on NIO or
+/// FFmpeg is compiled into its target: symbolic links in the target's folder name its files, so that a run begins within minutes
+/// and only what is looked at is instrumented.
+func fuzzer(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .executableTarget(
     name: name,
     dependencies: dependencies,
     swiftSettings: [
       .swiftLanguageMode(.v6),
       .enableUpcomingFeature("ExistentialAny"),
+      .enableUpcomingFeature("InternalImportsByDefault"),
+      .enableExperimentalFeature("Lifetimes"),
       // libFuzzer calls the function; there is no `main` of ours.
       .unsafeFlags(["-parse-as-library"]),
     ])
 }
 
-let codecs: [Target.Dependency] = [
-  .product(name: "MillraceCodecs", package: "millrace"),
-  .product(name: "MillraceTesting", package: "millrace"),
-  .product(name: "MillraceCore", package: "millrace"),
-]
+func product(_ name: String) -> Target.Dependency { .product(name: name, package: "millrace") }
+
+let codecs = [product("MillraceCodecs"), product("MillraceTesting"), product("MillraceCore")]
 
 let package = Package(
   name: "Fuzz",
   dependencies: [.package(name: "millrace", path: "../..")],
   targets: [
-    fuzzer("FuzzJSON", [.product(name: "MillraceGraph", package: "millrace")]),
-    fuzzer("FuzzWAV", [.product(name: "MillraceAudio", package: "millrace")]),
+    fuzzer("FuzzAddress"),
+    fuzzer("FuzzBailian", [product("MillraceDialog"), product("MillraceCore")]),
+    fuzzer(
+      "FuzzControl", [product("MillraceGraph"), product("MillraceCore"), product("MillraceTesting")]),
+    fuzzer("FuzzDialog", [product("MillraceDialog")]),
+    fuzzer("FuzzFrames"),
+    .target(name: "CFuzzImage", linkerSettings: [.linkedLibrary("jpeg")]),
+    fuzzer("FuzzImage", ["CFuzzImage"]),
+    fuzzer("FuzzJSON", [product("MillraceGraph")]),
     fuzzer("FuzzMP3", codecs),
+    fuzzer("FuzzOgg", codecs),
     fuzzer("FuzzOpus", codecs),
+    fuzzer("FuzzScenario", [product("MillraceGraph"), product("MillraceDialog")]),
+    fuzzer("FuzzWAV", [product("MillraceAudio")]),
   ]
 )

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets, each for a bounded time, starting from its committed seeds.
 #
-#   [SEED=N] Tests/Fuzz/run.sh SECONDS [TARGET]
+#   [SEED=N] [RUNS=N] Tests/Fuzz/run.sh SECONDS [TARGET]
 #
-# SECONDS  how long each target runs
+# SECONDS  how long each target runs at most
 # TARGET   only this one, e.g. FuzzJSON; all of them otherwise
 # SEED     what the random inputs begin with, so that a run can be repeated; another each time otherwise
+# RUNS     how many inputs each target gets at most; as many as there is time for otherwise
 #
 # New inputs and crashes are written to a temporary directory, never to Corpus. When something crashed, the exit status is 1
 # and the input that did it is named; without a crash the directory is removed.
@@ -16,14 +17,15 @@ usage() { echo "usage: Tests/Fuzz/run.sh SECONDS [TARGET]" >&2; exit 2; }
 seconds=$1
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-all=$(cd Sources && echo *)
+all=$(cd Sources && echo Fuzz*)
 targets=${2:-$all}
 [[ -d Sources/$targets || $# -eq 1 ]] || { echo "run.sh: no target $targets; there are: $all" >&2; exit 2; }
 
 # The backtracer would wait forever inside a process that libFuzzer is taking down.
 export SWIFT_BACKTRACE=enable=no
 # Beside the other build folders of the checkout, where cleaning finds it.
-build=(-c release --sanitize=fuzzer --scratch-path ../../.build-fuzz)
+# Some parsers are internal to their modules.
+build=(-c release --sanitize=fuzzer -Xswiftc -enable-testing --scratch-path ../../.build-fuzz)
 findings=$(mktemp -d "${TMPDIR:-/tmp}/millrace-fuzz.XXXXXX")
 status=0
 
@@ -38,7 +40,7 @@ for target in $targets; do
   echo "== $target, $seconds s =="
   # The first directory takes what is new, the second is only read. The outer limit is for an input that never ends.
   if timeout --kill-after=10 $((seconds + 120)) "$binary" "$findings/$name" "Corpus/$name" "${dictionary[@]}" \
-    -seed="${SEED:-0}" -max_total_time="$seconds" -timeout=10 -max_len=8192 -print_final_stats=1 \
+    -seed="${SEED:-0}" -runs="${RUNS:--1}" -max_total_time="$seconds" -timeout=10 -max_len=8192 -print_final_stats=1 \
     -artifact_prefix="$findings/$name-" &> "$findings/$name.log"
   then
     grep -E '^(Done|stat::)' "$findings/$name.log"

@@ -1,0 +1,1 @@
+../../../../../Sources/CMediaShim/include/millrace_jpeg.h

@@ -1,0 +1,1 @@
+../../../../Sources/CMediaShim/jpeg.c

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceBailian/Wire/BailianMessage.swift

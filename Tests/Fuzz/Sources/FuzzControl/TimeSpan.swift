@@ -1,0 +1,1 @@
+../../../../Sources/MillraceRunner/Commands/TimeSpan.swift

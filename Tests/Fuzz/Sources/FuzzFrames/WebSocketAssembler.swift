@@ -1,0 +1,1 @@
+../../../../Sources/MillraceNet/WebSocket/WebSocketAssembler.swift

@@ -70,9 +70,9 @@ struct LimitTests {
       """#)
     for (limit, memory, start, end) in [
       (
-        "true", nil,
-        "error: 100000 runs can take 84.6 GiB, each 886.9 KiB, and this machine has ",
-        "; make capacities or packets smaller, run less at once, or set a memory limit of your own if links are never full together"
+        "true", "1GiB",
+        "error: 100000 runs can take 84.6 GiB, each 886.9 KiB, and the limit is 1 GiB; most of it: link ",
+        "; make capacities or packets smaller, run less at once, or raise the memory limit"
       ),
       (
         "ulimit -n 300", "1TiB",
@@ -84,10 +84,10 @@ struct LimitTests {
         "error: there is no memory for 100000 instances: this process may have 1.4 GiB of address space (ulimit -v) and uses ",
         " for its media alone; run fewer instances, or raise the limit"
       ),
-    ] as [(String, String?, String, String)] {
+    ] {
       let result = try RunnerProcess.run(
-        ["run", graph, "--quiet", "--instances", "100000", "--set", "output=\(scratch.file("out")){instance}.wav"]
-          + ["--duration", "1s"] + (memory.map { ["--memory", $0] } ?? []),
+        "run", graph, "--quiet", "--instances", "100000", "--set",
+        "output=\(scratch.file("out")){instance}.wav", "--duration", "1s", "--memory", memory,
         in: scratch, shell: "ulimit -c 0; \(limit); exec \"$@\"")
       #expect(result.status == 1, "\(result.errors)")
       #expect(result.problems.count == 1, "\(result.errors)")

@@ -95,7 +95,7 @@ public final class BailianDouble: Sendable {
   ///   - host: the address to listen at; by default this machine's own, which no other can reach.
   ///   - port: 0: the system chooses a free one.
   ///   - identity: a certificate for TLS; nil: plain, which beyond this machine the door has to allow.
-  ///   - door: who may come in; by default whoever is no page of another site, as many as a test of load has.
+  ///   - door: who may come in; by default everybody but pages of other sites, as many as a load test needs.
   ///   - onlooker: is shown the sound.
   ///   - watch: is handed each line of the report as it is written, on the thread of the sockets.
   public static func listen(

@@ -60,8 +60,8 @@ public final class Engine: Sendable {
     return try RunBuilder.build(plan, on: self, observesEvents: observesEvents)
   }
 
-  /// Refuses what could not be run at the same time, beside the runs that are there, for want of memory. Claims nothing: `prepare` looks
-  /// again, run by run.
+  /// Refuses what could not be run at the same time, beside the present runs, for want of memory. Claims nothing: `prepare` looks
+  /// again, run by run. Any thread; costs a pass over each plan.
   /// - Parameters:
   ///   - plans: checked graphs, and how many runs there are to be of each.
   ///   - observesEvents: as `prepare` will be told.
@@ -74,7 +74,7 @@ public final class Engine: Sendable {
       plans.map { ($0.plan, PlanMemory($0.plan, clock: clock, observesEvents: observesEvents), $0.count) })
   }
 
-  /// Bytes that the runs which are there can take at most, and the limit of their sum; nil when the program sets none and the system
+  /// Bytes that the present runs can take at most, and the limit of their sum; nil when the program sets none and the system
   /// tells none.
   public var memory: (claimed: Int, limit: Int?) { (core.memory.claimedBytes, core.memory.limitBytes) }
 

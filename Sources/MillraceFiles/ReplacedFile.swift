@@ -3,12 +3,12 @@ internal import Glibc
 /// A file that is put in its place whole: written beside it, brought onto the disk, and renamed. Whoever reads the place, also after a
 /// crash, finds the file that was there before or this one, never a part of one.
 ///
-/// Symbolic links are not followed: neither where the file is written, which has to be made anew, nor in its place, where the link itself
-/// makes room. All steps are in one folder, opened once, so that another folder in its place changes nothing in between.
+/// Symbolic links are not followed: neither where the file is written, which has to be a new file, nor in its place, where the link itself
+/// is replaced. All steps are in one folder, opened once, so that replacing the folder in between changes nothing.
 /// As long as the value lives nobody else may replace the file, or write what was there before; reading is free. Blocks for the disk.
 @safe
 public struct ReplacedFile: ~Copyable {
-  /// Why there is none.
+  /// Why the file cannot be replaced.
   public enum Refusal: Error, Equatable {
     /// The system's number.
     case system(Int32)
@@ -156,7 +156,7 @@ public struct ReplacedFile: ~Copyable {
   ) throws(Refusal) -> Int32 {
     let file = unsafe openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard file >= 0 else {
-      // Nothing, a link, or a file that may not be read: replacing it takes the folder's leave only.
+      // Nothing, a link, or a file that may not be read: replacing it needs the right to write in the folder only.
       guard errno == EMFILE || errno == ENFILE else { return -1 }
       throw .system(errno)
     }

@@ -39,8 +39,9 @@ public enum MillraceCommand {
     exit(status.rawValue)
   }
 
-  /// As `main`, for a program that is `bench` alone, as the one of the folder `benchmarks`: its arguments are suites and options of that
-  /// subcommand. The suite of dialogues starts the program once more, as the service: `double` in the first place is that subcommand.
+  /// As `main`, for a program that only runs `bench`, such as the one in the folder `benchmarks`: its arguments are suites and options of
+  /// that subcommand. The suite of dialogues starts the program once more, as the service: `double` as its first argument is the
+  /// subcommand of that name.
   /// - Parameters:
   ///   - catalogue: the node types graphs may use.
   ///   - name: what the program is called in its help.

@@ -13,8 +13,8 @@
 
 /// Takes FFmpeg's log for the whole process: nothing is printed any more, and the last line of level error or worse
 /// is kept per thread, so that the caller of a failed function can say what the library said. Any thread, any number
-/// of times; best before the first other call of FFmpeg. For programs, never for libraries: FFmpeg has one log, and nobody
-/// can ask it whose it is, so whoever set one before loses it. Without it the lines below stay empty.
+/// of times; best before the first other call of FFmpeg. For programs, never for libraries: FFmpeg has one log, whose
+/// callback cannot be read back, so whoever set one before loses it. Without it the lines below stay empty.
 void millrace_av_capture_log(void);
 
 /// The last line FFmpeg logged on this thread since it was cleared, without the line end; empty when there is none.
@@ -33,8 +33,8 @@ void millrace_av_clear_log(void);
 /// number. Valid until this thread's next call of this function.
 const char *millrace_av_error_text(int averror);
 
-/// `avformat_find_stream_info` whose decoders refuse pictures of more than so many pixels before they take memory for one; for
-/// the streams that the container has named by now, as all do but FLV and MPEG's.
+/// `avformat_find_stream_info` whose decoders refuse pictures of more than `most_pixels` before they take memory for one. Holds for
+/// the streams that the container has named by then: FLV and MPEG's program and transport streams name theirs later.
 int millrace_av_find_stream_info(AVFormatContext *context, int64_t most_pixels);
 
 /// A bound on blocking calls of FFmpeg: once its time has come or it was cancelled, they return

@@ -2,8 +2,8 @@ internal import MillraceCore
 
 /// How long a block of microphone sound waits for its reference.
 ///
-/// Sound that cannot wait, waits for a reference that is on its way, and no longer. Sound out of files loses nothing by waiting, and
-/// is to be cancelled the same whoever is read first; but nothing waits for ever, because the reference may be made of what waits.
+/// Live sound waits for a reference that is on its way, and no longer. Sound of files loses nothing by waiting, and has to be cancelled
+/// the same whichever file is read first; but nothing waits for ever, because the reference may be made of what waits.
 struct ReferencePatience {
   /// A live microphone's: a packet of a reference that is on its way.
   private static let live: Nanoseconds = 20_000_000

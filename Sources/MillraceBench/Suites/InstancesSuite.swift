@@ -26,7 +26,7 @@ enum InstancesSuite {
   static func run() throws -> [Figure] {
     var unobserved: [Measurement] = []
     var observed: [Measurement] = []
-    // By turns: what else the machine does meets both.
+    // In turns, so that whatever else the machine does affects both.
     for _ in 0..<3 {
       unobserved.append(try measure(observesEvents: false))
       observed.append(try measure(observesEvents: true))

@@ -4,8 +4,8 @@ import Millrace
 /// Whether speech comes back from Opus in its place: recordings, coded at 16 kHz and 24 kb/s, kept as Ogg, decoded.
 ///
 /// The recordings are the first ten of `audio/speech` below `MILLRACE_CORPUS`, or a voice that Debian's alsa-utils bring, or one that is
-/// made up; the names of the figures say when it is one of the last two. All is done twice: as the encoder is by default, for speech (`voip`), and for likeness (`audio`). For speech libopus
-/// filters rumble out, and the filter's phase can bring low voices forward by a part of a sample, which the likeness of
+/// made up; the names of the figures say when it is one of the last two. All is done twice: as the encoder is by default, for speech
+/// (`voip`), and for likeness (`audio`). For speech libopus filters rumble out, and the filter's phase can bring low voices forward by a part of a sample, which the likeness of
 /// the waveforms shows as a lag of up to -1; without that filter nothing but the place of the samples is left to see.
 /// The signal-to-noise ratio says how alike the waveforms are, not how alike they sound: a voice codec keeps the second.
 enum RoundTripSuite {

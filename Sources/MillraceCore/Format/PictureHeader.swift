@@ -1,4 +1,4 @@
-/// What the first bytes of a JPEG, PNG, GIF or WebP say of its size, before anybody takes memory to decode it. Reads within the bytes
+/// The size that the first bytes of a JPEG, PNG, GIF or WebP declare, known before memory is taken to decode it. Reads within the bytes
 /// only, whatever they say; no heap; any thread.
 public struct PictureHeader: Sendable, Hashable {
   /// Pixels in a row, as declared; at least 1.
@@ -36,7 +36,7 @@ public struct PictureHeader: Sendable, Hashable {
       }
       let marker = bytes[place + 1]
       switch marker {
-      // A byte that fills up, and markers without a length: TEM, RST, SOI.
+      // A fill byte, and markers without a length: TEM, RST, SOI.
       case 0xFF: place += 1
       case 0x01, 0xD0...0xD8: place += 2
       // DHT, JPG and DAC have the numbers of frames and are none.

@@ -58,8 +58,8 @@ public final class BlockPool: @unchecked Sendable {
   @usableFromInline let untouched = Atomic<Int>(0)
   let refusals = Atomic<Int>(0)
 
-  /// Makes a pool in one allocation, whatever its size in microseconds. For pools of a few megabytes; where the system has no memory,
-  /// the process ends, as it does wherever Swift's own heap is refused.
+  /// Makes a pool in one allocation, which takes microseconds whatever its size. For pools of a few megabytes; where the system has no
+  /// memory, the process ends, as it does wherever Swift's own heap is refused.
   /// - Parameters:
   ///   - blockBytes: usable bytes of each block, 1 to 256 MiB; rounded up to a multiple of 64.
   ///   - blockCount: blocks, at least 1.
@@ -71,7 +71,7 @@ public final class BlockPool: @unchecked Sendable {
     }
   }
 
-  /// Makes a pool, or answers that the system refuses its memory: for pools as large as a graph asks for.
+  /// Makes a pool, or throws the system's refusal of its memory: for pools as large as a graph asks for.
   /// - Parameters:
   ///   - blockCount: blocks, at least 1.
   ///   - blockBytes: usable bytes of each block, 1 to 256 MiB; rounded up to a multiple of 64.

@@ -12,9 +12,9 @@ struct SecretSpelling: Sendable {
   let isBase64: Bool
   var isShort: Bool { bytes.count < Secrets.leastBytes }
 
-  /// A remainder of so many bytes is told by no accident.
+  /// A remainder of so many bytes does not occur by accident.
   private static let tellingRemainder = 8
-  /// Of a short secret fewer would be told by accident.
+  /// The least for a short secret: fewer bytes would occur by accident.
   private static let shortRemainder = 6
   /// A remainder of letters alone is a word of any language until it is this long.
   private static let longestWord = 12

@@ -20,7 +20,7 @@ public struct Secrets: Sendable {
   /// A secret of fewer bytes is taken out only where it stands alone, with no letter or digit beside it: `1` or `en` would
   /// tear up half of what is said.
   public static let leastBytes = 4
-  /// The same of a secret of letters alone that has fewer bytes than this: it is a word of some language.
+  /// A secret of letters alone with fewer bytes than this is treated the same: it may be an ordinary word.
   static let leastLetters = 8
 
   /// How a text is to be read.

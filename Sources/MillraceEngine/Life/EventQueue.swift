@@ -9,7 +9,7 @@ final class EventQueue: Sendable {
   static let limit = 4_096
   /// Places that `room` does not offer to nodes: for what the run itself has to say while a listener is behind.
   static let reserve = 64
-  /// How long a full queue makes a run wait that can wait, for a listener that takes nothing. A task that reads may be held up for
+  /// How long a full queue holds up a run that can wait, when its listener takes nothing. A task that reads may be held up for
   /// seconds where all threads of the program are busy.
   static let patience: Nanoseconds = 10_000_000_000
 

@@ -16,7 +16,7 @@ public final class GraphRun: @unchecked Sendable {
   /// What is taken out of everything the nodes say: the plan's secrets, and those the run was given since.
   public let secrets: Secrets
   let engine: EngineCore
-  /// Whether the run rather waits than loses an event: nothing in it follows the real clock.
+  /// Whether the run waits rather than lose an event: nothing in it follows the real clock.
   let waitsForListeners: Bool
   /// Keeps the workers at work as long as there is a run.
   private let owner: Engine
@@ -228,8 +228,8 @@ public final class GraphRun: @unchecked Sendable {
   /// Bytes of the longest message to a node: a question about a picture of 135,000 bytes has 180,000 in Base64.
   public static let longestMessage = 262_144
 
-  /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. What its members tell to
-  /// be a credential, such as `token`, is a secret of the run from now on.
+  /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. What its members are
+  /// named as a credential, such as `token`, is a secret of the run from now on.
   public func send(_ text: String, to node: String) throws(ControlProblem) {
     let index = try nodeIndex(node)
     secrets.add(Secrets.credentials(inMessage: text))
@@ -278,7 +278,8 @@ public final class GraphRun: @unchecked Sendable {
     _ = firstPacketTime.compareExchange(expected: 0, desired: millrace_monotonic_ns(), ordering: .relaxed)
   }
 
-  /// The sources that end with a node end now. From its worker, before it counts as ended: they are still to end.
+  /// Ends the sources that end with a node. Called on the node's worker before the node counts as ended, so that the run is not over
+  /// before they are.
   func endFollowers(of node: Int) {
     for source in followers[node] ?? [] {
       endingSources.insert(source)

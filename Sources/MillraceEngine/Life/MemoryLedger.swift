@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// What all runs of an engine may take in memory together, and what those that are there have claimed.
+/// What all runs of an engine may take in memory together, and what the present ones have claimed.
 final class MemoryLedger: Sendable {
   /// Who sets the limit.
   enum Limit: Sendable {
@@ -21,7 +21,7 @@ final class MemoryLedger: Sendable {
 
   init(_ limit: Limit) { self.limit = limit }
 
-  /// Bytes that all runs may take together; nil: nobody knows.
+  /// Bytes that all runs may take together; nil: no limit is known.
   var limitBytes: Int? {
     switch limit {
     case .program(let bytes): bytes
@@ -30,7 +30,7 @@ final class MemoryLedger: Sendable {
     }
   }
 
-  /// Bytes that the runs which are there have claimed.
+  /// Bytes that the present runs have claimed.
   var claimedBytes: Int { claims.withLock { $0.bytes } }
 
   /// Sets aside what a run of a plan can take.
@@ -57,7 +57,7 @@ final class MemoryLedger: Sendable {
     return MemoryClaim(self, bytes: bytes)
   }
 
-  /// Refuses what would not fit beside the runs that are there, without claiming it.
+  /// Refuses what would not fit beside the present runs, without claiming it.
   func check(_ plans: [(plan: GraphPlan, memory: PlanMemory, count: Int)]) throws(StartProblem) {
     let sum = plans.map { $0.memory.byteCount.multipliedClamped(by: $0.count) }.clampedSum
     let there = claims.withLock { $0 }

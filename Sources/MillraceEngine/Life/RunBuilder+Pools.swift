@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceGraph
 
 extension RunBuilder {
-  /// The pools of the run, in the order its memory was reckoned in.
+  /// Makes the pools of the run, in the order `PlanMemory` has them.
   ///
   /// Every run makes its own pools and frees them: some microseconds, since a pool is one allocation whose memory is only touched
   /// as it is used.

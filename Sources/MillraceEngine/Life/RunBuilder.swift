@@ -8,7 +8,7 @@ struct RunBuilder {
   let core: EngineCore
   let plan: GraphPlan
   let run: GraphRun
-  /// What the run takes, reckoned beforehand: its pools are made by it.
+  /// What the run takes, calculated beforehand: its pools are made by it.
   let needs: PlanMemory
   let memory: RunMemory
   private(set) var strands: [Strand] = []
@@ -43,7 +43,7 @@ struct RunBuilder {
 
   private mutating func build() throws(StartProblem) {
     makeStrands()
-    // Before the nodes: what cannot be had is told before any of them opens a file.
+    // Before the nodes: memory that cannot be had is refused before any of them opens a file.
     try makePools()
     let executors = try makeNodes()
     let links = unsafe makeLinks()

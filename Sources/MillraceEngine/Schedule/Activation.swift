@@ -145,7 +145,7 @@ extension Worker {
     return nil
   }
 
-  /// Whether so many of the run's events wait for those who read them that a node that posts some has to wait as well.
+  /// Whether the run's listeners are so far behind that a node that posts events has to wait.
   private func isUnheard(_ cell: UnsafeMutablePointer<Cell>) -> Bool {
     guard let outbox = unsafe cell.pointee.table.outbox else { return false }
     return unsafe outbox.pointee.queuedCount() > Self.mostWaitingEvents

@@ -92,7 +92,7 @@ struct Cell: ~Copyable {
   let isSource: Bool
   /// Sources end with this node.
   let hasFollowers: Bool
-  /// The node's events wait for those who read them: nothing here follows a clock that would not.
+  /// The node waits for the run's listeners when they are behind: nothing in the run follows a clock that would not wait.
   let waitsForListeners: Bool
   let counters: UnsafeMutablePointer<CellCounters>
   /// Where the length of the last call was counted: the next one's is counted near it.

@@ -20,7 +20,7 @@ final class Worker: @unchecked Sendable {
   static let turnLimit: Nanoseconds = 2_000_000
   /// After so much work without a sleep ticks are tied to the clock again: 15 parts per million of it are 60 ns.
   private static let anchorInterval: Nanoseconds = 4_000_000
-  /// Events of a run that waits for its listeners that may wait for them.
+  /// Events that may be queued for the listeners of a run before its nodes have to wait for them.
   static let mostWaitingEvents = 512
   /// Microseconds between two looks at them: long enough to leave the processor to who reads, short beside what the reader needs
   /// for so many.

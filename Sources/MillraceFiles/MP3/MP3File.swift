@@ -39,7 +39,7 @@ package struct MP3File: Sendable {
   }
 
   /// True when a file ends inside a frame. Reads all of it, jumping from frame to frame; one that cannot be read counts as whole, since
-  /// whoever reads it meets the reason.
+  /// its reader fails with the reason.
   package static func isCut(_ path: String) -> Bool {
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return false }

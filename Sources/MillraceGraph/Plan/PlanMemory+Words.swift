@@ -9,7 +9,7 @@ extension PlanMemory {
     return Wording.joined(largest.map { words(for: $0, plan) }, by: "and")
   }
 
-  /// Claims that are named: who has made those smaller looks again.
+  /// Most claims that are named. Once those are smaller, the next check names the next.
   private static let mostNamed = 3
 
   private func words(for claim: Claim, _ plan: GraphPlan) -> String {

@@ -2,7 +2,7 @@ public import MillraceCore
 
 /// The memory that one run of a plan takes at most: every block of every pool, every ring, and what the engine keeps of each node.
 ///
-/// It is reckoned before anything is made, and the engine makes its pools by the same numbers. Blocks become real memory only when
+/// It is calculated before anything is made, and the engine makes its pools by the same numbers. Blocks become real memory only when
 /// packets are under way in them for the first time, so a run whose links are never full takes far less.
 ///
 /// It does *not* hold what nodes allocate themselves (a codec, an echo canceller, a file's index: some hundred kilobytes each), nor
@@ -49,7 +49,7 @@ public struct PlanMemory: Sendable, Hashable {
   package let observesEvents: Bool
   /// Workers a run's nodes are spread over: each has an outbox where events are observed.
   package let strandCount: Int
-  /// Whether the run rather waits than loses an event: nothing in it follows the real clock.
+  /// Whether the run waits rather than lose an event: nothing in it follows the real clock.
   package let waitsForListeners: Bool
   /// Events an outbox holds between two looks of the supervisor.
   package let outboxLimit: Int
@@ -69,7 +69,7 @@ public struct PlanMemory: Sendable, Hashable {
   /// its events.
   package static let cellBytes = 4_096
 
-  /// Reckons what a plan takes.
+  /// Calculates what a plan takes.
   /// - Parameters:
   ///   - plan: a checked plan.
   ///   - clock: the clock of the engine; nil: the one the plan asks for.

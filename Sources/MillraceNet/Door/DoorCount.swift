@@ -1,4 +1,4 @@
-/// How many stand at a door and how many are in. A pure value.
+/// How many visitors of a server are half-open, and how many are in. A pure value.
 struct DoorCount {
   /// Where somebody comes from, as far as they are counted together.
   typealias Address = [UInt8]
@@ -10,11 +10,11 @@ struct DoorCount {
 
   init(_ door: WebSocketDoor) { self.door = door }
 
-  /// The part of an address in digits that one visitor has to themselves.
+  /// The part of an address in digits by which visitors are counted together; empty for what is no address.
   static func address(_ digits: String?) -> Address {
     guard let digits, let bytes = ServerName.bytes(of: digits) else { return [] }
     guard bytes.count == 16 else { return bytes }
-    // IPv4 in the clothes of IPv6, RFC 4291 section 2.5.5.2.
+    // An IPv4-mapped address, RFC 4291 section 2.5.5.2.
     let isMapped = bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
     return Array(isMapped ? bytes[12...] : bytes[..<8])
   }

@@ -9,9 +9,9 @@ final class DoorFigures: Sendable {
   let refused = Atomic<Int>(0)
 }
 
-/// Stands at the door of one server: counts, judges, and tells of refusals. On the loop.
+/// Applies the door of one server: counts its visitors, refuses those it has to, and reports refusals. On the loop.
 final class Doorkeeper {
-  /// Refusals are told so often at most: a flood of visitors must not become one of events.
+  /// Time between two reports of refusals at least: a flood of visitors must not become one of events.
   private static let tellInterval = TimeAmount.seconds(1)
 
   let door: WebSocketDoor

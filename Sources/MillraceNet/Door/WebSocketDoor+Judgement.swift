@@ -58,7 +58,7 @@ extension WebSocketDoor {
   }
 
   private func isKnown(_ host: String, _ isOwnName: (String) -> Bool) -> Bool {
-    // No look-up stands behind digits and `localhost` that somebody else could answer.
+    // Digits and `localhost` need no look-up that somebody else could answer.
     host == "localhost" || ServerName(host).isDigits || isOwnName(host)
       || hosts.contains { $0 == "*" || Self.withoutDot($0.lowercased()) == host }
   }
@@ -97,7 +97,7 @@ extension WebSocketDoor {
     return difference == 0
   }
 
-  /// What a visitor sent as it can stand in a log: in visible ASCII, and not long.
+  /// What a visitor sent, made safe for a log: visible ASCII only, and cut.
   private static func shown(_ text: String) -> String {
     String(
       decoding: text.utf8.prefix(longestDetail).map { (0x21...0x7E).contains($0) ? $0 : UInt8(ascii: "?") },

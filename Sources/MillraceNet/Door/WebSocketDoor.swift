@@ -1,11 +1,11 @@
-/// Who may come in at a server of WebSockets, and how many may stand at its door.
+/// Which visitors a server of WebSockets lets in, and how many.
 ///
 /// A browser lets every page open a WebSocket to every place, the user's own machine among them; it only says where the page is from
 /// (`Origin`, RFC 6455 section 10.2). So pages of other sites are refused unless they are named. A page whose name was made to lead to
 /// this machine after it was loaded (DNS rebinding) looks like one of the server's own; it is known by the name it asks for (`Host`).
 ///
-/// A visitor is half-open from the moment TCP is there until the handshake is answered. A pure value: what it says of a visitor depends
-/// on nothing but what they sent.
+/// A visitor is half-open from when their TCP connection is accepted until the handshake is answered. A pure value: what it says of a
+/// visitor depends on nothing but what they sent.
 public struct WebSocketDoor: Sendable, Hashable {
   /// Pages that may connect besides those of the server's own host and, for a visitor on this machine, those of this machine: such as
   /// `https://app.example.org`. `*`: any. Who sends no origin is no browser, and is let in.
@@ -23,13 +23,13 @@ public struct WebSocketDoor: Sendable, Hashable {
   public var halfOpen = 256
   /// Of those, from one address; of IPv6, from one network of 64 bits, which is what one customer gets.
   public var halfOpenPerAddress = 32
-  /// Bytes of a visitor's request at most, its first line and headers together.
+  /// Bytes of a visitor's request at most: its first line, headers and body together.
   public var handshake = 16_384
 
   /// Pages of this machine, no token, TLS beyond it.
   public init() {}
 
-  /// A door for many clients that all come from this machine, such as those of a test of load.
+  /// A door for many clients that all come from this machine, such as those of a load test.
   public static let crowd: WebSocketDoor = {
     var door = WebSocketDoor()
     door.visitors = 8_192

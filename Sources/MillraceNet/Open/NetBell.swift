@@ -39,8 +39,8 @@ public final class NetRinger: Sendable {
   public func end() { NetBell.shared.remove(self) }
 }
 
-/// The pipe behind all ringers. `NetLoop.begin` makes it, so that a process that has no descriptors left is told so; one that gets none
-/// all the same goes without.
+/// The pipe behind all ringers. `NetLoop.begin` makes it, and refuses where no descriptors are left; if there are none all the same, it
+/// works without the pipe.
 @safe
 final class NetBell: Sendable {
   static let shared = NetBell()
@@ -53,7 +53,7 @@ final class NetBell: Sendable {
     var ends: [Int32] = [-1, -1]
     let loop = NetLoop.shared.loop
     guard unsafe millrace_pipe_make(&ends, true) == 0 else {
-      // No descriptor is left, and this object is made once: rings take the way that asks the heap.
+      // No descriptor is left, and this object is made once: rings go by the loop's own queue, which asks the heap.
       writingEnd = -1
       box = NIOLoopBoundBox.makeBoxSendingValue([], eventLoop: loop)
       return

@@ -20,8 +20,10 @@ public final class NetLoop: Sendable {
   private static let descriptors = 6
   private static let hasBegun = Atomic<Bool>(false)
 
-  /// Makes the thread, unless it is there. To be called before the first use of anything in this module where a process that may open no
-  /// more files must go on: the thread cannot be made without descriptors, and its first use would end the program.
+  /// Makes the thread, unless it is there. Call it before the first use of anything in this module where a process that may open no more
+  /// files must go on: the thread cannot be made without descriptors, and its first use would end the program. Any thread; opens and
+  /// closes a few descriptors the first time.
+  /// - Throws: that no descriptor is left, and the cure.
   public static func begin() throws(NetProblem) {
     guard !hasBegun.load(ordering: .acquiring) else { return }
     var held: [Int32] = []

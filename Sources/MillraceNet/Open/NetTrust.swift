@@ -13,7 +13,7 @@ public enum NetTrust: Sendable, Hashable {
   /// How long the other side has to end TLS with a word.
   static let shutdown: TimeAmount = .seconds(2)
 
-  /// The settings for one host: the same object for all connections that believe the same.
+  /// The settings for one host: the same object for all connections with the same trust.
   func context(for address: WebAddress) throws(NetProblem) -> NIOSSLContext {
     if case .anybody = self, !address.isLoopback {
       throw NetProblem(

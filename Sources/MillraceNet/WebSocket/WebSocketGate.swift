@@ -11,7 +11,7 @@ extension Reception {
     typealias OutboundOut = ByteBuffer
 
     private let visit: Visit
-    /// For one who may not even ask.
+    /// Set for a visitor who is refused before their request.
     private let refusal: WebSocketDoor.Refusal?
     private var context: ChannelHandlerContext?
     private var bytes = 0

@@ -42,7 +42,7 @@ enum Reception {
     let pipeline = channel.pipeline.syncOperations
     if let refusal = keeper.arrive(from: visit.address) {
       visit.note(refusal)
-      // Words would have to wait for TLS, and there is no room to wait in.
+      // An answer would have to wait for TLS, and there is no room for those who wait.
       if context != nil { throw refusal }
       try pipeline.addHandler(Gate(visit, refusal))
       return

@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// A server of WebSockets: for a bot's backend that comes to the bot, and for doubles of services.
 ///
-/// It listens on this machine unless told otherwise, and its door (`WebSocketDoor`) refuses what a stranger must not have: pages of
-/// other sites with status 403, a missing token with 401, one too many with 503, a request that is too large with 431, one that does not
+/// It listens on this machine unless told otherwise, and its door (`WebSocketDoor`) refuses pages of other sites with status 403,
+/// a host name that is not the server's with 403 too, a missing token with 401, one too many with 503, a request that is too large with 431, one that does not
 /// come in time with 408. Whoever asks for something else than a WebSocket gets 426.
 ///
 /// When this process may open no more files, visitors wait in the system's queue, and are tried again a second later.
@@ -156,10 +156,10 @@ public final class WebSocketServer: Sendable {
   public func stop() { channel.close(promise: nil) }
 }
 
-/// Tells what keeps visitors out of this process, and has them wait in the system's queue for a while.
+/// Reports why this process cannot accept connections, and leaves them in the system's queue for a while.
 ///
-/// A visitor who was not taken stays in the queue, and the system says so again and again: without a pause the thread would do nothing
-/// else. SwiftNIO has a handler for that, which it does not use for servers of this kind.
+/// A connection that was not accepted stays in the queue, and the system reports it again and again: without a pause the thread would do
+/// nothing else. SwiftNIO has a handler for that, which it does not use for servers of this kind.
 private final class AcceptErrors: ChannelInboundHandler {
   typealias InboundIn = any Channel
 

@@ -117,7 +117,7 @@ struct RunSession: ~Copyable {
     }
     control?.start()
     watch(&progress)
-    // Nobody who asks twice waits for programs that do not heed the end of their node.
+    // Whoever asks twice does not wait for programs that ignore the end of their node.
     if isStopping { Programs.killAll() }
     endedAt = millrace_monotonic_ns()
     statistics = nil

@@ -7,7 +7,7 @@ internal import Synchronization
 private let requests = Atomic<Int>(0)
 private let hasHungUp = Atomic<Bool>(false)
 
-/// Counts a request to end. The third ends the process on the spot, with the programs that nodes started: whoever asks three times
+/// Counts a request to end. The third ends the process immediately, with the programs that nodes started: whoever asks three times
 /// wants out, whatever hangs. Safe in the handler of a signal.
 private func countRequest() {
   guard requests.add(1, ordering: .relaxed).newValue >= 3 else { return }
@@ -36,7 +36,7 @@ enum Signals {
     for signal in [SIGPIPE, SIGXFSZ] { install(signal) { _ in } }
   }
 
-  /// Counts requests to end, from zero. The third ends the process on the spot, with the programs nodes started.
+  /// Counts requests to end, from zero. The third ends the process immediately, with the programs nodes started.
   static func listen() {
     requests.store(0, ordering: .relaxed)
     hasHungUp.store(false, ordering: .relaxed)

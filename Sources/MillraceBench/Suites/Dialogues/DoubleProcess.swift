@@ -1,8 +1,8 @@
 import Glibc
 import MillraceDialog
 
-/// Bailian's double as a process of its own, so that what it costs is not counted: the program this is, started once more with
-/// `double bailian`. Every program that `MillraceCommand` makes takes that, those that are `bench` alone among them.
+/// Bailian's double as a process of its own, so that what it costs is not counted: this very program, started once more with
+/// `double bailian`. Every program made with `MillraceCommand` takes that, also one that only runs `bench`.
 final class DoubleProcess {
   /// Where it listens.
   let port: Int

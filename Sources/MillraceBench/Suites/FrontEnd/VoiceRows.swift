@@ -41,7 +41,7 @@ enum VoiceRows {
       do {
         plan = try Self.plan(row, input: workspace.file("\(row.rate).wav"))
       } catch let problems as Problems {
-        // The detector's weights are not part of a build. Where the graph stands is of no use to anybody.
+        // The detector's weights are not part of a build. Where in the generated graph the node stands helps nobody.
         let reasons = problems.sorted.map { [$0.text, $0.hint].compactMap(\.self).joined(separator: "; ") }
         return Figure("front-end", row.name, of: row.subject, leftOut: reasons.joined(separator: "; "))
       }

@@ -27,7 +27,8 @@ extension ParameterContract {
   /// Parameter `truncated`: the same on every node that knows where its sound should end.
   public static let truncated = ParameterContract(
     "truncated", .choice(Truncation.allCases.map(\.rawValue)), default: "play",
-    text: "sound that ends too early: play what is there and tell it, or then fail as well (exit status 3)")
+    text:
+      "sound that ends too early: `play` what is there and report it, or `fail` after that (exit status 3)")
 }
 
 extension ParameterValues {

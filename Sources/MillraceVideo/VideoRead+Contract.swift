@@ -25,8 +25,8 @@ extension VideoRead {
       ParameterContract(
         "interval", .number(10...86_400_000), unit: "ms",
         text: """
-          time from slot to slot of the pictures that are given, each the newest at its slot; the others are decoded only. As in \
-          `video.sample`, whose slots are the same. Absent: all are given
+          time from slot to slot: only the newest picture at each slot is given, the others are decoded only. The slots are those of \
+          `video.sample` with the same `interval`. Absent: all pictures are given
           """),
       .maxPixels, .frame,
       ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type of the sound"),

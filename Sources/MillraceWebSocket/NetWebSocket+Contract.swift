@@ -7,9 +7,9 @@ extension NetWebSocket {
     text: """
       With `url` it connects and, after a loss, connects again; with `listen` it waits for one visitor at a time. Sound \
       and pictures go as binary frames, texts and events as text frames. A server's certificate has to verify unless the host is this \
-      machine, and a key goes to no other machine without TLS unless `plain` says so. A visitor is refused when they are a browser's page \
-      of another site (`origins`), ask for a host that this is not (`hosts`), or lack the `token`; a server that other machines can \
-      reach needs a certificate.
+      machine, and a key goes to no other machine without TLS unless `plain` says so. A visitor is refused who is a browser's page of \
+      another site (`origins`), asks for a host name that is not the server's (`hosts`), or lacks the `token`; a server that other \
+      machines can reach needs a certificate.
       """,
     inputs: [
       PortContract("audio", sound, text: "sound to send, a frame a packet", required: false, holds: 1),
@@ -42,7 +42,7 @@ extension NetWebSocket {
       EventContract(
         "refused",
         text:
-          "visitors were not let in: `count` since this was last told, once a second at most; of the latest `code`, the status of HTTP or 0, and in `text` why and where they came from"
+          "visitors were not let in: `count` since the last such event, one a second at most; of the latest, `code`, the HTTP status or 0, and `text`, from where and why"
       ),
     ],
     lane: .external, budget: 200, drive: .itself,
@@ -68,7 +68,7 @@ extension NetWebSocket {
     ParameterContract(
       "origins", .list(of: .string, count: 0...64), default: .list([]),
       text:
-        "browser's pages that may visit besides those of the server's own host and, from this machine, of this machine: `https://app.example.org`; `*`: any"
+        "browser pages that may connect besides those of the server's own host and, for a visitor on this machine, those of this machine: `https://app.example.org`; `*`: any"
     ),
     ParameterContract(
       "hosts", .list(of: .string, count: 0...64), default: .list([]),
@@ -81,7 +81,7 @@ extension NetWebSocket {
     ParameterContract(
       "plain", .bool, default: false,
       text:
-        "true: without TLS beyond this machine, which everybody on the way can hear: a server's sound, or a client's key"
+        "true: no TLS is needed beyond this machine; everybody on the way can then hear a server's sound, or read a client's key"
     ),
     ParameterContract(
       "handshake", .integer(256...1_048_576), unit: "bytes", default: 16_384,

@@ -29,7 +29,7 @@ enum SocketShape {
       } else if text.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
         resolution.refuse(
           "headers", "a header holds a line break or another control character",
-          cure: "take it out; files of keys often end with one")
+          cure: "take it out; key files often end with one")
       }
     }
     let largest = parameters.integer("largest")

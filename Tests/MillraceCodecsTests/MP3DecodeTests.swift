@@ -235,7 +235,7 @@ struct MP3DecodeTests {
     let fault = #expect(throws: BenchFault.self) { try lone.finish() }
     #expect(
       fault?.text == "none of the \(text.count) bytes that came is MP3 sound, so there was nothing to play; "
-        + "look at what the node before it sends: an error in words, or another format")
+        + "look at what the node before it sends: an error message, or another format")
     let events = lone.events()
     #expect(lone.packets().isEmpty && events.map(\.name) == ["silent"])
     #expect(events.first?.number("bytes") == Double(text.count))

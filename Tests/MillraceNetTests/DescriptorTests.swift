@@ -80,7 +80,7 @@ private func processorTime() -> Double {
       #expect {
         try NetLoop.begin()
       } throws: {
-        "\($0)" == "no sockets can be had: this process may open no more files; raise its limit (ulimit -n)"
+        "\($0)" == "no sockets can be opened: this process may open no more files; raise its limit (ulimit -n)"
       }
       for descriptor in held { close(descriptor) }
       try NetLoop.begin()

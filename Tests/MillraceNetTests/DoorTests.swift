@@ -59,7 +59,7 @@ private func serve(
     }
     let answer = try ask(server.port, ["Origin: https://evil.example"])
     #expect(status(answer) == 403)
-    #expect(answer.hasSuffix("pages of that site may not connect; \"origins\" is where they are named"))
+    #expect(answer.hasSuffix("pages of that site may not connect; the server's \"origins\" may name it"))
     #expect(!asked.isOn && server.refused == 1)
     let first = try #require(told.withLock { $0.first })
     #expect(first.count == 1 && first.total == 1 && first.latest.kind == .origin)

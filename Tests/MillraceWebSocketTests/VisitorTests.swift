@@ -42,7 +42,7 @@ extension NetWebSocketTests {
         return told.map { $0.number("count").map { Int($0) } ?? 0 }.reduce(0, +) == 4
       })
     #expect(told.first?.number("code") == 401 && told.count <= 4)
-    #expect(told.last?.string("text")?.hasSuffix("\"hosts\" is where it is named: evil.example") == true)
+    #expect(told.last?.string("text")?.hasSuffix("its \"hosts\" may name it: evil.example") == true)
     #expect(!told.contains { $0.json.contains("s3cret") })
     let guest = Locked<[String]>([])
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/"))

@@ -28,7 +28,7 @@ enum BailianShape {
     for name in ["key", "workspace"] where parameters.string(name).utf8.contains(where: Self.isBreak) {
       resolution.refuse(
         name, "it holds a line break or another control character",
-        cure: "take it out; files of keys often end with one")
+        cure: "take it out; key files often end with one")
     }
     if resolution.linkedInputs.contains("image") && !parameters.bool("video") {
       resolution.refuse(

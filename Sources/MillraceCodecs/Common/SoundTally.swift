@@ -21,6 +21,6 @@ struct SoundTally {
   static func words(_ fault: NodeFault, kind: StaticString) -> String? {
     guard fault.reason == .badInput else { return nil }
     return "none of the \(fault.detail) bytes that came is \(kind), so there was nothing to play; "
-      + "look at what the node before it sends: an error in words, or another format"
+      + "look at what the node before it sends: an error message, or another format"
   }
 }

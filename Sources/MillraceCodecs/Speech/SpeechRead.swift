@@ -159,7 +159,7 @@ extension SpeechRead {
           "truncated",
           text: """
             an utterance breaks off inside a frame or a page, or is Ogg without its last page: number of the `file`, the `byte` of the \
-            utterance that begins at, `bytes` of it that are there
+            utterance that the broken part begins at, and how many `bytes` of it are there
             """)
       ],
       lane: .bulk, budget: 5_000, drive: .itself,

@@ -228,8 +228,8 @@ public final class GraphRun: @unchecked Sendable {
   /// Bytes of the longest message to a node: a question about a picture of 135,000 bytes has 180,000 in Base64.
   public static let longestMessage = 262_144
 
-  /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. What its members are
-  /// named as a credential, such as `token`, is a secret of the run from now on.
+  /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. Values of
+  /// members that are named as credentials, such as `token`, are secrets of the run from now on.
   public func send(_ text: String, to node: String) throws(ControlProblem) {
     let index = try nodeIndex(node)
     secrets.add(Secrets.credentials(inMessage: text))

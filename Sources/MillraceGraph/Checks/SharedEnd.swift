@@ -41,7 +41,7 @@ enum SharedEnd: Check {
     case .include:
       problems.append(
         name.place.error(
-          "\(Problem.quoted(written)) is an included graph, which does not end as one",
+          "\(Problem.quoted(written)) is an included graph, which does not end as a whole",
           hint: "name a node of it: \(Problem.quoted("\(written).node"))"))
     // Told already.
     case .broken: break

@@ -130,8 +130,8 @@ extension ParameterContract {
     switch secrecy {
     case .none: nil
     case .whole: "secret: never shown"
-    case .address: "secret: of it only scheme, host and path are shown"
-    case .assigned: "secret: of it only names are shown"
+    case .address: "secret: user, password, query and a stream's key are never shown"
+    case .assigned: "secret: names are shown, values never"
     case .credentials: "secret: credentials in it are never shown"
     }
   }

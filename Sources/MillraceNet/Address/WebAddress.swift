@@ -55,7 +55,7 @@ public struct WebAddress: Sendable, Hashable {
       }
       host = String(text[text.index(after: text.startIndex)..<end])
       guard host.isEmpty || ServerName.bytes(of: host)?.count == 16 else {
-        throw NetProblem(.address, "between \"[\" and \"]\" an address of IPv6 stands, and nothing else")
+        throw NetProblem(.address, "only an address of IPv6 may stand between \"[\" and \"]\"")
       }
       let rest = text[text.index(after: end)...]
       guard rest.isEmpty || rest.hasPrefix(":") else {

@@ -22,7 +22,8 @@ struct DoorCount {
   /// Somebody connects; they are half-open when nothing is answered.
   mutating func arrive(from address: Address) -> WebSocketDoor.Refusal? {
     guard halfOpen < door.halfOpen, halfOpenFrom[address, default: 0] < door.halfOpenPerAddress else {
-      return WebSocketDoor.Refusal(kind: .halfOpen, status: 503, text: "too many are at the door; come again")
+      return WebSocketDoor.Refusal(
+        kind: .halfOpen, status: 503, text: "too many connections wait for their handshake; try again later")
     }
     halfOpen += 1
     halfOpenFrom[address, default: 0] += 1
@@ -32,7 +33,7 @@ struct DoorCount {
   /// What keeps one more from coming in; nil: nothing.
   var refusal: WebSocketDoor.Refusal? {
     visitors < door.visitors
-      ? nil : WebSocketDoor.Refusal(kind: .full, status: 503, text: "no more visitors are let in; come again")
+      ? nil : WebSocketDoor.Refusal(kind: .full, status: 503, text: "the server is full; try again later")
   }
 
   /// Somebody half-open comes in.

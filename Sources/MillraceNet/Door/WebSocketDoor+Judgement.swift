@@ -19,21 +19,22 @@ extension WebSocketDoor {
   /// - Parameter isOwnName: true for names the server goes by, in lower case.
   func refusal(of request: Request, isOwnName: (String) -> Bool) -> Refusal? {
     guard request.hosts.count == 1, let host = Self.host(in: request.hosts[0]) else {
-      return Refusal(kind: .host, status: 400, text: "a request names one host")
+      return Refusal(
+        kind: .host, status: 400, text: "a request has exactly one Host header, with a name or an address")
     }
     guard isKnown(host, isOwnName) else {
       return Refusal(
         kind: .host, status: 403,
-        text: "this server does not go by that name; \"hosts\" is where it is named",
+        text: "this server does not go by that name; its \"hosts\" may name it",
         detail: Self.shown(host))
     }
     guard request.origins.count <= 1 else {
-      return Refusal(kind: .origin, status: 403, text: "a page has one origin")
+      return Refusal(kind: .origin, status: 403, text: "a request has at most one Origin header")
     }
     if let origin = request.origins.first, !isAllowed(origin, host, request.isFromThisMachine) {
       return Refusal(
         kind: .origin, status: 403,
-        text: "pages of that site may not connect; \"origins\" is where they are named",
+        text: "pages of that site may not connect; the server's \"origins\" may name it",
         detail: Self.shown(origin))
     }
     guard isTokenHeld(request) else {

@@ -34,7 +34,7 @@ public final class NetLoop: Sendable {
     }
     for descriptor in held { close(descriptor) }
     guard refusal == 0 else {
-      throw NetProblem(.connect, "no sockets can be had: \(NetWords.text(errno: refusal))")
+      throw NetProblem(.connect, "no sockets can be opened: \(NetWords.text(errno: refusal))")
     }
     _ = shared
     _ = NetBell.shared

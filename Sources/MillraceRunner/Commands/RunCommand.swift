@@ -8,7 +8,7 @@ struct RunCommand: ParsableCommand {
     commandName: "run", abstract: "Runs graphs until they end.",
     discussion: """
       The first request to end (Ctrl-C, SIGTERM, the end of the terminal) ends the sources and lets what is inside flow out; the \
-      second, of whichever kind, stops without that; the third ends the process immediately. Everything the runner tells goes to \
+      second, of whichever kind, stops without draining; the third ends the process immediately. Everything the runner tells goes to \
       standard error.
       """)
 

@@ -1,7 +1,7 @@
 import CMediaShim
 import Testing
 
-@Suite("libjpeg's shell, given what is no picture of it") struct JPEGShellTests {
+@Suite("JPEG decoding of damaged pictures and of other formats") struct JPEGShellTests {
   private static let side = 32
 
   /// A JPEG of 4:2:0.

@@ -186,7 +186,7 @@ struct AudioEchoCancelTests {
     #expect(!bench.events().contains { $0.name == "referenceLost" })
   }
 
-  @Test("a microphone that goes back to where the reference is no longer kept is told of")
+  @Test("a microphone that goes back to where the reference is no longer kept is reported")
   func lost() throws {
     let (far, near) = scene(seconds: 5)
     let bench = try bench()

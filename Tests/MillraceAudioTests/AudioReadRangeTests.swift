@@ -40,7 +40,7 @@ struct AudioReadRangeTests {
   }
 
   @Test(
-    "granule positions at the ends of 64 bits trap nowhere",
+    "granule positions at the ends of 64 bits do not trap",
     arguments: [.max, .max - 10_000, .max / 2, 1 << 53, -2, -1 << 53, .min / 2, .min + 10_000, .min]
       as [Int64])
   func granules(granule: Int64) throws {

@@ -100,7 +100,7 @@ struct EchoStartTests {
   }
 
   @Test(
-    "the price is small: of a far end alone the first second is lowered all the same",
+    "a far end alone is lowered in its first second all the same",
     arguments: [("fest_300_d50_n30", 30.0), ("fest_300_d80_p50_n30", 30.0), ("fest_300_jump_n30", 14.0)])
   func farAlone(name: String, floor: Double) throws {
     let near = Array(try EchoRecordings.samples("aec/\(name)/mic.flac")[..<Self.rate])

@@ -21,7 +21,7 @@ struct MaterialTests {
     #expect(again.photographs.map(\.bytes) == material.photographs.map(\.bytes))
   }
 
-  @Test("a folder that is not there is no recordings either")
+  @Test("a folder that does not exist counts as no recordings")
   func nowhere() throws {
     #expect(try SamplerMaterial(width: 160, height: 90, corpus: "/nowhere").isMadeUp)
   }
@@ -42,7 +42,7 @@ struct MaterialTests {
 struct DoubleProcessTests {
   private static let scenario = #"{ "turns": [{ "says": "Yes." }] }"#
 
-  @Test("a program that ends at once is told as that, and is not waited for")
+  @Test("a program that ends at once is reported as such, and is not waited for")
   func ended() throws {
     let workspace = try Workspace()
     let error = #expect(throws: MeasurementProblem.self) {

@@ -58,7 +58,7 @@ struct OggGranuleTests {
   }
 
   @Test(
-    "granule positions at the ends of 64 bits trap nowhere, and no sound is lost for them",
+    "granule positions at the ends of 64 bits do not trap, and lose no sound",
     arguments: [
       .max, .max - 1, .max - 48_000, .max / 2, .max / 2 + 1, 1 << 62, 1 << 43, 1 << 42, -2, -48_000, .min,
       .min + 1,
@@ -84,7 +84,7 @@ struct OggGranuleTests {
     }
   }
 
-  @Test("the header's own numbers at the ends of their range are lived with")
+  @Test("header fields at the ends of their range do not trap, and lose no sound")
   func headers() throws {
     for (place, values) in [
       9: [1, 2], 10: [0, 255], 11: [0, 255], 12: [255], 15: [255], 16: [255], 17: [127, 128],

@@ -77,7 +77,7 @@ struct SecrecyTests {
     #expect(secrets.removed(from: "<\(text)>") == "<•••>")
   }
 
-  @Test("in JSON too, of which it stays JSON, also where JSON stands in a string of it")
+  @Test("a secret is taken out of JSON, also of JSON in a string, and the text stays JSON")
   func json() {
     let secrets = Secrets([Self.secret, "a/b-cdefgh"])
     #expect(secrets.removed(fromJSON: #"{"a":"k\/e\"y+é\\ 47==","b":1}"#) == #"{"a":"•••","b":1}"#)
@@ -111,7 +111,7 @@ struct SecrecyTests {
     #expect(Secrets(["open-sesame-4711"]).removed(from: text) == expected)
   }
 
-  @Test("a remainder that is a word is no secret's")
+  @Test("a remainder that is a plain word is left alone")
   func words() {
     let secrets = Secrets(["k-connection", "transcript-4711"])
     #expect(secrets.removed(from: "connection refused") == "connection refused")

@@ -20,7 +20,7 @@ private let wish = #"{"time":1.0,"node":"bot","event":"command","name":"visual_q
     return Array(try #require(Data(base64Encoded: text)))
   }
 
-  @Test("a picture that declares too much is not kept, which is told once in a row")
+  @Test("a picture that declares too many pixels is not kept, and a row of them is reported once")
   func tooLarge() throws {
     let bench = try bench(["maxPixels": 10_000])
     func jpeg(_ side: UInt8) -> [UInt8] { [0xFF, 0xD8, 0xFF, 0xC0, 0, 17, 8, 0, side, 0, side, 3, 0, 0, 0] }

@@ -154,10 +154,10 @@ struct MemoryAdmissionTests {
       ))
   }
 
-  // MARK: The reckoning
+  // MARK: The sum and what is made
 
   @Test(
-    "a run's pools are those that were reckoned", arguments: [false, true], [Clock.Kind.realtime, .virtual])
+    "a run's pools are those that were calculated", arguments: [false, true], [Clock.Kind.realtime, .virtual])
   func pools(observesEvents: Bool, clock: Clock.Kind) throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 5])
@@ -176,7 +176,7 @@ struct MemoryAdmissionTests {
     #expect(memory.claims.map(\.bytes).reduce(0, +) == memory.byteCount)
   }
 
-  @Test("what the engine keeps of a node is within what is reckoned for it")
+  @Test("what the engine keeps of a node is within what is calculated for it")
   func nodes() {
     let mailbox = MemoryLayout<ControlMessage>.stride * 16 + 512
     let kept =
@@ -184,6 +184,6 @@ struct MemoryAdmissionTests {
       * MemoryLayout<HistogramCounters>.stride
       + mailbox
     #expect(kept <= PlanMemory.cellBytes)
-    #expect(2 * kept > PlanMemory.cellBytes, "far more is reckoned than there is: \(kept)")
+    #expect(2 * kept > PlanMemory.cellBytes, "far more is calculated than there is: \(kept)")
   }
 }

@@ -106,7 +106,7 @@ struct QuietTests {
     for run in quiet { _ = await run.wait() }
   }
 
-  @Test("a run that is stopped while its listener has no room is never looked at again")
+  @Test("a run that is stopped while its listener has no room is not looked at after its end")
   func stoppedWithoutRoom() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     var builder = PlanBuilder()

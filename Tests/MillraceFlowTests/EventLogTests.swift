@@ -22,7 +22,7 @@ import Testing
     #expect(bench.close() == [])
   }
 
-  @Test("a terminal is sent spaces in place of what it would obey, and a file what there is")
+  @Test("a terminal gets spaces in place of control characters, and a file the text as it is")
   func terminal() throws {
     let text = "a\u{1B}[2Jb\u{7F}c\u{9B}31m\u{A0}é\td"
     let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)

@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(
-    "so does one larger than any may be, or of fewer bytes than none",
+    "a record larger than any may be, or of a negative size, ends the program",
     arguments: [33, 1 << 20, Int.max, -1, Int.min])
   func badCount(count: Int) async {
     await #expect(processExitsWith: .failure) { [count] in

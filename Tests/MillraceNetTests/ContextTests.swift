@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite("settings of TLS") struct ContextTests {
-  @Test("they are made once for all connections that believe the same")
+  @Test("they are made once for all connections with the same trust")
   func once() throws {
     let address = try WebAddress("wss://localhost")
     for trust in [NetTrust.system, .file(Certificates.authority), .anybody] {
@@ -18,7 +18,7 @@ import Testing
     #expect(try Certificates.localhost.context().context !== Certificates.other.context().context)
   }
 
-  @Test("a certificate that is unverified stays this machine's own, also when another was opened before")
+  @Test("an unverified certificate is believed of this machine only, also after a connection to it")
   func anybody() throws {
     _ = try NetTrust.anybody.context(for: WebAddress("wss://localhost"))
     #expect(throws: NetProblem.self) { try NetTrust.anybody.context(for: WebAddress("wss://example.org")) }

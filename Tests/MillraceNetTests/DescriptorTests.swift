@@ -24,7 +24,7 @@ private func processorTime() -> Double {
 }
 
 /// A process that may open no more files goes on, and tells so.
-@Suite("without descriptors", .timeLimit(.minutes(10))) struct DescriptorTests {
+@Suite("out of file descriptors", .timeLimit(.minutes(10))) struct DescriptorTests {
   @Test("visitors wait, the thread does not spin, the owner is told, and later they are let in")
   func accepting() async {
     await #expect(processExitsWith: .success) {
@@ -52,7 +52,7 @@ private func processorTime() -> Double {
     }
   }
 
-  @Test("a connection is not made, in words, and made when there are descriptors again")
+  @Test("a connection fails with a message, and is made when there are descriptors again")
   func connecting() async {
     await #expect(processExitsWith: .success) {
       limitDescriptors(128)
@@ -72,7 +72,7 @@ private func processorTime() -> Double {
     }
   }
 
-  @Test("the thread of the sockets is refused in words where it cannot be made, and made later")
+  @Test("the thread of the sockets is refused with a message where it cannot be made, and made later")
   func beginning() async {
     await #expect(processExitsWith: .success) {
       limitDescriptors(128)
@@ -80,7 +80,8 @@ private func processorTime() -> Double {
       #expect {
         try NetLoop.begin()
       } throws: {
-        "\($0)" == "no sockets can be opened: this process may open no more files; raise its limit (ulimit -n)"
+        "\($0)"
+          == "no sockets can be opened: this process may open no more files; raise its limit (ulimit -n)"
       }
       for descriptor in held { close(descriptor) }
       try NetLoop.begin()

@@ -108,7 +108,7 @@ private func serve(
   }
 
   @Test(
-    "a name that was made to lead here is refused, whatever the origin says; digits and known names are not",
+    "a name that was made to resolve to this machine is refused, whatever the origin says; digits and known names are not",
     arguments: [
       ("evil.example:PORT", 403), ("evil.example", 403), ("localhost.evil.example", 403), ("", 400),
       ("a b", 400),
@@ -173,7 +173,7 @@ private func serve(
     }
   }
 
-  @Test("one more than may be in is sent away with 503, and may come when another has gone")
+  @Test("one visitor more than may be in is refused with 503, and let in when another has gone")
   func full() async throws {
     var door = WebSocketDoor()
     door.visitors = 2
@@ -191,7 +191,7 @@ private func serve(
     server.stop()
   }
 
-  @Test("who is half-open is counted, in all and by address, and sent away beyond that with 503")
+  @Test("half-open visitors are counted, in all and by address, and refused with 503 beyond the limits")
   func halfOpen() async throws {
     var door = WebSocketDoor()
     door.halfOpenPerAddress = 3

@@ -45,7 +45,7 @@ struct MemoryTests {
     #expect(errors(of: result).hasPrefix("little.json:1:28: error: a run can take "))
   }
 
-  @Test("more bytes than there are numbers are more than the address space, and end in words")
+  @Test("a sum that overflows counts as more than the address space, and is refused with a message")
   func manyLarge() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       var limit = rlimit(rlim_cur: 1 << 46, rlim_max: 1 << 46)

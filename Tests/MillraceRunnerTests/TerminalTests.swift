@@ -41,7 +41,7 @@ struct TerminalTests {
       board.takeNotices().map(\.text) == [#"node "in": disconnected: reason Connection refused"#])
   }
 
-  @Test("what a server says is told without what a terminal would obey")
+  @Test("what a server says is shown without control characters")
   func controlCharacters() {
     let board = EventBoard()
     let json = #"{"reason":"no\u001b[2J\u009b31m\u007f\u202e"}"#

@@ -109,7 +109,7 @@ struct WholeFileTests {
     [UInt8](repeating: UInt8(1 + number % 200), count: 1_000 * (1 + number % 200))
   }
 
-  @Test("a program that is killed leaves a whole picture, and no hindrance for the next", arguments: 0..<6)
+  @Test("a program that is killed leaves a whole picture, and nothing that stops the next", arguments: 0..<6)
   func killed(round: Int) async throws {
     let path = folder.file("latest.jpg")
     put(Self.picture(5), at: path)

@@ -131,7 +131,7 @@ extension NetWebSocketTests {
   }
 
   @Test(
-    "and is not where it is wanted, secure, or this machine's",
+    "plain text is accepted where it is allowed or stays on this machine, and TLS anywhere",
     arguments: [
       ["listen": 1, "host": "0.0.0.0", "plain": true], ["listen": 1, "host": "127.0.0.2"],
       ["listen": 1, "host": "0.0.0.0", "certificate": "c", "key": "k", "token": "x"],

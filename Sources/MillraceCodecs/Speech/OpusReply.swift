@@ -18,6 +18,8 @@ final class OpusReply: ReplyDecoder {
 
   /// Most bytes of Ogg taken at a time.
   private static let piece = 4_096
+  /// Positions further before 0 than this, in samples, count as this far: they can only come from damage.
+  private static let farthest: Int64 = 1 << 48
 
   init(isInOgg: Bool, rate: Int, channels: Int) throws(NodeProblem) {
     let coded = OpusRates.holding(rate)
@@ -69,7 +71,7 @@ final class OpusReply: ReplyDecoder {
     let isLost = bytes.isEmpty || entry.flags.contains(.lost)
     if bytes.isEmpty && !entry.flags.contains(.lost) { return }
     // What lies before position 0 is an encoder's pre-skip.
-    let before = 0 - max(-(1 << 48), min(0, entry.position))
+    let before = 0 - max(-Self.farthest, min(0, entry.position))
     let skip = max(entry.trimStart, Int(min(Int64(entry.duration), before)))
     if isLost { return conceal(entry.duration) }
     let span = max(1, entry.duration)

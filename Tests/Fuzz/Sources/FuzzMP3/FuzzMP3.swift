@@ -4,9 +4,9 @@ import MillraceTesting
 
 /// Feeds any bytes to mp3.decode, in two cuts.
 ///
-/// It must never crash, nor fault but for having found no sound at all, never ask for bytes that are not there, give samples within bounds, and as many of them however
-/// the stream is cut: what they are depends, in a damaged frame, on memory libmpg123 never wrote. The first byte says how the
-/// second pass cuts.
+/// It must never crash, nor fault but for having found no sound at all, never ask for bytes that are not there, give samples within
+/// bounds, and as many of them however the stream is cut: what they are depends, in a damaged frame, on
+/// memory libmpg123 never wrote. The first byte says how the second pass cuts.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzMP3(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))

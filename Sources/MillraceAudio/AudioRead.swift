@@ -105,6 +105,9 @@ public struct AudioRead: ~Copyable, Node {
   private var position: Int64 = 0
   private var passed: Int64 = 0
   private var isOver = false
+  /// Where the file ended the first time it was read to its end.
+  private var firstEnd: Int64?
+  private var isEndTold = false
   private let truncation: Truncation
   /// The file ended too early, which is to be a fault once its last packet is out.
   private var mustFail = false
@@ -144,13 +147,13 @@ public struct AudioRead: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if wasInterrupted { try beginNextReply() }
-    guard !isOver else { return try end(&ports) }
+    guard !isOver && !mustFail else { return try end(&ports) }
     if pacer.mustWait(for: position, &ports) { return .done }
     var packet = try ports.makePacket(
       bytes: frames * source.frameBytes, of: isReply ? ports.currentReply : .none)
     let count = try fill(&packet)
     reportDamage(&ports)
-    if isOver { reportEnd(&ports) }
+    reportEnd(&ports)
     guard count > 0 else { return try end(&ports) }
     packet.setByteCount(count * source.frameBytes)
     packet.timestamp = pacer.time(of: position, now: ports.now)
@@ -158,13 +161,13 @@ public struct AudioRead: ~Copyable, Node {
     packet.duration = count
     ports.emit(packet)
     position += Int64(count)
-    if isOver { return mustFail ? .again : .ended }
+    if isOver || mustFail { return mustFail ? .again : .ended }
     return pacer.mustWait(for: position, &ports) ? .done : .again
   }
 
   private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     reportDamage(&ports)
-    if mustFail { throw Truncation.fault(at: start + passed) }
+    if mustFail { throw Truncation.fault(at: firstEnd ?? start + passed) }
     return .ended
   }
 
@@ -192,6 +195,7 @@ public struct AudioRead: ~Copyable, Node {
       done += count
       passed += Int64(count)
       guard count < wanted || wanted == 0 || passed == length else { continue }
+      if count < wanted { firstEnd = firstEnd ?? start + passed }
       // A pass that gave nothing would be followed by another one, for ever.
       isOver = !loops || passed == 0
       if isOver { break }
@@ -231,10 +235,10 @@ public struct AudioRead: ~Copyable, Node {
     }
   }
 
-  /// Compares what the file had with what it says.
+  /// Compares what the file had with what it says, once its end has come.
   private mutating func reportEnd(_ ports: inout Ports) {
-    guard length == nil else { return }
-    let given = start + passed
+    guard let given = firstEnd, !isEndTold else { return }
+    isEndTold = true
     let isShort = source.facts.length.map { given < $0 - source.facts.tolerance } ?? false
     guard isShort || source.isCut else { return }
     mustFail = truncation == .fail

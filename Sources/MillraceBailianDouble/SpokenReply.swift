@@ -2,6 +2,7 @@ internal import CFFmpeg
 internal import CMediaShim
 internal import CMillraceSys
 internal import Glibc
+internal import MillraceCore
 internal import MillraceDSP
 
 /// Words as sound, in one of the forms the service sends.
@@ -119,14 +120,17 @@ enum Speaker {
 
   private static func run(espeak voice: String, _ arguments: [String]) throws(SpeakerProblem) {
     let words = unsafe (["espeak-ng", "-v", voice] + arguments).map { unsafe strdup($0) } + [nil]
-    defer { for index in unsafe words.indices { unsafe free(words[index]) } }
+    // A key of the service that this program was given is not for the voice.
+    let variables = unsafe InheritedVariables.with([]).map { unsafe strdup($0) } + [nil]
+    defer { for unsafetext in unsafe words + variables { unsafe free(text) } }
     // What it complains of would stand in the middle of a screen that a dialogue is drawn on.
     var files = unsafe posix_spawn_file_actions_t()
     unsafe posix_spawn_file_actions_init(&files)
     defer { unsafe posix_spawn_file_actions_destroy(&files) }
     unsafe posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0)
+    _ = unsafe millrace_spawn_close_from(&files, 3)
     var id = pid_t()
-    guard unsafe posix_spawnp(&id, "espeak-ng", &files, nil, words, environ) == 0 else {
+    guard unsafe posix_spawnp(&id, "espeak-ng", &files, nil, words, variables) == 0 else {
       throw SpeakerProblem(
         description: "espeak-ng, which speaks the replies, cannot be started; install the package espeak-ng")
     }

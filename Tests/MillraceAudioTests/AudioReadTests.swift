@@ -147,6 +147,22 @@ struct AudioReadTests {
     )
   }
 
+  @Test(
+    "a file that ends before the length that was asked for, or in the midst of a loop, is cut off as well")
+  func truncatedInParts() throws {
+    put(Array(contents(path).dropLast(500)), at: path)
+    let enough = try bench(["length": 40, "truncated": "fail"])
+    try enough.run()
+    #expect(enough.int16() == Array(Self.samples[..<640]) && enough.events().isEmpty)
+    for extra: [String: ParameterValue] in [["length": 60], ["loop": true], ["start": 10, "length": 60]] {
+      let bench = try bench(extra.merging(["truncated": "fail"]) { first, _ in first })
+      let fault = #expect(throws: BenchFault.self) { try bench.run() }
+      let events = bench.events()
+      #expect(events.map(\.name) == ["truncated"] && events.first?.number("samples") == 750, "\(extra)")
+      #expect(fault?.text?.contains("is cut off: it has 46 ms of 62 ms") == true, "\(extra)")
+    }
+  }
+
   @Test("a recording whose program was killed plays to its last sample", arguments: [false, true])
   func killed(goesOn: Bool) throws {
     let path = folder.file("killed.wav")

@@ -49,6 +49,36 @@ struct SecretsTests {
     #expect(Secrets(["sesame"]).removed(fromJSON: "token=sesame \"open") == "token=\"•••\" \"open")
   }
 
+  @Test("a text of backslashes is gone through once, not once from each of them", .timeLimit(.minutes(5)))
+  func backslashes() {
+    let secrets = Secrets(["a\\b/c", "sesame-open"])
+    let text = String(repeating: "\\", count: 1 << 18)
+    #expect(secrets.removed(from: text) == text)
+    #expect(secrets.removed(fromJSON: "{\"x\":\"\(text)\"}") == "{\"x\":\"\(text)\"}")
+    // Four strings of JSON, one inside the other.
+    let nested = String(repeating: "\\", count: 15)
+    #expect(secrets.removed(from: "x \(nested)\"sesame-open") == "x \(nested)\"•••")
+    #expect(Secrets(["one/two"]).removed(from: "one\(nested)/two") == "•••")
+  }
+
+  @Test("a secret that is given again is hidden, however many came in between")
+  func again() {
+    let secrets = Secrets()
+    secrets.add(["first-of-all"])
+    for number in 0..<400 { secrets.add(["key-number-\(number)"]) }
+    secrets.add(["first-of-all"])
+    #expect(
+      secrets.removed(from: "first-of-all key-number-399 key-number-300") == "••• ••• •••")
+  }
+
+  @Test("a proxy or an address that is one long word is taken for a key in the wrong place")
+  func words() {
+    #expect(ParameterContract.Secrecy.address.hiddenTexts(of: "environment").isEmpty)
+    #expect(ParameterContract.Secrecy.address.hiddenTexts(of: "none").isEmpty)
+    #expect(
+      ParameterContract.Secrecy.address.hiddenTexts(of: "correcthorsebattery") == ["correcthorsebattery"])
+  }
+
   @Test("no text grows more than is said")
   func growth() {
     for (text, form) in [("1 1 1 1", Secrets.Form.text), ("\"1\",1111,\"1 1\"", .json)] {

@@ -343,6 +343,17 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.fault?.fault.reason == .gone)
   }
 
+  @Test("of a long standard error the end is told, with dots where a secret may have lost its beginning")
+  func longComplaint() throws {
+    let script = "printf 'no way in for sk-0123456789abcdef'; printf '%02040d' 7; exit 3"
+    let words = try #require(failure(of: shell("{ \(script); } >&2")))
+    #expect(words.hasPrefix("the program \"sh\" ended with status 3; it said: …"))
+    #expect(words.contains("…89abcdef0"))
+    #expect(!Secrets(["sk-0123456789abcdef"]).removed(from: words).contains("89abcdef"))
+    let cutCharacter = try #require(failure(of: shell("{ printf 'é%02047d' 7; exit 3; } >&2")))
+    #expect(cutCharacter.contains("said: …00"))
+  }
+
   @Test("what was written before a death still arrives")
   func lastWords() throws {
     let bench = try shell("echo farewell; exit 1", ["mode": "lines"])

@@ -1,5 +1,7 @@
-@testable import MillraceNet
+import MillraceCore
 import Testing
+
+@testable import MillraceNet
 
 @Suite("addresses") struct AddressTests {
   @Test(
@@ -159,6 +161,19 @@ import Testing
         && request.problem?.text.contains("secret") != true)
     request.allowsPlainCredentials = true
     #expect(request.problem == nil)
+  }
+
+  @Test(
+    "whatever name is hidden in words of the program is one whose value goes over TLS only",
+    arguments: [
+      "token", "X-Auth-Token", "secret", "Password", "passphrase", "Authorization", "X-Signature", "sig",
+      "sign",
+      "pwd", "pin", "usersig", "UserSig", "appKey", "X-AppKey", "accessKey", "X-AccessKey", "PrivateKey",
+      "streamKey", "api_key", "key", "cookie", "bearer", "auth", "credentials",
+    ])
+  func sameNames(name: String) {
+    #expect(CredentialName.isOne(name))
+    #expect(HTTPText.isCredential(name))
   }
 
   @Test("a call over HTTP keeps a credential to itself before anything is looked up")

@@ -69,9 +69,17 @@ final class MediaDecoder {
 
   private func openFile() throws(NodeProblem) {
     // The prefix keeps names such as "concat:..." from being taken for a protocol.
-    let status = unsafe avformat_open_input(&context, "file:" + path, nil, nil)
+    let url = "file:" + path
+    var options: OpaquePointer?
+    for (key, value) in KnownContainer.options { unsafe av_dict_set(&options, key, value, 0) }
+    let status = unsafe avformat_open_input(&context, url, nil, &options)
+    unsafe av_dict_free(&options)
     guard status >= 0 else {
       if let problem = FileWords.exhaustion(-status, path, for: .reading) { throw problem }
+      if let name = KnownContainer.unknownName(url, status: status) {
+        let refusal = KnownContainer.refusal(name)
+        throw problem(refusal.text, cure: refusal.cure)
+      }
       throw problem(
         "is no sound file that can be read: \(libraryWords(status))",
         cure: "convert it to WAV, FLAC, MP3, Ogg or MP4")

@@ -25,7 +25,8 @@ enum BailianShape {
     }
     checkAddress(&resolution)
     // Both go into headers of the request.
-    for name in ["key", "workspace"] where parameters.string(name).utf8.contains(where: Self.isBreak) {
+    for name in ["key", "workspace"] where parameters.string(name).utf8.contains(where: BailianKey.isControl)
+    {
       resolution.refuse(
         name, "it holds a line break or another control character",
         cure: "take it out; key files often end with one")
@@ -60,9 +61,6 @@ enum BailianShape {
     "downstream.frame_size": "opusFrame", "downstream.bit_rate": "opusBitrate",
     "downstream.word_timestamp_enabled": "wordTimestamps",
   ]
-
-  /// What no header's value may hold, RFC 9110 section 5.5.
-  static func isBreak(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
 
   private static func checkAddress(_ resolution: inout Resolution) {
     do throws(NetProblem) {

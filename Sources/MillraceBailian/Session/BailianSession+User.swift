@@ -25,7 +25,7 @@ extension BailianSession {
 
   /// A key for the next connection; at once, when the last was not taken any more.
   private mutating func renew(_ key: String) {
-    guard !key.isEmpty, !key.utf8.contains(where: BailianShape.isBreak) else {
+    guard !key.isEmpty, !key.utf8.contains(where: BailianKey.isControl) else {
       return refuse("the \"token\" of \"refreshAuth\" is empty or holds a line break; send the key alone")
     }
     actions.append(.useKey(key))

@@ -1,14 +1,14 @@
-/// Sums of bytes that stop at the largest number: what a graph asks for may be more than any machine has, and is still compared
-/// with what there is.
-extension Int {
-  /// The sum of two counts of bytes, neither below 0; the largest number where it would lie beyond.
-  package func addingClamped(_ other: Int) -> Int {
+/// Sums that stop at the largest number: bytes and times that a graph or a file asks for may be more than any machine has, and are
+/// still compared with what there is.
+extension FixedWidthInteger where Self: SignedInteger {
+  /// The sum of two counts, neither below 0; the largest number where it would lie beyond.
+  package func addingClamped(_ other: Self) -> Self {
     let (sum, isBeyond) = addingReportingOverflow(other)
     return isBeyond ? .max : sum
   }
 
   /// The product of two counts, neither below 0; the largest number where it would lie beyond.
-  package func multipliedClamped(by other: Int) -> Int {
+  package func multipliedClamped(by other: Self) -> Self {
     let (product, isBeyond) = multipliedReportingOverflow(by: other)
     return isBeyond ? .max : product
   }

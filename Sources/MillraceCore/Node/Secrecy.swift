@@ -101,8 +101,8 @@ struct SecretParts {
 
   private mutating func take(address text: String) {
     guard let mark = text.firstRange(of: "://") else {
-      // `none`, `environment`: nobody's key. Anything else may be one in a wrong place.
-      if text.utf8.allSatisfy(Secrets.isLetter) { shown = text } else { hideAll(text) }
+      // What proxies may be besides an address, and short words: nobody's key. Anything else may be one in a wrong place.
+      if text == "environment" || Secrets.isWord(text) { shown = text } else { hideAll(text) }
       return
     }
     let scheme = text[..<mark.lowerBound]

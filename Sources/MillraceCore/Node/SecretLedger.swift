@@ -10,10 +10,11 @@ final class SecretLedger: @unchecked Sendable {
   private let first: [SecretSpelling]
   /// The address of the newest link of the chain, with a reference to it; 0: there is none.
   private let newest = Atomic<UInt>(0)
-  private let added = Mutex<Set<String>>([])
+  /// The texts of the chain's newest links, the oldest first: what is among them need not be added again.
+  private let recent = Mutex<[String]>([])
 
   /// Additions that are looked for: a key that is renewed every hour is out of use long before so many others have come.
-  private static let longestChain = 256
+  static let longestChain = 256
 
   private final class Link {
     let spellings: [SecretSpelling]
@@ -36,19 +37,16 @@ final class SecretLedger: @unchecked Sendable {
 
   var isEmpty: Bool { first.isEmpty && newest.load(ordering: .acquiring) == 0 }
 
-  /// Those that were not added before; they count as added now.
-  func unknown(among texts: Set<String>) -> Set<String> {
-    added.withLock { added in
-      let unknown = texts.subtracting(added)
-      added.formUnion(unknown)
-      return unknown
-    }
-  }
-
-  /// Adds spellings, the longest first. Any thread.
-  func add(_ spellings: [SecretSpelling]) {
+  /// Adds those texts that are not looked for yet. Any thread.
+  /// - Parameter spelled: how they may be written, the longest first.
+  func add(_ texts: Set<String>, spelled: (Set<String>) -> [SecretSpelling]) {
     // One writer at a time.
-    added.withLock { _ in
+    recent.withLock { recent in
+      let unknown = texts.subtracting(recent)
+      let spellings = spelled(unknown)
+      guard !spellings.isEmpty else { return }
+      // A link holds one text at least, so that these are in the part of the chain that is looked at.
+      recent = (recent + unknown).suffix(Self.longestChain)
       let link = Link(spellings, older: newest.load(ordering: .acquiring))
       newest.store(unsafe UInt(bitPattern: Unmanaged.passRetained(link).toOpaque()), ordering: .releasing)
     }

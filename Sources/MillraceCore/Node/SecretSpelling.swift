@@ -234,10 +234,13 @@ private struct Escape {
   let scalar: Unicode.Scalar
   let end: Int
 
+  /// Backslashes that are looked at, one string of JSON inside the other four times over: a text of backslashes must not be gone
+  /// through to its end from each of them.
+  private static let mostBackslashes = 15
+
   /// - Parameter wanted: the byte that is looked for, since backslashes before a letter may also be themselves.
   init?(at start: Int, _ text: Span<UInt8>, wanted: UInt8) {
-    var index = start
-    while index < text.count && text[index] == UInt8(ascii: "\\") { index += 1 }
+    let index = Self.endOfBackslashes(from: start, text)
     let depth = index - start
     if wanted == UInt8(ascii: "\\") && depth >= 2 {
       (scalar, end) = ("\\", start + 2)
@@ -260,8 +263,7 @@ private struct Escape {
         return
       }
       // The other half of a pair, behind as many backslashes.
-      var second = index + 5
-      while second < text.count && text[second] == UInt8(ascii: "\\") { second += 1 }
+      let second = Self.endOfBackslashes(from: index + 5, text)
       guard second > index + 5, second < text.count, text[second] == UInt8(ascii: "u"),
         let low = Self.unit(second + 1, text), (0xDC00...0xDFFF).contains(low), unit < 0xDC00,
         let found = Unicode.Scalar(0x10000 + ((UInt32(unit) - 0xD800) << 10) + UInt32(low) - 0xDC00)
@@ -269,6 +271,13 @@ private struct Escape {
       (scalar, end) = (found, second + 5)
     default: return nil
     }
+  }
+
+  private static func endOfBackslashes(from start: Int, _ text: Span<UInt8>) -> Int {
+    let most = min(start + mostBackslashes, text.count)
+    var index = start
+    while index < most && text[index] == UInt8(ascii: "\\") { index += 1 }
+    return index
   }
 
   private static func unit(_ start: Int, _ text: Span<UInt8>) -> UInt16? {

@@ -43,8 +43,7 @@ public struct Secrets: Sendable {
 
   /// Adds secrets, for all copies: what a graph is given while it runs. Control side.
   public func add(_ texts: Set<String>) {
-    let spellings = Self.spellings(of: ledger.unknown(among: texts))
-    if !spellings.isEmpty { ledger.add(spellings) }
+    ledger.add(texts, spelled: Self.spellings)
   }
 
   private static func spellings(of texts: Set<String>) -> [SecretSpelling] {

@@ -116,7 +116,7 @@ struct ChildProcess: Sendable {
     unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
 
     let arguments = unsafe CStrings(command)
-    let variables = unsafe CStrings(Self.variables(environment))
+    let variables = unsafe CStrings(InheritedVariables.with(environment))
     defer {
       unsafe arguments.free()
       unsafe variables.free()
@@ -138,30 +138,6 @@ struct ChildProcess: Sendable {
       }
     return NodeProblem(
       "cannot start \"\(program)\": \(SystemError.text(code))", parameter: "command", cure: cure)
-  }
-
-  /// Variables of ours that every program gets: where programs and files are, who the user is, language and time zone. The rest may
-  /// hold anybody's keys, and is given by name.
-  static let inherited: Set = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "XDG_RUNTIME_DIR",
-  ]
-  /// Of the language, one variable each matter of it: `LC_CTYPE`.
-  private static let languagePrefix = "LC_"
-
-  /// The inherited variables, some of them changed, and those that were given. Of several of one name the last counts.
-  private static func variables(_ given: [String]) -> [String] {
-    var values: [Substring: String] = [:]
-    func name(_ text: String) -> Substring { text.prefix { $0 != "=" } }
-    var next = unsafe environ
-    while let text = unsafe next.pointee {
-      let variable = unsafe String(cString: text)
-      if inherited.contains(String(name(variable))) || variable.hasPrefix(languagePrefix) {
-        values[name(variable)] = variable
-      }
-      unsafe next += 1
-    }
-    for variable in given { values[name(variable)] = variable }
-    return values.values.sorted()
   }
 
   /// Ends the program's input. For whoever feeds it, once.

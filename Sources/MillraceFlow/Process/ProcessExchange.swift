@@ -52,7 +52,7 @@ final class ProcessExchange: @unchecked Sendable {
   private let hasVerdict = Atomic<Bool>(false)
   private nonisolated(unsafe) var verdictValue = Verdict.done
   /// The last of what the program said on its standard error.
-  private let remarks = Mutex<[UInt8]>([])
+  private let remarks = Mutex(Remarks())
 
   /// Bytes of the standard error that are kept for the words about a failure.
   private static let remarkBytes = 2048
@@ -132,18 +132,32 @@ final class ProcessExchange: @unchecked Sendable {
     waker.wake()
   }
 
+  /// The end of what the program said on its standard error.
+  private struct Remarks {
+    var kept: [UInt8] = []
+    var isCut = false
+  }
+
   /// Keeps what the program says on its standard error.
   func note(remark bytes: some Collection<UInt8>) {
-    remarks.withLock { kept in
-      kept += bytes
-      if kept.count > Self.remarkBytes { kept.removeFirst(kept.count - Self.remarkBytes) }
+    remarks.withLock { remarks in
+      remarks.kept += bytes
+      let excess = remarks.kept.count - Self.remarkBytes
+      guard excess > 0 else { return }
+      remarks.kept.removeFirst(excess)
+      remarks.isCut = true
     }
   }
 
   /// The last lines of the program's standard error; nil when it said nothing. Control side.
   var lastRemarks: String? {
-    let kept = remarks.withLock { $0 }
-    let lines = String(decoding: kept, as: UTF8.self).split(whereSeparator: \.isNewline)
+    let remarks = remarks.withLock { $0 }
+    // Dots where the beginning is gone: a secret that lost its own is known by them. A character that was cut is left out.
+    let text =
+      remarks.isCut
+      ? "…" + String(decoding: remarks.kept.drop { $0 & 0xC0 == 0x80 }, as: UTF8.self)
+      : String(decoding: remarks.kept, as: UTF8.self)
+    let lines = text.split(whereSeparator: \.isNewline)
     return lines.isEmpty ? nil : lines.suffix(Self.remarkLines).joined(separator: " | ")
   }
 }

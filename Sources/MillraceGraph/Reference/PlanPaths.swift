@@ -79,7 +79,7 @@ private struct LongestWays {
     while let index = linkInto[node] {
       let link = plan.links[index]
       path.packet = max(path.packet, link.shape.packetDuration ?? 0)
-      path.queues += link.holdingTime ?? 0
+      path.queues = path.queues.addingClamped(link.holdingTime ?? 0)
       node = link.from.node
       path.nodes.append(node)
     }
@@ -90,5 +90,5 @@ private struct LongestWays {
 
 extension GraphPlan.Link {
   /// The time a full link stands for; nil when its packets have no regular length.
-  var holdingTime: Nanoseconds? { shape.packetDuration.map { $0 * Int64(limit) } }
+  var holdingTime: Nanoseconds? { shape.packetDuration.map { $0.multipliedClamped(by: Int64(limit)) } }
 }

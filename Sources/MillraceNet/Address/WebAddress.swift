@@ -54,7 +54,7 @@ public struct WebAddress: Sendable, Hashable {
         throw NetProblem(.address, "an address of IPv6 lacks its \"]\"")
       }
       host = String(text[text.index(after: text.startIndex)..<end])
-      guard host.isEmpty || ServerName.bytes(of: host)?.count == 16 else {
+      guard host.isEmpty || AddressDigits.bytes(of: host)?.count == 16 else {
         throw NetProblem(.address, "only an address of IPv6 may stand between \"[\" and \"]\"")
       }
       let rest = text[text.index(after: end)...]
@@ -95,7 +95,7 @@ public struct WebAddress: Sendable, Hashable {
 
   /// True for what may be a host's name or its address in digits. Underscores are no letters of host names, and are used in them.
   static func isHost(_ text: String) -> Bool {
-    ServerName.bytes(of: text) != nil
+    AddressDigits.bytes(of: text) != nil
       || !text.isEmpty && !text.hasPrefix(".") && !text.contains("..")
         && text.utf8.allSatisfy { byte in
           switch byte {

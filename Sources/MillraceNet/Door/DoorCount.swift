@@ -12,7 +12,7 @@ struct DoorCount {
 
   /// The part of an address in digits by which visitors are counted together; empty for what is no address.
   static func address(_ digits: String?) -> Address {
-    guard let digits, let bytes = ServerName.bytes(of: digits) else { return [] }
+    guard let digits, let bytes = AddressDigits.bytes(of: digits) else { return [] }
     guard bytes.count == 16 else { return bytes }
     // An IPv4-mapped address, RFC 4291 section 2.5.5.2.
     let isMapped = bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF

@@ -13,11 +13,14 @@ enum HTTPText {
       }
   }
 
+  /// What no header may hold, RFC 9110 section 5.5; tabs are allowed.
+  static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
+
   /// What is wrong with a header, without its value; nil: nothing. A line break in it would be the beginning of another one.
   static func problem(_ name: String, _ value: String) -> NetProblem? {
-    guard !(name + value).utf8.contains(where: { $0 == 13 || $0 == 10 || $0 == 0 }) else {
+    guard !(name + value).utf8.contains(where: isControl) else {
       let place = isToken(name) ? "the value of the header \"\(name)\"" : "the name of a header"
-      return NetProblem(.address, "\(place) holds a line break or a NUL character")
+      return NetProblem(.address, "\(place) holds a line break or another control character")
     }
     guard isToken(name) else {
       return NetProblem(.address, "the name of a header is empty or holds a space or something like it")
@@ -55,16 +58,23 @@ enum HTTPText {
     }
   }
 
-  /// Words that name what must not be read on the way.
-  private static let credentials: Set<Substring> = [
-    "authorization", "auth", "cookie", "key", "apikey", "token", "accesstoken", "authtoken", "secret",
-    "password",
-    "signature",
-  ]
+  /// Words that make a name one of a credential wherever they stand in it, and those that do when they stand alone in it.
+  private static let credentials = (
+    anywhere: [
+      "token", "secret", "password", "passwd", "passphrase", "authorization", "credential", "signature",
+      "cookie", "apikey", "accesskey", "privatekey", "appkey", "userkey",
+    ],
+    alone: ["auth", "sig", "sign", "pin", "bearer", "usersig", "pwd"] as Set
+  )
 
-  /// True when a header, or a name in a query, says that its value is a credential: `Authorization`, `X-Api-Key`, `access_token`.
+  /// True when a header, or a name in a query, says that its value is a credential: `Authorization`, `X-AppKey`, `access_token`, `sig`.
+  /// What is hidden by its name in words of the program (`CredentialName`) is one here as well.
   static func isCredential(_ name: some StringProtocol) -> Bool {
-    name.lowercased().split { $0 == "-" || $0 == "_" }.contains(where: credentials.contains)
+    let words = name.lowercased().split { !$0.isLetter }
+    let plain = words.joined()
+    return plain.hasSuffix("key") || credentials.anywhere.contains { plain.contains($0) }
+      || credentials.alone.contains(plain)
+      || words.contains { $0 == "key" || credentials.alone.contains(String($0)) }
   }
 
   /// What of a request is a credential that whoever is on the way could read, by its name; nil: nothing.

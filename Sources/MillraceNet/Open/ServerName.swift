@@ -1,4 +1,3 @@
-internal import Glibc
 internal import NIOSSL
 
 /// Whom a certificate has to belong to: RFC 9525 section 6.
@@ -12,7 +11,7 @@ struct ServerName: Sendable {
 
   init(_ host: String) {
     self.host = host
-    digits = Self.bytes(of: host)
+    digits = AddressDigits.bytes(of: host)
   }
 
   var isDigits: Bool { digits != nil }
@@ -40,13 +39,5 @@ struct ServerName: Sendable {
     let domain = pattern.dropFirst(1)
     // Nobody is certified for everything below one of the top domains.
     return name[dot...] == domain && domain.dropFirst().contains(".")
-  }
-
-  /// The bytes of an address in digits, the network's order; nil: it is none.
-  static func bytes(of host: String) -> [UInt8]? {
-    var four = [UInt8](repeating: 0, count: 4)
-    if unsafe inet_pton(AF_INET, host, &four) == 1 { return four }
-    var sixteen = [UInt8](repeating: 0, count: 16)
-    return unsafe inet_pton(AF_INET6, host, &sixteen) == 1 ? sixteen : nil
   }
 }

@@ -6,13 +6,14 @@ internal import Synchronization
 
 /// Where the answers to control commands go, one JSON object a line: a file, a named pipe, or standard error.
 ///
-/// Never waits: what a pipe does not take at once is counted and dropped, so that nobody who reads slowly holds up a graph.
-/// Any thread.
+/// Never waits: an answer that a pipe has no room for is counted and dropped, so that nobody who reads slowly holds up a graph. Of one
+/// that it took in part, the rest goes before anything else, so that every line is whole. Any thread.
 final class ControlAnswers: Sendable {
   private let descriptor: Int32
   private let ownsDescriptor: Bool
   private let losses = Mutex(Losses())
-  private let turn = Mutex(())
+  /// The rest of an answer that was taken in part.
+  private let rest = Mutex<[UInt8]>([])
 
   /// Answers that are nowhere.
   struct Losses: Sendable {
@@ -21,6 +22,15 @@ final class ControlAnswers: Sendable {
     /// Those that the system refused, and why, an `errno`.
     var refused = 0
     var refusal: Int32 = 0
+
+    mutating func add(_ reason: Int32) {
+      if reason == EAGAIN {
+        unread += 1
+      } else {
+        refused += 1
+        refusal = reason
+      }
+    }
 
     /// What to tell of them, in lines.
     var remarks: [String] {
@@ -83,31 +93,34 @@ final class ControlAnswers: Sendable {
 
   deinit { if ownsDescriptor && descriptor >= 0 { close(descriptor) } }
 
-  /// Answers that are nowhere, up to now.
-  var lost: Losses { losses.withLock { $0 } }
+  /// Answers that are nowhere, up to now; tries once more to write the rest of one that is there in part.
+  var lost: Losses {
+    var losses = losses.withLock { $0 }
+    if let refusal = rest.withLock({ writeOut(&$0) }) { losses.add(refusal) }
+    return losses
+  }
 
   func write(_ line: String) {
     // What JSON leaves as it is and a terminal obeys (U+0080 to U+009F) stands inside of strings, where this is an escape.
-    var text = Problem.printable(line) + "\n"
-    let refusal = turn.withLock { _ in text.withUTF8 { unsafe writeAll($0) } }
-    guard let refusal else { return }
-    losses.withLock { losses in
-      if refusal == EAGAIN {
-        losses.unread += 1
-      } else {
-        losses.refused += 1
-        losses.refusal = refusal
-      }
+    let answer = Array((Problem.printable(line) + "\n").utf8)
+    let refusal = rest.withLock { rest -> Int32? in
+      if let refusal = writeOut(&rest) { return refusal }
+      rest = answer
+      guard let refusal = writeOut(&rest), rest.count == answer.count else { return nil }
+      rest = []
+      return refusal
     }
+    if let refusal { losses.withLock { $0.add(refusal) } }
   }
 
-  /// nil, or why not all of it was written: an `errno`.
-  private func writeAll(_ bytes: UnsafeBufferPointer<UInt8>) -> Int32? {
-    var offset = 0
-    while offset < bytes.count {
-      let count = unsafe Glibc.write(descriptor, bytes.baseAddress! + offset, bytes.count - offset)
+  /// Writes bytes and leaves those that are not taken. nil: all were; otherwise why not, an `errno`.
+  private func writeOut(_ bytes: inout [UInt8]) -> Int32? {
+    while !bytes.isEmpty {
+      let count = unsafe bytes.withUnsafeBufferPointer { buffer in
+        unsafe Glibc.write(descriptor, buffer.baseAddress, buffer.count)
+      }
       if count > 0 {
-        offset += count
+        bytes.removeFirst(count)
       } else if errno != EINTR {
         return errno
       }

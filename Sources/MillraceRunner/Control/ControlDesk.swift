@@ -14,12 +14,16 @@ final class ControlDesk: Sendable {
     var isStarted = false
     var isClosed = false
     /// Commands that wait for their time, by the number of their line.
-    var open: [Int: ControlErrand] = [:]
+    var open: [Int: (errand: ControlErrand, byteCount: Int)] = [:]
+    /// Bytes of their lines.
+    var openByteCount = 0
   }
   private let state = Mutex(State())
 
   /// Most commands that wait for their time at once.
   private static let mostOpen = 10_000
+  /// Most bytes of their lines.
+  private static let mostOpenBytes = 64 << 20
 
   init(_ targets: [ControlErrand.Target], answers: ControlAnswers) {
     self.targets = targets
@@ -33,7 +37,7 @@ final class ControlDesk: Sendable {
   func close() {
     let open = state.withLock { state in
       state.isClosed = true
-      return state.open.sorted { $0.key < $1.key }.map(\.value)
+      return state.open.sorted { $0.key < $1.key }.map(\.value.errand)
     }
     for errand in open { errand.giveUp() }
   }
@@ -43,9 +47,9 @@ final class ControlDesk: Sendable {
 
   /// Takes one line. An empty one counts, but has no answer.
   func take(_ line: LineSplitter.Line) {
-    let (number, isStarted, openCount) = state.withLock { state in
+    let (number, isStarted, open) = state.withLock { state in
       state.lineCount += 1
-      return (state.lineCount, state.isStarted, state.open.count)
+      return (state.lineCount, state.isStarted, (count: state.open.count, byteCount: state.openByteCount))
     }
     guard case .whole(let bytes) = line else {
       let refusal = ControlRefusal(
@@ -57,11 +61,14 @@ final class ControlDesk: Sendable {
     do throws(ControlRefusal) {
       let command = try text.command()
       let targets = try targets(for: command)
-      guard openCount < Self.mostOpen else {
-        throw ControlRefusal(
-          "\(Self.mostOpen) commands wait for their time already", hint: "send this one later")
+      guard open.count < Self.mostOpen, open.byteCount + bytes.count <= Self.mostOpenBytes else {
+        let what =
+          open.count < Self.mostOpen
+          ? "commands of \(Figures.bytes(open.byteCount))" : "\(open.count) commands"
+        throw ControlRefusal("\(what) wait for their time already", hint: "send this one later")
       }
-      begin(command, targets, number, ControlAnswer(line: number, id: text.id), isStarted)
+      let head = ControlAnswer(line: number, id: text.id)
+      begin(command, targets, number, head, byteCount: bytes.count, isStarted)
     } catch {
       answers.write(ControlAnswer(line: number, id: text.id).refused(error))
     }
@@ -69,15 +76,16 @@ final class ControlDesk: Sendable {
 
   private func begin(
     _ command: ControlCommand, _ targets: [ControlErrand.Target], _ number: Int, _ head: ControlAnswer,
-    _ isStarted: Bool
+    byteCount: Int, _ isStarted: Bool
   ) {
     let errand = ControlErrand(command, targets, head: head, recordings: recordings) { [weak self] answer in
-      self?.state.withLock { _ = $0.open.removeValue(forKey: number) }
+      self?.state.withLock { $0.openByteCount -= $0.open.removeValue(forKey: number)?.byteCount ?? 0 }
       self?.answers.write(answer)
     }
     let isOpen = state.withLock { state in
       guard !state.isClosed else { return false }
-      state.open[number] = errand
+      state.open[number] = (errand, byteCount)
+      state.openByteCount += byteCount
       return true
     }
     guard isOpen else { return errand.giveUp() }

@@ -37,6 +37,7 @@ final class Demuxer {
       self.mostPixels = mostPixels
       // The prefix keeps names such as "concat:..." from being taken for a protocol.
       url = "file:" + path
+      options = KnownContainer.options
       name = "\"\(path)\""
       cure = "check that it is whole, and a film or a picture"
     }
@@ -107,6 +108,12 @@ final class Demuxer {
     unsafe av_dict_free(&options)
     guard status >= 0 else {
       if let problem = FileWords.exhaustion(-status, place.shownPath, for: .reading) { throw problem }
+      if place.device == nil, place.bound == nil,
+        let name = KnownContainer.unknownName(place.url, status: status)
+      {
+        let refusal = KnownContainer.refusal(name)
+        throw problem(refusal.text, cure: refusal.cure)
+      }
       throw problem("cannot be opened: \(reason(status))", cure: place.cure)
     }
     // Looking into a live stream takes seconds, and what it is its packets say by themselves.

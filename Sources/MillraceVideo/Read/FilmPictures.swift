@@ -80,11 +80,15 @@ final class FilmPictures {
     }
   }
 
-  /// Pictures a second, as the file says; 25 where it does not.
+  /// Pictures a second that are believed: from one in a quarter of an hour to more than any camera takes.
+  private static let rates = 0.001...10_000.0
+
+  /// Pictures a second, as the file says; 25 where it says nothing that can be.
   private static func rate(_ stream: UnsafeMutablePointer<AVStream>?) -> FrameRate {
     guard let stream = unsafe stream else { return FrameRate(25) }
     let candidates = unsafe [stream.pointee.avg_frame_rate, stream.pointee.r_frame_rate]
-    for rate in candidates where rate.num > 0 && rate.den > 0 {
+    for rate in candidates
+    where rate.num > 0 && rate.den > 0 && rates.contains(Double(rate.num) / Double(rate.den)) {
       return FrameRate(Int(rate.num), over: Int(rate.den))
     }
     return FrameRate(25)

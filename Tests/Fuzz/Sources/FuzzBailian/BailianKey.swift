@@ -1,0 +1,1 @@
+../../../../Sources/MillraceBailian/Wire/BailianKey.swift

@@ -1,0 +1,68 @@
+import MillraceCore
+import MillraceTesting
+import TestMedia
+import TestSystem
+import Testing
+
+@testable import MillraceVideo
+
+@Suite("Films that name other files")
+struct FollowedFilesTests {
+  private let folder = TemporaryFolder()
+
+  @Test("are refused, and the others are not shown", arguments: ["ffconcat version 1.0\nfile 'other.mp4'\n"])
+  func playlist(text: String) {
+    FilmFile().write(to: folder.file("other.mp4"))
+    let path = folder.file("film.mp4")
+    put(Array(text.utf8), at: path)
+    let problem = #expect(throws: BenchProblem.self) {
+      try NodeBench(VideoRead.self, ["path": .string(path)], outputs: ["out", "events"])
+    }
+    #expect(
+      problem?.description.contains("(FFmpeg calls it concat), and such files are not followed") == true,
+      "\(String(describing: problem))")
+  }
+
+  @Test("a picture whose name looks like a pattern is that picture, not a series")
+  func pattern() throws {
+    var film = FilmFile()
+    (film.codec, film.pixel, film.pictures) = ("mjpeg", "yuvj420p", 1)
+    for (name, luma) in [("picture%03d.jpg", UInt8(200)), ("picture000.jpg", 30), ("picture001.jpg", 30)] {
+      film.colour = { _ in (luma, 128, 128) }
+      film.write(to: folder.file("film.avi"))
+      // The film's only packet is a JPEG.
+      let bytes = contents(folder.file("film.avi"))
+      let begin = try #require(bytes.indices.first { bytes[$0...].starts(with: [0xFF, 0xD8, 0xFF]) })
+      let end = try #require(bytes.indices.last { bytes[$0...].starts(with: [0xFF, 0xD9]) })
+      put(Array(bytes[begin...end + 1]), at: folder.file(name))
+    }
+    let bench = try NodeBench(
+      VideoRead.self, ["path": .string(folder.file("picture%03d.jpg"))], outputs: ["out", "events"])
+    try bench.run()
+    let packets = bench.packets()
+    #expect(packets.count == 1 && abs(Int(packets[0].bytes[0]) - 200) < 30)
+  }
+
+  @Test(
+    "a rate that no camera has is not believed",
+    arguments: [(UInt32(1), UInt32(0x7FFF_FFFF)), (0x7FFF_FFFF, 1)])
+  func rate(pictures: UInt32, seconds: UInt32) throws {
+    var film = FilmFile()
+    (film.codec, film.pictures) = ("mpeg4", 3)
+    let path = folder.file("film.avi")
+    film.write(to: path)
+    var bytes = contents(path)
+    let mark = try #require(bytes.indices.first { bytes[$0...].starts(with: "strh".utf8) })
+    // AVISTREAMHEADER: dwScale and dwRate stand 20 and 24 bytes behind the head of the chunk.
+    for (offset, value) in [(28, seconds), (32, pictures)] {
+      for byte in 0..<4 {
+        bytes[mark + offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt32(byte)))
+      }
+    }
+    put(bytes, at: path)
+    let bench = try NodeBench(VideoRead.self, ["path": .string(path)], outputs: ["out", "events"])
+    #expect(bench.shape().packetDuration == 40_000_000)
+    try bench.run()
+    #expect(bench.packets().count == 3)
+  }
+}

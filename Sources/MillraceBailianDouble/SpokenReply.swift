@@ -122,7 +122,10 @@ enum Speaker {
     let words = unsafe (["espeak-ng", "-v", voice] + arguments).map { unsafe strdup($0) } + [nil]
     // A key of the service that this program was given is not for the voice.
     let variables = unsafe InheritedVariables.with([]).map { unsafe strdup($0) } + [nil]
-    defer { for unsafetext in unsafe words + variables { unsafe free(text) } }
+    defer {
+      for index in unsafe words.indices { unsafe free(words[index]) }
+      for index in unsafe variables.indices { unsafe free(variables[index]) }
+    }
     // What it complains of would stand in the middle of a screen that a dialogue is drawn on.
     var files = unsafe posix_spawn_file_actions_t()
     unsafe posix_spawn_file_actions_init(&files)

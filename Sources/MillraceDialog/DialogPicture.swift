@@ -35,7 +35,8 @@ public struct DialogPicture: Node, ~Copyable {
       ParameterContract(
         "text", .string, default: "", text: "the question's words; none: the user's own count"),
       ParameterContract(
-        "maxPixels", .integer(1...268_435_455), unit: "px", default: .integer(PictureHeader.mostPixels),
+        "maxPixels", .integer(1...PictureHeader.mostEver), unit: "px",
+        default: .integer(PictureHeader.mostPixels),
         text: "the largest picture that is shown, width times height, as its header declares it"),
     ],
     events: [

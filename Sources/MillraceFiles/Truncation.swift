@@ -1,6 +1,6 @@
 public import MillraceCore
 
-/// What a node does with sound that ends too early: a file that is cut off, a reply that breaks off inside a frame.
+/// What a node does with sound or a film that ends too early: a file that is cut off, a reply that breaks off inside a frame.
 ///
 /// What is there is played in either case, and event `truncated` tells of the rest.
 public enum Truncation: String, Sendable, CaseIterable {
@@ -12,7 +12,7 @@ public enum Truncation: String, Sendable, CaseIterable {
   /// Code of the fault, whose reason is `.custom`.
   public static let faultCode: Int32 = 1_001
 
-  /// The fault of a node that was told to fail; `place` is where the sound breaks off, as the node counts.
+  /// The fault of a node that was told to fail; `place` is where it breaks off, as the node counts.
   public static func fault(at place: Int64) -> NodeFault {
     NodeFault(.custom, code: faultCode, detail: place)
   }
@@ -24,11 +24,11 @@ public enum Truncation: String, Sendable, CaseIterable {
 }
 
 extension ParameterContract {
-  /// Parameter `truncated`: the same on every node that knows where its sound should end.
+  /// Parameter `truncated`: the same on every node that knows where what it reads should end.
   public static let truncated = ParameterContract(
     "truncated", .choice(Truncation.allCases.map(\.rawValue)), default: "play",
     text:
-      "sound that ends too early: `play` what is there and report it, or `fail` after that (exit status 3)")
+      "what ends too early: `play` what is there and report it, or `fail` after that (exit status 3)")
 }
 
 extension ParameterValues {

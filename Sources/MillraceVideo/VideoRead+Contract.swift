@@ -30,6 +30,7 @@ extension VideoRead {
           """),
       .maxPixels, .frame,
       ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type of the sound"),
+      .truncated,
     ],
     events: [
       EventContract(

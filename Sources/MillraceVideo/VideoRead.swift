@@ -13,7 +13,8 @@ internal import MillraceFiles
 /// - Pictures of more than `maxPixels` are refused before they are decoded; on the way, such a picture is a fault.
 /// - `loop` begins again when both have ended; sound that is shorter is filled up with silence.
 /// - Damaged parts are left out; event `damaged`. Pictures that change their size are scaled to the first's; event `resized`.
-///   A film that ends too early gives what it has; event `truncated`, where that can be known (`FilmTail`). Sound that changes rate or channels, and a disk that fails, are faults.
+///   A film that ends too early gives what it has; event `truncated`, where that can be known (`FilmTail`), and with
+///   `truncated` set to `fail` a fault after that. Sound that changes rate or channels, and a disk that fails, are faults.
 /// - Latency none; runs on the bulk lane. A call decodes a picture, on one thread unless told otherwise, or converts one.
 @safe
 public struct VideoRead: ~Copyable, Node {
@@ -47,6 +48,8 @@ public struct VideoRead: ~Copyable, Node {
   private var otherDamage = 0
   private var isOver = false
   private var hasToldEnd = false
+  /// The film ended too early, which is to be a fault once that was told.
+  private var mustFail = false
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let values = setup.parameters
@@ -87,6 +90,7 @@ public struct VideoRead: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if mustFail { throw Truncation.fault(at: film.end) }
     guard !isOver else { return .ended }
     let begin = start ?? ports.now
     start = begin
@@ -184,6 +188,7 @@ public struct VideoRead: ~Copyable, Node {
   private mutating func beginAgain(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     reportDamage(&ports, isLast: true)
     reportEnd(&ports)
+    if mustFail { return .again }
     // A pass that gave nothing would be followed by another one, for ever.
     guard loops && given > 0 else {
       isOver = true
@@ -246,6 +251,7 @@ public struct VideoRead: ~Copyable, Node {
     // Nothing need say how long the last picture of a file stands that is whole.
     case .unknown, .whole: return
     }
+    mustFail = values.truncation == .fail
     ports.post(Event.truncated.rawValue) { event in
       event.field("seconds", seconds, decimals: 3)
       if isShort, let expected { event.field("expected", expected, decimals: 3) }
@@ -258,6 +264,9 @@ public struct VideoRead: ~Copyable, Node {
     let path = values.string("path")
     switch fault.reason {
     case .system: return "reading \"\(path)\" failed: \(SystemError.text(fault.code))"
+    case .custom where Truncation.isFault(fault):
+      return
+        "\"\(path)\" is cut off after \(fault.detail / 1_000_000) ms, and \"truncated\" is \"fail\"; use a complete file"
     case .custom where fault.code == PictureBound.fault:
       let (size, most) = (PictureBound.size(fault), values.integer("maxPixels"))
       return "\"\(path)\" has \(PictureBound.text(size, atMost: most)); \(PictureBound.cure(size))"

@@ -61,7 +61,7 @@ struct MemoryAdmissionTests {
         "a run can take \(Figures.bytes(bytes)), and the limit is \(Figures.bytes(bytes - 1)); most of it: "))
     #expect(
       problem.cure
-        == "make capacities or packets smaller, run less at once, or raise the memory limit")
+        == "make capacities or packets smaller, run fewer graphs at once, or raise the memory limit")
   }
 
   @Test("the graph's own limit holds on any machine")

@@ -16,7 +16,8 @@ struct MemoryTests {
     #expect(text.contains(", and the limit is 1000 B; most of it: "))
     #expect(
       text.hasSuffix(
-        "; make capacities or packets smaller, run less at once, or raise the memory limit\n1 error\n"))
+        "; make capacities or packets smaller, run fewer graphs at once, or raise the memory limit\n1 error\n"
+      ))
     await #expect(processExitsWith: .exitCode(0)) { runner("run", "-q", "good.json", "--memory", "1GiB") }
     await #expect(processExitsWith: .exitCode(2)) { runner("run", "-q", "good.json", "--memory", "0MB") }
     await #expect(processExitsWith: .exitCode(2)) { runner("run", "-q", "good.json", "--memory", "12") }

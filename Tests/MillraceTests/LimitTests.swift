@@ -72,7 +72,7 @@ struct LimitTests {
       (
         "true", "1GiB",
         "error: 100000 runs can take 84.6 GiB, each 886.9 KiB, and the limit is 1 GiB; most of it: link ",
-        "; make capacities or packets smaller, run less at once, or raise the memory limit"
+        "; make capacities or packets smaller, run fewer graphs at once, or raise the memory limit"
       ),
       (
         "ulimit -n 300", "1TiB",

@@ -122,6 +122,25 @@ struct FilmEndTests {
     }
   }
 
+  @Test("told to fail, a film cut off gives what it has, says so, and is a fault; a whole one is none")
+  func fails() throws {
+    let path = film(Kind(name: "film.mkv"))
+    let whole = try NodeBench(
+      VideoRead.self, ["path": .string(path), "truncated": "fail"], outputs: ["out", "events"])
+    try whole.run()
+    #expect(whole.hasEnded && whole.packets().count == 25)
+    let cut = folder.file("cut.mkv")
+    put(contents(path).prefix(try FilmPackets(path).places[12]), at: cut)
+    for loops in [false, true] {
+      let bench = try NodeBench(
+        VideoRead.self, ["path": .string(cut), "truncated": "fail", "loop": .bool(loops)],
+        outputs: ["out", "events"])
+      let fault = #expect(throws: BenchFault.self) { try bench.run() }
+      #expect(bench.packets().count == 12 && bench.events().map(\.name) == ["truncated"])
+      #expect(fault?.text?.hasPrefix("\"\(cut)\" is cut off after 480 ms, and \"truncated\"") == true)
+    }
+  }
+
   @Test("so does a GIF without its end, and none with something behind it")
   func gif() throws {
     let path = film(Kind(name: "film.gif", codec: "gif", pixel: "rgb8"))

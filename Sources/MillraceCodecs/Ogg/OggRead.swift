@@ -74,7 +74,7 @@ public struct OggRead: ~Copyable, Node {
       switch unsafe demuxer.next() {
       case .opened(let header): postOpened(header, &ports)
       case .packet(let packet): unsafe take(packet, &ports)
-      case .damage(.cut): noteCut(&ports)
+      case .cut: noteCut(&ports)
       case .damage(let kind): note(kind, bytes: demuxer.damagedBytes, &ports)
       case .failed(let code):
         tellDamage(&ports, isLast: true)
@@ -206,7 +206,6 @@ public struct OggRead: ~Copyable, Node {
       case .badPacket: "packet that cannot be Opus"
       case .badPosition: "position beyond any recording"
       case .badStream: "stream neither mono nor stereo"
-      case .cut: "file cut off"
       }
     let seconds = Double(account.place) / Double(OpusRates.granule)
     ports.post(Event.damaged.rawValue) { event in

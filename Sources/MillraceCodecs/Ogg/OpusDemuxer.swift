@@ -23,8 +23,6 @@ struct OpusDemuxer: ~Copyable {
     case badPosition
     /// A stream this node does not read: other channel mappings than mono and stereo, or damaged headers.
     case badStream
-    /// The file ends inside a page or without the mark of the last page.
-    case cut
   }
 
   /// What came next.
@@ -33,6 +31,8 @@ struct OpusDemuxer: ~Copyable {
     case opened(OpusHeader)
     case packet(PagedPacket)
     case damage(Damage)
+    /// The file ends inside a page or without the mark of the last page; `damagedBytes` are left of the page. `end` follows.
+    case cut
     case end
     case failed(Int32)
     /// Bytes have to be fed first; only of a stream that is fed.
@@ -135,7 +135,7 @@ struct OpusDemuxer: ~Copyable {
         if isCut && !hasToldCut {
           hasToldCut = true
           damagedBytes = leftOver
-          return unsafe .damage(.cut)
+          return unsafe .cut
         }
         return unsafe .end
       case .failed(let code): return unsafe .failed(code)

@@ -29,7 +29,7 @@ struct OpusFileProbe {
         if packetSamples == 0 { packetSamples = unsafe packet.samples }
         packetBytes = unsafe max(packetBytes, packet.count)
       case .damage(.badStream): hasBadStream = true
-      case .damage(.cut): isCut = true
+      case .cut: isCut = true
       case .damage: isDamaged = true
       case .end, .needsMore: isOver = true
       case .failed(let code): throw FileWords.problem(code, path, for: .reading)

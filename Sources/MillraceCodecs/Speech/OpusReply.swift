@@ -214,7 +214,7 @@ final class OggFeed {
     switch unsafe demuxer.next() {
     case .opened(let header): unsafe .opened(header)
     case .packet(let packet): unsafe .packet(packet)
-    case .damage: unsafe .damage(place: place, count: Int64(demuxer.damagedBytes))
+    case .damage, .cut: unsafe .damage(place: place, count: Int64(demuxer.damagedBytes))
     case .needsMore, .end, .failed: unsafe .needsMore
     }
   }

@@ -74,7 +74,7 @@ struct ReplyScan: ~Copyable {
       case .packet: hasSound = true
       case .opened: hasHeader = true
       case .damage(.badStream): hasBadStream = true
-      case .damage: isDamaged = true
+      case .damage, .cut: isDamaged = true
       case .needsMore, .end, .failed: return
       }
     }

@@ -12,6 +12,9 @@ public struct PictureHeader: Sendable, Hashable {
   /// The largest picture that nodes take unless told otherwise: 8192x8192, which is 8K (7680x4320) turned either way.
   public static let mostPixels = 8_192 * 8_192
 
+  /// What FFmpeg's libraries decode at most (`av_image_check_size2`: an eighth of an `int`).
+  public static let mostEver = 268_435_455
+
   /// Bytes from the beginning in which a header can be expected; that of a JPEG lies behind colour profiles and small pictures.
   public static let mostBytes = 1 << 20
 

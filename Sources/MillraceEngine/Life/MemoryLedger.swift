@@ -91,7 +91,7 @@ final class MemoryLedger: Sendable {
       }
     return StartProblem(
       node: "", text: "\(what)\(others), and \(most)\(memory.mostOfIt(of: plan))",
-      cure: "make capacities or packets smaller, run less at once" + cure)
+      cure: "make capacities or packets smaller, run fewer graphs at once" + cure)
   }
 
   fileprivate func giveBack(_ bytes: Int, endsRun: Bool) {

@@ -22,7 +22,7 @@ extension RunBuilder {
           node: "",
           text:
             "the system refused \(Figures.bytes(error.byteCount)) of memory, of \(Figures.bytes(needs.byteCount)) that the graph can take: \(SystemError.words(error.code))\(needs.mostOfIt(of: plan))",
-          cure: "give the links smaller capacities, run less at once, or raise the limit (ulimit -v)")
+          cure: "give the links smaller capacities, run fewer graphs at once, or raise the limit (ulimit -v)")
       }
       run.poolBytes += pool.byteCount
     }

@@ -49,6 +49,7 @@ public struct HTTPCall: Sendable {
 
   /// Makes the call. Any thread.
   public func run() async throws(NetProblem) -> Answer {
+    try NetLoop.begin()
     do {
       return try await start().get()
     } catch {
@@ -56,8 +57,9 @@ public struct HTTPCall: Sendable {
     }
   }
 
-  /// Makes the call, and tells the end on the thread of the sockets.
+  /// Makes the call, and tells the end on the thread of the sockets; at once on the caller's where that cannot be made.
   public func run(_ done: @escaping @Sendable (Result<Answer, NetProblem>) -> Void) {
+    do throws(NetProblem) { try NetLoop.begin() } catch { return done(.failure(error)) }
     start().whenComplete { result in
       done(result.mapError { NetWords.problem($0, address.place, address.host) })
     }

@@ -37,7 +37,7 @@ public final class WebSocket: Sendable {
     core = .makeBoxSendingValue(Core(), eventLoop: loop)
   }
 
-  /// Opens one. Answers at once; `opened` or `closed` follows.
+  /// Opens one. Answers at once; `opened` or `closed` follows. `NetLoop.begin` comes first where this process may be out of descriptors.
   public static func open(
     _ request: WebSocketRequest, events: @escaping @Sendable (WebSocketEvent) -> Void
   ) -> WebSocket {

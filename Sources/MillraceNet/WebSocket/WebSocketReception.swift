@@ -6,8 +6,8 @@ internal import NIOWebSocket
 /// The beginning of a server's connection: reads the request, asks at the door, and decides.
 ///
 /// ```
-/// (TLS) ▸ Gate ▸ HTTP, once a byte has come ▸ Refusal      half-open, until the time of the limits is over
-/// (TLS) ▸ frames ▸ WebSocketWire                           in
+/// (TLS) ▸ Gate ▸ HTTP, once a byte has come ▸ RefusalHandler    half-open, until the time of the limits is over
+/// (TLS) ▸ frames ▸ WebSocketWire                                 in
 /// ```
 enum Reception {
   /// One visitor until they are in. On the loop.
@@ -86,7 +86,7 @@ enum Reception {
           try WebSocket.accept(channel, limits, subprotocol, receive)
         }
       })
-    let refusal = Refusal(visit.value)
+    let refusal = RefusalHandler(visit.value)
     let bound = NIOLoopBound(refusal, eventLoop: channel.eventLoop)
     try channel.pipeline.syncOperations.configureHTTPServerPipeline(
       withPipeliningAssistance: false,
@@ -130,7 +130,7 @@ enum Reception {
   }
 
   /// Answers whoever gets no WebSocket.
-  private final class Refusal: ChannelInboundHandler, RemovableChannelHandler {
+  private final class RefusalHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
     private let visit: Visit

@@ -88,7 +88,7 @@ public final class WebSocketServer: Sendable {
   ///   - door: who may come in.
   ///   - refused: told of those who may not, on the thread of the sockets, once a second at most.
   ///   - decide: on the thread of the sockets; asked for those whom the door lets in.
-  ///   - done: on the thread of the sockets.
+  ///   - done: on the thread of the sockets; at once on the caller's where that cannot be made.
   public static func listen(
     host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil,
     limits: WebSocketLimits = WebSocketLimits(), door: WebSocketDoor = WebSocketDoor(),
@@ -96,6 +96,7 @@ public final class WebSocketServer: Sendable {
     decide: @escaping @Sendable (Visitor) -> Decision,
     done: @escaping @Sendable (Result<WebSocketServer, NetProblem>) -> Void
   ) {
+    do throws(NetProblem) { try NetLoop.begin() } catch { return done(.failure(error)) }
     let made: TLSContexts.Made?
     do throws(NetProblem) {
       if let problem = door.problem(listeningAt: host, hasTLS: identity != nil) { throw problem }

@@ -64,7 +64,8 @@ final class CaptureThread: Sendable {
       if source.demuxer.isCut, let words = source.demuxer.words.text { ending = words }
     } catch  where error.code == PictureBound.fault && error.reason == .custom {
       let (width, height) = PictureBound.size(error)
-      ending = "it gives pictures of \(width)x\(height), of more than \(PictureHeader.mostPixels) pixels"
+      ending =
+        "it gives pictures of \(width)x\(height), more than \(PictureHeader.mostPixels) pixels; set it to a smaller size"
     } catch {
       ending = source.decoder.lastWords ?? source.demuxer.words.text ?? LibraryWords.describe(error.code)
     }

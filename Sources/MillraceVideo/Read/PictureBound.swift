@@ -9,10 +9,8 @@ enum PictureBound {
   /// Code of the fault when a picture is larger; its detail is the size.
   static let fault: Int32 = 3
 
-  /// What FFmpeg's libraries decode at most (`av_image_check_size2`: an eighth of an `int`).
-  static let mostEver = 268_435_455
-
-  /// The same bound for libraries, which count the edges they put around a picture.
+  /// The same bound for libraries, which count the edges they put around a picture: a quarter more is ample for sides of 256 and more,
+  /// the rest is for small ones.
   static func withEdges(_ most: Int) -> Int64 { Int64(most) + Int64(most / 4) + 65_536 }
 
   /// Sides as they are declared, which may be anything.
@@ -46,7 +44,7 @@ enum PictureBound {
 
   /// What to do about it.
   static func cure(_ size: Size) -> String {
-    allows(size, atMost: mostEver)
+    allows(size, atMost: PictureHeader.mostEver)
       ? "scale it down first, or raise \"maxPixels\" to \(size.width * size.height)" : "scale it down first"
   }
 }
@@ -54,7 +52,8 @@ enum PictureBound {
 extension ParameterContract {
   /// The largest picture a node decodes.
   static let maxPixels = ParameterContract(
-    "maxPixels", .integer(1...PictureBound.mostEver), unit: "px", default: .integer(PictureHeader.mostPixels),
+    "maxPixels", .integer(1...PictureHeader.mostEver), unit: "px",
+    default: .integer(PictureHeader.mostPixels),
     text:
       "the largest picture that is decoded, width times height; a larger one is refused before it takes memory"
   )

@@ -46,7 +46,7 @@ private func read(_ bytes: [UInt8], cut: Int) -> [Found] {
         samples: packet.samples, trimStart: packet.trimStart, trimEnd: packet.trimEnd)
       check(found, heard: &heard)
       result.append(found)
-    case .damage: if demuxer.damagedBytes < 0 { fatalError("damage of \(demuxer.damagedBytes) bytes") }
+    case .damage, .cut: if demuxer.damagedBytes < 0 { fatalError("damage of \(demuxer.damagedBytes) bytes") }
     case .end: return result
     case .failed(let code): fatalError("the system refused with \(code)")
     }

@@ -29,7 +29,7 @@ import Testing
       case .packet(let packet):
         let start = packet.position + Int64(packet.trimStart)
         result.append(start..<(packet.position + Int64(packet.samples - packet.trimEnd)))
-      case .opened, .damage: continue
+      case .opened, .damage, .cut: continue
       case .end, .failed, .needsMore: return result
       }
     }

@@ -63,6 +63,13 @@ import Testing
     }
   }
 
+  @Test("a mark of Unicode behind a slash or an @ does not hide it")
+  func marks() throws {
+    #expect(throws: NetProblem.self) { try NetProxy.Place("ws://\u{317}a@proxy:81") }
+    #expect(try NetProxy.Place("http://u:p@\u{317}q@proxy:81").credentials == "u:p@\u{317}q")
+    #expect(throws: NetProblem.self) { try NetProxy.Place("http://u:p@\u{317}proxy:81") }
+  }
+
   @Test("a proxy is shown as it is written: a number of IPv6 in its brackets")
   func proxyShown() throws {
     let proxy = try NetProxy.Place("http://u:p@[::1]:81")

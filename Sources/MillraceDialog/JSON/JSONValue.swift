@@ -59,10 +59,20 @@ public indirect enum JSONValue: Sendable, Hashable {
   /// True for `null` alone.
   public var isNull: Bool { self == .null }
 
+  /// Decimal digits that every double holds.
+  private static let mostExactDigits = 15
+
   /// The number, where it is a whole one (`3` and `3.0` are) that fits.
   public var integer: Int? {
     guard case .number(let digits) = self else { return nil }
-    return Int(digits) ?? Double(digits).flatMap { Int(exactly: $0) }
+    if let value = Int(digits) { return value }
+    guard digits.utf8.contains(where: { $0 | 0x20 == UInt8(ascii: "e") }) else {
+      let parts = digits.split(separator: ".", maxSplits: 1)
+      return parts.count == 2 && parts[1].utf8.allSatisfy { $0 == UInt8(ascii: "0") } ? Int(parts[0]) : nil
+    }
+    // Of more digits a double leaves something out, and may be whole where the number is not.
+    guard digits.count <= Self.mostExactDigits else { return nil }
+    return Double(digits).flatMap { Int(exactly: $0) }
   }
 
   /// The number; nil for one that is beyond every double, such as `1e999`.

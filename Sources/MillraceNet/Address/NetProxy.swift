@@ -28,15 +28,16 @@ public enum NetProxy: Sendable, Hashable {
     /// From `http://user:password@host:port`, or without scheme and user.
     public init(_ text: String) throws(NetProblem) {
       var rest = Substring(text)
-      if let range = text.firstRange(of: "://") {
+      // By bytes: what stands behind a sign and belongs to it by Unicode does not hide it.
+      if let range = text.utf8.firstRange(of: "://".utf8) {
         guard text[..<range.lowerBound].lowercased() == "http" else {
           throw NetProblem(.address, "a proxy's address begins with http://")
         }
         rest = text[range.upperBound...]
       }
-      if let at = rest.lastIndex(of: "@") {
+      if let at = rest.utf8.lastIndex(of: UInt8(ascii: "@")) {
         credentials = String(decoding: HTTPText.unescaped(rest[..<at]), as: UTF8.self)
-        rest = rest[rest.index(after: at)...]
+        rest = rest[rest.utf8.index(after: at)...]
       }
       let address = try WebAddress("http://" + rest)
       host = address.host

@@ -59,7 +59,8 @@ import Testing
   @Test(
     "a number is whole by its digits, not by the nearest double",
     arguments: [
-      ("3777777777777777.7777", nil), ("9007199254740993.0", 9_007_199_254_740_993), ("-0.0", 0), ("1e3", 1_000),
+      ("3777777777777777.7777", nil), ("9007199254740993.0", 9_007_199_254_740_993), ("-0.0", 0),
+      ("1e3", 1_000),
       ("1.5e1", 15), ("15e-1", nil), ("37777777777777777777e-4", nil), ("1e999", nil),
     ] as [(String, Int?)])
   func whole(digits: String, expected: Int?) throws {

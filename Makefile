@@ -315,6 +315,9 @@ fuzz: deps ## feed the parsers broken input (SECONDS=30 a target; SEED=1 repeats
 # Streams and screens have threads of their own.
 VIDEO_THREADS := MillraceVideoTests.(RTMPPullTests|RTMPPushTests|VideoCaptureTests)
 
+# What asks for more memory than there is gets a refusal under the sanitizers, as without them.
+tsan tsan-net: export TSAN_OPTIONS := allocator_may_return_null=1
+
 # The sanitizers build into folders of their own, so that going to and fro does not rebuild everything.
 .PHONY: tsan
 tsan: test-deps ## run the tests of core, engine, devices, and threads of streams and screens under ThreadSanitizer
@@ -337,7 +340,7 @@ ASAN_PARTS ?= core codecs audio video net
 .PHONY: asan
 asan: test-deps models ## run tests under AddressSanitizer, the C also under UBSan (ASAN_PARTS="core codecs audio video net")
 	@# The test runner itself leaks, so leaks are not looked for.
-	export ASAN_OPTIONS=detect_leaks=0 MILLRACE_SANITIZE=undefined
+	export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 MILLRACE_SANITIZE=undefined
 	failed=0
 	for part in $(ASAN_PARTS); do
 	  echo "== $$part"

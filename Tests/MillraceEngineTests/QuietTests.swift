@@ -8,7 +8,7 @@ import Testing
 struct QuietTests {
   /// Waits for something that a thread beside this one brings about. False after half a minute.
   private func comes(_ condition: () -> Bool) -> Bool {
-    for _ in 0..<30_000 {
+    for _ in 0..<300_000 {
       if condition() { return true }
       pauseBriefly()
     }

@@ -73,8 +73,9 @@ MILLRACE := .build/release/millrace
 VOICE_48K := /usr/share/sounds/alsa/Front_Center.wav
 VOICE_16K := /usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0870.wav
 
-# Seconds of fuzzing a target, and the seed that repeats a run (0: another each time).
+# Seconds of fuzzing a target at most, inputs of a target at most (-1: any), and the seed that repeats a run (0: another each time).
 SECONDS ?= 30
+RUNS ?= -1
 SEED ?= 0
 # How long to measure mouth to ear, and parameters of the graph to try.
 MINUTES ?= 10
@@ -309,8 +310,8 @@ docs: deps ## build the documentation of every library into .build/docs, warning
 	if (( $${#refused[@]} > 0 )); then echo "make: error: refused: $${refused[*]}" >&2; exit 1; fi
 
 .PHONY: fuzz
-fuzz: deps ## feed the parsers broken input (SECONDS=30 a target; SEED=1 repeats a run)
-	@SEED=$(SEED) Tests/Fuzz/run.sh $(SECONDS)
+fuzz: deps ## feed the parsers broken input (SECONDS=30 and RUNS=1000000 a target at most; SEED=1 repeats a run)
+	@SEED=$(SEED) RUNS=$(RUNS) Tests/Fuzz/run.sh $(SECONDS)
 
 # Streams and screens have threads of their own.
 VIDEO_THREADS := MillraceVideoTests.(RTMPPullTests|RTMPPushTests|VideoCaptureTests)

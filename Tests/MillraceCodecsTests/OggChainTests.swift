@@ -6,14 +6,14 @@ import Testing
   private static let packet: [UInt8] = [0xF8, 1, 2, 3]
 
   /// A stream with its headers; each page has one packet, and ends where it says.
-  private func stream(serial: Int32, ends: [Int64]) -> [UInt8] {
+  private func stream(serial: Int32, preSkip: Int = 312, ends: [Int64]) -> [UInt8] {
     var pager = OggPager(serial: serial)
     var result: [UInt8] = []
     func add(_ bytes: [UInt8], _ granule: Int64, isFirst: Bool = false, isLast: Bool = false) {
       pager.add(bytes.span, granule: granule, isFirst: isFirst, isLast: isLast)
       while pager.cutPage(isForced: true) { result += Array(pager.header) + Array(pager.body) }
     }
-    add(OpusHeader(channels: 1, preSkip: 312, inputRate: 48_000).bytes, 0, isFirst: true)
+    add(OpusHeader(channels: 1, preSkip: preSkip, inputRate: 48_000).bytes, 0, isFirst: true)
     add(OpusHeader.tags(vendor: "", comments: []), 0)
     for (index, end) in ends.enumerated() { add(Self.packet, end, isLast: index == ends.count - 1) }
     return result
@@ -28,7 +28,9 @@ import Testing
       switch demuxer.next() {
       case .packet(let packet):
         let start = packet.position + Int64(packet.trimStart)
-        result.append(start..<(packet.position + Int64(packet.samples - packet.trimEnd)))
+        let end = packet.position + Int64(packet.samples - packet.trimEnd)
+        #expect(start <= end, "a packet gives away more than it has")
+        result.append(start..<max(start, end))
       case .opened, .damage, .cut: continue
       case .end, .failed, .needsMore: return result
       }
@@ -43,5 +45,15 @@ import Testing
     // The second stream's pre-skip is not heard; its sound follows the first's.
     #expect(heard[3].lowerBound == heard[1].upperBound)
     #expect(heard[4].lowerBound == heard[3].upperBound)
+  }
+
+  @Test("no sample is taken for pre-skip and for padding both")
+  func skipMeetsPadding() {
+    // The second stream is one packet of 960 samples that ends at 100: its pre-skip and its padding meet in it.
+    for preSkip in [312, 900, 17_000] {
+      let heard = heard(stream(serial: 1, ends: [960]) + stream(serial: 2, preSkip: preSkip, ends: [100]))
+      #expect(heard.count == 2)
+      #expect(heard.last?.isEmpty == true, "pre-skip \(preSkip)")
+    }
   }
 }

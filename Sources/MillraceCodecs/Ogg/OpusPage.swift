@@ -56,10 +56,10 @@ struct OpusPage: ~Copyable {
   }
 
   /// Gives every packet its place: the first one begins at `start`, of which `skip` samples are the
-  /// pre-skip's rest, and the last `trim` samples of the page are padding.
+  /// pre-skip's rest, and the last `trim` samples of the page are padding. Where both want a sample, it is padding.
   mutating func place(from start: Int64, skip: Int64, trim: Int64, isRestart: Bool) {
     var position = start
-    var skip = skip
+    var skip = min(skip, samples - trim)
     for index in 0..<count {
       let length = unsafe packets[index].samples
       let skipped = min(Int64(length), max(0, skip))

@@ -70,11 +70,12 @@ final class OpusReply: ReplyDecoder {
   private func take(_ bytes: Span<UInt8>, _ entry: ReplyQueue.Entry) {
     let isLost = bytes.isEmpty || entry.flags.contains(.lost)
     if bytes.isEmpty && !entry.flags.contains(.lost) { return }
-    // What lies before position 0 is an encoder's pre-skip.
-    let before = 0 - max(-Self.farthest, min(0, entry.position))
-    let skip = max(entry.trimStart, Int(min(Int64(entry.duration), before)))
     if isLost { return conceal(entry.duration) }
     let span = max(1, entry.duration)
+    // What lies before position 0 is an encoder's pre-skip.
+    let before = 0 - max(-Self.farthest, min(0, entry.position))
+    let skip = min(span, max(entry.trimStart, Int(min(Int64(span), before))))
+    let padding = min(span, max(0, entry.trimEnd))
     let isGood = unsafe bytes.withUnsafeBufferPointer { unsafe decode($0.baseAddress, $0.count) }
     guard isGood else {
       notice = .damaged(offset: fed - Int64(bytes.count), count: Int64(bytes.count))
@@ -82,7 +83,7 @@ final class OpusReply: ReplyDecoder {
     }
     let frames = kept.upperBound
     // Trims count at the link's rate, which is the packet's duration over its length.
-    let (from, to) = (frames * skip / span, frames - frames * entry.trimEnd / span)
+    let (from, to) = (frames * skip / span, frames - frames * padding / span)
     kept = entry.duration > 0 ? min(from, to)..<to : kept
   }
 

@@ -29,6 +29,19 @@ extension SessionTests {
       refused.map(SessionScript.word) == ["authExpired", "error auth", "state closed", "fail"])
   }
 
+  @Test("what an old connection says late is not taken for the new one, which is only asked for now")
+  func wordsOfTheOneBefore() throws {
+    let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
+    for late in ["opened", "lost", "refused"] {
+      var session = try SessionScript.session(
+        SessionScript.rules(.duplex), SessionScript.way(to: .waiting, .duplex))
+      let deadline = try #require(session.deadline)
+      // The wait is over as it comes.
+      #expect(session.handle(try #require(inputs[late]), at: deadline) == [.connect], "\(late)")
+      #expect(session.phase == .connecting, "\(late)")
+    }
+  }
+
   @Test("when nothing more will be said, a service that is away is tried once more, and then it is the end")
   func nobodyThere() throws {
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })

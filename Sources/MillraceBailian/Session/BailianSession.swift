@@ -158,10 +158,13 @@ public struct BailianSession: Sendable {
   public mutating func handle(_ input: BailianInput, at time: Nanoseconds) -> [BailianAction] {
     now = max(now, time)
     actions = []
+    let before = phase
     expire()
     switch input {
     case .tick: break
     case .start: if phase == .idle { begin() }
+    // A connection that is only asked for now can neither be there nor be gone: these are words of the one before.
+    case .opened, .lost where before == .waiting: break
     case .opened: opened()
     case .message(let message): if isOpen { take(message) }
     case .garbled(let text): if isOpen { garbled(text) }

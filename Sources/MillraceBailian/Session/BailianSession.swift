@@ -164,7 +164,7 @@ public struct BailianSession: Sendable {
     case .tick: break
     case .start: if phase == .idle { begin() }
     // A connection that is only asked for now can neither be there nor be gone: these are words of the one before.
-    case .opened, .lost where before == .waiting: break
+    case .opened where before == .waiting, .lost where before == .waiting: break
     case .opened: opened()
     case .message(let message): if isOpen { take(message) }
     case .garbled(let text): if isOpen { garbled(text) }

@@ -5,14 +5,15 @@ internal import Glibc
 ///
 /// Symbolic links are not followed: neither where the file is written, which has to be a new file, nor in its place, where the link itself
 /// is replaced. All steps are in one folder, opened once, so that replacing the folder in between changes nothing.
-/// As long as the value lives nobody else may replace the file, or write what was there before; reading is free. Blocks for the disk.
+/// As long as the value lives nobody else may replace the file, or write what was there before. What others have claimed to read or write
+/// is not replaced; whoever reads without a claim may do so at any time. Blocks for the disk.
 @safe
 public struct ReplacedFile: ~Copyable {
   /// Why the file cannot be replaced.
   public enum Refusal: Error, Equatable {
     /// The system's number.
     case system(Int32)
-    /// Another node or program writes the file, or puts others in its place.
+    /// Another node or program reads or writes the file, or puts others in its place.
     case taken
     /// Something lies where the file would be written, and is no file that a program left there when it was killed.
     case inTheWay
@@ -34,7 +35,8 @@ public struct ReplacedFile: ~Copyable {
   private let file: Int32
   /// What was there before, claimed against writers; -1: nothing.
   private let former: Int32
-  private let own: Identity?
+  /// Which file that was.
+  private let before: Identity?
   private var isPlaced = false
 
   /// Refuses a path that somebody else writes. Changes nothing.
@@ -42,9 +44,7 @@ public struct ReplacedFile: ~Copyable {
     let folder = try open(folder: FileCheck.folder(of: path))
     defer { _ = close(folder) }
     let file = try claimPlace(name(of: path), in: folder, over: nil)
-    guard file >= 0 else { return }
-    FileClaim.release(file)
-    _ = close(file)
+    if file >= 0 { release(file) }
   }
 
   /// Makes the file beside its place, empty, and claims both. What a program that was killed has left is removed.
@@ -52,16 +52,15 @@ public struct ReplacedFile: ~Copyable {
   public init(_ path: String, over own: Identity? = nil) throws(Refusal) {
     let opened = try Self.open(path, over: own)
     name = Self.name(of: path)
-    self.own = own
     (folder, former, file) = opened
+    before = Self.identity(of: name, in: folder)
   }
 
   deinit {
     if !isPlaced { _ = unsafe unlinkat(folder, name + Self.ending, 0) }
-    if former >= 0 { _ = close(former) }
-    // Locks belong to open files, which a program that is just being started has open as well.
-    FileClaim.release(file)
-    _ = close(file)
+    if former >= 0 { Self.release(former) }
+    ReplacingLock.give(file)
+    Self.release(file)
     _ = close(folder)
   }
 
@@ -78,9 +77,9 @@ public struct ReplacedFile: ~Copyable {
     }
     // Renamed before its bytes are on the disk, it may be empty after a loss of power.
     guard fdatasync(file) == 0 || errno == EINVAL else { throw .system(errno) }
-    // Somebody may have begun to write there since.
-    let present = try Self.claimPlace(name, in: folder, over: own)
-    defer { if present >= 0 { _ = close(present) } }
+    // What was there before is claimed. What has come there since is somebody else's.
+    let present = Self.identity(of: name, in: folder)
+    guard present == nil || present == before else { throw .taken }
     guard unsafe renameat(folder, name + Self.ending, folder, name) == 0 else { throw .system(errno) }
     isPlaced = true
   }
@@ -88,6 +87,13 @@ public struct ReplacedFile: ~Copyable {
   /// Brings the name onto the disk too. Answers 0 or an `errno`; what a file system does not know is no error.
   public borrowing func syncFolder() -> Int32 {
     fsync(folder) == 0 || errno == EINVAL || errno == EBADF ? 0 : errno
+  }
+
+  /// Gives a claim back and closes. Locks belong to open files, which a program that is just being started has open as well: closed only,
+  /// they would last until its first instruction.
+  private static func release(_ file: Int32) {
+    FileClaim.release(file)
+    _ = close(file)
   }
 
   // MARK: Opening
@@ -102,7 +108,7 @@ public struct ReplacedFile: ~Copyable {
       former = try claimPlace(name(of: path), in: folder, over: own)
       return (folder, former, try make(name(of: path) + ending, in: folder))
     } catch {
-      if former >= 0 { _ = close(former) }
+      if former >= 0 { release(former) }
       _ = close(folder)
       throw error
     }
@@ -167,7 +173,9 @@ public struct ReplacedFile: ~Copyable {
       throw .system(isFolder ? EISDIR : EEXIST)
     }
     let isOwn = own != nil && identity(file) == own
-    guard isOwn || !ReplacingLock.isTaken(file), flock(file, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK
+    // Its own is claimed already, and others may read it.
+    let lock = isOwn ? LOCK_SH : LOCK_EX
+    guard isOwn || !ReplacingLock.isTaken(file), flock(file, lock | LOCK_NB) == 0 || errno != EWOULDBLOCK
     else {
       _ = close(file)
       throw .taken
@@ -178,6 +186,14 @@ public struct ReplacedFile: ~Copyable {
   private static func identity(_ file: Int32) -> Identity? {
     var status = stat()
     guard unsafe fstat(file, &status) == 0 else { return nil }
+    return Identity(device: UInt(status.st_dev), number: UInt(status.st_ino))
+  }
+
+  /// Which file lies under a name; nil: none, or a link, which is replaced itself.
+  private static func identity(of name: String, in folder: Int32) -> Identity? {
+    var status = stat()
+    guard unsafe fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT != S_IFLNK
+    else { return nil }
     return Identity(device: UInt(status.st_dev), number: UInt(status.st_ino))
   }
 }
@@ -202,6 +218,13 @@ private enum ReplacingLock {
     var lock = firstByte
     let isLocked = unsafe fcntl(file, set, &lock) == 0 || errno != EAGAIN && errno != EACCES
     return isLocked && (flock(file, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+  }
+
+  /// Gives the lock back.
+  static func give(_ file: Int32) {
+    var lock = firstByte
+    lock.l_type = Int16(F_UNLCK)
+    _ = unsafe fcntl(file, set, &lock)
   }
 
   /// True when somebody else has the lock.

@@ -11,7 +11,7 @@ internal import MillraceFiles
 /// - A picture is written beside its place (`.part` behind its name), brought onto the disk, and put there in one step: nobody
 ///   ever reads half of one, and a crash leaves the picture before or this one. Links are replaced, not followed (`ReplacedFile`).
 /// - The path is the node's own from the start on, with `{number}` from the first picture on: another node that writes there is refused,
-///   or this one. Whoever reads it is not.
+///   or this one. So is a node that reads what lies there before the first picture has come. Pictures of this node anybody may read.
 /// - A disk that refuses is a fault; what was written before is whole. Bulk lane; takes heap.
 @safe
 public struct ImageWrite: ~Copyable, Node {
@@ -173,7 +173,7 @@ public struct ImageWrite: ~Copyable, Node {
     case .system(let code): FileWords.problem(code, path, for: .writing)
     case .taken:
       NodeProblem(
-        "\"\(path)\" is being written by another node or program", parameter: "path",
+        "\"\(path)\" is being read or written by another node or program", parameter: "path",
         cure: "write to another file")
     case .inTheWay:
       NodeProblem(

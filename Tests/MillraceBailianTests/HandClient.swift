@@ -73,9 +73,9 @@ final class HandClient: Sendable {
     _ = socket.send((0..<milliseconds * 16).flatMap { _ in sample }, isText: false)
   }
 
-  /// Waits until something has come so many times; it is an issue when it does not come in a minute.
+  /// Waits until something has come so many times; it is an issue when it does not come in five minutes.
   func wait(for word: String, times: Int = 1) async throws {
-    let end = ContinuousClock.now + .seconds(60)
+    let end = ContinuousClock.now + .seconds(300)
     while words.count(where: { $0 == word }) < times {
       try #require(ContinuousClock.now < end, "\(word) did not come: \(words)")
       try await Task.sleep(for: .milliseconds(1))

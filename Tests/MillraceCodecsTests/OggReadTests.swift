@@ -274,6 +274,38 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(bench.hasEnded)
   }
 
+  @Test("paced, a hole of more than ten minutes is not waited for, and told", arguments: [599, 601])
+  func longHole(seconds: Int) throws {
+    let folder = TemporaryFolder()
+    _ = try makeFile(folder.file("a.opus"))
+    var bytes = contents(folder.file("a.opus"))
+    // The pages behind the first of sound lie later by that much.
+    var start = 0
+    for (index, page) in ParsedPage.all(bytes).enumerated() {
+      let range = start..<start + page.byteCount
+      let granule = page.granule + Int64(seconds * 48_000)
+      for place in 0..<8 where index > 2 {
+        bytes[start + 6 + place] = UInt8(truncatingIfNeeded: granule >> Int64(8 * place))
+      }
+      bytes.replaceSubrange(range, with: checked(Array(bytes[range])))
+      start += page.byteCount
+    }
+    put(bytes, at: folder.file("b.opus"))
+    let (all, _) = try readOgg(folder.file("b.opus"))
+    let bench = try NodeBench(OggRead.self, ["path": .string(folder.file("b.opus")), "pace": true])
+    try bench.run()
+    try bench.advance(to: 5_000_000_000)
+    let isWaitedFor = seconds < 600
+    #expect(bench.hasEnded != isWaitedFor)
+    let told = bench.events().filter { $0.name == "damaged" }.compactMap { $0.string("what") }
+    #expect(told == (isWaitedFor ? [] : ["hole of more than ten minutes, not waited for"]))
+    let read = bench.packets()
+    #expect((read.count == all.count) != isWaitedFor)
+    // Places are what the file says; times are those of the clock.
+    #expect(read.map(\.position) == all.prefix(read.count).map(\.position))
+    #expect(read.allSatisfy { $0.timestamp < 5_000_000_000 })
+  }
+
   @Test("other streams in the file are passed over")
   func multiplexed() throws {
     let folder = TemporaryFolder()

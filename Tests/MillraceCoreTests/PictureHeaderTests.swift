@@ -29,6 +29,16 @@ struct PictureHeaderTests {
     #expect(size(Self.webP(" ", [0, 0, 0, 0x9D, 1, 0x2A, 0xD0, 0x47, 0x0A, 0x40])) == [2_000, 10])
   }
 
+  @Test("may be any, also one whose pixels cannot be counted")
+  func beyondNumbers() throws {
+    var bytes = Self.png
+    for place in 16..<24 { bytes[place] = 0xFF }
+    let found = PictureHeader(bytes.span)
+    let header = try #require(found)
+    #expect([header.width, header.height] == [0xFFFF_FFFF, 0xFFFF_FFFF])
+    #expect(header.pixels == .max)
+  }
+
   @Test("is unknown of anything else, however it is cut or changed, and nothing is read beyond the bytes")
   func anything() {
     let all = [Self.jpeg, Self.png, Self.gif, Self.webP("X", []), Self.webP("L", []), Self.webP(" ", [])]

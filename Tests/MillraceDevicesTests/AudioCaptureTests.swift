@@ -138,6 +138,11 @@ struct AudioCaptureTests {
     defer { remove(path) }
     #expect(refusal(["device": "microphone"]).contains("there is no device \"microphone\""))
     #expect(refusal(["device": "file", "path": "/nowhere.wav"]).contains("/nowhere.wav"))
+    // Nobody would ever write into it.
+    let pipe = path + ".pipe"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    defer { remove(pipe) }
+    #expect(refusal(["device": "file", "path": .string(pipe)]).contains("is a pipe or a device, not a file"))
     #expect(
       refusal(["device": "file", "path": .string(path), "rate": 48_000])
         .contains("has 16000 Hz and 1 channels, not 48000 Hz and 1"))

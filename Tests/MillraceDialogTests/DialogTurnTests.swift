@@ -225,6 +225,18 @@ private let finished =
     #expect(throws: BenchProblem.self) { try bench(["minSpeech": 800, "confirm": 700]) }
   }
 
+  @Test("a service may count as many utterances as it likes, again and again")
+  func anyNumbers() throws {
+    let bench = try bench()
+    try bench.service(listening, thinking, replyStarted)
+    for number in [Int.max, 999_999_999_999_999_999, -1, Int.min] + Array(repeating: 1 << 62, count: 8) {
+      try bench.service(#"{"event":"replyEnded","utterances":\#(number)}"#, replyStarted)
+      try bench.play(#"{"event":"replyFinished","reply":1,"samples":\#(number),"ms":\#(number)}"#)
+    }
+    #expect(bench.way().hasSuffix("responding"))
+    #expect(bench.close() == [])
+  }
+
   @Test("events of every kind, broken ones too, leave it at work")
   func garbage() throws {
     let bench = try bench()

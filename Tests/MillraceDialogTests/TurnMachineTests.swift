@@ -187,6 +187,14 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.taken() == [.heard(reply: 1, samples: 48_000, milliseconds: 3000, isWhole: true)])
   }
 
+  @Test("utterances beyond counting are waited for like many")
+  func countless() {
+    var turn = Turn.at(.responding, .pushToTalk)
+    for _ in 0..<3 { turn(.replyEnded(utterances: .max), .replyStarted) }
+    turn(.replyEnded(utterances: .max), .finished(reply: 1, samples: 1, milliseconds: 1))
+    #expect(turn.state == .draining)
+  }
+
   @Test("a button pressed over a reply voids it at once and speaks when the service listens")
   func pressOverReply() {
     var turn = Turn.at(.responding, .pushToTalk)

@@ -39,6 +39,27 @@ struct GraphIncludeTests {
       "expose": { "in": "down", "out": "enc.out", "loudness": "meter.events" } }
     """
 
+  @Test("values that every include repeats do not grow beyond all bounds", arguments: ["text", "list"])
+  func repeatedValues(kind: String) throws {
+    let once = kind == "text" ? #""${a}${a}${a}${a}${a}${a}${a}${a}${a}${a}${a}${a}${a}${a}${a}${a}""# : nil
+    let many = once ?? "[" + Array(repeating: #""${a}""#, count: 16).joined(separator: ",") + "]"
+    func graph(_ next: Int) -> String {
+      """
+      { "millrace": 1, "parameters": { "a": { "default": "0123456789abcdef" } },
+        "nodes": { "deep": { "type": "graph", "path": "g\(next).json", "set": { "a": \(many) } } } }
+      """
+    }
+    // Sixteen times more in each of ten files would be 17 TB.
+    var files = Dictionary(uniqueKeysWithValues: (0..<10).map { ("g\($0).json", graph($0 + 1)) })
+    files["g10.json"] = #"{ "millrace": 1, "parameters": { "a": {} }, "nodes": {} }"#
+    guard case .failure(let problems) = try Self.load(files, "g0.json") else {
+      Issue.record("17 TB were taken")
+      return
+    }
+    let text = "the values that stand for ${…} come to more than 16 MiB in all"
+    #expect(problems.sorted.count { $0.text == text } == 1)
+  }
+
   @Test("nodes of an included graph carry the including node's name, its ports stand for exposed ones")
   func exposedPorts() throws {
     let main = """

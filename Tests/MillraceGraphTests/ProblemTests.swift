@@ -1,4 +1,4 @@
-import MillraceGraph
+@testable import MillraceGraph
 import Testing
 
 @Suite("problems")
@@ -46,6 +46,22 @@ struct ProblemTests {
           3 |   "b": 22
             |        ^~
         """)
+  }
+
+  @Test("of a line longer than anybody writes nothing is shown")
+  func longLine() {
+    for (count, isShown) in [(Problem.longestLine, true), (Problem.longestLine + 1, false)] {
+      let source = SourceFile(name: "a.json", text: String(repeating: "x", count: count))
+      #expect(Problem("odd", in: source, range: 2..<3).excerpt.contains("\n") == isShown)
+    }
+  }
+
+  @Test("the first hundred problems are shown with their lines, the others in a line each")
+  func manyExcerpts() {
+    let problems = Problems((0..<150).map { Problem("odd \($0)", in: source, range: 9..<10) })
+    let lines = problems.rendered(excerpts: true).split(separator: "\n")
+    #expect(lines.count == 100 * 3 + 50 + 1)
+    #expect(lines.last == "150 errors")
   }
 
   @Test("the excerpt at the end of the file marks the place behind it")

@@ -97,6 +97,11 @@ private func residentBytes() throws -> Int {
   return (words.dropFirst().first.flatMap { Int($0) } ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
 }
 
+/// True under a sanitizer, which keeps what was given back for a while, and books of its own.
+private var isSanitized: Bool {
+  unsafe dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+}
+
 @Suite("a crowd that says nothing", .timeLimit(.minutes(10))) struct CrowdTests {
   @Test("ten thousand who connect and say nothing find the door's room, and leave no memory behind")
   func silent() async {
@@ -121,7 +126,7 @@ private func residentBytes() throws -> Int {
       #expect(server.halfOpen == room && server.refused == 10_000)
       // A kilobyte that each of them left would be nine megabytes.
       let grown = try residentBytes() - before
-      #expect(grown < 4 << 20)
+      #expect(grown < 4 << 20 || isSanitized)
       for peer in inside { peer.close() }
       while server.halfOpen > 0 { usleep(1_000) }
       server.stop()

@@ -126,6 +126,18 @@ struct RunTests {
         == "refusesSecret.json:6:65: error: the word \"•••\" is not liked; say another\n1 error\n")
   }
 
+  @Test(
+    "what is no assignment is refused without being repeated",
+    arguments: ["key:hush-4455", "hush-4455", "=hush-4455"])
+  func noAssignment(text: String) async {
+    let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      [text] in
+      runner("run", "good.json", "--set", text)
+    }
+    #expect(errors(of: result).contains("write --set name=value"))
+    #expect(!errors(of: result).contains("hush"))
+  }
+
   @Test("a graph with problems is not run: 1, and the problems")
   func problems() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {

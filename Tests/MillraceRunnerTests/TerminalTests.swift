@@ -74,10 +74,10 @@ struct TerminalTests {
 
   @Test("a value is everything behind the first equals sign, and may be empty")
   func assignments() {
-    #expect(Assignment(argument: "input=a=b.wav")?.value == "a=b.wav")
-    #expect(Assignment(argument: "input=")?.value == "")
-    #expect(Assignment(argument: "input") == nil)
-    #expect(Assignment(argument: "=x") == nil)
+    #expect(Assignment(argument: "input=a=b.wav").value == "a=b.wav")
+    #expect(Assignment(argument: "input=").value == "" && Assignment(argument: "input=").name == "input")
+    #expect(Assignment(argument: "input").name == "")
+    #expect(Assignment(argument: "=x").name == "")
   }
 
   @Test("a meter shows the RMS as a bar in eighths of a cell and the peak as a mark, over 60 dB")

@@ -81,6 +81,46 @@ struct SafeFilesTests {
     #expect(try scratch.bytes("graph.json") == before)
   }
 
+  @Test(
+    "pictures and the file of a loudspeaker take the place of nothing the run reads or writes",
+    arguments: ["image.write", "audio.play"],
+    ["graph.json", "part.json", "commands", "in.wav", "other.wav"])
+  func otherNodes(type: String, file: String) throws {
+    _ = try graph()
+    let writer =
+      type == "image.write"
+      ? #""eye": { "type": "video.capture", "source": "test", "width": 64, "height": 64 },"#
+        + #""look": { "type": "video.sample" }, "end": { "type": "image.write", "path": "\#(file)" }"#
+      : #""tone": { "type": "audio.tone", "duration": 200 }, "#
+        + #""end": { "type": "audio.play", "device": "file", "path": "\#(file)" }"#
+    let text = """
+      { "millrace": 1, "nodes": {
+          "in": { "type": "audio.read", "path": "in.wav", "pace": true },
+          "part": { "type": "graph", "path": "part.json" },
+          "out": { "type": "audio.write", "path": "other.wav" },
+          \(writer)
+        },
+        "links": [ "in -> part -> out", "\(type == "image.write" ? "eye -> look" : "tone") -> end" ] }
+      """
+    _ = try scratch.write(text.utf8, to: "graph.json")
+    _ = try scratch.write(#"{ "command": "drain", "at": "300ms" }"#.utf8, to: "commands")
+    let before = try scratch.bytes(file == "other.wav" ? "in.wav" : file)
+    let result = try RunnerProcess(["run", "-q", "graph.json", "--control", "commands"], in: scratch).wait()
+    #expect(result.status == 1, "\(result.errors)")
+    #expect(result.errors.contains("by another node or program; "), "\(result.errors)")
+    if file != "other.wav" { #expect(try scratch.bytes(file) == before) }
+  }
+
+  @Test("a tap does not take the place of the commands it was asked for in")
+  func commandsOfTap() throws {
+    let commands = #"{ "command": "tap", "link": "in -> part.gain", "file": "commands" }"#
+    let path = try graph()
+    _ = try scratch.write(commands.utf8, to: "commands")
+    let result = try RunnerProcess(["run", "-q", path, "--control", "commands"], in: scratch).wait()
+    #expect(result.errors.contains(#""ok":false"#), "\(result.errors)")
+    #expect(try scratch.bytes("commands") == Array(commands.utf8))
+  }
+
   @Test("a drawing does not take its graph's place")
   func drawing() throws {
     let path = try graph()

@@ -23,6 +23,23 @@ struct FollowedFilesTests {
       "\(String(describing: problem))")
   }
 
+  @Test("and drawings, which are programs, are refused", arguments: ["a.svg", "a.png"])
+  func drawing(name: String) {
+    let path = folder.file(name)
+    put(
+      Array(
+        #"<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="64" height="64"><rect width="9" height="9"/></svg>"#
+          .utf8), at: path)
+    let problem = #expect(throws: BenchProblem.self) {
+      try NodeBench(VideoRead.self, ["path": .string(path)], outputs: ["out", "events"])
+    }
+    if name == "a.svg" {
+      #expect(
+        problem?.description
+          == "\"path\": \"\(path)\" is a drawing (SVG), which can take any time to draw; convert it to a PNG first")
+    }
+  }
+
   @Test("a picture whose name looks like a pattern is that picture, not a series")
   func pattern() throws {
     var film = FilmFile()

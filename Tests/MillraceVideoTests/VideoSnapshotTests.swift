@@ -225,7 +225,7 @@ struct VideoSnapshotTests {
   @Test("no picture takes the place of a file that another node or program writes")
   func claimed() throws {
     let path = folder.file("film.jpg")
-    let words = "\"\(path)\" is being written by another node or program; write to another file"
+    let words = "\"\(path)\" is being read or written by another node or program; write to another file"
     let jpeg = OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)
     let bench = try NodeBench(ImageWrite.self, ["path": .string(path)], inputs: ["in": jpeg])
     // As whoever writes a file holds it.
@@ -240,12 +240,27 @@ struct VideoSnapshotTests {
     #expect(fault?.text == words)
     #expect(folder.names == ["film.jpg"] && contents(path) == [])
     close(writer)
-    // Who reads it may go on.
+    // A node that reads holds it like this; who reads without a claim may go on.
     let reader = open(path, O_RDONLY | O_CLOEXEC)
     #expect(flock(reader, LOCK_SH | LOCK_NB) == 0)
+    let held = #expect(throws: BenchProblem.self) { try write("film.jpg", [[3]]) }
+    #expect(held?.description == words)
+    #expect(flock(reader, LOCK_UN) == 0)
     _ = try write("film.jpg", [[3]])
     #expect(contents(path) == [3])
     close(reader)
+  }
+
+  @Test("no picture takes the place of a file that has come there since the start")
+  func newcomer() throws {
+    let path = folder.file("new.jpg")
+    let bench = try NodeBench(
+      ImageWrite.self, ["path": .string(path)],
+      inputs: ["in": OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)])
+    put([7], at: path)
+    bench.push(bytes: [1, 2])
+    #expect(throws: BenchFault.self) { try bench.run() }
+    #expect(contents(path) == [7])
   }
 
   @Test("a folder that is not there is refused before anything runs, one that goes away is a fault in words")

@@ -33,8 +33,14 @@ struct OggPages: ~Copyable {
   /// Which of these bytes the page or the stretch found last begins with.
   private(set) var foundAt = 0
 
+  /// Bytes of pages that were summed up and refused, since the start or the last rewind.
+  private(set) var refusedCount = 0
+
   /// Bytes asked of the file at a time.
   private static let piece = 16_384
+  /// How often a byte may be summed up in vain before a refused page is passed over as a whole, and how many bytes may be in any case.
+  /// Pages that lie about their length can each begin a few bytes behind the one before.
+  private static let (patience, least) = (4, 1 << 20)
 
   /// Opens a regular file and claims it for as long as it is open.
   init(_ path: String) throws(NodeProblem) {
@@ -79,10 +85,21 @@ struct OggPages: ~Copyable {
   /// Finds the next page.
   mutating func next() -> Step {
     while true {
-      let found = unsafe ogg_sync_pageseek(sync, page)
-      if found != 0 { foundAt = byteCount - unread - abs(found) }
+      let start = unsafe Int(sync.pointee.returned)
+      let place = byteCount - unread
+      let claimed = claimedCount
+      let found = unsafe Int(ogg_sync_pageseek(sync, page))
+      if found != 0 { foundAt = place }
       if found > 0 { return .page }
-      if found < 0 { return .skipped(-found) }
+      if found < 0 {
+        var skipped = -found
+        refusedCount += claimed
+        if refusedCount > Self.patience * (place + claimed) + Self.least && claimed > skipped {
+          skipped = claimed
+          unsafe sync.pointee.returned = Int32(start + claimed)
+        }
+        return .skipped(skipped)
+      }
       guard descriptor >= 0 else { return .needsMore }
       guard let room = unsafe ogg_sync_buffer(sync, Self.piece) else { return .failed(ENOMEM) }
       let count = unsafe read(descriptor, room, Self.piece)
@@ -102,6 +119,21 @@ struct OggPages: ~Copyable {
   /// Bytes in the buffer that no page was made of yet.
   private var unread: Int { unsafe Int(sync.pointee.fill) - Int(sync.pointee.returned) }
 
+  /// Bytes that a page has by its header, where all of them are in the buffer and libogg is going to sum them up; 0 otherwise.
+  private var claimedCount: Int {
+    let count = leftOver
+    guard count >= Self.headerCount else { return 0 }
+    let start = unsafe sync.pointee.data + Int(sync.pointee.returned)
+    let segments = unsafe Int(start[Self.headerCount - 1])
+    guard count >= Self.headerCount + segments else { return 0 }
+    var claimed = Self.headerCount + segments
+    for index in 0..<segments { claimed += unsafe Int(start[Self.headerCount + index]) }
+    return claimed <= count ? claimed : 0
+  }
+
+  /// Bytes of a page's header without its lacing values (RFC 3533 section 6).
+  private static let headerCount = 27
+
   /// Bytes in the buffer that begin like a page.
   var leftOver: Int {
     let start = unsafe Int(sync.pointee.returned)
@@ -117,7 +149,7 @@ struct OggPages: ~Copyable {
   mutating func rewind() {
     if descriptor >= 0 { _ = lseek(descriptor, 0, SEEK_SET) }
     _ = unsafe ogg_sync_reset(sync)
-    (byteCount, foundAt) = (0, 0)
+    (byteCount, foundAt, refusedCount) = (0, 0, 0)
   }
 
   var serial: Int32 { unsafe ogg_page_serialno(page) }

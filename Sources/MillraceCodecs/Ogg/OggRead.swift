@@ -17,7 +17,8 @@ internal import MillraceFiles
 /// `truncated`, and with `truncated` `fail` the node fails behind its last packet.
 ///
 /// **Time.** Unpaced, packets come as fast as the graph takes them. With `pace` the *n*-th sample is due at
-/// the start plus its place. Timestamps are the start plus the position in either case.
+/// the start plus its place. Timestamps are the start plus the position in either case. Positions that leap by more than ten minutes
+/// are believed, but not waited for: with `pace` the next packet follows at once, and `damaged` tells the hole.
 ///
 /// The header's output gain is told by the event `opened`, not applied: set it as `gain` of opus.decode.
 ///
@@ -35,6 +36,8 @@ public struct OggRead: ~Copyable, Node {
   private var pending: PagedPacket?
   private var start: Nanoseconds?
   private var firstPosition: Int64?
+  /// Holes that were not waited for, at 48 kHz.
+  private var leaptOver: Int64 = 0
   /// Packets since the file's beginning.
   private var passPackets = 0
   private var mustRestart = false
@@ -43,6 +46,9 @@ public struct OggRead: ~Copyable, Node {
   private var isCut = false
   /// One for each kind of damage; places are where the sound before it ends, at 48 kHz.
   private var damage = OpusDemuxer.Damage.allCases.map { _ in DamageTally() }
+
+  /// The longest hole that is waited for, at 48 kHz: ten minutes.
+  private static let longestHole = Int64(600 * OpusRates.granule)
 
   /// Events, in the contract's order.
   enum Event: Int {
@@ -118,6 +124,11 @@ public struct OggRead: ~Copyable, Node {
   @unsafe
   private mutating func take(_ packet: PagedPacket, _ ports: inout Ports) {
     if firstPosition == nil { unsafe firstPosition = packet.position }
+    let hole = unsafe packet.position &- max(soundEnd, firstPosition ?? 0)
+    if isPaced && hole > Self.longestHole {
+      leaptOver &+= hole
+      note(.longHole, bytes: 0, &ports)
+    }
     passPackets += 1
     unsafe soundEnd = packet.position &+ Int64(packet.samples)
     // The file grew or changed since it was looked at.
@@ -131,7 +142,7 @@ public struct OggRead: ~Copyable, Node {
 
   /// When a position is due. Never cumulated, so that pacing does not drift.
   private func due(_ position: Int64, _ start: Nanoseconds) -> Nanoseconds {
-    start &+ .samples(position &- (firstPosition ?? position), rate: OpusRates.granule)
+    start &+ .samples(position &- leaptOver &- (firstPosition ?? position), rate: OpusRates.granule)
   }
 
   @unsafe
@@ -153,7 +164,7 @@ public struct OggRead: ~Copyable, Node {
     packet.trimEnd = unsafe Int(
       rescale(end, from: OpusRates.granule, to: rate)
         &- rescale(end &- Int64(found.trimEnd), from: OpusRates.granule, to: rate))
-    packet.timestamp = unsafe start &+ .samples(found.position, rate: OpusRates.granule)
+    packet.timestamp = unsafe start &+ .samples(found.position &- leaptOver, rate: OpusRates.granule)
     if unsafe found.isRestart || mustRestart { packet.flags.insert(.discontinuity) }
     mustRestart = false
     ports.emit(packet)
@@ -206,6 +217,7 @@ public struct OggRead: ~Copyable, Node {
       case .badPacket: "packet that cannot be Opus"
       case .badPosition: "position beyond any recording"
       case .badStream: "stream neither mono nor stereo"
+      case .longHole: "hole of more than ten minutes, not waited for"
       }
     let seconds = Double(account.place) / Double(OpusRates.granule)
     ports.post(Event.damaged.rawValue) { event in

@@ -20,7 +20,9 @@ extension OggRead {
           "rate", .integer(8000...48_000), unit: "Hz", default: 48_000,
           text: "the rate positions count at: 8000, 12000, 16000, 24000 or 48000"),
         ParameterContract(
-          "pace", .bool, default: false, text: "give packets by the clock instead of at once"),
+          "pace", .bool, default: false,
+          text:
+            "give packets by the clock instead of at once; holes of more than ten minutes are not waited for"),
         ParameterContract("loop", .bool, default: false, text: "begin again at the end, without a gap"),
         .truncated,
       ],

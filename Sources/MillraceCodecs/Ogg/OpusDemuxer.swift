@@ -23,6 +23,8 @@ struct OpusDemuxer: ~Copyable {
     case badPosition
     /// A stream this node does not read: other channel mappings than mono and stereo, or damaged headers.
     case badStream
+    /// A hole longer than anybody waits for. Told by who paces, which goes on at once.
+    case longHole
   }
 
   /// What came next.

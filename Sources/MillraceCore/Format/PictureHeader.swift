@@ -6,8 +6,8 @@ public struct PictureHeader: Sendable, Hashable {
   /// Rows, as declared; at least 1.
   public let height: Int
 
-  /// Width times height.
-  public var pixels: Int { width * height }
+  /// Width times height; the largest number where that lies beyond.
+  public var pixels: Int { width.multipliedClamped(by: height) }
 
   /// The largest picture that nodes take unless told otherwise: 8192x8192, which is 8K (7680x4320) turned either way.
   public static let mostPixels = 8_192 * 8_192

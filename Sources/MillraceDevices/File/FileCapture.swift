@@ -1,15 +1,20 @@
 internal import CMillraceSys
 internal import MillraceAudio
 internal import MillraceCore
+internal import MillraceFiles
 
-/// A WAV file as a microphone: a thread with a clock of its own reads it block by block. The device ends with the file.
+/// A WAV file as a microphone: a thread with a clock of its own reads it block by block. The device ends with the file, which is
+/// claimed meanwhile: nobody writes it.
 final class FileCapture: AudioDevice, @unchecked Sendable {
   private let terms: DeviceTerms
   private let line: CaptureLine
   private let shape: CaptureShape
   private let thread = DeviceThread()
+  private let claim: FileClaim
 
   init(_ terms: DeviceTerms, _ line: CaptureLine, _ shape: CaptureShape) throws(NodeProblem) {
+    try FileCheck.reading(terms.path)
+    claim = try FileClaim(terms.path, for: .reading)
     self.terms = terms
     self.line = line
     self.shape = shape

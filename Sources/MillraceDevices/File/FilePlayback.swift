@@ -1,17 +1,27 @@
 internal import CMillraceSys
 internal import MillraceAudio
 internal import MillraceCore
+internal import MillraceFiles
 
 /// A WAV file as a loudspeaker: a thread with a clock of its own writes what a device would have played, silence included. The header
-/// is kept right every second, so that a killed program leaves a file that plays.
+/// is kept right every second, so that a killed program leaves a file that plays. The file is claimed: what others read or write is
+/// not overwritten.
 final class FilePlayback: AudioDevice, @unchecked Sendable {
   /// Nanoseconds of sound taken at a time.
   private let interval: Nanoseconds
   private let terms: DeviceTerms
   private let line: PlaybackLine
   private let thread = DeviceThread()
+  private let claim: FileClaim
 
   init(_ terms: DeviceTerms, _ line: PlaybackLine) throws(NodeProblem) {
+    try FileCheck.writing(terms.path)
+    guard FileCheck.isPlain(terms.path) else {
+      throw NodeProblem(
+        "\"\(terms.path)\" is a pipe or a device, not a file", parameter: "path",
+        cure: "name a file, or give the sound to a program with process.pipe")
+    }
+    claim = try FileClaim(terms.path, for: .writing)
     self.terms = terms
     self.line = line
     interval = terms.interval

@@ -30,7 +30,7 @@ extension TurnMachine {
       finishedUtterances = 0
       carriedUtterances = 0
     }
-    dueUtterances = carriedUtterances + max(0, utterances)
+    dueUtterances = carriedUtterances.addingClamped(max(0, utterances))
     if isHeard {
       yield(isCut: false)
     } else {

@@ -1,3 +1,5 @@
+internal import MillraceCore
+
 /// What each state makes of what happens. Inputs that are not named mean nothing there.
 extension TurnMachine {
   mutating func whenIdle(_ input: TurnInput) {
@@ -127,7 +129,7 @@ extension TurnMachine {
       judgeVoice()
     case .replyEnded(let utterances):
       guard suspectedIn == .responding else { return }
-      dueUtterances = carriedUtterances + max(0, utterances)
+      dueUtterances = carriedUtterances.addingClamped(max(0, utterances))
       suspectedIn = .draining
       if isHeard { forgetSuspicion() }
     case .replyStarted, .serviceResponding:

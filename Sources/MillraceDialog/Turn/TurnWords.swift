@@ -2,13 +2,18 @@ internal import MillraceCore
 
 /// What events and commands mean to a turn machine. Without the heap.
 enum TurnWords {
+  /// Utterances that one reply is believed to have. A service may say any number, and each of them would be waited for.
+  private static let mostUtterances = 10_000
+
   /// An event of a service. nil: it says nothing about turns.
   static func service(_ event: borrowing EventGlance) -> TurnInput? {
     if event.has("event", "state") { return state(event) }
     if event.has("event", "speechStarted") { return .speechStarted }
     if event.has("event", "speechEnded") { return .speechEnded }
     if event.has("event", "replyStarted") { return .replyStarted }
-    if event.has("event", "replyEnded") { return .replyEnded(utterances: event.integer("utterances") ?? 1) }
+    if event.has("event", "replyEnded") {
+      return .replyEnded(utterances: min(max(0, event.integer("utterances") ?? 1), mostUtterances))
+    }
     if event.has("event", "interrupted") { return .serviceInterrupted }
     if event.has("event", "connected") { return .connected }
     if event.has("event", "error") { return event.has("reaction", "goOn") ? .failed : nil }

@@ -5,6 +5,8 @@ extension Problem {
   static let excerptWidth = 100
   /// How many characters are kept in front of the place when a line is cut.
   static let excerptLead = 40
+  /// The longest source line of which a piece is shown, in bytes: all of it is searched for secrets first.
+  static let longestLine = 16_384
 
   /// The one-line form followed by the source line and a caret under the place, for people at a terminal:
   ///
@@ -15,10 +17,11 @@ extension Problem {
   /// ```
   ///
   /// Tabs and control characters take one column each, wide characters two, so that the caret stands where it should. Without
-  /// a source it is the one line alone, and also where the line holds what must not be shown.
+  /// a source it is the one line alone, and also where the line holds what must not be shown or is longer than anybody writes one.
   public var excerpt: String {
     guard let source, let position else { return description }
     let line = source.lineRange(around: range.lowerBound)
+    guard line.count <= Self.longestLine else { return description }
     let parts = hidden.filter { $0.overlaps(line) && !$0.isEmpty }
     guard parts.allSatisfy({ source.text(in: $0).contains("${") }), isShowable(source.text(in: line)) else {
       return description

@@ -53,13 +53,13 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   /// The same without secrets, in its words and in what is shown of its source.
-  /// - Parameter places: where secrets were written.
-  func without(_ secrets: Secrets, writtenAt places: [Place]) -> Problem {
+  /// - Parameter hidden: where secrets were written in its source.
+  func without(_ secrets: Secrets, hiding hidden: [Range<Int>]) -> Problem {
     var problem = Problem(
       secrets.removed(from: text), severity: severity, in: source, range: range, path: path,
       hint: hint.map { secrets.removed(from: $0) })
     problem.secrets = secrets
-    if let source { problem.hidden = places.compactMap { $0.range(in: source) } }
+    problem.hidden = hidden
     return problem
   }
 

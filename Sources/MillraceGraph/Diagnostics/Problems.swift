@@ -24,10 +24,32 @@ public struct Problems: Error, Sendable, CustomStringConvertible {
     found.append(contentsOf: problems.found)
   }
 
-  /// The same without secrets, in words and excerpts.
+  /// How many problems are told of one graph; of more only the number.
+  static let mostTold = 1_000
+  /// How many problems are shown with their source lines; the others in a line each.
+  static let mostExcerpts = 100
+
+  /// The same without secrets, in words and excerpts, and no more than `mostTold`.
   /// - Parameter places: where secrets were written.
   func without(_ secrets: Secrets, writtenAt places: [Place]) -> Problems {
-    Problems(found.map { $0.without(secrets, writtenAt: places) })
+    let all = sorted
+    var hidden: [String: [Range<Int>]] = [:]
+    var told: [Problem] = []
+    for problem in all.prefix(Self.mostTold) {
+      // Every problem of a source shares one list.
+      if let source = problem.source, hidden[source.name] == nil {
+        hidden[source.name] = places.compactMap { $0.range(in: source) }
+      }
+      told.append(problem.without(secrets, hiding: problem.source.flatMap { hidden[$0.name] } ?? []))
+    }
+    let rest = all.dropFirst(Self.mostTold)
+    if !rest.isEmpty {
+      told.append(
+        Problem(
+          "\(rest.count) more of these are not told", severity: rest.map(\.severity).min() ?? .error,
+          in: rest.first?.source, range: rest.first?.range ?? 0..<0, hint: "mend the ones before first"))
+    }
+    return Problems(told)
   }
 
   /// Whether nothing was found, not even a warning.
@@ -49,11 +71,13 @@ public struct Problems: Error, Sendable, CustomStringConvertible {
 
   /// The problems as text for people, ending in the count line, without a final line break. Empty when there are none.
   ///
-  /// - Parameter excerpts: whether each problem is followed by its source line with a caret under the place.
+  /// - Parameter excerpts: whether each of the first 100 problems is followed by its source line with a caret under the place.
   public func rendered(excerpts: Bool = false) -> String {
     let problems = sorted
     if problems.isEmpty { return "" }
-    let lines = problems.map { excerpts ? $0.excerpt : $0.description }
+    let lines = problems.enumerated().map { index, problem in
+      excerpts && index < Self.mostExcerpts ? problem.excerpt : problem.description
+    }
     return (lines + [Self.countLine(of: problems)]).joined(separator: "\n")
   }
 

@@ -25,8 +25,11 @@ public enum Spelling {
 
   /// The words `did you mean "audio.resample"?`, or nil when nothing comes near.
   public static func hint(for name: String, among candidates: some Sequence<String>) -> String? {
-    nearest(to: name, among: candidates).map { "did you mean \(Problem.quoted($0))?" }
+    nearest(to: name, among: candidates).map(hint)
   }
+
+  /// The words for a name that was found.
+  static func hint(_ meant: String) -> String { "did you mean \(Problem.quoted(meant))?" }
 
   /// The longest name that is compared, in characters; no name of the trade is longer.
   private static let longestName = 100

@@ -46,19 +46,24 @@ struct GraphDraft {
     }
   }
 
+  /// Names that are compared with all others, to guess what was meant: each costs time in proportion to the whole graph.
+  static let mostGuesses = 50
+
   /// Nodes that a broken end probably means: what such a node lacks follows from that.
   var suspects: Set<Int> {
     var suspects: Set<Int> = []
     for (index, scope) in scopes.enumerated() where scope.document.hasUnreadLinks {
       suspects.formUnion(nodes.indices.filter { isInside($0, index) })
     }
-    for end in brokenEnds {
+    /// Scopes with a broken end that may mean any of their nodes.
+    var anyIn: Set<Int> = []
+    for (index, end) in brokenEnds.enumerated() {
       let members = scopes[end.scope].members
       var name = end.node
       if case .unknownNode = end.reason {
-        guard let nearest = Spelling.nearest(to: name, among: members.keys) else {
-          // It may mean any.
-          suspects.formUnion(nodes.indices.filter { nodes[$0].scope == end.scope })
+        let near = index < Self.mostGuesses ? Spelling.nearest(to: name, among: members.keys) : nil
+        guard let nearest = near else {
+          anyIn.insert(end.scope)
           continue
         }
         name = nearest
@@ -69,6 +74,7 @@ struct GraphDraft {
       case .broken, nil: break
       }
     }
+    suspects.formUnion(nodes.indices.filter { anyIn.contains(nodes[$0].scope) })
     return suspects
   }
 

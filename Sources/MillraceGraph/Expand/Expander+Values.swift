@@ -16,7 +16,10 @@ extension Expander {
       for item in items {
         let value = substitute(item, in: scope, isDefault: isDefault)
         if value.isSecret { given.isSecret = true }
-        guard let found = value.value else { return .unknown(at: written.place) }
+        guard let found = value.value, count(value.weight, at: item.place) else {
+          return .unknown(at: written.place)
+        }
+        given.weight = given.weight.addingClamped(value.weight)
         values.append(Located(found, item.place))
       }
       given.value = .list(values)
@@ -55,8 +58,13 @@ extension Expander {
         isComplete = false
         continue
       }
+      guard count(text.utf8.count, at: given.place) else {
+        isComplete = false
+        break
+      }
       joined += text
     }
+    result.weight = joined.utf8.count
     result.value = isComplete ? .text(joined) : nil
     return result
   }
@@ -68,6 +76,7 @@ extension Expander {
     switch piece {
     case .text(let text):
       result.value = .text(text)
+      result.weight = text.utf8.count
     case .parameter(let name):
       draft.scopes[scope].used.insert(name)
       if isDefault {
@@ -106,9 +115,11 @@ extension Expander {
 
   private mutating func complainOfUnknown(_ name: String, in scope: Int, at place: Place) {
     let declared = draft.scopes[scope].document.parameters.map(\.name.value)
-    var hint = Spelling.hint(for: name, among: declared)
+    guesses += 1
+    let meant = guesses <= GraphDraft.mostGuesses ? Spelling.nearest(to: name, among: declared) : nil
+    var hint = meant.map(Spelling.hint)
     // The parameter that was meant is used, only misspelled.
-    if let meant = Spelling.nearest(to: name, among: declared) { draft.scopes[scope].used.insert(meant) }
+    if let meant { draft.scopes[scope].used.insert(meant) }
     if hint == nil, name == name.uppercased(), name != name.lowercased() {
       hint = "for an environment variable write ${env:\(name)}"
     }

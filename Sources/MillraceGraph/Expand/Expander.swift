@@ -11,6 +11,13 @@ struct Expander {
   var files: [String: GraphDocument?] = [:]
   /// True once the graph has outgrown `sizeLimit`: nothing more is opened.
   private var isTooLarge = false
+  /// Names that were compared with others so far, to guess what was meant.
+  var guesses = 0
+  /// What the values put together so far come to: bytes of texts, and items of lists.
+  private var filledCount = 0
+
+  /// What they may come to. Every include can repeat what it was handed, so that a few short files would multiply to any size.
+  private static let mostFilled = 16 << 20
 
   init(contracts: [String: NodeContract], settings: GraphSettings) {
     draft = GraphDraft(contracts: contracts)
@@ -32,6 +39,18 @@ struct Expander {
     draft.memoryLimit = memory(document.memory, in: 0)
     draft.overload = overload(of: document, in: 0)
     expand(0)
+  }
+
+  /// Counts a value that is put together; false, with a problem for the first, when all of them have become too much.
+  mutating func count(_ weight: Int, at place: Place) -> Bool {
+    guard filledCount <= Self.mostFilled else { return false }
+    filledCount = filledCount.addingClamped(weight)
+    if filledCount <= Self.mostFilled { return true }
+    problems.append(
+      place.error(
+        "the values that stand for ${…} come to more than \(Self.mostFilled >> 20) MiB in all",
+        hint: "every ${…} repeats a whole value; hand on shorter ones"))
+    return false
   }
 
   // MARK: Values of parameters

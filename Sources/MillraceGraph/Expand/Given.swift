@@ -2,6 +2,8 @@
 struct Given: Sendable {
   /// nil: it could not be found out, and the reason is told already.
   var value: WrittenValue?
+  /// How much it is: bytes of its texts, and 1 for all else.
+  var weight = 1
   /// Where it is used.
   var place: Place
   /// The folder relative paths start in; empty for the current directory.

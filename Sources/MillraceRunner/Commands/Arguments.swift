@@ -4,11 +4,15 @@ internal import MillraceGraph
 
 /// `name=value`, as `--set` takes it.
 struct Assignment: ExpressibleByArgument {
+  /// Empty where it was not written as an assignment: it is refused without repeating it, since it may be a key.
   let name: String
   let value: String
 
-  init?(argument: String) {
-    guard let mark = argument.firstIndex(of: "="), mark != argument.startIndex else { return nil }
+  init(argument: String) {
+    guard let mark = argument.firstIndex(of: "=") else {
+      (name, value) = ("", "")
+      return
+    }
     name = String(argument[..<mark])
     value = String(argument[argument.index(after: mark)...])
   }
@@ -44,6 +48,12 @@ struct GraphOptions: ParsableArguments {
 
   @Option(name: .long, help: "The clock, in place of the one the graph asks for.")
   var clock: ClockChoice?
+
+  func validate() throws {
+    guard set.contains(where: \.name.isEmpty) else { return }
+    throw ValidationError(
+      "what stands behind '--set' is no assignment; write --set name=value, such as --set input=voice.wav")
+  }
 
   /// The settings, as graph loading takes them.
   func settings(instance: Int? = nil) -> GraphSettings {

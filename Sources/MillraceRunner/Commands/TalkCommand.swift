@@ -95,7 +95,7 @@ struct TalkCommand: ParsableCommand {
     guard let parameters = GraphPlace.parameters(of: path) else { return try options.load(path) }
     func set(_ name: String, _ value: String) {
       guard parameters.contains(name), !options.set.contains(where: { $0.name == name }) else { return }
-      if let assignment = Assignment(argument: "\(name)=\(value)") { options.set.append(assignment) }
+      options.set.append(Assignment(argument: "\(name)=\(value)"))
     }
     set("log", "/dev/null")
     if let service {

@@ -33,6 +33,8 @@ struct ControlOptions: ParsableArguments {
 /// the same run. Everything else is read by a thread of its own while the graphs run.
 final class Control {
   private var input: ControlInput?
+  /// A file that has been read. Still claimed: nothing the run writes may take the place of its commands.
+  private var spent: ControlInput?
   private let answers: ControlAnswers
   private let wake = WakeSignal()
   private var desk: ControlDesk?
@@ -74,7 +76,10 @@ final class Control {
     }
     var lines = LineSplitter()
     while !Signals.isAskedToEnd {
-      if !Self.hand(input.next(timeout: Self.tick), &lines, to: desk) { return }
+      guard Self.hand(input.next(timeout: Self.tick), &lines, to: desk) else {
+        spent = consume input
+        return
+      }
     }
     throw ExitStatus.interrupted
   }

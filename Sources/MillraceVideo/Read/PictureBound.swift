@@ -24,7 +24,9 @@ enum PictureBound {
 
   /// The fault of a size.
   static func fault(_ size: Size) -> NodeFault {
-    NodeFault(.custom, code: fault, detail: Int64(size.width) << 32 | Int64(size.height))
+    // Each side in half of the number, and no side below 0.
+    let (width, height) = (min(size.width, Int(Int32.max)), min(size.height, Int(UInt32.max)))
+    return NodeFault(.custom, code: fault, detail: Int64(width) << 32 | Int64(height))
   }
 
   /// The size that a fault is about.

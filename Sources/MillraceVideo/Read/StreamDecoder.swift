@@ -34,6 +34,10 @@ final class StreamDecoder {
       let stream = unsafe demuxer.stream(index),
       unsafe avcodec_parameters_to_context(codec, stream.pointee.codecpar) >= 0
     else { fatalError("no memory for a decoder") }
+    guard unsafe stream.pointee.codecpar.pointee.codec_id != AV_CODEC_ID_SVG else {
+      throw demuxer.problem(
+        "is a drawing (SVG), which can take any time to draw", cure: "convert it to a PNG first")
+    }
     unsafe try demuxer.checkSize(stream.pointee.codecpar)
     self.demuxer = demuxer
     self.index = index

@@ -1,0 +1,50 @@
+@testable import MillraceGraph
+import Testing
+
+@Suite("Graphs with thousands of problems")
+struct ManyProblemsTests {
+  private func problems(_ text: String) throws(Problems) -> Problems {
+    let source = SourceFile(name: "many.json", text: text)
+    do throws(Problems) {
+      _ = try Graph.load(source, settings: GraphSettings(), contracts: TestCatalogue.contracts)
+      return Problems()
+    } catch {
+      return error
+    }
+  }
+
+  @Test("are told the first thousand, and how many there are besides")
+  func firstThousand() throws {
+    let links = (0..<1_500).map { #""mic -> nobody\#($0)""# }.joined(separator: ",\n")
+    let found = try problems(
+      #"{ "millrace": 1, "nodes": { "mic": { "type": "audio.read", "path": "a.wav" } }, "links": [ \#(links) ] }"#
+    )
+    let told = found.sorted
+    #expect(told.count == Problems.mostTold + 1)
+    #expect(told.first?.text == #"there is no node "nobody0""#)
+    #expect(told.last?.text == "500 more of these are not told")
+    #expect(told.last?.hint == "mend the ones before first")
+  }
+
+  @Test("guess what was meant for the first names only, and take none for unused that a later name may mean")
+  func guesses() throws {
+    let nodes = (0..<60).map { #""microphone\#($0)": { "type": "audio.read", "path": "a.wav" }"# }
+    let links = (0..<60).map { #""microphome\#($0) -> x""# }
+    let found = try problems(
+      #"{ "millrace": 1, "nodes": { \#(nodes.joined(separator: ",")) }, "links": [ \#(links.joined(separator: ",")) ] }"#
+    )
+    let guessed = found.sorted.filter { $0.hint?.hasPrefix("did you mean \"microphone") == true }
+    #expect(!guessed.isEmpty && guessed.count <= GraphDraft.mostGuesses)
+    #expect(found.sorted.allSatisfy { $0.text.hasPrefix("there is no node") })
+  }
+
+  @Test("hold no secret, also where many share one list of places")
+  func secrets() throws {
+    let nodes = (0..<300).map {
+      #""n\#($0)": { "type": "process.pipe", "token": "hush\#($0)hush", "wrong": 1 }"#
+    }
+    let found = try problems(#"{ "millrace": 1, "nodes": { \#(nodes.joined(separator: ",\n")) } }"#)
+    #expect(!found.isEmpty)
+    #expect(!found.rendered(excerpts: true).contains("hush"))
+  }
+}

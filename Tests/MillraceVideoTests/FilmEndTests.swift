@@ -50,6 +50,29 @@ struct FilmEndTests {
     Kind(name: "film.webm", codec: "libvpx"),
   ]
 
+  @Test("a JPEG that is cut off is shown as far as it goes, told, and fails where that is wanted")
+  func cutPicture() throws {
+    let film = film(Kind(name: "film.avi", codec: "mjpeg", pixel: "yuvj420p")) { $0.pictures = 1 }
+    // The film's only packet is a JPEG.
+    let bytes = contents(film)
+    let begin = try #require(bytes.indices.first { bytes[$0...].starts(with: [0xFF, 0xD8, 0xFF]) })
+    let end = try #require(bytes.indices.last { bytes[$0...].starts(with: [0xFF, 0xD9]) })
+    for missing in [0, 2] {
+      let path = folder.file("picture.jpg")
+      put(Array(bytes[begin...end + 1].dropLast(missing)), at: path)
+      #expect(try play(path).events.map(\.name).contains("truncated") == (missing > 0))
+      let bench = try NodeBench(
+        VideoRead.self, ["path": .string(path), "truncated": "fail"], outputs: ["out", "events"])
+      if missing == 0 {
+        try bench.run()
+      } else {
+        let fault = #expect(throws: BenchFault.self) { try bench.run() }
+        #expect(fault?.text?.contains("is cut off after") == true)
+      }
+      #expect(bench.packets().count == 1)
+    }
+  }
+
   @Test(
     "a whole film of any kind ends without a word",
     arguments: known + [

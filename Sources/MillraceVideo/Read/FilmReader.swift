@@ -78,7 +78,13 @@ final class FilmReader {
 
   /// How the film's file ends, now that all of it was read. Blocks: looks into the file.
   func tail(_ path: String) -> FilmTail {
-    demuxer.isCut ? .cut("it ends inside a packet") : FilmTail(path, container: demuxer.containerName)
+    if demuxer.isCut { return .cut("it ends inside a packet") }
+    // A file that is one picture. Of films some have no ends in their pictures on purpose.
+    let container = demuxer.containerName
+    if pictures?.decoder.endsInPart == true && (container == "image2" || container.hasSuffix("_pipe")) {
+      return .cut("its picture has no end")
+    }
+    return FilmTail(path, container: container)
   }
 
   /// How long the film says it is; nil when it does not, or speaks of streams that are not read too.

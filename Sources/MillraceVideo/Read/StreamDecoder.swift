@@ -24,6 +24,8 @@ final class StreamDecoder {
   private var isDraining = false
   private var frames = DecodedFrames()
   private var partCount = 0
+  /// True when the picture given last has no end.
+  private(set) var endsInPart = false
   private static let nanosecond = AVRational(num: 1, den: 1_000_000_000)
 
   /// Opens the decoder of a stream of an open file.
@@ -109,7 +111,8 @@ final class StreamDecoder {
     {
       throw PictureBound.fault(size)
     }
-    if unsafe isCutJPEG(packet) { partCount += 1 }
+    endsInPart = unsafe isCutJPEG(packet)
+    if endsInPart { partCount += 1 }
     let status = unsafe avcodec_send_packet(codec, packet)
     // A decoder that was just empty takes one packet.
     if status < 0 && status != millrace_averror_again && status != millrace_averror_eof {

@@ -89,6 +89,9 @@ AGAINST ?=
 # nothing must not pass.
 MUST_RUN := awk '{ print; fflush() } /Test run with [1-9]/ { ran = 1 } END { if (!ran) print "no test ran"; exit !ran }'
 
+# Ends tests that come to no end, which some of a machine's limits would only do without a word of where.
+IN_TIME := timeout --kill-after=10 1500
+
 .PHONY: help
 help: ## show this list
 	@echo "make TARGET, where TARGET is"
@@ -195,8 +198,9 @@ test: test-deps models ## run all tests
 	@# Without XCTest, of which there are none: its empty summary would hide the real one.
 	swift build --build-tests
 	failed=0
-	swift test --skip-build --parallel --disable-xctest --skip '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
-	swift test --skip-build --parallel --disable-xctest --filter '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
+	# Every wait in the tests is bounded; so is the whole.
+	$(IN_TIME) swift test --skip-build --parallel --disable-xctest --skip '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
+	$(IN_TIME) swift test --skip-build --parallel --disable-xctest --filter '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
 	exit $$failed
 
 .PHONY: test-nodes
@@ -323,15 +327,16 @@ tsan tsan-net: export TSAN_OPTIONS := allocator_may_return_null=1
 .PHONY: tsan
 tsan: test-deps ## run the tests of core, engine, devices, and threads of streams and screens under ThreadSanitizer
 	@# Only the parts that share memory between threads: the rest builds for minutes under the sanitizer.
-	MILLRACE_PARTS=threads swift test --parallel --disable-xctest --sanitize=thread --scratch-path .build-tsan \
-	  --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceDevicesTests|$(VIDEO_THREADS)' | \
+	MILLRACE_PARTS=threads swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	MILLRACE_PARTS=threads $(IN_TIME) swift test --skip-build --parallel --disable-xctest --sanitize=thread \
+	  --scratch-path .build-tsan --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceDevicesTests|$(VIDEO_THREADS)' | \
 	  $(MUST_RUN)
 
 # Sockets and services stand on NIO, which builds for minutes under the sanitizer: apart from what a check of the whole has time for.
 .PHONY: tsan-net
 tsan-net: test-deps ## run the tests of sockets, dialogues and services under ThreadSanitizer
 	@MILLRACE_PARTS=net swift build --build-tests --sanitize=thread --scratch-path .build-tsan
-	MILLRACE_PARTS=net swift test --skip-build --parallel --disable-xctest --sanitize=thread \
+	MILLRACE_PARTS=net $(IN_TIME) swift test --skip-build --parallel --disable-xctest --sanitize=thread \
 	  --scratch-path .build-tsan | $(MUST_RUN)
 
 # What AddressSanitizer goes over, one part of the package after the other: each builds and runs within minutes. All of them in one
@@ -346,7 +351,7 @@ asan: test-deps models ## run tests under AddressSanitizer, the C also under UBS
 	for part in $(ASAN_PARTS); do
 	  echo "== $$part"
 	  MILLRACE_PARTS=$$part swift build --build-tests --sanitize=address --scratch-path .build-asan
-	  MILLRACE_PARTS=$$part swift test --skip-build --parallel --disable-xctest --sanitize=address \
+	  MILLRACE_PARTS=$$part $(IN_TIME) swift test --skip-build --parallel --disable-xctest --sanitize=address \
 	    --scratch-path .build-asan | $(MUST_RUN) || failed=1
 	done
 	exit $$failed

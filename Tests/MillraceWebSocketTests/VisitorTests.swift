@@ -41,7 +41,9 @@ extension NetWebSocketTests {
         told += bench.events().filter { $0.name == "refused" }
         return told.map { $0.number("count").map { Int($0) } ?? 0 }.reduce(0, +) == 4
       })
-    #expect(told.first?.number("code") == 401 && told.count <= 4)
+    // Told together where the machine was slow: with the code of the last.
+    #expect(told.count <= 4 && told.allSatisfy { [401, 403].contains($0.number("code")) })
+    #expect(told.last?.number("code") == 403)
     #expect(told.last?.string("text")?.hasSuffix("its \"hosts\" may name it: evil.example") == true)
     #expect(!told.contains { $0.json.contains("s3cret") })
     let guest = Locked<[String]>([])

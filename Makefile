@@ -89,8 +89,9 @@ AGAINST ?=
 # nothing must not pass.
 MUST_RUN := awk '{ print; fflush() } /Test run with [1-9]/ { ran = 1 } END { if (!ran) print "no test ran"; exit !ran }'
 
-# Ends tests that come to no end, which some of a machine's limits would only do without a word of where.
-IN_TIME := timeout --kill-after=10 1500
+# Ends tests that hang, where nobody looks on who could: a limit of the machine would end everything without saying what hung. At a
+# terminal it would keep Ctrl-C from the tests.
+IN_TIME := $(shell test -t 0 || echo timeout --kill-after=10 1500)
 
 .PHONY: help
 help: ## show this list

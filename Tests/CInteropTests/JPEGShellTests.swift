@@ -36,7 +36,9 @@ import Testing
     let bytes = try jpeg()
     #expect(decodes(bytes))
     var planes = [UInt8](repeating: 0, count: 64 * 64 * 2)
-    #expect(millrace_jpeg_decode(bytes, bytes.count, 64, 64, &planes) == -1)
+    for (width, height) in [(64, 64), (64, 32), (32, 64)] as [(Int32, Int32)] {
+      #expect(millrace_jpeg_decode(bytes, bytes.count, width, height, &planes) == -1, "\(width)x\(height)")
+    }
   }
 
   @Test(

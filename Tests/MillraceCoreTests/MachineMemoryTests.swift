@@ -36,6 +36,8 @@ struct MachineMemoryTests {
       let files = [
         "/proc/meminfo": machine, "/proc/self/cgroup": "0::\(path)\n",
         "/sys/fs/cgroup/memory.max": "5000000\n",
+        // What lies outside of the hierarchy is nobody's limit.
+        "/sys/fs/cgroup/../../other/memory.max": "1\n",
       ]
       let found = try #require(limit(files))
       #expect(found.bytes == 5_000_000)

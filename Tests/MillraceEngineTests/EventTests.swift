@@ -86,6 +86,9 @@ struct EventTests {
     // Other tests may keep every thread busy for long, and this one waiting.
     let listener = run.listen(patience: Nanoseconds.max)
     run.start()
+    // As far as it comes while nobody reads, and time for more.
+    while run.report().nodes[1].packetsIn < EventQueue.limit - EventQueue.reserve { pauseBriefly() }
+    try await Task.sleep(for: .milliseconds(100))
     var (inOrder, count) = (0, 0)
     for await event in listener where event.name == "seen" {
       if event.json.hasSuffix("\"value\":\(count)}") { inOrder += 1 }

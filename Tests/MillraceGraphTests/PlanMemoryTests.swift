@@ -35,7 +35,10 @@ struct PlanMemoryTests {
     let heard = PlanMemory(SketchGraphs.duplex)
     let unheard = PlanMemory(SketchGraphs.duplex, observesEvents: false)
     #expect(heard.byteCount > unheard.byteCount)
-    #expect(heard.claims.contains { $0.owner == .events })
+    func blocks(_ memory: PlanMemory) -> Int { memory.claims.first { $0.owner == .events }?.packets ?? 0 }
+    // As many as wait in full outboxes, and one that the supervisor has in hand of each.
+    #expect(blocks(heard) - blocks(unheard) == heard.strandCount * (heard.outboxLimit + 1))
+    #expect(heard.linkBytes > unheard.linkBytes)
   }
 
   @Test("explain's JSON tells the sum, its parts, the limit and who claims what")

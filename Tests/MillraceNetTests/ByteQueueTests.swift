@@ -5,6 +5,7 @@ import Testing
   @Test("records come out as they went in, wherever the memory ends")
   func order() throws {
     let queue = ByteQueue(largest: 40, atLeast: 0)
+    var (first, end) = (UInt.max, UInt.min)
     for round in 0..<1_000 {
       let count = round % 41
       #expect(queue.hasRoom(count))
@@ -13,8 +14,12 @@ import Testing
       #expect(
         record.kind == UInt8(round & 7)
           && Array(record.bytes) == .init(repeating: UInt8(round & 255), count: count))
+      let place = UInt(bitPattern: record.bytes.baseAddress)
+      (first, end) = (min(first, place), max(end, place + UInt(count)))
       queue.drop(record)
     }
+    // The memory holds two records of 40 bytes, each behind 8 bytes of its own: no record lies beyond its end.
+    #expect(end - first <= 2 * 48 - 8)
   }
 
   @Test("a record without room ends the program, and is not written over what is not read yet")

@@ -45,6 +45,8 @@ private func processorTime() -> Double {
       while told.withLock(\.count) < 3 { usleep(1_000) }
       let share = (processorTime() - begin.1) / ((ContinuousClock.now - begin.0) / .seconds(1))
       if share >= 0.5 { exit(41) }
+      // On a busy machine it would not get half of it, and still ask thousands of times.
+      if told.withLock({ $0[2].total }) > 100 { exit(44) }
       close(held.removeLast())
       if !peer.handshake().hasPrefix("HTTP/1.1 101 ") { exit(43) }
       peer.close()

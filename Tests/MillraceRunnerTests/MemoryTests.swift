@@ -52,7 +52,7 @@ struct MemoryTests {
       var limit = rlimit(rlim_cur: 1 << 46, rlim_max: 1 << 46)
       setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
       do {
-        try ProcessLimits().checkMemory(forInstances: 100_000, beyond: 1, each: 1 << 50)
+        try ProcessLimits().checkMemory(forInstances: 100_000, beyond: 1, each: 1 << 60)
       } catch {
         exit(1)
       }

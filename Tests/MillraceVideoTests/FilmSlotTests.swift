@@ -117,4 +117,28 @@ struct FilmSlotTests {
     let all = try samples(nil)
     #expect(try all.count >= 76_800 && samples(500) == all)
   }
+
+  @Test("do not hold up sound that is late while the pictures between them are passed over")
+  func lateSound() throws {
+    let path = film { $0.sound = [Int16](repeating: 100, count: 76_800) }
+    let bench = try NodeBench(
+      VideoRead.self, ["path": .string(path), "pace": true, "interval": 1_000], outputs: ["out", "audio"])
+    try bench.advance(to: .milliseconds(800))
+    // Held up before a picture is given, with others behind it that are passed over.
+    bench.hold("audio")
+    try bench.advance(to: .milliseconds(1_500))
+    bench.release("audio")
+    var heard = bench.packets("audio").map(\.timestamp)
+    var (silent, longest) = (0, 0)
+    while heard.last ?? 0 < 1_400_000_000, silent < 100 {
+      try bench.run(calls: 1)
+      let packets = bench.packets("audio")
+      silent = packets.isEmpty ? silent + 1 : 0
+      longest = max(longest, silent)
+      heard += packets.map(\.timestamp)
+    }
+    // A call that gives a picture, and one that passes over another, between those that give 40 ms of sound.
+    #expect(longest <= 2 && bench.packets().count == 2, "\(longest) calls without sound")
+    #expect(heard == heard.sorted() && bench.close() == [])
+  }
 }

@@ -52,6 +52,7 @@ struct HostLogTests {
         try NodeBench(VideoRead.self, ["path": .string(path)])
       }
       #expect(problem?.description.contains("\"\(path)\" cannot be opened: ") == true, "\(problem as Any)")
+      #expect(test_log_lines() > 0)
     }
   }
 }

@@ -36,7 +36,8 @@ struct FollowedFilesTests {
     if name == "a.svg" {
       #expect(
         problem?.description
-          == "\"path\": \"\(path)\" is a drawing (SVG), which can take any time to draw; convert it to a PNG first")
+          == "\"path\": \"\(path)\" is a drawing (SVG), which can take any time to draw; "
+          + "convert it to a PNG first")
     }
   }
 

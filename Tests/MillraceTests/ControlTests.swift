@@ -487,6 +487,20 @@ struct ControlTests {
     #expect(try Sound(path: scratch.file("part.wav")).frames == 1_600)
   }
 
+  @Test("as many links are recorded at a time as there is room for, and the next one is refused in words")
+  func manyTaps() throws {
+    let file = try commands(
+      (0..<65).map { #"{ "command": "tap", "link": "tone -> gain", "file": "part\#($0).wav" }"# })
+    let result = try RunnerProcess.run(
+      "run", "-q", try graph(), "--clock", "virtual", "--control", file, in: scratch)
+    #expect(result.status == 0)
+    let told = try answers(result.errors)
+    #expect(told.count { $0["ok"]?.value.bool == true } == 64, "\(result.errors)")
+    #expect(
+      told.last?["error"]?.value.string == "64 links are recorded already; end one of them with untap")
+    #expect(try scratch.bytes("part63.wav") == scratch.bytes("part0.wav"))
+  }
+
   @Test("a tap that cannot be is refused in words")
   func wrongTaps() throws {
     let file = try commands([

@@ -14,7 +14,7 @@ extension JSONValue {
 
   /// Reads one value and nothing behind it, RFC 8259 to the letter.
   ///
-  /// For bytes of strangers: takes time in their number, never more memory than a few times theirs, and no deeper recursion
+  /// For bytes of strangers: takes time in their number, never more memory than some thirty times theirs, and no deeper recursion
   /// than `depthLimit`. Doubled members are kept; looking finds the last.
   public init(parsing bytes: [UInt8]) throws(JSONProblem) {
     var reader = JSONReader(bytes: bytes)

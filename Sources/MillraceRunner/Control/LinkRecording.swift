@@ -93,6 +93,9 @@ final class LinkRecording: Sendable {
   /// True when it was told to hear no more.
   var isStopped: Bool { wasStopped.load(ordering: .relaxed) }
 
+  /// True when its file is complete, or will never be.
+  var isComplete: Bool { run.waitUntilStopped(timeout: 0) != nil }
+
   /// Waits until the file is complete, at most so long. Answers what went wrong, in words.
   func finish(atMost time: Nanoseconds) -> String? {
     tap.stop()

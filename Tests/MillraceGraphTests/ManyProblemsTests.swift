@@ -37,14 +37,4 @@ struct ManyProblemsTests {
     #expect(!guessed.isEmpty && guessed.count <= GraphDraft.mostGuesses)
     #expect(found.sorted.allSatisfy { $0.text.hasPrefix("there is no node") })
   }
-
-  @Test("hold no secret, also where many share one list of places")
-  func secrets() throws {
-    let nodes = (0..<300).map {
-      #""n\#($0)": { "type": "process.pipe", "token": "hush\#($0)hush", "wrong": 1 }"#
-    }
-    let found = try problems(#"{ "millrace": 1, "nodes": { \#(nodes.joined(separator: ",\n")) } }"#)
-    #expect(!found.isEmpty)
-    #expect(!found.rendered(excerpts: true).contains("hush"))
-  }
 }

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import MillraceCore
+internal import MillraceFiles
 internal import Synchronization
 
 /// Devices that are ending. A node may not wait for that, so each ends on a thread of its own; a program that exits meanwhile does
@@ -17,6 +18,16 @@ enum HangUps {
     running.add(1, ordering: .sequentiallyConsistent)
     let refusal = OwnThread.start("millrace-hangup") { finish(device) }
     if refusal != 0 { finish(device) }
+  }
+
+  /// Claims the file of a device. One that a device which is just ending still has is waited for, a second at most: its node was
+  /// restarted, or another run begins where one has ended.
+  static func claim(_ path: String, for use: FileUse) throws(NodeProblem) -> FileClaim {
+    do throws(NodeProblem) { return try FileClaim(path, for: use) } catch {
+      guard running.load(ordering: .sequentiallyConsistent) > 0 else { throw error }
+      wait()
+      return try FileClaim(path, for: use)
+    }
   }
 
   private static func finish(_ device: any AudioDevice) {

@@ -53,7 +53,7 @@ public struct ReplacedFile: ~Copyable {
     let opened = try Self.open(path, over: own)
     name = Self.name(of: path)
     (folder, former, file) = opened
-    before = Self.identity(of: name, in: folder)
+    before = former >= 0 ? Self.identity(former) : Self.identity(of: name, in: folder)
   }
 
   deinit {

@@ -23,6 +23,20 @@ private final class SlowDevice: AudioDevice {
     }
   }
 
+  @Test("a loudspeaker's file is free for the next one, though the one before it is still ending")
+  func again() throws {
+    let path = NSTemporaryDirectory() + "millrace-\(UUID().uuidString).wav"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let name = try #require(DeviceName("file"))
+    for _ in 0..<20 {
+      let line = PlaybackLine(rate: 8_000, channels: 1, frames: 80, bell: nil, waker: .none)
+      let terms = DeviceTerms(name: name, path: path, interval: 20_000_000, skew: 0)
+      let hold = DeviceHold(try AudioDevices.open(terms, for: line))
+      #expect(throws: NodeProblem.self) { try FilePlayback(terms, line) }
+      withExtendedLifetime(hold) {}
+    }
+  }
+
   @Test(
     "the file a loudspeaker writes has its length in its header while it is written", .timeLimit(.minutes(5)))
   func header() throws {

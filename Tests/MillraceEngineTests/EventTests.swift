@@ -86,17 +86,19 @@ struct EventTests {
     // Other tests may keep every thread busy for long, and this one waiting.
     let listener = run.listen(patience: Nanoseconds.max)
     run.start()
-    // As far as it comes while nobody reads, and time for more.
+    // As far as it comes while nobody reads.
     while run.report().nodes[1].packetsIn < EventQueue.limit - EventQueue.reserve { pauseBriefly() }
-    try await Task.sleep(for: .milliseconds(100))
-    var (inOrder, count) = (0, 0)
+    var (inOrder, count, ahead) = (0, 0, 0)
     for await event in listener where event.name == "seen" {
       if event.json.hasSuffix("\"value\":\(count)}") { inOrder += 1 }
       count += 1
       // Much slower than the graph, which would be far more events ahead than anything keeps.
       if count % 8 == 0 { pauseBriefly() }
+      if count % 64 == 0 { ahead = max(ahead, Int(run.report().nodes[1].packetsIn) - count) }
     }
     #expect(count == 30_000 && inOrder == 30_000)
+    // What the listener, the outbox and a turn hold.
+    #expect(ahead < EventQueue.limit + 1_024)
     #expect(await run.wait().lostEvents == 0)
   }
 

@@ -22,8 +22,19 @@ struct ManyProblemsTests {
     let told = found.sorted
     #expect(told.count == Problems.mostTold + 1)
     #expect(told.first?.text == #"there is no node "nobody0""#)
-    #expect(told.last?.text == "500 more of these are not told")
-    #expect(told.last?.hint == "mend the ones before first")
+    #expect(told.last?.text == "500 more are not told")
+    #expect(told.last?.hint == "mend these first")
+  }
+
+  @Test("have their errors told, however many warnings stand before them")
+  func errorsFirst() throws {
+    let nodes = (0..<1_500).map { #""mic\#($0)": { "type": "audio.read", "path": "a.wav" }"# }
+    let found = try problems(
+      #"{ "millrace": 1, "nodes": { \#(nodes.joined(separator: ",\n")), "last": { "type": "no.such" } } }"#)
+    let told = found.sorted
+    #expect(told.count == Problems.mostTold + 1)
+    #expect(told.count { $0.severity == .error } == 1)
+    #expect(told.contains { $0.text == #"there is no node type "no.such""# })
   }
 
   @Test("guess what was meant for the first names only, and take none for unused that a later name may mean")

@@ -25,8 +25,7 @@ package enum KnownContainer {
     // Pictures, by their content.
     "bmp_pipe", "gif_pipe", "j2k_pipe", "jpeg_pipe", "jpegls_pipe", "jpegxl_pipe", "pam_pipe", "pbm_pipe",
     "pcx_pipe", "pgm_pipe", "png_pipe", "ppm_pipe", "psd_pipe", "qoi_pipe", "sgi_pipe",
-    "tiff_pipe",
-    "webp_pipe", "xbm_pipe", "xpm_pipe",
+    "tiff_pipe", "webp_pipe", "xbm_pipe", "xpm_pipe",
   ]
 
   /// Options for opening a file: the containers above, decoders of all but drawings, nothing but files, and a name as it is, without a

@@ -10,11 +10,11 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
   private let line: CaptureLine
   private let shape: CaptureShape
   private let thread = DeviceThread()
-  private let claim: FileClaim
+  private var claim: FileClaim?
 
   init(_ terms: DeviceTerms, _ line: CaptureLine, _ shape: CaptureShape) throws(NodeProblem) {
     try FileCheck.reading(terms.path)
-    claim = try FileClaim(terms.path, for: .reading)
+    claim = try HangUps.claim(terms.path, for: .reading)
     self.terms = terms
     self.line = line
     self.shape = shape
@@ -38,7 +38,10 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
     }
   }
 
-  func stop() { thread.stop() }
+  func stop() {
+    thread.stop()
+    claim = nil
+  }
 
   private func run(_ reader: consuming WAVReader) {
     let pace = OwnPace(rate: shape.rate, skew: terms.skew)

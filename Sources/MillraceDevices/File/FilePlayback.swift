@@ -12,7 +12,7 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
   private let terms: DeviceTerms
   private let line: PlaybackLine
   private let thread = DeviceThread()
-  private let claim: FileClaim
+  private var claim: FileClaim?
 
   init(_ terms: DeviceTerms, _ line: PlaybackLine) throws(NodeProblem) {
     try FileCheck.writing(terms.path)
@@ -21,7 +21,7 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
         "\"\(terms.path)\" is a pipe or a device, not a file", parameter: "path",
         cure: "name a file, or give the sound to a program with process.pipe")
     }
-    claim = try FileClaim(terms.path, for: .writing)
+    claim = try HangUps.claim(terms.path, for: .writing)
     self.terms = terms
     self.line = line
     interval = terms.interval
@@ -41,7 +41,10 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
     }
   }
 
-  func stop() { thread.stop() }
+  func stop() {
+    thread.stop()
+    claim = nil
+  }
 
   private func run(_ writer: consuming WAVWriter) {
     let frames = max(1, Int(interval) * line.rate / 1_000_000_000)

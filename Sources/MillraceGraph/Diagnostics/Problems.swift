@@ -29,10 +29,13 @@ public struct Problems: Error, Sendable, CustomStringConvertible {
   /// How many problems are shown with their source lines; the others in a line each.
   static let mostExcerpts = 100
 
-  /// The same without secrets, in words and excerpts, and no more than `mostTold`.
+  /// The same without secrets, in words and excerpts, and no more than `mostTold`: warnings give way to errors.
   /// - Parameter places: where secrets were written.
   func without(_ secrets: Secrets, writtenAt places: [Place]) -> Problems {
-    let all = sorted
+    var all = sorted
+    if all.count > Self.mostTold {
+      all = all.filter { $0.severity == .error } + all.filter { $0.severity == .warning }
+    }
     var hidden: [String: [Range<Int>]] = [:]
     var told: [Problem] = []
     for problem in all.prefix(Self.mostTold) {
@@ -46,8 +49,8 @@ public struct Problems: Error, Sendable, CustomStringConvertible {
     if !rest.isEmpty {
       told.append(
         Problem(
-          "\(rest.count) more of these are not told", severity: rest.map(\.severity).min() ?? .error,
-          in: rest.first?.source, range: rest.first?.range ?? 0..<0, hint: "mend the ones before first"))
+          "\(rest.count) more are not told", severity: rest.first?.severity ?? .error,
+          in: rest.first?.source, range: rest.first?.range ?? 0..<0, hint: "mend these first"))
     }
     return Problems(told)
   }

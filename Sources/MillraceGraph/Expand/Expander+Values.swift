@@ -16,7 +16,8 @@ extension Expander {
       for item in items {
         let value = substitute(item, in: scope, isDefault: isDefault)
         if value.isSecret { given.isSecret = true }
-        guard let found = value.value, count(value.weight, at: item.place) else {
+        // What is written out here is bounded by its file.
+        guard let found = value.value, !item.value.isReference || count(value.weight, at: item.place) else {
           return .unknown(at: written.place)
         }
         given.weight = given.weight.addingClamped(value.weight)

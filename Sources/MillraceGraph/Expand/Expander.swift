@@ -13,7 +13,7 @@ struct Expander {
   private var isTooLarge = false
   /// Names that were compared with others so far, to guess what was meant.
   var guesses = 0
-  /// What the values put together so far come to: bytes of texts, and items of lists.
+  /// The weights of the values put together so far.
   private var filledCount = 0
 
   /// What they may come to. Every include can repeat what it was handed, so that a few short files would multiply to any size.

@@ -2,7 +2,7 @@
 struct Given: Sendable {
   /// nil: it could not be found out, and the reason is told already.
   var value: WrittenValue?
-  /// How much it is: bytes of its texts, and 1 for all else.
+  /// How much memory it may take: bytes of its texts, and 1 for each item that is none.
   var weight = 1
   /// Where it is used.
   var place: Place

@@ -50,6 +50,11 @@ enum WrittenValue: Sendable {
     }
   }
 
+  /// True for a text with a `${…}` in it.
+  var isReference: Bool {
+    if case .text(let text) = self { text.contains("${") } else { false }
+  }
+
   /// As it reads inside a longer text; nil for what has no place there.
   var insideText: String? {
     switch self {

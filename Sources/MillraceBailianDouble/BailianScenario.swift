@@ -116,6 +116,8 @@ public struct BailianScenario: Sendable, Hashable {
   public var isEarly = true
   /// True: a reply that is said to be heard before it can have been is a violation.
   public var checksPlayback = false
+  /// Seconds without sound while it listens after which the dialogue is ended with 444: 20, as the vendor's documents say.
+  public var silence = 20
   /// True: the report holds every line, the sound that was sent and when pictures came, for tests; false: only numbers, however long
   /// the double runs.
   public var keeps = true

@@ -5,8 +5,6 @@ internal import MillraceNet
 
 /// What the user says, and what is answered.
 extension DoubleVisit {
-  /// Seconds of silence that the service gives up after, as its documents say: 444.
-  private static let silence = 20
   /// A frame is late beyond so many milliseconds.
   private static let lateness = 20.0
 
@@ -143,9 +141,10 @@ extension DoubleVisit {
       guard state != .over, !isStalled else { return }
       let isDue = state == .listening && (mode != .push2talk || hasSentSpeech)
       quietLooks = isDue ? quietLooks + 1 : 0
-      if quietLooks > Self.silence {
-        double.violate("silence", "no sound came for 20 s")
-        return fail(444, "ClientAudioTimeout", "no sound for 20 s")
+      let limit = double.scenario.silence
+      if quietLooks > limit {
+        double.violate("silence", "no sound came for \(limit) s")
+        return fail(444, "ClientAudioTimeout", "no sound for \(limit) s")
       }
       lookForSilence()
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MillraceAudio
 
-@Suite("audio.fileMix", .timeLimit(.minutes(10)))
+@Suite("audio.fileMix", .timeLimit(.minutes(30)))
 struct AudioFileMixTests {
   private let folder = TemporaryFolder()
 

@@ -5,7 +5,7 @@ import MillraceDialog
 import MillraceTesting
 import Testing
 
-@Suite("bailian.dialog", .serialized, .timeLimit(.minutes(20))) struct DialogNodeTests {
+@Suite("bailian.dialog", .serialized, .timeLimit(.minutes(30))) struct DialogNodeTests {
   func scenario(_ change: (inout BailianScenario) -> Void = { _ in }) -> BailianScenario {
     var scenario = BailianScenario()
     scenario.speed = 100

@@ -5,7 +5,7 @@ import Testing
 @testable import MillraceBailianDouble
 
 /// What the double finds wrong in a client, and what it must not.
-@Suite("The double of Bailian", .timeLimit(.minutes(20))) struct DoubleTests {
+@Suite("The double of Bailian", .timeLimit(.minutes(30))) struct DoubleTests {
   /// Replies of 100 ms a word, all of one sent at once.
   private func scenario(words: Int) -> BailianScenario {
     var scenario = BailianScenario()
@@ -14,6 +14,8 @@ import Testing
     scenario.turns[0].says = Array(repeating: "word", count: words).joined(separator: " ")
     scenario.turns[0].thinks = 1
     scenario.checksPlayback = true
+    // However long the machine leaves a client aside.
+    scenario.silence = 100_000
     return scenario
   }
 
@@ -73,6 +75,18 @@ import Testing
       lines.withLock {
         $0.contains { $0.hasPrefix("- refused 1: ") && $0.hasSuffix(": https://evil.example") }
       })
+    double.stop()
+  }
+
+  @Test("a client that sends nothing while it is listened to is accused of it, and its dialogue is ended")
+  func silent() async throws {
+    var scenario = scenario(words: 1)
+    scenario.silence = 1
+    let double = try await BailianDouble.listen(scenario)
+    let client = try await HandClient(double.port)
+    try await client.wait(for: "closed")
+    #expect(client.words.suffix(3) == ["Listening", "Error", "closed"], "\(client.words)")
+    #expect(double.seen.violations.map(\.name) == ["silence"])
     double.stop()
   }
 

@@ -4,7 +4,7 @@ import MillraceCore
 import Testing
 
 /// What becomes of a reply when the dialogue is over before it was taken: nothing that came is lost, unless it is broken off.
-@Suite("bailian.dialog ends", .serialized, .timeLimit(.minutes(20))) struct EndingTests {
+@Suite("bailian.dialog ends", .serialized, .timeLimit(.minutes(30))) struct EndingTests {
   /// Replies of 100 ms a word, sent at once. Fifty are more than the link, the queue and what is on its way between them hold; twenty are more
   /// than the link does.
   private func scenario(words: Int = 50, _ change: (inout BailianScenario) -> Void) -> BailianScenario {

@@ -6,7 +6,7 @@ import MillraceTesting
 import Testing
 
 /// What a service sees and a user is told when the network, or the service, goes away and comes back.
-@Suite("Losses of a dialogue", .serialized, .timeLimit(.minutes(20))) struct LossTests {
+@Suite("Losses of a dialogue", .serialized, .timeLimit(.minutes(30))) struct LossTests {
   private static let second: Nanoseconds = 1_000_000_000
 
   @Test(

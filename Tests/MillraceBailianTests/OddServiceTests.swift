@@ -127,7 +127,7 @@ private final class Odd {
   }
 }
 
-@Suite("bailian.dialog and a service that does wrong", .serialized, .timeLimit(.minutes(20)))
+@Suite("bailian.dialog and a service that does wrong", .serialized, .timeLimit(.minutes(30)))
 struct OddServiceTests {
   @Test(
     "refused at the door: wrong keys and addresses end it in words, the rest is tried again",

@@ -28,7 +28,7 @@ private final class Scripted: LiveContestant {
   }
 }
 
-@Suite("Live sessions", .serialized, .timeLimit(.minutes(10)))
+@Suite("Live sessions", .serialized, .timeLimit(.minutes(30)))
 struct SessionsTests {
   private func load(sessions: Int = 1, measured: Int = 100) -> LiveLoad {
     LiveLoad(

@@ -239,7 +239,7 @@ struct AudioJitterTests {
   @Test(
     "minutes of a bad network leave memory and delay as they were, and ask the heap for nothing",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)),
-    .timeLimit(.minutes(10)))
+    .timeLimit(.minutes(30)))
   func long() throws {
     let all = try packets()
     var random = SplitMix64(seed: 9)

@@ -7,7 +7,7 @@ import MillraceWebSocket
 import MillraceWebSocketDouble
 import Testing
 
-@Suite("Service nodes beside their doubles", .serialized, .timeLimit(.minutes(20))) struct ConformanceTests {
+@Suite("Service nodes beside their doubles", .serialized, .timeLimit(.minutes(30))) struct ConformanceTests {
   private func catalogue() -> Catalogue {
     var catalogue = Catalogue.bailian
     catalogue.add(contentsOf: .wires)

@@ -41,10 +41,10 @@ struct PipeBellTests {
         }
       },
       {
-        // A ring that got lost would leave it here for ever; the minute is for a machine that does everything at once.
+        // A ring that got lost would leave it here for ever; a minute for each is for a machine that does everything at once.
         let clock = Clock(.realtime)
-        let end = clock.now + .milliseconds(60_000)
         while seen.count < 2 * rounds {
+          let end = clock.now + .milliseconds(60_000)
           var wish = pollfd(fd: bell.descriptor, events: Int16(POLLIN), revents: 0)
           // Without sleeping: a thread that has to be woken hears the second ring together with the first.
           spin { poll(&wish, 1, 0) == 1 || clock.now > end }

@@ -3,7 +3,7 @@ import MillraceCore
 import Synchronization
 import Testing
 
-@Suite("A word that threads sleep on", .timeLimit(.minutes(10)))
+@Suite("A word that threads sleep on", .timeLimit(.minutes(30)))
 struct WaitWordTests {
   /// A ball between two threads: each waits for its own value and answers with the other's. Both go when a wait takes as long as it may.
   private final class Ball: Sendable {

@@ -11,7 +11,7 @@ import Testing
   .enabled(
     if: PulseServer.isInstalled && getenv("MILLRACE_DEVICES") != nil,
     "make test-devices installs a sound server and runs these"),
-  .timeLimit(.minutes(20)))
+  .timeLimit(.minutes(30)))
 struct DeviceRigTests {
   @Test(
     "mouth to ear: the microphone reaches the loudspeaker, soon, and no later at the end than at the beginning"

@@ -53,7 +53,7 @@ struct AudioCaptureTests {
 
   @Test("a file is recorded sample for sample, at a device's pace, and ends the node")
   func file() throws {
-    let path = try file(frames: 4_000)
+    let path = try file(frames: 28_800)
     defer { remove(path) }
     let bench = try NodeBench(
       AudioCapture.self, ["device": "file", "path": .string(path), "rate": 16_000, "sample": "s16"],
@@ -65,13 +65,13 @@ struct AudioCaptureTests {
         packets += bench.packets()
         return bench.hasEnded
       })
-    // 25 blocks of 10 ms; those that came before the first call are left out.
-    try #require(packets.count > 0 && packets.count <= 25)
+    // 180 blocks of 10 ms; those that came before the first call are left out.
+    try #require(packets.count > 0 && packets.count <= 180)
     #expect(packets.first?.position == 0)
     let first = try #require(packets.first?.int16.first)
     #expect(packets.flatMap(\.int16) == (0..<packets.count * 160).map { Int16(Int(first) + $0) })
     #expect(packets.allSatisfy { $0.flags == [] && $0.duration == 160 })
-    #expect(bench.now - begin > .milliseconds(Int64(packets.count - 2) * 10))
+    #expect(bench.now - begin > .milliseconds(Int64(packets.count) * 5))
     #expect(bench.close() == [])
   }
 
@@ -120,7 +120,7 @@ struct AudioCaptureTests {
     }
     #expect(misplaced.isEmpty, "\(misplaced.map(\.position))")
     let late = packets.map { $0.timestamp - first.timestamp - ($0.position - first.position) * 62_500 }
-    #expect(late.allSatisfy { abs($0) < .milliseconds(60) }, "\(late.min() ?? 0) to \(late.max() ?? 0) ns")
+    #expect(late.allSatisfy { abs($0) < .milliseconds(300) }, "\(late.min() ?? 0) to \(late.max() ?? 0) ns")
     #expect(bench.close() == [])
   }
 
@@ -154,7 +154,7 @@ struct AudioCaptureTests {
     "makes no heap request while it records",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
-    let path = try file(frames: 8_000)
+    let path = try file(frames: 48_000)
     defer { remove(path) }
     let bench = try NodeBench(
       AudioCapture.self, ["device": "file", "path": .string(path), "rate": 16_000, "sample": "s16"],

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("Things to do at a graph time", .timeLimit(.minutes(10)))
+@Suite("Things to do at a graph time", .timeLimit(.minutes(30)))
 struct AppointmentTests {
   /// Numbers every 20 ms through a node with a live parameter.
   private func prepare(_ probe: String, _ engine: Engine, count: Int = 100) throws -> GraphRun {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("Budgets", .timeLimit(.minutes(10)))
+@Suite("Budgets", .timeLimit(.minutes(30)))
 struct BudgetTests {
   /// Runs a plan to its end; answers what it told of missed budgets.
   private func missed(_ plan: GraphPlan, _ clock: Clock.Kind) async throws -> (RunReport, [JSONNode]) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("A run that drains at a time of its graph", .timeLimit(.minutes(10)))
+@Suite("A run that drains at a time of its graph", .timeLimit(.minutes(30)))
 struct DrainTests {
   /// A source without end, a packet every 20 ms.
   private func endless(_ probe: String, interval: Int = 20) -> GraphPlan {

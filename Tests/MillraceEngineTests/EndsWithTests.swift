@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("A source that ends with another node", .timeLimit(.minutes(10)))
+@Suite("A source that ends with another node", .timeLimit(.minutes(30)))
 struct EndsWithTests {
   /// A dialogue of so many packets, and a camera without end beside it that ends with a node of it.
   private func pair(

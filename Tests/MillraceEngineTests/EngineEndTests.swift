@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("The end of an engine", .timeLimit(.minutes(10))) struct EngineEndTests {
+@Suite("The end of an engine", .timeLimit(.minutes(30))) struct EngineEndTests {
   /// Runs a graph to its end; what is left of the engine is the answer.
   private func run(clock: Clock.Kind, events: Bool, trace: Bool) async throws -> () -> Engine? {
     let engine = Engine(catalogue: testCatalogue, clock: clock, workers: 1)

@@ -9,7 +9,7 @@ import Testing
 /// Gives the processor away for a moment while a test waits for a condition.
 func pauseBriefly() { for _ in 0..<200 { millrace_pause() } }
 
-@Suite("A run of a graph", .timeLimit(.minutes(10)))
+@Suite("A run of a graph", .timeLimit(.minutes(30)))
 struct EngineRunTests {
   @Test("carries every packet in order from source to sink and stops by itself", arguments: [0, 1, 9, 70])
   func carriesEverything(passes: Int) throws {

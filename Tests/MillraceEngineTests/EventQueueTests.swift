@@ -3,7 +3,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("The events a listener has not taken yet", .timeLimit(.minutes(10)))
+@Suite("The events a listener has not taken yet", .timeLimit(.minutes(30)))
 struct EventQueueTests {
   private func event(_ number: Int) -> GraphEvent {
     GraphEvent(time: Nanoseconds(number), node: "n", name: "\(number)", json: "{}")

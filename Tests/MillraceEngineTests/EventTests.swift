@@ -34,7 +34,7 @@ struct LongWinded: Node {
   }
 }
 
-@Suite("Events on their way to the program", .timeLimit(.minutes(10)))
+@Suite("Events on their way to the program", .timeLimit(.minutes(30)))
 struct EventTests {
   /// - Parameter pacing: what the plan says of the source, however fast it is.
   private func announcing(

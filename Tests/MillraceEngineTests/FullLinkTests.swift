@@ -44,7 +44,7 @@ struct Brancher: Node {
   }
 }
 
-@Suite("A node that emits into a full link", .timeLimit(.minutes(10)))
+@Suite("A node that emits into a full link", .timeLimit(.minutes(30)))
 struct FullLinkTests {
   @Test("fails under the policy \"fail\", and the link is named with its capacity and the cure")
   func policyFail() throws {

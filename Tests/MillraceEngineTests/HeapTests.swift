@@ -59,7 +59,7 @@ struct SilentSink: Node {
   }
 }
 
-@Suite("The engine's heap", .serialized, .timeLimit(.minutes(10)))
+@Suite("The engine's heap", .serialized, .timeLimit(.minutes(30)))
 struct HeapTests {
   @Test(
     "asks the heap for nothing in the steady state: calls, hops, timers, fan-out, a tap",

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("Interruption", .serialized, .timeLimit(.minutes(10)))
+@Suite("Interruption", .serialized, .timeLimit(.minutes(30)))
 struct InterruptionTests {
   /// A bot's reply through a random tree of nodes on random lanes, over links of random size and policy, to slow and quick sinks.
   private static func randomPlan(_ dice: inout Dice, witness: String, interval: Int) -> (
@@ -149,9 +149,10 @@ struct InterruptionTests {
     let plays = builder.add("plays", "test.playback", ["probe": "anew", "failAt": 20], onError: .restart)
     builder.link(source, plays)
     let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try engine.start(builder.plan)
+    let run = try engine.prepare(builder.plan)
     let probe = Probe.named("anew")
     try run.duck()
+    run.start()
     while probe.texts.count < 2 { pauseBriefly() }
     run.stop()
     _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("Taps on links", .timeLimit(.minutes(10)))
+@Suite("Taps on links", .timeLimit(.minutes(30)))
 struct LinkTapTests {
   /// The number a test packet carries.
   private func number(_ packet: borrowing Packet) -> Int32 { packet.samples(of: Int32.self)[0] }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("What a run may take in memory", .timeLimit(.minutes(10)))
+@Suite("What a run may take in memory", .timeLimit(.minutes(30)))
 struct MemoryAdmissionTests {
   private func chain(_ name: String, _ source: [String: ParameterValue] = ["count": 5]) -> GraphPlan {
     PlanBuilder.chain(source: source, passes: 1, probe: name)

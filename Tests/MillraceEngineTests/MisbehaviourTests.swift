@@ -61,7 +61,7 @@ struct BadNode: Node {
   borrowing func explain(_ fault: NodeFault) -> String? { "it was asked to fail" }
 }
 
-@Suite("A node that misbehaves", .serialized, .timeLimit(.minutes(10)))
+@Suite("A node that misbehaves", .serialized, .timeLimit(.minutes(30)))
 struct MisbehaviourTests {
   /// A healthy graph beside a bad one, both on one worker: what became of each.
   private func beside(_ kind: BadNode.Kind) throws -> (healthy: RunReport, bad: RunReport, delivered: [Int32])

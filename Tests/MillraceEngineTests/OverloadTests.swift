@@ -72,7 +72,7 @@ struct OverloadLadderTests {
   }
 }
 
-@Suite("Overload", .serialized, .timeLimit(.minutes(10)))
+@Suite("Overload", .serialized, .timeLimit(.minutes(30)))
 struct OverloadTests {
   /// A voice that takes 10 % of a worker, pictures that take 60 %.
   private func plan(_ probe: String, _ steps: [OverloadStep]) -> (GraphPlan, voice: Int, pictures: Int) {
@@ -120,8 +120,8 @@ struct OverloadTests {
     let step = OverloadStep(above: 40, settings: [.init(node: 2, parameter: "work", value: 10)])
     let run = try Engine(catalogue: testCatalogue, workers: 1).prepare(plan("sets", [step]).0)
     let events = run.events
-    run.start()
     try run.set("pictures", "work", to: 3_500)
+    run.start()
     var count = 0
     for await event in events where event.name.hasPrefix("overload") {
       count += 1

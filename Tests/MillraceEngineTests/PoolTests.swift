@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("The media memory of a run", .timeLimit(.minutes(10)))
+@Suite("The media memory of a run", .timeLimit(.minutes(30)))
 struct PoolTests {
   /// A chain of links that carry packets of so many bytes.
   private func plan(_ bytes: [Int]) -> GraphPlan {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("What nobody waits for", .timeLimit(.minutes(10)))
+@Suite("What nobody waits for", .timeLimit(.minutes(30)))
 struct QuietTests {
   /// Waits for something that a thread beside this one brings about. False after five minutes at least.
   private func comes(_ condition: () -> Bool) -> Bool {

@@ -48,7 +48,7 @@ struct DialNode: Node {
   }
 }
 
-@Suite("A node that is made anew", .timeLimit(.minutes(10)))
+@Suite("A node that is made anew", .timeLimit(.minutes(30)))
 struct RestartTests {
   /// Numbers every 20 ms through a dial that fails as told.
   private func prepare(

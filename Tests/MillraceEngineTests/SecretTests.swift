@@ -36,7 +36,7 @@ struct LooseTongue: Node {
   borrowing func explain(_ fault: NodeFault) -> String? { "the service hung up on \(token)" }
 }
 
-@Suite("Secrets in the words of nodes", .timeLimit(.minutes(10)))
+@Suite("Secrets in the words of nodes", .timeLimit(.minutes(30)))
 struct SecretTests {
   private static let token = "sk-4711-open-sesame"
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("What a run counts", .timeLimit(.minutes(10)))
+@Suite("What a run counts", .timeLimit(.minutes(30)))
 struct StatisticsTests {
   @Test("the first packet through is one that a sink took")
   func firstPacket() throws {

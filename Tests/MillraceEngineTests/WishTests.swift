@@ -69,7 +69,7 @@ struct MiserNode: Node, ~Copyable {
   }
 }
 
-@Suite("Wishes to be called", .timeLimit(.minutes(10)))
+@Suite("Wishes to be called", .timeLimit(.minutes(30)))
 struct WishTests {
   @Test(
     "a node that had to wait for a free block is still called at the time it wished for",

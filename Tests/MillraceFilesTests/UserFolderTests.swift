@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceFiles
 
-@Suite("The user's folder", .timeLimit(.minutes(10))) struct UserFolderTests {
+@Suite("The user's folder", .timeLimit(.minutes(30))) struct UserFolderTests {
   @Test("it is what HOME says")
   func told() async {
     await #expect(processExitsWith: .success) {

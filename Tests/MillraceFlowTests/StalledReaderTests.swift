@@ -38,7 +38,7 @@ private final class SlowReader {
   var lineCount: Int { bytes.count { $0 == 10 } }
 }
 
-@Suite("lines for a reader that does not read", .serialized, .timeLimit(.minutes(10)))
+@Suite("lines for a reader that does not read", .serialized, .timeLimit(.minutes(30)))
 struct StalledReaderTests {
   private let scratch = Scratch()
   private var pipe: String { scratch.path("pipe") }

@@ -24,7 +24,7 @@ private func processorTime() -> Double {
 }
 
 /// A process that may open no more files goes on, and tells so.
-@Suite("out of file descriptors", .timeLimit(.minutes(10))) struct DescriptorTests {
+@Suite("out of file descriptors", .timeLimit(.minutes(30))) struct DescriptorTests {
   @Test("visitors wait, the thread does not spin, the owner is told, and later they are let in")
   func accepting() async {
     await #expect(processExitsWith: .success) {
@@ -104,7 +104,7 @@ private var isSanitized: Bool {
   unsafe dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }
 
-@Suite("a crowd that says nothing", .timeLimit(.minutes(10))) struct CrowdTests {
+@Suite("a crowd that says nothing", .timeLimit(.minutes(30))) struct CrowdTests {
   @Test("ten thousand who connect and say nothing find the door's room, and leave no memory behind")
   func silent() async {
     await #expect(processExitsWith: .success) {

@@ -46,7 +46,7 @@ private func serve(
   ) { _ in .accept { _ in { _ in } } }
 }
 
-@Suite("a server's door", .timeLimit(.minutes(10))) struct DoorTests {
+@Suite("a server's door", .timeLimit(.minutes(30))) struct DoorTests {
   @Test("a page of another site is refused with its reason, and no decision is asked for")
   func strangers() async throws {
     let asked = Flag()

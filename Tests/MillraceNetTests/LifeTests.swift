@@ -4,7 +4,7 @@ import MillraceNet
 import Testing
 
 /// What a socket does while it begins and ends, and what is left of it.
-@Suite("the life of a WebSocket", .timeLimit(.minutes(10))) struct WebSocketLifeTests {
+@Suite("the life of a WebSocket", .timeLimit(.minutes(30))) struct WebSocketLifeTests {
   @Test("nothing is left of a socket that has ended, on either side")
   func gone() async throws {
     let accepted = Locked<[WeakSocket]>([])

@@ -25,7 +25,7 @@ private func carry(_ peer: RawConnection, to port: Int) {
   inner.close()
 }
 
-@Suite("TLS and proxies", .timeLimit(.minutes(10))) struct SecureTests {
+@Suite("TLS and proxies", .timeLimit(.minutes(30))) struct SecureTests {
   private func ends(_ identity: NetIdentity, host: String = "localhost", _ trust: NetTrust) async throws
     -> NetProblem?
   {
@@ -207,7 +207,7 @@ private func carry(_ peer: RawConnection, to port: Int) {
   }
 }
 
-@Suite("calls over HTTP", .timeLimit(.minutes(10))) struct HTTPCallTests {
+@Suite("calls over HTTP", .timeLimit(.minutes(30))) struct HTTPCallTests {
   private func call(_ port: Int, _ change: (inout HTTPCall) -> Void = { _ in }) async throws
     -> HTTPCall.Answer
   {

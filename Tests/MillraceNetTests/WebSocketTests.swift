@@ -4,7 +4,7 @@ import MillraceNet
 import Synchronization
 import Testing
 
-@Suite("WebSockets", .timeLimit(.minutes(10))) struct WebSocketTests {
+@Suite("WebSockets", .timeLimit(.minutes(30))) struct WebSocketTests {
   @Test(
     "texts and bytes of every size come back whole, in order",
     arguments: [0, 1, 125, 126, 65_535, 65_536, 1_000_000])
@@ -330,7 +330,7 @@ import Testing
   }
 }
 
-@Suite("servers of WebSockets", .timeLimit(.minutes(10))) struct WebSocketServerTests {
+@Suite("servers of WebSockets", .timeLimit(.minutes(30))) struct WebSocketServerTests {
   @Test("who asks for no WebSocket is told so; who is refused gets the status and the words")
   func refusals() async throws {
     let server = try await WebSocketServer.listen(port: 0) { _ in .refuse(status: 403, "not you") }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("Control commands that wait for their time", .timeLimit(.minutes(10)))
+@Suite("Control commands that wait for their time", .timeLimit(.minutes(30)))
 struct ControlDeskTests {
   private let folder = TemporaryFolder()
 

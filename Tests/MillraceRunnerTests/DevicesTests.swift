@@ -1,7 +1,7 @@
 import MillraceGraph
 import Testing
 
-@Suite("The runner: devices", .timeLimit(.minutes(10)))
+@Suite("The runner: devices", .timeLimit(.minutes(30)))
 struct DevicesTests {
   @Test("microphones and loudspeakers are listed by the names graphs use")
   func table() async {

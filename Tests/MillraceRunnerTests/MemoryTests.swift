@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("Memory that graphs may take", .timeLimit(.minutes(10)))
+@Suite("Memory that graphs may take", .timeLimit(.minutes(30)))
 struct MemoryTests {
   @Test("a run that can take more than --memory is refused in words, with 1, before anything starts")
   func tooMuch() async {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Programs that nodes start, and the end of the process", .timeLimit(.minutes(10)))
+@Suite("Programs that nodes start, and the end of the process", .timeLimit(.minutes(30)))
 struct ProgramTests {
   @Test("a program that does not heed SIGTERM does not outlive a run that a node ended")
   func afterRun() async throws {

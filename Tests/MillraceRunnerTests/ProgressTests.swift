@@ -6,7 +6,7 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("How a run is shown while it goes", .timeLimit(.minutes(10)))
+@Suite("How a run is shown while it goes", .timeLimit(.minutes(30)))
 struct ProgressTests {
   /// The number in front of these words.
   private func number(_ line: String, _ words: String) -> Double? {

@@ -3,7 +3,7 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
-@Suite("The report as a page", .timeLimit(.minutes(10)))
+@Suite("The report as a page", .timeLimit(.minutes(30)))
 struct ReportTests {
   /// The page of a run of a graph of `runner`.
   private func page(of result: ExitTest.Result?) -> String { output(of: result) }
@@ -28,8 +28,7 @@ struct ReportTests {
   func good() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner(
-        "run", "-q", "good.json", "--clock", "virtual", "--set", "count=7", "--report", "page.html",
-        showing: "page.html")
+        "run", "-q", "calm.json", "--set", "count=7", "--report", "page.html", showing: "page.html")
     }
     let page = page(of: result)
     #expect(page.contains("data-node=\"src\"") && page.contains("data-link=\"src -&gt; end\""))

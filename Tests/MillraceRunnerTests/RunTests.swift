@@ -3,7 +3,7 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
-@Suite("Running graphs from the command line", .timeLimit(.minutes(10)))
+@Suite("Running graphs from the command line", .timeLimit(.minutes(30)))
 struct RunTests {
   @Test("a graph that ends by itself ends with 0, formats told before and a summary after")
   func done() async {

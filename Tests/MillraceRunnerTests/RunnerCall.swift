@@ -59,7 +59,7 @@ func makeRunnerFolder() {
 
       """, to: name)
   }
-  func program(_ name: String, _ script: String) {
+  func program(_ name: String, _ script: String, links: String, failAt: Int) {
     let words = script.replacing("\"", with: "\\\"")
     write(
       """
@@ -67,29 +67,34 @@ func makeRunnerFolder() {
         "millrace": 1, "name": "program",
         "nodes": {
           "src": { "type": "test.count", "count": -1, "pace": true },
-          "end": { "type": "test.sink", "failAt": 30 },
+          "end": { "type": "test.sink", "failAt": \(failAt) },
           "sh": { "type": "process.pipe", "command": [ "sh", "-c", "\(words)" ] }
         },
-        "links": [ "src -> sh", "src -> end" ]
+        "links": [ \(links) ]
       }
 
       """, to: name)
   }
   graph("good.json", "", "")
   graph("virtual.json", "", "", clock: "virtual")
+  // Whatever the machine does, no call takes too long.
+  graph("calm.json", #", "budget": "1000s""#, #", "budget": "1000s""#, clock: "virtual")
   graph("wrong.json", #", "word": 1"#, #", "failAtt": 3"#)
   graph("fails.json", "", #", "failAt": 3"#)
   graph("isolates.json", "", #", "failAt": 3, "onError": "isolate""#)
   graph("restarts.json", "", #", "failAt": 60, "onError": "restart""#)
   graph("hasty.json", #", "word": "interrupt", "pace": true"#, "")
   graph("writes.json", "", #", "path": "good.json""#)
-  // Programs that do not heed SIGTERM. Both tell their number on the standard output of this process.
+  // Programs that do not heed SIGTERM. Both tell their number on the standard output of this process. Of the first, a line makes
+  // the sink fail: by then it heeds nothing.
   program(
-    "stubborn.json", "trap '' TERM; echo $$ >/proc/$PPID/fd/1; for i in $(seq 6000); do sleep 0.1; done")
+    "stubborn.json",
+    "trap '' TERM; echo $$ >/proc/$PPID/fd/1; echo fail; for i in $(seq 6000); do sleep 0.1; done",
+    links: #""src -> sh -> end""#, failAt: 1)
   program(
     "impatient.json",
-    "trap '' TERM; echo $$ >/proc/$PPID/fd/1; rm -r \"$PWD\"; for i in $(seq 6000); do kill -INT $PPID; sleep 0.1; done"
-  )
+    "trap '' TERM; echo $$ >/proc/$PPID/fd/1; rm -r \"$PWD\"; for i in $(seq 6000); do kill -INT $PPID; sleep 0.1; done",
+    links: #""src -> sh", "src -> end""#, failAt: 0)
   symlink("/dev/full", "full.json")
   graph("late.json", #", "word": "late", "pace": true"#, #", "maxAge": "1ms""#, clock: "virtual")
   write(
@@ -113,7 +118,7 @@ func makeRunnerFolder() {
     { "millrace": 1, "name": "stuffed",
       "nodes": {
         "src": { "type": "test.count", "count": -1 },
-        "sh": { "type": "process.pipe", "command": ["sleep", "0.6"] } },
+        "sh": { "type": "process.pipe", "command": ["sleep", "3"] } },
       "links": [ { "from": "src", "to": "sh", "capacity": 4, "whenFull": "block" } ] }
     """#, to: "stuffed.json")
   write(

@@ -3,7 +3,7 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
-@Suite("The runner: exit status and words", .timeLimit(.minutes(10)))
+@Suite("The runner: exit status and words", .timeLimit(.minutes(30)))
 struct RunnerTests {
   // MARK: Calls
 

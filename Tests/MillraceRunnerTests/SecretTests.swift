@@ -4,7 +4,7 @@ import MillraceRunner
 import Testing
 
 /// What came from the environment is told nowhere, even by a node that tells all it knows.
-@Suite("Secrets and what the runner tells", .timeLimit(.minutes(10)))
+@Suite("Secrets and what the runner tells", .timeLimit(.minutes(30)))
 struct SecretTests {
   /// With what JSON escapes and what some programs escape.
   private static let token = #"sés"ame-4711"#

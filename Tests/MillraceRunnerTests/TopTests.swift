@@ -8,7 +8,7 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("Looking at runs from outside", .timeLimit(.minutes(10)))
+@Suite("Looking at runs from outside", .timeLimit(.minutes(30)))
 struct TopTests {
   /// A folder of its own under /tmp, gone with the value.
   private final class Place {

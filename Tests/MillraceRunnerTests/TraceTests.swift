@@ -59,7 +59,7 @@ private struct Trace {
   }
 }
 
-@Suite("The trace", .timeLimit(.minutes(10)))
+@Suite("The trace", .timeLimit(.minutes(30)))
 struct TraceTests {
   @Test(
     "a trace names its process and threads, and calls of a thread never overlap",
@@ -80,9 +80,9 @@ struct TraceTests {
     // 20 instances of 20 packets, each through three nodes; a busy machine drops some on the real clock.
     #expect(trace.calls.count >= (clock == "virtual" ? 20 * 20 * 3 : 20 * 3))
     #expect(trace.calls.allSatisfy { ($0.graphTime != nil) == (clock == "virtual") })
-    // In microseconds: the calls of 400 ms lie within them, and some hundred milliseconds around them.
-    let span = (trace.calls.map(\.end).max() ?? 0) - (trace.calls.map(\.start).min() ?? 0)
-    if clock == "realtime" { #expect(span >= 350_000_000 && span < 60_000_000_000) }
+    // Times count from before the start, whenever a worker finds time for its first call.
+    let end = trace.calls.map(\.end).max() ?? 0
+    if clock == "realtime" { #expect(end >= 350_000_000 && end < 600_000_000_000) }
     // The links of the first 16 instances have counters.
     #expect(trace.counters.keys.filter { $0.hasPrefix("sound #") }.count == 16 * 2)
   }
@@ -91,7 +91,7 @@ struct TraceTests {
   func counters() async throws {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner(
-        "run", "-q", "stuffed.json", "--duration", "1s", "--trace", "trace.json",
+        "run", "-q", "stuffed.json", "--duration", "5s", "--trace", "trace.json",
         catalogue: .runnerProgramTests, showing: "trace.json")
     }
     let trace = try Trace(output(of: result))

@@ -40,7 +40,7 @@ struct Dozer: Node {
   }
 }
 
-@Suite("Wake-ups by a node's own threads", .timeLimit(.minutes(10)))
+@Suite("Wake-ups by a node's own threads", .timeLimit(.minutes(30)))
 struct BenchWakeTests {
   @Test("any number of wake-ups before a look are one, and are taken once")
   func takenOnce() {

@@ -66,7 +66,7 @@ struct Recorder<Kind: RecorderKind>: Node {
   }
 }
 
-@Suite("node bench beside the engine", .timeLimit(.minutes(10))) struct EngineLikenessTests {
+@Suite("node bench beside the engine", .timeLimit(.minutes(30))) struct EngineLikenessTests {
   /// Letters every 20 ms from 0 on, their end 20 ms after the last.
   private func engineCalls<Kind: RecorderKind>(_ kind: Kind.Type, count: Int) throws -> [String] {
     var catalogue = Catalogue()

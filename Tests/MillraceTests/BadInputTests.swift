@@ -3,7 +3,7 @@ import MillraceTesting
 import Testing
 
 /// What a user sees when a file is not what it should be: `millrace` as a program of its own.
-@Suite("Bad files, as the user of the program meets them", .timeLimit(.minutes(10)))
+@Suite("Bad files, as the user of the program meets them", .timeLimit(.minutes(30)))
 struct BadInputTests {
   private let scratch = Scratch()
 

@@ -5,7 +5,7 @@ import MillraceTesting
 import Testing
 
 /// Whole dialogues: recordings, the node, playback in time with the clock, and the service's double.
-@Suite("Dialogues with Bailian", .serialized, .timeLimit(.minutes(10))) struct BailianGraphTests {
+@Suite("Dialogues with Bailian", .serialized, .timeLimit(.minutes(30))) struct BailianGraphTests {
   /// What the graph's log holds, line by line.
   private struct Line {
     var time: Double

@@ -4,7 +4,7 @@ import Millrace
 import Testing
 
 /// `millrace run --control`: a graph that runs is told what to do, line by line.
-@Suite("Control of a running graph", .timeLimit(.minutes(10)))
+@Suite("Control of a running graph", .timeLimit(.minutes(30)))
 struct ControlTests {
   private let scratch = Scratch()
 

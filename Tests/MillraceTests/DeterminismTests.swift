@@ -3,7 +3,7 @@ import Millrace
 import Testing
 
 /// On the virtual clock a graph is a function of its inputs: packets, files, events, counts, and the order of all calls.
-@Suite("A hundred runs on the virtual clock are one and the same", .timeLimit(.minutes(10)))
+@Suite("A hundred runs on the virtual clock are one and the same", .timeLimit(.minutes(30)))
 struct DeterminismTests {
   /// Runs of each graph for each count of workers.
   private static let rounds = 100

@@ -6,7 +6,7 @@ import MillraceDialog
 import Testing
 
 /// What serves a dialogue, a microphone or a camera, ends with it: nobody has to end the run.
-@Suite("Runs whose dialogue is over", .serialized, .timeLimit(.minutes(20))) struct DialogueEndTests {
+@Suite("Runs whose dialogue is over", .serialized, .timeLimit(.minutes(30))) struct DialogueEndTests {
   private func values(_ double: BailianDouble, _ scratch: Scratch) -> [String: String] {
     [
       "loudspeaker": "file", "output": scratch.file("answered.wav"), "log": scratch.file("log.jsonl"),

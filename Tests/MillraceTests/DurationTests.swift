@@ -2,7 +2,7 @@ import Foundation
 import Millrace
 import Testing
 
-@Suite("The program with --duration", .timeLimit(.minutes(10)))
+@Suite("The program with --duration", .timeLimit(.minutes(30)))
 struct DurationTests {
   private static let graph = """
     {

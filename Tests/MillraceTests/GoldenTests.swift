@@ -5,7 +5,7 @@ import TestSystem
 import Testing
 
 /// `millrace run --record-golden` and `--compare`: regression tests of whole graphs.
-@Suite("Golden runs", .timeLimit(.minutes(10)))
+@Suite("Golden runs", .timeLimit(.minutes(30)))
 struct GoldenTests {
   private let scratch = Scratch()
 

@@ -3,7 +3,7 @@ import MillraceBailianDouble
 import Testing
 
 /// What the system, a program or a service refuses reaches the user in words, and the shell as a status.
-@Suite("Limits and refusals, as the user of the program meets them", .timeLimit(.minutes(10)))
+@Suite("Limits and refusals, as the user of the program meets them", .timeLimit(.minutes(30)))
 struct LimitTests {
   private let scratch = Scratch()
 

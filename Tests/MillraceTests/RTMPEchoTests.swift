@@ -9,7 +9,7 @@ import Testing
 struct RTMPEchoTests {
   @Test(
     "what is published under one name is played under the other, and no name is in the log",
-    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(5)))
+    .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func echo() throws {
     let folder = TemporaryFolder()
     var film = FilmFile()

@@ -4,7 +4,7 @@ import MillraceTesting
 import Testing
 
 /// A slip in a file's name destroys nothing that the run, or somebody else, needs.
-@Suite("What a run writes takes no other file's place", .timeLimit(.minutes(5)))
+@Suite("What a run writes takes no other file's place", .timeLimit(.minutes(30)))
 struct SafeFilesTests {
   private let scratch = Scratch()
 

@@ -3,7 +3,7 @@ import Millrace
 import Testing
 
 /// Credentials given to standard nodes as they are, without the environment: contracts keep them, whoever asks.
-@Suite("Secrets by contract", .timeLimit(.minutes(10)))
+@Suite("Secrets by contract", .timeLimit(.minutes(30)))
 struct SecretContractTests {
   private static let marker = "sk-MARKER-4711/abc+def=="
   /// How it may be written.

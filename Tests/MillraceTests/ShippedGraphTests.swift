@@ -2,10 +2,11 @@ import Foundation
 import Millrace
 import MillraceBailianDouble
 import MillraceTesting
+import TestMedia
 import Testing
 
 /// The graphs a newcomer starts from, as they stand in `graphs/`.
-@Suite("The graphs that come with the package", .timeLimit(.minutes(10)))
+@Suite("The graphs that come with the package", .timeLimit(.minutes(30)))
 struct ShippedGraphTests {
   /// Values for a graph's parameters that point into a scratch folder.
   private func values(_ graph: String, _ scratch: Scratch) throws -> [String: String] {
@@ -47,7 +48,7 @@ struct ShippedGraphTests {
       let caller = try scratch.write(Sound.made(rate: 16_000, frames: 96_000).wav, to: "caller.wav")
       let answer = try scratch.write(Sound.made(rate: 44_100, frames: 132_300).wav, to: "answer.wav")
       return [
-        "input": caller, "answer": answer, "port": "\(try freePort())", "heard": scratch.file("heard.wav"),
+        "input": caller, "answer": answer, "port": "\(Loopback.freePort())", "heard": scratch.file("heard.wav"),
         "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl"),
       ]
     default: return ["input": sound, "output": scratch.file("out.wav")]
@@ -59,23 +60,6 @@ struct ShippedGraphTests {
     var scenario = BailianScenario()
     scenario.checksPlayback = true
     return try await BailianDouble.listen(scenario)
-  }
-
-  /// A port of this machine that nobody listens at.
-  private func freePort() throws -> UInt16 {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(descriptor) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let status = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, size) == 0 ? getsockname(descriptor, $0, &size) : -1
-      }
-    }
-    try #require(status == 0)
-    return UInt16(bigEndian: address.sin_port)
   }
 
   /// What a graph has to have written: files with their rate and length, from 30,000 frames at 44.1 kHz.

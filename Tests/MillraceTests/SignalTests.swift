@@ -4,7 +4,7 @@ import MillraceTesting
 import Testing
 
 /// A live graph whose program is interrupted or killed: what was written before has to stay of use.
-@Suite("The program is interrupted or killed", .timeLimit(.minutes(10)))
+@Suite("The program is interrupted or killed", .timeLimit(.minutes(30)))
 struct SignalTests {
   private let scratch = Scratch()
 

@@ -4,7 +4,7 @@ import MillraceTesting
 import Testing
 
 /// A reply through `speech.play` and `audio.play`, as a bot has them.
-@Suite("A streamed reply", .timeLimit(.minutes(10)))
+@Suite("A streamed reply", .timeLimit(.minutes(30)))
 struct SpeechGraphTests {
   /// What was heard of three seconds of sound, every sample of which differs from silence, and what the nodes told.
   private func heard(_ prepare: (GraphRun) -> Void) async throws -> (samples: [Int16], events: [GraphEvent]) {

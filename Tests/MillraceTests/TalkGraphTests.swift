@@ -8,7 +8,7 @@ import Testing
 
 /// The graphs people talk with, each in a whole dialogue with the service's double: a file is the microphone, a file the loudspeaker,
 /// and commands are the user's hand.
-@Suite("Graphs to talk with", .serialized, .timeLimit(.minutes(20))) struct TalkGraphTests {
+@Suite("Graphs to talk with", .serialized, .timeLimit(.minutes(30))) struct TalkGraphTests {
   private let answer = "It is a quarter past nine."
 
   private func scenario(_ change: (inout BailianScenario) -> Void = { _ in }) -> BailianScenario {

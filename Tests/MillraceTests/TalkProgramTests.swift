@@ -4,7 +4,7 @@ import TestSystem
 import Testing
 
 /// `millrace talk` as a program, with the double in it and without devices.
-@Suite("Talking with the program", .serialized, .timeLimit(.minutes(10))) struct TalkProgramTests {
+@Suite("Talking with the program", .serialized, .timeLimit(.minutes(30))) struct TalkProgramTests {
   private func arguments(_ more: String...) -> [String] {
     [
       "talk", Package.graph("bailian-voice"), "--double", "--set", "microphone=null", "--set",

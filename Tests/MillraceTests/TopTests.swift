@@ -5,7 +5,7 @@ import MillraceTesting
 import Testing
 
 /// A live graph in one process, looked at from another.
-@Suite("The program is looked at from outside", .timeLimit(.minutes(10)))
+@Suite("The program is looked at from outside", .timeLimit(.minutes(30)))
 struct TopTests {
   private let scratch = Scratch()
 

@@ -5,7 +5,7 @@ import TestSystem
 import Testing
 
 /// Recorded speech up through `voice-uplink` and back through `voice-return`, as files.
-@Suite("Speech through the uplink and back", .timeLimit(.minutes(10)))
+@Suite("Speech through the uplink and back", .timeLimit(.minutes(30)))
 struct VoiceRoundTripTests {
   /// What came of one recording.
   private struct Journey {

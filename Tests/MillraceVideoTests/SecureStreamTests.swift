@@ -59,7 +59,7 @@ struct SecureStreamTests {
 
   @Test(
     "a server is believed when somebody vouches for it, in both directions",
-    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(5)))
+    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(30)))
   func believed() throws {
     let server = try #require(StreamServer(identity: Self.own))
     let roots = ParameterValue.string(Self.authority)
@@ -87,7 +87,7 @@ struct SecureStreamTests {
 
   @Test(
     "a certificate that nobody vouches for is refused in words, in both directions",
-    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(5)))
+    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(30)))
   func unknown() throws {
     let server = try #require(StreamServer(identity: Self.own))
     let name = "\"rtmps://127.0.0.1:\(server.securePort)/live/•••\""
@@ -107,7 +107,7 @@ struct SecureStreamTests {
 
   @Test(
     "a certificate of another host is refused, whoever vouches for it",
-    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(5)))
+    .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(30)))
   func otherHost() throws {
     let server = try #require(StreamServer(identity: Self.other))
     let parameters: [String: ParameterValue] = ["reconnect": false, "roots": .string(Self.authority)]

@@ -49,7 +49,7 @@ private struct Deaf: Node {
   }
 }
 
-@Suite("A full link behind net.websocket", .serialized, .timeLimit(.minutes(10))) struct FullLinkTests {
+@Suite("A full link behind net.websocket", .serialized, .timeLimit(.minutes(30))) struct FullLinkTests {
   @Test("texts that nobody takes hold the other side back and the microphone not up; none of them is lost")
   func texts() async throws {
     let backend = try await Backend()

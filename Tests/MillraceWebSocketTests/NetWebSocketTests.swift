@@ -5,7 +5,7 @@ import MillraceWebSocket
 import Synchronization
 import Testing
 
-@Suite("net.websocket", .serialized, .timeLimit(.minutes(10))) struct NetWebSocketTests {
+@Suite("net.websocket", .serialized, .timeLimit(.minutes(30))) struct NetWebSocketTests {
   @Test("sound and texts go out as frames, in order, what was said before the connection first")
   func out() async throws {
     let backend = try await Backend()

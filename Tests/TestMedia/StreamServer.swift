@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSystem
 
 /// An RTMP server of the test's own on loopback: nginx with its RTMP module, in one process, with a folder and a port of its own.
@@ -127,11 +128,19 @@ public final class StreamServer {
 
 /// TCP on 127.0.0.1.
 public enum Loopback {
-  /// A port that nobody listens on. Somebody may take it before it is used, which the system makes unlikely: it hands them out in turn.
+  /// Below those that the system gives to whoever asks for any.
+  private static let ports = 20_000..<32_000
+  private static let next = Atomic(0)
+
+  /// A port that nobody listens on, and that nobody gets who asks the system for any. Each call answers another one.
   public static func freePort() -> Int {
-    let socket = bound(0)
-    defer { close(socket) }
-    return port(of: socket)
+    while true {
+      let place = Int(getpid()) * 101 + next.wrappingAdd(1, ordering: .relaxed).oldValue
+      let port = ports.lowerBound + place % ports.count
+      guard let socket = bind(to: port) else { continue }
+      close(socket)
+      return port
+    }
   }
 
   /// True when somebody accepts connections.
@@ -141,12 +150,13 @@ public enum Loopback {
     return withAddress(port) { connect(descriptor, $0, $1) } == 0
   }
 
-  /// A socket bound to a port; 0: any.
-  fileprivate static func bound(_ port: Int) -> Int32 {
+  /// A socket bound to a port, 0: any; nil where it is taken.
+  fileprivate static func bind(to port: Int) -> Int32? {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    let status = withAddress(port) { bind(descriptor, $0, $1) }
-    precondition(descriptor >= 0 && status == 0, "no port on loopback")
-    return descriptor
+    precondition(descriptor >= 0, "no socket")
+    if withAddress(port, { Glibc.bind(descriptor, $0, $1) }) == 0 { return descriptor }
+    close(descriptor)
+    return nil
   }
 
   fileprivate static func port(of descriptor: Int32) -> Int {
@@ -177,7 +187,8 @@ public final class SilentServer {
   private var visitor: Int32 = -1
 
   public init() {
-    descriptor = Loopback.bound(0)
+    guard let socket = Loopback.bind(to: 0) else { preconditionFailure("no port on loopback") }
+    descriptor = socket
     port = Loopback.port(of: descriptor)
     // The system itself accepts those that wait; nobody ever reads what they send.
     listen(descriptor, 16)

@@ -22,6 +22,10 @@ extension GraphRun {
       return self.outline(status)
     }
     let report = makeReport(outline, at: time)
+    // Whoever sees the report may begin another run in its place.
+    if releasing { releaseMemory(keeping: keptBytes) }
+    for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }
+    engine.setRefusal(nil, of: id)
     let (waiters, listeners) = status.withLock { status in
       status.finalReport = report
       defer {
@@ -32,9 +36,6 @@ extension GraphRun {
     }
     // One may have come in the meantime.
     for listener in listeners { listener.finish() }
-    if releasing { releaseMemory(keeping: keptBytes) }
-    for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }
-    engine.setRefusal(nil, of: id)
     if wasStarted { engine.runEnded() }
     for waiter in waiters { waiter.resume(returning: report) }
     publishStopped()

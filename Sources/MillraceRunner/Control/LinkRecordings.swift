@@ -10,7 +10,7 @@ final class LinkRecordings: Sendable {
   private let remarks = Mutex<[String]>([])
 
   /// How long the files may take to be completed after their graph has ended.
-  private static let patience: Duration = .seconds(2)
+  private static let patience: Duration = .seconds(10)
   /// Links that are recorded at a time: each has a graph and a file of its own.
   static let most = 64
 

@@ -68,7 +68,7 @@ func makeRunnerFolder() {
         "nodes": {
           "src": { "type": "test.count", "count": -1, "pace": true },
           "end": { "type": "test.sink", "failAt": \(failAt) },
-          "sh": { "type": "process.pipe", "command": [ "sh", "-c", "\(words)" ] }
+          "sh": { "type": "process.pipe", "mode": "lines", "command": [ "sh", "-c", "\(words)" ] }
         },
         "links": [ \(links) ]
       }
@@ -78,7 +78,7 @@ func makeRunnerFolder() {
   graph("good.json", "", "")
   graph("virtual.json", "", "", clock: "virtual")
   // Whatever the machine does, no call takes too long.
-  graph("calm.json", #", "budget": "1000s""#, #", "budget": "1000s""#, clock: "virtual")
+  graph("calm.json", #", "budget": "1s""#, #", "budget": "1s""#, clock: "virtual")
   graph("wrong.json", #", "word": 1"#, #", "failAtt": 3"#)
   graph("fails.json", "", #", "failAt": 3"#)
   graph("isolates.json", "", #", "failAt": 3, "onError": "isolate""#)

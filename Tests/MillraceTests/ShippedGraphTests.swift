@@ -48,8 +48,8 @@ struct ShippedGraphTests {
       let caller = try scratch.write(Sound.made(rate: 16_000, frames: 96_000).wav, to: "caller.wav")
       let answer = try scratch.write(Sound.made(rate: 44_100, frames: 132_300).wav, to: "answer.wav")
       return [
-        "input": caller, "answer": answer, "port": "\(Loopback.freePort())", "heard": scratch.file("heard.wav"),
-        "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl"),
+        "input": caller, "answer": answer, "port": "\(Loopback.freePort())",
+        "heard": scratch.file("heard.wav"), "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl"),
       ]
     default: return ["input": sound, "output": scratch.file("out.wav")]
     }

@@ -27,7 +27,7 @@ extension DialogNodeTests {
       try talk.wait {
         talk.has("interrupted") && talk.double.seen.lines.count { $0 == "> SendSpeech" } == 2
       })
-    let lines = talk.double.seen.lines.filter { $0.hasPrefix(">") }
+    let lines = talk.double.seen.lines.filter { $0.hasPrefix(">") && $0 != "> HeartBeat" }
     #expect(lines == ["> Start", "> SendSpeech", "> StopSpeech", "> RequestToSpeak", "> SendSpeech"])
     #expect(talk.events.filter { $0.name == "interrupted" }.compactMap { $0.string("by") } == ["user"])
     #expect(talk.double.seen.violations == [])

@@ -90,7 +90,7 @@ import Testing
 
   @Test("the end of the microphone ends the dialogue, once the answer was heard")
   func linger() async throws {
-    let talk = try await Talk(scenario(), ["linger": 300, "frame": 20])
+    let talk = try await Talk(scenario(), ["linger": 5_000, "frame": 20])
     talk.bench.push((0..<16_000).map { Int16($0 % 2 == 0 ? 6_000 : -6_000) }, to: "audio")
     talk.bench.end("audio")
     #expect(try talk.wait { talk.bench.hasEnded })

@@ -30,7 +30,7 @@ import Testing
   @Test("a reply that is told to be heard as soon as it has come is a violation, and one never told to begin")
   func heardTooSoon() async throws {
     // Longer than any machine takes to hand a message on.
-    let double = try await BailianDouble.listen(scenario(words: 600))
+    let double = try await BailianDouble.listen(scenario(words: 1_800))
     let client = try await HandClient(double.port)
     try await client.wait(for: "Listening")
     client.ask()

@@ -44,11 +44,11 @@ final class Relay: Sendable {
 
   /// Hangs everybody up; while `isAway`, newcomers too.
   func cut(isAway: Bool) {
-    let open = state.withLock { state in
+    state.withLock { state in
       state.isAway = isAway
-      return state.sockets
+      // Under the lock none of them is closed, and its number another's.
+      for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
     }
-    for socket in open { shutdown(socket, Int32(SHUT_RDWR)) }
   }
 
   /// Lets newcomers through again.

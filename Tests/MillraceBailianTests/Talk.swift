@@ -11,7 +11,7 @@ final class Talk {
   static let lines = OutputShape(.text, packetDuration: nil, packetBytes: 1_000)
   static let reports = OutputShape(.event, packetDuration: nil, packetBytes: 448)
   /// Seconds no test should ever need.
-  private static let limit = 60.0
+  private static let limit = 300.0
 
   let double: BailianDouble
   let bench: NodeBench

@@ -85,7 +85,7 @@ struct StalledReaderTests {
   @Test("it gets every line when it reads on")
   func readsOn() throws {
     let reader = try SlowReader(pipe)
-    let (engine, run) = try start(lines: #""seq", "100000""#)
+    let (engine, run) = try start(lines: #""seq", "100000""#, patience: 600_000)
     waitForOther()
     var report: RunReport?
     while report == nil {

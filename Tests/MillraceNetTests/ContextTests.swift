@@ -4,7 +4,12 @@ import Testing
 
 @Suite("settings of TLS") struct ContextTests {
   @Test("they are made once for all connections with the same trust")
-  func once() throws {
+  func once() async {
+    // In a process of its own: two connections that begin together each make theirs, and the later ones are kept.
+    await #expect(processExitsWith: .success) { try Self.expectOnce() }
+  }
+
+  private static func expectOnce() throws {
     let address = try WebAddress("wss://localhost")
     for trust in [NetTrust.system, .file(Certificates.authority), .anybody] {
       let context = try trust.context(for: address)

@@ -209,7 +209,7 @@ import Testing
     }
     let (_, second) = try open(alive.port) {
       $0.limits.ping = 10
-      $0.limits.pong = 5_000
+      $0.limits.pong = 600_000
     }
     _ = await second.opened()
     #expect(await second.end() == WebSocketEnd(code: 1000))

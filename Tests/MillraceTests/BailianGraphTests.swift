@@ -64,8 +64,8 @@ import Testing
     // Said: something, a pause in which the answer begins on any machine, something over it, and quiet.
     let rate = 16_000
     func loud(_ frames: Int) -> [Int16] { Sound.made(rate: rate, frames: frames).samples }
-    let quiet = [Int16](repeating: 0, count: 5 * rate)
-    let input = Sound(rate: rate, samples: loud(rate / 2) + quiet + loud(rate / 2) + quiet)
+    func quiet(_ seconds: Int) -> [Int16] { Array(repeating: 0, count: seconds * rate) }
+    let input = Sound(rate: rate, samples: loud(rate / 2) + quiet(10) + loud(rate / 2) + quiet(5))
     let path = try scratch.write(input.wav, to: "in.wav")
     var scenario = BailianScenario()
     scenario.checksPlayback = true

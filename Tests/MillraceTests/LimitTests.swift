@@ -146,7 +146,7 @@ struct LimitTests {
         }
         """#, "\(name).json")
       let result = try RunnerProcess.run(
-        "run", graph, "--quiet", "--clock", "realtime", "--duration", onError.isEmpty ? "60s" : "3s",
+        "run", graph, "--quiet", "--clock", "realtime", "--duration", onError.isEmpty ? "60s" : "10s",
         in: scratch)
       #expect(result.status == 4, "\(result.status) \(result.errors)")
       #expect(result.errors.contains("auth 401 refused"), "\(result.errors)")

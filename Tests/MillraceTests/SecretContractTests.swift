@@ -226,7 +226,7 @@ struct SecretContractTests {
   func running() throws {
     let scratch = Scratch()
     let script =
-      #"echo "it is $TOKEN"; printf %s "$TOKEN" | base64; echo "{\"token\":\"$TOKEN\"}"; echo "cut $${TOKEN%abc*}"; sleep 0.3; echo "no: $TOKEN" >&2; exit 3"#
+      #"echo "it is $TOKEN"; printf %s "$TOKEN" | base64; echo "{\"token\":\"$TOKEN\"}"; echo "cut $${TOKEN%abc*}"; until grep -q ^cut printed; do sleep 0.05; done; echo "no: $TOKEN" >&2; exit 3"#
     let escaped = script.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
     _ = try scratch.write(
       """
@@ -241,10 +241,12 @@ struct SecretContractTests {
       { "command": "set", "node": "program", "parameter": "environment", "value": ["TOKEN=\(Self.marker)"] }
       """.utf8, to: "commands.jsonl")
     var told = ""
+    // The program goes on when what it said was printed.
+    let printing = #"rm -f printed; { "$@"; echo $? >status; } | tee printed; exit $(cat status)"#
     for report in ["report.json", "report.html"] {
       let result = try RunnerProcess.run(
         "run", "echo.json", "--set", "secret=\(Self.marker)", "--report", report, "--trace", "trace.json",
-        "--control", "commands.jsonl", "--control-answers", "answers.jsonl", in: scratch)
+        "--control", "commands.jsonl", "--control-answers", "answers.jsonl", in: scratch, shell: printing)
       #expect(result.status == 3, "\(result.errors)")
       #expect(result.output.contains("it is •••"), "\(result.output)")
       told += result.output + result.errors

@@ -49,7 +49,8 @@ struct ShippedGraphTests {
       let answer = try scratch.write(Sound.made(rate: 44_100, frames: 132_300).wav, to: "answer.wav")
       return [
         "input": caller, "answer": answer, "port": "\(Loopback.freePort())",
-        "heard": scratch.file("heard.wav"), "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl"),
+        "heard": scratch.file("heard.wav"), "output": scratch.file("out.wav"),
+        "log": scratch.file("log.jsonl"),
       ]
     default: return ["input": sound, "output": scratch.file("out.wav")]
     }

@@ -85,11 +85,14 @@ import Testing
   @Test("interrupted while it is heard and all of it has come, a reply is told as broken off")
   func interrupted() async throws {
     let scratch = Scratch()
+    // Two minutes of it: it is not heard to its end before this has its turn.
     let long = scenario {
-      $0.turns[0].says = (1...30).map { "\($0)" }.joined(separator: ", ")
-      $0.speed = 100
+      $0.isNumbered = true
+      $0.turns[0].says = Array(repeating: "word", count: 1_200).joined(separator: " ")
+      $0.speed = 1_000
     }
-    let talk = try await GraphTalk("bailian-push-to-talk", long, ["microphone": "null"], scratch)
+    let talk = try await GraphTalk(
+      "bailian-push-to-talk", long, ["microphone": "null", "format": "pcm"], scratch)
     try await talk.until("the service listens") { $0.count("turn", "turn", #""to":"listening""#) == 1 }
     try talk.send(.ask("count", images: []))
     try await talk.until("it is heard, and has come") {

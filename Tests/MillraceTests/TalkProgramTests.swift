@@ -24,8 +24,13 @@ import Testing
     _ = try scratch.write(
       "# first\n/wait listening\nwhat time is it\n/wait answer\n/say good bye\n/wait answer\nq\n".utf8,
       to: "lines")
+    // It thinks for longer than the program may be put aside.
+    _ = try scratch.write(
+      #"{ "turns": [{ "says": "It is a quarter past nine.", "thinks": 3000 }] }"#.utf8, to: "slow.json")
     let result = try RunnerProcess(
-      arguments("--script", "lines", "--transcript", "said.txt", "--report", "report.html"), in: scratch
+      arguments(
+        "--script", "lines", "--scenario", "slow.json", "--transcript", "said.txt", "--report", "report.html"),
+      in: scratch
     ).wait()
     #expect(result.status == 0, "\(result.errors)")
     #expect(result.output.isEmpty)
@@ -116,12 +121,16 @@ import Testing
     let scratch = Scratch()
     let lines = "/wait listening\nwhy?\n/wait thinking\n/wait listening\nq\n"
     _ = try scratch.write(lines.utf8, to: "lines")
+    // It thinks for longer than the program may be put aside.
+    _ = try scratch.write(#"{ "turns": [{ "says": "Yes.", "thinks": 5000 }] }"#.utf8, to: "slow.json")
     let none = try RunnerProcess(
-      arguments("--script", "lines"), in: scratch, shell: #"PATH=/nowhere exec "$@""#
+      arguments("--script", "lines", "--scenario", "slow.json"), in: scratch,
+      shell: #"PATH=/nowhere exec "$@""#
     ).wait()
     let words = none.errors.replacing("\n     ", with: " ")
     #expect(none.status == 0 && words.contains("install the package espeak-ng"), "\(words)")
-    _ = try scratch.write(#"{ "voice": "nobody", "turns": [{ "says": "Yes." }] }"#.utf8, to: "odd.json")
+    _ = try scratch.write(
+      #"{ "voice": "nobody", "turns": [{ "says": "Yes.", "thinks": 5000 }] }"#.utf8, to: "odd.json")
     let odd = try RunnerProcess(arguments("--script", "lines", "--scenario", "odd.json"), in: scratch).wait()
     let told = odd.errors.replacing("\n     ", with: " ")
     #expect(odd.status == 0 && told.contains(#"cannot speak with the voice "nobody""#), "\(told)")

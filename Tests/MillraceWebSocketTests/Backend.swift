@@ -4,7 +4,7 @@ import MillraceTesting
 import MillraceWebSocket
 
 /// Seconds no test should ever need.
-let limit = 30.0
+let limit = 300.0
 let sound = OutputShape.pcm(rate: 16_000, channels: 1, sample: .s16, frames: 160)
 let lines = OutputShape(.text, packetDuration: nil, packetBytes: 1_000)
 
@@ -35,6 +35,8 @@ final class Backend: Sendable {
   ) async throws {
     var limits = WebSocketLimits()
     limits.message = large
+    // Clients that a test keeps from reading answer no ping.
+    limits.ping = 0
     if let patience { limits.close = patience }
     refusal = Locked(status)
     let made = try await WebSocketServer.listen(port: 0, limits: limits) { [self] _ in

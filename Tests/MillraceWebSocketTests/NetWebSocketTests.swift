@@ -106,8 +106,13 @@ import Testing
     }
     #expect(try wait(bench) { backend.visits == 4 })
     bench.push(text: "still here", to: "text")
-    #expect(try wait(bench) { backend.received.contains { $0.bytes == Array("still here".utf8) } })
-    let names = bench.events().map(\.name)
+    var names: [String] = []
+    #expect(
+      try wait(bench) {
+        names += bench.events().map(\.name)
+        return backend.received.contains { $0.bytes == Array("still here".utf8) }
+          && names.count { $0 == "connected" } >= 4
+      })
     #expect(names.count { $0 == "connected" } == 4 && names.count { $0 == "reconnecting" } == 3)
     #expect(names.count { $0 == "disconnected" } == 3)
     backend.stop()

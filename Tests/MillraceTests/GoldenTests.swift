@@ -46,7 +46,7 @@ struct GoldenTests {
   }
 
   private let differs =
-    #"the run differs from "kept"; when that is meant, record it anew with --record-golden"#
+    #"the run differs from "kept"; if this is intended, record it again with --record-golden"#
 
   // MARK: The same
 

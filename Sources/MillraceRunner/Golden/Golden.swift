@@ -151,7 +151,7 @@ final class Golden {
     }
     guard differences.isEmpty else {
       out.write(
-        "golden: the run differs from \(Problem.quoted(folder.path)); when that is meant, record it anew with --record-golden\n"
+        "golden: the run differs from \(Problem.quoted(folder.path)); if this is intended, record it again with --record-golden\n"
       )
       return .differed
     }

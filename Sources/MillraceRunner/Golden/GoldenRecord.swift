@@ -77,7 +77,7 @@ extension GoldenRecord {
       throw document.error(
         at: document.root["millraceGolden"] ?? document.root,
         "golden runs of version \(version) are not known",
-        hint: "record it anew with --record-golden")
+        hint: "record it again with --record-golden")
     }
     runs = []
     for node in try reader.array(document.root, "runs") { runs.append(try Run(node, reader)) }

@@ -23,7 +23,8 @@ public enum LiveValue: Sendable, Hashable {
 
 /// Something told to one node while it runs. Read before the node's packets.
 public enum ControlMessage: ~Copyable, Sendable {
-  /// A live parameter, by its index in the contract, takes a value; checked against the contract before it is sent.
+  /// A live parameter, by its index in the contract, takes a value; checked against the contract before it is sent. Nodes
+  /// read it by `LiveParameter.update`, which compares the index.
   case set(parameter: Int, LiveValue)
   /// UTF-8 text, usually a JSON object, whose meaning is the node's own.
   case text(Packet)
@@ -49,7 +50,7 @@ public final class Mailbox: Sendable {
   }
 
   private let turn = Lock()
-  private let isClosed = Atomic<Bool>(false)
+  private let closed = Atomic<Bool>(false)
   private nonisolated(unsafe) var writer: RingWriter<ControlMessage>
   @usableFromInline nonisolated(unsafe) var reader: RingReader<ControlMessage>
 
@@ -63,7 +64,7 @@ public final class Mailbox: Sendable {
   /// Puts a message in. Any thread; takes a lock that only senders take. A mailbox that closes at this very moment may still take
   /// it: its worker finds it there, and tells it as lost.
   public func send(_ message: consuming ControlMessage) -> Answer {
-    if isClosed.load(ordering: .acquiring) { return .closed }
+    if isClosed { return .closed }
     turn.lock()
     let hasRoom = unsafe writer.hasRoom
     if hasRoom { unsafe writer.push(message) }
@@ -71,8 +72,11 @@ public final class Mailbox: Sendable {
     return hasRoom ? .taken : .full
   }
 
+  /// True when the node takes no more messages. Any thread.
+  public var isClosed: Bool { closed.load(ordering: .acquiring) }
+
   /// Takes no more messages. Those that are there can still be received. Only the node's worker.
-  public func close() { isClosed.store(true, ordering: .releasing) }
+  public func close() { closed.store(true, ordering: .releasing) }
 
   /// Takes the oldest message. Only the node's worker may call this.
   @inlinable public func receive() -> ControlMessage? {

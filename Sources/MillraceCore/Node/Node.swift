@@ -69,9 +69,11 @@ public struct NodeSetup: Sendable {
 
   /// The node's name in the graph.
   public let name: String
+  /// The contract of its type, by which handles are looked up.
+  package let contract: NodeContract
   /// Checked parameters with defaults filled in.
   public let parameters: ParameterValues
-  /// Inputs in the contract's order, repeated ports expanded up to the highest one linked. `Ports` counts in this order.
+  /// Inputs in the contract's order, repeated ports expanded up to the highest one linked.
   public let inputs: [Port]
   /// Outputs in the contract's order, expanded likewise.
   public let outputs: [Port]
@@ -85,11 +87,12 @@ public struct NodeSetup: Sendable {
   public let secrets: Secrets
 
   /// A setup as an engine or a test bench hands it to a node.
-  public init(
-    name: String, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing,
+  package init(
+    name: String, contract: NodeContract, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing,
     isVirtual: Bool, waker: Waker = .none, secrets: Secrets = Secrets()
   ) {
     self.name = name
+    self.contract = contract
     self.parameters = parameters
     self.inputs = inputs
     self.outputs = outputs
@@ -99,14 +102,20 @@ public struct NodeSetup: Sendable {
     self.secrets = secrets
   }
 
-  /// Format of an input. Traps when the port is unlinked.
-  public func inputFormat(_ index: Int = 0) -> Format {
+  /// Format of the first input. Traps when it is unlinked.
+  public func inputFormat() -> Format { inputFormat(0) }
+
+  /// Format of the first output. Traps when it carries nothing.
+  public func outputFormat() -> Format { outputFormat(0) }
+
+  /// Format of an input by its place. Traps when the port is unlinked.
+  package func inputFormat(_ index: Int) -> Format {
     guard let shape = inputs[index].shape else { fatalError("input \(index) of \"\(name)\" carries nothing") }
     return shape.format
   }
 
-  /// Format of an output. Traps when it carries nothing.
-  public func outputFormat(_ index: Int = 0) -> Format {
+  /// Format of an output by its place. Traps when it carries nothing.
+  package func outputFormat(_ index: Int) -> Format {
     guard let shape = outputs[index].shape else {
       fatalError("output \(index) of \"\(name)\" carries nothing")
     }

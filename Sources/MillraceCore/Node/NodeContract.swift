@@ -150,13 +150,13 @@ public struct NodeContract: Sendable {
   public var summary: String
   /// More, in paragraphs; may be empty.
   public var text: String
-  /// Inputs, in the order `Ports` counts them.
+  /// Inputs, in the order listings show them.
   public var inputs: [PortContract]
   /// Outputs likewise; `events` is added behind them where the node has events.
   public var outputs: [PortContract]
   /// Parameters, in the order listings show them.
   public var parameters: [ParameterContract]
-  /// Events, in the order `Ports.post` counts them.
+  /// Events, in the order listings show them.
   public var events: [EventContract]
   /// The kind of thread its calls run on, unless the graph moves it.
   public var lane: Lane
@@ -182,7 +182,7 @@ public struct NodeContract: Sendable {
   public init(
     _ type: String, _ summary: String, text: String = "", inputs: [PortContract] = [],
     outputs: [PortContract] = [],
-    parameters: [ParameterContract] = [], events: [EventContract] = [], lane: Lane = .voice,
+    parameters: [any ParameterDeclaration] = [], events: [EventContract] = [], lane: Lane = .voice,
     budget: Int = 500,
     drive: Drive = .anyInput, asynchronousPaths: [AsynchronousPath] = [], followsVirtualClock: Bool = true,
     playsReplies: Bool = false,
@@ -193,7 +193,7 @@ public struct NodeContract: Sendable {
     self.text = text
     self.inputs = inputs
     self.outputs = outputs
-    self.parameters = parameters
+    self.parameters = parameters.map(\.contract)
     self.events = events
     self.lane = lane
     self.budget = budget

@@ -3,7 +3,7 @@
 /// The words are made on the control side, by the node's `explain` or from the reason and the numbers here.
 public struct NodeFault: Error, Sendable, Hashable {
   /// What kind of thing went wrong.
-  public enum Reason: UInt8, Sendable, Hashable {
+  public enum Reason: UInt8, Sendable, Hashable, CaseIterable {
     /// A packet's content is not what its format says.
     case badInput
     /// The operating system refused; `code` is the `errno`.

@@ -1,7 +1,7 @@
 /// A node's ports for the length of one call: the only way packets come and go.
 ///
-/// Ports are counted from 0 in the order of the setup's `inputs` and `outputs`. The compiler refuses to keep this value
-/// beyond the call. Nothing here allocates, locks or waits.
+/// Ports are named by the handles that the node's setup made, such as ``InputPort``; what names none is about the first input or
+/// output. The compiler refuses to keep this value beyond the call. Nothing here allocates, locks or waits.
 @safe
 public struct Ports: ~Copyable, ~Escapable {
   @usableFromInline let table: UnsafeMutablePointer<PortTable>
@@ -18,7 +18,7 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// Takes the oldest packet of an input, or answers nil when none waits or the port is unlinked.
   @inlinable
-  public mutating func next(_ input: Int = 0) -> Packet? {
+  package mutating func next(_ input: Int) -> Packet? {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
     guard let link = unsafe table.pointee.inputs[input].link else { return nil }
     guard let packet = unsafe link.pointee.take(generation: table.pointee.generation) else { return nil }
@@ -31,7 +31,7 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// True when an input has a packet. (An interruption may still void it before `next`.)
   @inlinable
-  public func hasPacket(_ input: Int = 0) -> Bool {
+  package func hasPacket(_ input: Int) -> Bool {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
     guard let link = unsafe table.pointee.inputs[input].link else { return false }
     return unsafe link.pointee.hasPacket(generation: table.pointee.generation)
@@ -39,7 +39,7 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// True when an input is unlinked, or is empty and nothing more will come.
   @inlinable
-  public func isOver(_ input: Int = 0) -> Bool {
+  package func isOver(_ input: Int) -> Bool {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
     guard let link = unsafe table.pointee.inputs[input].link else { return true }
     return unsafe link.pointee.isOver()
@@ -47,7 +47,7 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// True when an input is unlinked, or nothing more will come than what waits already.
   @inlinable
-  public func isEnding(_ input: Int = 0) -> Bool {
+  package func isEnding(_ input: Int) -> Bool {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
     guard let link = unsafe table.pointee.inputs[input].link else { return true }
     return unsafe link.pointee.isEnding()
@@ -59,7 +59,7 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// True when a link is attached to the input.
   @inlinable
-  public func isLinked(input: Int) -> Bool {
+  package func isLinked(input: Int) -> Bool {
     unsafe input >= 0 && input < table.pointee.inputCount && table.pointee.inputs[input].link != nil
   }
 
@@ -68,7 +68,7 @@ public struct Ports: ~Copyable, ~Escapable {
   /// True when every link of the output that makes its writer wait has room. Always true after the engine called, for as
   /// many packets as the contract's burst says; ask again before emitting more.
   @inlinable
-  public func hasRoom(_ output: Int = 0) -> Bool {
+  package func hasRoom(_ output: Int) -> Bool {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
     let slot = unsafe table.pointee.outputs[output]
     for index in unsafe 0..<slot.linkCount {
@@ -80,7 +80,7 @@ public struct Ports: ~Copyable, ~Escapable {
   /// True when a packet may be made and emitted now. When not, the node is called again once it may be. For outputs whose room the engine
   /// does not wait for (`OutputShape.burst` 0).
   @inlinable
-  public mutating func hasRoomOrAsks(_ output: Int = 0) -> Bool {
+  package mutating func hasRoomOrAsks(_ output: Int) -> Bool {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
     let slot = unsafe table.pointee.outputs[output]
     for index in unsafe 0..<slot.linkCount {
@@ -96,7 +96,7 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// True when a link is attached to the output, so that working for it is worth while.
   @inlinable
-  public func isLinked(output: Int) -> Bool {
+  package func isLinked(output: Int) -> Bool {
     unsafe output >= 0 && output < table.pointee.outputCount && table.pointee.outputs[output].linkCount > 0
   }
 
@@ -108,8 +108,8 @@ public struct Ports: ~Copyable, ~Escapable {
   ///
   /// Throws `poolEmpty` when no block is free. Traps when `bytes` is more than the output was resolved to make (`OutputShape.madeBytes`).
   @inlinable
-  public mutating func makePacket(
-    _ output: Int = 0, bytes: Int, of reply: HeldReply
+  package mutating func makePacket(
+    _ output: Int, bytes: Int, of reply: HeldReply
   ) throws(NodeFault) -> Packet {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
     let slot = unsafe table.pointee.outputs[output]
@@ -124,8 +124,8 @@ public struct Ports: ~Copyable, ~Escapable {
 
   /// The packet itself when nobody else holds its bytes, otherwise a copy that may be written.
   @inlinable
-  public mutating func makeWritable(
-    _ packet: consuming Packet, for output: Int = 0
+  package mutating func makeWritable(
+    _ packet: consuming Packet, for output: Int
   ) throws(NodeFault) -> Packet {
     if packet.block.isUnique { return packet }
     var copy = try makePacket(output, bytes: Int(packet.byteCount), of: HeldReply(of: packet))
@@ -140,7 +140,7 @@ public struct Ports: ~Copyable, ~Escapable {
   ///
   /// Emitting more than the output has room for loses the packet and fails the node after the call.
   @inlinable
-  public mutating func emit(_ packet: consuming Packet, to output: Int = 0) {
+  package mutating func emit(_ packet: consuming Packet, to output: Int) {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
     let slot = unsafe table.pointee.outputs[output]
     guard unsafe slot.linkCount > 0 else { return }
@@ -202,7 +202,7 @@ public struct Ports: ~Copyable, ~Escapable {
   /// Posts an event of the contract's list, by its index: to the links of the port `events` and to the embedding program.
   /// `fields` writes the details. Costs nothing but a look when nobody listens; counted as dropped when no block is free.
   @inlinable
-  public mutating func post(_ event: Int, _ fields: (inout EventWriter) -> Void = { _ in }) {
+  package mutating func post(_ event: Int, _ fields: (inout EventWriter) -> Void = { _ in }) {
     guard isHeard else { return }
     write(event, fields)
   }

@@ -131,7 +131,7 @@ extension GraphEvent {
       json.member("event", name)
       details(&json)
     }
-    return GraphEvent(time: time, node: node, name: name, json: writer.text)
+    return GraphEvent(time: time, node: node, name: name, json: writer.text, isOfRun: true)
   }
 
   /// Says that events are missing here.

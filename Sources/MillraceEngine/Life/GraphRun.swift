@@ -217,10 +217,11 @@ public final class GraphRun: @unchecked Sendable {
     } else if let parameter = node.contract.parameter(key.parameter) {
       secrets.add(parameter.hiddenTexts(of: value))
     }
-    let (number, live) = try LiveParameter.check(node, key.parameter, value)
+    let (number, live) = try LiveCheck.check(node, key.parameter, value)
     // Alone: what is noted last has to be what is sent last.
     try liveValues.withLock { values throws(ControlProblem) in
       try send(.set(parameter: number, live), to: key.node)
+      values.endRamp(of: key)
       values.note(value, for: key, isChoice: isChoice)
     }
   }
@@ -236,31 +237,46 @@ public final class GraphRun: @unchecked Sendable {
     let bytes = Array(text.utf8)
     guard let packet = engine.controlPacket(bytes) else {
       throw ControlProblem(
-        "the message for \"\(node)\" cannot be sent: it has \(bytes.count) bytes of at most \(Self.longestMessage), or too many messages are on their way"
-      )
+        "the message for \"\(node)\" cannot be sent: it has \(bytes.count) bytes of at most \(Self.longestMessage), or too many messages are on their way",
+        .messageRefused)
     }
     try send(.text(packet), to: index)
   }
 
-  private func nodeIndex(_ name: String) throws(ControlProblem) -> Int {
+  func nodeIndex(_ name: String) throws(ControlProblem) -> Int {
     if let index = plan.nodes.firstIndex(where: { $0.name == name }) { return index }
     let near = Spelling.nearest(to: name, among: plan.nodes.map(\.name))
-    throw ControlProblem("no node is named \"\(name)\"" + (near.map { "; did you mean \"\($0)\"?" } ?? ""))
+    throw ControlProblem(
+      "no node is named \"\(name)\"" + (near.map { "; did you mean \"\($0)\"?" } ?? ""), .unknownNode)
   }
 
   func send(_ message: consuming ControlMessage, to index: Int) throws(ControlProblem) {
-    guard phase != .stopped else {
-      throw ControlProblem("the run has stopped; node \"\(plan.nodes[index].name)\" takes no more messages")
-    }
+    try checkIsRunning(for: index)
     switch mailboxes[index].send(message) {
     case .taken: break
     case .full:
       throw ControlProblem(
-        "the mailbox of \"\(plan.nodes[index].name)\" is full; send again when it has read some")
-    case .closed:
-      throw ControlProblem("node \"\(plan.nodes[index].name)\" has ended; it takes no more messages")
+        "the mailbox of \"\(plan.nodes[index].name)\" is full; send again when it has read some",
+        .mailboxFull)
+    case .closed: throw ended(index)
     }
     places[index].strand.wakeForMail(places[index].index)
+  }
+
+  /// Refuses what a node could not be sent.
+  func checkTakesMessages(_ index: Int) throws(ControlProblem) {
+    try checkIsRunning(for: index)
+    if mailboxes[index].isClosed { throw ended(index) }
+  }
+
+  private func checkIsRunning(for index: Int) throws(ControlProblem) {
+    guard phase == .stopped else { return }
+    throw ControlProblem(
+      "the run has stopped; node \"\(plan.nodes[index].name)\" takes no more messages", .runStopped)
+  }
+
+  private func ended(_ index: Int) -> ControlProblem {
+    ControlProblem("node \"\(plan.nodes[index].name)\" has ended; it takes no more messages", .nodeEnded)
   }
 
   /// What the run has done up to now; the final report once it has stopped.
@@ -324,14 +340,4 @@ extension GraphPlan {
     }
     return followers
   }
-}
-
-/// Why a control request was refused, in words.
-public struct ControlProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  /// What was refused, why, and where possible what to do.
-  public let text: String
-
-  /// A refusal in words.
-  public init(_ text: String) { self.text = text }
-  public var description: String { text }
 }

@@ -84,7 +84,8 @@ struct RunBuilder {
     var parameters = planned.parameters
     run.liveValues.withLock { $0.apply(to: &parameters, of: node) }
     return NodeSetup(
-      name: planned.name, parameters: parameters, inputs: planned.inputs, outputs: planned.outputs,
+      name: planned.name, contract: planned.contract, parameters: parameters, inputs: planned.inputs,
+      outputs: planned.outputs,
       pacing: planned.pacing, isVirtual: run.engine.clock == .virtual,
       waker: Waker(place.strand, index: place.index), secrets: run.secrets)
   }

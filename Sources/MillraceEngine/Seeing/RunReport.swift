@@ -158,33 +158,3 @@ extension RunReport: CustomStringConvertible {
     return parts.joined(separator: ", ")
   }
 }
-
-/// Something that happened in a run, as the embedding program gets it.
-public struct GraphEvent: Sendable, Hashable {
-  /// Time on the graph clock, in nanoseconds.
-  public var time: Nanoseconds
-  /// The node that posted it; empty for events of the run itself.
-  public var node: String
-  /// The event's name in the node's contract, or of the run: `started`, `draining`, `nodeFailed`, `nodeRestarted`,
-  /// `nodeIsolated`, `nodeDetached`, `workerHeld`, `messagesLost` (`count` of them were taken for a node that ended before it read them),
-  /// `overload`, `overloadEased`, `budgetMissed`, `eventsLost` (`count` of them, before this one), `stopped`.
-  ///
-  /// `nodeFailed` says why in the member `text`, and the fault's `reason` (a case of `NodeFault.Reason`), unless the node could not be
-  /// made anew. `workerHeld`: a node did not return when the run was stopped, and the system refused a new thread for its worker;
-  /// `text` tells what follows.
-  ///
-  /// `budgetMissed` says `of` what (`call` or `age`), the last `value` and the `budget` in milliseconds, and the `count` of misses
-  /// since it was last posted for this node: at most once a second, and at the end. On a virtual clock calls may take as
-  /// long as they like.
-  public var name: String
-  /// The whole event as one JSON object.
-  public var json: String
-
-  /// An event as the engine makes it; for tests and programs that play events back.
-  public init(time: Nanoseconds, node: String, name: String, json: String) {
-    self.time = time
-    self.node = node
-    self.name = name
-    self.json = json
-  }
-}

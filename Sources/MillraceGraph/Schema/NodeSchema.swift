@@ -1,4 +1,4 @@
-internal import MillraceCore
+package import MillraceCore
 
 /// The part of the schema that describes one node type, made from its contract.
 struct NodeSchema {
@@ -173,7 +173,8 @@ extension JSONWriter {
     self.value(of: value)
   }
 
-  mutating func value(of value: ParameterValue) {
+  /// Writes a parameter's value, a whole number without a needless `.0`.
+  package mutating func value(of value: ParameterValue) {
     switch value {
     case .bool(let flag): self.value(flag)
     case .integer(let number): self.value(number)

@@ -9,6 +9,8 @@ internal import MillraceGraph
 struct ControlCommand: Sendable {
   enum Action: Sendable {
     case set(node: String, parameter: String, ParameterValue)
+    case ramp(node: String, parameter: String, to: Double, over: Nanoseconds)
+    case get(node: String, parameter: String)
     case send(node: String, text: String)
     case interrupt
     case duck
@@ -53,7 +55,7 @@ struct ControlLine {
   /// A word that may stand in front of a colon, and for which commands.
   private static let commonKeys = ["command", "id", "graph", "instance", "at"]
   private static let ownKeys: KeyValuePairs = [
-    "set": ["node", "parameter", "value"], "send": ["node", "text"], "interrupt": [], "duck": [],
+    "set": ["node", "parameter", "value", "over"], "get": ["node", "parameter"], "send": ["node", "text"], "interrupt": [], "duck": [],
     "resume": [],
     "tap": ["link", "file"], "untap": ["file"], "report": [], "drain": [], "stop": [],
   ]
@@ -79,7 +81,7 @@ struct ControlLine {
     var command = ControlCommand(action: try action(word, object, document.root))
     command.graph = try text(object, "graph")
     command.instance = try instance(object)
-    command.time = try time(object)
+    command.time = try time(object, "at", #""500ms", "1.5s" or "2min""#)
     return command
   }
 
@@ -120,7 +122,15 @@ struct ControlLine {
       let node = try needed(object, "node", root)
       let parameter = try needed(object, "parameter", root)
       guard let member = object["value"] else { throw missing("value", root) }
-      return .set(node: node, parameter: parameter, try value(member.value))
+      guard let time = try time(object, "over", #""300ms", "1.5s" or "2min""#) else {
+        return .set(node: node, parameter: parameter, try value(member.value))
+      }
+      guard let target = member.value.double else {
+        throw refusal(member.value, "\"value\" is a number when there is \"over\", found \(member.value.kind)")
+      }
+      return .ramp(node: node, parameter: parameter, to: target, over: time)
+    case "get":
+      return .get(node: try needed(object, "node", root), parameter: try needed(object, "parameter", root))
     case "send":
       let node = try needed(object, "node", root)
       guard let member = object["text"] else { throw missing("text", root) }
@@ -171,12 +181,14 @@ struct ControlLine {
     throw refusal(node, "\"instance\" is a whole number from 1, found \(Self.shown(node))")
   }
 
-  private func time(_ object: JSONObject) throws(ControlRefusal) -> Nanoseconds? {
-    guard let node = object["at"]?.value else { return nil }
+  private func time(
+    _ object: JSONObject, _ key: String, _ examples: String
+  ) throws(ControlRefusal) -> Nanoseconds? {
+    guard let node = object[key]?.value else { return nil }
     if let text = node.string, let time = TimeSpan.time(text) { return time }
     throw refusal(
-      node, "\"at\" is a graph time with its unit, found \(Self.shown(node))",
-      hint: #"write it as "500ms", "1.5s" or "2min""#)
+      node, "\"\(key)\" is a \(key == "at" ? "graph time" : "time") with its unit, found \(Self.shown(node))",
+      hint: "write it as \(examples)")
   }
 
   private func text(_ object: JSONObject, _ key: String) throws(ControlRefusal) -> String? {

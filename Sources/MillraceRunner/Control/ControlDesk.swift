@@ -138,7 +138,7 @@ extension ControlCommand.Action {
   /// The node it is for; nil when it is for the whole graph.
   var node: String? {
     switch self {
-    case .set(let node, _, _), .send(let node, _): node
+    case .set(let node, _, _), .ramp(let node, _, _, _), .get(let node, _), .send(let node, _): node
     case .interrupt, .duck, .resume, .tap, .untap, .drain, .stop, .report: nil
     }
   }

@@ -23,7 +23,7 @@ final class ControlErrand: Sendable {
     var left: Int
     var time: Nanoseconds = 0
     var refusals: [Int: String] = [:]
-    var reports: [Int: RunReport] = [:]
+    var findings = ControlFindings()
   }
   private let state: Mutex<State>
   private let tell: @Sendable (String) -> Void
@@ -65,10 +65,14 @@ final class ControlErrand: Sendable {
   private func carryOut(on index: Int) {
     let run = targets[index].run
     guard run.phase != .stopped else { return refuse(index, "the run has stopped") }
-    var report: RunReport?
+    var findings = ControlFindings()
     do throws(ControlProblem) {
       switch command.action {
       case .set(let node, let parameter, let value): try run.set(node, parameter, to: value)
+      case .ramp(let node, let parameter, let target, let time):
+        try run.ramp(node, parameter, to: target, over: .nanoseconds(time))
+      case .get(let node, let parameter):
+        findings.values[index] = .some(try run.shownValue(node, parameter))
       case .send(let node, let text): try run.send(text, to: node)
       case .interrupt: run.interrupt()
       case .tap(let link, let file): try recordings.start(link, of: run, into: self.file(file, index))
@@ -77,10 +81,10 @@ final class ControlErrand: Sendable {
       case .resume: try run.resume()
       case .drain: return answer(index) { run.drain() }
       case .stop: return answer(index) { run.stop() }
-      case .report: report = run.report()
+      case .report: findings.reports[index] = run.report()
       }
     } catch { return refuse(index, error.text) }
-    settleDone(index, at: run.time, report)
+    settleDone(index, at: run.time, findings)
   }
 
   /// Answers before it ends the run: afterwards the process may be gone before an answer is written.
@@ -89,10 +93,12 @@ final class ControlErrand: Sendable {
     end()
   }
 
-  private func settleDone(_ index: Int, at time: Nanoseconds, _ report: RunReport? = nil) {
+  private func settleDone(
+    _ index: Int, at time: Nanoseconds, _ findings: ControlFindings = ControlFindings()
+  ) {
     settle { state in
       state.time = max(state.time, time)
-      state.reports[index] = report
+      state.findings.merge(findings)
     }
   }
 
@@ -130,14 +136,26 @@ final class ControlErrand: Sendable {
   }
 
   private var answer: String {
-    let (time, refusals, reports) = state.withLock { ($0.time, $0.refusals, $0.reports) }
+    let (time, refusals, findings) = state.withLock { ($0.time, $0.refusals, $0.findings) }
     guard let first = refusals.keys.min(), let text = refusals[first] else {
-      return head.done(at: time, reports.keys.sorted().compactMap { reports[$0] })
+      return head.done(at: time, findings)
     }
     let isOneOfSeveral = targets.count > 1 && first < targets.count
     let place = isOneOfSeveral ? "\(Problem.quoted(targets[first].run.name)): " : ""
     let more = refusals.count > 1 ? " (and \(refusals.count - 1) more)" : ""
     return head.refused(ControlRefusal(place + text + more))
+  }
+}
+
+/// What the targets of a command answered, by their number among the targets.
+struct ControlFindings: Sendable {
+  var reports: [Int: RunReport] = [:]
+  /// Values of a parameter; nil within: it has none.
+  var values: [Int: ParameterValue?] = [:]
+
+  mutating func merge(_ other: ControlFindings) {
+    reports.merge(other.reports) { _, new in new }
+    values.merge(other.values) { _, new in new }
   }
 }
 
@@ -150,11 +168,19 @@ struct ControlAnswer: Sendable {
 
   /// - Parameters:
   ///   - time: graph time at which it was carried out.
-  ///   - reports: of the runs asked for one.
-  func done(at time: Nanoseconds, _ reports: [RunReport]) -> String {
+  ///   - findings: of the runs that were asked for something.
+  func done(at time: Nanoseconds, _ findings: ControlFindings = ControlFindings()) -> String {
     write { json in
       json.member("ok", true)
       json.member("time", Double(time) / 1e9)
+      let values = findings.values.sorted { $0.key < $1.key }.map(\.value)
+      if values.count == 1 {
+        json.key("value")
+        json.value(ofAny: values[0])
+      } else if !values.isEmpty {
+        json.array("values") { json in for value in values { json.value(ofAny: value) } }
+      }
+      let reports = findings.reports.sorted { $0.key < $1.key }.map(\.value)
       if !reports.isEmpty { json.object("report") { RunReportFile.write(reports, to: &$0) } }
     }
   }
@@ -175,5 +201,12 @@ struct ControlAnswer: Sendable {
       members(&json)
     }
     return json.text
+  }
+}
+
+extension JSONWriter {
+  /// Writes a parameter's value, `null` for one that has none.
+  fileprivate mutating func value(ofAny value: ParameterValue?) {
+    if let value { self.value(of: value) } else { null() }
   }
 }

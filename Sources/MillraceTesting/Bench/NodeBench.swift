@@ -131,7 +131,7 @@ public final class NodeBench {
     do {
       executor = try entry.make(
         NodeSetup(
-          name: Self.nodeName, parameters: resolution.parameters,
+          name: Self.nodeName, contract: entry.contract, parameters: resolution.parameters,
           inputs: setup.inputs.map {
             NodeSetup.Port(name: $0.name, shape: $0.shape, isLinked: $0.shape != nil)
           },

@@ -74,6 +74,47 @@ struct ControlTests {
     #expect(samples[12_160..<12_260].contains { $0 != 0 })
   }
 
+  @Test("get answers with the value of now, and a set over a time moves evenly to its target")
+  func ramp() throws {
+    func get(at time: String) -> String {
+      #"{ "command": "get", "node": "gain", "parameter": "gain", "at": "\#(time)" }"#
+    }
+    let file = try commands([
+      get(at: "100ms"),
+      #"{ "command": "set", "node": "gain", "parameter": "gain", "value": -20, "over": "100ms", "at": "200ms" }"#,
+      get(at: "255ms"), get(at: "400ms"),
+      #"{ "command": "get", "node": "tone", "parameter": "duration" }"#,
+    ])
+    let result = try RunnerProcess.run(
+      "run", "-q", try graph(), "--clock", "virtual", "--control", file, in: scratch)
+    #expect(result.status == 0)
+    let values = try answers(result.errors).map { ($0["line"]?.value.integer, $0["value"]?.value.double) }
+    #expect(values.map(\.0) == [5, 1, 2, 3, 4])
+    #expect(values.map(\.1) == [1_000, 0, nil, -10, -20])
+  }
+
+  @Test("get and over are refused with the cure where they make no sense")
+  func rampRefusals() throws {
+    let file = try commands([
+      #"{ "command": "set", "node": "gain", "parameter": "mute", "value": 1, "over": "100ms" }"#,
+      #"{ "command": "set", "node": "gain", "parameter": "gain", "value": true, "over": "100ms" }"#,
+      #"{ "command": "set", "node": "gain", "parameter": "gain", "value": -6, "over": 100 }"#,
+      #"{ "command": "get", "node": "gain", "parameter": "gian" }"#,
+      #"{ "command": "get", "node": "gain", "parameter": "gain", "over": "1s" }"#,
+    ])
+    let result = try RunnerProcess.run(
+      "run", "-q", try graph(), "--clock", "virtual", "--control", file, in: scratch)
+    let answers = try answers(result.errors).sorted { $0["line"]!.value.integer! < $1["line"]!.value.integer! }
+    #expect(
+      answers.map { $0["error"]?.value.string } == [
+        #""mute" of "gain" cannot be ramped, since it takes true or false; set it"#,
+        #""value" is a number when there is "over", found true"#,
+        #""over" is a time with its unit, found 100; write it as "300ms", "1.5s" or "2min""#,
+        #""gain" (audio.gain) has no parameter "gian"; did you mean "gain"?"#,
+        #""get" has no key "over"; its keys are node, parameter, id, graph, instance, at"#,
+      ])
+  }
+
   @Test("on a virtual clock standard input is read before the start, so that a pipe is exact as well")
   func throughStandardInput() throws {
     let result = try RunnerProcess.run(

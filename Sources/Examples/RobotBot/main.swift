@@ -24,9 +24,16 @@ do {
   let engine = Engine(catalogue: catalogue)
   let run = try engine.prepare(plan)
   let events = run.events
+  let frequency = try run.parameter("robot", RobotVoice.frequency)
   run.start()
-  try run.set("robot", "frequency", to: 80)
-  for await event in events { print(event.json) }
+  try frequency.ramp(to: 80, over: .milliseconds(500))
+  for await event in events {
+    switch event.kind {
+    case .posted where event.is(RobotVoice.retuned): print("robot at \(event["frequency"]?.double ?? 0) Hz")
+    case .nodeFailed(_, let text): print("\(event.node) failed: \(text)")
+    default: print(event.json)
+    }
+  }
   let report = await run.wait()
   if let failure = report.failure { throw failure }
   print("wrote \(output): \(Double(report.duration) / 1e9) s of a robot")

@@ -38,9 +38,9 @@ public enum ControlMessage: ~Copyable, Sendable {
 ///
 /// Senders take turns on a lock; the worker never does. It does not grow: a full mailbox refuses.
 @safe
-public final class Mailbox: Sendable {
+@usableFromInline package final class Mailbox: Sendable {
   /// What became of a message.
-  public enum Answer: Sendable, Hashable {
+  package enum Answer: Sendable, Hashable {
     /// It is in the mailbox.
     case taken
     /// There is no room; send again when the node has read some.
@@ -55,7 +55,7 @@ public final class Mailbox: Sendable {
   @usableFromInline nonisolated(unsafe) var reader: RingReader<ControlMessage>
 
   /// Makes an empty mailbox for at least `capacity` messages.
-  public init(capacity: Int = 16) {
+  package init(capacity: Int = 16) {
     let ring = Ring<ControlMessage>(minimumCapacity: capacity)
     unsafe writer = ring.writer
     unsafe reader = ring.reader
@@ -63,7 +63,7 @@ public final class Mailbox: Sendable {
 
   /// Puts a message in. Any thread; takes a lock that only senders take. A mailbox that closes at this very moment may still take
   /// it: its worker finds it there, and tells it as lost.
-  public func send(_ message: consuming ControlMessage) -> Answer {
+  package func send(_ message: consuming ControlMessage) -> Answer {
     if isClosed { return .closed }
     turn.lock()
     let hasRoom = unsafe writer.hasRoom
@@ -73,13 +73,13 @@ public final class Mailbox: Sendable {
   }
 
   /// True when the node takes no more messages. Any thread.
-  public var isClosed: Bool { closed.load(ordering: .acquiring) }
+  package var isClosed: Bool { closed.load(ordering: .acquiring) }
 
   /// Takes no more messages. Those that are there can still be received. Only the node's worker.
-  public func close() { closed.store(true, ordering: .releasing) }
+  package func close() { closed.store(true, ordering: .releasing) }
 
   /// Takes the oldest message. Only the node's worker may call this.
-  @inlinable public func receive() -> ControlMessage? {
+  @inlinable package func receive() -> ControlMessage? {
     unsafe reader.pop()
   }
 }

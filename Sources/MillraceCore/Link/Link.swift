@@ -22,7 +22,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
 /// The ends of the ring have memory of their own: changing an end takes exclusive access to that end only, never to the whole
 /// link, which another worker may be using at the same time.
 @safe
-public struct Link: ~Copyable {
+@usableFromInline package struct Link: ~Copyable {
   // Writing side.
   @usableFromInline let writer: UnsafeMutablePointer<RingWriter<Packet>>
   @usableFromInline let policy: LinkPolicy

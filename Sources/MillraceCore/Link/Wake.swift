@@ -14,14 +14,14 @@ open class RemoteWake: @unchecked Sendable {
 /// Ends on the same worker set a bit; ends on different workers go through the group's `RemoteWake`, at once, or at the end of
 /// the caller's turn: then the bit goes into a word of what the caller's group still has to tell.
 @unsafe
-public struct Wake {
+@usableFromInline package struct Wake {
   @usableFromInline let word: UnsafeMutablePointer<UInt64>?
   @usableFromInline let bit: UInt64
   @usableFromInline let remote: Unmanaged<RemoteWake>?
   @usableFromInline let index: Int
 
   /// For a cell of the same worker: its bit in the worker's ready words.
-  @inlinable public init(word: UnsafeMutablePointer<UInt64>, bit: UInt64) {
+  @inlinable package init(word: UnsafeMutablePointer<UInt64>, bit: UInt64) {
     unsafe self.word = unsafe word
     unsafe self.bit = bit
     unsafe remote = nil
@@ -31,7 +31,7 @@ public struct Wake {
   /// For a cell of another worker that need not hear of single packets: `mark` notes its bit in `word`, and the caller's group
   /// tells the other one before it rests.
   @inlinable
-  public init(
+  package init(
     word: UnsafeMutablePointer<UInt64>, bit: UInt64, remote: Unmanaged<RemoteWake>, index: Int
   ) {
     unsafe self.word = unsafe word
@@ -41,7 +41,7 @@ public struct Wake {
   }
 
   /// For a cell of another worker.
-  @inlinable public init(remote: Unmanaged<RemoteWake>, index: Int) {
+  @inlinable package init(remote: Unmanaged<RemoteWake>, index: Int) {
     unsafe word = nil
     unsafe bit = 0
     unsafe self.remote = unsafe remote
@@ -49,13 +49,13 @@ public struct Wake {
   }
 
   /// True when the other end belongs to another worker.
-  @inlinable public var isRemote: Bool { unsafe remote != nil }
+  @inlinable package var isRemote: Bool { unsafe remote != nil }
 
   /// True when `mark` waits for the end of the caller's turn.
-  @inlinable public var isPatient: Bool { unsafe word != nil && remote != nil }
+  @inlinable package var isPatient: Bool { unsafe word != nil && remote != nil }
 
   /// Marks the cell ready.
-  @inlinable public func mark() {
+  @inlinable package func mark() {
     if let word = unsafe word {
       unsafe word.pointee |= bit
     } else {
@@ -64,7 +64,7 @@ public struct Wake {
   }
 
   /// Marks the cell ready without waiting for the end of a turn.
-  @inlinable public func markNow() {
+  @inlinable package func markNow() {
     if let remote = unsafe remote {
       let index = unsafe self.index
       unsafe remote._withUnsafeGuaranteedRef { $0.wake(index) }
@@ -83,7 +83,7 @@ public struct Waker: Sendable {
   private let index: Int
 
   /// Wakes a cell of a group.
-  public init(_ group: RemoteWake, index: Int) {
+  package init(_ group: RemoteWake, index: Int) {
     self.group = group
     self.index = index
   }

@@ -1,5 +1,5 @@
 /// What a call through an executor came to. An enum, not a throw: a typed throw may not cross an unmanaged call.
-public enum CallResult: Sendable {
+package enum CallResult: Sendable {
   /// What the node answered.
   case outcome(Outcome)
   /// What the node threw.
@@ -7,33 +7,33 @@ public enum CallResult: Sendable {
 }
 
 /// A node behind one virtual call, whatever its type. Made by a catalogue, called by the engine.
-open class AnyExecutor {
+package class AnyExecutor {
   /// For subclasses.
-  public init() {}
+  package init() {}
   /// Where the node lies, for fetching it into the cache; nil where nobody knows.
-  open var nodeAddress: UnsafeRawPointer? { nil }
+  package var nodeAddress: UnsafeRawPointer? { nil }
   /// `Node.process`, its throw as a value. On the worker of the cell, like all calls here.
-  open func process(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers process") }
+  package func process(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers process") }
   /// `Node.finish`.
-  open func finish(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers finish") }
+  package func finish(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers finish") }
   /// `Node.receive`.
-  open func receive(_ message: consuming ControlMessage, _ ports: inout Ports) -> CallResult {
+  package func receive(_ message: consuming ControlMessage, _ ports: inout Ports) -> CallResult {
     fatalError("a subclass answers receive")
   }
   /// `Node.interrupted`.
-  open func interrupted(_ ports: inout Ports) { fatalError("a subclass answers interrupted") }
+  package func interrupted(_ ports: inout Ports) { fatalError("a subclass answers interrupted") }
   /// `Node.explain`. Control side, never during another call.
-  open func explain(_ fault: NodeFault) -> String? { fatalError("a subclass answers explain") }
+  package func explain(_ fault: NodeFault) -> String? { fatalError("a subclass answers explain") }
 }
 
 /// The executor of one node type. The node lives behind a pointer: a mutable class property would pay an exclusivity check
 /// of some 14 ns on every call.
 @safe
-public final class Executor<N: Node & ~Copyable>: AnyExecutor {
+package final class Executor<N: Node & ~Copyable>: AnyExecutor {
   private let node: UnsafeMutablePointer<N>
 
   /// Takes the node over; it goes with the executor.
-  public init(_ node: consuming N) {
+  package init(_ node: consuming N) {
     unsafe self.node = .allocate(capacity: 1)
     unsafe self.node.initialize(to: node)
   }
@@ -43,17 +43,17 @@ public final class Executor<N: Node & ~Copyable>: AnyExecutor {
     unsafe node.deallocate()
   }
 
-  public override var nodeAddress: UnsafeRawPointer? { unsafe UnsafeRawPointer(node) }
+  package override var nodeAddress: UnsafeRawPointer? { unsafe UnsafeRawPointer(node) }
 
-  public override func process(_ ports: inout Ports) -> CallResult {
+  package override func process(_ ports: inout Ports) -> CallResult {
     do { return try unsafe .outcome(node.pointee.process(&ports)) } catch { return .fault(error) }
   }
 
-  public override func finish(_ ports: inout Ports) -> CallResult {
+  package override func finish(_ ports: inout Ports) -> CallResult {
     do { return try unsafe .outcome(node.pointee.finish(&ports)) } catch { return .fault(error) }
   }
 
-  public override func receive(_ message: consuming ControlMessage, _ ports: inout Ports) -> CallResult {
+  package override func receive(_ message: consuming ControlMessage, _ ports: inout Ports) -> CallResult {
     do {
       try unsafe node.pointee.receive(message, &ports)
       return .outcome(.done)
@@ -62,11 +62,11 @@ public final class Executor<N: Node & ~Copyable>: AnyExecutor {
     }
   }
 
-  public override func interrupted(_ ports: inout Ports) {
+  package override func interrupted(_ ports: inout Ports) {
     unsafe node.pointee.interrupted(&ports)
   }
 
-  public override func explain(_ fault: NodeFault) -> String? {
+  package override func explain(_ fault: NodeFault) -> String? {
     unsafe node.pointee.explain(fault)
   }
 }
@@ -78,7 +78,7 @@ public struct Catalogue: Sendable {
     /// What the checks know of the type.
     public let contract: NodeContract
     /// Makes a node and the executor around it. Control side.
-    public let make: @Sendable (borrowing NodeSetup) throws(NodeProblem) -> AnyExecutor
+    package let make: @Sendable (borrowing NodeSetup) throws(NodeProblem) -> AnyExecutor
   }
 
   /// Entries by type name.

@@ -1,12 +1,12 @@
 /// One input of a cell: its link, or none.
 @unsafe
-public struct InputSlot {
+@usableFromInline package struct InputSlot {
   /// The link that leads here.
-  public var link: UnsafeMutablePointer<Link>?
+  @usableFromInline package var link: UnsafeMutablePointer<Link>?
   /// True when a packet here makes the cell run.
-  public var drives: Bool
+  @usableFromInline package var drives: Bool
   /// An input of a cell.
-  public init(link: UnsafeMutablePointer<Link>?, drives: Bool) {
+  package init(link: UnsafeMutablePointer<Link>?, drives: Bool) {
     unsafe self.link = unsafe link
     unsafe self.drives = drives
   }
@@ -14,19 +14,19 @@ public struct InputSlot {
 
 /// One output of a cell: its links, and where its packets' blocks come from.
 @unsafe
-public struct OutputSlot {
+@usableFromInline package struct OutputSlot {
   /// The links that lead away, `linkCount` of them.
-  public var links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>?
+  @usableFromInline package var links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>?
   /// How many of them there are; 0: nobody listens.
-  public var linkCount: Int
+  @usableFromInline package var linkCount: Int
   /// The pool of this output's blocks; nil when the output carries nothing.
-  public var pool: Unmanaged<BlockPool>?
+  @usableFromInline package var pool: Unmanaged<BlockPool>?
   /// Index of the output's format in the graph's table.
-  public var format: UInt16
+  @usableFromInline package var format: UInt16
   /// The cell is called only when there is room here. False: the node asks for itself.
-  public var gates: Bool
+  @usableFromInline package var gates: Bool
   /// An output of a cell.
-  public init(
+  package init(
     links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>?, linkCount: Int, pool: Unmanaged<BlockPool>?,
     format: UInt16, gates: Bool = true
   ) {
@@ -40,13 +40,13 @@ public struct OutputSlot {
 
 /// A constant piece of JSON that starts an event: `"node":"meter","event":"level"`.
 @unsafe
-public struct EventPrefix {
+@usableFromInline package struct EventPrefix {
   /// Its first byte, in memory that lives as long as the run.
-  public var start: UnsafePointer<UInt8>
+  @usableFromInline package var start: UnsafePointer<UInt8>
   /// Its length in bytes.
-  public var count: Int
+  @usableFromInline package var count: Int
   /// A prefix in memory that stays where it is.
-  public init(start: UnsafePointer<UInt8>, count: Int) {
+  package init(start: UnsafePointer<UInt8>, count: Int) {
     unsafe self.start = unsafe start
     unsafe self.count = count
   }
@@ -56,46 +56,46 @@ public struct EventPrefix {
 ///
 /// Only the cell's worker touches it, save for what `Link` says itself.
 @unsafe
-public struct PortTable {
+@usableFromInline package struct PortTable {
   /// The inputs, `inputCount` of them, in the setup's order.
-  public var inputs: UnsafeMutablePointer<InputSlot>
+  @usableFromInline package var inputs: UnsafeMutablePointer<InputSlot>
   /// How many inputs there are.
-  public var inputCount: Int
+  @usableFromInline package var inputCount: Int
   /// The outputs, `outputCount` of them, in the setup's order.
-  public var outputs: UnsafeMutablePointer<OutputSlot>
+  @usableFromInline package var outputs: UnsafeMutablePointer<OutputSlot>
   /// How many outputs there are.
-  public var outputCount: Int
+  @usableFromInline package var outputCount: Int
   /// Index of the `events` output; -1 when the node has none.
-  public var eventsOutput = -1
+  @usableFromInline package var eventsOutput = -1
   /// The node's index in the graph's plan.
-  public var nodeIndex = 0
+  @usableFromInline package var nodeIndex = 0
   /// Beginnings of the node's events, in the contract's order.
-  public var prefixes: UnsafeMutablePointer<EventPrefix>?
+  @usableFromInline package var prefixes: UnsafeMutablePointer<EventPrefix>?
   /// How many events the contract has.
-  public var prefixCount = 0
+  @usableFromInline package var prefixCount = 0
   /// A second place events go: the program that embeds the graph.
-  public var outbox: UnsafeMutablePointer<Link>?
+  @usableFromInline package var outbox: UnsafeMutablePointer<Link>?
   /// The pool of event blocks.
-  public var eventPool: Unmanaged<BlockPool>?
+  @usableFromInline package var eventPool: Unmanaged<BlockPool>?
   /// Time of the present call on the graph clock.
-  public var now: Nanoseconds = 0
+  @usableFromInline package var now: Nanoseconds = 0
   /// When the node wants to run next; `Nanoseconds.max`: no wish.
-  public var wakeAt = Nanoseconds.max
+  @usableFromInline package var wakeAt = Nanoseconds.max
   /// The graph is to end: its sources have been told.
-  public var isDraining = false
+  @usableFromInline package var isDraining = false
   /// The reply that is valid now.
-  public var generation: UInt32 = 0
+  @usableFromInline package var generation: UInt32 = 0
   /// What the call left for the engine to do; empty after nearly every call.
-  public var notes: CallNotes = []
+  @usableFromInline package var notes: CallNotes = []
   /// A fault the call caused without throwing it: an emit without room. Noted in `notes` too.
-  public var fault: NodeFault?
+  @usableFromInline package var fault: NodeFault?
   /// Packets taken since the graph started.
-  public var taken = 0
+  @usableFromInline package var taken = 0
   /// Age of the oldest packet taken since the engine last looked, in nanoseconds; negative when it was early or none came.
-  public var age = Nanoseconds.min
+  @usableFromInline package var age = Nanoseconds.min
 
   /// A table around slots that stay where they are; the rest is filled in by who made it.
-  public init(
+  package init(
     inputs: UnsafeMutablePointer<InputSlot>, inputCount: Int, outputs: UnsafeMutablePointer<OutputSlot>,
     outputCount: Int
   ) {

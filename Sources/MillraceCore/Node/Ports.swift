@@ -10,7 +10,7 @@ public struct Ports: ~Copyable, ~Escapable {
   @unsafe
   @inlinable
   @_lifetime(borrow table)
-  public init(_ table: UnsafeMutablePointer<PortTable>) {
+  package init(_ table: UnsafeMutablePointer<PortTable>) {
     unsafe self.table = unsafe table
   }
 

@@ -35,6 +35,21 @@ extension DialogEvent {
     }
   }
 
+  /// Reads the text of an event, such as the `json` of a `GraphEvent` that a service node posted:
+  ///
+  /// ```swift
+  /// for await event in run.events where event.node == "bot" {
+  ///   if case .transcript(let text, isFinal: true) = try? DialogEvent(parsing: event.json) { print(text) }
+  /// }
+  /// ```
+  public init(parsing text: String) throws(DialogFormProblem) {
+    let json: JSONValue
+    do throws(JSONProblem) { json = try JSONValue(parsing: text) } catch {
+      throw DialogFormProblem(error.description)
+    }
+    try self.init(json: json)
+  }
+
   /// Reads what `json` wrote. Members it does not know are left alone: events on links also carry `time` and `node`.
   public init(json: JSONValue) throws(DialogFormProblem) {
     guard let name = json["event"]?.string else { throw DialogFormProblem("an event needs a text \"event\"") }

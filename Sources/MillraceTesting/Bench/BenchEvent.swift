@@ -1,4 +1,5 @@
 internal import Foundation
+public import MillraceCore
 
 /// One event a node posted: its JSON, and its fields by name.
 public struct BenchEvent: Sendable, CustomStringConvertible {
@@ -38,6 +39,8 @@ public struct BenchEvent: Sendable, CustomStringConvertible {
   public let isValid: Bool
   /// Which event of the contract this is.
   public var name: String { string("event") ?? "" }
+  /// True for this event of the contract.
+  public func `is`(_ event: EventContract) -> Bool { name == event.name }
   /// When it was posted, in seconds on the bench's clock.
   public var time: Double { number("time") ?? -1 }
 

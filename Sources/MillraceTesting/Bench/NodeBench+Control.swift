@@ -18,6 +18,14 @@ extension NodeBench {
     try deliver(.set(parameter: index, live))
   }
 
+  /// Sets a live parameter by what the node declares. Traps as `set` by a name does.
+  public func set<Value>(_ parameter: Parameter<Value>, _ value: Value) throws(BenchFault) {
+    guard let given = value.parameterValue else {
+      fatalError("parameter \"\(parameter.name)\" of \(contract.type) cannot be taken away while it runs")
+    }
+    try set(parameter.name, given)
+  }
+
   /// Sends the node a text message, usually a JSON object.
   public func send(_ text: String) throws(BenchFault) {
     let bytes = Array(text.utf8)

@@ -37,7 +37,8 @@ private struct Sample: Node {
     #expect(second["test.sample"]?.contract.summary == "does nothing")
     #expect(second["other"] == nil)
     let setup = NodeSetup(
-      name: "a", contract: Sample.contract, parameters: ParameterValues(["size": 4]), inputs: [], outputs: [], pacing: .waits,
+      name: "a", contract: Sample.contract, parameters: ParameterValues(["size": 4]), inputs: [], outputs: [],
+      pacing: .waits,
       isVirtual: true)
     #expect(throws: NodeProblem("4 is reserved", parameter: "size", cure: "take 3")) {
       _ = try first["test.sample"]!.make(setup)
@@ -47,7 +48,8 @@ private struct Sample: Node {
   @Test("an executor hands on outcome and fault")
   func executor() throws {
     let setup = NodeSetup(
-      name: "a", contract: Sample.contract, parameters: ParameterValues(["size": 1]), inputs: [], outputs: [], pacing: .waits,
+      name: "a", contract: Sample.contract, parameters: ParameterValues(["size": 1]), inputs: [], outputs: [],
+      pacing: .waits,
       isVirtual: true)
     let executor = Executor(try Sample(setup))
     let fixture = TableFixture(inputs: [.init()])

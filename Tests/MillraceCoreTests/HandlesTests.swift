@@ -9,7 +9,8 @@ private struct Mixer: Node {
   static let dry = Parameter<Double>("dry", 0...1, default: 0.5, live: true, text: "part of the input")
   static let mode = Parameter("mode", default: Mode.speech, live: true, text: "what comes in")
   static let size = Parameter<Int>("size", 1...9, unit: "ms", text: "of a window")
-  static let gains = Parameter<[Double]>("gains", each: 0...2, count: 0...4, default: [1], text: "of each input")
+  static let gains = Parameter<[Double]>(
+    "gains", each: 0...2, count: 0...4, default: [1], text: "of each input")
   static let title = Parameter<String>("title", default: "", text: "shown").optional
   static let file = Parameter.path("file", default: "a.wav", text: "to be read")
   static let isOn = Parameter<Bool>("on", default: true, text: "false: nothing is changed")
@@ -22,7 +23,8 @@ private struct Mixer: Node {
   static let contract = NodeContract(
     "test.mixer", "mixes", inputs: [near, others], outputs: [out, side],
     parameters: [
-      ParameterContract("plain", .bool, text: "without a Swift type"), wet, dry, mode, size, gains, title, file, isOn,
+      ParameterContract("plain", .bool, text: "without a Swift type"), wet, dry, mode, size, gains, title,
+      file, isOn,
     ],
     events: [began, retuned])
 
@@ -49,7 +51,9 @@ private struct Mixer: Node {
   /// A setup with defaults, three inputs and two outputs.
   static func setup(_ values: [String: ParameterValue] = [:], type: NodeContract = contract) -> NodeSetup {
     var parameters = ParameterValues(["size": 3])
-    for parameter in contract.parameters { parameters[parameter.name] = parameter.defaultValue ?? parameters[parameter.name] }
+    for parameter in contract.parameters {
+      parameters[parameter.name] = parameter.defaultValue ?? parameters[parameter.name]
+    }
     for (name, value) in values { parameters[name] = value }
     let names = ["near", "other1", "other2"]
     return NodeSetup(

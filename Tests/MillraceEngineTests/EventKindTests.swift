@@ -55,7 +55,8 @@ struct EventKindTests {
   func run() async throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try engine.prepare(
-      PlanBuilder.through("test.pass", ["failAt": 2], source: ["count": 5, "interval": 20], probe: "event-kinds"))
+      PlanBuilder.through(
+        "test.pass", ["failAt": 2], source: ["count": 5, "interval": 20], probe: "event-kinds"))
     let events = run.events
     run.start()
     var kinds: [GraphEvent.Kind] = []

@@ -7,7 +7,8 @@ import Testing
 /// Two live numbers and a live word; what reaches it is noted, with the graph time.
 private struct Knobs: Node {
   enum Mode: String, ParameterChoice { case slow, fast }
-  static let level = Parameter<Double>("level", -60...60, unit: "dB", default: 0, live: true, text: "noted when set")
+  static let level = Parameter<Double>(
+    "level", -60...60, unit: "dB", default: 0, live: true, text: "noted when set")
   static let width = Parameter<Double>("width", 0...10, default: 1, live: true, text: "noted when set")
   static let mode = Parameter("mode", default: Mode.slow, live: true, text: "noted when set")
   static let size = Parameter<Int>("size", 1...9, default: 4, text: "fixed")
@@ -85,11 +86,13 @@ struct ParameterTests {
     builder.plan.nodes.append(
       GraphPlan.Node(
         name: "knobs", contract: Knobs.contract, parameters: parameters, secrets: secrets,
-        inputs: [.init(name: "in", shape: testShape, isLinked: false)], drivingInputs: [true], heldPackets: [0],
+        inputs: [.init(name: "in", shape: testShape, isLinked: false)], drivingInputs: [true],
+        heldPackets: [0],
         outputs: [
           .init(
             name: "events",
-            shape: OutputShape(.event, packetDuration: nil, packetBytes: EventWriter.eventBytes), isLinked: false)
+            shape: OutputShape(.event, packetDuration: nil, packetBytes: EventWriter.eventBytes),
+            isLinked: false)
         ], lane: .voice, budget: 1_000_000))
     builder.link(source, builder.plan.nodes.count - 1, policy: .dropOldest)
     return try Engine(catalogue: Self.catalogue, clock: clock, workers: 1).prepare(builder.plan)
@@ -142,15 +145,19 @@ struct ParameterTests {
   @Test("a handle of another node type, a fixed parameter and a value out of range are refused by code")
   func refusals() throws {
     let run = try prepare("knobs-refusals")
-    #expect(code { () throws(ControlProblem) in _ = try run.parameter("knobs", Stranger.level) } == .foreignHandle)
+    #expect(
+      code { () throws(ControlProblem) in _ = try run.parameter("knobs", Stranger.level) } == .foreignHandle)
     #expect(
       code { () throws(ControlProblem) in _ = try run.parameter("source", Knobs.level) } == .unknownParameter)
     #expect(code { () throws(ControlProblem) in try run.parameter("knobs", Knobs.size).set(5) } == .notLive)
-    #expect(code { () throws(ControlProblem) in try run.parameter("knobs", Knobs.level).set(61) } == .wrongValue)
-    #expect(code { () throws(ControlProblem) in try run.parameter("knobs", Knobs.level).set(.nan) } == .wrongValue)
+    #expect(
+      code { () throws(ControlProblem) in try run.parameter("knobs", Knobs.level).set(61) } == .wrongValue)
+    #expect(
+      code { () throws(ControlProblem) in try run.parameter("knobs", Knobs.level).set(.nan) } == .wrongValue)
     #expect(code { () throws(ControlProblem) in try run.parameter("knobs", Knobs.note).set(nil) } == .notLive)
     _ = try notes(of: run, "knobs-refusals")
-    #expect(code { () throws(ControlProblem) in try run.parameter("knobs", Knobs.level).set(1) } == .runStopped)
+    #expect(
+      code { () throws(ControlProblem) in try run.parameter("knobs", Knobs.level).set(1) } == .runStopped)
   }
 
   @Test("what is shown of a value has no secret in it")
@@ -212,7 +219,8 @@ struct ParameterTests {
     #expect(all.filter { $0.contains("width") } == ["110 width 2.0", "120 width 3.0", "125 width 9.0"])
   }
 
-  @Test("only live numbers can be ramped, to a value in range, over a time that is not negative, while they live")
+  @Test(
+    "only live numbers can be ramped, to a value in range, over a time that is not negative, while they live")
   func rampRefusals() throws {
     let run = try prepare("knobs-ramp-refusals")
     func refusal(_ node: String, _ name: String, _ target: Double, _ time: Duration) -> ControlProblem.Code? {

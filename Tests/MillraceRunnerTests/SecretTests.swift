@@ -68,6 +68,7 @@ struct SecretTests {
         #"{ "command": "send", "node": "echo", "text": "key-MARKER-4712 or sk-MARKER-4711", "at": "300ms" }"#,
         #"{ "command": "set", "node": "echo", "parameter": "key", "value": ["key-MARKER-4713"], "at": "400ms" }"#,
         #"{ "command": "set", "node": "echo", "parameter": "key", "value": sk-MARKER-4714 }"#,
+        #"{ "command": "get", "node": "echo", "parameter": "key", "at": "500ms" }"#,
       ]
       try Data(commands.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: "commands"))
       let status = MillraceCommand.run(
@@ -80,6 +81,7 @@ struct SecretTests {
     #expect(!told.contains("MARKER"), "\(told)")
     #expect(told.contains(#"{"command":"refreshAuth","token":"•••"}"#), "\(told)")
     #expect(told.contains("now it is •••\n") && told.contains("••• or •••\n"), "\(told)")
+    #expect(told.contains(#""value":"•••"}"#), "\(told)")
     #expect(told.contains(#"\"key\" of \"echo\" cannot be what was given; it takes a string"#), "\(told)")
   }
 

@@ -104,7 +104,9 @@ struct ControlTests {
     ])
     let result = try RunnerProcess.run(
       "run", "-q", try graph(), "--clock", "virtual", "--control", file, in: scratch)
-    let answers = try answers(result.errors).sorted { $0["line"]!.value.integer! < $1["line"]!.value.integer! }
+    let answers = try answers(result.errors).sorted {
+      $0["line"]!.value.integer! < $1["line"]!.value.integer!
+    }
     #expect(
       answers.map { $0["error"]?.value.string } == [
         #""mute" of "gain" cannot be ramped, since it takes true or false; set it"#,

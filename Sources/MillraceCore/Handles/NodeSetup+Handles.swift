@@ -11,7 +11,8 @@ extension NodeSetup {
   public func live<Value>(_ parameter: Parameter<Value>) -> LiveParameter<Value> {
     let index = index(of: parameter)
     guard contract.parameters[index].isLive else {
-      fatalError("parameter \"\(parameter.name)\" of \(contract.type) is not live; declare it with live: true")
+      fatalError(
+        "parameter \"\(parameter.name)\" of \(contract.type) is not live; declare it with live: true")
     }
     return LiveParameter(parameters[parameter], index: index)
   }
@@ -36,7 +37,9 @@ extension NodeSetup {
 
   /// The copies of a repeated input, from the first to the highest one linked.
   public func inputs(_ port: PortContract) -> [InputPort] {
-    Self.copies(of: port, among: contract.inputs, in: inputs, "input", of: contract.type).map { InputPort($0) }
+    Self.copies(of: port, among: contract.inputs, in: inputs, "input", of: contract.type).map {
+      InputPort($0)
+    }
   }
 
   /// The copies of a repeated output, from the first to the highest one linked.
@@ -60,7 +63,8 @@ extension NodeSetup {
     }
     guard contract.parameters[index].kind == parameter.contract.kind else {
       fatalError(
-        "parameter \"\(parameter.name)\" of \(contract.type) is declared twice, with different types; keep one")
+        "parameter \"\(parameter.name)\" of \(contract.type) is declared twice, with different types; keep one"
+      )
     }
     return index
   }

@@ -49,7 +49,8 @@ public struct Parameter<Value: ParameterConvertible>: ParameterDeclaration, Hash
 extension Parameter where Value == Bool {
   /// `true` or `false`.
   public init(
-    _ name: String, default value: Bool? = nil, live: Bool = false, secret: ParameterContract.Secrecy = .none, text: String
+    _ name: String, default value: Bool? = nil, live: Bool = false, secret: ParameterContract.Secrecy = .none,
+    text: String
   ) {
     self.init(name, .bool, default: value, live: live, secret: secret, text: text)
   }
@@ -58,7 +59,8 @@ extension Parameter where Value == Bool {
 extension Parameter where Value == Int {
   /// A whole number within a range.
   public init(
-    _ name: String, _ range: ClosedRange<Int>, unit: String = "", default value: Int? = nil, live: Bool = false,
+    _ name: String, _ range: ClosedRange<Int>, unit: String = "", default value: Int? = nil,
+    live: Bool = false,
     secret: ParameterContract.Secrecy = .none, text: String
   ) {
     self.init(name, .integer(range), unit: unit, default: value, live: live, secret: secret, text: text)
@@ -78,14 +80,16 @@ extension Parameter where Value == Double {
 extension Parameter where Value == String {
   /// Any text. A live one asks the heap when it is set.
   public init(
-    _ name: String, default value: String? = nil, live: Bool = false, secret: ParameterContract.Secrecy = .none, text: String
+    _ name: String, default value: String? = nil, live: Bool = false,
+    secret: ParameterContract.Secrecy = .none, text: String
   ) {
     self.init(name, .string, default: value, live: live, secret: secret, text: text)
   }
 
   /// A file path, resolved against the folder of the graph file.
   public static func path(
-    _ name: String, default value: String? = nil, live: Bool = false, secret: ParameterContract.Secrecy = .none, text: String
+    _ name: String, default value: String? = nil, live: Bool = false,
+    secret: ParameterContract.Secrecy = .none, text: String
   ) -> Parameter<String> {
     Parameter(name, .path, default: value, live: live, secret: secret, text: text)
   }
@@ -94,7 +98,8 @@ extension Parameter where Value == String {
 extension Parameter where Value: ParameterChoice {
   /// One of the words of an enumeration.
   public init(
-    _ name: String, default value: Value? = nil, live: Bool = false, secret: ParameterContract.Secrecy = .none, text: String
+    _ name: String, default value: Value? = nil, live: Bool = false,
+    secret: ParameterContract.Secrecy = .none, text: String
   ) {
     self.init(
       name, .choice(Value.allCases.map(\.rawValue)), default: value, live: live, secret: secret, text: text)
@@ -122,7 +127,8 @@ extension Parameter {
 
   /// Several texts.
   public init(
-    _ name: String, count: ClosedRange<Int>, default value: [String]? = nil, secret: ParameterContract.Secrecy = .none,
+    _ name: String, count: ClosedRange<Int>, default value: [String]? = nil,
+    secret: ParameterContract.Secrecy = .none,
     text: String
   ) where Value == [String] {
     self.init(name, .list(of: .string, count: count), default: value, secret: secret, text: text)
@@ -134,7 +140,8 @@ extension ParameterValues {
   public subscript<Value>(parameter: Parameter<Value>) -> Value {
     guard let value = Value(parameterValue: values[parameter.name]) else {
       fatalError(
-        "parameter \"\(parameter.name)\" has no value of type \(Value.self) here; add it to the parameters of the node's contract")
+        "parameter \"\(parameter.name)\" has no value of type \(Value.self) here; add it to the parameters of the node's contract"
+      )
     }
     return value
   }

@@ -74,7 +74,8 @@ extension String: ParameterConvertible {
 /// enum Mode: String, ParameterChoice { case speech, music }
 /// static let mode = Parameter("mode", default: Mode.speech, text: "what is expected")
 /// ```
-public protocol ParameterChoice: ParameterConvertible, RawRepresentable, CaseIterable where RawValue == String {}
+public protocol ParameterChoice: ParameterConvertible, RawRepresentable, CaseIterable
+where RawValue == String {}
 
 extension ParameterChoice {
   public init?(parameterValue: ParameterValue?) {

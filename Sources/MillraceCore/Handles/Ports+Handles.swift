@@ -87,7 +87,9 @@ extension Ports {
   ///
   /// Emitting more than the output has room for loses the packet and fails the node after the call.
   @inlinable
-  public mutating func emit(_ packet: consuming Packet, to output: OutputPort) { emit(packet, to: output.index) }
+  public mutating func emit(_ packet: consuming Packet, to output: OutputPort) {
+    emit(packet, to: output.index)
+  }
 
   /// Hands a packet on to every link of the first output.
   @inlinable

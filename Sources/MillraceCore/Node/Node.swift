@@ -88,7 +88,8 @@ public struct NodeSetup: Sendable {
 
   /// A setup as an engine or a test bench hands it to a node.
   package init(
-    name: String, contract: NodeContract, parameters: ParameterValues, inputs: [Port], outputs: [Port], pacing: Pacing,
+    name: String, contract: NodeContract, parameters: ParameterValues, inputs: [Port], outputs: [Port],
+    pacing: Pacing,
     isVirtual: Bool, waker: Waker = .none, secrets: Secrets = Secrets()
   ) {
     self.name = name

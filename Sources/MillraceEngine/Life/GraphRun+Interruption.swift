@@ -37,7 +37,9 @@ extension GraphRun {
   }
 
   private func checkPlayback(_ what: String) throws(ControlProblem) {
-    guard phase != .stopped else { throw ControlProblem("the run has stopped; there is nothing to \(what)", .runStopped) }
+    guard phase != .stopped else {
+      throw ControlProblem("the run has stopped; there is nothing to \(what)", .runStopped)
+    }
     guard plan.nodes.contains(where: \.contract.playsReplies) else {
       throw ControlProblem(
         "no node of \"\(plan.name)\" plays replies, so there is nothing to \(what); play them with audio.play"

@@ -97,7 +97,9 @@ extension GraphEvent {
   }
 
   /// The members of ``json``, by name and in order; nil when it is no object. Read again on every call.
-  public var fields: JSONObject? { (try? JSONDocument.scan(SourceFile(name: "event", text: json)))?.root.object }
+  public var fields: JSONObject? {
+    (try? JSONDocument.scan(SourceFile(name: "event", text: json)))?.root.object
+  }
 
   /// One member of ``json``: `event["frequency"]?.double`, `?.integer`, `?.string` or `?.bool`. For several, keep ``fields``.
   public subscript(field: String) -> JSONNode? { fields?[field]?.value }
@@ -129,7 +131,9 @@ extension GraphEvent {
     case "messagesLost": return integer("count").map { .messagesLost(count: $0) }
     case "eventsLost": return integer("count").map { .eventsLost(count: $0) }
     case "overload", "overloadEased":
-      guard let step = integer("step"), let count = integer("of"), let load = number("load") else { return nil }
+      guard let step = integer("step"), let count = integer("of"), let load = number("load") else {
+        return nil
+      }
       return name == "overload"
         ? .overload(step: step, of: count, load: load) : .overloadEased(step: step, of: count, load: load)
     case "budgetMissed":

@@ -55,7 +55,8 @@ struct ControlLine {
   /// A word that may stand in front of a colon, and for which commands.
   private static let commonKeys = ["command", "id", "graph", "instance", "at"]
   private static let ownKeys: KeyValuePairs = [
-    "set": ["node", "parameter", "value", "over"], "get": ["node", "parameter"], "send": ["node", "text"], "interrupt": [], "duck": [],
+    "set": ["node", "parameter", "value", "over"], "get": ["node", "parameter"], "send": ["node", "text"],
+    "interrupt": [], "duck": [],
     "resume": [],
     "tap": ["link", "file"], "untap": ["file"], "report": [], "drain": [], "stop": [],
   ]
@@ -126,7 +127,8 @@ struct ControlLine {
         return .set(node: node, parameter: parameter, try value(member.value))
       }
       guard let target = member.value.double else {
-        throw refusal(member.value, "\"value\" is a number when there is \"over\", found \(member.value.kind)")
+        throw refusal(
+          member.value, "\"value\" is a number when there is \"over\", found \(member.value.kind)")
       }
       return .ramp(node: node, parameter: parameter, to: target, over: time)
     case "get":

@@ -246,6 +246,18 @@ struct ParameterTests {
     #expect(try #require(try run.get("knobs", "level")?.asNumber) < 1)
   }
 
+  @Test("a step against overload ends a ramp, and goes back to the ramp's target")
+  func overload() throws {
+    let run = try prepare("knobs-overload")
+    let key = LiveValues.Key(node: 1, parameter: "level")
+    run.at(.milliseconds(100)) { [unowned run] in
+      try? run.ramp("knobs", "level", to: 40, over: .milliseconds(40))
+    }
+    run.at(.milliseconds(115)) { [unowned run] in try? run.set(key, to: -9, isChoice: false) }
+    #expect(try notes(of: run, "knobs-overload") == ["110 level 10.0", "115 level -9.0"])
+    #expect(run.liveValues.withLock { $0.choice(for: key) } == .number(40))
+  }
+
   @Test("on the real clock a ramp rises, ends exactly at its target and leaves the mailbox free")
   func realtime() throws {
     let run = try prepare("knobs-realtime", clock: .realtime, count: -1)

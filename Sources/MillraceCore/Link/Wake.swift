@@ -1,10 +1,11 @@
 /// A group of cells that one worker runs, as seen by links from outside: something that can be told a cell has work.
 ///
-/// The engine subclasses it. `wake` may be called from any thread and must be a read-modify-write that publishes: a plain
+/// Only an engine makes one: it is `open` because the engine's module subclasses it, and its initialiser is for this package.
+/// `wake` may be called from any thread and must be a read-modify-write that publishes: a plain
 /// load of the state loses wake-ups.
 open class RemoteWake: @unchecked Sendable {
   /// For subclasses.
-  public init() {}
+  package init() {}
   /// Cell `index` of the group has work. Any thread; no lock, no allocation.
   open func wake(_ index: Int) { fatalError("a subclass answers wake") }
 }

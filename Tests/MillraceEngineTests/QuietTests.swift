@@ -43,11 +43,10 @@ struct QuietTests {
 
   @Test("a verdict is taken once, and one that nobody takes is let go of")
   func verdicts() throws {
-    final class Held: AnyExecutor {}
-    weak var left: Held?
+    weak var left: AnyExecutor?
     do {
       let board = VerdictBoard(count: 3)
-      let held = Held()
+      let held = AnyExecutor()
       left = held
       board.put(.isolate, on: 0)
       board.put(.replace(.passRetained(held)), on: 1)

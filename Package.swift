@@ -232,6 +232,12 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceAppTests",
+      dependencies: [
+        "MillraceFlow", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore", "CMallocCount",
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceDialogTests",
       dependencies: ["MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
@@ -310,9 +316,13 @@ let package = Package(
 // MILLRACE_PARTS=NAME leaves the test targets of one row and what these need, so that what somebody works on builds in
 // a fraction of the time. threads is what the thread sanitizer has to see: memory that threads share without a lock.
 let parts: [String: [String]] = [
-  "core": ["MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests"],
+  "core": [
+    "MillraceCoreTests", "MillraceGraphTests", "MillraceEngineTests", "MillraceTestingTests",
+    "MillraceAppTests",
+  ],
   "threads": [
-    "MillraceCoreTests", "MillraceEngineTests", "MillraceTestingTests", "MillraceDevicesTests",
+    "MillraceCoreTests", "MillraceEngineTests", "MillraceTestingTests", "MillraceAppTests",
+    "MillraceDevicesTests",
     "MillraceVideoTests",
   ],
   "codecs": ["MillraceCodecsTests", "MillraceDSPTests", "MillraceFilesTests", "CInteropTests"],

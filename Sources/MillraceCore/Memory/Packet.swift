@@ -119,6 +119,12 @@ public struct Packet: ~Copyable, Sendable {
     return copy
   }
 
+  /// Takes over the content of another packet, as many bytes as both have. Traps when the block is shared.
+  package mutating func copyBytes(of other: borrowing Packet) {
+    precondition(block.isUnique, "write to a shared block")
+    unsafe block.start.copyMemory(from: other.block.start, byteCount: Int(min(byteCount, other.byteCount)))
+  }
+
   /// True when the packet says that its utterance has ended, and nothing else: it has no bytes, and nothing is missing there.
   @inlinable public var isBareEnd: Bool {
     byteCount == 0 && duration == 0 && flags.contains(.endOfUtterance)

@@ -85,6 +85,10 @@ public struct NodeSetup: Sendable {
   public let waker: Waker
   /// What nobody may see, of all nodes of the graph: for a node that shows or keeps what others say in words.
   public let secrets: Secrets
+  /// For `app.source`: where the program's packets come from.
+  package var source: SourceChannel?
+  /// For `app.sink`: where the program takes packets from.
+  package var sink: SinkChannel?
 
   /// A setup as an engine or a test bench hands it to a node.
   package init(

@@ -177,6 +177,8 @@ public struct NodeContract: Sendable {
   /// Called on the control side, possibly several times, before any node is made; it may look at files but changes nothing.
   /// Without one, every output carries what the first input carries.
   public var resolve: @Sendable (inout Resolution) -> Void
+  /// The end of the graph that such a node gives to the program; nil for all others.
+  package var appEnd: AppEnd?
 
   /// A contract by its type name and one line; what is left out has the value most nodes have.
   public init(

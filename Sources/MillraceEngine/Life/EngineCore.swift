@@ -17,6 +17,8 @@ final class EngineCore: @unchecked Sendable {
   /// For messages of programs. Memory is touched only as it is used.
   private let controlPool = BlockPool(blockBytes: GraphRun.longestMessage, blockCount: 32)
   let supervisor = Supervisor()
+  /// Resumes the tasks of the program that wait for a source or a sink.
+  let courier = Courier()
   /// What runs may take, and what they have claimed.
   let memory: MemoryLedger
 
@@ -157,6 +159,7 @@ final class EngineCore: @unchecked Sendable {
   /// Ends the threads. Nobody holds a run any more, so none is at work.
   func shutDown() {
     supervisor.shutDown()
+    courier.stop()
     for worker in allWorkers { worker.stop() }
   }
 }

@@ -12,6 +12,7 @@ extension GraphRun {
     // Nodes that were made anew for a run that stopped before it took them.
     verdicts.clear()
     if releasing { releaseQueued() }
+    ends.stop(releasing: releasing)
     closeTaps(releasing: releasing)
     let (leaked, keptBytes) = releasing ? returnPools() : (0, 0)
     endEvents(at: time)
@@ -58,6 +59,7 @@ extension GraphRun {
       strand.worker.load.subtract(1, ordering: .relaxed)
     }
     releaseQueued()
+    ends.stop(releasing: true)
     closeTaps(releasing: true)
     releaseMemory(keeping: returnPools().bytes)
   }

@@ -13,7 +13,7 @@ extension GraphRun {
   /// graph's worker sleeps.
   public func interrupt() {
     isDucked.store(false, ordering: .releasing)
-    generation.add(1, ordering: .acquiringAndReleasing)
+    replies.advance()
     for strand in strands { strand.ask(Strand.Request.interrupt) }
   }
 

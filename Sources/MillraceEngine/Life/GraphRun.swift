@@ -26,13 +26,15 @@ public final class GraphRun: @unchecked Sendable {
   /// For each node of the plan: its strand and its place there.
   var places: [(strand: Strand, index: Int)] = []
   var mailboxes: [Mailbox] = []
+  /// The ends of the graph that are the program's.
+  var ends = AppEnds()
   var firstTraceID: UInt32 = 0
   var poolBytes = 0
   /// For each outbox: losses that listeners have been told of. Only the supervisor.
   var toldLosses: [Int] = []
 
   /// The reply that is valid; packets of older ones are dropped.
-  let generation = Atomic<UInt32>(1)
+  let replies = ReplyCounter()
   /// Whether playback is to make room for a voice.
   let isDucked = Atomic<Bool>(false)
   let liveCells = Atomic<Int>(0)

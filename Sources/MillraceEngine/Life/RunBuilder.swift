@@ -45,6 +45,7 @@ struct RunBuilder {
     makeStrands()
     // Before the nodes: memory that cannot be had is refused before any of them opens a file.
     try makePools()
+    makeAppEnds()
     let executors = try makeNodes()
     let links = unsafe makeLinks()
     unsafe makeCells(executors, links)
@@ -83,11 +84,14 @@ struct RunBuilder {
     let (planned, place) = (run.plan.nodes[node], run.places[node])
     var parameters = planned.parameters
     run.liveValues.withLock { $0.apply(to: &parameters, of: node) }
-    return NodeSetup(
+    var setup = NodeSetup(
       name: planned.name, contract: planned.contract, parameters: parameters, inputs: planned.inputs,
       outputs: planned.outputs,
       pacing: planned.pacing, isVirtual: run.engine.clock == .virtual,
       waker: Waker(place.strand, index: place.index), secrets: run.secrets)
+    setup.source = run.ends.sources[node]
+    setup.sink = run.ends.sinks[node]
+    return setup
   }
 
   private func makeNodes() throws(StartProblem) -> [AnyExecutor] {

@@ -79,6 +79,7 @@ extension Worker {
       unsafe strand.epoch = now
       unsafe strand.run.epoch.store(now, ordering: .releasing)
     }
+    if isVirtual, unsafe !strand.run.ends.isEmpty { unsafe programmed.append(strand) }
     let isEarly = unsafe strand.epoch > now
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
@@ -149,7 +150,7 @@ extension Worker {
 
   /// Tells every node of the new generation, downstream first, and drops what it made worthless.
   private func interrupt(_ strand: Strand, _ seat: Seat) -> Bool {
-    let generation = unsafe strand.run.generation.load(ordering: .acquiring)
+    let generation = unsafe strand.run.replies.current
     for index in stride(from: strand.cellCount - 1, through: 0, by: -1) {
       let cell = unsafe strand.cells + index
       guard unsafe cell.pointee.table.generation != generation else { continue }
@@ -242,7 +243,10 @@ extension Worker {
   /// Drops every node of a strand and closes it for wake-ups. The run is told by the caller, when it is done with the strand.
   private func retire(_ strand: Strand, _ seat: Seat) -> Bool {
     strand.state.bitwiseOr(Strand.State.closed, ordering: .acquiringAndReleasing)
-    if isVirtual { forgetAppointments(of: strand) }
+    if isVirtual {
+      forgetAppointments(of: strand)
+      unsafe programmed.removeAll { $0 === strand }
+    }
     unsafe drainTimes.remove(strand)
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index

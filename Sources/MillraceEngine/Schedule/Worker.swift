@@ -60,6 +60,8 @@ final class Worker: @unchecked Sendable {
   @exclusivity(unchecked) private var virtualNow: Nanoseconds = 0
   /// Strands whose runs have had appointments; only on a virtual clock.
   @exclusivity(unchecked) var appointed: [Strand] = []
+  /// Strands whose runs have sources or sinks of the program; only on a virtual clock.
+  @exclusivity(unchecked) var programmed: [Strand] = []
   @exclusivity(unchecked) private var anchorTicks: UInt64 = 0
   @exclusivity(unchecked) private var anchorTime: Nanoseconds = 0
   private let scale = TickScale.machine
@@ -201,7 +203,10 @@ final class Worker: @unchecked Sendable {
   private func rest() {
     var deadline = unsafe wheel.earliest(exact: isVirtual)
     if let drain = unsafe drainTimes.earliest { deadline = min(deadline ?? drain, drain) }
-    if isVirtual {
+    if isVirtual, unsafe !programmed.isEmpty, waitsForProgram {
+      // What the program does next wakes the thread.
+      deadline = nil
+    } else if isVirtual {
       if unsafe !appointed.isEmpty && keepAppointments(before: deadline) { return }
       if let deadline { return moveClock(to: deadline) }
     }

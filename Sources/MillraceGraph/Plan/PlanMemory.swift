@@ -145,7 +145,7 @@ public struct PlanMemory: Sendable, Hashable {
     for (index, node) in plan.nodes.enumerated() {
       let kept = unsafe [
         Self.cellBytes, node.inputs.count * MemoryLayout<InputSlot>.stride,
-        node.outputs.count * MemoryLayout<OutputSlot>.stride,
+        node.outputs.count * MemoryLayout<OutputSlot>.stride, node.channelBytes,
       ].clampedSum
       nodeBytes = nodeBytes.addingClamped(kept)
       var (bytes, packets, packetBytes) = (kept, 0, 0)

@@ -1,0 +1,51 @@
+internal import MillraceCore
+internal import MillraceGraph
+
+/// The ends of one run's graph that are the program's, by their nodes' places in the plan. Made before the nodes.
+struct AppEnds {
+  var sources: [Int: SourceChannel] = [:]
+  var sinks: [Int: SinkChannel] = [:]
+
+  var isEmpty: Bool { sources.isEmpty && sinks.isEmpty }
+
+  /// The run has stopped. `releasing`: no worker touches its nodes any more.
+  func stop(releasing: Bool) {
+    for source in sources.values { source.stop(releasing: releasing) }
+    for sink in sinks.values { sink.stop() }
+  }
+}
+
+extension RunBuilder {
+  /// Makes the channels of nodes that the program pushes into or takes from.
+  func makeAppEnds() {
+    for (index, node) in plan.nodes.enumerated() {
+      guard let end = node.contract.appEnd else { continue }
+      let cell = run.places[index]
+      let place = AppChannel.Place(
+        node: node.name, cells: cell.strand, cell: cell.index, replies: run.replies, courier: core.courier)
+      switch end {
+      case .source:
+        guard let shape = node.outputs.first?.shape else { continue }
+        run.ends.sources[index] = SourceChannel(
+          place, shape: shape, settings: SourceSettings(node.parameters, shape.format))
+      case .sink:
+        guard let shape = node.inputs.first?.shape else { continue }
+        run.ends.sinks[index] = SinkChannel(
+          place, shape: shape, capacity: SinkChannel.capacity(node.parameters, shape.format))
+      }
+    }
+  }
+}
+
+extension Worker {
+  /// On a virtual clock: nothing is ready, and time has to stand still until a program has sent to a source that waits for it, or read
+  /// from a sink that is full.
+  var waitsForProgram: Bool {
+    for strand in unsafe programmed {
+      let ends = unsafe strand.run.ends
+      if ends.sinks.values.contains(where: \.holdsClock) { return true }
+      if unsafe !strand.isDraining, ends.sources.values.contains(where: \.holdsClock) { return true }
+    }
+    return false
+  }
+}

@@ -1,0 +1,17 @@
+internal import MillraceCore
+
+extension GraphPlan.Node {
+  /// Bytes of the channel between the node and the program: its ring, and blocks for what is queued. 0 for all other nodes.
+  var channelBytes: Int {
+    switch contract.appEnd {
+    case .source:
+      guard let shape = outputs.first?.shape else { return 0 }
+      let settings = SourceSettings(parameters, shape.format)
+      return SourceChannel.byteCount(packetBytes: shape.packetBytes, capacity: settings.capacity)
+    case .sink:
+      guard let shape = inputs.first?.shape else { return 0 }
+      return SinkChannel.byteCount(shape, capacity: SinkChannel.capacity(parameters, shape.format))
+    case nil: return 0
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import MillraceCore
+import MillraceEngine
+import MillraceGraph
+import MillraceTesting
+import Testing
+
+@Suite("The end of what a program sends and takes", .timeLimit(.minutes(10)))
+struct AppEndTests {
+  private func code(_ body: () async throws -> Void) async -> SourceProblem.Code? {
+    do { try await body() } catch { return (error as? SourceProblem)?.code }
+    return nil
+  }
+
+  @Test("a source that nobody finishes ends with drain, behind what it was sent")
+  func drains() async throws {
+    let run = try GraphDescription.ends().prepared()
+    let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
+    try await mic.send([Int16](repeating: 5, count: 320 * 20))
+    run.start()
+    run.drain()
+    #expect(await bot.all().count == 20)
+    #expect(try run.ended().failure == nil)
+    #expect(await code { try await mic.send([1 as Int16]) } == .stopped)
+  }
+
+  @Test("stop ends a send that waits, and a reader")
+  func stops() async throws {
+    let run = try GraphDescription.ends(["capacity": 1]).prepared()
+    let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
+    let other = try GraphDescription.ends().prepared()
+    let idle = try other.sink("bot")
+    run.start()
+    other.start()
+    let sending = Task {
+      await code { while true { try await mic.send([Int16](repeating: 5, count: 3_200)) } }
+    }
+    let reading = Task { await idle.next() }
+    _ = await bot.next()
+    run.stop()
+    other.stop()
+    #expect(await sending.value == .stopped)
+    #expect(await reading.value == nil)
+    #expect(idle.isOver)
+  }
+
+  @Test("what is queued can be read after the run has stopped")
+  func readsAfterwards() async throws {
+    let run = try GraphDescription.ends(["format": "text"]).prepared()
+    let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
+    run.start()
+    try await mic.send("last words")
+    mic.finish()
+    _ = try run.ended()
+    #expect(await bot.all().map(\.text) == ["last words"])
+    #expect(bot.tryNext() == nil && bot.isOver)
+  }
+
+  @Test("a sink nobody reads holds nothing up, and what it drops is counted", arguments: [true, false])
+  func unread(hasBeenOpened: Bool) async throws {
+    let run = try GraphDescription.ends([:], ["capacity": 4]).prepared()
+    if hasBeenOpened { _ = try run.sink("bot") }
+    let mic = try run.source("mic")
+    run.start()
+    try await mic.send([Int16](repeating: 5, count: 320 * 1_000))
+    mic.finish()
+    #expect(try run.ended().failure == nil)
+    #expect(try run.sink("bot").droppedCount == 996)
+    #expect(try await run.sink("bot").all().count == 4)
+  }
+
+  @Test("a handle that goes while the node waits for it frees the node")
+  func goesAway() async throws {
+    let run = try GraphDescription.ends([:], ["capacity": 1]).prepared()
+    let mic = try run.source("mic")
+    var bot: GraphSink? = try run.sink("bot")
+    run.start()
+    let sending = Task { try await mic.send([Int16](repeating: 5, count: 320 * 100)) }
+    #expect(await bot?.next() != nil)
+    bot = nil
+    try await sending.value
+    mic.finish()
+    #expect(try run.ended().failure == nil)
+  }
+
+  @Test("a run that is never started ends its handles when it goes")
+  func neverStarted() async throws {
+    var run: GraphRun? = try GraphDescription.ends(["capacity": 1]).prepared()
+    let (mic, bot) = (try #require(run).source("mic"), try #require(run).sink("bot"))
+    let sending = Task { await code { try await mic.send([Int16](repeating: 5, count: 3_200)) } }
+    let reading = Task { await bot.next() }
+    run = nil
+    #expect(await sending.value == .stopped)
+    #expect(await reading.value == nil)
+  }
+
+  @Test("a cancelled task stops to wait: the sender with a problem, the reader without a packet")
+  func cancels() async throws {
+    let run = try GraphDescription.ends(["capacity": 1]).prepared()
+    let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
+    // Not started: nothing is taken, and nothing comes.
+    let first = Task { await code { try await mic.send([Int16](repeating: 5, count: 3_200)) } }
+    let second = Task { await code { try await mic.send([Int16](repeating: 6, count: 320)) } }
+    let reading = Task { await bot.next() }
+    for task in [first, second] { task.cancel() }
+    reading.cancel()
+    #expect(await first.value == .cancelled)
+    #expect([.cancelled, nil].contains(await second.value))
+    #expect(await reading.value == nil)
+    run.start()
+    mic.finish()
+    #expect(await bot.all().isEmpty == false)
+  }
+
+  @Test("many readers share the packets, and all of them end")
+  func sharedReading() async throws {
+    let run = try GraphDescription.ends(["format": "text"], ["capacity": 2]).prepared()
+    let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
+    run.start()
+    let reading = Task {
+      await withTaskGroup(of: [String].self) { group in
+        for _ in 0..<5 { group.addTask { await bot.all().map(\.text) } }
+        return await group.reduce(into: []) { $0 += $1 }
+      }
+    }
+    for number in 0..<500 { try await mic.send("\(number)") }
+    mic.finish()
+    #expect(await reading.value.compactMap(Int.init).sorted() == Array(0..<500))
+  }
+
+  @Test("every wrong send has a code, and a text that says what to do")
+  func problems() async throws {
+    let run = try GraphDescription.ends().prepared()
+    let mic = try run.source("mic")
+    #expect(await code { try await mic.send([1.5 as Float]) } == .wrongFormat)
+    #expect(await code { try await mic.send([1] as [UInt8]) } == .wrongFormat)
+    do throws(SourceProblem) {
+      try mic.trySend("text")
+      Issue.record("text was taken for sound")
+    } catch {
+      #expect(
+        error.text
+          == "source \"mic\" carries s16 16000 Hz 1 ch, not text; send [Int16], or change its parameters")
+    }
+    mic.finish()
+    #expect(await code { try await mic.send([1] as [Int16]) } == .finished)
+
+    let other = try GraphDescription.ends(["format": "png", "maxBytes": 10]).prepared()
+    let picture = try other.source("mic")
+    #expect(await code { try await picture.send([UInt8](repeating: 0, count: 11)) } == .tooLarge)
+    #expect(await code { try await picture.send([UInt8](repeating: 0, count: 10)) } == nil)
+  }
+
+  @Test("a name that is no source or sink is refused with a hint")
+  func wrongNames() throws {
+    let run = try GraphDescription.ends().prepared()
+    #expect(throws: ControlProblem("no node is named \"mik\"; did you mean \"mic\"?")) {
+      try run.source("mik")
+    }
+    #expect(
+      throws: ControlProblem("node \"bot\" (app.sink) is no source of the program; these are: \"mic\"")
+    ) { try run.source("bot") }
+    #expect(throws: ControlProblem.self) { try run.sink("mic") }
+  }
+}

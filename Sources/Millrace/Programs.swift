@@ -11,7 +11,9 @@ public enum Programs {
 
   /// Blocks until there are none, or until the time is up. True when there are none.
   @discardableResult
-  public static func wait(atMost time: Nanoseconds) -> Bool { StartedPrograms.wait(atMost: time) }
+  public static func wait(atMost time: Duration) -> Bool {
+    StartedPrograms.wait(atMost: time.nanoseconds)
+  }
 
   /// Sends SIGKILL to all of them, and to what they started in their process groups. Waits for nothing. May be called in a
   /// signal handler when `count` was read before the handler was installed.

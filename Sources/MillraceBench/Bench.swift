@@ -108,6 +108,9 @@ struct Suite {
         name: "overload", text: "twice what one core carries, with and without steps",
         run: OverloadSuite.run),
       Suite(name: "instances", text: "a thousand small live graphs", run: InstancesSuite.run),
+      Suite(
+        name: "program", text: "a program pushes and takes the sound of a thousand sessions",
+        run: ProgramSuite.run),
       Suite(name: "check", text: "loading and checking a large graph", run: CheckSuite.run),
       Suite(
         name: "jitter", text: "the jitter buffer's losses and delay on made-up networks", run: JitterSuite.run

@@ -84,7 +84,7 @@ public enum MillraceCommand {
   private static func endPrograms() {
     let look: Nanoseconds = .milliseconds(20)
     var left = programsEnd
-    while left > 0, !Programs.wait(atMost: min(look, left)) {
+    while left > 0, !Programs.wait(atMost: .nanoseconds(min(look, left))) {
       if Signals.isAskedToStop { Programs.killAll() }
       left -= look
     }

@@ -59,7 +59,7 @@ extension GraphSink {
 extension GraphRun {
   /// The run's end, in a test that has no other bound.
   func ended() throws -> RunReport {
-    guard let report = waitUntilStopped(timeout: 120_000_000_000) else { throw NoEnd() }
+    guard let report = waitUntilStopped(timeout: .seconds(120)) else { throw NoEnd() }
     return report
   }
 }

@@ -21,7 +21,7 @@ struct AppointmentTests {
       let run = try prepare(name, engine, count: -1)
       run.at(.milliseconds(1_000)) { [unowned run] in run.drain() }
       run.start()
-      let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+      let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
       // 0, 20 … 980 ms: what is due at 1,000 ms itself comes after the drain.
       #expect(Probe.named(name).values == (0..<50).map(Int32.init))
       #expect(report.duration == .milliseconds(1_000))
@@ -34,9 +34,9 @@ struct AppointmentTests {
     let run = try prepare("appointment-order", engine, count: 10)
     let seen = Locked<[String]>([])
     func note(_ word: String, at time: Nanoseconds) {
-      run.at(time) { [unowned run] in
+      run.at(.nanoseconds(time)) { [unowned run] in
         let count = Probe.named("appointment-order").values.count
-        seen.withLock { $0.append("\(word) at \(run.time / 1_000_000) ms after \(count)") }
+        seen.withLock { $0.append("\(word) at \(run.time.nanoseconds / 1_000_000) ms after \(count)") }
       }
     }
     note("late", at: .milliseconds(70))
@@ -48,7 +48,7 @@ struct AppointmentTests {
     }
     note("never", at: .milliseconds(181))
     run.start()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(
       seen.withLock { $0 } == [
         "start at 0 ms after 0", "first at 40 ms after 2", "second at 40 ms after 2", "overdue",
@@ -66,7 +66,7 @@ struct AppointmentTests {
       before.withLock { $0 = Probe.named("appointment-set").values.count }
     }
     run.start()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(Probe.named("appointment-set").texts == ["level=3.0"])
     #expect(before.withLock { $0 } == 3)
   }
@@ -81,7 +81,7 @@ struct AppointmentTests {
     }
     for run in runs { run.start() }
     for (number, run) in runs.enumerated() {
-      _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+      _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
       #expect(Probe.named("appointment-several-\(number)").values.count == 5 * (number + 1))
     }
   }
@@ -92,11 +92,11 @@ struct AppointmentTests {
     let run = try prepare("appointment-realtime", engine, count: -1)
     let times = Locked<[Nanoseconds]>([])
     for milliseconds in [60, 30] as [Int64] {
-      run.at(.milliseconds(milliseconds)) { [unowned run] in times.withLock { $0.append(run.time) } }
+      run.at(.milliseconds(milliseconds)) { [unowned run] in times.withLock { $0.append(run.time.nanoseconds) } }
     }
     run.at(.milliseconds(70)) { [unowned run] in run.drain() }
     run.start()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let seen = times.withLock { $0 }
     #expect(seen.count == 2)
     #expect(seen.first ?? 0 >= .milliseconds(30) && seen.last ?? 0 >= .milliseconds(60))
@@ -113,7 +113,7 @@ struct AppointmentTests {
       let run = try prepare("appointment-released", engine, count: 3)
       run.at(.milliseconds(10_000)) { withExtendedLifetime((run, held)) {} }
       run.start()
-      _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+      _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     }
     #expect(left == nil)
   }

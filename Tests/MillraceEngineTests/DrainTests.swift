@@ -21,7 +21,7 @@ struct DrainTests {
     let run = try engine.prepare(endless(probe))
     run.drain(at: .milliseconds(milliseconds))
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(Probe.named(probe).times == (0..<Int64(count)).map { $0 * 20_000_000 })
     #expect(Probe.named(probe).finished == 1)
     #expect(report.duration == .milliseconds(milliseconds))
@@ -39,7 +39,7 @@ struct DrainTests {
     }
     for run in runs { run.start() }
     for (number, run) in runs.enumerated() {
-      _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+      _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
       #expect(Probe.named("drain-several-\(number)").values.count == Int(times[number] / 20))
     }
   }
@@ -65,7 +65,7 @@ struct DrainTests {
     run.start()
     while Probe.named("drain-moved").values.count < 20 { pauseBriefly() }
     run.drain(at: .milliseconds(1))
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.failure == nil)
     #expect(Probe.named("drain-moved").finished == 1)
   }
@@ -77,7 +77,7 @@ struct DrainTests {
     let run = try Engine(catalogue: testCatalogue, workers: 1).prepare(plan)
     run.drain(at: .milliseconds(100))
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let values = Probe.named("drain-real").values
     // A worker that the machine gives no time to lets out fewer.
     #expect(values == (0..<Int32(values.count)).map { $0 } && values.count <= 20)
@@ -90,11 +90,11 @@ struct DrainTests {
     let run = try engine.prepare(endless("drain-stopped"))
     run.drain(at: .milliseconds(3_600_000))
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let next = try engine.prepare(endless("drain-next"))
     next.drain(at: .milliseconds(40))
     next.start()
-    let report = try #require(next.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(next.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.duration == .milliseconds(40))
   }
 }

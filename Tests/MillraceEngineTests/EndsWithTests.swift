@@ -78,7 +78,7 @@ struct EndsWithTests {
       pair("ends-with-drained", count: -1))
     run.drain(at: .milliseconds(40))
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.duration == .milliseconds(40))
     #expect(Probe.named("ends-with-drained").values.count == 20)
   }

@@ -14,7 +14,7 @@ import Testing
     let told = events ? run.events : nil
     let posted = Task { if let told { for await _ in told {} } }
     run.start()
-    while run.waitUntilStopped(timeout: 2_000_000) == nil { _ = reader?.read() }
+    while run.waitUntilStopped(timeout: .milliseconds(2)) == nil { _ = reader?.read() }
     await posted.value
     return { [weak engine] in engine }
   }

@@ -30,7 +30,7 @@ struct EngineRunTests {
     let plan = PlanBuilder.chain(
       source: ["count": 5_000], passes: 2, probe: name, sinkLane: .bulk, limit: limit)
     let run = try engine.start(plan)
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(Probe.named(name).values == (0..<5_000).map(Int32.init))
     #expect(report.leakedBlocks == 0)
   }
@@ -45,7 +45,7 @@ struct EngineRunTests {
     builder.link(source, pass, limit: limit)
     builder.link(pass, sink, limit: limit)
     let run = try Engine(catalogue: testCatalogue, workers: 1).start(builder.plan)
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(Probe.named(name).values == (0..<3_000).map(Int32.init))
     #expect(report.links.allSatisfy { $0.pushed == 3_000 && $0.popped == 3_000 && $0.highWater <= limit + 1 })
   }
@@ -155,14 +155,14 @@ struct EngineRunTests {
       PlanBuilder.chain(source: ["count": -1], passes: 3, probe: "endless", sinkLane: .bulk))
     while Probe.named("endless").values.count < 100 { pauseBriefly() }
     endless.stop()
-    let stopped = try #require(endless.waitUntilStopped(timeout: 120_000_000_000))
+    let stopped = try #require(endless.waitUntilStopped(timeout: .seconds(120)))
     #expect(stopped.leakedBlocks == 0 && stopped.failure == nil)
 
     let drained = try engine.start(
       PlanBuilder.chain(source: ["count": -1], passes: 3, probe: "drained", sinkLane: .bulk))
     while Probe.named("drained").values.count < 100 { pauseBriefly() }
     drained.drain()
-    let report = try #require(drained.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(drained.waitUntilStopped(timeout: .seconds(120)))
     let values = Probe.named("drained").values
     let expected: [Int32] = Array(0..<Int32(values.count))
     #expect(values == expected)
@@ -178,14 +178,14 @@ struct EngineRunTests {
     let run = try engine.start(plan)
     while Probe.named("hanging").values.count < 5 { pauseBriefly() }
     run.stop()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.detachedNodes == ["stuck"])
     #expect(
       report.failure?.description
         == "node \"stuck\": did not return when the graph was stopped; its thread was left behind after 2 s")
     // The same engine has only this one voice worker: it must work again.
     let next = try engine.start(PlanBuilder.chain(source: ["count": 100], passes: 2, probe: "after-hang"))
-    let after = try #require(next.waitUntilStopped(timeout: 120_000_000_000))
+    let after = try #require(next.waitUntilStopped(timeout: .seconds(120)))
     #expect(after.failure == nil && Probe.named("after-hang").values.count == 100)
     // Let the lost thread go, so that it ends with the test.
     Probe.named("hanging").state.withLock { $0.finished = 1_000 }
@@ -200,7 +200,7 @@ struct EngineRunTests {
         PlanBuilder.chain(
           source: ["count": 50, "interval": 2], passes: 1, probe: "dropped", policy: .dropOldest))
     }
-    let report = try #require(run?.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run?.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.failure == nil)
     #expect(Probe.named("dropped").values.count == 50)
   }
@@ -213,7 +213,7 @@ struct EngineRunTests {
     #expect(engine.core.voiceWorkers[0].load.load(ordering: .relaxed) == 0)
     let run = try engine.prepare(plan)
     run.stop()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.phase == .stopped && report.leakedBlocks == 0)
     #expect(Probe.named("never").values.isEmpty)
   }
@@ -229,7 +229,7 @@ struct EngineRunTests {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     for _ in 0..<50 {
       let run = try engine.start(builder.plan)
-      let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+      let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
       #expect(report.failure?.text == "packet 42 was not to its taste")
     }
   }
@@ -276,7 +276,7 @@ struct EngineRunTests {
       refusal("pass0", "level", 200)
         == "\"level\" of \"pass0\" cannot be 200; it takes a number from -100.0 to 100.0")
     run.stop()
-    _ = run.waitUntilStopped(timeout: 120_000_000_000)
+    _ = run.waitUntilStopped(timeout: .seconds(120))
   }
 
   @Test("events arrive in order as a sequence that ends with the run")
@@ -309,7 +309,7 @@ struct EngineRunTests {
       source: ["count": 20, "interval": 5], passes: 8, probe: "many", policy: .dropOldest)
     let runs = try (0..<1_000).map { _ in try engine.start(plan, observesEvents: false) }
     for run in runs {
-      let report = try #require(run.waitUntilStopped(timeout: 60_000_000_000))
+      let report = try #require(run.waitUntilStopped(timeout: .seconds(60)))
       #expect(report.leakedBlocks == 0 && report.failure == nil)
     }
     #expect(Probe.named("many").values.count == 20_000)
@@ -320,7 +320,7 @@ struct EngineRunTests {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     var reader = engine.makeTraceReader()
     let run = try engine.start(PlanBuilder.chain(source: ["count": 50], passes: 1, probe: "trace"))
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let spans = reader.read()
     for node in report.nodes { #expect(spans.count { $0.node == node.name } == node.activations) }
     #expect(spans.allSatisfy { $0.run == "test" && $0.worker == "millrace-v1" && $0.duration >= 0 })

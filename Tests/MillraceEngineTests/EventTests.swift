@@ -113,13 +113,13 @@ struct EventTests {
     let live = try engine.prepare(
       PlanBuilder.chain(source: ["count": 100, "interval": 1], passes: 1, probe: "beside-waiting"))
     live.start()
-    let report = try #require(live.waitUntilStopped(timeout: 120_000_000_000), "it is held up")
+    let report = try #require(live.waitUntilStopped(timeout: .seconds(120)), "it is held up")
     #expect(report.failure == nil && Probe.named("beside-waiting").values.count == 100)
     // What the listener, the outbox and a turn hold.
     #expect(waiting.report().nodes[1].packetsIn < EventQueue.limit + 1_024)
     #expect(waiting.report().lostEvents == 0)
     waiting.stop()
-    _ = try #require(waiting.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(waiting.waitUntilStopped(timeout: .seconds(120)))
     withExtendedLifetime(listener) {}
   }
 
@@ -130,7 +130,7 @@ struct EventTests {
     let run = try announcing(20_000, clock: clock)
     let listener = run.listen(patience: 100_000_000)
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.failure == nil)
     var events: [GraphEvent] = []
     for await event in listener { events.append(event) }
@@ -156,7 +156,7 @@ struct EventTests {
     }
     while run.report().nodes[1].packetsIn < EventQueue.limit + 512 { pauseBriefly() }
     run.stop()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.failure == nil && report.leakedBlocks == 0)
     reader.cancel()
     #expect(await reader.value > 0)
@@ -167,7 +167,7 @@ struct EventTests {
     let run = try announcing(20_000, clock: .virtual)
     do { _ = run.events }
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.lostEvents == 0)
     #expect(run.status.withLock { $0.listeners.isEmpty })
   }

@@ -72,7 +72,7 @@ struct FullLinkTests {
     let deadline = ContinuousClock.now + .seconds(60)
     while probe.finished == 0 && ContinuousClock.now < deadline { pauseBriefly() }
     run.stop()
-    #expect(run.waitUntilStopped(timeout: 120_000_000_000) != nil)
+    #expect(run.waitUntilStopped(timeout: .seconds(120)) != nil)
     #expect(probe.values == Array(0..<100))
   }
 

@@ -84,7 +84,7 @@ struct HeapTests {
     let tap = run.tap(0)
     run.start()
     while !tap.isOver { while tap.next() != nil {} }
-    let report = try #require(run.waitUntilStopped(timeout: 60_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(60)))
     #expect(report.failure == nil)
     #expect(HeapWatchingSource.requests.load(ordering: .relaxed) == 0)
   }

@@ -63,7 +63,7 @@ struct InterruptionTests {
       while witness.heard.load(ordering: .relaxed) == before { pauseBriefly() }
     }
     run.stop()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.failure == nil)
     #expect(witness.stale.load(ordering: .relaxed) == 0)
     #expect(witness.leaked.load(ordering: .relaxed) == 0)
@@ -88,7 +88,7 @@ struct InterruptionTests {
       run.interrupt()
     }
     run.drain()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let sinks = plan.nodes.count { $0.contract.type == "test.listen" }
     let sent = witness.sparedSent.load(ordering: .relaxed)
     #expect(sent > 0)
@@ -137,7 +137,7 @@ struct InterruptionTests {
     try run.duck()
     until(5)
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(probe.texts == ["duck", "resume", "duck", "interrupted", "duck"])
     #expect(throws: ControlProblem("the run has stopped; there is nothing to duck")) { try run.duck() }
   }
@@ -155,7 +155,7 @@ struct InterruptionTests {
     run.start()
     while probe.texts.count < 2 { pauseBriefly() }
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(probe.texts == ["duck", "duck"])
     #expect(probe.state.withLock { $0.made } == 2)
   }
@@ -170,6 +170,6 @@ struct InterruptionTests {
         "no node of \"test\" plays replies, so there is nothing to duck; play them with audio.play")
     ) { try run.duck() }
     run.stop()
-    _ = run.waitUntilStopped(timeout: 120_000_000_000)
+    _ = run.waitUntilStopped(timeout: .seconds(120))
   }
 }

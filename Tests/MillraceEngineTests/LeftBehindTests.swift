@@ -22,16 +22,16 @@ struct LeftBehindTests {
       pauseBriefly()
     }
     innocent.stop()
-    let report = try #require(innocent.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(innocent.waitUntilStopped(timeout: .seconds(120)))
     #expect(
       report.failure?.text
         == "could not be dropped: a node of another graph holds the worker; stop that graph too")
     // The worker gets a new thread, which finds the request of the run that was left behind.
     holder.stop()
-    #expect(try #require(holder.waitUntilStopped(timeout: 120_000_000_000)).detachedNodes == ["stuck"])
+    #expect(try #require(holder.waitUntilStopped(timeout: .seconds(120))).detachedNodes == ["stuck"])
     // Whatever comes late has been answered when a run that begins now has ended.
     let next = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "after-holder"))
-    #expect(try #require(next.waitUntilStopped(timeout: 120_000_000_000)).failure == nil)
+    #expect(try #require(next.waitUntilStopped(timeout: .seconds(120))).failure == nil)
     #expect(innocent.retiredStrands.load(ordering: .acquiring) == 1)
     #expect(engine.core.voiceWorkers[0].load.load(ordering: .relaxed) == 0)
     #expect(innocent.report().failure == report.failure)
@@ -66,9 +66,9 @@ struct LeftBehindTests {
     let other = try engine.start(builder.plan)
     while Probe.named("slow").state.withLock({ $0.made }) < 1 { pauseBriefly() }
     waiting.stop()
-    let report = try #require(waiting.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(waiting.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.failure == nil && report.detachedNodes.isEmpty)
-    #expect(try #require(other.waitUntilStopped(timeout: 120_000_000_000)).failure == nil)
+    #expect(try #require(other.waitUntilStopped(timeout: .seconds(120))).failure == nil)
   }
 
   @Test("a graph whose calls take long does not keep another from its turn for more than one of them")
@@ -81,11 +81,11 @@ struct LeftBehindTests {
     let heavy = try engine.start(builder.plan)
     while Probe.named("turns").state.withLock({ $0.made }) < 1 { pauseBriefly() }
     let light = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "light"))
-    _ = try #require(light.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(light.waitUntilStopped(timeout: .seconds(120)))
     // All the work of the other graph fits into one turn by the number of its calls.
     #expect(Probe.named("turns").state.withLock { $0.made } < 50)
     heavy.stop()
-    _ = try #require(heavy.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(heavy.waitUntilStopped(timeout: .seconds(120)))
   }
 
   @Test(
@@ -110,7 +110,7 @@ struct LeftBehindTests {
       }
       let whole = try limitMemory(toMore: 4 << 20)
       holder.stop()
-      let report = try #require(holder.waitUntilStopped(timeout: 60_000_000_000))
+      let report = try #require(holder.waitUntilStopped(timeout: .seconds(60)))
       let words =
         "the system refused a new thread for its worker: Resource temporarily unavailable (errno 11); graphs on that worker stand still until the node returns or there is a thread: end other programs of this user, or raise the limits (ulimit -u, -v)"
       #expect(report.failure?.text == "did not return when the graph was stopped; \(words)")
@@ -120,7 +120,7 @@ struct LeftBehindTests {
       #expect(told.count == 1 && told.first?.contains(words) == true)
       // The same worker works again, though the node has not returned.
       let next = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "relieved"))
-      #expect(try #require(next.waitUntilStopped(timeout: 60_000_000_000)).failure == nil)
+      #expect(try #require(next.waitUntilStopped(timeout: .seconds(60))).failure == nil)
       #expect(Probe.named("relieved").values.count == 10)
       #expect(holder.strands[0].nodeInCall(of: holder) == nil)
       // The node comes back, and touches nothing.
@@ -156,7 +156,7 @@ struct LeftBehindTests {
       #expect(TickScale.machine.nanoseconds(1_000_000_000) == 1_000_000_000)
       let run = try Engine(catalogue: testCatalogue, workers: 1)
         .start(PlanBuilder.chain(source: ["count": 100, "interval": 1], passes: 1, probe: "unsteady"))
-      let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+      let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
       #expect(report.failure == nil && report.nodes.allSatisfy { $0.busy < report.duration })
     }
   }

@@ -25,7 +25,7 @@ struct LinkTapTests {
     let tap = try run.tap("source -> pass0", capacity: 4)
     run.start()
     #expect(readAll(tap) == (0..<20_000).map(Int32.init))
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(tap.droppedCount == 0)
     #expect(Probe.named("tapped").values == (0..<20_000).map(Int32.init))
     #expect(report.leakedBlocks == 0)
@@ -47,7 +47,7 @@ struct LinkTapTests {
     let run = try engine.prepare(PlanBuilder.chain(source: ["count": 100], passes: 0, probe: "unread"))
     let tap = run.tap(0, capacity: 4)
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(Probe.named("unread").values == (0..<100).map(Int32.init))
     #expect(report.leakedBlocks == 0 && report.links[0].dropped == 0)
     #expect(tap.droppedCount == 96)
@@ -63,7 +63,7 @@ struct LinkTapTests {
     run.start()
     while tap.next() == nil { pauseBriefly() }
     run.stop()
-    #expect(try #require(run.waitUntilStopped(timeout: 120_000_000_000)).detachedNodes.isEmpty)
+    #expect(try #require(run.waitUntilStopped(timeout: .seconds(120))).detachedNodes.isEmpty)
     #expect(tap.droppedCount == 0)
   }
 
@@ -89,7 +89,7 @@ struct LinkTapTests {
     let seen = Probe.named("stretch").values.count
     while Probe.named("stretch").values.count < seen + 5 { pauseBriefly() }
     run.stop()
-    #expect(try #require(run.waitUntilStopped(timeout: 120_000_000_000)).leakedBlocks == 0)
+    #expect(try #require(run.waitUntilStopped(timeout: .seconds(120))).leakedBlocks == 0)
   }
 
   @Test("several taps on one link each get everything")
@@ -100,7 +100,7 @@ struct LinkTapTests {
     let taps = [run.tap(0), run.tap(0), run.tap(0)]
     taps[1].stop()
     run.start()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(taps.map { readAll($0).count } == [50, 0, 50])
   }
 
@@ -118,7 +118,7 @@ struct LinkTapTests {
     #expect(readAll(try run.tap("brief -> first")).isEmpty)
     #expect(run.phase == .running)
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(run.tap(1).isOver, "a run that is over has nothing to tap")
   }
 
@@ -129,7 +129,7 @@ struct LinkTapTests {
       let run = try engine.prepare(PlanBuilder.chain(source: ["count": 3], passes: 0, probe: "kept"))
       let tap = run.tap(0)
       run.start()
-      _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+      _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
       _ = tap.next()
       return tap.next()
     }

@@ -116,11 +116,11 @@ struct MemoryAdmissionTests {
         "a run can take \(Figures.bytes(bytes)) beside \(Figures.bytes(2 * bytes)) of 2 other runs, and "))
     #expect(engine.memory.claimed == 2 * bytes)
     first.stop()
-    _ = try #require(first.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(first.waitUntilStopped(timeout: .seconds(120)))
     #expect(engine.memory.claimed == bytes)
     #expect(refusal(of: plan, on: engine) == nil)
     second.stop()
-    _ = try #require(second.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(second.waitUntilStopped(timeout: .seconds(120)))
     #expect(engine.memory.claimed == 0)
   }
 

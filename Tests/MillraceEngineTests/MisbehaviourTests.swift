@@ -80,11 +80,11 @@ struct MisbehaviourTests {
     while kind == .starves ? badRun.report().nodes[1].packetsIn < 10 : probe.texts.isEmpty { pauseBriefly() }
     if kind != .hangs {
       // The bad node is left at work for as long as the healthy graph needs.
-      _ = try #require(healthyRun.waitUntilStopped(timeout: 120_000_000_000))
+      _ = try #require(healthyRun.waitUntilStopped(timeout: .seconds(120)))
     }
     badRun.stop()
-    let badReport = try #require(badRun.waitUntilStopped(timeout: 120_000_000_000))
-    let healthy = try #require(healthyRun.waitUntilStopped(timeout: 120_000_000_000))
+    let badReport = try #require(badRun.waitUntilStopped(timeout: .seconds(120)))
+    let healthy = try #require(healthyRun.waitUntilStopped(timeout: .seconds(120)))
     let values = Probe.named(name).values
     Probe.named(name).state.withLock { $0.finished = 1_000 }
     return (healthy, badReport, values)
@@ -133,7 +133,7 @@ struct MisbehaviourTests {
       let run = try engine.start(plan)
       if round % 2 == 0 { while run.firstPacketTime.load(ordering: .relaxed) == 0 { pauseBriefly() } }
       run.stop()
-      guard let report = run.waitUntilStopped(timeout: 120_000_000_000), report.leakedBlocks == 0 else {
+      guard let report = run.waitUntilStopped(timeout: .seconds(120)), report.leakedBlocks == 0 else {
         return false
       }
       Probe.named(name).state.withLock {

@@ -163,7 +163,7 @@ struct OverloadTests {
     while Probe.named(name).state.withLock({ $0.made }) == 0 { pauseBriefly() }
     #expect(run.watchesLoad == (clock == .realtime && hasSteps))
     run.stop()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.failure == nil)
     #expect(report.links.allSatisfy { $0.droppedShed == 0 } || clock == .realtime && hasSteps)
     #expect(!run.watchesLoad)

@@ -93,6 +93,6 @@ extension GraphPlan {
   @discardableResult
   func runToEnd(on engine: Engine) throws -> RunReport {
     let run = try engine.start(self)
-    return try #require(run.waitUntilStopped(timeout: 120_000_000_000), "the run does not end")
+    return try #require(run.waitUntilStopped(timeout: .seconds(120)), "the run does not end")
   }
 }

@@ -53,7 +53,7 @@ struct PoolTests {
       observesEvents: false)
     let pool = try #require(run.memory?.pools.first)
     run.start()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.leakedBlocks == 0)
     #expect(pool.blockCount > 7_000 && pool.touchedCount <= 3)
   }

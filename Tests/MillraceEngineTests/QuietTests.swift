@@ -38,7 +38,7 @@ struct QuietTests {
     #expect(hasShed)
     #expect(goesOn)
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
   }
 
   @Test("a verdict is taken once, and one that nobody takes is let go of")
@@ -125,7 +125,7 @@ struct QuietTests {
           && outbox.pointee.queued > 0
       })
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(outbox.pointee.queued == 0)
     // The supervisor looks around a few times; in a debug build it ends the process when it finds the run.
     _ = try PlanBuilder.chain(source: ["count": 5], passes: 1, probe: "behind-a-full-one").runToEnd(

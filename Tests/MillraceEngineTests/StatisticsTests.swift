@@ -10,7 +10,7 @@ struct StatisticsTests {
   func firstPacket() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let whole = try engine.start(PlanBuilder.chain(source: ["count": 3], passes: 1, probe: "first"))
-    let report = try #require(whole.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(whole.waitUntilStopped(timeout: .seconds(120)))
     #expect(try #require(report.timeToFirstPacket) > 0)
     // The node in the middle takes a packet and fails with it: no sink ever gets one.
     var builder = PlanBuilder()
@@ -20,7 +20,7 @@ struct StatisticsTests {
     builder.link(source, pass)
     builder.link(pass, sink)
     let broken = try engine.start(builder.plan)
-    let without = try #require(broken.waitUntilStopped(timeout: 120_000_000_000))
+    let without = try #require(broken.waitUntilStopped(timeout: .seconds(120)))
     #expect(without.nodes[pass].packetsIn > 0 && without.nodes[sink].packetsIn == 0)
     #expect(without.timeToFirstPacket == nil)
   }
@@ -51,7 +51,7 @@ struct StatisticsTests {
     let run = try Engine(catalogue: testCatalogue, workers: 1).start(builder.plan)
     while run.report().links.contains(where: { $0.popped < 2 }) { pauseBriefly() }
     run.stop()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.links.allSatisfy { $0.pushed == $0.popped + $0.droppedOldest + $0.discarded })
     // A link that keeps only the newest may happen to be empty.
     if policy != .latest { #expect(report.links.contains { $0.discarded > 0 }) }
@@ -71,7 +71,7 @@ struct StatisticsTests {
     while probe.times.count < 2 { pauseBriefly() }
     #expect(probe.times[1] - probe.times[0] >= .milliseconds(20))
     run.stop()
-    _ = run.waitUntilStopped(timeout: 120_000_000_000)
+    _ = run.waitUntilStopped(timeout: .seconds(120))
   }
 }
 

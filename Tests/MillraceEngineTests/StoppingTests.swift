@@ -85,9 +85,9 @@ struct StoppingTests {
     let late = try engine.start(builder.plan)
     while Probe.named("late").state.withLock({ $0.made }) < 1 { pauseBriefly() }
     late.stop()
-    let report = try #require(late.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(late.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.failure == nil && report.detachedNodes.isEmpty, "\(String(describing: report.failure))")
     for other in others { other.stop() }
-    for other in others { _ = try #require(other.waitUntilStopped(timeout: 120_000_000_000)) }
+    for other in others { _ = try #require(other.waitUntilStopped(timeout: .seconds(120))) }
   }
 }

@@ -9,7 +9,7 @@ import Testing
   private func run(_ text: String) throws -> RunReport {
     let plan = try Graph.load(text: text, name: "graph.json", catalogue: .flow)
     let engine = Engine(catalogue: .flow, workers: 1)
-    return try #require(try engine.start(plan).waitUntilStopped(timeout: 120_000_000_000))
+    return try #require(try engine.start(plan).waitUntilStopped(timeout: .seconds(120)))
   }
 
   @Test("three programs in a row carry every line to the end, then the graph stops by itself")

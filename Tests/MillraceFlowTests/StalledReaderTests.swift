@@ -72,7 +72,7 @@ struct StalledReaderTests {
     waitForOther()
     reader.waitForBytes()
     run.stop()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.detachedNodes == [])
     #expect(report.failure == nil)
     #expect(report.leakedBlocks == 0)
@@ -90,7 +90,7 @@ struct StalledReaderTests {
     var report: RunReport?
     while report == nil {
       reader.read()
-      report = run.waitUntilStopped(timeout: 1_000_000)
+      report = run.waitUntilStopped(timeout: .milliseconds(1))
     }
     reader.read()
     #expect(report?.failure == nil)
@@ -102,7 +102,7 @@ struct StalledReaderTests {
   func givenUp() throws {
     let reader = try SlowReader(pipe)
     let (engine, run) = try start(lines: #""seq", "-f", "%01000g", "75""#, patience: 50)
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let words = try #require(report.failure?.text)
     let pattern =
       #/nobody read "(.*)" for 50 ms: (\d+) lines \((\d+) bytes\) and what waits in the links were not written; keep its reader reading, or raise "patience"/#

@@ -20,7 +20,7 @@ struct OffendersTests {
     graph.link("tone -> gain -> end")
     plan = try Graph.load(graph, settings: GraphSettings(clock: .virtual), catalogue: .standard)
     let run = try Engine(catalogue: .standard, clock: .virtual, workers: 1).start(plan)
-    report = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     // How long a call took depends on the machine.
     for node in report.nodes.indices {
       report.nodes[node].overBudget = 0

@@ -79,7 +79,7 @@ struct Recorder<Kind: RecorderKind>: Node {
     graph.link("tick -> node")
     let plan = try Graph.load(graph, settings: GraphSettings(clock: .virtual), catalogue: catalogue)
     let run = try Engine(catalogue: catalogue, clock: .virtual, workers: 1).start(plan)
-    #expect(try #require(run.waitUntilStopped(timeout: 20_000_000_000)).failure == nil)
+    #expect(try #require(run.waitUntilStopped(timeout: .seconds(20))).failure == nil)
     return notes.withLock { $0[log] ?? [] }
   }
 

@@ -8,7 +8,7 @@ func runToEnd(_ plan: GraphPlan, on engine: Engine) throws -> RunReport {
 
 /// Waits for the end of a run, two minutes at the most.
 func finished(_ run: GraphRun) throws -> RunReport {
-  guard let report = run.waitUntilStopped(timeout: 120_000_000_000) else {
+  guard let report = run.waitUntilStopped(timeout: .seconds(120)) else {
     throw MeasurementProblem("graph \"\(run.name)\" did not end within two minutes")
   }
   if let failure = report.failure { throw MeasurementProblem("graph \"\(run.name)\": \(failure)") }

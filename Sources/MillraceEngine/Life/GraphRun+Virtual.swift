@@ -22,7 +22,7 @@ extension GraphRun {
 
   /// Has a failed node made anew at a graph time.
   func restart(_ node: Int, at time: Nanoseconds) {
-    at(time) { [self] in
+    at(.nanoseconds(time)) { [self] in
       leaveUndecided()
       engine.supervisor.post(.restart(self, node: node))
     }

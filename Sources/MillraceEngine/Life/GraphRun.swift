@@ -150,10 +150,10 @@ public final class GraphRun: @unchecked Sendable {
   ///
   /// Ask before `start` to have it exact. Another call moves the time; one that has passed drains at once. A source that does
   /// not follow the clock makes no time pass on a virtual one: it runs to its own end first.
-  /// - Parameter time: nanoseconds since the graph's start, at least 0.
-  public func drain(at time: Nanoseconds) {
-    precondition(time >= 0, "graph time begins at 0")
-    drainTime.store(time, ordering: .releasing)
+  /// - Parameter time: since the graph's start, at least 0.
+  public func drain(at time: Duration) {
+    precondition(time >= .zero, "graph time begins at 0")
+    drainTime.store(time.nanoseconds, ordering: .releasing)
     for strand in strands { strand.ask(Strand.Request.drainAtTime) }
   }
 
@@ -176,8 +176,8 @@ public final class GraphRun: @unchecked Sendable {
   }
 
   /// Blocks the calling thread until the run has stopped, or until the time-out; nil then.
-  public func waitUntilStopped(timeout: Nanoseconds? = nil) -> RunReport? {
-    let deadline = timeout.map { millrace_monotonic_ns() + $0 }
+  public func waitUntilStopped(timeout: Duration? = nil) -> RunReport? {
+    let deadline = timeout.map { millrace_monotonic_ns().addingClamped(max(0, $0.nanoseconds)) }
     while true {
       if let report = status.withLock({ $0.finalReport }) { return report }
       let left = deadline.map { $0 - millrace_monotonic_ns() } ?? -1
@@ -192,7 +192,7 @@ public final class GraphRun: @unchecked Sendable {
   }
 
   /// Graph time now; 0 before the start, the time of the stop after it. Costs far less than a report.
-  public var time: Nanoseconds { graphTime }
+  public var time: Duration { .nanoseconds(graphTime) }
 
   /// Graph time now, as the control side sees it; 0 before the start.
   var graphTime: Nanoseconds {

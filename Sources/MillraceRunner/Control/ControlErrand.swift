@@ -46,10 +46,10 @@ final class ControlErrand: Sendable {
   func send(to index: Int, isStarted: Bool) {
     let run = targets[index].run
     guard let time = command.time ?? (isStarted ? nil : 0) else { return carryOut(on: index) }
-    if isStarted && run.time > time { return refuse(index, late(run)) }
-    run.at(time) { [self] in
+    if isStarted && run.time.nanoseconds > time { return refuse(index, late(run)) }
+    run.at(.nanoseconds(time)) { [self] in
       // On a virtual clock late is wrong: the next run of the same commands would differ.
-      if run.plan.clock == .virtual && run.time > time {
+      if run.plan.clock == .virtual && run.time.nanoseconds > time {
         refuse(index, late(run))
       } else {
         carryOut(on: index)
@@ -59,7 +59,7 @@ final class ControlErrand: Sendable {
   }
 
   private func late(_ run: GraphRun) -> String {
-    "it is too late: graph time is \(Figures.duration(run.time)) already"
+    "it is too late: graph time is \(Figures.duration(run.time.nanoseconds)) already"
   }
 
   private func carryOut(on index: Int) {
@@ -84,12 +84,12 @@ final class ControlErrand: Sendable {
       case .report: findings.reports[index] = run.report()
       }
     } catch { return refuse(index, error.text) }
-    settleDone(index, at: run.time, findings)
+    settleDone(index, at: run.time.nanoseconds, findings)
   }
 
   /// Answers before it ends the run: afterwards the process may be gone before an answer is written.
   private func answer(_ index: Int, before end: () -> Void) {
-    settleDone(index, at: targets[index].run.time)
+    settleDone(index, at: targets[index].run.time.nanoseconds)
     end()
   }
 
@@ -116,7 +116,7 @@ final class ControlErrand: Sendable {
   func giveUp() {
     let open = state.withLock { state in
       guard state.left > 0 else { return false }
-      let ended = targets.map(\.run.time).max() ?? 0
+      let ended = targets.map(\.run.time.nanoseconds).max() ?? 0
       let wanted = command.time.map { ", before \(Figures.duration($0))" } ?? ""
       state.refusals[targets.count] = "the graph ended at \(Figures.duration(ended))\(wanted)"
       state.left = 0

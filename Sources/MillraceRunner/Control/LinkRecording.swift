@@ -94,12 +94,12 @@ final class LinkRecording: Sendable {
   var isStopped: Bool { wasStopped.load(ordering: .relaxed) }
 
   /// True when its file is complete, or will never be.
-  var isComplete: Bool { run.waitUntilStopped(timeout: 0) != nil }
+  var isComplete: Bool { run.waitUntilStopped(timeout: .zero) != nil }
 
   /// Waits until the file is complete, at most so long. Answers what went wrong, in words.
   func finish(atMost time: Nanoseconds) -> String? {
     tap.stop()
-    guard let report = run.waitUntilStopped(timeout: time) else {
+    guard let report = run.waitUntilStopped(timeout: .nanoseconds(time)) else {
       run.stop()
       return "the disk was too slow to finish \(Problem.quoted(path))"
     }

@@ -112,7 +112,7 @@ struct RunSession: ~Copyable {
     if let talk { talk.begin(runs[0], readers, takesKeys: takesKeys) }
     startedAt = millrace_monotonic_ns()
     for run in runs {
-      if let duration { run.drain(at: duration) }
+      if let duration { run.drain(at: .nanoseconds(duration)) }
       run.start()
     }
     control?.start()
@@ -226,7 +226,7 @@ struct RunSession: ~Copyable {
     while first < runs.count {
       heedSignals()
       answerStatistics()
-      if runs[first].waitUntilStopped(timeout: waiting) != nil {
+      if runs[first].waitUntilStopped(timeout: .nanoseconds(waiting)) != nil {
         first += 1
         continue
       }

@@ -228,7 +228,7 @@ final class Talk {
   private static let levelLasts: Nanoseconds = .milliseconds(600)
 
   private func levels(_ events: EventBoard) -> [(label: String, level: EventBoard.Level)] {
-    let now = run?.time ?? 0
+    let now = run?.time.nanoseconds ?? 0
     return events.levels.prefix(Self.mostMeters).map { label, level in
       let isOld = now - level.time > Self.levelLasts
       return (label, isOld ? EventBoard.Level(rms: -120, peak: -120) : level)
@@ -240,7 +240,7 @@ final class Talk {
     let view = TalkView(style: style)
     let (lines, panel) = board.withLock { board in
       let moment = TalkView.Moment(
-        title: title, time: run?.time ?? 0, levels: levels(events),
+        title: title, time: run?.time.nanoseconds ?? 0, levels: levels(events),
         waterfall: events.turns.reversed().lazy.compactMap(Waterfall.init).first, typed: hand.typed,
         isPressed: hand.isPressed, isLeaving: isLeaving)
       let lines = board.takeLines()

@@ -113,9 +113,9 @@ final class TalkPicture: Sendable {
     } catch {
       throw refused(name, "\(error)")
     }
-    run.drain(at: glance)
+    run.drain(at: .nanoseconds(glance))
     run.start()
-    guard let report = run.waitUntilStopped(timeout: patience) else {
+    guard let report = run.waitUntilStopped(timeout: .nanoseconds(patience)) else {
       run.stop()
       throw Refusal(text: "\(name) took too long to read; make it smaller")
     }

@@ -12,7 +12,7 @@ func runGraph(
     path: path, settings: GraphSettings(set: values, clock: clock), catalogue: .standard)
   let engine = Engine(catalogue: .standard, clock: clock, workers: workers)
   let run = try engine.prepare(plan)
-  if let drainAt { run.drain(at: drainAt) }
+  if let drainAt { run.drain(at: .nanoseconds(drainAt)) }
   run.start()
   let report = try #require(run.waitUntilStopped(timeout: .milliseconds(300_000)), "\(path) did not end")
   #expect(report.failure == nil)

@@ -70,7 +70,7 @@ enum DialogueStage {
   static func epoch(of run: GraphRun) -> Int64 {
     (0..<50).map { _ in
       let before = millrace_monotonic_ns()
-      return before - run.time
+      return before - run.time.nanoseconds
     }.max() ?? 0
   }
 

@@ -289,6 +289,11 @@ bench-peers: ## install what make bench measures Millrace beside: C++ rings, GSt
 	touch benchmarks/Sources/CPeerRings/rings.cpp benchmarks/Sources/CPeerGStreamer/*.c benchmarks/Package.swift
 	$(call install,$(PEERS))
 
+.PHONY: examples
+examples: deps ## build the examples as packages of their own, and run them
+	@for example in Examples/*/; do swift build --package-path "$$example"; done
+	timeout --kill-after=10 120 swift run --skip-build --package-path Examples/PushToBot push-to-bot
+
 .PHONY: reference
 reference: build ## write the page of every node into Documentation/reference
 	@rm -rf Documentation/reference
@@ -330,7 +335,7 @@ tsan: test-deps ## run the tests of core, engine, devices, and threads of stream
 	@# Only the parts that share memory between threads: the rest builds for minutes under the sanitizer.
 	MILLRACE_PARTS=threads swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	MILLRACE_PARTS=threads $(IN_TIME) swift test --skip-build --parallel --disable-xctest --sanitize=thread \
-	  --scratch-path .build-tsan --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceDevicesTests|$(VIDEO_THREADS)' | \
+	  --scratch-path .build-tsan --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceAppTests|MillraceDevicesTests|$(VIDEO_THREADS)' | \
 	  $(MUST_RUN)
 
 # Sockets and services stand on NIO, which builds for minutes under the sanitizer: apart from what a check of the whole has time for.
@@ -359,4 +364,4 @@ asan: test-deps models ## run tests under AddressSanitizer, the C also under UBS
 
 .PHONY: clean
 clean: ## remove what was built and what the demo wrote
-	rm -rf .build .build-streams .build-tsan .build-asan .build-fuzz benchmarks/.build out
+	rm -rf .build .build-streams .build-tsan .build-asan .build-fuzz benchmarks/.build Examples/*/.build out

@@ -1,4 +1,4 @@
-public import MillraceCore
+internal import MillraceCore
 internal import MillraceFlow
 
 /// The programs that nodes of this process have started (`process.pipe`) and that have not ended yet.

@@ -1,4 +1,4 @@
-public import MillraceCore
+internal import MillraceCore
 internal import Synchronization
 
 /// What a program wants done at given graph times of one run, in order of time and, for the same time, of asking.

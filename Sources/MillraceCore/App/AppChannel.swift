@@ -88,6 +88,9 @@ package class AppChannel: RemoteWake, @unchecked Sendable {
   /// A task is about to wait: the next news go to the courier. Look once more after it.
   func awaitNews() { _ = isAwaited.exchange(true, ordering: .sequentiallyConsistent) }
 
+  /// No task waits any more, and none will.
+  func ignoreNews() { isAwaited.store(false, ordering: .releasing) }
+
   func leftQueue() { _ = isQueued.exchange(false, ordering: .sequentiallyConsistent) }
 
   /// Resumes the tasks that have what they waited for. On the courier's thread or one of the control side.

@@ -147,6 +147,8 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     turn.lock()
     defer { turn.unlock() }
     end = .stopped
+    // The courier may end before it came to this channel.
+    ignoreNews()
     if releasing { unsafe link.pointee.discard() }
     resumeAll()
   }

@@ -223,7 +223,7 @@ def model(wheel):
 
 
 def home():
-    """The user's folder: HOME, or what the system's list of users says; None when neither tells."""
+    """The home directory: HOME, or the entry in the user database; None if there is neither."""
     try:
         return os.environ.get("HOME") or pwd.getpwuid(os.geteuid()).pw_dir or None
     except KeyError:
@@ -232,7 +232,7 @@ def home():
 
 def destination():
     """Where audio.vad looks for the file."""
-    # As UserFolder of MillraceFiles has it: a variable that is set to nothing counts as not set.
+    # As in UserDirectories of MillraceFiles, an empty variable counts as unset.
     cache = os.environ.get("XDG_CACHE_HOME") or home() and home() + "/.cache" or "/var/cache"
     folder = os.environ.get("MILLRACE_MODELS") or cache + "/millrace/models"
     return os.path.join(folder, f"silero-vad-{VERSION}.weights")

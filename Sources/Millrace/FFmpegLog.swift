@@ -7,5 +7,5 @@ internal import MillraceAudio
 public enum FFmpegLog {
   /// Takes the log for Millrace, permanently: nothing is printed, and errors of nodes quote the library's own words, without what is
   /// secret. Call it once, before the first graph. Any thread.
-  public static func take() { LibraryWords.takeLog() }
+  public static func take() { LibraryMessage.takeLog() }
 }

@@ -7,15 +7,15 @@ internal import MillraceFlow
 /// ends, call `wait`.
 public enum Programs {
   /// How many there are. Any thread.
-  public static var count: Int { StartedPrograms.count }
+  public static var count: Int { RunningPrograms.count }
 
   /// Blocks until there are none, or until the time is up. True when there are none.
   @discardableResult
   public static func wait(atMost time: Duration) -> Bool {
-    StartedPrograms.wait(atMost: time.nanoseconds)
+    RunningPrograms.wait(atMost: time.nanoseconds)
   }
 
   /// Sends SIGKILL to all of them, and to what they started in their process groups. Waits for nothing. May be called in a
   /// signal handler when `count` was read before the handler was installed.
-  public static func killAll() { StartedPrograms.killAll() }
+  public static func killAll() { RunningPrograms.killAll() }
 }

@@ -1,28 +1,28 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.autoGain`: brings speech to one loudness, and never above a ceiling.
+/// `audio.autoGain`: brings speech to a target loudness, and never above a ceiling.
 ///
-/// - In `in`, out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels; the format stays, all channels get the same gain.
-/// - The gain follows the loudness of speech (BS.1770, 400 ms): pauses and steady noise leave it where it is. It moves by at
-///   most `fall` and `rise` dB a second, between -20 dB and `maxGain`.
-/// - Behind it a limiter looks ahead: what comes out is never above `ceiling`, not by one sample.
-/// - Every sample keeps its position and time; late by `lookAhead`. The output begins where the input begins, and what is
-///   held at the end, or where the stream breaks, goes out then.
-/// - A discontinuity, and the interruption of the reply inside, start afresh, with the gain found so far.
-/// - NaN counts as 0, an infinity as the largest float. Lost packets (without bytes) are dropped; the next one starts afresh.
+/// - In `in`, out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels; the format is kept, all channels get the same gain.
+/// - The gain follows the loudness of speech (BS.1770, 400 ms); pauses and steady noise do not change it. It changes by at most
+///   `fall` and `rise` dB per second, between -20 dB and `maxGain`.
+/// - A look-ahead limiter follows: no output sample exceeds `ceiling`.
+/// - Every sample keeps its position and time; latency `lookAhead`. Output begins where the input begins; what is held at the end, or
+///   at a break in the stream, is emitted then.
+/// - A discontinuity, or an interruption of the reply being processed, restarts the node with the present gain.
+/// - NaN counts as 0, infinity as the largest float. Lost packets (without bytes) are dropped; the next one restarts the node.
 public struct AudioAutoGain: ~Copyable, Node {
   public static let contract = NodeContract(
-    "audio.autoGain", "brings speech to one loudness, never above a ceiling",
+    "audio.autoGain", "brings speech to a target loudness, never above a ceiling",
     text: """
-      Loudness is in LUFS, for speech of one voice a few dB above its RMS in dBFS. The ceiling holds for every sample, at \
-      once; the gain takes seconds.
+      Loudness is in LUFS, which for a single voice is a few dB above its RMS in dBFS. The ceiling holds for every sample at \
+      once; the gain takes seconds to adapt.
       """,
-    inputs: [PortContract("in", SoundBounds.pcm, text: "speech at any level")],
-    outputs: [PortContract("out", SoundBounds.pcm, text: "the speech at its loudness")],
+    inputs: [PortContract("in", AudioLimits.pcm, text: "speech at any level")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "the speech at the target loudness")],
     parameters: [
       ParameterContract(
-        "target", .number(-60...0), unit: "LUFS", default: -20, live: true, text: "loudness to reach"),
+        "target", .number(-60...0), unit: "LUFS", default: -20, live: true, text: "target loudness"),
       ParameterContract(
         "maxGain", .number(0...60), unit: "dB", default: 24, live: true, text: "highest gain"),
       ParameterContract(
@@ -31,25 +31,25 @@ public struct AudioAutoGain: ~Copyable, Node {
         "rise", .number(0.1...200), unit: "dB/s", default: 4, live: true, text: "how fast the gain rises"),
       ParameterContract(
         "gate", .number(-120...0), unit: "LUFS", default: -60, live: true,
-        text: "sound below this loudness is not measured"),
+        text: "audio below this loudness is not measured"),
       ParameterContract(
-        "ceiling", .number(-60...0), unit: "dBFS", default: -1, text: "largest magnitude that comes out"),
+        "ceiling", .number(-60...0), unit: "dBFS", default: -1, text: "largest output magnitude"),
       ParameterContract(
         "lookAhead", .number(0.5...50), unit: "ms", default: 5,
-        text: "how long before a peak the limiter begins; the latency"),
+        text: "how far ahead the limiter looks for peaks; the latency"),
       ParameterContract(
         "release", .number(1...5_000), unit: "ms", default: 100,
-        text: "time in which the limiter gives back two thirds"),
+        text: "time in which the limiter recovers two thirds of a reduction"),
       ParameterContract(
         "report", .number(0...60_000), unit: "ms", default: 0,
-        text: "sound one `gain` event stands for; 0: none"),
+        text: "audio per `gain` event; 0: no events"),
     ],
     events: [
       EventContract(
         "gain",
         text: """
-          `gain` in dB, `loudness` of the speech before it in LUFS (`null` while there was none), `limited` the most the \
-          limiter took away since the last one, in dB; up to `position` of the input
+          `gain` in dB; `loudness` of the speech before the gain in LUFS, `null` if there was none; `limited`: largest \
+          reduction by the limiter since the last event, in dB; up to `position` of the input
           """)
     ],
     budget: 400,
@@ -59,7 +59,7 @@ public struct AudioAutoGain: ~Copyable, Node {
     ],
     resolve: resolve)
 
-  /// Order of the live parameters in the contract.
+  /// Indices of the live parameters in the contract.
   private enum Index {
     static let target = 0
     static let maxGain = 1
@@ -68,23 +68,23 @@ public struct AudioAutoGain: ~Copyable, Node {
     static let gate = 4
   }
 
-  /// Nanoseconds a sample may take.
+  /// Budget per sample in nanoseconds.
   private static let sampleBudget = 60
 
   private static func resolve(_ resolution: inout Resolution) {
     guard var shape = resolution.input, let frames = shape.frames, let rate = shape.format.rate,
       let channels = shape.format.channels
     else { return }
-    let latency = SoundBounds.frames(milliseconds: resolution.parameters.number("lookAhead"), rate: rate)
+    let latency = AudioLimits.frames(milliseconds: resolution.parameters.number("lookAhead"), rate: rate)
     resolution.latency = .samples(Int64(latency), rate: rate)
     resolution.budget = 100 + frames * channels * sampleBudget / 1_000
-    shape.burst = LateStream<GainStage>.burst(latency: latency, frames: frames)
+    shape.burst = DelayedStream<GainStage>.burst(latency: latency, frames: frames)
     resolution.outputs["out"] = shape
   }
 
-  private var stream: LateStream<GainStage>
+  private var stream: DelayedStream<GainStage>
   private var reply = HeldReply()
-  /// Frames an event stands for, and frames since the last one.
+  /// Frames per event, and frames since the last one.
   private let interval: Int
   private let frameBytes: Int
   private var since = 0
@@ -92,9 +92,9 @@ public struct AudioAutoGain: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.inputs[0].shape, case .pcm(let rate, let channels, _) = shape.format,
       let frameBytes = shape.format.frameBytes
-    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes audio only") }
     let values = setup.parameters
-    stream = LateStream(GainStage(rate: rate, channels: channels, values), shape: shape)
+    stream = DelayedStream(GainStage(rate: rate, channels: channels, values), shape: shape)
     interval = Int((values.number("report") * Double(rate) / 1_000).rounded())
     self.frameBytes = frameBytes
   }
@@ -147,8 +147,8 @@ public struct AudioAutoGain: ~Copyable, Node {
   }
 }
 
-/// The gain and the limiter behind it.
-struct GainStage: ~Copyable, SoundStage {
+/// The automatic gain followed by the limiter.
+struct GainStage: ~Copyable, AudioStage {
   var gain: AutomaticGain
   private var limiter: Limiter
   private var lowest = 1.0
@@ -161,8 +161,8 @@ struct GainStage: ~Copyable, SoundStage {
         rise: values.number("rise"), gate: values.number("gate")))
     limiter = Limiter(
       channels: channels, ceiling: Decibels.amplitude(decibels: values.number("ceiling")),
-      lookAhead: SoundBounds.frames(milliseconds: values.number("lookAhead"), rate: rate),
-      release: SoundBounds.frames(milliseconds: values.number("release"), rate: rate))
+      lookAhead: AudioLimits.frames(milliseconds: values.number("lookAhead"), rate: rate),
+      release: AudioLimits.frames(milliseconds: values.number("release"), rate: rate))
   }
 
   var latencyFrames: Int { limiter.latencyFrames }
@@ -177,7 +177,7 @@ struct GainStage: ~Copyable, SoundStage {
     lowest = min(lowest, limiter.process(&samples))
   }
 
-  /// The most the limiter took away since the last question, in dB.
+  /// Largest reduction by the limiter since the last call, in dB.
   mutating func takeReduction() -> Double {
     defer { lowest = 1 }
     return -Decibels.decibels(amplitude: lowest)

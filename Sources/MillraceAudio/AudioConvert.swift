@@ -1,44 +1,44 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.convert`: changes the sample type, the channels and the packet length; not the rate.
+/// `audio.convert`: changes the sample type, the channels and the packet length, but not the rate.
 ///
-/// - In `in`, out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. What the graph file leaves open is as the consumers
-///   take it, and as the input where they take that.
-/// - Floats become 16 bits by rounding to nearest and saturating; 16 bits to float and back is exact.
-/// - Channels: to mono, every channel times 1/n (cannot overload); from mono, the same to all; otherwise channels keep
-///   their number, missing ones are silent, surplus ones are left out. `matrix` replaces that.
-/// - `frame` or `samples` cuts the stream into packets of that length, whatever comes in. The last one is short, or filled
-///   with silence when `pad` is true. A packet's position and time are those of its first sample.
-/// - A discontinuity, a jump forward, the start of another reply: what is held goes out as a short packet first.
-///   The interruption of its reply drops it; sound of no reply, and what must be played anyhow, stays.
-///   Lost packets (without bytes) count as a discontinuity.
-/// - So does the end of an utterance: the short packet carries the mark, or an empty one when nothing is held.
-/// - Latency none, or with a packet length what a sample can wait for the rest of its packet.
-/// - Where nothing has to change, packets pass untouched. At every change, and where they would pass, NaN and infinities become
-///   silence and what is louder than +120 dBFS is held there.
+/// - In `in`, out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. Whatever the graph leaves open is chosen to suit the consumers,
+///   and kept as in the input if they accept that.
+/// - Float to 16 bits rounds to nearest and saturates; 16 bits to float and back is exact.
+/// - Channels: to mono, every channel times 1/n (cannot overload); from mono, the same to all; otherwise channels keep their index,
+///   missing ones are silent, surplus ones are dropped. `matrix` replaces these rules.
+/// - `frame` or `samples` cuts the stream into packets of that length, whatever the input. The last one is short, or padded with
+///   silence if `pad` is true. A packet's position and time are those of its first sample.
+/// - At a discontinuity, a jump forward or the start of another reply, what is held is emitted as a short packet first. An
+///   interruption drops the audio of its reply; audio of no reply, and packets that must be played, stay. Lost packets (without
+///   bytes) count as a discontinuity.
+/// - The end of an utterance also emits what is held: the short packet carries the mark, or an empty one if nothing is held.
+/// - No latency, except with a packet length: samples then wait for the rest of their packet.
+/// - Where nothing has to change, packets pass untouched. NaN and infinities become silence and magnitudes above +120 dBFS are
+///   clamped, in every conversion and before packets pass.
 @safe
 public struct AudioConvert: ~Copyable, Node {
   public static let contract = NodeContract(
     "audio.convert", "changes sample type, channels and packet length",
     text: """
-      To mono each channel counts 1/n; from mono every channel gets the sound; otherwise channels keep their number. \
-      What is not given is chosen to suit the consumers.
+      To mono, each channel is weighted by 1/n; from mono, every channel gets the same audio; otherwise channels keep their \
+      index. What is not set is chosen to suit the consumers.
       """,
-    inputs: [PortContract("in", SoundBounds.pcm, text: "sound")],
-    outputs: [PortContract("out", SoundBounds.pcm, text: "the sound in its new form")],
+    inputs: [PortContract("in", AudioLimits.pcm, text: "audio")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "the converted audio")],
     parameters: [
-      ParameterContract("sample", SampleType.choice, text: "sample type; absent: as the consumers take"),
+      ParameterContract("sample", SampleType.choice, text: "sample type; default: what the consumers accept"),
       ParameterContract(
-        "channels", .integer(SoundBounds.channels), text: "channels; absent: as the consumers take"),
+        "channels", .integer(AudioLimits.channels), text: "channels; default: what the consumers accept"),
       ParameterContract(
         "matrix", .list(of: .number(-8...8), count: 1...64),
-        text: "factors from every input channel to the first output channel, then to the second, and so on"),
+        text: "gains from every input channel to the first output channel, then to the second, and so on"),
       ParameterContract(
-        "frame", .number(SoundBounds.frame), unit: "ms", text: "packet length; absent: as it comes"),
+        "frame", .number(AudioLimits.frame), unit: "ms", text: "packet length; default: as in the input"),
       ParameterContract(
-        "samples", .integer(1...192_000), text: "packet length in samples per channel, in place of `frame`"),
-      ParameterContract("pad", .bool, default: false, text: "true: a short packet is filled with silence"),
+        "samples", .integer(1...192_000), text: "packet length in samples per channel, instead of `frame`"),
+      ParameterContract("pad", .bool, default: false, text: "true: a short packet is padded with silence"),
     ],
     budget: 150,
     examples: [
@@ -65,7 +65,7 @@ public struct AudioConvert: ~Copyable, Node {
     checkMatrix(values, inputChannels, channels, &resolution)
     if values.has("frame") && values.has("samples") {
       resolution.refuse(
-        "samples", "\"frame\" and \"samples\" both give the packet length", cure: "leave one of them out")
+        "samples", "\"frame\" and \"samples\" both set the packet length", cure: "remove one of them")
     }
     guard let frames = packetFrames(values, rate: rate) else {
       var output = OutputShape.pcm(rate: rate, channels: channels, sample: sample, frames: inputFrames)
@@ -74,7 +74,7 @@ public struct AudioConvert: ~Copyable, Node {
       resolution.outputs["out"] = output
       return
     }
-    // Whole packets one input completes, and the rest of a stream that a discontinuity cuts off.
+    // Whole packets completed by one input packet, and the rest of a stream that ends at a discontinuity.
     let burst = (inputFrames + frames - 1) / frames + 1
     resolution.outputs["out"] = .pcm(
       rate: rate, channels: channels, sample: sample, frames: frames, burst: burst)
@@ -88,23 +88,23 @@ public struct AudioConvert: ~Copyable, Node {
     let count = values.numbers("matrix").count
     guard count != inputs * outputs else { return }
     resolution.refuse(
-      "matrix", "\(count) factors do not lead from \(inputs) channels to \(outputs)",
+      "matrix", "\(count) gains do not match \(inputs) input and \(outputs) output channels",
       cure: "give \(inputs * outputs): \(inputs) for each output channel")
   }
 
   private static func packetFrames(_ values: ParameterValues, rate: Int) -> Int? {
     if values.has("samples") { return values.integer("samples") }
-    return values.has("frame") ? SoundBounds.frames(milliseconds: values.number("frame"), rate: rate) : nil
+    return values.has("frame") ? AudioLimits.frames(milliseconds: values.number("frame"), rate: rate) : nil
   }
 
   private static func divisor(_ a: Int, _ b: Int) -> Int { b == 0 ? a : divisor(b, a % b) }
 
-  private var conversion: SampleForm
-  /// True: packets leave as they came.
+  private var conversion: FormatConverter
+  /// True: packets pass unchanged.
   private let passes: Bool
   private let sample: SampleType
   private let rate: Int
-  /// Packet length in samples per channel; nil: as it comes.
+  /// Packet length in samples per channel; nil: as in the input.
   private let frames: Int?
   private let pads: Bool
   private var queue: FrameQueue
@@ -113,10 +113,10 @@ public struct AudioConvert: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let input = setup.inputs[0].shape, let frames = input.frames,
       case .pcm(let rate, let channels, let sample) = setup.outputFormat()
-    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes audio only") }
     let values = setup.parameters
     let matrix = values.has("matrix") ? values.numbers("matrix").map { Float($0) } : nil
-    conversion = SampleForm(
+    conversion = FormatConverter(
       from: input.format, to: setup.outputFormat(), matrix: matrix, longest: frames)
     let length = Self.packetFrames(values, rate: rate)
     let frameBytes = channels * sample.byteCount
@@ -131,14 +131,14 @@ public struct AudioConvert: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
     if passes {
-      try ports.emitSound(packet, sample)
+      try ports.emitSanitized(packet, sample)
       return .done
     }
     if let frames { try cut(packet, into: frames, &ports) } else { try convert(packet, &ports) }
     return .done
   }
 
-  /// One packet in, one out.
+  /// Converts one packet into one.
   private mutating func convert(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     let count = Int(packet.byteCount) / conversion.inputFrameBytes
     var output = try ports.makePacket(bytes: count * conversion.outputFrameBytes, of: HeldReply(of: packet))
@@ -148,7 +148,7 @@ public struct AudioConvert: ~Copyable, Node {
     ports.emit(output)
   }
 
-  /// One packet in, those it completes out.
+  /// Takes one packet and emits those it completes.
   private mutating func cut(
     _ packet: borrowing Packet, into frames: Int, _ ports: inout Ports
   ) throws(NodeFault) {
@@ -158,7 +158,7 @@ public struct AudioConvert: ~Copyable, Node {
       reply.follow(packet)
       queue.follow(packet, frames: Int(packet.byteCount) / conversion.inputFrameBytes)
       conversion.append(packet, to: &queue)
-      // Of a packet that ends its utterance the last frames wait for the mark.
+      // The last frames of a packet that ends its utterance wait for the mark.
       while queue.frames >= (ends ? frames + 1 : frames) { try emit(frames, &ports) }
     } else if packet.generation != reply.generation {
       try emitRest(frames, &ports)
@@ -166,7 +166,7 @@ public struct AudioConvert: ~Copyable, Node {
     if ends { try end(with: packet, frames, &ports) }
   }
 
-  /// Sends what is held of the utterance that a packet ends, with the mark.
+  /// Emits what is held of an utterance that a packet ends, with the mark.
   private mutating func end(
     with packet: borrowing Packet, _ frames: Int, _ ports: inout Ports
   ) throws(NodeFault) {
@@ -188,14 +188,14 @@ public struct AudioConvert: ~Copyable, Node {
     if reply.isVoid(at: ports.generation) { queue.clear() }
   }
 
-  /// Sends what is held, shorter than a packet.
+  /// Emits what is held as a short packet.
   private mutating func emitRest(_ frames: Int, _ ports: inout Ports) throws(NodeFault) {
     let rest = queue.frames
     if rest > 0 { try emit(pads ? frames : rest, &ports) }
     queue.clear()
   }
 
-  /// Sends the oldest frames in a packet of `length`, silence after them where fewer are held.
+  /// Emits the oldest frames in a packet of `length`, padded with silence if fewer are held.
   private mutating func emit(_ length: Int, ending: Bool = false, _ ports: inout Ports) throws(NodeFault) {
     var output = try ports.makePacket(bytes: length * conversion.outputFrameBytes, of: queue.reply)
     queue.describe(&output, duration: length)

@@ -1,46 +1,47 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.level`: measures sound and lets it pass.
+/// `audio.level`: measures audio and passes it on.
 ///
-/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. Out `out`, which may stay unlinked: the same packets, not copied. Only
-///   from there NaN and infinities are gone, and what is louder than +120 dBFS is held there.
-/// - Event `level` every `window` milliseconds of sound: RMS and peak in dBFS. A full-scale sine has a peak of 0 dBFS and
-///   an RMS of -3.01 dBFS; silence is -120. Windows are counted in samples, so the figures do not depend on how the sound
-///   is cut into packets. What is left at the end is reported as a shorter window.
-/// - An interruption drops the window begun when it is of the reply that is over, so that no figure mixes two replies.
-/// - With `hold` the event also has `held`: the highest peak, kept for that much sound after the window in which it came, then
-///   the window's own. What a meter shows, so that a short peak can be read.
-/// - Event `clip` after a window in which samples stood at full scale.
-/// - Latency none. A NaN counts as 0. Lost packets (without bytes) pass and are not measured.
+/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. Out `out`, which may stay unlinked: the same packets, not copied, except
+///   that NaN and infinities become silence and magnitudes above +120 dBFS are clamped.
+/// - Event `level` for every `window` milliseconds of audio: RMS and peak in dBFS. A full-scale sine has a peak of 0 dBFS and an RMS
+///   of -3.01 dBFS; silence is -120. Windows are counted in samples, so the values do not depend on the packet lengths. The rest at
+///   the end is reported as a shorter window.
+/// - An interruption discards an incomplete window of the cancelled reply, so that no value mixes two replies.
+/// - With `hold` the event also has `held`, the peak-hold value of a meter: the highest peak, kept for that much audio after its
+///   window, then the window's own.
+/// - Event `clip` after a window with samples at full scale.
+/// - No latency. NaN counts as 0. Lost packets (without bytes) pass and are not measured.
 @safe
 public struct AudioLevel: ~Copyable, Node {
   public static let contract = NodeContract(
-    "audio.level", "measures RMS and peak, and lets the sound pass",
+    "audio.level", "measures RMS and peak, and passes the audio on",
     text: """
-      Levels are in dBFS: 0 is full scale, -120 stands for silence. With more than one channel the event also carries \
-      the figures of each (`rms1`, `peak1`, ...).
+      Levels are in dBFS: 0 is full scale, -120 stands for silence. With more than one channel the event also carries the \
+      values of each (`rms1`, `peak1`, ...).
       """,
-    inputs: [PortContract("in", SoundBounds.pcm, text: "sound to measure")],
-    outputs: [PortContract("out", SoundBounds.pcm, text: "the same packets", required: false)],
+    inputs: [PortContract("in", AudioLimits.pcm, text: "audio to measure")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "the same packets", required: false)],
     parameters: [
       ParameterContract(
-        "window", .number(10...60_000), unit: "ms", default: 1_000, text: "sound one `level` event stands for"
+        "window", .number(10...60_000), unit: "ms", default: 1_000, text: "audio per `level` event"
       ),
       ParameterContract(
         "hold", .number(0...60_000), unit: "ms", default: 0,
-        text: "sound for which the highest peak is kept as `held`; 0: it is not told"),
+        text: "audio for which the highest peak is reported as `held`; 0: not reported"),
     ],
     events: [
       EventContract(
         "level",
         text: """
-          a window is full: `position` of its first sample, `samples` in it per channel, `rms` and `peak` in dBFS over \
-          all channels, `rms1`, `peak1` and so on of each channel when there are several, `held` the peak that is kept
+          a window is complete: `position` of its first sample, `samples` in it per channel, `rms` and `peak` in dBFS over \
+          all channels, `rms1`, `peak1` and so on per channel if there are several, `held` the held peak
           """),
       EventContract(
         "clip",
-        text: "a window held samples at full scale: `position` of its first sample, `samples` at full scale"),
+        text:
+          "a window contained samples at full scale: `position` of its first sample, `samples` at full scale"),
     ],
     budget: 100,
     examples: [
@@ -53,7 +54,7 @@ public struct AudioLevel: ~Copyable, Node {
     static let clip = 1
   }
 
-  /// Field names by channel; events take fixed texts only, so that writing them costs no heap.
+  /// Field names by channel. Events take static strings only, so that writing them does not allocate.
   private static let rmsNames: InlineArray<8, StaticString> = [
     "rms1", "rms2", "rms3", "rms4", "rms5", "rms6", "rms7", "rms8",
   ]
@@ -72,21 +73,21 @@ public struct AudioLevel: ~Copyable, Node {
   private var measured = 0
   private var windowStart: Int64 = 0
   private var reply = HeldReply()
-  /// Frames a peak is kept for; 0: none is.
+  /// Frames a peak is held for; 0: none.
   private let holdFrames: Int
-  /// The peak that is kept, and how many frames ago its window ended.
+  /// The held peak, and how many frames ago its window ended.
   private var held = 0.0
   private var heldFor = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.inputFormat(),
       let shape = setup.inputs[0].shape
-    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes audio only") }
     self.channels = channels
     self.sample = sample
-    windowFrames = SoundBounds.frames(milliseconds: setup.parameters.number("window"), rate: rate)
+    windowFrames = AudioLimits.frames(milliseconds: setup.parameters.number("window"), rate: rate)
     let hold = setup.parameters.number("hold")
-    holdFrames = hold > 0 ? SoundBounds.frames(milliseconds: hold, rate: rate) : 0
+    holdFrames = hold > 0 ? AudioLimits.frames(milliseconds: hold, rate: rate) : 0
     unsafe row = .allocate(capacity: shape.packetBytes / (channels * sample.byteCount))
     unsafe row.initialize(repeating: 0)
   }
@@ -106,7 +107,7 @@ public struct AudioLevel: ~Copyable, Node {
       measured += piece
       if measured == windowFrames { report(&ports) }
     }
-    try ports.emitSound(packet, sample)
+    try ports.emitSanitized(packet, sample)
     return .done
   }
 
@@ -121,7 +122,7 @@ public struct AudioLevel: ~Copyable, Node {
     held = 0
   }
 
-  /// Keeps the higher of the window's peak and the one kept, while that may be.
+  /// Holds the higher of the window's peak and the held one, as long as that may be kept.
   private mutating func hold(_ peak: Double, frames: Int) {
     heldFor += frames
     guard peak >= held || heldFor > holdFrames else { return }
@@ -129,7 +130,7 @@ public struct AudioLevel: ~Copyable, Node {
     heldFor = 0
   }
 
-  /// Adds a stretch of a packet to the window.
+  /// Adds part of a packet to the window.
   private mutating func measure(_ packet: borrowing Packet, from first: Int, frames: Int) {
     for channel in 0..<channels {
       let part: SampleEnergy
@@ -192,7 +193,7 @@ public struct AudioLevel: ~Copyable, Node {
     startWindow()
   }
 
-  /// Forgets what was measured.
+  /// Discards what was measured.
   private mutating func startWindow() {
     squares = InlineArray(repeating: 0)
     peaks = InlineArray(repeating: 0)

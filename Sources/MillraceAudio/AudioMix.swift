@@ -1,58 +1,58 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.mix`: adds up to sixteen sounds, sample on sample.
+/// `audio.mix`: adds up to sixteen audio streams, sample by sample.
 ///
-/// - In `in1` to `in16`: s16 or f32, one rate and one channel count; 8 to 192 kHz, 1 to 8 channels. Out `out`: the rate and
-///   channels of all, the sample type and packet length of the first linked input; the last packet may be short.
-/// - Sounds meet by sample position, never by arrival: position p of the output is the sum of position p of every input.
-///   Where an input has nothing (before its first packet, in a gap, after its end) it is silent. Output begins at the
-///   lowest first position.
-/// - An input whose position jumps by more than an hour, ahead or back, or lies so far from the others at its beginning, begins
-///   anew: it goes on where the mix is, and event `jumped` tells it.
-/// - Where an utterance of an input ends (`endOfUtterance`), the output packet ends too and carries the mark; it is empty when
-///   the sound before it has gone out.
-/// - Runs when every input that has not ended has a packet; packets of different lengths are fine, and add waiting.
-/// - Adds in float and saturates once at the end, so two loud sounds that cancel stay clean; float output is held
-///   within full scale too, unless `saturate` is false.
-/// - `gain1` to `gain16` can be changed while running; a change takes 20 ms.
-/// - The sum belongs to a reply only when everything in it does; an interruption silences what belongs to the old reply,
-///   save what must be played anyhow.
-/// - Latency none. A packet that comes later than what was already mixed at its position is cut or dropped.
+/// - In `in1` to `in16`: s16 or f32, one rate and one channel count; 8 to 192 kHz, 1 to 8 channels. Out `out`: the common rate and
+///   channels, the sample type and packet length of the first linked input; the last packet may be short.
+/// - Streams are aligned by sample position, never by arrival: position p of the output is the sum of position p of every input. An
+///   input is silent where it has nothing (before its first packet, in a gap, after its end). Output begins at the lowest first
+///   position.
+/// - An input whose position jumps by more than an hour, forwards or back, or starts that far from the others, is realigned: it
+///   continues at the mix's position, reported by event `jumped`.
+/// - Where an utterance of an input ends (`endOfUtterance`), the output packet ends too and carries the mark; it is empty if the
+///   audio before it has already left.
+/// - Runs when every input that has not ended has a packet; packets of different lengths are allowed and add waiting time.
+/// - Adds in float and saturates once at the end, so that two loud streams that cancel stay clean; float output is also limited to
+///   full scale unless `saturate` is false.
+/// - `gain1` to `gain16` can be changed at run time; a change takes 20 ms.
+/// - The sum belongs to a reply only if everything in it does; an interruption silences what belongs to the old reply, except packets
+///   that must be played.
+/// - No latency. A packet that arrives after its position was mixed is cut or dropped.
 @safe
 public struct AudioMix: ~Copyable, Node {
-  /// Most inputs.
+  /// Maximum number of inputs.
   static let most = 16
 
   public static let contract = NodeContract(
-    "audio.mix", "adds sounds, sample on sample",
+    "audio.mix", "adds audio streams, sample by sample",
     text: """
-      All inputs have one rate and one channel count. They are placed by sample position; an input that has ended is \
-      silent. 16-bit output saturates at full scale.
+      All inputs have one rate and one channel count. They are aligned by sample position; an input that has ended is silent. \
+      16-bit output saturates at full scale.
       """,
     inputs: [
-      PortContract("in", SoundBounds.pcm, text: "a sound to add", copies: 1...most, holds: 1)
+      PortContract("in", AudioLimits.pcm, text: "audio to add", copies: 1...most, holds: 1)
     ],
-    outputs: [PortContract("out", SoundBounds.pcm, text: "the sum")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "the sum")],
     parameters: [
       ParameterContract(
         "gains", .list(of: .number(-120...60), count: 1...most), unit: "dB",
-        text: "gains of the inputs at the start, in order; 0 dB where none is given"),
+        text: "initial gains of the inputs, in order; 0 dB where none is set"),
       ParameterContract(
         "saturate", .bool, default: true,
-        text: "true: float output is held within full scale, as 16-bit always is"),
+        text: "true: float output is limited to full scale, as 16-bit always is"),
     ]
       + (1...most).map {
         ParameterContract(
           "gain\($0)", .number(-120...60), unit: "dB", live: true,
-          text: "gain of in\($0), in place of its place in `gains`; -120 dB is silence")
+          text: "gain of in\($0), instead of its entry in `gains`; -120 dB is silence")
       },
     events: [
       EventContract(
         "jumped",
         text: """
-          the positions of in`input` went to `position` in place of `expected`, more than an hour away: it goes on where \
-          the mix is
+          the positions of in`input` jumped to `position` instead of `expected`, by more than an hour: it continues at the \
+          mix's position
           """)
     ],
     budget: 300, drive: .allInputs,
@@ -67,7 +67,7 @@ public struct AudioMix: ~Copyable, Node {
 
   /// Index of `gain1` in the contract.
   private static let firstGain = 2
-  /// Milliseconds a change of gain takes.
+  /// Milliseconds a gain change takes.
   private static let rampMilliseconds = 20.0
 
   private static func resolve(_ resolution: inout Resolution) {
@@ -99,7 +99,7 @@ public struct AudioMix: ~Copyable, Node {
   private let frames: Int
   private let saturates: Bool
   private var inputs: MixInputs
-  /// Position of the next packet's first sample; nil: no input has begun.
+  /// Position of the next packet's first sample; nil: no input has started.
   private var at: Int64?
   /// How much of the next packet is summed, its time, and the reply that part belongs to.
   private var filled = 0
@@ -109,7 +109,7 @@ public struct AudioMix: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.outputs[0].shape, let frames = shape.frames,
       case .pcm(let rate, let channels, let sample) = shape.format
-    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes audio only") }
     self.rate = rate
     self.channels = channels
     self.sample = sample
@@ -133,7 +133,7 @@ public struct AudioMix: ~Copyable, Node {
     try mix(&ports) == .again ? .again : .ended
   }
 
-  /// Sums as far as all inputs are known, and sends one packet when it is full.
+  /// Sums as far as all inputs are known, and emits one packet when it is full.
   private mutating func mix(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while true {
       let known = inputs.refill(mixed: at.map { $0 &+ Int64(filled) }, &ports)
@@ -158,7 +158,7 @@ public struct AudioMix: ~Copyable, Node {
     }
   }
 
-  /// Sends what is summed; `ended` is the reply of an utterance that ends there.
+  /// Emits what is summed; `ended` is the reply of an utterance that ends there.
   private mutating func send(
     from start: Int64, ending ended: HeldReply?, _ ports: inout Ports
   ) throws(NodeFault) {
@@ -193,12 +193,12 @@ public struct AudioMix: ~Copyable, Node {
     guard index >= 0 && index < inputs.count else { return }
     inputs.setGain(
       Decibels.amplitude(decibels: value.asNumber), of: index,
-      frames: SoundBounds.frames(milliseconds: Self.rampMilliseconds, rate: rate))
+      frames: AudioLimits.frames(milliseconds: Self.rampMilliseconds, rate: rate))
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
     inputs.dropReplies(before: ports.generation)
-    // Of a packet begun, only what belongs to the old reply alone can still be taken back.
+    // Of an incomplete packet, only what belongs to the old reply alone can still be removed.
     if let old = reply, old.isVoid(at: ports.generation) {
       inputs.clearSum()
       reply = nil

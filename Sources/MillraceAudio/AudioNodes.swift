@@ -1,7 +1,7 @@
 public import MillraceCore
 
 extension Catalogue {
-  /// The sound nodes: files, tones, and what can be done to PCM.
+  /// The audio nodes: files, test signals and PCM processing.
   public static let audioNodes: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(AudioRead.self)

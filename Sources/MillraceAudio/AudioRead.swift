@@ -1,59 +1,58 @@
 public import MillraceCore
 internal import MillraceFiles
 
-/// `audio.read`: plays a sound file into the graph.
+/// `audio.read`: plays an audio file into the graph.
 ///
-/// - Out `out`: s16 or f32 at the file's own rate and channels, in packets of `frame` milliseconds; the last is as short as it
-///   is. Position 0 is the first sample given, after `start`.
-/// - WAV (8 to 32 bit PCM, 32 and 64 bit float, RF64) is read directly and without heap; FLAC, MP3, Ogg, MP4 and whatever
-///   else FFmpeg's libraries know are decoded by them, encoder delay and padding cut off where the file states them.
-/// - Not paced (the default): as fast as the graph takes. Paced: the packet that begins at position p is due p / rate after
-///   the first, computed from p and never added up.
-/// - `loop` goes on from `start` without a seam, positions going on as well.
-/// - With `reply` the file is what the bot says: its packets carry the generation, and an interruption ends the file, or with
-///   `loop` begins it again as the next reply.
-/// - A damaged stretch is left out, as silence where the file's times tell its length; event `damaged`. A file shorter
-///   than it says, or that breaks off inside a packet or before its last page (Ogg), gives what it has; event `truncated`, and a fault
-///   behind the last sample where parameter `truncated` is `fail`. A WAV file longer than it says, as a killed recorder leaves it, gives
-///   all it has; an MP3 file of which no frames follow each other is refused.
-///   No container tells of whole packets missing at the end when it states neither length nor end: MP3 without a header of
-///   its encoder, AAC in ADTS. Rate or channels that change on the way, and a disk that fails,
-///   are faults.
-/// - Latency none; runs on the bulk lane, since a disk may take its time.
+/// - Out `out`: s16 or f32 at the file's own rate and channels, in packets of `frame` milliseconds; the last one may be shorter.
+///   Position 0 is the first sample emitted, after `start`.
+/// - WAV (8 to 32 bit PCM, 32 and 64 bit float, RF64) is read directly and without heap allocations; FLAC, MP3, Ogg, MP4 and other
+///   formats are decoded by FFmpeg's libraries, with encoder delay and padding removed where the file states them.
+/// - Unpaced (the default): as fast as the graph takes it. Paced: the packet that begins at position p is due p / rate after the
+///   first, computed from p and never accumulated.
+/// - `loop` continues from `start` without a gap; positions continue as well.
+/// - With `reply` the file is a reply of the bot: its packets carry the generation, and an interruption ends the file, or with `loop`
+///   restarts it as the next reply.
+/// - A damaged stretch is skipped, and replaced by silence where the file's timestamps give its length; event `damaged`. A file that
+///   is shorter than it states, or breaks off inside a packet or before its last page (Ogg), plays what it has; event `truncated`,
+///   and a fault after the last sample if parameter `truncated` is `fail`. A WAV file that is longer than it states, as a killed
+///   recorder leaves it, plays to its end; an MP3 file without two consecutive frames is refused. Whole packets missing at the end go
+///   unnoticed in formats that state neither length nor end: MP3 without an encoder header, AAC in ADTS. A change of rate or channels
+///   inside the file, and a failing disk, are faults.
+/// - No latency; runs on the bulk lane, since the disk may block.
 @safe
 public struct AudioRead: ~Copyable, Node {
   public static let contract = NodeContract(
-    "audio.read", "plays a sound file: WAV, FLAC, MP3, Ogg, MP4",
+    "audio.read", "plays an audio file: WAV, FLAC, MP3, Ogg, MP4",
     text: """
-      The sound has the rate and the channels of the file. The file's beginning is read when the graph is checked. \
-      Encoder delay and padding are cut off where the file states them, so that a decoded file has its original length.
+      The output has the rate and channels of the file. The beginning of the file is read when the graph is checked. Encoder \
+      delay and padding are removed where the file states them, so that a decoded file has its original length.
       """,
-    outputs: [PortContract("out", SoundBounds.pcm, text: "the sound of the file")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "the audio of the file")],
     parameters: [
       ParameterContract("path", .path, required: true, text: "the file to play"),
       ParameterContract(
-        "pace", .bool, default: false, text: "true: in time with the clock; false: as fast as taken"),
-      ParameterContract("loop", .bool, default: false, text: "true: begin again at the end, without a seam"),
+        "pace", .bool, default: false, text: "true: in real time; false: as fast as the graph takes it"),
+      ParameterContract("loop", .bool, default: false, text: "true: restart at the end, without a gap"),
       ParameterContract(
-        "start", .number(0...86_400_000), unit: "ms", default: 0, text: "where in the file to begin"),
+        "start", .number(0...86_400_000), unit: "ms", default: 0, text: "where in the file to start"),
       ParameterContract(
-        "length", .number(0...86_400_000), unit: "ms", text: "how much to play; absent: to the end"),
+        "length", .number(0...86_400_000), unit: "ms", text: "how much to play; default: to the end"),
       .frame,
-      ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type to make"),
+      ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type of the output"),
       ParameterContract(
         "reply", .bool, default: false,
-        text: "true: the sound is the bot's reply, which an interruption ends (with `loop`: begins again)"),
+        text: "true: the audio is a reply of the bot, which an interruption ends (with `loop`: restarts)"),
       .truncated,
     ],
     events: [
       EventContract(
         "damaged",
         text:
-          "stretches of the file could not be decoded and were left out: `position` near the last, `count` so far; at most once a second, and at the end"
+          "parts of the file could not be decoded and were skipped: `position` near the last, `count` so far; at most once a second, and at the end"
       ),
       EventContract(
         "truncated",
-        text: "the file is cut off: `samples` it had, and `expected` where it states its length"),
+        text: "the file is truncated: `samples` it had, and `expected` if it states its length"),
     ],
     lane: .bulk, budget: 5_000, drive: .itself,
     examples: [
@@ -70,19 +69,19 @@ public struct AudioRead: ~Copyable, Node {
   private static func resolve(_ resolution: inout Resolution) {
     let values = resolution.parameters
     resolution.pacing = values.bool("pace") ? .paced : .waits
-    let facts: AudioFacts
-    do throws(NodeProblem) { facts = try AudioFile.facts(values.string("path")) } catch {
+    let info: AudioInfo
+    do throws(NodeProblem) { info = try AudioFile.info(values.string("path")) } catch {
       return resolution.refuse("path", error.text, cure: error.cure)
     }
     resolution.outputs["out"] = .pcm(
-      rate: facts.rate, channels: facts.channels, sample: values.sample("sample") ?? .s16,
-      frames: SoundBounds.frames(milliseconds: values.number("frame"), rate: facts.rate))
-    let start = samples(values, "start", facts.rate)
-    if let length = facts.length, start > 0, start >= length {
+      rate: info.rate, channels: info.channels, sample: values.sample("sample") ?? .s16,
+      frames: AudioLimits.frames(milliseconds: values.number("frame"), rate: info.rate))
+    let start = samples(values, "start", info.rate)
+    if let length = info.length, start > 0, start >= length {
       resolution.refuse(
         "start",
-        "\"\(values.string("path"))\" lasts \(milliseconds(length, facts.rate)), less than the start",
-        cure: "begin earlier")
+        "\"\(values.string("path"))\" lasts \(milliseconds(length, info.rate)) and ends before the start",
+        cure: "set an earlier start")
     }
   }
 
@@ -92,24 +91,24 @@ public struct AudioRead: ~Copyable, Node {
 
   private let path: String
   private let source: AudioSource
-  private let claim: FileClaim
+  private let lock: FileLock
   private let frames: Int
   private let loops: Bool
   private let isReply: Bool
-  /// An interruption has come that the source has to answer before it gives any more.
+  /// An interruption has arrived that must be handled before anything else is emitted.
   private var wasInterrupted = false
-  /// First sample of the file that is played, and how many from there; nil: to the end.
+  /// First sample of the file to play, and how many from there; nil: to the end.
   private let start: Int64
   private let length: Int64?
-  /// Samples given since the file began for the first and for the last time.
+  /// Samples emitted since the first pass and since the present pass began.
   private var position: Int64 = 0
   private var passed: Int64 = 0
   private var isOver = false
-  /// Where the file ended the first time it was read to its end.
+  /// Where the file ended in the first complete pass.
   private var firstEnd: Int64?
-  private var isEndTold = false
+  private var isEndReported = false
   private let truncation: Truncation
-  /// The file ended too early, which is to be a fault once its last packet is out.
+  /// The file ended early, which becomes a fault once its last packet is out.
   private var mustFail = false
   private var reportedDamage = 0
   private var damagePace = EventPace()
@@ -120,22 +119,22 @@ public struct AudioRead: ~Copyable, Node {
     let path = values.string("path")
     guard let shape = setup.outputs[0].shape, case .pcm(let rate, let channels, let sample) = shape.format
     else {
-      throw NodeProblem("\"\(setup.name)\" makes sound only")
+      throw NodeProblem("\"\(setup.name)\" produces audio only")
     }
-    let claim = try FileClaim(path, for: .reading)
+    let lock = try FileLock(path, for: .reading)
     let source = try AudioFile.open(path, sample: sample)
-    guard source.facts.rate == rate && source.facts.channels == channels else {
+    guard source.info.rate == rate && source.info.channels == channels else {
       throw NodeProblem(
-        "\"\(path)\" has changed since the graph was checked", parameter: "path",
-        cure: "start the graph again")
+        "\"\(path)\" was changed after the graph was checked", parameter: "path",
+        cure: "restart the graph")
     }
     let start = Self.samples(values, "start", rate)
     do throws(NodeFault) { if start > 0 { try source.seek(to: start) } } catch {
-      throw NodeProblem(Self.words(error, path, source, rate: rate), parameter: "start")
+      throw NodeProblem(Self.message(error, path, source, rate: rate), parameter: "start")
     }
     self.path = path
     self.source = source
-    self.claim = claim
+    self.lock = lock
     self.start = start
     frames = shape.packetBytes / source.frameBytes
     loops = values.bool("loop")
@@ -177,7 +176,7 @@ public struct AudioRead: ~Copyable, Node {
     ports.wake(at: ports.now)
   }
 
-  /// What was left of the file belongs to the reply that is void.
+  /// Skips the rest of the file, which belongs to the cancelled reply.
   private mutating func beginNextReply() throws(NodeFault) {
     wasInterrupted = false
     guard loops else { return isOver = true }
@@ -185,7 +184,7 @@ public struct AudioRead: ~Copyable, Node {
     passed = 0
   }
 
-  /// Reads the next samples into a packet, beginning again at the end where that is wanted, and answers how many.
+  /// Reads the next samples into a packet, restarting at the end if looping, and returns how many.
   private mutating func fill(_ packet: inout Packet) throws(NodeFault) -> Int {
     var bytes = packet.mutableSamples(of: UInt8.self)
     var done = 0
@@ -196,7 +195,7 @@ public struct AudioRead: ~Copyable, Node {
       passed += Int64(count)
       guard count < wanted || wanted == 0 || passed == length else { continue }
       if count < wanted { firstEnd = firstEnd ?? start + passed }
-      // A pass that gave nothing would be followed by another one, for ever.
+      // An empty pass would be followed by another one, forever.
       isOver = !loops || passed == 0
       if isOver { break }
       try source.seek(to: start)
@@ -235,14 +234,14 @@ public struct AudioRead: ~Copyable, Node {
     }
   }
 
-  /// Compares what the file had with what it says, once its end has come.
+  /// Compares the length of the file with what it states, once its end is reached.
   private mutating func reportEnd(_ ports: inout Ports) {
-    guard let given = firstEnd, !isEndTold else { return }
-    isEndTold = true
-    let isShort = source.facts.length.map { given < $0 - source.facts.tolerance } ?? false
-    guard isShort || source.isCut else { return }
+    guard let given = firstEnd, !isEndReported else { return }
+    isEndReported = true
+    let isShort = source.info.length.map { given < $0 - source.info.tolerance } ?? false
+    guard isShort || source.isTruncated else { return }
     mustFail = truncation == .fail
-    let expected = isShort ? source.facts.length : nil
+    let expected = isShort ? source.info.length : nil
     ports.post(Event.truncated) { event in
       event.field("samples", Int(given))
       if let expected { event.field("expected", Int(expected)) }
@@ -250,25 +249,25 @@ public struct AudioRead: ~Copyable, Node {
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    Self.words(fault, path, source, rate: pacer.rate)
+    Self.message(fault, path, source, rate: pacer.rate)
   }
 
-  /// Why reading a file failed; `rate` is the file's.
-  static func words(_ fault: NodeFault, _ path: String, _ source: AudioSource, rate: Int) -> String {
+  /// The message for a failed read; `rate` is the file's.
+  static func message(_ fault: NodeFault, _ path: String, _ source: AudioSource, rate: Int) -> String {
     let place = "after \(fault.detail * 1_000 / Int64(rate)) ms"
     switch fault.reason {
     case .custom where Truncation.isFault(fault):
       return
-        "\"\(path)\" is cut off: it has \(milliseconds(fault.detail, rate))\(stated(source, fault.detail, rate)), and \"truncated\" is "
+        "\"\(path)\" is truncated: it has \(milliseconds(fault.detail, rate))\(stated(source, fault.detail, rate)), and \"truncated\" is "
         + "\"fail\"; use a complete file"
     case .system: return "reading \"\(path)\" failed \(place): \(SystemError.text(fault.code))"
     case .custom where fault.code == MediaSource.changed:
-      return "\"\(path)\" changes its rate or channels \(place); cut it there, or convert it first: "
+      return "\"\(path)\" changes its rate or channels \(place); split it there, or convert it first: "
         + "ffmpeg -i \"\(path)\" sound.wav"
-    case .gone: return source.lastWords ?? "\"\(path)\" is gone"
+    case .gone: return source.lastMessage ?? "\"\(path)\" no longer exists"
     default:
-      let words = source.lastWords ?? LibraryWords.describe(fault.code)
-      return "decoding \"\(path)\" failed: \(words); check that it plays, or convert it again"
+      let message = source.lastMessage ?? LibraryMessage.describe(fault.code)
+      return "decoding \"\(path)\" failed: \(message); check that it plays, or re-encode it"
     }
   }
 
@@ -276,9 +275,9 @@ public struct AudioRead: ~Copyable, Node {
     "\(samples / Int64(rate) * 1_000 + samples % Int64(rate) * 1_000 / Int64(rate)) ms"
   }
 
-  /// ` of 62 ms`, where the file states its length and it is more than the `given` samples.
+  /// ` of 62 ms`, if the file states a length above `given` samples.
   private static func stated(_ source: AudioSource, _ given: Int64, _ rate: Int) -> String {
-    guard let length = source.facts.length, length > given else { return "" }
+    guard let length = source.info.length, length > given else { return "" }
     return " of \(milliseconds(length, rate))"
   }
 }

@@ -3,40 +3,41 @@ internal import MillraceDSP
 
 /// `audio.resample`: changes the sample rate.
 ///
-/// - In `in`, out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels; the sample type and the channels stay.
-/// - Exact places: the output sample at position k shows the input at k * inputRate / outputRate, to the last digit; input
-///   of n samples gives round(n * outputRate / inputRate) samples from position 0 on. Times follow the same rule: a packet's
-///   time is that of its first sample, so it lies before the input's by the filter's delay.
-/// - `align` says what happens to that delay. `stream`: every packet in gives a packet of the same length out at once,
-///   and the filter's run-in comes first, at negative positions (10 ms in, 10 ms out from the start; nothing is held
-///   back longer than the filter needs). `file`: the output begins at position 0, so the first packet is shorter.
-/// - The output is a function of the stream alone, however it is cut into packets.
-/// - A discontinuity restarts the filter at the next packet's position. So does the interruption of the reply whose sound
-///   is in the filter; sound of no reply, and what must be played anyhow, goes on unhurt.
-/// - The end of an utterance empties the filter: what it holds goes out, the last packet with the mark, or an empty one when
-///   nothing is held. What follows starts the filter anew at its own position, without a run-in.
-/// - NaN and infinities count as silence; what is louder than +120 dBFS is held there.
+/// - In `in`, out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels; the sample type and the channels are kept.
+/// - Exact positions: the output sample at position k represents the input at k * inputRate / outputRate, exactly; input of n samples
+///   gives round(n * outputRate / inputRate) samples from position 0 on. Times follow the same rule: a packet's time is that of its
+///   first sample, so it precedes the input's by the filter's delay.
+/// - `align` controls that delay. `stream`: every input packet immediately gives an output packet of the same length, and the
+///   filter's run-in comes first, at negative positions (10 ms in, 10 ms out from the start; nothing is held longer than the filter
+///   requires). `file`: the output begins at position 0, so the first packet is shorter.
+/// - The output depends on the stream alone, not on how it is cut into packets.
+/// - A discontinuity restarts the filter at the next packet's position. So does the interruption of the reply whose audio is in the
+///   filter; audio of no reply, and packets that must be played, are unaffected.
+/// - The end of an utterance flushes the filter: its content is emitted, the last packet with the mark, or an empty one if nothing is
+///   held. The next packet restarts the filter at its own position, without a run-in.
+/// - NaN and infinities count as silence; magnitudes above +120 dBFS are clamped.
 /// - Equal rates: packets pass untouched. Lost packets (without bytes) are dropped; the next one restarts the filter.
 @safe
 public struct AudioResample: ~Copyable, Node {
   public static let contract = NodeContract(
     "audio.resample", "changes the sample rate",
     text: """
-      A polyphase low-pass with linear phase. `low` passes 0.77 of the lower half rate and rejects 70 dB, `voice` 0.88 \
-      and 110 dB, `high` 0.93 and 119 dB; between 48 and 16 kHz they take 1, 2.5 and 5 ms.
+      A polyphase low-pass with linear phase. `low` passes 0.77 of the lower Nyquist band and rejects 70 dB, `voice` 0.88 and \
+      110 dB, `high` 0.93 and 119 dB; between 48 and 16 kHz their latency is 1, 2.5 and 5 ms.
       """,
-    inputs: [PortContract("in", SoundBounds.pcm, text: "sound")],
-    outputs: [PortContract("out", SoundBounds.pcm, text: "the sound at the new rate")],
+    inputs: [PortContract("in", AudioLimits.pcm, text: "audio")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "the audio at the new rate")],
     parameters: [
       ParameterContract(
-        "rate", .integer(SoundBounds.rates), unit: "Hz", required: true, text: "sample rate to make"),
+        "rate", .integer(AudioLimits.rates), unit: "Hz", required: true, text: "sample rate of the output"),
       ParameterContract(
         "quality", .choice(Resampler.Quality.allCases.map(\.rawValue)), default: "voice",
-        text: "how sharp the filter is; a sharper one takes longer"),
+        text: "steepness of the filter; a steeper one has more latency"),
       ParameterContract(
         "align", .choice(["stream", "file"]), default: "stream",
         text:
-          "stream: packets keep their length and start before position 0; file: output starts at position 0"),
+          "stream: packets keep their duration and start before position 0; file: output starts at position 0"
+      ),
     ],
     budget: 300,
     examples: [
@@ -56,7 +57,7 @@ public struct AudioResample: ~Copyable, Node {
     output.packetDuration = shape.packetDuration
     resolution.outputs["out"] = output
     do {
-      // Making one here costs little: the coefficients are kept for the one that will run.
+      // Making one here is cheap: the coefficients are cached for the node that will run.
       let resampler = try Resampler(
         from: inputRate, to: rate, channels: channels, quality: quality(resolution.parameters))
       resolution.latency = resampler.latencyNanoseconds
@@ -73,17 +74,17 @@ public struct AudioResample: ~Copyable, Node {
   private let inputRate: Int
   private let inputFrameBytes: Int
   private let outputFrames: Int
-  /// True: the rates are equal, and the stream stays unused.
+  /// True: the rates are equal, and the resampler is unused.
   private let passes: Bool
   private var stream: ResampledStream
   private var reply = HeldReply()
-  /// Where and when the utterance ends whose mark is still to go out, behind all of its sound; nil: none.
+  /// Where and when an utterance ends whose mark must still be emitted after all its audio; nil: none.
   private var ending: (position: Int64, time: Nanoseconds)?
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let inputRate, let channels, let sample) = setup.inputFormat(),
       case .pcm(let rate, _, _) = setup.outputFormat(), let shape = setup.outputs[0].shape
-    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes audio only") }
     stream = try Self.stream(from: inputRate, to: rate, channels: channels, setup.parameters)
     passes = rate == inputRate
     self.sample = sample
@@ -108,14 +109,14 @@ public struct AudioResample: ~Copyable, Node {
     if ending != nil { return try end(&ports) }
     guard let packet = ports.next() else { return .done }
     guard !passes else {
-      try ports.emitSound(packet, sample)
+      try ports.emitSanitized(packet, sample)
       return .done
     }
     reply.follow(packet)
     let frames = Int(packet.byteCount) / inputFrameBytes
     if !packet.isBareEnd {
       let count = stream.take(packet, frames: frames)
-      // Too little to give a sample is kept by the filter. Nothing is written, so an output of no samples will do.
+      // The filter keeps input that is too short to give a sample. Nothing is written, so an empty output is enough.
       if frames > 0 { try convert(packet, count: count, &ports) }
     }
     guard packet.flags.contains(.endOfUtterance) else { return .done }
@@ -124,7 +125,7 @@ public struct AudioResample: ~Copyable, Node {
     return .again
   }
 
-  /// Sends the next of what the filter holds of an utterance that is over, the last of it with the mark.
+  /// Emits the next part of what the filter holds of a finished utterance, the last of it with the mark.
   private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let remaining = stream.remainingOfUtterance
     let count = min(remaining, outputFrames)
@@ -177,7 +178,7 @@ public struct AudioResample: ~Copyable, Node {
     return stream.remaining > 0 ? .again : .ended
   }
 
-  /// Writes the next samples of what the filter holds, and what they are.
+  /// Writes the next samples of what the filter holds, with their position and time.
   private mutating func flush(_ count: Int, into output: inout Packet) {
     stream.describe(&output, count: count)
     switch sample {

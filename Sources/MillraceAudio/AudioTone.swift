@@ -1,37 +1,38 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.tone`: makes a test signal.
+/// `audio.tone`: generates a test signal.
 ///
-/// - Out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels that all carry the same sample. What the graph file leaves open
-///   (rate, channels, sample) is what the consumers take, otherwise 48000 Hz, 1 channel, s16.
-/// - Sample n is a function of n, of the parameters and of nothing else: the same bytes in every run and packet length.
+/// - Out `out`: s16 or f32, 8 to 192 kHz, 1 to 8 channels that all carry the same sample. Whatever the graph leaves open (rate,
+///   channels, sample) is chosen to suit the consumers, otherwise 48000 Hz, 1 channel, s16.
+/// - Sample n depends only on n and the parameters: the same bytes in every run and at every packet length.
 /// - Paced (the default): the packet that begins at position p is due p / rate after the first, computed from p and never
-///   added up. Not paced: as fast as the graph takes, and a `duration` is needed. The last packet is as short as it is.
-/// - `level` is the peak: a sine of -20 dB has an RMS of -23 dBFS, white noise about 4.8 dB under `level`, pink about 12.
-/// - Latency none.
+///   accumulated. Unpaced: as fast as the graph takes it; a `duration` is required. The last packet may be shorter.
+/// - `level` is the peak: a sine of -20 dB has an RMS of -23 dBFS; white noise is about 4.8 dB below `level`, pink about 12.
+/// - No latency.
 public struct AudioTone: Node {
   public static let contract = NodeContract(
-    "audio.tone", "makes a sine, a sweep, noise, impulses or silence",
+    "audio.tone", "generates a sine, a sweep, noise, impulses or silence",
     text: """
-      A sweep goes from `frequency` to `to` by equal ratios in equal times over `duration`; without a duration it takes \
-      10 s and begins again. Impulses are single samples, `frequency` of them a second. Noise is repeatable by `seed`.
+      A sweep goes from `frequency` to `to` logarithmically over `duration`; without a duration it takes 10 s and repeats. \
+      Impulses are single samples, `frequency` of them per second. Noise is reproducible by `seed`.
       """,
-    outputs: [PortContract("out", SoundBounds.pcm, text: "the signal")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "the signal")],
     parameters: [
       ParameterContract("kind", .choice(Kind.allCases.map(\.rawValue)), default: "sine", text: "the signal"),
       ParameterContract(
         "frequency", .number(0.01...96_000), unit: "Hz",
-        text: "of a sine (default 1000), where a sweep begins (default 20), impulses a second (default 1)"),
-      ParameterContract("to", .number(0.01...96_000), unit: "Hz", text: "where a sweep ends"),
+        text:
+          "of a sine (default 1000), at the start of a sweep (default 20), impulses per second (default 1)"),
+      ParameterContract("to", .number(0.01...96_000), unit: "Hz", text: "frequency at the end of a sweep"),
       ParameterContract(
-        "level", .number(-120...0), unit: "dB", default: -20, text: "peak against full scale"),
-    ] + ParameterContract.openForm + [
+        "level", .number(-120...0), unit: "dB", default: -20, text: "peak relative to full scale"),
+    ] + ParameterContract.optionalFormat + [
       .frame,
-      ParameterContract("duration", .number(0...86_400_000), unit: "ms", text: "length; absent: without end"),
+      ParameterContract("duration", .number(0...86_400_000), unit: "ms", text: "duration; default: endless"),
       ParameterContract(
-        "pace", .bool, default: true, text: "true: in time with the clock; false: as fast as taken"),
-      ParameterContract("seed", .integer(0...Int(Int32.max)), default: 1, text: "which noise"),
+        "pace", .bool, default: true, text: "true: in real time; false: as fast as the graph takes it"),
+      ParameterContract("seed", .integer(0...Int(Int32.max)), default: 1, text: "seed of the noise"),
     ],
     budget: 300, drive: .itself,
     examples: [
@@ -46,24 +47,24 @@ public struct AudioTone: Node {
     case sine, sweep, noise, pink, silence, impulse
   }
 
-  /// Seconds of an endless sweep until it begins again.
+  /// Seconds until an endless sweep repeats.
   private static let sweepSeconds = 10.0
 
   private static func resolve(_ resolution: inout Resolution) {
     let values = resolution.parameters
-    let (rate, channels, sample) = resolution.openForm()
-    let frames = SoundBounds.frames(milliseconds: values.number("frame"), rate: rate)
+    let (rate, channels, sample) = resolution.sourceFormat()
+    let frames = AudioLimits.frames(milliseconds: values.number("frame"), rate: rate)
     resolution.outputs["out"] = .pcm(rate: rate, channels: channels, sample: sample, frames: frames)
     resolution.pacing = values.bool("pace") ? .paced : .waits
     if !values.bool("pace") && !values.has("duration") {
       resolution.refuse(
-        "pace", "a tone that is not paced and has no end never stops",
-        cure: "set \"duration\", or leave \"pace\" at true")
+        "pace", "an unpaced tone without \"duration\" never ends",
+        cure: "set \"duration\", or set \"pace\" to true")
     }
     switch Kind(rawValue: values.string("kind")) {
     case .sweep:
       guard values.has("to") else {
-        return resolution.refuse("kind", "a sweep needs the frequency it ends at", cure: "set \"to\"")
+        return resolution.refuse("kind", "a sweep needs an end frequency", cure: "set \"to\"")
       }
       check("frequency", frequency(values, absent: 20), rate, &resolution)
       check("to", values.number("to"), rate, &resolution)
@@ -75,7 +76,7 @@ public struct AudioTone: Node {
   private static func check(_ name: String, _ hertz: Double, _ rate: Int, _ resolution: inout Resolution) {
     guard hertz * 2 > Double(rate) else { return }
     resolution.refuse(
-      name, "\(hertz) Hz is above half of the sample rate of \(rate) Hz",
+      name, "\(hertz) Hz is above half the sample rate of \(rate) Hz",
       cure: "set it to \(rate / 2) or less, or raise \"rate\"")
   }
 
@@ -103,7 +104,7 @@ public struct AudioTone: Node {
   private let sample: SampleType
   private let frameBytes: Int
   private let frames: Int
-  /// Samples in all; nil: without end.
+  /// Samples in total; nil: endless.
   private let length: Int64?
   private var generator: SignalGenerator
   private var pacer: Pacer
@@ -111,7 +112,7 @@ public struct AudioTone: Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.outputs[0].shape, case .pcm(let rate, let channels, let sample) = shape.format
     else {
-      throw NodeProblem("\"\(setup.name)\" makes sound only")
+      throw NodeProblem("\"\(setup.name)\" produces audio only")
     }
     let values = setup.parameters
     self.sample = sample

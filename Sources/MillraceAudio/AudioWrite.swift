@@ -3,44 +3,43 @@ internal import MillraceFiles
 
 /// `audio.write`: writes a WAV file.
 ///
-/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. The file holds s16 or f32, as the input unless `sample` says
-///   otherwise, and becomes RF64 above 4 GiB.
-/// - Frame n of the file is the sample at position n: what lies before position 0 (the run-in of a filter or an encoder) is
-///   left out, a gap of up to `gap` milliseconds is silence. A longer gap is not filled and a packet that comes again
-///   (a position already written) is appended as it is: no sound is lost, and event `gap` says so.
-/// - The header is brought up to date every second of sound and of clock, so that a killed process leaves a file that
-///   plays. Event `written` at the end.
-/// - An existing file is replaced by the first call, not by a graph that never starts; one that another node or process reads or
-///   writes is refused, as is a folder or a pipe.
-/// - A write the system refuses (disk full) is a fault; what was written before stays readable. A node that is restarted
-///   begins the file anew.
-/// - Latency none; runs on the bulk lane, since a disk may take its time.
+/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels. The file holds s16 or f32, as the input unless `sample` is set, and becomes
+///   RF64 above 4 GiB.
+/// - Frame n of the file is the sample at position n: samples before position 0 (the run-in of a filter or an encoder) are dropped,
+///   and a gap of up to `gap` milliseconds becomes silence. A longer gap is not filled, and a repeated packet (a position already
+///   written) is appended unchanged: no audio is lost, and event `gap` reports it.
+/// - The header is updated after every second of audio or of clock time, so that a killed process leaves a playable file. Event
+///   `written` at the end.
+/// - An existing file is replaced at the first call, so a graph that fails to start leaves it intact. A file that another node or
+///   process reads or writes is refused, as is a directory or a pipe.
+/// - A failed write (disk full) is a fault; what was written before stays readable. A restarted node starts the file from scratch.
+/// - No latency; runs on the bulk lane, since the disk may block.
 @safe
 public struct AudioWrite: ~Copyable, Node {
   public static let contract = NodeContract(
     "audio.write", "writes a WAV file",
     text: """
-      The file can be read at every moment, up to the last second. Sound is placed by sample position: gaps become \
-      silence, so that recordings of one graph align.
+      The file can be played at any time, up to the last second. Audio is placed by sample position: gaps become silence, so \
+      that recordings of one graph are aligned.
       """,
-    inputs: [PortContract("in", SoundBounds.pcm, text: "sound to keep")],
+    inputs: [PortContract("in", AudioLimits.pcm, text: "audio to write")],
     parameters: [
       ParameterContract("path", .path, required: true, text: "the file to write; replaced if it exists"),
-      ParameterContract("sample", SampleType.choice, text: "sample type of the file; absent: as the input"),
+      ParameterContract("sample", SampleType.choice, text: "sample type of the file; default: as the input"),
       ParameterContract(
         "gap", .number(0...3_600_000), unit: "ms", default: 10_000,
-        text: "longest gap that becomes silence; after a longer one the sound goes on directly"),
+        text: "longest gap filled with silence; after a longer one the audio continues directly"),
     ],
     events: [
       EventContract(
         "gap",
         text: """
-          sound did not follow on: `position` of the packet, `samples` missing (negative: that many came again), \
-          `filled` with silence or not; at most one a second
+          the audio was discontinuous: `position` of the packet, `samples` missing (negative: repeated), `filled`: whether \
+          silence was inserted; at most one a second
           """),
       EventContract(
         "written",
-        text: "the file is complete: `samples` per channel, `seconds`, `bytes` of sound, `gaps` met"),
+        text: "the file is complete: `samples` per channel, `seconds`, `bytes` of audio, `gaps` found"),
     ],
     lane: .bulk, budget: 5_000,
     examples: [
@@ -58,7 +57,7 @@ public struct AudioWrite: ~Copyable, Node {
     static let written = 1
   }
 
-  /// Nanoseconds between two updates of the header when sound comes slowly.
+  /// Nanoseconds between two header updates when audio arrives slowly.
   private static let refreshInterval = Nanoseconds.milliseconds(1_000)
 
   private let path: String
@@ -66,14 +65,14 @@ public struct AudioWrite: ~Copyable, Node {
   private let sample: SampleType
   private let longestGap: Int64
   private var writer: WAVWriter
-  /// Given back when the file is complete, and with the first fault, so that a node made anew can write it.
-  private var claim: FileClaim?
+  /// Released when the file is complete, and at the first fault, so that a restarted node can lock the file.
+  private var lock: FileLock?
   /// Position of the next frame of the file.
   private var expected: Int64 = 0
   private var hasBegun = false
   private var gaps = 0
   private var gapPace = EventPace()
-  /// Frames and time of the header's last update.
+  /// Frames and time of the last header update.
   private var refreshed: Int64 = 0
   private var refreshedAt: Nanoseconds?
 
@@ -81,21 +80,21 @@ public struct AudioWrite: ~Copyable, Node {
     try self.init(setup, calls: FileBytes.Calls())
   }
 
-  /// As the other; tests put refusing system calls in.
+  /// Like the public initialiser; tests inject failing system calls.
   init(_ setup: borrowing NodeSetup, calls: FileBytes.Calls) throws(NodeProblem) {
     let path = setup.parameters.string("path")
     guard case .pcm(let rate, let channels, let sample) = setup.inputFormat() else {
-      throw NodeProblem("\"\(setup.name)\" takes sound only")
+      throw NodeProblem("\"\(setup.name)\" takes audio only")
     }
     let kept = setup.parameters.sample("sample") ?? sample
     try Self.check(path)
-    let claim = try FileClaim(path, for: .writing)
+    let lock = try FileLock(path, for: .writing)
     let format = WAVFormat(sampleRate: rate, channels: channels, encoding: kept == .s16 ? .s16 : .f32)
     let writer = try Self.create(path, format, calls)
     self.path = path
     self.rate = rate
     self.sample = sample
-    self.claim = consume claim
+    self.lock = consume lock
     self.writer = writer
     longestGap = Int64(setup.parameters.number("gap") * Double(rate) / 1_000)
   }
@@ -104,8 +103,8 @@ public struct AudioWrite: ~Copyable, Node {
     try FileCheck.writing(path)
     guard FileCheck.isPipe(path) else { return }
     throw NodeProblem(
-      "\"\(path)\" is a pipe; the length in a WAV file's header is written last", parameter: "path",
-      cure: "write to a file, or send the sound to process.pipe")
+      "\"\(path)\" is a pipe, but the length in a WAV header is written last", parameter: "path",
+      cure: "write to a file, or send the audio to process.pipe")
   }
 
   private static func create(
@@ -113,11 +112,11 @@ public struct AudioWrite: ~Copyable, Node {
   ) throws(NodeProblem) -> WAVWriter {
     do {
       let file = try Self.file(path, calls)
-      // What an older file holds goes with the first call, so that a graph that does not start destroys nothing.
+      // Old content is removed at the first call, so that a graph that fails to start destroys nothing.
       return try WAVWriter(
         file: file, format: format, largest: WAVHeaderLayout.largestRIFF, keepsContent: file.byteCount > 0)
     } catch {
-      if case .file(let fault) = error { throw FileWords.problem(fault.errorNumber, path, for: .writing) }
+      if case .file(let fault) = error { throw FileMessages.problem(fault.errorNumber, path, for: .writing) }
       throw NodeProblem(error.description, parameter: "path")
     }
   }
@@ -138,7 +137,7 @@ public struct AudioWrite: ~Copyable, Node {
     let channels = writer.format.channels
     let count = Int(packet.byteCount) / (channels * sample.byteCount)
     guard count > 0, packet.position + Int64(count) > 0 else { return }
-    // Only the first packets can lie before position 0: the file has begun when one does not.
+    // Only the first packets can lie before position 0; the file has begun with the first that does not.
     let skipped = hasBegun ? 0 : Int(max(0, -packet.position))
     let position = packet.position + Int64(skipped)
     try place(position, ports: &ports)
@@ -154,7 +153,7 @@ public struct AudioWrite: ~Copyable, Node {
     expected = packet.position + Int64(count)
   }
 
-  /// Fills the way to a position with silence, or notes why not.
+  /// Fills up to a position with silence, or reports why not.
   private mutating func place(_ position: Int64, ports: inout Ports) throws(WAVProblem) {
     let missing = position - expected
     guard missing != 0 else { return }
@@ -169,7 +168,7 @@ public struct AudioWrite: ~Copyable, Node {
     }
   }
 
-  /// Brings the header up to date after a second of sound or of clock, and asks to be called for the next.
+  /// Updates the header after a second of audio or of clock time, and asks to be called for the next.
   private mutating func refreshIfDue(_ ports: inout Ports) throws(WAVProblem) {
     guard writer.frameCount != refreshed else { return }
     let last = refreshedAt ?? ports.now
@@ -186,8 +185,8 @@ public struct AudioWrite: ~Copyable, Node {
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     do { try writer.refreshHeader() } catch { throw fault(error) }
-    // Whoever hears that the file is complete may use it.
-    claim = nil
+    // A listener of this event may use the file at once.
+    lock = nil
     let (frames, format, gaps) = (writer.frameCount, writer.format, gaps)
     ports.post(Event.written) { event in
       event.field("samples", Int(frames))
@@ -198,10 +197,10 @@ public struct AudioWrite: ~Copyable, Node {
     return .ended
   }
 
-  /// The system's refusal as a fault; its detail is the number of frames that are safe.
+  /// The fault for a failed write; its detail is the number of frames that are readable.
   private mutating func fault(_ problem: WAVProblem) -> NodeFault {
-    claim = nil
-    // The header fits even on a full disk, since it is written over itself.
+    lock = nil
+    // The header fits even on a full disk, since it is overwritten in place.
     do { try writer.refreshHeader() } catch {}
     guard case .file(let file) = problem else { return NodeFault(.library, detail: writer.frameCount) }
     return NodeFault(.system, code: file.errorNumber, detail: writer.frameCount)
@@ -210,7 +209,7 @@ public struct AudioWrite: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .system else { return nil }
     let milliseconds = fault.detail * 1_000 / Int64(rate)
-    return FileWords.writeFailure(
-      fault.code, "\"\(path)\"", kept: "the \(milliseconds) ms before can be read")
+    return FileMessages.writeFailure(
+      fault.code, "\"\(path)\"", kept: "the \(milliseconds) ms before it are readable")
   }
 }

@@ -1,4 +1,4 @@
-/// Turns frames of one channel count into frames of another by a matrix of gains.
+/// Converts frames from one channel count to another by a matrix of gains.
 ///
 /// Pure: any thread, no allocation after `init`. 16-bit output is rounded to nearest and saturated.
 public struct ChannelMatrix: Sendable, Equatable {
@@ -9,17 +9,17 @@ public struct ChannelMatrix: Sendable, Equatable {
   /// Gain from input `i` to output `o` at `[o * inputs + i]`.
   public let gains: [Float]
 
-  /// How stereo and more becomes mono.
+  /// How several channels are mixed down to mono.
   public enum DownMix: String, Sendable, Hashable, CaseIterable {
-    /// Each channel times 1/n: can never overload; the same sound on all channels keeps its level.
+    /// Each channel times 1/n: never overloads; identical channels keep their level.
     case average
-    /// Each channel times 1/sqrt(n): unrelated sounds keep their power; the same sound on both gains 3 dB.
+    /// Each channel times 1/sqrt(n): uncorrelated channels keep their power; two identical ones gain 3 dB.
     case equalPower
     /// The first channel alone.
     case first
   }
 
-  /// Makes any matrix; `gains` holds `inputs * outputs` values, output by output.
+  /// Makes an arbitrary matrix; `gains` holds `inputs * outputs` values, output by output.
   public init(inputs: Int, outputs: Int, gains: [Float]) {
     precondition(
       inputs > 0 && outputs > 0 && gains.count == inputs * outputs, "gains do not fit the channel counts")
@@ -28,10 +28,10 @@ public struct ChannelMatrix: Sendable, Equatable {
     self.gains = gains
   }
 
-  /// The usual matrix between two channel counts.
+  /// The standard matrix between two channel counts.
   ///
-  /// To mono: as `downMix` says. From mono: gain 1 to each channel. Equal counts: unchanged. Otherwise
-  /// channels keep their number, missing ones are silent and surplus ones are left out.
+  /// To mono: according to `downMix`. From mono: gain 1 to each channel. Equal counts: unchanged. Otherwise channels keep their
+  /// index, missing ones are silent and surplus ones are dropped.
   public init(inputs: Int, outputs: Int, downMix: DownMix = .average) {
     var gains = [Float](repeating: 0, count: inputs * outputs)
     if outputs == 1, inputs > 1 {

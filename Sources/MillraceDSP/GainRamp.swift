@@ -1,9 +1,9 @@
 internal import CMillraceKernels
 
-/// A gain that moves to a new value sample by sample, so that no change clicks.
+/// A gain that changes sample by sample, so that no change clicks.
 ///
-/// A change is a straight line over a given number of frames; all channels of a frame get the same gain. The
-/// result does not depend on how the stream is cut into calls. No allocation. One thread at a time.
+/// A change is linear over a given number of frames; all channels of a frame get the same gain. The result does not depend on how the
+/// stream is chunked. No allocation. One thread at a time.
 public struct GainRamp: Sendable {
   private var from: Double
   private var to: Double
@@ -16,7 +16,7 @@ public struct GainRamp: Sendable {
     to = gain
   }
 
-  /// The gain the next frame gets.
+  /// The gain of the next frame.
   public var current: Double {
     done < length ? from + (to - from) * (Double(done) / Double(length)) : to
   }
@@ -27,7 +27,7 @@ public struct GainRamp: Sendable {
   /// Whether the gain is still moving.
   public var isRamping: Bool { done < length }
 
-  /// Moves from the present gain to `gain` over `frames` frames; 0 frames or fewer jump.
+  /// Moves from the present gain to `gain` over `frames` frames; at 0 or fewer it jumps.
   public mutating func ramp(to gain: Double, frames: Int) {
     from = current
     to = gain

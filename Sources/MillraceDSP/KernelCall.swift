@@ -1,4 +1,4 @@
-/// Calls a C kernel with the memory of two runs of samples; not at all when either is empty.
+/// Calls a C kernel with the memory of two sample arrays; does nothing if either is empty.
 @inline(__always)
 func withSamples<Input, Output>(
   _ source: Span<Input>, _ destination: inout MutableSpan<Output>,

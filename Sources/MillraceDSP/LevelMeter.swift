@@ -1,5 +1,5 @@
-/// RMS and peak of a run of samples. 1.0 is full scale.
-public struct SoundLevel: Sendable, Equatable {
+/// RMS and peak of a block of samples. 1.0 is full scale.
+public struct LevelReading: Sendable, Equatable {
   /// Root of the mean square over all samples of all channels.
   public var rms: Double
   /// Largest magnitude of any sample.
@@ -18,12 +18,12 @@ public struct SoundLevel: Sendable, Equatable {
   /// Peak in dBFS; never below ``Decibels/floor``.
   public var peakDecibels: Double { Decibels.decibels(amplitude: peak) }
 
-  /// The level of one run of samples; an empty run is silent.
+  /// The level of a block of samples; an empty block is silent.
   public init(of samples: Span<Int16>) {
     self.init(SampleMath.energy(samples), count: samples.count)
   }
 
-  /// The level of one run of samples; an empty run is silent, NaN counts as 0.
+  /// The level of a block of samples; an empty block is silent, NaN counts as 0.
   public init(of samples: Span<Float>) {
     self.init(SampleMath.energy(samples), count: samples.count)
   }
@@ -34,9 +34,9 @@ public struct SoundLevel: Sendable, Equatable {
   }
 }
 
-/// Measures RMS and peak over windows of equal length, one after the other, over a stream cut in any way.
+/// Measures RMS and peak over consecutive windows of equal length, however the stream is chunked.
 ///
-/// A 16-bit stream gives the same figures however it is cut; a float stream agrees to 1e-12. No allocation.
+/// A 16-bit stream gives the same values however it is chunked; a float stream agrees to 1e-12. No allocation.
 /// One thread at a time.
 public struct LevelMeter: Sendable {
   /// Samples in a window, all channels together.
@@ -46,12 +46,12 @@ public struct LevelMeter: Sendable {
 
   /// Makes a meter with windows of `windowFrames` frames of `channels` samples.
   public init(windowFrames: Int, channels: Int = 1) {
-    precondition(windowFrames > 0 && channels > 0, "a level window holds at least one sample")
+    precondition(windowFrames > 0 && channels > 0, "a level window must hold at least one sample")
     windowSamples = windowFrames * channels
   }
 
   /// Takes samples and calls `report` with each window they complete, in order.
-  public mutating func measure(_ samples: Span<Int16>, report: (SoundLevel) -> Void) {
+  public mutating func measure(_ samples: Span<Int16>, report: (LevelReading) -> Void) {
     var start = 0
     while start < samples.count {
       let end = start + min(samples.count - start, windowSamples - count)
@@ -61,7 +61,7 @@ public struct LevelMeter: Sendable {
   }
 
   /// Takes samples and calls `report` with each window they complete, in order.
-  public mutating func measure(_ samples: Span<Float>, report: (SoundLevel) -> Void) {
+  public mutating func measure(_ samples: Span<Float>, report: (LevelReading) -> Void) {
     var start = 0
     while start < samples.count {
       let end = start + min(samples.count - start, windowSamples - count)
@@ -70,24 +70,23 @@ public struct LevelMeter: Sendable {
     }
   }
 
-  /// The level of the window begun but not complete, and its samples; nil when there is none. For the end of
-  /// a stream.
-  public var unfinished: (level: SoundLevel, samples: Int)? {
-    count > 0 ? (SoundLevel(energy, count: count), count) : nil
+  /// The level of the incomplete window, and its number of samples; nil if it is empty. For the end of a stream.
+  public var unfinished: (level: LevelReading, samples: Int)? {
+    count > 0 ? (LevelReading(energy, count: count), count) : nil
   }
 
-  /// Forgets the window begun.
+  /// Discards the incomplete window.
   public mutating func reset() {
     energy = SampleEnergy(squares: 0, peak: 0)
     count = 0
   }
 
-  private mutating func add(_ part: SampleEnergy, count added: Int, _ report: (SoundLevel) -> Void) {
+  private mutating func add(_ part: SampleEnergy, count added: Int, _ report: (LevelReading) -> Void) {
     energy.squares += part.squares
     energy.peak = max(energy.peak, part.peak)
     count += added
     guard count == windowSamples else { return }
-    report(SoundLevel(energy, count: count))
+    report(LevelReading(energy, count: count))
     reset()
   }
 }

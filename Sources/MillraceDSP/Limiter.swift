@@ -1,29 +1,29 @@
-/// Holds sound under a ceiling by turning it down just before a peak: a look-ahead limiter.
+/// A look-ahead limiter: keeps audio below a ceiling by reducing the gain just before a peak.
 ///
-/// - No sample that comes out is above the ceiling, whatever came in; all channels of a frame get the same gain.
-/// - Late by ``latencyFrames``. Over that time the gain falls in a straight line before a peak, and it comes back within
-///   `release`; sound that stays under the ceiling passes unchanged.
-/// - The gain of a frame is the mean, over the look-ahead, of the lowest gain that any frame within it needs, so it is never
-///   above what the frame itself needs. Gains are whole numbers of 2^-30, so that the running mean is exact for ever.
-/// - A NaN counts as 0, an infinity as the largest float.
+/// - No output sample exceeds the ceiling, whatever the input; all channels of a frame get the same gain.
+/// - Latency ``latencyFrames``. Over that time the gain falls linearly before a peak, and it recovers within `release`; audio below
+///   the ceiling passes unchanged.
+/// - A frame's gain is the mean, over the look-ahead, of the lowest gain that any frame within it needs, so it never exceeds what the
+///   frame itself needs. Gains are integer multiples of 2^-30, so that the running mean stays exact.
+/// - NaN counts as 0, infinity as the largest float.
 ///
-/// `init` takes all memory; nothing else allocates or locks. The result does not depend on how the stream is cut. One thread
+/// `init` allocates all memory; nothing else allocates or locks. The result does not depend on how the stream is chunked. One thread
 /// at a time.
 @safe public struct Limiter: ~Copyable, @unchecked Sendable {
-  /// Gain 1 as a whole number.
+  /// Gain 1 as an integer.
   private static let one: Int64 = 1 << 30
 
-  /// Frames by which the output is late.
+  /// Output latency in frames.
   public let latencyFrames: Int
   private let channels: Int
   private let ceiling: Float
-  /// Share of the way back to gain 1 in a frame.
+  /// Fraction of the way back to gain 1 per frame.
   private let back: Double
 
-  /// Rings of `span` frames: the sound, the gain each frame needs, the lowest gains in the mean.
+  /// Rings of `span` frames: the audio, the gain each frame needs, the lowest gains in the mean.
   private let sound: UnsafeMutablePointer<Float>
   private let lowest: UnsafeMutablePointer<Int64>
-  /// Candidates for the lowest gain of the look-ahead, ever higher: a ring of gains with the frames they belong to.
+  /// Candidates for the lowest gain of the look-ahead, in increasing order: a ring of gains with their frames.
   private let candidates: UnsafeMutablePointer<(gain: Int64, frame: Int)>
   private let span: Int
   private var first = 0
@@ -35,14 +35,14 @@
   /// Makes a limiter for interleaved frames of `channels` samples.
   /// - Parameters:
   ///   - channels: of each frame; at least 1.
-  ///   - ceiling: the largest magnitude that comes out; above 0.
-  ///   - lookAhead: frames the gain begins to fall before a peak; at least 1.
-  ///   - release: frames after which two thirds of a reduction are gone.
+  ///   - ceiling: the largest output magnitude; above 0.
+  ///   - lookAhead: frames by which the gain begins to fall before a peak; at least 1.
+  ///   - release: frames after which two thirds of a reduction are recovered.
   public init(channels: Int, ceiling: Double, lookAhead: Int, release: Int) {
     precondition(
       channels > 0 && ceiling > 0 && lookAhead > 0, "a limiter needs channels, a ceiling and a look-ahead")
     self.channels = channels
-    // The float next below, so that rounding up does not pass it.
+    // The next smaller float, so that rounding up cannot exceed it.
     self.ceiling = Double(Float(ceiling)) > ceiling ? Float(ceiling).nextDown : Float(ceiling)
     latencyFrames = lookAhead
     back = 1 / Double(max(release, 1))
@@ -63,7 +63,7 @@
     unsafe candidates.deallocate()
   }
 
-  /// Forgets the stream.
+  /// Clears the stream.
   public mutating func reset() {
     unsafe sound.update(repeating: 0, count: span * channels)
     unsafe lowest.update(repeating: Self.one, count: span)
@@ -71,8 +71,7 @@
     (first, held, frame, envelope) = (0, 0, 0, Self.one)
   }
 
-  /// Limits interleaved frames in place; what comes out lies ``latencyFrames`` back. Answers the lowest gain applied, 1 for
-  /// none.
+  /// Limits interleaved frames in place; the output is delayed by ``latencyFrames``. Returns the lowest gain applied, 1 for none.
   @discardableResult
   public mutating func process(_ samples: inout MutableSpan<Float>) -> Double {
     var lowestGain = 1.0
@@ -93,7 +92,7 @@
       let factor = Float(gain)
       for channel in 0..<channels {
         let sample = unsafe sound[oldest * channels + channel] * factor
-        // The product is rounded, so it may pass the ceiling by a last place.
+        // The product is rounded and may exceed the ceiling in the last place.
         samples[start + channel] = max(-ceiling, min(ceiling, sample))
       }
       frame += 1
@@ -107,7 +106,7 @@
     return Int64(Double(ceiling) / Double(peak) * Double(Self.one))
   }
 
-  /// Takes the newest frame's gain into the lowest of the look-ahead, and that into the mean.
+  /// Updates the lowest gain of the look-ahead with the newest frame, and the mean with that.
   private mutating func follow(_ gain: Int64, at place: Int) {
     if held > 0, unsafe candidates[first].frame <= frame - span {
       first = (first + 1) % span

@@ -1,12 +1,12 @@
-/// A small fast random number generator, xoshiro256++ (Blackman and Vigna 2019), seeded by SplitMix64. Same
-/// seed, same numbers, on every machine. Not for secrets. No allocation.
+/// A small, fast random number generator, xoshiro256++ (Blackman and Vigna 2019), seeded by SplitMix64. The same seed gives the same
+/// numbers on every machine. Not for secrets. No allocation.
 public struct Xoshiro256: RandomNumberGenerator, Sendable {
   private var a: UInt64
   private var b: UInt64
   private var c: UInt64
   private var d: UInt64
 
-  /// Starts the sequence of `seed`; every seed is a good one.
+  /// Starts the sequence of `seed`; every seed is suitable.
   public init(seed: UInt64) {
     var state = seed
     func mixed() -> UInt64 {
@@ -36,28 +36,26 @@ public struct Xoshiro256: RandomNumberGenerator, Sendable {
     return result
   }
 
-  /// The next number in -1..<1, evenly spread.
+  /// The next number in -1..<1, uniformly distributed.
   public mutating func nextUnit() -> Double {
     Double(Int64(bitPattern: next()) >> 11) * 0x1p-52
   }
 }
 
-/// Noise with a given seed: white (equal power in equal bandwidths) or pink (equal power in octaves). No
-/// allocation.
+/// Noise with a given seed: white (equal power in equal bandwidths) or pink (equal power per octave). No allocation.
 public struct NoiseSource: Sendable {
   /// The colour of the noise.
   public enum Color: String, Sendable, Hashable, CaseIterable {
-    /// Evenly spread in -1..<1: RMS -4.8 dBFS.
+    /// Uniformly distributed in -1..<1: RMS -4.8 dBFS.
     case white
-    /// Falls by 3 dB an octave; RMS about -12 dBFS, clipped at -1 and 1, which about one sample in 15,000
-    /// reaches.
+    /// Falls by 3 dB per octave; RMS about -12 dBFS, clipped at -1 and 1, which happens for about one sample in 15,000.
     case pink
   }
 
   private let color: Color
   private let seed: UInt64
   private var random: Xoshiro256
-  /// States of the pinking filter: seven first-order sections in parallel.
+  /// States of the pink filter: seven first-order sections in parallel.
   private var sections = InlineArray<7, Double>(repeating: 0)
 
   /// Makes a source; the same seed gives the same samples.
@@ -67,7 +65,7 @@ public struct NoiseSource: Sendable {
     random = Xoshiro256(seed: seed)
   }
 
-  /// Goes back to the first sample.
+  /// Restarts at the first sample.
   public mutating func reset() {
     random = Xoshiro256(seed: seed)
     sections = InlineArray(repeating: 0)
@@ -79,8 +77,8 @@ public struct NoiseSource: Sendable {
     return color == .white ? white : pink(white)
   }
 
-  /// Paul Kellet's refined filter (musicdsp.org archive, "Pink noise filter", 1999): within 0.05 dB of -3 dB
-  /// an octave above 9.2 Hz at 44.1 kHz; at other rates that lower bound moves with the rate.
+  /// Paul Kellet's refined filter (musicdsp.org archive, "Pink noise filter", 1999): within 0.05 dB of -3 dB per octave above 9.2 Hz
+  /// at 44.1 kHz; at other rates that lower bound scales with the rate.
   private mutating func pink(_ white: Double) -> Double {
     sections[0] = 0.99886 * sections[0] + white * 0.0555179
     sections[1] = 0.99332 * sections[1] + white * 0.0750759
@@ -95,6 +93,6 @@ public struct NoiseSource: Sendable {
     return min(max(sum * Self.pinkScale, -1), 1)
   }
 
-  /// Brings the filter's output for white noise in -1...1 to an RMS of 1/4 (measured in the tests).
+  /// Scales the filter's output for white noise in -1...1 to an RMS of 1/4 (measured in the tests).
   private static let pinkScale = 0.142
 }

@@ -1,14 +1,13 @@
-/// A sine of constant frequency, without drift: the phase is a 64-bit fraction of a turn.
+/// A sine of constant frequency without drift: the phase is a 64-bit fraction of a turn.
 ///
-/// Its frequency is right to 2^-64 of the sample rate, so that after 100 hours at 48 kHz the phase is off by
-/// less than 1e-9 of a turn. The sine itself is a polynomial of our own, right to 1e-13, the same on every
-/// machine. No allocation.
+/// The frequency is exact to 2^-64 of the sample rate: after 100 hours at 48 kHz the phase error is below 1e-9 of a turn. The sine is
+/// a polynomial, accurate to 1e-13 and identical on every machine. No allocation.
 public struct Oscillator: Sendable {
   private let start: UInt64
   private let step: UInt64
   private var turn: UInt64
 
-  /// Makes a sine that begins at `phase` turns (0 rises through zero, 0.25 is the crest).
+  /// Makes a sine that starts at `phase` turns (0 rises through zero, 0.25 is the crest).
   ///
   /// `frequency` and `sampleRate` are in Hz. Frequencies above half the rate alias, as sampling them would;
   /// negative ones run backwards. Both must be finite and the rate above zero.
@@ -19,7 +18,7 @@ public struct Oscillator: Sendable {
     turn = start
   }
 
-  /// Goes back to the first sample.
+  /// Restarts at the first sample.
   public mutating func reset() { turn = start }
 
   /// The next sample, in -1...1.
@@ -29,7 +28,7 @@ public struct Oscillator: Sendable {
     return value
   }
 
-  /// The sample `next()` would give, without moving on.
+  /// The sample that `next()` would return, without advancing.
   public func peek() -> Double { Self.sine(turn: turn) }
 
   /// Sine of `turn` / 2^64 of a full turn.

@@ -1,17 +1,15 @@
-/// A queue of samples that gives frames of any length from pieces of any length.
+/// A sample queue that converts between block lengths.
 ///
-/// Bounded: it holds `capacity` samples, all channels together, and takes no more. Ask ``room`` before
-/// ``write(_:)`` or look at what it took; ask ``count`` before ``read(into:)``. One thread at a time; not a
-/// queue between threads. No allocation after `init`.
+/// Bounded: it holds `capacity` samples, all channels together, and takes no more. Check ``room`` before ``write(_:)``, or its
+/// result; check ``count`` before ``read(into:)``. One thread at a time; not a queue between threads. No allocation after `init`.
 @safe public struct Reblocker<Sample: BitwiseCopyable>: ~Copyable, @unchecked Sendable {
-  /// Samples it can hold.
+  /// Maximum number of samples.
   public let capacity: Int
-  /// Samples it holds.
+  /// Number of samples held.
   @inlinable public var count: Int { written - read }
-  /// Samples it can take now.
+  /// Number of samples it can take now.
   @inlinable public var room: Int { capacity - count }
-  /// Number of the next sample that will be read, counted from the last ``reset()``: what a time stamp is
-  /// made from.
+  /// Index of the next sample to be read, counted from the last ``reset()``: the basis of timestamps.
   @inlinable public var position: Int { read }
 
   @usableFromInline let storage: UnsafeMutablePointer<Sample>
@@ -20,14 +18,14 @@
 
   /// Makes an empty queue of `capacity` samples.
   public init(capacity: Int) {
-    precondition(capacity > 0, "a reblocker holds at least one sample")
+    precondition(capacity > 0, "the capacity must be positive")
     self.capacity = capacity
     unsafe storage = .allocate(capacity: capacity)
   }
 
   deinit { unsafe storage.deallocate() }
 
-  /// Appends samples and returns how many fitted.
+  /// Appends samples and returns how many fit.
   @inlinable
   public mutating func write(_ samples: Span<Sample>) -> Int {
     let taken = min(samples.count, room)
@@ -43,8 +41,7 @@
     return taken
   }
 
-  /// Fills all of `output` and returns true, or changes nothing and returns false when fewer samples are
-  /// held.
+  /// Fills all of `output` and returns true; with fewer samples held, changes nothing and returns false.
   @inlinable
   public mutating func read(into output: inout MutableSpan<Sample>) -> Bool {
     guard output.count <= count else { return false }
@@ -52,8 +49,7 @@
     return true
   }
 
-  /// Moves what is held, at most the length of `output`, to its start, and returns how many samples. For the
-  /// end of a stream.
+  /// Moves the remaining samples, at most the length of `output`, to its start and returns their number. For the end of a stream.
   @inlinable
   public mutating func drain(into output: inout MutableSpan<Sample>) -> Int {
     let taken = min(count, output.count)

@@ -1,7 +1,7 @@
 internal import CMillraceKernels
 
 extension Resampler {
-  /// What one call did, in frames.
+  /// The result of a call, in frames.
   public struct Progress: Sendable, Equatable {
     /// Input frames taken. Fewer than offered only when the output is full.
     public var consumed: Int
@@ -9,17 +9,16 @@ extension Resampler {
     public var produced: Int
   }
 
-  /// Resamples float frames: takes input until it is used up or the output is full.
+  /// Resamples float frames until the input is used up or the output is full.
   ///
-  /// With room for `outputCount(forInput:)` frames all input is taken. With less room nothing is lost: the
-  /// rest comes with the next call, which may bring no input. NaN and infinities count as silence, and what is louder than
-  /// ``SampleMath/loudest`` as that loud. Both spans hold whole frames; samples of a
-  /// broken last frame are not touched. Never allocates.
+  /// With room for `outputCount(forInput:)` frames all input is taken. With less, nothing is lost: the rest follows in the next call,
+  /// which may pass no input. NaN and infinities count as silence, louder samples are clamped to ``SampleMath/loudest``. Both spans
+  /// hold whole frames; samples of an incomplete last frame are not touched. Never allocates.
   public mutating func process(_ input: Span<Float>, into output: inout MutableSpan<Float>) -> Progress {
     unsafe process(input, Source.float, into: &output, Destination.float)
   }
 
-  /// Resamples 16-bit frames; as the float form, with rounding and saturation at the end.
+  /// Resamples 16-bit frames; like the float version, with rounding and saturation at the end.
   public mutating func process(_ input: Span<Int16>, into output: inout MutableSpan<Int16>) -> Progress {
     unsafe process(input, Source.int16, into: &output, Destination.int16)
   }
@@ -29,12 +28,10 @@ extension Resampler {
     unsafe process(input, Source.int16, into: &output, Destination.float)
   }
 
-  /// Writes what the filter still holds once the stream has ended, and returns the frames written; 0 when
-  /// none are left.
+  /// Writes what the filter still holds after the end of the stream, and returns the number of frames; 0 when none are left.
   ///
-  /// Call until it returns 0. In all, a stream of `n` frames has then given ceil(n * L / M) frames when
-  /// compensated, ceil((n + latencyFrames) * L / M) when delayed. Call ``reset()`` before the next stream;
-  /// going on without it is a stream with `latencyFrames` of silence inside.
+  /// Call until it returns 0. A stream of `n` frames has then given ceil(n * L / M) frames when compensated, ceil((n + latencyFrames)
+  /// * L / M) when delayed. Call ``reset()`` before the next stream; continuing without it inserts `latencyFrames` of silence.
   public mutating func flush(into output: inout MutableSpan<Float>) -> Int {
     let plan = flushPlan(room: output.count / channels)
     unsafe output.withUnsafeMutableBufferPointer { to in
@@ -43,7 +40,7 @@ extension Resampler {
     return plan.produced
   }
 
-  /// Writes what the filter still holds, as 16-bit samples; see the float form.
+  /// Writes what the filter still holds as 16-bit samples; see the float version.
   public mutating func flush(into output: inout MutableSpan<Int16>) -> Int {
     let plan = flushPlan(room: output.count / channels)
     unsafe output.withUnsafeMutableBufferPointer { to in
@@ -55,7 +52,7 @@ extension Resampler {
   /// Frames that flushing would still give.
   public var flushCount: Int { outputCount(forInput: flushLeft ?? latencyFrames) }
 
-  // MARK: The work
+  // MARK: Processing
 
   @unsafe private enum Source {
     case float(UnsafePointer<Float>?)
@@ -95,12 +92,12 @@ extension Resampler {
 
   private func progress(_ offered: Int, room: Int) -> Progress {
     var frames = min(offered, inputCount(forOutput: room))
-    // Going up, one frame gives several: take one more than fits when that fills the output.
+    // When upsampling, one frame gives several: take one more than fits when that fills the output.
     if frames < offered, outputCount(forInput: frames) < room { frames += 1 }
     return Progress(consumed: frames, produced: min(outputCount(forInput: frames), room))
   }
 
-  /// Appends input piece by piece to the history and makes the outputs each piece completes.
+  /// Appends input to the history piece by piece and computes the outputs each piece completes.
   private mutating func run(_ source: Source, _ plan: Progress, into destination: Destination) {
     var taken = 0
     var made = 0
@@ -120,8 +117,8 @@ extension Resampler {
     } while taken < plan.consumed
   }
 
-  /// Carries the frames that later outputs still need to the front of the history: a window less the frame to
-  /// come, and one more for outputs that found no room.
+  /// Moves the frames that later outputs still need to the front of the history: a window minus the frame to come, plus one for
+  /// outputs that had no room.
   private mutating func makeRoom() {
     let keep = table.tapCount
     for channel in 0..<channels {
@@ -139,7 +136,7 @@ extension Resampler {
         guard let start = unsafe start else { break }
         unsafe mk_deinterleave_f32(start + offset * channels, channels, channel, row, frames)
         var fresh = unsafe MutableSpan(_unsafeStart: row, count: frames)
-        SampleMath.limitToSound(&fresh)
+        SampleMath.sanitize(&fresh)
       case .int16(let start):
         guard let start = unsafe start else { break }
         unsafe mk_deinterleave_s16_f32(start + offset * channels, channels, channel, row, frames)

@@ -1,31 +1,27 @@
 internal import CMillraceKernels
 
-/// Changes the sample rate of a stream by any ratio of whole rates: a polyphase FIR low-pass with a Kaiser
-/// window.
+/// Converts the sample rate of a stream by any ratio of integer rates: a polyphase FIR low-pass with a Kaiser window.
 ///
 /// - In: interleaved frames, float or 16-bit, in spans of any length. Out: interleaved frames at the other
 ///   rate.
-/// - The output is a function of the stream alone: cut the input as you like, the bytes are the same on one
-///   machine.
-/// - Delay: ``latencyFrames`` input frames exactly, linear phase. See ``Alignment`` for who takes it off.
-/// - Not for clock drift: the ratio is fixed at `init`. Equal rates pass samples through unchanged, with no
-///   delay.
-/// - Bad input: a NaN or an infinity spoils the outputs within the filter's length and is then forgotten;
-///   16-bit output turns NaN into 0.
+/// - The output depends on the stream alone: however the input is chunked, the bytes are the same on one machine.
+/// - Delay: exactly ``latencyFrames`` input frames, linear phase. See ``Alignment`` for how it is compensated.
+/// - Not for clock drift: the ratio is fixed at `init`. Equal rates pass samples unchanged, without delay.
+/// - Bad input: a NaN or an infinity affects the outputs within the filter's length and is then forgotten; 16-bit output turns NaN
+///   into 0.
 ///
-/// All memory is taken in `init`, where the coefficients are also made or found (they are shared by every
-/// resampler of the process with the same ratio and quality). Everything else neither allocates nor locks.
-/// One thread at a time.
+/// All memory is allocated in `init`, which also computes the coefficients, or finds them (they are shared by all resamplers of the
+/// process with the same ratio and quality). Nothing else allocates or locks. One thread at a time.
 @safe public struct Resampler: ~Copyable, @unchecked Sendable {
-  /// Rates that can be resampled from and to, in Hz.
+  /// Supported sample rates in Hz.
   public static let rates = 8_000...192_000
-  /// Channel counts that can be resampled.
+  /// Supported channel counts.
   public static let channelCounts = 1...32
-  /// Most coefficients a table may have (4 MiB of floats): 44.1 kHz against 48 kHz needs 12,800.
+  /// Largest coefficient table (4 MiB of floats): 44.1 kHz to 48 kHz needs 12,800.
   public static let maximumCoefficients = 1 << 20
 
-  /// How sharp the low-pass is. The delay is half its length: 1 / 2.5 / 5 ms where the lower rate is 16 kHz,
-  /// and shorter in proportion where it is higher.
+  /// How steep the low-pass is. The delay is half its length: 1 / 2.5 / 5 ms where the lower rate is 16 kHz, and proportionally
+  /// shorter where it is higher.
   public enum Quality: String, Sendable, Hashable, CaseIterable {
     /// 16 zero crossings either side. Passes 0.77 of the lower Nyquist band, rejects 70 dB.
     case low
@@ -35,50 +31,46 @@ internal import CMillraceKernels
     case high
   }
 
-  /// Where the first output lies.
+  /// Position of the first output.
   public enum Alignment: Sendable, Hashable {
-    /// The first input frame already gives output, `latencyFrames` late: output `k` shows the input at frame
-    /// `k * inputRate / outputRate - latencyFrames`. After `n` frames there have been ceil(n * L / M)
-    /// outputs, so 10 ms in is 10 ms out from the start. For live streams; the time stamp is the input's
-    /// minus the latency.
+    /// The first input frame already gives output, `latencyFrames` late: output `k` represents the input at frame `k * inputRate /
+    /// outputRate - latencyFrames`. After `n` frames there have been ceil(n * L / M) outputs, so 10 ms in is 10 ms out from the
+    /// start. For live streams; the timestamp is the input's minus the latency.
     case delayed
-    /// Output `k` shows the input at frame `k * inputRate / outputRate`; output starts once `latencyFrames`
-    /// more frames are known. Input of `n` frames and a flush give exactly ceil(n * L / M) outputs. For
-    /// files.
+    /// Output `k` represents the input at frame `k * inputRate / outputRate`; output starts once `latencyFrames` more frames are
+    /// known. Input of `n` frames and a flush give exactly ceil(n * L / M) outputs. For files.
     case compensated
   }
 
-  /// Rate of the input in Hz.
+  /// Input rate in Hz.
   public let inputRate: Int
-  /// Rate of the output in Hz.
+  /// Output rate in Hz.
   public let outputRate: Int
   /// Channels, interleaved in every span.
   public let channels: Int
-  /// Sharpness of the low-pass.
+  /// Steepness of the low-pass.
   public let quality: Quality
-  /// Where the first output lies.
+  /// Position of the first output.
   public let alignment: Alignment
 
   let table: ResamplerTable
-  /// One row a channel of `capacity` samples. The last `filled` hold, up to now, the newest frames of the
-  /// stream.
+  /// One row of `capacity` samples per channel. Up to `filled` they hold the newest frames of the stream.
   let history: UnsafeMutablePointer<Float>
   let capacity: Int
-  /// Interleaved output before it is rounded to 16 bits.
+  /// Interleaved output before rounding to 16 bits.
   let scratch: UnsafeMutablePointer<Float>
   static let scratchFrames = 256
 
   var filled: Int
-  /// Frames still to come before the next output can be made, less one: 0 means the very next frame gives an
-  /// output, -1 that the output had no room for all that the last frame gave.
+  /// Frames to come before the next output, minus one: 0 means that the very next frame gives an output, -1 that the output had no
+  /// room for everything the last frame gave.
   var wait: Int
   /// Fractional position of the next output, in 1 / phases of an input frame.
   var phase: Int
   /// Silent frames that ``flush(into:)`` has yet to feed; nil while the stream runs.
   var flushLeft: Int?
 
-  /// Makes a resampler; takes memory, may compute coefficients for some milliseconds, takes a lock. Control
-  /// side only.
+  /// Makes a resampler; allocates, may compute coefficients for some milliseconds, takes a lock. Control side only.
   ///
   /// - Throws: ``ResamplerProblem`` when a rate, the channel count or the ratio is out of bounds.
   public init(
@@ -95,8 +87,7 @@ internal import CMillraceKernels
     self.channels = channels
     self.quality = quality
     self.alignment = alignment
-    // Room for as many new samples as are carried over each time it fills up: each sample is moved once on
-    // average.
+    // Room for as many new samples as are kept each time it fills up: each sample is moved once on average.
     capacity = table.tapCount + max(table.tapCount, 512)
     unsafe history = .allocate(capacity: capacity * channels)
     unsafe scratch = .allocate(capacity: Self.scratchFrames * channels)
@@ -110,7 +101,7 @@ internal import CMillraceKernels
     unsafe scratch.deallocate()
   }
 
-  /// Forgets the stream: the next frame is the first of a new one.
+  /// Clears the stream: the next frame is the first of a new one.
   public mutating func reset() {
     unsafe history.initialize(repeating: 0, count: capacity * channels)
     filled = table.tapCount
@@ -127,19 +118,19 @@ internal import CMillraceKernels
     (Int64(table.lookahead) * 1_000_000_000 + Int64(inputRate / 2)) / Int64(inputRate)
   }
 
-  /// Output frames that exactly `frames` more input frames will give, from where the stream stands. Not 0 for
-  /// 0 input frames only after a call whose output was too short.
+  /// Output frames that exactly `frames` more input frames will give from the present state. For 0 input frames it is 0 unless the
+  /// output of the last call was too short.
   public func outputCount(forInput frames: Int) -> Int {
     guard frames > wait else { return 0 }
     return ((frames - wait) * table.phases - phase + table.step - 1) / table.step
   }
 
-  /// Most input frames that give no more than `frames` output frames, from where the stream stands.
+  /// Most input frames that give no more than `frames` output frames from the present state.
   public func inputCount(forOutput frames: Int) -> Int {
     max(0, wait + (phase + frames * table.step) / table.phases)
   }
 
-  /// Upper bound, at any moment, of what `frames` input frames give. Use it to size output buffers once.
+  /// Upper bound, at any time, of the output of `frames` input frames. Use it to size output buffers once.
   public func maximumOutputCount(forInput frames: Int) -> Int {
     (frames * table.phases + table.step - 1) / table.step + 1
   }

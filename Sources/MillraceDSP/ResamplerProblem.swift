@@ -1,14 +1,13 @@
-/// Why a ``Resampler`` cannot be made: what was asked, the limit, and the cure, in words.
+/// Why a ``Resampler`` cannot be made: the request, the limit, and the cure.
 public enum ResamplerProblem: Error, Equatable, Sendable, CustomStringConvertible {
   /// A rate lies outside ``Resampler/rates``.
   case rateOutOfRange(hertz: Int)
   /// A channel count lies outside ``Resampler/channelCounts``.
   case channelsOutOfRange(channels: Int)
-  /// The two rates share so small a divisor that the coefficient table would pass
-  /// ``Resampler/maximumCoefficients``.
+  /// The two rates have so small a common divisor that the coefficient table would exceed ``Resampler/maximumCoefficients``.
   case tableTooLarge(inputRate: Int, outputRate: Int, coefficients: Int)
 
-  /// One line: what, where the limit is, and the cure.
+  /// The message: what is wrong, the limit, and the cure.
   public var description: String {
     switch self {
     case .rateOutOfRange(let hertz):

@@ -1,29 +1,26 @@
 internal import Glibc
 internal import Synchronization
 
-/// The coefficients of one ratio at one quality: a low-pass, cut into one row of taps for each fractional
-/// position.
+/// The coefficients of one ratio at one quality: a low-pass, split into one row of taps per fractional position.
 ///
-/// Row `p` holds the taps for an output that lies `p / phases` of an input sample after an input sample; they
-/// apply to `tapCount` consecutive input samples, of which the last is `lookahead` samples after that input
-/// sample. Rows are contiguous, 64-byte aligned and padded with zeros at their old end. Never changes after
-/// `init`; shared by all resamplers of the process (see ``shared(from:to:quality:)``).
+/// Row `p` holds the taps for an output that lies `p / phases` of an input sample after an input sample; they apply to `tapCount`
+/// consecutive input samples, the last of which is `lookahead` samples after that input sample. Rows are contiguous, 64-byte aligned
+/// and zero-padded at their old end. Immutable after `init`; shared by all resamplers of the process (see
+/// ``shared(from:to:quality:)``).
 @safe final class ResamplerTable: @unchecked Sendable {
-  /// Interpolation factor L: fractional positions, hence rows.
+  /// Interpolation factor L: the number of fractional positions, and of rows.
   let phases: Int
   /// Decimation factor M: an output lies M / L input samples after the one before.
   let step: Int
   /// Taps in a row, a multiple of 8.
   let tapCount: Int
-  /// Input samples after the output's own position that the output depends on. This is the delay of the
-  /// filter.
+  /// Input samples after the output's own position that the output depends on: the delay of the filter.
   let lookahead: Int
   /// `phases * tapCount` coefficients.
   let coefficients: UnsafePointer<Float>
 
-  /// What a quality means: half width in zero crossings of the low-pass, Kaiser window shape, and the -6 dB
-  /// point as a share of the lower Nyquist frequency. Chosen by measuring alias, image and pass band; see the
-  /// goals in the tests.
+  /// The parameters of a quality: half width in zero crossings of the low-pass, Kaiser window shape, and the -6 dB point as a
+  /// fraction of the lower Nyquist frequency. Chosen by measuring alias, image and pass band; see the limits in the tests.
   private struct Design {
     var zeros: Double
     var beta: Double
@@ -37,8 +34,8 @@ internal import Synchronization
       }
     }
 
-    /// The low-pass, a sinc under a Kaiser window, `distance` input samples from its centre, not yet scaled.
-    /// `lower` is the lower Nyquist frequency as a share of the input's.
+    /// The low-pass, a sinc under a Kaiser window, `distance` input samples from its centre, unscaled. `lower` is the lower Nyquist
+    /// frequency as a fraction of the input's.
     func tap(at distance: Double, lower: Double) -> Double {
       let share = distance * lower / zeros
       guard abs(share) < 1 else { return 0 }
@@ -53,7 +50,7 @@ internal import Synchronization
     phases = outputRate / divisor
     step = inputRate / divisor
     guard phases != step else {
-      // Equal rates: one tap of 1, so that samples pass unchanged and at once.
+      // Equal rates: a single tap of 1, so that samples pass unchanged and undelayed.
       (tapCount, lookahead) = (8, 0)
       let taps = unsafe Self.allocate(tapCount)
       unsafe taps[tapCount - 1] = 1
@@ -75,7 +72,7 @@ internal import Synchronization
       let centre = Double(length - 1 - ahead) + Double(row) / Double(rows)
       return design.tap(at: Double(tap) - centre, lower: lower)
     }
-    // One scale for all rows: scaling each to the same sum would bend the filter and lift the images by 3 dB.
+    // One scale for all rows: scaling each to the same sum would distort the filter and raise the images by 3 dB.
     let scale = Double(phases) / values.reduce(0, +)
     let taps = unsafe Self.allocate(count)
     for index in 0..<count { unsafe taps[index] = Float(values[index] * scale) }
@@ -105,14 +102,14 @@ internal import Synchronization
 
   private struct Cache {
     var tables: [Key: WeakTable] = [:]
-    /// Held on purpose, so that sessions that come and go one at a time do not compute their table anew.
+    /// Strong references, so that sessions that come and go one at a time do not recompute their table.
     var recent: [ResamplerTable] = []
   }
 
   private static let cache = Mutex(Cache())
   private static let recentLimit = 16
 
-  /// The table for this ratio and quality: the one in use if there is one, otherwise a new one.
+  /// The table for this ratio and quality, reused if it is in use.
   ///
   /// Takes a lock and may compute for milliseconds: control side only.
   static func shared(

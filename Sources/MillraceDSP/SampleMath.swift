@@ -1,6 +1,6 @@
 internal import CMillraceKernels
 
-/// Sum of squares and largest magnitude of a run of samples, in units of full scale (1.0).
+/// Sum of squares and largest magnitude of a block of samples, relative to full scale (1.0).
 public struct SampleEnergy: Sendable, Equatable {
   /// Sum of the squared samples.
   public var squares: Double
@@ -8,11 +8,11 @@ public struct SampleEnergy: Sendable, Equatable {
   public var peak: Double
 }
 
-/// Arithmetic over runs of samples: dot product, gain, mixing, energy.
+/// Arithmetic on blocks of samples: dot product, gain, mixing, energy.
 ///
-/// Pure functions: any thread, no allocation. They run on the widest vectors this processor has, chosen once
-/// for the process; a result never depends on how a stream was cut into calls, except that `energy` of floats
-/// adds in another order. Both operands hold the same number of samples; anything else traps.
+/// Pure functions: any thread, no allocation. They use the widest vectors of this processor, chosen once per process. A result never
+/// depends on how a stream is chunked, except that `energy` of floats adds in another order. Both operands must hold the same number
+/// of samples; anything else traps.
 public enum SampleMath {
   /// Sum of `a[i] * b[i]`; the order of additions depends on the count alone.
   public static func dot(_ a: Span<Float>, _ b: Span<Float>) -> Float {
@@ -25,24 +25,24 @@ public enum SampleMath {
     }
   }
 
-  /// The loudest a float sample may be, 2^20 times full scale (+120 dBFS). Nothing that sounds comes near it, and sums, squares
-  /// and products of squares of what is below it stay finite.
+  /// Largest magnitude of a float sample, 2^20 times full scale (+120 dBFS). No real audio comes near it, and sums, squares and
+  /// products of squares below it stay finite.
   public static let loudest: Float = 1_048_576
 
-  /// Makes a sample sound, whatever number it is: NaN and infinities become silence, what is louder than ``loudest`` is held there.
+  /// Sanitises a sample: NaN and infinities become silence, larger magnitudes are clamped to ``loudest``.
   @inline(__always)
-  public static func sound(_ sample: Float) -> Float {
-    // Zero times anything finite is zero; written so that it becomes vector code.
+  public static func sanitized(_ sample: Float) -> Float {
+    // Zero times anything finite is zero; written so that it vectorises.
     sample * 0 == 0 ? max(-loudest, min(loudest, sample)) : 0
   }
 
-  /// Makes every sample ``sound(_:)``. One that is none would spoil whatever it is added to or kept in.
-  public static func limitToSound(_ samples: inout MutableSpan<Float>) {
-    for index in samples.indices { samples[index] = sound(samples[index]) }
+  /// Sanitises every sample. A NaN would corrupt whatever it is added to or stored in.
+  public static func sanitize(_ samples: inout MutableSpan<Float>) {
+    for index in samples.indices { samples[index] = sanitized(samples[index]) }
   }
 
-  /// Whether every sample is sound as it is.
-  public static func isSound(_ samples: Span<Float>) -> Bool {
+  /// Whether every sample is finite and within ``loudest``.
+  public static func isSane(_ samples: Span<Float>) -> Bool {
     var strange = 0
     // A comparison with NaN is false.
     for index in samples.indices { strange += samples[index].magnitude <= loudest ? 0 : 1 }
@@ -79,7 +79,7 @@ public enum SampleMath {
     unsafe withSamples(source, &sum) { unsafe mk_mix_s16_f32($0, $1, count, gain) }
   }
 
-  /// Energy and peak of 16-bit samples, in units of full scale. Exact.
+  /// Energy and peak of 16-bit samples, relative to full scale. Exact.
   public static func energy(_ samples: Span<Int16>) -> SampleEnergy {
     var squares: UInt64 = 0
     var peak: UInt32 = 0

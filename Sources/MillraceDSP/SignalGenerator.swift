@@ -1,25 +1,25 @@
-/// Why a ``SignalGenerator`` cannot be made, in words.
+/// Why a ``SignalGenerator`` cannot be made.
 public struct SignalProblem: Error, Equatable, Sendable, CustomStringConvertible {
-  /// What is wrong, with the value, and the cure.
+  /// The message: what is wrong, with the value, and the cure.
   public let description: String
 }
 
 /// A test signal: silence, sine, sweep, noise or impulses, in either sample type, on any number of channels.
 ///
-/// Sample `n` is a function of `n` alone: the signal does not depend on the lengths asked for. Every channel
-/// carries the same sample. Does not allocate after `init`. One thread at a time.
+/// Sample `n` is a function of `n` alone: the signal does not depend on the block lengths requested. All channels carry the same
+/// sample. No allocation after `init`. One thread at a time.
 public struct SignalGenerator: Sendable {
   /// The kinds of signal. Frequencies in Hz.
   public enum Signal: Sendable, Hashable {
     /// Zeros.
     case silence
-    /// A sine that begins at zero, rising; see ``Oscillator``.
+    /// A sine that starts at zero, rising; see ``Oscillator``.
     case sine(frequency: Double)
     /// A sweep; see ``Sweep``.
     case sweep(Sweep.Curve, from: Double, to: Double, frames: Int, repeats: Bool)
     /// Noise; see ``NoiseSource``.
     case noise(NoiseSource.Color, seed: UInt64)
-    /// One sample at full amplitude in every `frames`, the first at frame 0; zeros between.
+    /// One sample at full amplitude every `frames`, the first at frame 0; zeros between.
     case impulses(everyFrames: Int)
   }
 
@@ -45,20 +45,19 @@ public struct SignalGenerator: Sendable {
 
   /// Makes a generator.
   ///
-  /// - Throws: ``SignalProblem`` for a rate, channel count, amplitude, frequency or length that makes no
-  ///   signal.
+  /// - Throws: ``SignalProblem`` for an invalid rate, channel count, amplitude, frequency or length.
   public init(
     _ signal: Signal, sampleRate: Int, amplitude: Double = 0.5, channels: Int = 1
   ) throws(SignalProblem) {
     guard (1...1_000_000).contains(sampleRate) else {
       throw SignalProblem(
-        description: "a sample rate of \(sampleRate) Hz makes no signal; use 1 Hz to 1000000 Hz")
+        description: "a sample rate of \(sampleRate) Hz is not supported; use 1 Hz to 1000000 Hz")
     }
     guard (1...255).contains(channels) else {
-      throw SignalProblem(description: "\(channels) channels make no signal; use 1 to 255")
+      throw SignalProblem(description: "\(channels) channels are not supported; use 1 to 255")
     }
     guard amplitude >= 0, amplitude.isFinite else {
-      throw SignalProblem(description: "an amplitude of \(amplitude) makes no signal; use 0 to 1")
+      throw SignalProblem(description: "an amplitude of \(amplitude) is not supported; use 0 to 1")
     }
     source = try Self.source(signal, sampleRate: sampleRate)
     self.signal = signal
@@ -73,7 +72,7 @@ public struct SignalGenerator: Sendable {
         let most = sampleRate / 2
         throw SignalProblem(
           description:
-            "a frequency of \(frequency) Hz does not fit \(sampleRate) Hz sampling; use \(low) to \(most) Hz")
+            "a frequency of \(frequency) Hz is out of range at \(sampleRate) Hz; use \(low) to \(most) Hz")
       }
     }
     switch signal {
@@ -86,20 +85,20 @@ public struct SignalGenerator: Sendable {
       try check(first, above: low)
       try check(last, above: low)
       guard frames > 0 else {
-        throw SignalProblem(description: "a sweep of \(frames) samples has no length; use 1 or more")
+        throw SignalProblem(description: "a sweep of \(frames) samples is not supported; use 1 or more")
       }
       return .sweep(
         Sweep(curve, from: first, to: last, frames: frames, sampleRate: Double(sampleRate), repeats: repeats))
     case .noise(let color, let seed): return .noise(NoiseSource(color, seed: seed))
     case .impulses(let every):
       guard every > 0 else {
-        throw SignalProblem(description: "impulses every \(every) samples cannot be; use 1 or more")
+        throw SignalProblem(description: "impulses every \(every) samples are not supported; use 1 or more")
       }
       return .impulses(every: every, until: 0)
     }
   }
 
-  /// Goes back to the first sample.
+  /// Restarts at the first sample.
   public mutating func reset() {
     position = 0
     switch source {
@@ -117,7 +116,7 @@ public struct SignalGenerator: Sendable {
     }
   }
 
-  /// Fills `output` with the next whole frames; samples of a broken last frame become 0.
+  /// Fills `output` with the next whole frames; samples of an incomplete last frame become 0.
   public mutating func render(into output: inout MutableSpan<Float>) {
     let amplitude = amplitude
     each(frame: output.count / channels) { [channels] frame, value in
@@ -127,7 +126,7 @@ public struct SignalGenerator: Sendable {
     for index in (output.count / channels * channels)..<output.count { output[index] = 0 }
   }
 
-  /// Fills `output` with the next whole frames, rounded to nearest; samples of a broken last frame become 0.
+  /// Fills `output` with the next whole frames, rounded to nearest; samples of an incomplete last frame become 0.
   public mutating func render(into output: inout MutableSpan<Int16>) {
     let amplitude = amplitude * 32_768
     each(frame: output.count / channels) { [channels] frame, value in
@@ -138,7 +137,7 @@ public struct SignalGenerator: Sendable {
     for index in (output.count / channels * channels)..<output.count { output[index] = 0 }
   }
 
-  /// Gives the next `count` samples one by one. The source is chosen once, outside the loop.
+  /// Passes the next `count` samples to `body` one by one. The source is selected once, outside the loop.
   @inline(__always)
   private mutating func each(frame count: Int, _ body: (Int, Double) -> Void) {
     switch source {

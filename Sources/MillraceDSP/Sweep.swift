@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// A sine whose frequency moves from one value to another, linearly or by equal ratios in equal times.
+/// A sine whose frequency moves from one value to another, linearly or logarithmically.
 ///
-/// Each sample is computed from its own number, so nothing accumulates; the phase is right to 1e-8 of a turn
-/// over an hour. After the last sample the sweep is silent, or begins again when it repeats. No allocation.
+/// Each sample is computed from its index, so no error accumulates; the phase is accurate to 1e-8 of a turn over an hour. After the
+/// last sample the sweep is silent, or restarts if it repeats. No allocation.
 public struct Sweep: Sendable {
   /// How the frequency moves.
   public enum Curve: String, Sendable, Hashable, CaseIterable {
@@ -36,7 +36,7 @@ public struct Sweep: Sendable {
     self.repeats = repeats
   }
 
-  /// Goes back to the first sample.
+  /// Restarts at the first sample.
   public mutating func reset() { position = 0 }
 
   /// The next sample, in -1...1.

@@ -1,20 +1,20 @@
 internal import Glibc
 
-/// The sine of a known frequency that fits a stretch of sound best, by least squares over its sine and its cosine part, and
-/// what the sound is beside it. How clean a tone is: for measurements and tests, not for the hot path.
+/// A least-squares fit of a sine of known frequency to a signal, and the power of the remainder: how pure a tone is. For measurements
+/// and tests, not for the hot path.
 package struct ToneFit: Sendable {
   /// Mean square of the sine.
   package let tone: Double
-  /// Mean square of what is left when the sine is taken out of the sound.
+  /// Mean square of the signal minus the sine.
   package let rest: Double
 
   /// - Parameters:
-  ///   - samples: some periods of the tone at least; with less than one the fit says nothing.
+  ///   - samples: at least a few periods of the tone; with less than one the fit is meaningless.
   ///   - frequency: in Hz, between 0 and half the rate.
   ///   - rate: in Hz.
   package init(_ samples: [Double], frequency: Double, rate: Int) {
     let step = 2 * .pi * frequency / Double(rate)
-    // The normal equations of sound = a * sine + b * cosine.
+    // The normal equations of signal = a * sine + b * cosine.
     var (ss, sc, cc, sy, cy) = (0.0, 0.0, 0.0, 0.0, 0.0)
     for (index, sample) in samples.enumerated() {
       let (s, c) = (sin(step * Double(index)), cos(step * Double(index)))

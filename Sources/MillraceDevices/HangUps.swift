@@ -22,11 +22,11 @@ enum HangUps {
 
   /// Claims the file of a device. One that a device which is just ending still has is waited for, a second at most: its node was
   /// restarted, or another run begins where one has ended.
-  static func claim(_ path: String, for use: FileUse) throws(NodeProblem) -> FileClaim {
-    do throws(NodeProblem) { return try FileClaim(path, for: use) } catch {
+  static func claim(_ path: String, for use: FileUse) throws(NodeProblem) -> FileLock {
+    do throws(NodeProblem) { return try FileLock(path, for: use) } catch {
       guard running.load(ordering: .sequentiallyConsistent) > 0 else { throw error }
       wait()
-      return try FileClaim(path, for: use)
+      return try FileLock(path, for: use)
     }
   }
 

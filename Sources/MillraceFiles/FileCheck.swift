@@ -1,61 +1,62 @@
 internal import Glibc
 public import MillraceCore
 
-/// What can be said against a path before it is opened. Looks, changes nothing; control side.
+/// Checks a path before it is opened. Changes nothing. Control side.
 public enum FileCheck {
-  /// Checks a file that is to be read at any position.
+  /// Checks a file that will be read at arbitrary positions.
   public static func reading(_ path: String) throws(NodeProblem) {
-    if path.isEmpty { throw FileWords.noPath }
+    if path.isEmpty { throw FileMessages.noPath }
     var status = stat()
-    guard unsafe stat(path, &status) == 0 else { throw FileWords.problem(errno, path, for: .reading) }
+    guard unsafe stat(path, &status) == 0 else { throw FileMessages.problem(errno, path, for: .reading) }
     switch status.st_mode & S_IFMT {
     case S_IFREG: break
-    case S_IFDIR: throw FileWords.isFolder(path)
+    case S_IFDIR: throw FileMessages.isFolder(path)
     default:
       throw NodeProblem(
         "\"\(path)\" is a pipe or a device, not a file", parameter: "path",
         cure: "read a stream with process.pipe")
     }
-    guard unsafe access(path, R_OK) == 0 else { throw FileWords.problem(errno, path, for: .reading) }
+    guard unsafe access(path, R_OK) == 0 else { throw FileMessages.problem(errno, path, for: .reading) }
     if status.st_size == 0 {
       throw NodeProblem("\"\(path)\" is empty", parameter: "path", cure: "record it again")
     }
   }
 
-  /// Checks a file, a device or a pipe that is to be made or overwritten.
+  /// Checks a file, device or pipe that will be created or overwritten.
   public static func writing(_ path: String) throws(NodeProblem) {
-    if path.isEmpty { throw FileWords.noPath }
+    if path.isEmpty { throw FileMessages.noPath }
     var status = stat()
     if unsafe stat(path, &status) == 0 {
-      if status.st_mode & S_IFMT == S_IFDIR { throw FileWords.isFolder(path) }
-      guard unsafe access(path, W_OK) == 0 else { throw FileWords.problem(errno, path, for: .writing) }
+      if status.st_mode & S_IFMT == S_IFDIR { throw FileMessages.isFolder(path) }
+      guard unsafe access(path, W_OK) == 0 else { throw FileMessages.problem(errno, path, for: .writing) }
       return
     }
-    guard errno == ENOENT else { throw FileWords.problem(errno, path, for: .writing) }
+    guard errno == ENOENT else { throw FileMessages.problem(errno, path, for: .writing) }
     let folder = folder(of: path)
-    guard unsafe stat(folder, &status) == 0 else { throw FileWords.problem(errno, path, for: .writing) }
+    guard unsafe stat(folder, &status) == 0 else { throw FileMessages.problem(errno, path, for: .writing) }
     let isFolder = status.st_mode & S_IFMT == S_IFDIR
-    guard isFolder else { throw FileWords.problem(ENOTDIR, path, for: .writing) }
+    guard isFolder else { throw FileMessages.problem(ENOTDIR, path, for: .writing) }
     guard unsafe access(folder, W_OK | X_OK) == 0 else {
-      throw FileWords.problem(errno, path, for: .writing)
+      throw FileMessages.problem(errno, path, for: .writing)
     }
   }
 
-  /// True for a pipe or a socket: it has one reader, and no place to go back to.
+  /// True for a pipe or a socket: it has one reader and cannot seek.
   public static func isPipe(_ path: String) -> Bool {
     var status = stat()
     guard unsafe stat(path, &status) == 0 else { return false }
     return status.st_mode & S_IFMT == S_IFIFO || status.st_mode & S_IFMT == S_IFSOCK
   }
 
-  /// True where a path leads to a file, or to nothing yet. Pipes and devices are the system's: not to be removed or replaced.
+  /// True when the path names a regular file or does not exist yet. Pipes and devices belong to the system and must not be removed or
+  /// replaced.
   public static func isPlain(_ path: String) -> Bool {
     var status = stat()
     guard unsafe stat(path, &status) == 0 else { return errno == ENOENT }
     return status.st_mode & S_IFMT == S_IFREG
   }
 
-  /// The folder a path lies in, `.` for a bare name.
+  /// The directory part of a path; `.` for a bare name.
   static func folder(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.utf8.startIndex ? "/" : String(path[..<slash])

@@ -1,9 +1,9 @@
-/// What a node wants with a file.
+/// How a node uses a file.
 public enum FileUse: Sendable {
-  /// To read it. Any number of nodes may at a time.
+  /// Reads it. Any number of readers at a time.
   case reading
-  /// To write it, alone.
+  /// Writes it. One writer, no readers.
   case writing
-  /// To add whole lines behind what it holds. Any number of nodes may at a time.
+  /// Appends whole lines. Any number of appenders at a time.
   case appending
 }

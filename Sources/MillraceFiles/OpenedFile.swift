@@ -1,18 +1,19 @@
 internal import Glibc
 public import MillraceCore
 
-/// A file, pipe or device opened for a node; a file is claimed until its descriptor is closed. Whoever opens it closes it.
+/// An open file, pipe or device for a node. A regular file is locked until its descriptor is closed. The caller closes the
+/// descriptor.
 public struct OpenedFile: Sendable {
   /// What a descriptor is open on.
   public enum Kind: Sendable {
-    /// A regular file: it may make its caller wait for the disk only.
+    /// A regular file: a call may wait for the disk, and for nothing else.
     case file
-    /// A pipe or a socket: it has a reader, who may be slow or gone.
+    /// A pipe or a socket: its reader may be slow or gone.
     case pipe
     /// A terminal or another device.
     case device
 
-    /// Asks the system; what it does not know is a device.
+    /// Classifies a descriptor with fstat(2); anything unknown counts as a device.
     public init(of descriptor: Int32) {
       var status = stat()
       guard unsafe fstat(descriptor, &status) == 0 else {
@@ -27,14 +28,14 @@ public struct OpenedFile: Sendable {
     }
   }
 
-  /// Open until closed; not waiting (O_NONBLOCK), which means nothing to a file.
+  /// The descriptor, with O_NONBLOCK, which has no effect on a regular file.
   public let descriptor: Int32
-  /// What it is open on.
+  /// The kind of file it is.
   public let kind: Kind
 
-  /// Opens a path. To be written, a file is made if need be and claimed; it keeps what it holds until `empty`, so that a graph
-  /// that does not start, be it for another node's sake, destroys nothing. A pipe that nobody reads is refused. Control side.
-  /// - Parameter followsLinks: false: a path that is a symbolic link is refused.
+  /// Opens a path. For writing, the file is created if needed and locked. Its content stays until `truncate`, so that a graph that
+  /// fails to start, even because of another node, destroys nothing. A pipe without a reader is refused. Control side.
+  /// - Parameter followsLinks: false refuses a path that is a symbolic link.
   public init(_ path: String, for use: FileUse, followsLinks: Bool = true) throws(NodeProblem) {
     let flags =
       switch use {
@@ -44,15 +45,15 @@ public struct OpenedFile: Sendable {
       }
     let links = followsLinks ? 0 : O_NOFOLLOW
     descriptor = unsafe open(path, flags | links | O_CLOEXEC | O_NONBLOCK, 0o644)
-    guard descriptor >= 0 else { throw FileWords.problem(errno, path, for: use) }
+    guard descriptor >= 0 else { throw FileMessages.problem(errno, path, for: use) }
     kind = Kind(of: descriptor)
     guard kind == .file else { return }
-    do throws(NodeProblem) { try FileClaim.claim(descriptor, path, for: use) } catch {
+    do throws(NodeProblem) { try FileLock.lock(descriptor, path, for: use) } catch {
       close(descriptor)
       throw error
     }
   }
 
-  /// Throws away what a file holds, before the first write. Answers 0 or an `errno`.
-  public static func empty(_ descriptor: Int32) -> Int32 { ftruncate(descriptor, 0) == 0 ? 0 : errno }
+  /// Discards the file's content, before the first write. Returns 0 or an `errno`.
+  public static func truncate(_ descriptor: Int32) -> Int32 { ftruncate(descriptor, 0) == 0 ? 0 : errno }
 }

@@ -1,16 +1,16 @@
 internal import Glibc
 
-/// Keeps SIGPIPE from ending the whole program when a pipe's reader is gone; the write then fails with EPIPE.
+/// Keeps SIGPIPE from ending the whole program when the reader of a pipe is gone. The write then fails with EPIPE.
 ///
-/// For the calling thread only: what the embedding program does about the signal stays as it is.
+/// Affects the calling thread only; the embedding program's handling of the signal is unchanged.
 public enum PipeSignal {
-  /// Blocks the signal on this thread for good. For threads that do nothing but write.
+  /// Blocks SIGPIPE on this thread permanently. For threads that only write.
   public static func block() {
     var pipe = set
     unsafe pthread_sigmask(SIG_BLOCK, &pipe, nil)
   }
 
-  /// Runs the body with the signal blocked, and takes away the one it raised.
+  /// Runs the body with SIGPIPE blocked, then consumes the signal if the body raised it.
   public static func withBlocked<R>(_ body: () -> R) -> R {
     var pipe = set
     var before = sigset_t()
@@ -20,7 +20,7 @@ public enum PipeSignal {
     unsafe pthread_sigmask(SIG_BLOCK, &pipe, &before)
     let result = body()
     if !wasPending {
-      // Only one that this thread raised is waiting now; a time of zero never waits.
+      // Only a signal raised by this thread is pending now; a zero timeout never waits.
       var zero = timespec(tv_sec: 0, tv_nsec: 0)
       unsafe sigtimedwait(&pipe, nil, &zero)
     }

@@ -1,16 +1,16 @@
 public import MillraceCore
 
-/// `flow.null`: takes packets of any format and throws them away.
+/// `flow.null`: takes packets of any format and discards them.
 ///
 /// - In `in`: any format. No output but `events`.
-/// - Posts `total` once, when its input has ended: how many packets and bytes came.
+/// - Posts `total` once, when its input has ended: the number of packets and bytes received.
 public struct FlowNull: Node {
   public static let contract = NodeContract(
-    "flow.null", "takes packets of any format and throws them away",
-    text: "Ends a branch nobody wants, and tells how much came.",
+    "flow.null", "takes packets of any format and discards them",
+    text: "Ends an unused branch and reports how much arrived.",
     inputs: [PortContract("in", .any, text: "packets of any format")],
     events: [
-      EventContract("total", text: "once at the end; packets: how many came; bytes: of their content")
+      EventContract("total", text: "once at the end; packets: number received; bytes: their total size")
     ],
     budget: 50,
     examples: [#"{ "type": "flow.null" }"#])

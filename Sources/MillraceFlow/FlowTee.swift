@@ -1,17 +1,17 @@
 public import MillraceCore
 
-/// `flow.tee`: hands every packet to several branches.
+/// `flow.tee`: copies every packet to several branches.
 ///
-/// - In `in`: any format. Out `out1` to `out16`: the same packets, same times; the branches share their bytes.
-/// - How much a branch may lag, and what happens when it does, is set on its link: a link that blocks holds back all branches,
-///   one that drops harms only its own.
-/// - Latency none. Nothing is copied: a node that changes a packet makes its own copy then.
+/// - In `in`: any format. Out `out1` to `out16`: the same packets with the same timestamps; the branches share the memory.
+/// - How far a branch may lag, and what happens then, is set on its link: a blocking link holds back all branches, a dropping one
+///   affects only its own.
+/// - No latency. Nothing is copied: a node that modifies a packet copies it first.
 public struct FlowTee: Node {
   public static let contract = NodeContract(
-    "flow.tee", "hands every packet to several branches",
+    "flow.tee", "copies every packet to several branches",
     text: """
-      Each branch has a link of its own with its own capacity and policy, so that a slow branch with a dropping policy does \
-      not hold back the others. The bytes are shared, not copied.
+      Each branch has its own link with its own capacity and policy, so that a slow branch with a dropping policy does not \
+      hold back the others. The memory is shared, not copied.
       """,
     inputs: [PortContract("in", .any, text: "packets of any format")],
     outputs: [PortContract("out", .any, text: "the same packets", copies: 1...16)],
@@ -19,12 +19,12 @@ public struct FlowTee: Node {
     examples: [#"{ "type": "flow.tee" }"#],
     resolve: { resolution in
       guard var shape = resolution.input else { return }
-      // However many packets the node in front emits in one call, this one hands on one at a time.
+      // Passes on one packet per call, however many the node upstream emits in one.
       shape.burst = 1
       for name in resolution.wanted.keys { resolution.outputs[name] = shape }
     })
 
-  /// Index of the last linked output, which gets the packet itself; the ones before get shares.
+  /// Index of the last linked output, which gets the packet itself; those before it get shared references.
   private let last: Int
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {

@@ -3,137 +3,135 @@ internal import Synchronization
 
 /// `process.pipe`: any program as a node.
 ///
-/// - In `in`: s16 sound, written to the program's standard input as it is (little-endian, interleaved; lost packets as silence),
-///   or text or events, written as lines. Unlinked: the program's input is empty.
-/// - Out `out`: what the program writes. Mode `pcm`: s16 sound of `rate` and `channels` in packets of `frame`; the last may be
-///   shorter. Mode `lines`: UTF-8 text or events, one line a packet, empty lines left out, 65,536 bytes at most. Unlinked: read and
-///   thrown away.
-/// - Sound is stamped as if the program answered sample for sample: the n-th sample out has the time of the n-th sample in, so
-///   that a late answer shows as latency. Lines have the time they came.
-/// - So that this stays true, the program gets silence where positions jump forward, as for lost packets. A gap of more than 10 s
-///   is not filled: positions and times jump at its place in the output too, marked `discontinuity`. Positions that go back are
-///   not believed.
-/// - Interruption: sound that answers a reply that is over, sample for sample, is thrown away, whenever it comes. Other answers
-///   do not tell what they answer: what is queued either way is thrown away, and so is all that comes before the next input.
-///   A program that answers an old line later than that is taken to answer the new one.
-/// - A program that does not read holds its input back: the link's policy decides what happens to what comes meanwhile.
-/// - Faults, with the exit status or signal and the last lines of the program's standard error: it ends with another status
-///   than 0; it answers nothing for `stall`; it neither reads nor writes for `endStall` once the graph is to
-///   end or no more input will come, so that it cannot hold the graph; what it writes is half a sample, not UTF-8, or too long a line. An exit with status 0
-///   ends the node.
-/// - When the node goes, the program and all it started in its process group get SIGTERM, and SIGKILL once the
-///   program has ended or a second has passed.
+/// - In `in`: s16 audio, written to the program's standard input unchanged (little-endian, interleaved; lost packets as silence), or
+///   text or events, written as lines. Unlinked: the program's input is empty.
+/// - Out `out`: what the program writes. Mode `pcm`: s16 audio of `rate` and `channels` in packets of `frame`; the last may be
+///   shorter. Mode `lines`: UTF-8 text or events, one line per packet of at most 65,536 bytes; empty lines are skipped. Unlinked:
+///   read and discarded.
+/// - Audio is stamped as if the program answered sample for sample: output sample n has the time of input sample n, so a late answer
+///   shows as latency. Lines have their arrival time.
+/// - To keep this true, the program gets silence where positions jump forward, as for lost packets. A gap of more than 10 s is not
+///   filled: positions and times jump in the output as well, marked `discontinuity`. Positions that go back are ignored.
+/// - Interruption: audio that answers a cancelled reply, sample for sample, is discarded whenever it arrives. Other output does not
+///   show what it answers, so everything queued in both directions is discarded, and all output until the next input. If a program
+///   answers an old line after that, it is taken to answer the new one.
+/// - A program that does not read holds its input back: the link's drop policy decides what happens meanwhile.
+/// - Faults, with the exit status or signal and the last lines of standard error: the program exits with a status other than 0; it
+///   does not respond for `stall`; it neither reads nor writes for `endStall` once the graph or its input is ending, so that it
+///   cannot hold up the end; it writes half a sample, invalid UTF-8, or too long a line. Exit status 0 ends the node.
+/// - When the node is destroyed, the program and its process group get SIGTERM, and SIGKILL once the program has exited or a second
+///   has passed.
 public struct ProcessPipe: Node, ~Copyable {
-  /// Chunks on the way to the program; as many packets lag at most before the link's policy counts.
+  /// Chunks queued for the program; as many packets can lag before the link's policy applies.
   private static let inputChunks = 8
-  /// Chunks on the way from the program.
+  /// Chunks queued from the program.
   private static let outputChunks = 8
-  /// How often the node looks around after its input has ended; wake-ups come from its threads.
+  /// Interval of calls after the input has ended; its threads also wake the node.
   private static let lastInterval: Nanoseconds = 1_000_000_000
 
   let exchange: ProcessExchange
   private let command: String
-  let isFed: Bool
-  let isHeard: Bool
+  let isInputLinked: Bool
+  let isOutputLinked: Bool
   let isSoundIn: Bool
   let frameBytesIn: Int
-  /// Rate of the sound that comes out; 0 for lines.
+  /// Sample rate of the output; 0 for lines.
   let rate: Int
   let frameBytesOut: Int
   private let stall: Nanoseconds
   private let endStall: Nanoseconds
 
-  var timeline: AnswerTimeline
-  /// The packet that waits for its turn, and the samples of silence to give before it.
+  var timeline: OutputTimeline
+  /// The packet being given, and the samples of silence to give before it.
   var held: Packet?
   var silence = 0
-  /// Bytes of the oldest chunk of output that were emitted.
+  /// Bytes of the oldest output chunk already emitted.
   var emittedBytes = 0
-  /// Output was thrown away; the next packet says so.
-  var hasDropped = false
-  /// What comes answers a reply that is over.
-  var dropsAnswers = false
-  /// Whose the packet taken last is, and the first chunk of input since then that an interruption voids.
+  /// Output was discarded; the next packet is marked.
+  var hasDiscarded = false
+  /// What arrives answers a cancelled reply.
+  var discardsOutput = false
+  /// The reply of the last packet taken, and the first input chunk since then that an interruption cancels.
   var reply = HeldReply()
-  var firstVoidable = 0
-  /// Since when the program owes an answer; nil: it does not.
+  var firstCancellable = 0
+  /// Since when the program owes a response; nil: it owes none.
   var owesSince: Nanoseconds?
-  /// Chunks of input given, and of those the program has read when it was last looked at.
+  /// Chunks given to the program, and how many it had read at the last check.
   var given = 0
   private var seenFed = 0
-  /// What the program had read and written when it was last looked at, and since when that is all, once no more input will come.
-  private var seenSigns = 0
+  /// The activity count at the last check, and since when it has not changed after the end of the input.
+  private var seenActivity = 0
   private var quietSince: Nanoseconds?
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let input = setup.inputs[0]
     let output = setup.outputs[0]
-    let words = setup.parameters.strings("command")
+    let arguments = setup.parameters.strings("command")
     guard let bell = PipeBell() else {
       throw NodeProblem(
-        "this process may open no more files", cure: "raise the limit of open files (ulimit -n)")
+        "too many open files", cure: "raise the limit on open files (ulimit -n)")
     }
     let outputBytes = output.shape?.packetBytes ?? 1
     let exchange = ProcessExchange(
-      // A line gets a break.
+      // A line gets a line break.
       input: ChunkQueue(chunkBytes: (input.shape?.packetBytes ?? 0) + 1, count: Self.inputChunks),
       output: ChunkQueue(chunkBytes: outputBytes, count: Self.outputChunks), waker: setup.waker,
-      keeperBell: bell)
+      supervisorWake: bell)
     let frameBytes = output.shape?.format.frameBytes
-    let form: OutputIntake.Form =
+    let form: OutputReader.Form =
       !output.isLinked ? .nothing : frameBytes.map { .sound(frameBytes: $0) } ?? .lines
     try Self.start(
-      words, setup.parameters, exchange, isFed: input.isLinked,
-      intake: OutputIntake(form, chunkBytes: outputBytes))
+      arguments, setup.parameters, exchange, isInputLinked: input.isLinked,
+      reader: OutputReader(form, chunkBytes: outputBytes))
 
-    // Nothing may throw from here on: the node's end is what ends the program.
+    // Nothing may throw from here on: destroying the node is what ends the program.
     self.exchange = exchange
-    command = words[0]
-    isFed = input.isLinked
-    isHeard = output.isLinked
+    command = arguments[0]
+    isInputLinked = input.isLinked
+    isOutputLinked = output.isLinked
     isSoundIn = input.shape?.format.kind == .pcm
     frameBytesIn = input.shape?.format.frameBytes ?? 1
     rate = output.shape?.format.rate ?? 0
     frameBytesOut = frameBytes ?? 1
     stall = Nanoseconds(setup.parameters.number("stall") * 1e6)
     endStall = Nanoseconds(setup.parameters.number("endStall") * 1e6)
-    timeline = AnswerTimeline(
+    timeline = OutputTimeline(
       inputRate: isSoundIn ? input.shape?.format.rate ?? 0 : 0, outputRate: output.shape?.format.rate ?? 0)
     held = nil
   }
 
-  /// Starts the program and the threads around it.
+  /// Starts the program and its two threads.
   private static func start(
-    _ words: [String], _ parameters: ParameterValues, _ exchange: ProcessExchange, isFed: Bool,
-    intake: consuming OutputIntake
+    _ arguments: [String], _ parameters: ParameterValues, _ exchange: ProcessExchange, isInputLinked: Bool,
+    reader: consuming OutputReader
   ) throws(NodeProblem) {
     let child = try ChildProcess(
-      words, directory: parameters.has("directory") ? parameters.string("directory") : nil,
-      environment: parameters.strings("environment"), isFed: isFed)
-    let parcel = Parcel(ProgramKeeper(exchange, child, intake))
-    let hasKeeper = OwnThread.start("millrace-keeper") { parcel.take()?.run() } == 0
-    let hasFeeder =
-      !isFed
-      || hasKeeper
-        && OwnThread.start("millrace-feeder") {
-          ProgramFeeder(exchange: exchange, descriptor: child.input).run()
+      arguments, directory: parameters.has("directory") ? parameters.string("directory") : nil,
+      environment: parameters.strings("environment"), isInputLinked: isInputLinked)
+    let parcel = Parcel(ProcessSupervisor(exchange, child, reader))
+    let hasSupervisor = OwnThread.start("millrace-proc") { parcel.take()?.run() } == 0
+    let hasWriter =
+      !isInputLinked
+      || hasSupervisor
+        && OwnThread.start("millrace-procin") {
+          ProcessWriter(exchange: exchange, descriptor: child.input).run()
         } == 0
-    guard !hasKeeper || !hasFeeder else { return }
+    guard !hasSupervisor || !hasWriter else { return }
     exchange.stop()
-    if !hasFeeder { child.closeInput() }
-    // Here nobody minds waiting: the graph does not start.
-    if !hasKeeper { parcel.take()?.run() }
-    throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
+    if !hasWriter { child.closeInput() }
+    // Waiting is fine here: the graph does not start.
+    if !hasSupervisor { parcel.take()?.run() }
+    throw NodeProblem("cannot start a thread", cure: "raise the limit on processes (ulimit -u)")
   }
 
   deinit { exchange.stop() }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    // What the program wrote before its end is in the queue once the end is seen: look at it first.
-    let verdict = exchange.verdict
+    // All output is queued before the exit is reported: look at the exit first.
+    let exitResult = exchange.exitResult
     let emitted = try deliver(&ports)
-    if !emitted, let verdict { return try conclude(verdict) }
-    noteAnswer(ports.now, emitted: emitted)
+    if !emitted, let exitResult { return try conclude(exitResult) }
+    noteResponse(ports.now, emitted: emitted)
     let took = feed(&ports)
     let deadline = earlier(try watch(&ports), try watchEnding(&ports, emitted || took))
     if emitted || took { return .again }
@@ -142,12 +140,12 @@ public struct ProcessPipe: Node, ~Copyable {
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    // Without an input the graph is draining, and nothing but the node's end ends the program.
-    guard isFed else { return .ended }
-    let verdict = exchange.verdict
+    // Without an input the graph is draining, and only destroying the node ends the program.
+    guard isInputLinked else { return .ended }
+    let exitResult = exchange.exitResult
     let emitted = try deliver(&ports)
-    if !emitted, let verdict { return try conclude(verdict) }
-    noteAnswer(ports.now, emitted: emitted)
+    if !emitted, let exitResult { return try conclude(exitResult) }
+    noteResponse(ports.now, emitted: emitted)
     let took = feed(&ports)
     if owesSince == nil { owesSince = ports.now }
     let deadline = earlier(try watch(&ports), try watchEnding(&ports, emitted || took))
@@ -160,27 +158,27 @@ public struct ProcessPipe: Node, ~Copyable {
     var waiting = silence
     if let packet = held.take() { waiting += Int(packet.byteCount) / frameBytesIn }
     silence = 0
-    guard !answersSamples else {
-      // The program has to get what was given, for the count's sake; what it makes of it will be known by the count.
+    guard !matchesSamples else {
+      // The program must still get what was counted as given; the sample count identifies its answer.
       timeline.withdraw(waiting)
       return
     }
-    exchange.voidInput(from: firstVoidable, to: given)
-    dropsAnswers = true
-    // The next input may be taken before these are: they go now. The program may write on meanwhile, so not without limit.
+    exchange.cancelInput(from: firstCancellable, to: given)
+    discardsOutput = true
+    // The next input may be taken before these chunks: discard them now. The program may keep writing, so the number is bounded.
     for _ in 0..<Self.outputChunks {
-      guard isHeard, let count = exchange.output.count else { return }
+      guard isOutputLinked, let count = exchange.output.count else { return }
       if rate > 0 {
         _ = timeline.answer(limit: (count - emittedBytes) / frameBytesOut)
-        hasDropped = true
+        hasDiscarded = true
       }
-      dropAnswer()
+      discardOutput()
     }
   }
 
-  /// Takes output as an answer to everything before it. A program whose output nobody wants answers by reading.
-  private mutating func noteAnswer(_ now: Nanoseconds, emitted: Bool) {
-    if isHeard {
+  /// Counts output as a response to all input before it. A program whose output is unlinked responds by reading.
+  private mutating func noteResponse(_ now: Nanoseconds, emitted: Bool) {
+    if isOutputLinked {
       if emitted { owesSince = nil }
       return
     }
@@ -189,7 +187,7 @@ public struct ProcessPipe: Node, ~Copyable {
     seenFed = fed
   }
 
-  /// Fails when the program left its input unanswered for too long, otherwise says when to look again; nil when it owes nothing.
+  /// Fails when the program has not responded for too long; otherwise returns when to check again, nil if it owes no response.
   private mutating func watch(_ ports: inout Ports) throws(NodeFault) -> Nanoseconds? {
     guard stall > 0 else { return nil }
     guard let since = owesSince else { return nil }
@@ -197,17 +195,17 @@ public struct ProcessPipe: Node, ~Copyable {
     return since + stall
   }
 
-  /// Fails when the graph is to end, or no more input will come, and the program has neither read nor written anything for too long, otherwise says when
-  /// to look again. It would hold the graph's end for ever.
+  /// Fails when the graph or the input is ending and the program has neither read nor written anything for too long; otherwise
+  /// returns when to check again. The program would hold up the end of the graph forever.
   private mutating func watchEnding(_ ports: inout Ports, _ didWork: Bool) throws(NodeFault) -> Nanoseconds? {
-    guard endStall > 0, isFed, ports.isDraining || ports.isEnding() else { return nil }
-    let signs = exchange.signs.load(ordering: .relaxed)
-    if didWork || signs != seenSigns { quietSince = nil }
-    seenSigns = signs
+    guard endStall > 0, isInputLinked, ports.isDraining || ports.isEnding() else { return nil }
+    let activity = exchange.activity.load(ordering: .relaxed)
+    if didWork || activity != seenActivity { quietSince = nil }
+    seenActivity = activity
     let since = quietSince ?? ports.now
     quietSince = since
     if ports.now - since >= endStall {
-      throw NodeFault(.stalled, code: ProcessWords.atItsEnd, detail: ports.now - since)
+      throw NodeFault(.stalled, code: ProcessMessages.afterInputEnd, detail: ports.now - since)
     }
     return since + endStall
   }
@@ -217,17 +215,18 @@ public struct ProcessPipe: Node, ~Copyable {
     return min(first, second)
   }
 
-  private func conclude(_ verdict: ProcessExchange.Verdict) throws(NodeFault) -> Outcome {
-    switch verdict {
+  private func conclude(_ exitResult: ProcessExchange.ExitResult) throws(NodeFault) -> Outcome {
+    switch exitResult {
     case .done: return .ended
     case .failed(let status): throw NodeFault(.gone, code: status)
-    case .garbage(let kind, let place): throw NodeFault(.badInput, code: kind.rawValue, detail: Int64(place))
+    case .outputError(let kind, let place):
+      throw NodeFault(.badInput, code: kind.rawValue, detail: Int64(place))
     }
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    guard let text = ProcessWords.text(fault, program: command) else { return nil }
-    guard let remarks = exchange.lastRemarks else { return text }
-    return "\(text); it said: \(remarks)"
+    guard let text = ProcessMessages.text(fault, program: command) else { return nil }
+    guard let errorTail = exchange.lastErrorLines else { return text }
+    return "\(text); standard error: \(errorTail)"
   }
 }

@@ -4,15 +4,15 @@ public import MillraceCore
 ///
 /// - In `in`: UTF-8 text. Line breaks inside a packet are printed as spaces; the bytes are not checked.
 /// - Parameters: `to`, `stdout` or `stderr`; `patience`.
-/// - Every call prints all that waits. A reader that stops reading makes no other node wait: the link fills up. One that still
-///   takes nothing at the end, or that is gone, fails the node, with the count of what it missed.
-/// - The graph's secrets are taken out of every line (`Secrets`).
+/// - Every call prints everything queued. A reader that stops reading blocks no other node: the link fills up. If it still takes
+///   nothing at the end, or is gone, the node fails and reports how much was not written.
+/// - The graph's secrets are removed from every line (`Secrets`).
 public struct TextPrint: Node, ~Copyable {
   public static let contract = NodeContract(
     "text.print", "prints text, one line a packet",
     text: """
-      Line breaks inside a packet are printed as spaces. A reader that stops reading makes no other node wait: the link fills \
-      up, and its policy counts.
+      Line breaks inside a packet are printed as spaces. A reader that stops reading blocks no other node: the link fills \
+      up, and its drop policy applies.
       """,
     inputs: [PortContract("in", .kind(.text), text: "UTF-8 text")],
     parameters: [
@@ -27,7 +27,7 @@ public struct TextPrint: Node, ~Copyable {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let isError = setup.parameters.string("to") == "stderr"
     let stream = LineTarget(
-      standard: isError ? 2 : 1, name: isError ? "the standard error" : "the standard output")
+      standard: isError ? 2 : 1, name: isError ? "standard error" : "standard output")
     sink = LineSink(stream, setup)
   }
 

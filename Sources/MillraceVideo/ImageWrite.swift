@@ -9,7 +9,7 @@ internal import MillraceFiles
 ///   one picture after the other; it may be a pipe, whose reader holds the graph's pictures up when it is slow. Any other path always
 ///   shows the last picture.
 /// - A picture is written beside its place (`.part` behind its name), brought onto the disk, and put there in one step: nobody
-///   ever reads half of one, and a crash leaves the picture before or this one. Links are replaced, not followed (`ReplacedFile`).
+///   ever reads half of one, and a crash leaves the picture before or this one. Links are replaced, not followed (`AtomicFile`).
 /// - The path is the node's own from the start on, with `{number}` from the first picture on: another node that writes there is refused,
 ///   or this one. So is a node that reads what lies there before the first picture has come. Pictures of this node anybody may read.
 /// - A disk that refuses is a fault; what was written before is whole. Bulk lane; takes heap.
@@ -42,9 +42,9 @@ public struct ImageWrite: ~Copyable, Node {
   /// The one file that collects pictures; nil: there is none.
   private let collection: OpenedFile?
   /// The next picture's file, where it is made already.
-  private var next: ReplacedFile?
+  private var next: AtomicFile?
   /// What keeps others from the path: the last picture, or the first of many.
-  private var held: ReplacedFile?
+  private var held: AtomicFile?
   private var count = 0
   private var byteCount = 0
 
@@ -65,10 +65,10 @@ public struct ImageWrite: ~Copyable, Node {
     }
     let collection = collects ? try Self.open(path) : nil
     next = nil
-    do throws(ReplacedFile.Refusal) {
+    do throws(AtomicFile.Refusal) {
       // One file is claimed before the first picture comes; of many, each with its picture.
-      if first == path && !collects { next = try ReplacedFile(first) }
-      if first != path && !collects { try ReplacedFile.check(first) }
+      if first == path && !collects { next = try AtomicFile(first) }
+      if first != path && !collects { try AtomicFile.check(first) }
     } catch {
       throw Self.problem(error, first)
     }
@@ -111,8 +111,8 @@ public struct ImageWrite: ~Copyable, Node {
       try check(unsafe bytes.withUnsafeBytes { bytes in unsafe append(bytes, to: collection) })
     } else {
       var file = try nextFile()
-      do throws(ReplacedFile.Refusal) {
-        try unsafe bytes.withUnsafeBytes { bytes throws(ReplacedFile.Refusal) in try unsafe file.place(bytes)
+      do throws(AtomicFile.Refusal) {
+        try unsafe bytes.withUnsafeBytes { bytes throws(AtomicFile.Refusal) in try unsafe file.commit(bytes)
         }
       } catch {
         throw fault(error)
@@ -125,16 +125,16 @@ public struct ImageWrite: ~Copyable, Node {
   }
 
   /// The file of the next picture.
-  private mutating func nextFile() throws(NodeFault) -> ReplacedFile {
+  private mutating func nextFile() throws(NodeFault) -> AtomicFile {
     if let file = next.take() { return file }
-    do throws(ReplacedFile.Refusal) {
-      return try ReplacedFile(Self.name(path, count + 1), over: held?.identity)
+    do throws(AtomicFile.Refusal) {
+      return try AtomicFile(Self.name(path, count + 1), over: held?.identity)
     } catch {
       throw fault(error)
     }
   }
 
-  private func fault(_ refusal: ReplacedFile.Refusal) -> NodeFault {
+  private func fault(_ refusal: AtomicFile.Refusal) -> NodeFault {
     switch refusal {
     case .system(let code): NodeFault(.system, code: code, detail: Int64(count))
     case .taken: NodeFault(.custom, code: Self.isTaken, detail: Int64(count))
@@ -158,7 +158,7 @@ public struct ImageWrite: ~Copyable, Node {
 
   private func append(_ bytes: UnsafeRawBufferPointer, to file: OpenedFile) -> Int32 {
     if count == 0 && file.kind == .file {
-      let code = OpenedFile.empty(file.descriptor)
+      let code = OpenedFile.truncate(file.descriptor)
       if code != 0 { return code }
     }
     guard file.kind == .pipe else { return unsafe Self.write(bytes, to: file.descriptor) }
@@ -168,16 +168,16 @@ public struct ImageWrite: ~Copyable, Node {
   /// Codes of the faults when somebody else writes the file, and when something lies where it would be written.
   private static let (isTaken, isInTheWay): (Int32, Int32) = (-1, -2)
 
-  private static func problem(_ refusal: ReplacedFile.Refusal, _ path: String) -> NodeProblem {
+  private static func problem(_ refusal: AtomicFile.Refusal, _ path: String) -> NodeProblem {
     switch refusal {
-    case .system(let code): FileWords.problem(code, path, for: .writing)
+    case .system(let code): FileMessages.problem(code, path, for: .writing)
     case .taken:
       NodeProblem(
         "\"\(path)\" is being read or written by another node or program", parameter: "path",
         cure: "write to another file")
     case .inTheWay:
       NodeProblem(
-        "\"\(path)\(ReplacedFile.ending)\", where the picture is written before it takes its place, is no file",
+        "\"\(path)\(AtomicFile.temporarySuffix)\", where the picture is written before it takes its place, is no file",
         parameter: "path",
         cure: "remove it, or name another file")
     }
@@ -200,7 +200,7 @@ public struct ImageWrite: ~Copyable, Node {
       return "\(Self.problem(fault.code == Self.isTaken ? .taken : .inTheWay, target))"
     }
     guard fault.reason == .system else { return nil }
-    return FileWords.writeFailure(
+    return FileMessages.writeFailure(
       fault.code, "\"\(target)\"", kept: "\(fault.detail) pictures before it are whole")
   }
 }

@@ -12,7 +12,7 @@ extension RTMPPull {
       """,
     outputs: [
       PortContract("out", .video(pixels: [.i420]), text: "the pictures, as they come", required: false),
-      PortContract("audio", SoundBounds.pcm, text: "the sound, as it comes", required: false),
+      PortContract("audio", AudioLimits.pcm, text: "the sound, as it comes", required: false),
     ],
     parameters: [
       ParameterContract(
@@ -27,7 +27,7 @@ extension RTMPPull {
         "rate", .integer(1...120), unit: "pictures/s", default: 30,
         text: "pictures a second the stream is taken to have; more or fewer come as they come"),
       ParameterContract(
-        "soundRate", .integer(SoundBounds.rates), unit: "Hz", default: 48_000, text: "of the sound"),
+        "soundRate", .integer(AudioLimits.rates), unit: "Hz", default: 48_000, text: "of the sound"),
       ParameterContract("channels", .integer(1...2), default: 1, text: "of the sound"),
       .maxPixels, .frame,
       ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type of the sound"),
@@ -80,6 +80,6 @@ extension RTMPPull {
     let rate = values.integer("soundRate")
     resolution.outputs["audio"] = .pcm(
       rate: rate, channels: values.integer("channels"), sample: values.sample("sample") ?? .s16,
-      frames: SoundBounds.frames(milliseconds: values.number("frame"), rate: rate))
+      frames: AudioLimits.frames(milliseconds: values.number("frame"), rate: rate))
   }
 }

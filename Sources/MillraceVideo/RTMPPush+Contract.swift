@@ -11,7 +11,7 @@ extension RTMPPush {
     inputs: [
       PortContract("in", .video(), text: "the pictures"),
       PortContract(
-        "audio", .pcm(rates: .range(SoundBounds.rates), channels: .range(1...2), samples: [.s16, .f32]),
+        "audio", .pcm(rates: .range(AudioLimits.rates), channels: .range(1...2), samples: [.s16, .f32]),
         text: "the sound", required: false, holds: 1),
     ],
     parameters: [

@@ -178,7 +178,7 @@ public struct RTMPPush: ~Copyable, Node {
     switch fault.reason {
     case .gone: "the stream \(address.name) is not taken any more: \(words.text ?? "the connection is gone")"
     case .library:
-      "encoding for \(address.name) failed: \(encoder.words ?? LibraryWords.describe(fault.code)); "
+      "encoding for \(address.name) failed: \(encoder.words ?? LibraryMessage.describe(fault.code)); "
         + "bring the pictures to another size with video.scale"
     default: nil
     }

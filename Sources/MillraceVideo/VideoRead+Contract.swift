@@ -12,7 +12,7 @@ extension VideoRead {
       """,
     outputs: [
       PortContract("out", .video(pixels: [.i420]), text: "the pictures"),
-      PortContract("audio", SoundBounds.pcm, text: "the sound", required: false),
+      PortContract("audio", AudioLimits.pcm, text: "the sound", required: false),
     ],
     parameters: [
       ParameterContract("path", .path, required: true, text: "the file to play"),
@@ -72,7 +72,7 @@ extension VideoRead {
       guard let sound = film.sound else { return }
       resolution.outputs["audio"] = .pcm(
         rate: sound.rate, channels: sound.channels, sample: sound.sample,
-        frames: SoundBounds.frames(milliseconds: values.number("frame"), rate: sound.rate))
+        frames: AudioLimits.frames(milliseconds: values.number("frame"), rate: sound.rate))
     } catch {
       resolution.refuse("path", error.text, cure: error.cure)
     }

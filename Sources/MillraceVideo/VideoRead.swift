@@ -19,7 +19,7 @@ internal import MillraceFiles
 @safe
 public struct VideoRead: ~Copyable, Node {
   private let values: ParameterValues
-  private let claim: FileClaim
+  private let claim: FileLock
   private var film: FilmReader
   private let width: Int
   private let height: Int
@@ -53,7 +53,7 @@ public struct VideoRead: ~Copyable, Node {
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let values = setup.parameters
-    let claim = try FileClaim(values.string("path"), for: .reading)
+    let claim = try FileLock(values.string("path"), for: .reading)
     let listens = setup.outputs[1].isLinked
     let film = try Self.open(values, sound: listens)
     guard let pictures = film.pictures, case .video(let width, let height, _, _) = setup.outputFormat(),

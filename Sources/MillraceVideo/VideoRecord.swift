@@ -29,7 +29,7 @@ public struct VideoRecord: ~Copyable, Node {
   let encoder: FilmEncoder
   private let file: FilmFile
   /// Given back when the file is complete, and with the first fault, so that a node made anew can write it.
-  private var claim: FileClaim?
+  private var claim: FileLock?
   private let duration: Nanoseconds?
   private let progress: Nanoseconds
   private var told: Nanoseconds = 0
@@ -63,7 +63,7 @@ public struct VideoRecord: ~Copyable, Node {
         patience: values.nanoseconds("patience"),
         cure: format == .mp4 ? "record as mkv" : "record as mp4"),
       setup.inputs)
-    let claim = try FileClaim(path, for: .writing)
+    let claim = try FileLock(path, for: .writing)
     let file = try FilmFile(path, format, encoder, calls: calls)
     self.path = path
     self.encoder = encoder
@@ -217,10 +217,10 @@ public struct VideoRecord: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     let place = "the \(fault.detail) ms before can be played"
     switch fault.reason {
-    case .system: return FileWords.writeFailure(fault.code, "\"\(path)\"", kept: place)
+    case .system: return FileMessages.writeFailure(fault.code, "\"\(path)\"", kept: place)
     case .library:
       return
-        "encoding \"\(path)\" failed: \(encoder.words ?? LibraryWords.describe(fault.code)); \(place); "
+        "encoding \"\(path)\" failed: \(encoder.words ?? LibraryMessage.describe(fault.code)); \(place); "
         + "bring the pictures to another size (video.scale), or name another \"format\""
     default: return nil
     }

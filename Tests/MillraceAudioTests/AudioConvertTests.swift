@@ -5,7 +5,7 @@ import Testing
 
 @Suite("audio.convert")
 struct AudioConvertTests {
-  @Test("16 bits to float and back is exact, and too loud floats saturate")
+  @Test("16 bits to float and back is exact, and floats above full scale saturate")
   func types() throws {
     let up = try NodeBench(AudioConvert.self, ["sample": "f32"], inputs: ["in": shape()])
     up.push([-32_768, -1, 0, 1, 32_767] as [Int16])
@@ -42,7 +42,7 @@ struct AudioConvertTests {
     #expect(try run([100, 300], 2, 2, ["matrix": [0, 1, 1, 0]]) == [300, 100])
   }
 
-  @Test("what is not asked for is what the consumer takes, and otherwise nothing changes")
+  @Test("unset properties follow the consumer, and otherwise nothing changes")
   func adapts() throws {
     func format(_ wanted: FormatConstraint, _ parameters: [String: ParameterValue] = [:]) throws -> Format? {
       try NodeBench.resolve(
@@ -57,7 +57,7 @@ struct AudioConvertTests {
       try format(.pcm(channels: .only(1)), ["channels": 2]) == .pcm(rate: 48_000, channels: 2, sample: .s16))
   }
 
-  @Test("where nothing changes the packet itself passes")
+  @Test("a packet that needs no conversion passes untouched")
   func untouched() throws {
     let bench = try NodeBench(AudioConvert.self, inputs: ["in": shape()])
     bench.push([7, 8] as [Int16], timestamp: 3, flags: .uninterruptible)
@@ -68,7 +68,7 @@ struct AudioConvertTests {
   }
 
   @Test(
-    "packets get the length asked for, whatever comes in", arguments: [[320], [1, 7, 312], [160], [100]])
+    "packets get the requested length, whatever the input", arguments: [[320], [1, 7, 312], [160], [100]])
   func frames(lengths: [Int]) throws {
     let samples = Fixture.noise16(seed: 2, count: 1_000)
     let bench = try NodeBench(
@@ -83,7 +83,7 @@ struct AudioConvertTests {
     #expect(bench.close() == [])
   }
 
-  @Test("the last packet is filled with silence when asked")
+  @Test("the last packet is padded with silence if requested")
   func pad() throws {
     let bench = try NodeBench(AudioConvert.self, ["samples": 4, "pad": true], inputs: ["in": shape()])
     bench.push([1, 2, 3, 4, 5] as [Int16])
@@ -93,7 +93,7 @@ struct AudioConvertTests {
     #expect(packets.map(\.duration) == [4, 4])
   }
 
-  @Test("a discontinuity, a jump and a new reply send what is held first")
+  @Test("a discontinuity, a jump and a new reply emit what is held first")
   func breaks() throws {
     let bench = try NodeBench(AudioConvert.self, ["samples": 4], inputs: ["in": shape()])
     bench.push([1, 2] as [Int16])
@@ -111,7 +111,7 @@ struct AudioConvertTests {
     #expect(packets.map(\.generation) == [0, 0, 0, 3])
   }
 
-  @Test("an interruption drops what is held of the old reply")
+  @Test("an interruption drops what is held of the cancelled reply")
   func interruption() throws {
     let bench = try NodeBench(AudioConvert.self, ["samples": 4], inputs: ["in": shape()])
     bench.interrupt()
@@ -126,7 +126,7 @@ struct AudioConvertTests {
   }
 
   @Test(
-    "an interruption leaves sound of no reply, and what must be played anyhow, as it is",
+    "an interruption spares audio of no reply and packets that must be played",
     arguments: [(0, []), (1, .uninterruptible)] as [(UInt32, PacketFlags)])
   func interruptionSpares(generation: UInt32, flags: PacketFlags) throws {
     let bench = try NodeBench(AudioConvert.self, ["samples": 4], inputs: ["in": shape()])
@@ -143,7 +143,7 @@ struct AudioConvertTests {
   }
 
   @Test(
-    "latency is what a sample can wait for the rest of its packet",
+    "the latency is how long a sample can wait for the rest of its packet",
     arguments: [(160, 0), (320, 0), (640, 20), (480, 20), (100, 5)])
   func latency(frames: Int, milliseconds: Int) throws {
     let resolution = try NodeBench.resolve(
@@ -151,14 +151,15 @@ struct AudioConvertTests {
     #expect(resolution.latency == Int64(milliseconds) * 1_000_000)
   }
 
-  @Test("contradictions are refused with the cure")
+  @Test("contradictory parameters are refused with the cure")
   func refused() {
     let input = ["in": shape(16_000, channels: 2)]
     #expect(
       refusal(AudioConvert.self, ["frame": 10, "samples": 160], inputs: input)
-        == #""samples": "frame" and "samples" both give the packet length; leave one of them out"#)
+        == #""samples": "frame" and "samples" both set the packet length; remove one of them"#)
     #expect(
       refusal(AudioConvert.self, ["channels": 1, "matrix": [1]], inputs: input)
-        == #""matrix": 1 factors do not lead from 2 channels to 1; give 2: 2 for each output channel"#)
+        == #""matrix": 1 gains do not match 2 input and 1 output channels; give 2: 2 for each output channel"#
+    )
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("audio.echoCancel")
 struct AudioEchoCancelTests {
-  /// A far end in syllables, and its echo 40 ms later at half the level.
+  /// A far end with a syllabic envelope, and its echo 40 ms later at half the level.
   private func scene(seconds: Double, rate: Int = 16_000, delay: Int = 40) -> (far: [Int16], near: [Int16]) {
     let count = Int(seconds * Double(rate))
     let far = Fixture.noise(seed: 4, count: count, amplitude: 0.4).enumerated().map { index, sample in
@@ -25,7 +25,7 @@ struct AudioEchoCancelTests {
     try NodeBench(AudioEchoCancel.self, parameters, inputs: ["near": near, "reference": reference])
   }
 
-  /// Pushes both streams side by side in packets of 10 ms, with what `pass` leaves of the reference.
+  /// Pushes both streams in packets of 10 ms; `pass` selects the packets of the reference.
   private func run(
     _ bench: NodeBench, far: [Int16], near: [Int16], rate: Int = 16_000, referenceAhead: Nanoseconds = 0,
     pass: (Int) -> Bool = { _ in true }
@@ -48,7 +48,7 @@ struct AudioEchoCancelTests {
     20 * log10(Fixture.rms(Array(samples[Int(from * Double(rate))..<Int(to * Double(rate))])) + 1e-9)
   }
 
-  @Test("where the microphone is silent there is no echo to give a figure of")
+  @Test("with a silent microphone no echo return loss is reported")
   func silentMicrophone() throws {
     let (far, near) = scene(seconds: 4)
     let silent = try bench()
@@ -59,7 +59,7 @@ struct AudioEchoCancelTests {
     #expect(heard.events().contains { $0.name == "echoReturn" })
   }
 
-  @Test("the echo goes, and every sample keeps its place", arguments: ["millrace", "speex"])
+  @Test("the echo is removed, and every sample keeps its position", arguments: ["millrace", "speex"])
   func cancels(engine: String) throws {
     let (far, near) = scene(seconds: 4)
     let bench = try bench(["engine": .string(engine)])
@@ -70,7 +70,7 @@ struct AudioEchoCancelTests {
   }
 
   @Test(
-    "positions and times are the microphone's, and the stream is as long, however it is cut",
+    "positions, times and length are the microphone's, however the stream is chunked",
     arguments: [1, 100, 128, 441, 4_800])
   func places(length: Int) throws {
     let bench = try bench(near: shape(frames: length))
@@ -90,7 +90,7 @@ struct AudioEchoCancelTests {
     #expect(packets.flatMap(\.int16) == near)
   }
 
-  @Test("events tell the delay, the figure, and a reference that stops and comes back")
+  @Test("events report the delay, the echo return loss, and a reference that stops and resumes")
   func events() throws {
     let (far, near) = scene(seconds: 6)
     let bench = try bench()
@@ -105,18 +105,18 @@ struct AudioEchoCancelTests {
     #expect((figure?.number("erle") ?? 0) > 20)
   }
 
-  @Test("a reference that is announced ahead, as a loudspeaker's is, is laid beside what was heard")
+  @Test("a reference that arrives ahead of its time, like a loudspeaker's, is aligned to what was heard")
   func ahead() throws {
     let (far, near) = scene(seconds: 4)
     let bench = try bench()
-    // Every packet is there 100 ms before it is heard.
+    // Every packet arrives 100 ms before it is heard.
     let lead = 1_600
     let early = Array(far[lead...]) + [Int16](repeating: 0, count: lead)
     let output = try run(bench, far: early, near: near, referenceAhead: 100_000_000)
     #expect(level(near, 3, 4) - level(output, 3, 4) > 65)
   }
 
-  @Test("without any reference the microphone passes, at most 20 ms later than its time")
+  @Test("without a reference the microphone passes, at most 20 ms late")
   func missing() throws {
     let bench = try bench()
     let near = Fixture.noise16(seed: 3, count: 8_000)
@@ -130,7 +130,7 @@ struct AudioEchoCancelTests {
     #expect(bench.events().map(\.name) == ["referenceStopped"])
   }
 
-  @Test("sound that has to wait for its reference is held back, not cancelled without it")
+  @Test("audio waits for its reference rather than being processed without it")
   func waits() throws {
     let bench = try bench()
     bench.push([Int16](repeating: 100, count: 1_600), to: "near")
@@ -138,11 +138,11 @@ struct AudioEchoCancelTests {
     #expect(bench.int16() == [])
     bench.push([Int16](repeating: 0, count: 1_600), to: "reference")
     try bench.run()
-    // What is left waits for the 40 ms that the reference is looked at ahead.
+    // The rest waits for the 40 ms by which the reference is read ahead.
     #expect(bench.int16().count >= 1_600 - 128 - 160 - 640)
   }
 
-  @Test("a reference that is far ahead stays on its link until it is needed: the samples are the same")
+  @Test("a reference that is far ahead stays on its link until needed, with the same result")
   func farAhead() throws {
     let (far, near) = scene(seconds: 5)
     let beside = try run(bench(), far: far, near: near)
@@ -157,11 +157,11 @@ struct AudioEchoCancelTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a reference that begins later is silence until then, and none of it is lost")
+  @Test("a reference that begins later counts as silence until then, and none of it is lost")
   func beginsLater() throws {
     let (far, near) = scene(seconds: 4)
     let bench = try bench()
-    // All of it is there before the first sound of the microphone, which begins 3 s earlier.
+    // All of it arrives before the microphone's first audio, which begins 3 s earlier.
     bench.push(far, to: "reference", timestamp: 3_000_000_000)
     let quiet = Fixture.noise16(seed: 9, count: 48_000)
     bench.push(quiet + near, to: "near", timestamp: 0)
@@ -171,7 +171,7 @@ struct AudioEchoCancelTests {
     #expect(level(near, 3, 4) - level(Array(output[48_000...]), 3, 4) > 60)
   }
 
-  @Test("a reference with a hole longer than what is kept waits at the hole's end")
+  @Test("a reference with a gap longer than the buffer waits at the end of the gap")
   func hole() throws {
     let (far, near) = scene(seconds: 6)
     let silent = near.enumerated().map { (16_000..<40_000).contains($0) ? 0 : $1 }
@@ -186,7 +186,7 @@ struct AudioEchoCancelTests {
     #expect(!bench.events().contains { $0.name == "referenceLost" })
   }
 
-  @Test("a microphone that goes back to where the reference is no longer kept is reported")
+  @Test("going back to where the reference is no longer kept is reported")
   func lost() throws {
     let (far, near) = scene(seconds: 5)
     let bench = try bench()
@@ -200,7 +200,7 @@ struct AudioEchoCancelTests {
     let lost = bench.events().filter { $0.name == "referenceLost" }
     #expect(lost.count == 1)
     #expect(lost.first?.number("position") == 0)
-    // What is no longer known of the loudspeaker is silence, and the microphone passes.
+    // The lost reference counts as silence, and the microphone passes.
     let output = bench.int16()
     #expect(abs(level(near, 0.2, 1) - level(output, 0.2, 1)) < 1)
   }
@@ -218,7 +218,7 @@ struct AudioEchoCancelTests {
     #expect(abs(output[5_000] - near[5_000]) < 1e-5)
   }
 
-  @Test("a discontinuity starts anew at its position; lost packets are silence of their length")
+  @Test("a discontinuity restarts at its position; lost packets are silence of their length")
   func breaks() throws {
     let bench = try bench()
     bench.end("reference")
@@ -233,10 +233,10 @@ struct AudioEchoCancelTests {
     #expect(packets[broken...].flatMap(\.int16) == [Int16](repeating: 70, count: 1_600))
   }
 
-  @Test("suppression, comfort noise and what a voice detector says can be changed while it runs")
+  @Test("suppression, comfort noise and voice probability can be changed at run time")
   func live() throws {
     let (far, near) = scene(seconds: 3)
-    // Somebody speaks over the echo of the third second.
+    // Near-end speech over the echo in the third second.
     let voice = Fixture.noise(seed: 7, count: 16_000, amplitude: 0.1)
     let spoken = near.enumerated().map { $0 < 32_000 ? $1 : $1 &+ Int16(voice[$0 - 32_000] * 32_768) }
     func rest(
@@ -255,7 +255,7 @@ struct AudioEchoCancelTests {
     #expect(known > denied + 10)
   }
 
-  @Test("a call asks for no heap", arguments: ["millrace", "speex"])
+  @Test("a call allocates nothing", arguments: ["millrace", "speex"])
   func heap(engine: String) throws {
     let (far, near) = scene(seconds: 1.6)
     let bench = try bench(["engine": .string(engine)])
@@ -263,14 +263,14 @@ struct AudioEchoCancelTests {
       bench.push(Array(far[first..<first + 160]), to: "reference")
       bench.push(Array(near[first..<first + 160]), to: "near")
       try bench.run()
-      // After the first event: what Swift's runtime makes once for a type is made by then.
+      // After the first event, the Swift runtime's per-type allocations are done.
       if first == 9_600 { bench.resetHeapRequests() }
     }
     #expect(bench.heapRequests == 0)
   }
 
   @Test(
-    "a reference of another rate is refused with its cure; the latency is a block, and 2 ms more above 16 kHz"
+    "a reference of another rate is refused with the cure; the latency is a block, plus 2 ms above 16 kHz"
   )
   func contract() throws {
     let text = refusal(

@@ -11,7 +11,7 @@ import Testing
 struct AudioFileMixTests {
   private let folder = TemporaryFolder()
 
-  /// A file of rising samples, 0 not among them.
+  /// A file of rising samples, without 0.
   private func file(_ count: Int, from start: Int = 1, name: String = "music.wav") throws -> String {
     let path = folder.file(name)
     try writeWAV(ramp(count, from: start), rate: 8_000, to: path)
@@ -30,14 +30,14 @@ struct AudioFileMixTests {
       clock: clock, outputLimit: 64)
   }
 
-  /// What comes out for so many silent samples in.
+  /// The output for `count` silent input samples.
   private func listen(_ bench: NodeBench, _ count: Int) throws -> [Int16] {
     bench.push([Int16](repeating: 0, count: count))
     try bench.run()
     return bench.int16()
   }
 
-  @Test("the file goes on top of the uplink and alone to the loudspeaker, each at its volume")
+  @Test("the file is mixed into the uplink and played alone to the loudspeaker, each at its volume")
   func mixes() throws {
     let path = try file(300)
     let bench = try bench(path, ["sendVolume": 0.5])
@@ -45,7 +45,7 @@ struct AudioFileMixTests {
     bench.push([Int16](repeating: 100, count: 400))
     try bench.finish()
     let (out, playback) = (bench.packets(), bench.packets("playback"))
-    // Halves are rounded to the even neighbour.
+    // Halves round to even.
     let half = ramp(300).map { Int16((Double($0) / 2).rounded(.toNearestOrEven)) + 100 }
     #expect(out.flatMap(\.int16) == half + [Int16](repeating: 100, count: 100))
     #expect(playback.flatMap(\.int16) == ramp(300) + [Int16](repeating: 0, count: 100))
@@ -59,7 +59,7 @@ struct AudioFileMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("full scale is the limit, and what is not loud stays as it is")
+  @Test("the output is limited to full scale and otherwise unchanged")
   func limits() throws {
     let path = folder.file("loud.wav")
     try writeWAV([30_000, 30_000, -30_000], rate: 8_000, to: path)
@@ -74,7 +74,7 @@ struct AudioFileMixTests {
     #expect(short.close() == [] && float.close() == [])
   }
 
-  @Test("loops is the number of plays after the first, without a seam", arguments: [0, 2])
+  @Test("loops is the number of repeats after the first play, without a gap", arguments: [0, 2])
   func loops(count: Int) throws {
     let bench = try bench(try file(50), ["loops": .integer(count)])
     let heard = try listen(bench, 400)
@@ -84,7 +84,7 @@ struct AudioFileMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("negative loops go on for ever, and an update counts anew from the play under way")
+  @Test("negative loops are endless, and an update restarts the count from the current play")
   func loopsAnew() throws {
     let bench = try bench(try file(50), ["loops": -1])
     #expect(try listen(bench, 1_020).last == 20)
@@ -95,7 +95,7 @@ struct AudioFileMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("volumes move in 20 ms")
+  @Test("volumes change within 20 ms")
   func volumes() throws {
     let path = folder.file("flat.wav")
     try writeWAV([Int16](repeating: 10_000, count: 2_000), rate: 8_000, to: path)
@@ -111,7 +111,7 @@ struct AudioFileMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a paused file goes on with the sample after the last one that was heard")
+  @Test("a paused file resumes with the sample after the last one played")
   func pauses() throws {
     let bench = try bench(try file(1_000, from: 1_000))
     #expect(try listen(bench, 160) == ramp(160, from: 1_000))
@@ -125,7 +125,7 @@ struct AudioFileMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("another path takes the place of the file, an empty one stops it")
+  @Test("another path replaces the file, an empty one stops it")
   func replaces() throws {
     let first = try file(1_000)
     let second = try file(100, from: 5_000, name: "second.wav")
@@ -146,7 +146,7 @@ struct AudioFileMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a file that cannot be read is an event with the cure, and the uplink goes on")
+  @Test("a file that cannot be read posts an event with the cure, and the uplink continues")
   func fails() throws {
     let bench = try bench("")
     let missing = folder.file("missing.mp3")
@@ -161,9 +161,9 @@ struct AudioFileMixTests {
     let texts = bench.events().map { $0.string("text") ?? $0.json }
     #expect(
       texts[0]
-        == "there is no file \"\(missing)\"; check the path; a relative one starts at the graph file's folder, with --set "
-        + "at the current one")
-    #expect(texts[1] == "\"\(folder.path)\" is a folder; name a file in it")
+        == "there is no file \"\(missing)\"; check the path: in a graph it is relative to the graph file, with --set "
+        + "to the current directory")
+    #expect(texts[1] == "\"\(folder.path)\" is a directory; name a file in it")
     #expect(texts[2].hasSuffix("; convert it to WAV, FLAC, MP3, Ogg or MP4"))
     #expect(texts.count == 3)
     #expect(bench.close() == [])
@@ -172,7 +172,7 @@ struct AudioFileMixTests {
         == "\"path\": " + texts[0])
   }
 
-  @Test("a file cut off in the middle gives what it has", arguments: ["flac", "wav"])
+  @Test("a truncated file plays what it has", arguments: ["flac", "wav"])
   func cut(ending: String) throws {
     let path = folder.file("cut.\(ending)")
     let sound = Fixture.noise16(seed: 5, count: 16_000)
@@ -189,7 +189,7 @@ struct AudioFileMixTests {
   }
 
   @Test(
-    "compressed files come at the uplink's rate and channels, whole",
+    "compressed files are played completely, at the uplink's rate and channels",
     arguments: [
       ("music.mp3", "libmp3lame"), ("music.m4a", "aac"), ("music.aac", "aac"), ("music.flac", "flac"),
     ])
@@ -209,12 +209,12 @@ struct AudioFileMixTests {
     #expect(samples >= 16_000 && samples < 16_000 + 1_200)
     let tone = heard[4_000..<12_000].map { Double($0) / 9_000 }
     let power = tone.reduce(0) { $0 + $1 * $1 } / Double(tone.count)
-    // LAME makes everything softer by 5 %.
+    // LAME attenuates everything by 5 %.
     #expect(abs(power - 0.5) < 0.06, "\(power)")
     #expect(bench.close() == [])
   }
 
-  @Test("two runs on a virtual clock are the same to the byte")
+  @Test("two runs on a virtual clock are identical to the byte")
   func deterministic() throws {
     let path = folder.file("music.flac")
     MediaFile.write(Fixture.noise16(seed: 6, count: 44_100), codec: "flac", rate: 44_100, to: path)
@@ -232,7 +232,7 @@ struct AudioFileMixTests {
     #expect(first.1.last?.contains(#""plays":2,"samples":32000"#) == true)
   }
 
-  /// Pushes silence until an event comes, ten seconds at most, and answers what was heard.
+  /// Pushes silence until an event is posted, at most ten seconds, and returns the output.
   private func listen(_ bench: NodeBench, until name: String, _ events: inout [BenchEvent]) throws -> [Int16]
   {
     var heard: [Int16] = []
@@ -240,13 +240,13 @@ struct AudioFileMixTests {
       heard += try listen(bench, 80)
       events += bench.events()
       if events.contains(where: { $0.name == name }) { return heard }
-      // As a microphone would: 80 samples take 10 ms, in which the feed's thread works.
+      // Like a microphone: 80 samples take 10 ms, in which the feed's thread works.
       usleep(10_000)
     }
     return heard
   }
 
-  @Test("on the real clock a thread of its own brings the file, with its first sample at once")
+  @Test("on a real-time clock a separate thread delivers the file from its first sample")
   func live() throws {
     let bench = try bench(try file(2_000), clock: .realtime)
     var events: [BenchEvent] = []
@@ -260,15 +260,15 @@ struct AudioFileMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("what the feed owes is silence, counted to the sample; nothing of the file is left out")
+  @Test("an underrun is filled with silence, counted to the sample; nothing of the file is skipped")
   func underruns() throws {
     let bench = try bench(try file(30_000), clock: .realtime)
-    // 10 s at once, of which a good second is there.
+    // 10 s at once, of which slightly more than one second is buffered.
     var heard = try listen(bench, 80_000)
     var events: [BenchEvent] = []
     heard += try listen(bench, until: "completed", &events)
     #expect(heard.filter { $0 != 0 } == ramp(30_000))
-    // How much that is depends on how fast the feed's thread was.
+    // How much depends on the speed of the feed's thread.
     let first = try #require(heard.firstIndex { $0 != 0 })
     let last = try #require(heard.lastIndex { $0 != 0 })
     let gaps = events.filter { $0.name == "underrun" }
@@ -279,7 +279,7 @@ struct AudioFileMixTests {
   }
 
   @Test(
-    "the voice worker's calls ask for no heap",
+    "calls on the voice worker allocate nothing",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)),
     arguments: [SampleType.s16, .f32])
   func noHeap(sample: SampleType) throws {
@@ -303,7 +303,7 @@ struct AudioFileMixTests {
       try bench.run()
       _ = bench.packets()
       _ = bench.packets("playback")
-      // For the feed's thread: the more of its pieces the calls meet, the more they show.
+      // Lets the feed's thread run: the more chunks the calls handle, the more they show.
       usleep(1_000)
     }
     #expect(bench.heapRequests == 0)

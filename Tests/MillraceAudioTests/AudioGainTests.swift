@@ -5,7 +5,7 @@ import Testing
 
 @Suite("audio.gain")
 struct AudioGainTests {
-  @Test("scales samples by the gain, rounding to nearest")
+  @Test("samples are scaled by the gain, rounding to nearest")
   func scales() throws {
     let bench = try NodeBench(AudioGain.self, ["gain": -6], inputs: ["in": shape()])
     bench.push([1000, -1000, 3, 0] as [Int16])
@@ -14,7 +14,7 @@ struct AudioGainTests {
     #expect(bench.close() == [])
   }
 
-  @Test("16-bit sound saturates, float sound keeps what passes full scale")
+  @Test("16-bit audio saturates, float audio may exceed full scale")
   func overload() throws {
     let short = try NodeBench(AudioGain.self, ["gain": 20], inputs: ["in": shape()])
     short.push([20_000, -20_000] as [Int16])
@@ -26,7 +26,7 @@ struct AudioGainTests {
     #expect(float.float() == [5, -2.5])
   }
 
-  @Test("at 0 dB the packet itself passes, marks and all")
+  @Test("at 0 dB the packet passes untouched, with its marks")
   func untouched() throws {
     let bench = try NodeBench(AudioGain.self, inputs: ["in": shape()])
     bench.push([1, 2, 3] as [Int16], timestamp: 77, flags: .discontinuity)
@@ -36,7 +36,7 @@ struct AudioGainTests {
     #expect(packets[0].timestamp == 77 && packets[0].flags == .discontinuity && packets[0].duration == 3)
   }
 
-  @Test("a packet that somebody else holds is copied, not changed")
+  @Test("a shared packet is copied, not changed")
   func shared() throws {
     let bench = try NodeBench(AudioGain.self, ["gain": 6.0206], inputs: ["in": shape()])
     bench.hold()
@@ -48,7 +48,7 @@ struct AudioGainTests {
     _ = consume first
   }
 
-  @Test("a live change is a straight line over the ramp, all channels alike")
+  @Test("a live change is a linear ramp, the same for all channels")
   func ramp() throws {
     let input = shape(16_000, channels: 2, .f32, frames: 40)
     let bench = try NodeBench(AudioGain.self, ["ramp": 1], inputs: ["in": input])
@@ -64,7 +64,7 @@ struct AudioGainTests {
     #expect(output[32...].allSatisfy { $0 == 0 })
   }
 
-  @Test("mute silences, and unmuting goes back to the gain set meanwhile")
+  @Test("mute silences, and unmuting returns to the gain set meanwhile")
   func mute() throws {
     let bench = try NodeBench(AudioGain.self, ["mute": true, "ramp": 0], inputs: ["in": shape(frames: 2)])
     bench.push([100, 100] as [Int16])
@@ -78,7 +78,8 @@ struct AudioGainTests {
     #expect(bench.int16() == [0, 0, 0, 0, 1000, 1000])
   }
 
-  @Test("the result does not depend on how the stream is cut", arguments: [[320], [1, 7, 319, 2], [160]])
+  @Test(
+    "the result does not depend on how the stream is chunked", arguments: [[320], [1, 7, 319, 2], [160]])
   func packets(lengths: [Int]) throws {
     let samples = Fixture.noise16(seed: 3, count: 1_600)
     func run(_ lengths: [Int]) throws -> [Int16] {

@@ -5,9 +5,9 @@ import Testing
 
 @Suite("audio.level")
 struct AudioLevelTests {
-  @Test("the highest peak is held for so much sound after its window, and told only when asked for")
+  @Test("the highest peak is held after its window for the set time, and reported only if requested")
   func hold() throws {
-    // Windows of 100 ms with these peaks; what came at -20 dB is kept for three more of them.
+    // Windows of 100 ms with these peaks; the peak of -20 dB is held for three more.
     let peaks: [Float] = [0.01, 0.1, 0.01, 0.01, 0.01, 0.01, 0.001, 0.05]
     let bench = try NodeBench(
       AudioLevel.self, ["window": 100, "hold": 300], inputs: ["in": shape(16_000, .f32)])
@@ -21,7 +21,7 @@ struct AudioLevelTests {
     #expect(plain.events().map { $0.number("held") } == [nil])
   }
 
-  @Test("an interruption ends what is held, so that no reply shows the peak of another")
+  @Test("an interruption ends the hold, so that no reply shows the peak of another")
   func holdInterrupted() throws {
     let bench = try NodeBench(
       AudioLevel.self, ["window": 100, "hold": 10_000], inputs: ["in": shape(16_000, .f32)])
@@ -57,7 +57,7 @@ struct AudioLevelTests {
     #expect(events.allSatisfy { $0.number("rms") == -120 && $0.number("peak") == -120 })
   }
 
-  @Test("every channel has figures of its own")
+  @Test("every channel has its own values")
   func channels() throws {
     let bench = try NodeBench(AudioLevel.self, ["window": 20], inputs: ["in": shape(16_000, channels: 2)])
     bench.push((0..<640).map { $0 % 2 == 0 ? 16_384 : 0 } as [Int16])
@@ -84,7 +84,7 @@ struct AudioLevelTests {
     #expect(clips.map { $0.number("position") } == [0])
   }
 
-  @Test("packets pass as they are; without a linked output it measures all the same")
+  @Test("packets pass unchanged; without a linked output the node measures just the same")
   func passes() throws {
     let bench = try NodeBench(AudioLevel.self, inputs: ["in": shape()])
     bench.push([5, 6] as [Int16], timestamp: 9)
@@ -96,7 +96,7 @@ struct AudioLevelTests {
     #expect(deaf.events().count == 1)
   }
 
-  @Test("figures do not depend on how the stream is cut", arguments: [[320], [1, 7, 312], [53]])
+  @Test("values do not depend on how the stream is chunked", arguments: [[320], [1, 7, 312], [53]])
   func packets(lengths: [Int]) throws {
     let samples = Fixture.noise16(seed: 5, count: 8_000)
     func run(_ lengths: [Int]) throws -> [[Double?]] {
@@ -109,7 +109,7 @@ struct AudioLevelTests {
   }
 
   @Test(
-    "an interruption drops the window begun of the old reply, and no other",
+    "an interruption discards an incomplete window of the cancelled reply, and no other",
     arguments: [(1, [], 1), (0, [], 2), (1, .uninterruptible, 2)] as [(UInt32, PacketFlags, Int)])
   func interruption(generation: UInt32, flags: PacketFlags, windows: Int) throws {
     let bench = try NodeBench(AudioLevel.self, ["window": 20], inputs: ["in": shape(16_000)])

@@ -13,7 +13,7 @@ struct AudioMixTests {
     return try NodeBench(AudioMix.self, parameters, inputs: inputs)
   }
 
-  @Test("adds sample on sample, in packets of the input's length")
+  @Test("inputs are added sample by sample, in packets of the input's length")
   func adds() throws {
     let bench = try bench()
     bench.push([1, 2, 3, 4, 5, 6] as [Int16], to: "in1")
@@ -26,7 +26,7 @@ struct AudioMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("places sounds by position: gaps, late starts and early ends are silence")
+  @Test("inputs are placed by position: gaps, late starts and early ends are silence")
   func places() throws {
     let bench = try bench()
     bench.push([1, 1, 1, 1, 1, 1, 1, 1, 1, 1] as [Int16], to: "in1")
@@ -38,7 +38,7 @@ struct AudioMixTests {
     #expect(bench.int16() == [1, 1, 11, 11, 1, 1, 1, 11, 1, 1])
   }
 
-  @Test("output begins at the lowest first position, before 0 too")
+  @Test("output begins at the lowest first position, even below 0")
   func runIn() throws {
     let bench = try bench()
     bench.setPosition(-2, of: "in2")
@@ -50,7 +50,7 @@ struct AudioMixTests {
     #expect(packets[0].timestamp == -125_000)
   }
 
-  @Test("waits for an input that has not ended, and goes on without one that has")
+  @Test("the mix waits for an input that has not ended, and continues without one that has")
   func waits() throws {
     let bench = try bench()
     bench.push([1, 1, 1, 1, 1, 1, 1, 1] as [Int16], to: "in1")
@@ -63,7 +63,7 @@ struct AudioMixTests {
     #expect(bench.int16() == [1, 1, 1, 1, 1, 1, 1, 1])
   }
 
-  @Test("packets of different lengths meet", arguments: [[4], [1, 3], [2, 1, 4]], [[4], [3]])
+  @Test("packets of different lengths are mixed", arguments: [[4], [1, 3], [2, 1, 4]], [[4], [3]])
   func lengths(first: [Int], second: [Int]) throws {
     let (left, right) = (Fixture.noise16(seed: 1, count: 50), Fixture.noise16(seed: 2, count: 45))
     let bench = try bench()
@@ -82,7 +82,7 @@ struct AudioMixTests {
     #expect(bench.int16() == expected)
   }
 
-  @Test("16-bit output saturates once at the end, float output unless told not to")
+  @Test("16-bit output saturates once at the end, float output unless disabled")
   func saturates() throws {
     let short = try bench([:], 3)
     short.push([30_000, 30_000] as [Int16], to: "in1")
@@ -109,7 +109,7 @@ struct AudioMixTests {
     #expect(bench.int16() == [16_484, -16_284])
   }
 
-  @Test("gains count from the start, one by one or as a list, and can be changed live over 20 ms")
+  @Test("gains apply from the start, one by one or as a list, and can be changed live over 20 ms")
   func gains() throws {
     let start = try bench(["gains": [0, -6.0206], "gain1": -120])
     start.push([100, 100] as [Int16], to: "in1")
@@ -125,7 +125,7 @@ struct AudioMixTests {
     #expect(output[320...].allSatisfy { $0 == 0 })
   }
 
-  @Test("the sum belongs to a reply only when all of it does, and an interruption silences the old one")
+  @Test("the sum belongs to a reply only if all of it does, and an interruption silences the cancelled reply")
   func replies() throws {
     let bench = try bench()
     bench.setGeneration(1, of: "in1")
@@ -144,7 +144,7 @@ struct AudioMixTests {
     #expect(bench.int16() == [2, 2, 2, 2])
   }
 
-  @Test("what must be played anyhow is marked so in the sum, and stays when its reply is interrupted")
+  @Test("packets that must be played are marked so in the sum, and survive an interruption")
   func uninterruptible() throws {
     let bench = try bench()
     bench.interrupt()
@@ -160,7 +160,7 @@ struct AudioMixTests {
     #expect(packets[0].generation == 1 && packets[0].flags == .uninterruptible)
   }
 
-  @Test("an input whose positions jump by more than an hour goes on where the mix is, and that is told")
+  @Test("an input whose positions jump by more than an hour continues at the mix's position, with an event")
   func jumps() throws {
     let hour: Int64 = 3_600 * 16_000
     for jump in [hour + 1, -hour - 1, .max - 4, .min] {
@@ -192,7 +192,7 @@ struct AudioMixTests {
     }
   }
 
-  @Test("positions at the ends of their range are mixed as others are, and may wrap around")
+  @Test("positions at the ends of their range are mixed like others, and may wrap around")
   func ends() throws {
     for far in [.max, .max - 3, .max - 6, .min, .min + 3] as [Int64] {
       let bench = try bench()
@@ -206,7 +206,7 @@ struct AudioMixTests {
     }
   }
 
-  /// Pushes packets whose positions follow each other and may wrap around.
+  /// Pushes packets with consecutive positions, which may wrap around.
   private func push(_ packets: [[Int16]], at start: Int64, to input: String, of bench: NodeBench) {
     var position = start
     for samples in packets {
@@ -218,9 +218,9 @@ struct AudioMixTests {
     }
   }
 
-  @Test("an hour of silence inside an input is silence, and no jump")
+  @Test("an hour of silence inside an input is silence, not a jump")
   func longGap() throws {
-    // Long packets, since every one of them is mixed.
+    // Long packets, to keep their number small.
     let bench = try bench([:], 2, shape(8_000, frames: 8_000))
     bench.push([1, 1] as [Int16], to: "in1")
     bench.end("in1")
@@ -234,7 +234,7 @@ struct AudioMixTests {
     #expect(bench.events().isEmpty)
   }
 
-  @Test("where an utterance of an input ends the packet ends too, and carries the mark")
+  @Test("at the end of an input's utterance the packet ends too, and carries the mark")
   func utterances() throws {
     let bench = try bench()
     bench.push([1, 1] as [Int16], to: "in1", flags: .endOfUtterance)
@@ -247,7 +247,7 @@ struct AudioMixTests {
     #expect(bench.close() == [])
   }
 
-  @Test("the end of an utterance that has no sound is told once, whole, in its place")
+  @Test("the end of an utterance without audio is emitted once, at its position")
   func emptyEnds() throws {
     let bench = try bench()
     bench.push(bytes: [], to: "in2", flags: .endOfUtterance)
@@ -264,11 +264,11 @@ struct AudioMixTests {
     #expect(packets.map(\.generation) == [0, 0, 3, 0])
   }
 
-  @Test("the end of a reply that was interrupted is dropped with it")
+  @Test("the end of an interrupted reply is dropped with it")
   func interruptedEnd() throws {
     let bench = try bench()
     bench.setGeneration(1, of: "in1")
-    // The packet with the end is held, since the other input is known half as far.
+    // The packet with the end is held, since the other input is known only half as far.
     bench.push([1, 1, 1, 1] as [Int16], to: "in1", flags: .endOfUtterance)
     bench.push([2, 2] as [Int16], to: "in2")
     try bench.run()
@@ -281,7 +281,7 @@ struct AudioMixTests {
     #expect(packets.allSatisfy { $0.flags == [] })
   }
 
-  @Test("inputs that do not fit together are refused with the cure")
+  @Test("inputs of different formats are refused with the cure")
   func refused() {
     #expect(
       refusal(AudioMix.self, [:], inputs: ["in1": shape(16_000), "in2": shape(48_000)])

@@ -4,10 +4,10 @@ import MillraceTesting
 import TestSystem
 import Testing
 
-/// What holds for every node of the module.
+/// Properties of every node of the module.
 @Suite("audio nodes")
 struct AudioNodesTests {
-  @Test("the catalogue has them all")
+  @Test("the catalogue contains all nodes")
   func catalogue() {
     #expect(
       Catalogue.audioNodes.types == [
@@ -18,7 +18,7 @@ struct AudioNodesTests {
       ])
   }
 
-  @Test("every contract says everything in words", arguments: Catalogue.audioNodes.types)
+  @Test("every contract has complete descriptions", arguments: Catalogue.audioNodes.types)
   func words(type: String) throws {
     let contract = try #require(Catalogue.audioNodes[type]).contract
     #expect(!contract.summary.isEmpty && !contract.text.isEmpty && !contract.examples.isEmpty)
@@ -40,7 +40,7 @@ struct AudioNodesTests {
     for event in contract.events { #expect(!event.text.isEmpty) }
   }
 
-  /// Most heap requests of a node's calls while 10 s of sound pass, after 1 s of warm-up.
+  /// Most heap requests of a node's calls during 10 s of audio, after 1 s of warm-up.
   private func requests<N: Node & ~Copyable>(
     _ type: N.Type, _ parameters: [String: ParameterValue], _ inputs: [String: OutputShape],
     between: (NodeBench, Int) throws -> Void = { _, _ in }
@@ -67,7 +67,7 @@ struct AudioNodesTests {
   }
 
   @Test(
-    "no node asks the heap while it runs",
+    "no node allocates while it runs",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)),
     arguments: [SampleType.s16, .f32])
   func heap(sample: SampleType) throws {

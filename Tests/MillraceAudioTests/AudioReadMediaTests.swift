@@ -6,7 +6,7 @@ import TestMedia
 import TestSystem
 import Testing
 
-/// A codec, its container and how near its sound must come.
+/// A codec, its container and how close its audio must be.
 struct MediaCase: Sendable, CustomTestStringConvertible {
   var codec: String
   var ending: String
@@ -28,7 +28,7 @@ struct MediaCase: Sendable, CustomTestStringConvertible {
   static var here: [MediaCase] { all.filter { MediaFile.canEncode($0.codec) } }
 }
 
-@Suite("audio.read through the libraries")
+@Suite("audio.read with FFmpeg")
 struct AudioReadMediaTests {
   private let folder = TemporaryFolder()
 
@@ -53,17 +53,17 @@ struct AudioReadMediaTests {
     return samples
   }
 
-  @Test("a decoded file has the original's length, place and sound", arguments: MediaCase.here)
+  @Test("a decoded file has the original's length, position and content", arguments: MediaCase.here)
   func roundTrip(media: MediaCase) throws {
     let (path, samples) = make(media)
     let given = try read(path)
     #expect(given.count == samples.count)
-    // The first tenth of a second is the encoders' onset; what is out of place would differ everywhere.
+    // The first tenth of a second is the encoder's onset; a shift would differ everywhere.
     let difference = zip(given, samples).map { Float(Int($0) - Int($1)) / 32_768 }.dropFirst(media.rate / 10)
     #expect(Fixture.rms(Array(difference)) <= media.error)
   }
 
-  @Test("stereo keeps its sides, and floats are the same sound", arguments: MediaCase.here)
+  @Test("stereo channels are kept apart, and floats are the same audio", arguments: MediaCase.here)
   func stereo(media: MediaCase) throws {
     let path = folder.file("stereo." + media.ending)
     let left = Fixture.sine16(440, rate: media.rate, frames: media.rate)
@@ -78,7 +78,7 @@ struct AudioReadMediaTests {
     #expect(zip(floats, shorts).allSatisfy { abs($0 * 32_768 - Float($1)) <= 1 })
   }
 
-  @Test("a start in the middle gives what an unbroken pass gives there", arguments: MediaCase.here)
+  @Test("a start in the middle gives the same as an uninterrupted pass", arguments: MediaCase.here)
   func start(media: MediaCase) throws {
     let (path, _) = make(media, seconds: 3)
     let whole = try read(path)
@@ -87,13 +87,13 @@ struct AudioReadMediaTests {
       let first = Int((Double(milliseconds) * Double(media.rate) / 1_000).rounded())
       let part = try read(path, ["start": .number(Double(milliseconds))])
       #expect(part.count == whole.count - first)
-      // Predictors of Opus need longer than the preroll to agree to the last bit.
+      // Opus's predictors need longer than the pre-roll to agree to the last bit.
       let difference = zip(part, whole[first...]).map { abs(Int($0) - Int($1)) }.max() ?? 999
       #expect(difference <= (media.codec == "libopus" ? 200 : 1))
     }
   }
 
-  @Test("a frame that seems to be of another rate is damage, and the file goes on")
+  @Test("a frame that seems to have another rate is damage, and the file continues")
   func strangeFrame() throws {
     guard MediaFile.canEncode("libmp3lame") else { return }
     let (path, samples) = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 44_100), seconds: 3)
@@ -102,7 +102,7 @@ struct AudioReadMediaTests {
       bytes.indices.dropLast(3).first {
         $0 > bytes.count / 2 && bytes[$0] == 0xFF && bytes[$0 + 1] == 0xFB && bytes[$0 + 2] & 0x0C == 0
       })
-    // It says 48 kHz in place of 44.1.
+    // It states 48 kHz instead of 44.1.
     bytes[header + 2] |= 4
     put(bytes, at: path)
     let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
@@ -112,7 +112,7 @@ struct AudioReadMediaTests {
     #expect(abs(bench.int16().count - samples.count) <= 4 * 1_152)
   }
 
-  @Test("a file that goes on at another rate is refused there")
+  @Test("a file that continues at another rate fails there")
   func changes() throws {
     guard MediaFile.canEncode("libmp3lame") else { return }
     let (path, _) = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 44_100))
@@ -127,7 +127,7 @@ struct AudioReadMediaTests {
     }
   }
 
-  @Test("a loop over a compressed file has no seam", arguments: MediaCase.here)
+  @Test("a loop over a compressed file has no gap", arguments: MediaCase.here)
   func loop(media: MediaCase) throws {
     let (path, _) = make(media, seconds: 0.3)
     let once = try read(path)
@@ -143,7 +143,7 @@ struct AudioReadMediaTests {
     #expect(given == given.indices.map { once[$0 % once.count] })
   }
 
-  @Test("damage in a FLAC file becomes silence of the same length, and is told")
+  @Test("damage in a FLAC file becomes silence of the same length, and is reported")
   func damagedFLAC() throws {
     let (path, samples) = make(MediaCase.all[0])
     var bytes = contents(path)
@@ -160,7 +160,7 @@ struct AudioReadMediaTests {
     #expect(events.last?.number("count") ?? 0 >= 1)
   }
 
-  /// Bytes at random, with `pairs` of headers of layer III at 24 kHz, the second where the first says.
+  /// Random bytes with `pairs` of layer III headers at 24 kHz, each second one where the first one points.
   private func noise(seed: UInt64, pairs: Int = 0, count: Int = 200_000) -> [UInt8] {
     var random = SplitMix64(seed: seed)
     var bytes = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
@@ -172,7 +172,7 @@ struct AudioReadMediaTests {
     return bytes
   }
 
-  @Test("noise that looks like MP3 holds no sound, and is refused in words", arguments: 1...20)
+  @Test("noise that looks like MP3 is refused", arguments: 1...20)
   func noise(seed: UInt64) throws {
     let path = folder.file("noise.mp3")
     for pairs in [0, 1, 400] {
@@ -181,11 +181,11 @@ struct AudioReadMediaTests {
         _ = try NodeBench(AudioRead.self, ["path": .string(path)])
       }
       let words = error?.description ?? ""
-      #expect(words.contains("\"\(path)\" holds no sound that can be decoded"), "\(pairs) pairs: \(words)")
+      #expect(words.contains("\"\(path)\" holds no audio"), "\(pairs) pairs: \(words)")
     }
   }
 
-  @Test("noise in front of MP3 is told and not played")
+  @Test("noise before MP3 is reported and not played")
   func noiseInFront() throws {
     guard MediaFile.canEncode("libmp3lame") else { return }
     let (path, samples) = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 24_000), seconds: 3)
@@ -196,22 +196,22 @@ struct AudioReadMediaTests {
     #expect(bench.events().contains { $0.name == "damaged" })
   }
 
-  @Test("MP3 that ends inside a frame is told, and a failure where that is asked for; whole it is neither")
+  @Test("MP3 that ends inside a frame is reported, or fails if so set; a complete file is neither")
   func cutFrame() throws {
     guard MediaFile.canEncode("libmp3lame") else { return }
     let (path, _) = make(MediaCase(codec: "libmp3lame", ending: "mp3", rate: 24_000))
     let bytes = contents(path)
-    for (rest, isCut) in [(0, false), (1, true), (100, true)] {
+    for (rest, isTruncated) in [(0, false), (1, true), (100, true)] {
       put(bytes.dropLast(rest), at: path)
       let bench = try NodeBench(AudioRead.self, ["path": .string(path), "truncated": "fail"])
       var fault: BenchFault?
       do throws(BenchFault) { try bench.run() } catch { fault = error }
-      #expect(bench.events().map(\.name) == (isCut ? ["truncated"] : []), "\(rest) bytes")
-      #expect((fault?.text?.contains("is cut off") ?? false) == isCut, "\(rest) bytes")
+      #expect(bench.events().map(\.name) == (isTruncated ? ["truncated"] : []), "\(rest) bytes")
+      #expect((fault?.text?.contains("is truncated") ?? false) == isTruncated, "\(rest) bytes")
     }
   }
 
-  @Test("damage here and there is told at once, then together at the end")
+  @Test("scattered damage is reported at once, then in total at the end")
   func damageIsGathered() throws {
     let (path, _) = make(MediaCase.all[0], seconds: 4)
     var bytes = contents(path)
@@ -227,7 +227,7 @@ struct AudioReadMediaTests {
   }
 
   @Test(
-    "every damage to every format ends in sound, events or a refusal, never in a crash",
+    "any damage to any format ends in audio, events or a refusal, never in a crash",
     arguments: MediaCase.here)
   func damage(media: MediaCase) throws {
     let (path, samples) = make(media, seconds: 1)
@@ -260,10 +260,10 @@ struct AudioReadMediaTests {
     }
   }
 
-  @Test("a truncated FLAC file gives what is there and says how much should be", arguments: [0.3, 0.9])
+  @Test("a truncated FLAC file plays what is there and reports how much is expected", arguments: [0.3, 0.9])
   func truncated(share: Double) throws {
     let path = folder.file("noise.flac")
-    // Noise does not compress, so that a part of the bytes is as large a part of the sound.
+    // Noise does not compress, so a fraction of the bytes is the same fraction of the audio.
     let samples = Fixture.noise16(seed: 8, count: 66_150)
     MediaFile.write(samples, codec: "flac", rate: 44_100, to: path)
     let bytes = contents(path)
@@ -278,7 +278,7 @@ struct AudioReadMediaTests {
   }
 
   @Test(
-    "a file that is cut off says so, although its container states no length; a whole one does not",
+    "a truncated file is reported although its container states no length; a complete one is not",
     arguments: ["noise.opus", "noise.ogg", "noise.oga", "noise.mka"])
   func cutOff(name: String) throws {
     let codecs = [
@@ -304,7 +304,7 @@ struct AudioReadMediaTests {
     }
   }
 
-  @Test("an Ogg file cut between two pages is known by its last page")
+  @Test("an Ogg file truncated between two pages is recognised by its last page")
   func cutBetweenPages() throws {
     try #require(MediaFile.canEncode("libopus"))
     let path = folder.file("noise.opus")
@@ -321,7 +321,7 @@ struct AudioReadMediaTests {
     #expect(event.number("expected") == nil)
   }
 
-  @Test("an MP4 file without its index is refused with the library's own words")
+  @Test("an MP4 file without its index is refused with the library's message")
   func noIndex() throws {
     let media = try #require(MediaCase.all.first { $0.codec == "alac" })
     let (path, _) = make(media)
@@ -329,11 +329,11 @@ struct AudioReadMediaTests {
     put(Array(bytes[..<(bytes.count / 2)]), at: path)
     #expect(
       refusal(AudioRead.self, ["path": .string(path)])
-        == "\"path\": \"\(path)\" is no sound file that can be read: [mov,mp4,m4a,3gp,3g2,mj2] moov atom not found; "
+        == "\"path\": \"\(path)\" is not a readable audio file: [mov,mp4,m4a,3gp,3g2,mj2] moov atom not found; "
         + "convert it to WAV, FLAC, MP3, Ogg or MP4")
   }
 
-  @Test("a file without sound is refused, saying what it holds")
+  @Test("a file without audio is refused, stating what it holds")
   func noSound() throws {
     let path = folder.file("picture.bmp")
     // A BMP of one pixel: 54 bytes of header, one row of 4 bytes.
@@ -343,7 +343,7 @@ struct AudioReadMediaTests {
     put(bytes, at: path)
     #expect(
       refusal(AudioRead.self, ["path": .string(path)])
-        == "\"path\": \"\(path)\" holds no sound, only video bmp; name a file with sound")
+        == "\"path\": \"\(path)\" holds no audio, only video bmp; name a file with audio")
   }
 
   @Test(

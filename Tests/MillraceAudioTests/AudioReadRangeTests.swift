@@ -5,9 +5,9 @@ import TestMedia
 import TestSystem
 import Testing
 
-/// Files whose times are at the ends of their range, as an attacker writes them: read through FFmpeg's libraries.
+/// Hostile files with timestamps at the ends of their range, read with FFmpeg's libraries.
 @Suite(
-  "audio.read: times that lie",
+  "audio.read: false timestamps",
   .enabled(if: MediaFile.canEncode("libopus"), "FFmpeg here has no Opus encoder"))
 struct AudioReadRangeTests {
   private let folder = TemporaryFolder()
@@ -25,7 +25,7 @@ struct AudioReadRangeTests {
     return pages
   }
 
-  /// A page with another granule position, and its checksum made right (RFC 3533 section 6).
+  /// A page with another granule position and a valid checksum (RFC 3533 section 6).
   private func page(_ page: [UInt8], granule: Int64) -> [UInt8] {
     var page = page
     for byte in 0..<8 { page[6 + byte] = UInt8(truncatingIfNeeded: granule >> Int64(8 * byte)) }
@@ -61,7 +61,7 @@ struct AudioReadRangeTests {
           let bench = try? NodeBench(
             AudioRead.self, ["path": .string(path), "start": .number(Double(start))])
         else { continue }
-        // What the libraries make of it is theirs; holes of more than ten seconds are no silence.
+        // The result is up to the libraries, but holes of more than ten seconds are not filled.
         do throws(BenchFault) { try bench.run() } catch { continue }
         #expect(bench.hasEnded && bench.int16().count <= 48_000 * 60)
       }

@@ -18,7 +18,7 @@ struct AudioReadTests {
 
   init() throws { try writeWAV(Self.samples, rate: 16_000, to: folder.file("in.wav")) }
 
-  @Test("gives the file's samples in packets of 20 ms, the last being short")
+  @Test("the file's samples come in packets of 20 ms, the last one short")
   func reads() throws {
     let bench = try bench()
     try bench.run()
@@ -31,7 +31,7 @@ struct AudioReadTests {
     #expect(bench.resolution.pacing == .waits)
   }
 
-  @Test("gives floats when asked, and every WAV encoding in either type")
+  @Test("floats are available, and every WAV encoding in either type")
   func types() throws {
     let bench = try bench(["sample": "f32"])
     try bench.run()
@@ -39,7 +39,7 @@ struct AudioReadTests {
     #expect(bench.shape().format == .pcm(rate: 16_000, channels: 1, sample: .f32))
   }
 
-  @Test("paced packets come at their time, computed from their position")
+  @Test("paced packets are due at times computed from their positions")
   func paced() throws {
     let bench = try bench(["pace": true, "frame": 10])
     try bench.advance(to: .milliseconds(25))
@@ -52,7 +52,7 @@ struct AudioReadTests {
     #expect(bench.resolution.pacing == .paced)
   }
 
-  @Test("a start of 0 is the file from its first sample, also of a file without sound")
+  @Test("a start of 0 is the first sample, even in a file without audio")
   func startAtZero() throws {
     let fromZero = try bench(["start": 0])
     try fromZero.run()
@@ -64,7 +64,7 @@ struct AudioReadTests {
     #expect(empty.hasEnded && empty.packets().isEmpty && empty.events().isEmpty)
   }
 
-  @Test("floats that are no sound are mended: NaN and infinities are silence, the rest ends at +120 dBFS")
+  @Test("floats are sanitised: NaN and infinities become silence, the rest is clamped to +120 dBFS")
   func rubbish() throws {
     let path = folder.file("rubbish.wav")
     var writer = try WAVWriter(
@@ -76,7 +76,7 @@ struct AudioReadTests {
     #expect(bench.float() == [0, 0, 0, 1_048_576, -1_048_576, 1e6, 0.5])
   }
 
-  @Test("start and length cut a part out")
+  @Test("start and length select a part")
   func part() throws {
     let bench = try bench(["start": 10, "length": 25])
     try bench.run()
@@ -86,7 +86,7 @@ struct AudioReadTests {
     #expect(bench.events().isEmpty)
   }
 
-  @Test("a loop goes on without a seam", arguments: [nil, 12.5] as [Double?])
+  @Test("a loop continues without a gap", arguments: [nil, 12.5] as [Double?])
   func loops(length: Double?) throws {
     var parameters: [String: ParameterValue] = ["loop": true, "start": 10]
     if let length { parameters["length"] = .number(length) }
@@ -120,7 +120,7 @@ struct AudioReadTests {
     #expect(bench.hasEnded && bench.packets().isEmpty && bench.events().isEmpty)
   }
 
-  @Test("a file cut short gives what it has and says so")
+  @Test("a truncated file plays what it has and is reported")
   func truncated() throws {
     put(Array(contents(path).dropLast(500)), at: path)
     let bench = try bench()
@@ -131,7 +131,7 @@ struct AudioReadTests {
     #expect(events[0].number("samples") == 750 && events[0].number("expected") == 1_000)
   }
 
-  @Test("told to fail, a file cut short gives what it has, says so, and is a fault; a whole one is none")
+  @Test("if so set, a truncated file fails after playing what it has; a complete one does not")
   func truncatedFails() throws {
     let whole = try bench(["truncated": "fail"])
     try whole.run()
@@ -143,12 +143,12 @@ struct AudioReadTests {
     #expect(bench.events().map(\.name) == ["truncated"])
     #expect(
       fault?.text
-        == "\"\(path)\" is cut off: it has 46 ms of 62 ms, and \"truncated\" is \"fail\"; use a complete file"
+        == "\"\(path)\" is truncated: it has 46 ms of 62 ms, and \"truncated\" is \"fail\"; use a complete file"
     )
   }
 
   @Test(
-    "a file that ends before the length that was asked for, or in the midst of a loop, is cut off as well")
+    "a file that ends before the requested length, or during a loop, is truncated as well")
   func truncatedInParts() throws {
     put(Array(contents(path).dropLast(500)), at: path)
     let enough = try bench(["length": 40, "truncated": "fail"])
@@ -159,7 +159,7 @@ struct AudioReadTests {
       let fault = #expect(throws: BenchFault.self) { try bench.run() }
       let events = bench.events()
       #expect(events.map(\.name) == ["truncated"] && events.first?.number("samples") == 750, "\(extra)")
-      #expect(fault?.text?.contains("is cut off: it has 46 ms of 62 ms") == true, "\(extra)")
+      #expect(fault?.text?.contains("is truncated: it has 46 ms of 62 ms") == true, "\(extra)")
     }
   }
 
@@ -173,7 +173,7 @@ struct AudioReadTests {
     try writer.write(before.span)
     try writer.refreshHeader()
     try writer.write(behind.span)
-    // What is on the disk now is what a killed program leaves; the header counts 700 samples.
+    // The disk now has what a killed program leaves; the header states 700 samples.
     if !goesOn { put(contents(folder.file("whole.wav")), at: path) }
     let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
     try bench.run()
@@ -182,7 +182,7 @@ struct AudioReadTests {
     try writer.finish()
   }
 
-  @Test("a WAV file's other codecs are left to the libraries")
+  @Test("other codecs in WAV files are left to the libraries")
   func aLaw() throws {
     try #require(MediaFile.canEncode("pcm_alaw"))
     MediaFile.write(Self.samples.map { $0 / 4 }, codec: "pcm_alaw", rate: 8_000, to: path)
@@ -193,15 +193,15 @@ struct AudioReadTests {
     #expect(zip(given, Self.samples).allSatisfy { abs(Int($0) - Int($1) / 4) <= 160 })
   }
 
-  @Test("a file that is not there or not sound is refused with the cure")
+  @Test("a missing file or one without audio is refused with the cure")
   func refused() throws {
     func text(_ path: String) -> String? { refusal(AudioRead.self, ["path": .string(path)]) }
     let missing = folder.file("missing.wav")
     #expect(
       text(missing)
-        == "\"path\": there is no file \"\(missing)\"; check the path; a relative one starts at the graph file's folder, with --set at the current one"
+        == "\"path\": there is no file \"\(missing)\"; check the path: in a graph it is relative to the graph file, with --set to the current directory"
     )
-    #expect(text(folder.path) == "\"path\": \"\(folder.path)\" is a folder; name a file in it")
+    #expect(text(folder.path) == "\"path\": \"\(folder.path)\" is a directory; name a file in it")
     let empty = folder.file("empty.wav")
     put([], at: empty)
     #expect(text(empty) == "\"path\": \"\(empty)\" is empty; record it again")
@@ -223,23 +223,23 @@ struct AudioReadTests {
     put(Array("RIFF".utf8), at: cut)
     #expect(
       text(cut)
-        == "\"path\": \"\(cut)\" is not a WAV file: it has 4 bytes, the shortest WAV file has 44; record it again"
+        == "\"path\": \"\(cut)\" is not a WAV file: it has 4 bytes, but a WAV file has at least 44; record it again"
     )
   }
 
-  @Test("a start behind the end, and a rate that cannot be carried, are refused")
+  @Test("a start after the end, and an unsupported rate, are refused")
   func bounds() throws {
     #expect(
       refusal(AudioRead.self, ["path": .string(path), "start": 63])
-        == "\"start\": \"\(path)\" lasts 62 ms, less than the start; begin earlier")
+        == "\"start\": \"\(path)\" lasts 62 ms and ends before the start; set an earlier start")
     try writeWAV([1, 2], rate: 4_000, to: path)
     #expect(
       refusal(AudioRead.self, ["path": .string(path)])
-        == "\"path\": \"\(path)\" has 4000 Hz; 8000 to 192000 Hz can be read; convert it first: "
+        == "\"path\": \"\(path)\" has 4000 Hz; 8000 to 192000 Hz are supported; convert it first: "
         + "ffmpeg -i \"\(path)\" -ar 48000 sound.wav")
   }
 
-  @Test("an interruption ends a reply, begins it anew where it loops, and leaves alone what is no reply")
+  @Test("an interruption ends a reply, restarts it if it loops, and spares a file that is not a reply")
   func interruption() throws {
     func heard(_ more: [String: ParameterValue]) throws -> (packets: [CapturedPacket], hasEnded: Bool) {
       let bench = try bench(more.merging(["pace": true]) { $1 })

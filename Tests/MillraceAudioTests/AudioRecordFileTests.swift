@@ -10,7 +10,7 @@ import Testing
 struct AudioRecordFileTests {
   private let folder = TemporaryFolder()
 
-  /// Sound that a codec keeps: a tone a channel, each with a pitch of its own, and a beginning that can be found again.
+  /// Audio that survives a codec: one tone per channel at different pitches, with a recognisable onset.
   private func tones(_ channels: Int, rate: Int, frames: Int) -> [Int16] {
     var samples: [Int16] = []
     for frame in 0..<frames {
@@ -22,7 +22,7 @@ struct AudioRecordFileTests {
     return samples
   }
 
-  /// All a sound file gives, through `audio.read`.
+  /// All output of an audio file, through `audio.read`.
   private func play(_ path: String) throws -> (shape: Format, samples: [Int16], events: [String]) {
     let bench = try NodeBench(AudioRead.self, ["path": .string(path)])
     let format = bench.shape().format
@@ -57,7 +57,7 @@ struct AudioRecordFileTests {
   }
 
   @Test(
-    "Opus, AAC and MP4 keep the channels apart and in step",
+    "Opus, AAC and MP4 keep the channels apart and aligned",
     arguments: [
       ("call.opus", 0), ("call.ogg", 0), ("call.aac", 1_024), ("call.m4a", 1_024), ("call.mp4", 1_024),
     ])
@@ -70,7 +70,7 @@ struct AudioRecordFileTests {
     #expect(played.shape == .pcm(rate: rate, channels: 3, sample: .s16))
     #expect(played.events == [])
     let extra = played.samples.count / 3 - frames
-    // Neither ADTS nor fragments tell the encoder's delay of a block and the padding of the last one.
+    // Neither ADTS nor fragments state the encoder's delay of a block and the padding of the last one.
     #expect(delay == 0 ? extra == 0 : (1_024..<3_072).contains(extra), "\(extra) samples more")
     for channel in 0..<3 {
       var (error, power) = (0.0, 0.0)
@@ -80,12 +80,12 @@ struct AudioRecordFileTests {
         error += change * change
         power += was * was
       }
-      // A channel that was another one, or a sample off, would differ by half of itself or more.
+      // A swapped channel, or one off by a sample, would differ by at least half.
       #expect(error < power * 0.02, "channel \(channel): \(error / power)")
     }
   }
 
-  @Test("the format need not be the path's ending")
+  @Test("the format need not match the extension")
   func format() throws {
     let samples = tones(3, rate: 16_000, frames: 500)
     let path = folder.file("call.wav")
@@ -94,7 +94,7 @@ struct AudioRecordFileTests {
   }
 
   @Test(
-    "a killed process leaves a file that plays, but for the last second or two",
+    "a killed process leaves a file that plays, except for the last second or two",
     arguments: RecordingFormat.allCases)
   func killed(format: RecordingFormat) async throws {
     let path = folder.file("killed.\(format == .m4a ? "mp4" : format.rawValue)")
@@ -110,7 +110,7 @@ struct AudioRecordFileTests {
     }
     let played = try play(path)
     let rate = try #require(played.shape.rate)
-    // Opus always comes back at its own rate.
+    // Opus is always decoded at its own rate.
     #expect(rate == (format == .opus ? 48_000 : 16_000) && played.shape.channels == 2)
     let seconds = Double(played.samples.count / 2) / Double(rate)
     #expect(seconds >= 3, "\(seconds) s of 5")
@@ -133,15 +133,15 @@ struct AudioRecordFileTests {
     let milliseconds = (fault?.fault.detail ?? 0) / 16
     #expect(
       fault?.text
-        == "writing \"\(path)\" failed: No space left on device (errno 28); the \(milliseconds) ms before can be read; "
-        + "make room on the disk")
+        == "writing \"\(path)\" failed: No space left on device (errno 28); the \(milliseconds) ms before it are readable; "
+        + "free disk space")
     if ending == "wav" { #expect(try readWAV(path).count == (fullDiskRoom - 80) / 2) }
-    // A restart makes the new node while the failed one is still there: the file must be free again.
+    // A restart makes the new node before the failed one is destroyed: the file must be unlocked by then.
     let again = try NodeBench(AudioRecord.self, ["path": .string(path)], inputs: ["in1": shape(16_000)])
     #expect(again.close() == [])
   }
 
-  @Test("the system's limit on a file's length is a fault in words")
+  @Test("the system's file size limit is a fault with a message")
   func limited() async throws {
     await #expect(processExitsWith: .exitCode(42)) {
       let folder = TemporaryFolder()
@@ -155,12 +155,13 @@ struct AudioRecordFileTests {
       do { try bench.run() } catch { text = "\(error)" }
       exit(
         text.hasSuffix(
-          "File too large (errno 27); the 622 ms before can be read; no longer file is allowed there")
+          "File too large (errno 27); the 622 ms before it are readable; the file size limit is reached (ulimit -f, or the file system's)"
+        )
           ? 42 : 1)
     }
   }
 
-  @Test("what cannot be recorded is refused with the cure, before anything is touched")
+  @Test("an impossible recording is refused with the cure, before anything is touched")
   func refused() throws {
     func text(
       _ name: String, _ parameters: [String: ParameterValue] = [:], _ inputs: [OutputShape] = [shape()]
@@ -173,19 +174,19 @@ struct AudioRecordFileTests {
         inputs: Dictionary(uniqueKeysWithValues: inputs.enumerated().map { ("in\($0 + 1)", $1) }))
     }
     let path = folder.path
-    #expect(text("")?.contains("\"path\": \"\(path)\" is a folder; name a file in it") == true)
+    #expect(text("")?.contains("\"path\": \"\(path)\" is a directory; name a file in it") == true)
     #expect(
       text("no/a.wav")
-        == "\"path\": the folder \"\(path)/no\" of \"\(path)/no/a.wav\" does not exist; make it: mkdir -p \"\(path)/no\""
+        == "\"path\": cannot write \"\(path)/no/a.wav\": the directory \"\(path)/no\" does not exist; create it: mkdir -p \"\(path)/no\""
     )
     #expect(
       text("a.mp3")
-        == "\"path\": \"\(path)/a.mp3\" does not end like a sound file; end it in .wav, .flac, .opus, .aac or .m4a, or "
+        == "\"path\": \"\(path)/a.mp3\" has no known audio file extension; use .wav, .flac, .opus, .aac or .m4a, or "
         + "say the \"format\"")
     mkfifo(folder.file("pipe.wav"), 0o600)
     #expect(
       text("pipe.wav")
-        == "\"path\": \"\(path)/pipe.wav\" is a pipe; a recording is completed by going back to its beginning; write "
+        == "\"path\": \"\(path)/pipe.wav\" is a pipe, but a recording is completed by rewriting its beginning; write "
         + "to a file, or send the sound to process.pipe")
     #expect(
       text("a.wav", [:], [shape(16_000), shape(48_000)])
@@ -193,18 +194,18 @@ struct AudioRecordFileTests {
     )
     #expect(
       text("a.opus", [:], [shape(44_100)])
-        == "Ogg Opus has no rate of 44100 Hz; put audio.resample (rate 48000) before each input")
+        == "Ogg Opus does not support 44100 Hz; put audio.resample (rate 48000) before each input")
     let stereo = shape(channels: 2)
     #expect(
       text("a.m4a", [:], [stereo, stereo, stereo])
-        == "the file would have 6 channels; MP4 can have 5; put audio.convert (channels 1) before stereo inputs, or set "
+        == "the file would have 6 channels; MP4 supports 5; put audio.convert (channels 1) before stereo inputs, or set "
         + "\"layout\" to \"mix\"")
     #expect(
       text("a.flac", ["bitrate": 64_000])
-        == "\"bitrate\": FLAC keeps every sample and has no bit rate; leave it out")
+        == "\"bitrate\": FLAC is lossless and has no bit rate; remove it")
     #expect(
       text("a.opus", ["sample": "f32"])
-        == "\"sample\": only WAV has a choice of sample types, not Ogg Opus; leave it out")
+        == "\"sample\": Ogg Opus has no choice of sample types, only WAV has; remove it")
     #expect(
       text("a.wav", [:], [shape(channels: 3)])
         == "input \"in1\" of audio.record takes s16/f32 8000 to 192000 Hz 1 to 2 ch, but is given s16 16000 Hz 3 ch"
@@ -212,7 +213,8 @@ struct AudioRecordFileTests {
   }
 
   @Test(
-    "a file that another node reads or writes is not overwritten, and a graph that never starts leaves it")
+    "a file that another node reads or writes is not overwritten, and a graph that fails to start leaves it intact"
+  )
   func claimed() throws {
     let path = folder.file("kept.wav")
     try writeWAV([1, 2, 3], rate: 16_000, to: path)
@@ -220,7 +222,7 @@ struct AudioRecordFileTests {
     #expect(
       refusal(AudioRecord.self, ["path": .string(path)], inputs: ["in1": shape()])
         == "\"\(path)\" is being read or written by another node or program; write to another file; "
-        + "of several instances each needs its own ({instance} in the name)")
+        + "several instances need one each (put {instance} in the name)")
     #expect(reader.close() == [])
     let idle = try NodeBench(AudioRecord.self, ["path": .string(path)], inputs: ["in1": shape()])
     #expect(idle.close() == [])

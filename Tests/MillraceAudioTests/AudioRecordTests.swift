@@ -27,11 +27,11 @@ struct AudioRecordTests {
 
   private func ramp(_ count: Int, from start: Int = 1) -> [Int16] { (0..<count).map { Int16(start + $0) } }
 
-  @Test("inputs lie side by side, each from its first packet's time on")
+  @Test("inputs are recorded side by side, each from its first packet's time on")
   func places() throws {
     let bench = try bench()
     bench.push(ramp(320), to: "in1")
-    // 10.04 ms are 80.32 samples; how late the packets behind come does not matter.
+    // 10.04 ms are 80.32 samples; how late the following packets arrive does not matter.
     bench.push(ramp(160, from: 1_000), to: "in2", timestamp: 10_040_000)
     bench.push(ramp(80, from: 1_160), to: "in2", timestamp: 77_000_000)
     try bench.finish()
@@ -46,12 +46,12 @@ struct AudioRecordTests {
   }
 
   @Test(
-    "recording WAV asks for no heap, also where an input stays away for longer than the patience",
+    "recording WAV allocates nothing, even if an input is missing for longer than the patience",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
     let bench = try bench(["patience": 100])
     for round in 0..<400 {
-      // Event `late` comes once a second at most; what the runtime makes for it once is made by then.
+      // Event `late` is posted at most once a second; the runtime's one-time allocations are done by then.
       if round == 150 { bench.resetHeapRequests() }
       bench.push(ramp(160), to: "in1")
       if round % 100 < 50 { bench.push(ramp(160), to: "in2") }
@@ -61,7 +61,7 @@ struct AudioRecordTests {
     #expect(bench.close() == [])
   }
 
-  @Test("gaps, lost packets and inputs that bring nothing are silence")
+  @Test("gaps, lost packets and inputs without audio are silence")
   func silence() throws {
     let bench = try bench([:], [shape(8_000), shape(8_000), shape(8_000, channels: 2)])
     bench.push(ramp(4), to: "in1")
@@ -78,7 +78,7 @@ struct AudioRecordTests {
     #expect(try channel(3, of: 4).prefix(4) == [-5, -6, 0, 0])
   }
 
-  @Test("what lies before position 0 is left out, and the rest keeps its place")
+  @Test("audio before position 0 is dropped, and the rest keeps its position")
   func runIn() throws {
     let bench = try bench()
     bench.setPosition(-8, of: "in1")
@@ -90,7 +90,7 @@ struct AudioRecordTests {
     #expect(try channel(1) == ramp(8) + [Int16](repeating: 0, count: 8))
   }
 
-  @Test("a stretch waits for the missing side up to the patience; what comes later is cut and counted")
+  @Test("missing audio is waited for up to the patience; later audio is dropped and counted")
   func patience() throws {
     let bench = try bench(["patience": 100, "progress": 10])
     bench.push(ramp(80), to: "in1")
@@ -116,7 +116,7 @@ struct AudioRecordTests {
     #expect(try channel(1) == ramp(120) + [Int16](repeating: 0, count: 120) + ramp(40, from: 241))
   }
 
-  @Test("an input that jumps far ahead or begins again does not carry the others away")
+  @Test("an input that jumps far ahead or restarts does not displace the others")
   func jumps() throws {
     let bench = try bench()
     bench.push(ramp(8), to: "in1")
@@ -131,7 +131,7 @@ struct AudioRecordTests {
     #expect(try channel(1) == ramp(8) + [0, 0, 0, 0] + ramp(4, from: 50))
   }
 
-  @Test("a mix adds all inputs, one channel to both sides, within full scale; NaN is silence")
+  @Test("a mix adds all inputs, mono to both sides, limited to full scale; NaN is silence")
   func mix() throws {
     let bench = try bench(
       ["layout": "mix", "sample": "f32"], [shape(8_000, channels: 2, .f32), shape(8_000, .f32)])
@@ -143,7 +143,7 @@ struct AudioRecordTests {
     #expect(try readFloats(&reader) == [0.375, -0.125, 1, -0.25, -0.5, -0.5])
   }
 
-  @Test("pausing leaves out what is said meanwhile, in all inputs, to the sample")
+  @Test("pausing skips all inputs, to the sample")
   func pause() throws {
     let bench = try bench()
     func second(_ from: Int) {
@@ -163,12 +163,12 @@ struct AudioRecordTests {
     }
     try bench.finish()
     #expect(bench.close() == [])
-    // What was written when the switch came stays: the pause begins behind it.
+    // What was written before the switch stays: the pause begins after it.
     #expect(try channel(0) == ramp(160, from: 0) + ramp(80, from: 240))
     #expect(try channel(1) == ramp(160, from: 1_000) + ramp(80, from: 1_240))
   }
 
-  @Test("a switch ahead of what was written falls on its own sample")
+  @Test("a switch ahead of what was written takes effect at its own sample")
   func pauseAhead() throws {
     let bench = try bench()
     bench.push(ramp(160), to: "in1")
@@ -210,9 +210,9 @@ struct AudioRecordTests {
     #expect(cancelled.close() == [])
   }
 
-  @Test("cancel never takes away a device that was recorded to")
+  @Test("cancel never removes a device that was recorded to")
   func cancelsOnDevice() throws {
-    // By way of a link, which goes instead of the device should this fail.
+    // Through a link, which is removed instead of the device if this fails.
     let link = folder.file("device.wav")
     #expect(symlink("/dev/null", link) == 0)
     let bench = try bench(["path": .string(link)], [shape(8_000)])
@@ -224,7 +224,7 @@ struct AudioRecordTests {
     #expect(folder.names.contains("device.wav"))
   }
 
-  @Test("the duration is kept to the sample")
+  @Test("the duration is exact to the sample")
   func duration() throws {
     let bench = try bench(["duration": 12.5], [shape(8_000)])
     bench.push(ramp(400))
@@ -238,7 +238,7 @@ struct AudioRecordTests {
     #expect(bench.close() == [])
   }
 
-  @Test("progress tells peak and average of each window, however the packets are cut")
+  @Test("progress reports peak and average of each window, however the packets are chunked")
   func progress() throws {
     let bench = try bench(["progress": 25], [shape(8_000)])
     bench.push([Int16](repeating: 16_384, count: 200) + [Int16](repeating: -3_277, count: 250))
@@ -252,7 +252,7 @@ struct AudioRecordTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a recording without a sample is a file without one", arguments: RecordingFormat.allCases)
+  @Test("a recording without samples is a valid file without samples", arguments: RecordingFormat.allCases)
   func nothing(format: RecordingFormat) throws {
     let path = folder.file("none.\(format.rawValue)")
     let bench = try bench(["path": .string(path)])
@@ -261,12 +261,12 @@ struct AudioRecordTests {
     #expect(bench.close() == [])
   }
 
-  @Test("an hour with stalls: every sample of both sides at its place")
+  @Test("an hour with stalls: every sample of both sides at its position")
   func hour() throws {
     let rate = 8_000
     let bench = try bench(["patience": 2_000, "progress": 60_000])
     var random = Fixture.noise16(seed: 9, count: 3_600).makeIterator()
-    // A packet a second on each side; the rest is silence. The far end's packets are stamped and come when the net lets them.
+    // One packet per second on each side; the rest is silence. The far end's packets are stamped and arrive with network jitter.
     var (waiting, offset) = (0, 0)
     for second in 0..<3_600 {
       let stall = Int(random.next() ?? 0) & 3
@@ -274,7 +274,7 @@ struct AudioRecordTests {
       bench.push(mark(second), to: "in1", timestamp: Nanoseconds(second) * 1_000_000_000)
       try bench.advance(to: Nanoseconds(second) * 1_000_000_000 + 20_000_000)
       if stall == 0 && second - waiting < 1 && second < 3_599 { continue }
-      // 41 ms are 328 samples: the first packet's stamp says where the far end lies, for the whole hour.
+      // 41 ms are 328 samples: the first packet's timestamp places the far end for the whole hour.
       if waiting == 0 { offset = stall * 328 }
       for late in waiting...second {
         bench.setPosition(Int64(late * rate), of: "in2")
@@ -301,6 +301,6 @@ struct AudioRecordTests {
     }
   }
 
-  /// A packet that tells its second.
+  /// A packet that encodes its second.
   private func mark(_ second: Int) -> [Int16] { (0..<160).map { Int16(second & 8_191) + Int16($0) + 1 } }
 }

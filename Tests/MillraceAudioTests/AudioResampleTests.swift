@@ -10,7 +10,7 @@ struct AudioResampleTests {
     (192_000, 8_000),
   ]
 
-  /// Runs a stream through and gives what came out.
+  /// Runs a stream through the node and returns the output.
   private func run(
     _ samples: [Int16], from rate: Int, to target: Int, align: String = "stream", lengths: [Int]? = nil
   ) throws -> [CapturedPacket] {
@@ -23,7 +23,7 @@ struct AudioResampleTests {
     return packets
   }
 
-  @Test("n samples give round(n * L / M) from position 0 on, one after the other", arguments: pairs)
+  @Test("n samples give round(n * L / M) consecutive samples from position 0 on", arguments: pairs)
   func count(rate: Int, target: Int) throws {
     for count in [rate / 50 * 3, rate / 50 * 3 + 1, rate / 50 + rate / 70, 5] {
       let samples = [Int16](repeating: 1_000, count: count)
@@ -49,7 +49,7 @@ struct AudioResampleTests {
     #expect(Array(stream.flatMap(\.int16).dropFirst(-first)) == file)
   }
 
-  @Test("a tone stays where it was: same phase at the same time", arguments: pairs)
+  @Test("a tone keeps its phase at the same time", arguments: pairs)
   func phase(rate: Int, target: Int) throws {
     let input = Fixture.sine16(500, rate: rate, frames: rate / 5)
     let output = try run(input, from: rate, to: target, align: "file").flatMap(\.int16)
@@ -73,7 +73,7 @@ struct AudioResampleTests {
   }
 
   @Test(
-    "the output does not depend on how the stream is cut, and no packet of it is empty",
+    "the output does not depend on how the stream is chunked, and no packet is empty",
     arguments: [[960], [1, 2, 959], [441, 7], [313]])
   func packets(lengths: [Int]) throws {
     let samples = Fixture.noise16(seed: 1, count: 19_200)
@@ -83,7 +83,7 @@ struct AudioResampleTests {
     #expect(cut.allSatisfy { $0.duration > 0 })
   }
 
-  @Test("float and 16-bit give the same sound, channel by channel")
+  @Test("float and 16-bit give the same result, channel by channel")
   func types() throws {
     let left = Fixture.sine(300, rate: 48_000, frames: 4_800)
     let stereo = left.flatMap { [$0, -$0] }
@@ -101,7 +101,7 @@ struct AudioResampleTests {
     #expect(stride(from: 0, to: floats.count, by: 2).allSatisfy { abs(floats[$0] + floats[$0 + 1]) < 1e-6 })
   }
 
-  @Test("equal rates pass the packet itself")
+  @Test("equal rates pass the packet untouched")
   func equal() throws {
     let bench = try NodeBench(AudioResample.self, ["rate": 16_000], inputs: ["in": shape()])
     bench.push([7, 8] as [Int16], timestamp: 3)
@@ -111,7 +111,7 @@ struct AudioResampleTests {
     #expect(bench.resolution.latency == 0)
   }
 
-  @Test("a discontinuity restarts the filter at the packet's position; nothing of the past is heard after it")
+  @Test("a discontinuity restarts the filter at the packet's position, without a trace of the past")
   func discontinuity() throws {
     let bench = try NodeBench(AudioResample.self, ["rate": 16_000], inputs: ["in": shape(48_000)])
     bench.push([Int16](repeating: 20_000, count: 1_920))
@@ -124,7 +124,7 @@ struct AudioResampleTests {
     #expect(packets[2].int16.allSatisfy { $0 == 0 } && packets[3].int16.allSatisfy { $0 == 0 })
   }
 
-  @Test("an interruption restarts the filter when the old reply's sound is in it")
+  @Test("an interruption restarts the filter if it holds audio of the cancelled reply")
   func interruption() throws {
     let bench = try NodeBench(AudioResample.self, ["rate": 16_000], inputs: ["in": shape(48_000)])
     bench.interrupt()
@@ -140,7 +140,7 @@ struct AudioResampleTests {
   }
 
   @Test(
-    "an interruption leaves sound of no reply, and what must be played anyhow, as it is",
+    "an interruption spares audio of no reply and packets that must be played",
     arguments: [(0, []), (1, .uninterruptible)] as [(UInt32, PacketFlags)])
   func interruptionSpares(generation: UInt32, flags: PacketFlags) throws {
     let samples = Fixture.noise16(seed: 4, count: 4_800)
@@ -159,7 +159,7 @@ struct AudioResampleTests {
     #expect(heard.map(\.position) == whole.map(\.position))
   }
 
-  @Test("a lost packet is dropped and the filter restarts behind it")
+  @Test("a lost packet is dropped and the filter restarts after it")
   func lost() throws {
     let bench = try NodeBench(AudioResample.self, ["rate": 16_000], inputs: ["in": shape(48_000)])
     bench.push([Int16](repeating: 100, count: 960))
@@ -171,7 +171,7 @@ struct AudioResampleTests {
     #expect(packets[1].flags == .discontinuity)
   }
 
-  @Test("a ratio with too large a table is refused in words")
+  @Test("a ratio with too large a table is refused with a message")
   func ratio() {
     let text = refusal(AudioResample.self, ["rate": 191_999], inputs: ["in": shape(8_001, frames: 160)])
     #expect(text?.hasPrefix("\"rate\": resampling 8001 Hz to 191999 Hz needs") == true)

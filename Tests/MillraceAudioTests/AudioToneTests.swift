@@ -5,7 +5,7 @@ import Testing
 
 @Suite("audio.tone")
 struct AudioToneTests {
-  @Test("a sine has its frequency, level and length, the last packet being short")
+  @Test("a sine has its frequency, level and length, the last packet is short")
   func sine() throws {
     let bench = try NodeBench(
       AudioTone.self,
@@ -20,9 +20,9 @@ struct AudioToneTests {
     #expect(bench.hasEnded)
   }
 
-  @Test("paced packets come at start + n * frame exactly, also when the clock is late")
+  @Test("paced packets are due at exactly start + n * frame, even if the clock is late")
   func paced() throws {
-    // 11,025 Hz: 20 ms are 220.5 samples, so packets of 221 that must not drift.
+    // At 11,025 Hz 20 ms are 220.5 samples: packets of 221 must not drift.
     let bench = try NodeBench(AudioTone.self, ["rate": 11_025])
     try bench.advance(to: .milliseconds(5))
     #expect(bench.packets().count == 1)
@@ -33,7 +33,7 @@ struct AudioToneTests {
     #expect(!bench.hasEnded)
   }
 
-  @Test("what the graph leaves open is what the consumer takes")
+  @Test("unset properties follow the consumer")
   func adapts() throws {
     let wanted = FormatConstraint.pcm(rates: .oneOf([8_000, 16_000]), channels: .only(2), samples: [.f32])
     let resolution = try NodeBench.resolve(AudioTone.self, wanted: ["out": wanted])
@@ -43,7 +43,7 @@ struct AudioToneTests {
   }
 
   @Test(
-    "every kind makes a signal of its own that is the same again",
+    "every kind generates a distinct, reproducible signal",
     arguments: ["sweep", "noise", "pink", "impulse"])
   func kinds(kind: String) throws {
     func run(_ frame: Double, _ sample: String = "s16") throws -> [Int16] {
@@ -64,7 +64,7 @@ struct AudioToneTests {
     #expect(stride(from: 0, to: 16_000, by: 2).allSatisfy { once[$0] == once[$0 + 1] })
   }
 
-  @Test("silence is silent and impulses are as far apart as asked")
+  @Test("silence is silent, and impulses are spaced as set")
   func impulses() throws {
     let silent = try NodeBench(AudioTone.self, ["kind": "silence", "duration": 40, "pace": false])
     try silent.run()
@@ -78,16 +78,16 @@ struct AudioToneTests {
   }
 
   @Test(
-    "a tone that cannot be is refused with the cure",
+    "invalid parameters are refused with the cure",
     arguments: [
       (
         ["pace": false],
-        #""pace": a tone that is not paced and has no end never stops; set "duration", or leave "pace" at true"#
+        #""pace": an unpaced tone without "duration" never ends; set "duration", or set "pace" to true"#
       ),
-      (["kind": "sweep"], #""kind": a sweep needs the frequency it ends at; set "to""#),
+      (["kind": "sweep"], #""kind": a sweep needs an end frequency; set "to""#),
       (
         ["frequency": 9_000, "rate": 16_000],
-        #""frequency": 9000.0 Hz is above half of the sample rate of 16000 Hz; set it to 8000 or less, or raise "rate""#
+        #""frequency": 9000.0 Hz is above half the sample rate of 16000 Hz; set it to 8000 or less, or raise "rate""#
       ),
     ] as [([String: ParameterValue], String)])
   func refused(parameters: [String: ParameterValue], text: String) {

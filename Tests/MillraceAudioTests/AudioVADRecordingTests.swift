@@ -4,7 +4,7 @@ import MillraceCore
 import MillraceTesting
 import Testing
 
-/// The detector on recordings with labels. What a recording is and where its labels come from stands beside them.
+/// The detector on labelled recordings. Their origin and that of the labels are documented next to them.
 @Suite(
   "audio.vad on recordings",
   .enabled(
@@ -38,14 +38,14 @@ struct AudioVADRecordingTests {
     return bench.events()
   }
 
-  /// Told stretches of speech, in seconds.
+  /// Reported stretches of speech, in seconds.
   private func stretches(_ events: [BenchEvent]) -> [Stretch] {
     events.filter { $0.name == "speechEnded" }.map {
       ($0.number("from") ?? 0) / 16_000...($0.number("position") ?? 0) / 16_000
     }
   }
 
-  /// The share of hundredths of a second that are told as labelled.
+  /// The fraction of hundredths of a second that are reported as labelled.
   private func agreement(_ told: [Stretch], _ labels: [Stretch], seconds: Double) -> Double {
     let times = stride(from: 0.005, to: seconds, by: 0.01)
     let right = times.count { time in
@@ -55,7 +55,7 @@ struct AudioVADRecordingTests {
   }
 
   @Test(
-    "read speech is told where the labels have it",
+    "read speech is reported where the labels have it",
     arguments: ["librivox_0870", "librivox_0880", "librivox_0890", "librivox_0920", "librivox_0930"])
   func read(name: String) throws {
     let sound = try sound("speech/\(name)")
@@ -65,7 +65,7 @@ struct AudioVADRecordingTests {
   }
 
   @Test(
-    "sentences with pauses are told one by one, with and without noise",
+    "sentences with pauses are reported one by one, with and without noise",
     arguments: ["mix_clean_0", "mix_n05_1"])
   func sentences(name: String) throws {
     let sound = try sound("vad/\(name)")
@@ -85,7 +85,7 @@ struct AudioVADRecordingTests {
     #expect(try events([Int16](repeating: 0, count: 160_000), [:]).isEmpty)
   }
 
-  @Test("faint speech in a meeting room ranks above pauses as well as Silero's does there")
+  @Test("quiet speech in a meeting room ranks above pauses as well as with Silero's own code")
   func meetings() throws {
     var probabilities: [(Double, Bool)] = []
     for name in ["ami_dev00", "ami_dev01", "ami_trn01", "ami_trn03"] {
@@ -95,7 +95,7 @@ struct AudioVADRecordingTests {
         probabilities.append((event.number("probability") ?? 0, labels.contains { $0.contains(time) }))
       }
     }
-    // The area under the curve of hits over false alarms: how often speech ranks above a pause.
+    // The area under the ROC curve: how often speech ranks above a pause.
     let ranked = probabilities.sorted { $0.0 < $1.0 }
     var (below, sum, speech) = (0.0, 0.0, 0.0)
     for (_, isSpeech) in ranked {

@@ -5,20 +5,20 @@ import MillraceTesting
 import TestSystem
 import Testing
 
-/// Whether `make models` has been here.
+/// Whether `make models` has been run.
 private let hasWeights = refusal(AudioVAD.self, [:], inputs: ["in": shape()]) == nil
 private let missing: Comment = "the voice detector's weights are not here: make models gets them"
 
-/// Engines that can be tried here.
+/// Engines available here.
 private let engines: [String] = hasWeights ? ["silero", "energy"] : ["energy"]
 
-/// One second of faint noise, two of a voice that pauses from 1.18 to 1.6 s of them, two of faint noise.
+/// One second of quiet noise, two of speech that pauses from 1.18 to 1.6 s of them, two of quiet noise.
 private func scene(_ rate: Int) -> [Int16] {
   Fixture.noise16(seed: 3, count: rate, amplitude: 0.001) + Fixture.voice16(rate: rate, frames: 2 * rate)
     + Fixture.noise16(seed: 4, count: 2 * rate, amplitude: 0.001)
 }
 
-/// What a node tells of a sound, in words: `speechStarted 1.03`, times in seconds.
+/// A node's events as text: `speechStarted 1.03`, times in seconds.
 private func told(
   _ samples: [Int16], rate: Int = 16_000, channels: Int = 1, lengths: [Int] = [320],
   _ parameters: [String: ParameterValue]
@@ -35,7 +35,7 @@ private func told(
 @Suite("audio.vad")
 struct AudioVADTests {
   @Test(
-    "a voice is told to begin and to end where it does, at any rate", arguments: engines,
+    "speech is reported to start and end where it does, at any rate", arguments: engines,
     [8_000, 16_000, 48_000])
   func segments(engine: String, rate: Int) throws {
     let events = try told(scene(rate), rate: rate, lengths: [rate / 50], ["engine": .string(engine)])
@@ -43,13 +43,13 @@ struct AudioVADTests {
     let (first, last) = (try #require(changes.first), try #require(changes.last))
     #expect(first.name == "speechStarted" && abs(first.time - 1) < 0.1)
     #expect(last.name == "speechEnded" && abs(last.time - 3) < 0.2, "\(events)")
-    // To the network it is no voice that pauses, but one that comes and goes.
+    // The network reports no pause here.
     guard engine == "energy" else { return }
     #expect(changes.count == 2)
     #expect(events.contains { $0.name == "maybeEnd" && $0.time > 2.2 && $0.time < 2.4 })
   }
 
-  @Test("a pause of the least length ends speech, a shorter one does not")
+  @Test("a pause of the minimum length ends speech, a shorter one does not")
   func pauses() throws {
     func count(_ silence: Double) throws -> Int {
       try told(scene(16_000), ["engine": "energy", "minSilence": .number(silence)])
@@ -59,7 +59,7 @@ struct AudioVADTests {
     #expect(try count(250) == 2)
   }
 
-  @Test("silence, a constant, hiss and a steady tone are no speech", arguments: engines)
+  @Test("silence, a constant, hiss and a steady tone are not speech", arguments: engines)
   func nothing(engine: String) throws {
     let count = 16_000 * 4
     let sounds: [[Int16]] = [
@@ -70,7 +70,7 @@ struct AudioVADTests {
   }
 
   @Test(
-    "how the stream is cut into packets changes nothing", arguments: engines,
+    "the result does not depend on how the stream is chunked", arguments: engines,
     [[1, 7, 312], [53], [160, 320]])
   func packets(engine: String, lengths: [Int]) throws {
     func words(_ lengths: [Int]) throws -> [String] {
@@ -79,19 +79,19 @@ struct AudioVADTests {
     #expect(try words(lengths) == words([320]))
   }
 
-  @Test("of several channels the mean is heard")
+  @Test("several channels are averaged")
   func channels() throws {
     let voice = scene(16_000)
     let parameters: [String: ParameterValue] = ["engine": "energy"]
     let one = try told(voice, parameters)
     let both = try told(voice.flatMap { [$0, $0] }, channels: 2, parameters)
     #expect(one.map(\.name) == both.map(\.name) && one.map(\.time) == both.map(\.time))
-    // One against the other is silence.
+    // Opposite channels cancel to silence.
     let apart = try told(voice.flatMap { [$0, $0 == .min ? .max : -$0] }, channels: 2, parameters)
     #expect(apart.isEmpty)
   }
 
-  @Test("packets pass as they are, whether or not anybody takes them")
+  @Test("packets pass unchanged, whether or not the output is linked")
   func passes() throws {
     let bench = try NodeBench(AudioVAD.self, ["engine": "energy"], inputs: ["in": shape()])
     bench.push([5, 6] as [Int16], timestamp: 9)
@@ -106,7 +106,7 @@ struct AudioVADTests {
   }
 
   @Test(
-    "a gate lets pass what lies around speech, from the pre-roll on, sample for sample in its place",
+    "a gate passes speech with its pre-roll, sample for sample at its position",
     arguments: [0, 300])
   func gate(preRoll: Int) throws {
     let sound = scene(16_000)
@@ -120,7 +120,7 @@ struct AudioVADTests {
     let packets = bench.packets()
     #expect(starts.count == 2)
     let first = packets.filter { $0.flags.contains(.discontinuity) }.map { Int($0.position) }
-    // The pre-roll of 300 ms reaches back over the pause to what was sent already: there is no gap then.
+    // The pre-roll of 300 ms reaches back over the pause to what was already emitted: no gap then.
     #expect(first == (preRoll == 0 ? starts.map { Int($0) } : [Int(starts[0]) - preRoll * 16]))
     var end: Int64?
     for packet in packets {
@@ -133,19 +133,19 @@ struct AudioVADTests {
         packet.bytes == piece.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] })
       end = packet.position + Int64(samples)
     }
-    // All of the speech is there, to the moment its end was known.
+    // All of the speech is there, up to the moment its end was detected.
     let last = try #require(events.last)
     let known = (last.number("position") ?? 0) + (last.number("delay") ?? 0) * 16
     #expect(end == Int64(known.rounded()))
     #expect(bench.close() == [])
   }
 
-  @Test("the end of an utterance passes an open gate with its last sample, and a closed one without sound")
+  @Test("the end of an utterance passes an open gate with its last sample, and a closed one without audio")
   func utterances() throws {
     let sound = scene(16_000)
     let bench = try NodeBench(
       AudioVAD.self, ["engine": "energy", "gate": true, "minSilence": 200], inputs: ["in": shape()])
-    // Once in silence, once in the middle of speech, and once after it as a packet of its own.
+    // Once in silence, once in the middle of speech, and once after it as a separate packet.
     var marks: [Int64] = []
     var isOpen = false
     var packets: [CapturedPacket] = []
@@ -167,7 +167,7 @@ struct AudioVADTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a gate that opens sends no more than four packets for one")
+  @Test("an opening gate emits at most four packets per input packet")
   func catchingUp() throws {
     let bench = try NodeBench(
       AudioVAD.self, ["engine": "energy", "gate": true, "preRoll": 1_000], inputs: ["in": shape()])
@@ -183,7 +183,7 @@ struct AudioVADTests {
     #expect(counts.suffix(10).allSatisfy { $0 == 1 })
   }
 
-  @Test("a short gap leaves speech as it is, a long one ends it where the sound broke off")
+  @Test("a short gap does not affect speech, a long one ends it where the audio broke off")
   func gaps() throws {
     let sound = scene(16_000)
     for (gap, ends) in [(1_600, 0), (16_000, 1)] as [(Int64, Int)] {
@@ -198,7 +198,7 @@ struct AudioVADTests {
     }
   }
 
-  @Test("a lost packet and a jump back start the detector afresh, without a fault")
+  @Test("a lost packet and a jump back restart the detector, without a fault")
   func jumps() throws {
     let bench = try NodeBench(AudioVAD.self, ["engine": "energy"], inputs: ["in": shape()])
     let sound = scene(16_000)
@@ -217,7 +217,7 @@ struct AudioVADTests {
   }
 
   @Test(
-    "an interruption ends what was heard of the old reply, and of nothing else",
+    "an interruption ends speech of the cancelled reply only",
     arguments: [(0, 0), (1, 1)] as [(UInt32, Int)])
   func interruption(generation: UInt32, ends: Int) throws {
     let bench = try NodeBench(AudioVAD.self, ["engine": "energy"], inputs: ["in": shape()])
@@ -230,7 +230,7 @@ struct AudioVADTests {
     #expect(bench.events().count { $0.name == "speechEnded" } == ends)
   }
 
-  @Test("thresholds and lengths change while it runs")
+  @Test("thresholds and durations can be changed at run time")
   func live() throws {
     let bench = try NodeBench(
       AudioVAD.self, ["engine": "energy", "minSpeech": 1_000], inputs: ["in": shape()])
@@ -249,17 +249,17 @@ struct AudioVADTests {
     try bench.finish()
   }
 
-  @Test("probabilities are told once an interval, the highest of it")
+  @Test("the highest probability is reported once per interval")
   func report() throws {
     let events = try told(scene(16_000), ["engine": "energy", "report": 100]).filter {
       $0.name == "probability"
     }
-    // Steps of 32 ms: an interval of 100 ms is four of them.
+    // With steps of 32 ms an interval of 100 ms is four steps.
     #expect(events.count == 5_000 / 128)
     #expect(events.first?.time == 0.128)
   }
 
-  @Test("without weights, or with bad ones, it says so and names the cure")
+  @Test("missing or invalid weights are refused with the cure")
   func weights() {
     let folder = TemporaryFolder()
     func words(_ path: String) -> String? {
@@ -268,20 +268,20 @@ struct AudioVADTests {
     let path = folder.file("silero.weights")
     #expect(
       words(path)
-        == "\"model\": the voice detector's weights are not there: \"\(path)\"; get them with make models, or choose the engine \"energy\", which needs none"
+        == "\"model\": the voice detector's weights are missing: \"\(path)\"; run make models, or set \"engine\" to \"energy\", which needs none"
     )
     put(Array("RIFF".utf8), at: path)
     #expect(
       words(path)
-        == "\"\(path)\" is no file of voice detector weights; delete it and get it anew with make models")
+        == "\"\(path)\" is not a voice detector weights file; delete it and run make models")
     put(Array("MRSILERO".utf8) + [1, 0, 0, 0] + [UInt8](repeating: 9, count: 60), at: path)
-    #expect(words(path)?.hasPrefix("\"\(path)\" is cut short: 72 of ") == true)
+    #expect(words(path)?.hasPrefix("\"\(path)\" is truncated: 72 of ") == true)
     #expect(
       refusal(AudioVAD.self, ["engine": "energy", "model": .string(path)], inputs: ["in": shape()]) == nil)
   }
 
   @Test(
-    "NaN, infinities and numbers far beyond full scale pass, and speech is heard after them",
+    "NaN, infinities and huge values pass, and speech is detected after them",
     arguments: engines)
   func bad(engine: String) throws {
     let bench = try NodeBench(

@@ -20,7 +20,7 @@ struct AudioWriteTests {
       inputs: ["in": input])
   }
 
-  @Test("writes what comes in, and says so at the end")
+  @Test("the input is written, and reported at the end")
   func writes() throws {
     let samples = Fixture.noise16(seed: 4, count: 2_000)
     let bench = try bench(input: shape(16_000, channels: 2))
@@ -50,7 +50,7 @@ struct AudioWriteTests {
     #expect(try readWAV(path) == [16_384, -1])
   }
 
-  @Test("what lies before position 0 is left out")
+  @Test("audio before position 0 is dropped")
   func runIn() throws {
     let bench = try bench()
     bench.setPosition(-3)
@@ -63,7 +63,7 @@ struct AudioWriteTests {
     #expect(try readWAV(path) == [1, 2, 3])
   }
 
-  @Test("a gap becomes silence, up to the longest that may")
+  @Test("a gap becomes silence, up to the longest allowed")
   func gaps() throws {
     let bench = try bench(["gap": 1])
     bench.push([1, 2] as [Int16])
@@ -83,7 +83,7 @@ struct AudioWriteTests {
     #expect(try readWAV(path) == [1, 2, 0, 0, 0, 3, 4])
   }
 
-  @Test("sound that comes again is kept and noted, at most once a second")
+  @Test("repeated audio is kept and reported, at most once a second")
   func overlap() throws {
     let bench = try bench()
     for _ in 0..<4 {
@@ -98,12 +98,13 @@ struct AudioWriteTests {
     #expect(try readWAV(path) == [1, 2, 1, 2, 1, 2, 1, 2])
   }
 
-  @Test("the header follows once a second of sound, and once a second of clock when sound comes slowly")
+  @Test(
+    "the header is updated once per second of audio, and once per second of clock time when audio is slow")
   func refresh() throws {
     let bench = try bench()
     bench.push([Int16](repeating: 1, count: 16_000 + 320))
     try bench.run()
-    // Read while the node still writes, as after a kill: the header is what counts.
+    // Read while the node still writes, as after a kill: the header decides.
     #expect(try WAVHeader(reading: MemoryBytes(contents(path))).frameCount >= 16_000)
     let slow = folder.file("slow.wav")
     let other = try NodeBench(AudioWrite.self, ["path": .string(slow)], inputs: ["in": shape()])
@@ -114,7 +115,7 @@ struct AudioWriteTests {
     #expect(announced(slow) == 6)
   }
 
-  /// Bytes of sound the header announces.
+  /// Bytes of audio the header states.
   private func announced(_ path: String) -> UInt32 {
     let bytes = contents(path)
     let start = (0..<bytes.count - 4).first { Array(bytes[$0..<$0 + 4]) == Array("data".utf8) }! + 4
@@ -135,8 +136,8 @@ struct AudioWriteTests {
     #expect(
       fault?.text
         == "writing \"\(path)\" failed: No space left on device (errno 28); the \(frames.count / 16) ms before can be "
-        + "read; make room on the disk")
-    // A restart makes the new node while the failed one is still there: the file must be free again.
+        + "read; free disk space")
+    // A restart makes the new node before the failed one is destroyed: the file must be unlocked by then.
     let again = try self.bench()
     #expect(again.close() == [])
   }
@@ -147,19 +148,19 @@ struct AudioWriteTests {
       refusal(AudioWrite.self, ["path": .string(path)], inputs: ["in": shape()])
     }
     let path = folder.path
-    #expect(text(path) == "\"path\": \"\(path)\" is a folder; name a file in it")
+    #expect(text(path) == "\"path\": \"\(path)\" is a directory; name a file in it")
     #expect(
       text(path + "/no/out.wav")
-        == "\"path\": the folder \"\(path)/no\" of \"\(path)/no/out.wav\" does not exist; make it: mkdir -p \"\(path)/no\""
+        == "\"path\": cannot write \"\(path)/no/out.wav\": the directory \"\(path)/no\" does not exist; create it: mkdir -p \"\(path)/no\""
     )
-    // There is such a folder, and nobody can make a file in it: the superuser learns it from the system, others have no right.
+    // The directory exists, but accepts no files: root gets a system error, others lack permission.
     let kernel = text("/proc/out.wav")
-    #expect(kernel?.contains("\"/proc/out.wav\"") == true && kernel?.hasSuffix("name another place") == true)
+    #expect(kernel?.contains("\"/proc/out.wav\"") == true && kernel?.hasSuffix("choose another path") == true)
     let pipe = folder.file("pipe")
     mkfifo(pipe, 0o600)
     #expect(
       text(pipe)
-        == "\"path\": \"\(pipe)\" is a pipe; the length in a WAV file's header is written last; write to a file, or send "
+        == "\"path\": \"\(pipe)\" is a pipe, but the length in a WAV header is written last; write to a file, or send "
         + "the sound to process.pipe")
   }
 
@@ -170,11 +171,11 @@ struct AudioWriteTests {
     let text = refusal(AudioWrite.self, ["path": .string(path)], inputs: ["in": shape()])
     #expect(
       text == "\"\(path)\" is being read or written by another node or program; write to another file; "
-        + "of several instances each needs its own ({instance} in the name)")
+        + "several instances need one each (put {instance} in the name)")
     try reader.run()
     #expect(reader.int16() == [1, 2, 3])
     #expect(reader.close() == [])
-    // A graph that another node keeps from starting leaves the file as it is.
+    // A graph that fails to start because of another node leaves the file intact.
     #expect(try bench().close() == [])
     #expect(try readWAV(path) == [1, 2, 3])
     let writer = try bench()

@@ -2,7 +2,7 @@ import Glibc
 import MillraceTesting
 import Testing
 
-/// The canceller on echo cases made from recordings. Figures are floors a little under what was reached, from 5 s on.
+/// The canceller on echo cases made from recordings. The limits are slightly below what was reached, from 5 s on.
 @Suite("Echo canceller on recordings", .enabled(if: Corpus.has("audio/aec"), "\(Corpus.skipReason)"))
 struct EchoCorpusTests {
   private func recording(_ name: String) throws -> [Float] { try EchoRecordings.samples("aec/" + name) }
@@ -14,7 +14,7 @@ struct EchoCorpusTests {
   }
 
   @Test(
-    "far end alone is lowered, with drift and after a jump too",
+    "far end alone is attenuated, also with drift and after a jump",
     arguments: [
       ("fest_300_d50_n30", 5.0, 38.0), ("fest_300_d80_p50_n30", 5.0, 40.5), ("fest_300_jump_n30", 11.0, 47.0),
     ])
@@ -24,7 +24,7 @@ struct EchoCorpusTests {
     #expect(decibels(near, from, 15.5) - decibels(output, from, 15.5) > floor)
   }
 
-  @Test("near end alone passes as it came")
+  @Test("near end alone passes unchanged")
   func nearAlone() throws {
     let (near, far) = (try recording("nest_n20/mic.flac"), try recording("nest_n20/far.flac"))
     let output = cleaned(near, far)
@@ -33,7 +33,7 @@ struct EchoCorpusTests {
   }
 
   @Test(
-    "of a voice over the echo more is left than of anything else, through a bent loudspeaker and a live room",
+    "near-end speech over the echo is preserved, with a nonlinear loudspeaker and a reverberant room",
     arguments: [("dt_300_d60_soft_n30", 15.0), ("dt_real1_d20_n30", 20.2)])
   func doubleTalk(name: String, floor: Double) throws {
     let near = try recording(name + "/near.flac")

@@ -3,7 +3,7 @@ import MillraceDSP
 import MillraceTesting
 import Testing
 
-/// Recordings for the echo canceller, and what it makes of them.
+/// Recordings for the echo canceller, and its output for them.
 enum EchoRecordings {
   /// The samples of a recording of the corpus, full scale 1.
   static func samples(_ name: String) throws -> [Float] {
@@ -13,7 +13,7 @@ enum EchoRecordings {
     return bench.int16().map { Float($0) / 32_768 }
   }
 
-  /// What a new canceller makes of a microphone and a far end, as late as it is; `look` sees its state after each block.
+  /// Output of a new canceller for a microphone and a far end, with its latency; `look` receives its state after each block.
   static func cleaned(_ near: [Float], _ far: [Float], _ look: (EchoState) -> Void = { _ in }) -> [Float] {
     var canceller = EchoCanceller(EchoSettings(rate: 16_000))
     let block = canceller.blockFrames

@@ -2,13 +2,13 @@ import Glibc
 import MillraceTesting
 import Testing
 
-/// A voice that speaks over the echo from the first second on, when nothing of the path is known: echoes and voices of recordings,
-/// through a measured room, a bent loudspeaker and a simulated room, at once and 220 ms later.
+/// Near-end speech over the echo from the first second on, before the filter has converged: recorded echoes and voices
+/// through a measured room, a nonlinear loudspeaker and a simulated room, at once and 220 ms later.
 @Suite("Echo canceller at the start", .enabled(if: Corpus.has("audio/aec"), "\(Corpus.skipReason)"))
 struct EchoStartTests {
   struct Scene: Sendable, CustomTestStringConvertible {
     var room: String
-    /// Milliseconds that the echo is late in the recording, and milliseconds added.
+    /// Delay of the echo in the recording in milliseconds, and milliseconds added.
     var delay: Int
     var added = 0
     var voice = "librispeech_1088"
@@ -29,7 +29,7 @@ struct EchoStartTests {
 
   private static let rate = 16_000
   private static let late = 128
-  /// Samples in a frame of which a part of the voice is either kept or not, and the share from which it is.
+  /// Samples in a frame of speech that counts as preserved or not, and the fraction from which it does.
   private static let frame = 512
   private static let keptShare: Float = 0.3
 
@@ -39,7 +39,7 @@ struct EchoStartTests {
     var voice: [Float]
   }
 
-  /// Echo and voice, equally loud.
+  /// Echo and near-end speech, equally loud.
   private func mix(_ scene: Scene, seconds: Int) throws -> Mixture {
     let count = seconds * Self.rate
     let folder = "aec/\(scene.room)/"
@@ -59,7 +59,7 @@ struct EchoStartTests {
     return Mixture(far: Array(far), near: zip(echo, voice).map { $0 + $1 }, voice: voice)
   }
 
-  /// Share of the voice's frames between two seconds of which enough is left.
+  /// Fraction of the speech frames between two times that are preserved.
   private func kept(_ mixture: Mixture, _ output: [Float], _ from: Double, _ to: Double) -> Double {
     let frames = (0..<(output.count - Self.late) / Self.frame).map {
       number -> (energy: Float, share: Float) in
@@ -77,7 +77,9 @@ struct EchoStartTests {
     return Double(spoken.filter { $0.share > Self.keptShare }.count) / Double(max(1, spoken.count))
   }
 
-  @Test("a voice over the first echo is kept, more than half of it in the first second", arguments: scenes)
+  @Test(
+    "near-end speech over the first echo is preserved, more than half of it in the first second",
+    arguments: scenes)
   func voiceIsKept(scene: Scene) throws {
     let mixture = try mix(scene, seconds: 4)
     let output = EchoRecordings.cleaned(mixture.near, mixture.far)
@@ -85,7 +87,7 @@ struct EchoStartTests {
     #expect(kept(mixture, output, 1, 3) > 0.8)
   }
 
-  @Test("nothing but the echo's own delay is ever found under a voice", arguments: misleading)
+  @Test("under near-end speech no delay but the echo's is ever found", arguments: misleading)
   func delay(scene: Scene) throws {
     let mixture = try mix(scene, seconds: 5)
     var found: [Int] = []
@@ -100,7 +102,7 @@ struct EchoStartTests {
   }
 
   @Test(
-    "a far end alone is lowered in its first second all the same",
+    "a far end alone is still attenuated in its first second",
     arguments: [("fest_300_d50_n30", 30.0), ("fest_300_d80_p50_n30", 30.0), ("fest_300_jump_n30", 14.0)])
   func farAlone(name: String, floor: Double) throws {
     let near = Array(try EchoRecordings.samples("aec/\(name)/mic.flac")[..<Self.rate])

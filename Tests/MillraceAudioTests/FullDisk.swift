@@ -3,7 +3,7 @@ import MillraceCore
 
 @testable import MillraceAudio
 
-/// A node whose writing to the disk a test can take over.
+/// A node whose disk writes a test can replace.
 protocol FileWriter: Node, ~Copyable {
   init(_ setup: borrowing NodeSetup, calls: FileBytes.Calls) throws(NodeProblem)
 }
@@ -11,10 +11,10 @@ protocol FileWriter: Node, ~Copyable {
 extension AudioRecord: FileWriter {}
 extension AudioWrite: FileWriter {}
 
-/// Bytes that the disk of `OnFullDisk` takes.
+/// Capacity of the disk of `OnFullDisk` in bytes.
 let fullDiskRoom = 6_000
 
-/// A node on a disk that takes so many bytes and no more.
+/// A node on a disk of limited capacity.
 struct OnFullDisk<Writer: FileWriter & ~Copyable>: ~Copyable, Node {
   static var contract: NodeContract { Writer.contract }
   private var node: Writer

@@ -3,8 +3,8 @@ import MillraceCore
 import MillraceTesting
 import Testing
 
-/// What `audio.denoise` and `audio.autoGain` have in common: sound comes out late, with every sample in its place.
-@Suite("nodes that give sound out late")
+/// What `audio.denoise` and `audio.autoGain` have in common: latency, with every sample at its position.
+@Suite("Nodes with latency")
 struct LateNodesTests {
   struct Kind: CustomTestStringConvertible, Sendable {
     let testDescription: String
@@ -19,13 +19,13 @@ struct LateNodesTests {
     Kind(testDescription: "audio.autoGain") { try NodeBench(AudioAutoGain.self, inputs: ["in": $0]) },
   ]
 
-  /// Checks that packets follow each other from a position on, and answers where they end.
+  /// Checks that packets are contiguous from a position on, and returns where they end.
   private func end(of packets: [CapturedPacket], from start: Int64, rate: Int, frameBytes: Int) -> Int64 {
     var position = start
     for packet in packets {
       #expect(packet.position == position)
       #expect(packet.duration == packet.bytes.count / frameBytes && packet.duration > 0)
-      // Times are counted from the packet that was taken last: rounding may differ by a nanosecond.
+      // Times are computed from the last packet taken: rounding may differ by a nanosecond.
       #expect(abs(packet.timestamp - .samples(position, rate: rate)) <= 1)
       position += Int64(packet.duration)
     }
@@ -33,7 +33,7 @@ struct LateNodesTests {
   }
 
   @Test(
-    "as many samples come out as went in, each with its position and time", arguments: kinds,
+    "as many samples come out as go in, each with its position and time", arguments: kinds,
     [(16_000, 1, 320), (48_000, 2, 480), (44_100, 1, 100), (8_000, 1, 8_000)])
   func places(kind: Kind, form: (rate: Int, channels: Int, frames: Int)) throws {
     for sample in [SampleType.s16, .f32] {
@@ -51,7 +51,7 @@ struct LateNodesTests {
     }
   }
 
-  @Test("what it holds goes out where the stream breaks, and the next packet is marked", arguments: kinds)
+  @Test("held audio is emitted at a break in the stream, and the next packet is marked", arguments: kinds)
   func breaks(kind: Kind) throws {
     let bench = try kind.bench(shape())
     let sound = Fixture.noise16(seed: 2, count: 3_200, amplitude: 0.1)
@@ -70,7 +70,7 @@ struct LateNodesTests {
   }
 
   @Test(
-    "an interruption drops what is held of the old reply, and of nothing else", arguments: kinds,
+    "an interruption drops held audio of the cancelled reply only", arguments: kinds,
     [(0, true), (1, false)] as [(UInt32, Bool)])
   func interruption(kind: Kind, reply: (generation: UInt32, stays: Bool)) throws {
     let bench = try kind.bench(shape())
@@ -85,7 +85,7 @@ struct LateNodesTests {
     #expect(before < 3_200)
   }
 
-  @Test("how the stream is cut changes no sample", arguments: kinds, [[1, 7, 312], [53]])
+  @Test("the result does not depend on how the stream is chunked", arguments: kinds, [[1, 7, 312], [53]])
   func cut(kind: Kind, lengths: [Int]) throws {
     func samples(_ lengths: [Int]) throws -> [UInt8] {
       let bench = try kind.bench(shape())
@@ -109,14 +109,14 @@ struct AudioDenoiseTests {
     return Fixture.rms(Array(bench.int16().suffix(32_000))) / (0.05 / 3.0.squareRoot())
   }
 
-  @Test("noise is turned down, more with more reduction, also while it runs", arguments: ["wiener", "speex"])
+  @Test("noise is reduced, more with more reduction, also at run time", arguments: ["wiener", "speex"])
   func reduction(engine: String) throws {
     let (little, much) = (try level(engine, reduction: 6), try level(engine, reduction: 24))
     #expect(little < 0.75 && much < 0.2 && much < little / 2)
     #expect(try abs(level(engine, reduction: 6, live: 24) / much - 1) < 0.05)
   }
 
-  @Test("a lasting voice stays; NaN and infinities do no lasting harm", arguments: ["wiener", "speex"])
+  @Test("a sustained voice is preserved; NaN and infinities leave no trace", arguments: ["wiener", "speex"])
   func voice(engine: String) throws {
     let bench = try NodeBench(
       AudioDenoise.self, ["engine": .string(engine)], inputs: ["in": shape(16_000, .f32)])
@@ -129,7 +129,7 @@ struct AudioDenoiseTests {
     #expect(kept > 0.6 && kept < 1.1, "\(kept)")
   }
 
-  @Test("rates it was not made for are refused with the cure")
+  @Test("unsupported rates are refused with the cure")
   func rates() {
     #expect(refusal(AudioDenoise.self, [:], inputs: ["in": shape(96_000)]) != nil)
   }
@@ -137,7 +137,7 @@ struct AudioDenoiseTests {
 
 @Suite("audio.autoGain")
 struct AudioAutoGainTests {
-  @Test("no sample passes the ceiling, in 16 bits or float", arguments: [SampleType.s16, .f32])
+  @Test("no sample exceeds the ceiling, in 16 bits or float", arguments: [SampleType.s16, .f32])
   func ceiling(sample: SampleType) throws {
     let bench = try NodeBench(
       AudioAutoGain.self, ["ceiling": -6, "target": 0, "maxGain": 60], inputs: ["in": shape(16_000, sample)])
@@ -154,7 +154,7 @@ struct AudioAutoGainTests {
     }
   }
 
-  @Test("a faint voice comes out louder, and events say how much")
+  @Test("quiet speech is raised, and events report by how much")
   func louder() throws {
     let bench = try NodeBench(AudioAutoGain.self, ["report": 1_000], inputs: ["in": shape()])
     bench.push(Fixture.voice16(rate: 16_000, frames: 160_000).map { $0 / 10 })
@@ -167,7 +167,7 @@ struct AudioAutoGainTests {
     #expect(events.last?.number("position") == 160_000)
   }
 
-  @Test("target and limits change while it runs")
+  @Test("target and limits can be changed at run time")
   func live() throws {
     let bench = try NodeBench(
       AudioAutoGain.self, ["report": 1_000, "rise": 100, "fall": 100], inputs: ["in": shape()])

@@ -29,7 +29,7 @@ func shape(_ rate: Int = 16_000, channels: Int = 1, _ sample: SampleType = .s16,
 }
 
 extension NodeBench {
-  /// Pushes a stream in packets of the given lengths, over and over, position by position.
+  /// Pushes a stream in packets of the given lengths, repeated, with consecutive positions.
   func push(_ samples: [Int16], channels: Int = 1, lengths: [Int], from start: Int64 = 0) {
     let rate = resolution.inputs["in"]!.format.rate!
     var first = 0
@@ -48,7 +48,7 @@ extension NodeBench {
   }
 }
 
-/// The refusal of a graph with this node, or nil.
+/// The error of a graph with this node, or nil.
 func refusal<N: Node & ~Copyable>(
   _ type: N.Type, _ parameters: [String: ParameterValue], inputs: [String: OutputShape] = [:]
 ) -> String? {

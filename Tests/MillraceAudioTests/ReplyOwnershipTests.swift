@@ -3,10 +3,10 @@ import MillraceCore
 import MillraceTesting
 import Testing
 
-/// Whose a packet is, where a node has sound of the user on one input and of the bot on another.
-@Suite("Whose the sound is")
+/// Which reply a packet belongs to, when a node has the user's audio on one input and the bot's on another.
+@Suite("Reply ownership")
 struct ReplyOwnershipTests {
-  /// A repeatable sequence of numbers.
+  /// A reproducible sequence of numbers.
   private struct Dice: RandomNumberGenerator {
     var state: UInt64
     mutating func next() -> UInt64 {
@@ -18,7 +18,7 @@ struct ReplyOwnershipTests {
   private static let frames = 160
   private static let step = Nanoseconds.samples(Int64(frames), rate: 16_000)
 
-  /// Pushes two seconds of both inputs, each in its own time, and interrupts now and then. What leaves is told packet by packet.
+  /// Pushes two seconds of both inputs, each at its own pace, with occasional interruptions. Returns the output packets.
   private func run(_ bench: NodeBench, mine: String, bots: String, seed: UInt64) throws -> [CapturedPacket] {
     var dice = Dice(state: seed)
     let voice = [Int16](repeating: 900, count: Self.frames)
@@ -28,14 +28,14 @@ struct ReplyOwnershipTests {
     for number in 0..<200 {
       let time = Int64(number) * Self.step
       bench.push(voice, to: mine, timestamp: time)
-      // The bot's sound is ahead or behind, and comes in bursts.
+      // The bot's audio is ahead or behind, and arrives in bursts.
       while replied < number + 20, Bool.random(using: &dice) {
         bench.setGeneration(bench.generation, of: bots)
         bench.push(reply, to: bots, timestamp: Int64(replied) * Self.step)
         replied += 1
       }
       try bench.advance(to: time + .random(in: 0..<Self.step, using: &dice))
-      // What the node has emitted waits behind it while the user breaks in.
+      // The node's output is still queued when the user barges in.
       if Int.random(in: 0..<12, using: &dice) == 0 {
         bench.hold()
         try bench.advance(to: time + Self.step - 1)
@@ -48,7 +48,7 @@ struct ReplyOwnershipTests {
     return packets + bench.packets()
   }
 
-  @Test("no interruption of a reply in the reference touches what the user says", arguments: 1...20)
+  @Test("no interruption of a reply in the reference affects the user's audio", arguments: 1...20)
   func reference(seed: UInt64) throws {
     let input = shape(frames: Self.frames)
     let bench = try NodeBench(AudioEchoCancel.self, inputs: ["near": input, "reference": input])
@@ -59,12 +59,12 @@ struct ReplyOwnershipTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a reply mixed to the user's sound voids none of it", arguments: 1...20)
+  @Test("a reply mixed with the user's audio cancels none of the latter", arguments: 1...20)
   func mix(seed: UInt64) throws {
     let input = shape(frames: Self.frames)
     let bench = try NodeBench(AudioMix.self, inputs: ["in1": input, "in2": input])
     let packets = try run(bench, mine: "in1", bots: "in2", seed: seed)
-    // Where the reply alone was summed its packets are its own; the user's part is always there.
+    // Packets with the reply alone belong to it; the user's part is always there.
     let kept = packets.filter { $0.position < Int64(200 * Self.frames) }
     #expect(kept.reduce(0) { $0 + $1.duration } >= 200 * Self.frames)
     for packet in kept where packet.generation != 0 { #expect(packet.int16.allSatisfy { $0 != 900 }) }

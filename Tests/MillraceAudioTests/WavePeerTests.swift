@@ -3,8 +3,8 @@ import Testing
 
 @testable import MillraceAudio
 
-/// Other programs read what is written here and the other way round. Skipped where they are not installed.
-@Suite("WAV files and other programs")
+/// Interoperability with other programs, in both directions. Skipped if they are not installed.
+@Suite("WAV interoperability")
 struct WavePeerTests {
   static let samples = (0..<4410).map { Int16(truncatingIfNeeded: $0 &* 7919) }
 
@@ -29,7 +29,7 @@ struct WavePeerTests {
   }
 
   @Test(
-    "FFmpeg hears every sample written here", .enabled(if: TestProgram.isInstalled("ffmpeg")),
+    "FFmpeg reads every sample written here", .enabled(if: TestProgram.isInstalled("ffmpeg")),
     arguments: [1, 2, 5])
   func ffmpegReads(channels: Int) throws {
     for (encoding, largest) in [(WAVFormat.Encoding.s16, .max), (.s16, 100), (.f32, .max)] as [(_, Int64)] {
@@ -41,7 +41,7 @@ struct WavePeerTests {
     }
   }
 
-  @Test("SoX hears every sample written here", .enabled(if: TestProgram.isInstalled("sox")))
+  @Test("SoX reads every sample written here", .enabled(if: TestProgram.isInstalled("sox")))
   func soxReads() throws {
     for encoding in [WAVFormat.Encoding.s16, .f32] {
       let (stored, raw) = (try Self.written(encoding: encoding), TemporaryFile())
@@ -52,7 +52,7 @@ struct WavePeerTests {
   }
 
   @Test(
-    "files of FFmpeg are read sample by sample", .enabled(if: TestProgram.isInstalled("ffmpeg")),
+    "files by FFmpeg are read sample by sample", .enabled(if: TestProgram.isInstalled("ffmpeg")),
     arguments: ["pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_f64le"], ["never", "always"])
   func ffmpegWrites(codec: String, rf64: String) throws {
     let (stored, other) = (try Self.written(), TemporaryFile())
@@ -63,7 +63,7 @@ struct WavePeerTests {
   }
 
   @Test(
-    "files of SoX are read sample by sample", .enabled(if: TestProgram.isInstalled("sox")),
+    "files by SoX are read sample by sample", .enabled(if: TestProgram.isInstalled("sox")),
     arguments: [
       ["-b", "16"], ["-b", "24"], ["-b", "32"], ["-e", "float", "-b", "32"], ["-e", "float", "-b", "64"],
     ])

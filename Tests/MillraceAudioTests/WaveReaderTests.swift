@@ -34,7 +34,7 @@ struct WaveReaderTests {
   }
 
   @Test(
-    "every encoding gives the samples it holds, in both types", arguments: WAVFormat.Encoding.allCases,
+    "every encoding is read, in both sample types", arguments: WAVFormat.Encoding.allCases,
     [false, true])
   func encodings(encoding: WAVFormat.Encoding, extensible: Bool) throws {
     var reader = try WAVReader(source: MemoryBytes(Self.file(encoding, channels: 2, extensible: extensible)))
@@ -65,7 +65,7 @@ struct WaveReaderTests {
     #expect(try readShorts(file.sized) == [0, 32767, -32768])
   }
 
-  @Test("long files are read across the inner block, at any place", arguments: [1, 3, 7])
+  @Test("long files are read across block boundaries, at any offset", arguments: [1, 3, 7])
   func blocks(channels: Int) throws {
     let samples = (0..<channels * 10000).map { Int16(truncatingIfNeeded: $0 &* 7919) }
     var file = WAVBytes()
@@ -80,7 +80,7 @@ struct WaveReaderTests {
     #expect(try readShorts(&reader, from: 9000) == Array(samples[(9000 * channels)...]))
   }
 
-  @Test("unknown chunks are passed over, odd ones with their pad byte, before and behind the format")
+  @Test("unknown chunks are skipped, odd ones with their pad byte, before and after the format")
   func chunks() throws {
     var file = WAVBytes()
     file.chunk("LIST", [1, 2, 3])
@@ -96,7 +96,7 @@ struct WaveReaderTests {
   }
 
   @Test(
-    "what a stopped recorder left is read to the end of the file", arguments: [0, 0xFFFF_FFFF] as [UInt32])
+    "a file of a killed recorder is read to its end", arguments: [0, 0xFFFF_FFFF] as [UInt32])
   func unknownLength(size: UInt32) throws {
     var file = WAVBytes("RIFF", size: size == 0 ? 0 : 0xFFFF_FFFF)
     file.format()
@@ -105,12 +105,12 @@ struct WaveReaderTests {
     let repairs = try WAVHeader(reading: MemoryBytes(file.bytes)).repairs
     #expect(
       repairs.map(\.description) == [
-        "byte 36: the header does not say how long the sound is, as when a recorder was stopped; "
+        "byte 36: the header does not state the length, as when a recorder was killed; "
           + "read all 6 bytes to the end of the file"
       ])
   }
 
-  /// A file whose header counts `counted` bytes of sound, with `behind` after them; `outer` adds to the outer size.
+  /// A file whose header states `counted` bytes of audio, with `behind` after them; `outer` is added to the RIFF size.
   private static func stale(_ counted: [UInt8], behind: [UInt8], outer: Int = 0, bits: Int = 16) -> [UInt8] {
     var file = WAVBytes()
     file.format(bits: bits)
@@ -122,26 +122,26 @@ struct WaveReaderTests {
     return bytes + behind
   }
 
-  @Test("what a killed recorder wrote behind the length it stated last is sound as well")
+  @Test("data that a killed recorder wrote after the last stated length is audio as well")
   func undercounted() throws {
     let bytes = Self.stale([1, 0, 2, 0], behind: [3, 0, 4, 0, 5, 0])
     #expect(try readShorts(bytes) == [1, 2, 3, 4, 5])
     #expect(
       try WAVHeader(reading: MemoryBytes(bytes)).repairs.map(\.description) == [
-        "byte 36: the header announces 4 bytes of sound and 10 follow, as when a recorder was stopped; read all of them"
+        "byte 36: the header states 4 bytes of audio but 10 follow, as when a recorder was killed; read all of them"
       ])
-    // In the middle of a frame, with less behind than a chunk's head, and with nothing stated yet.
+    // In the middle of a frame, with less than a chunk header after it, and with no length stated yet.
     #expect(try readShorts(Self.stale([1, 0, 2, 0], behind: [3, 0, 4])) == [1, 2, 3])
     #expect(try readShorts(Self.stale([], behind: [3, 0, 4, 0])) == [3, 4])
-    // An odd length: the next sample stands where a pad byte would.
+    // An odd length: the next sample is where a pad byte would be.
     #expect(try readShorts(Self.stale([128], behind: [129, 130, 131], bits: 8)) == [0, 256, 512, 768])
-    // Sound whose bytes are letters is no chunk: what would be its length does not lead to the end of the file.
+    // Audio whose bytes are letters is not a chunk: its length would not reach exactly to the end of the file.
     let letters = Array("fade and so on, letters without end".utf8)
     #expect(try readShorts(Self.stale([1, 0], behind: letters)).count == 1 + letters.count / 2)
   }
 
   @Test(
-    "chunks and tags behind the sound are no sound, whatever the outer size says", arguments: [0, 12, 200])
+    "chunks and tags after the audio are not audio, whatever the RIFF size", arguments: [0, 12, 200])
   func followed(outer: Int) throws {
     var chunks = WAVBytes()
     chunks.bytes = []
@@ -180,7 +180,7 @@ struct WaveReaderTests {
     }
   }
 
-  @Test("an empty sound in a file whose outer size is right is empty")
+  @Test("a data chunk of length zero is empty if the RIFF size is right")
   func empty() throws {
     var file = WAVBytes()
     file.format()
@@ -192,7 +192,7 @@ struct WaveReaderTests {
     #expect(header.repairs == [])
   }
 
-  @Test("a file cut short gives its whole frames and says what is missing")
+  @Test("a truncated file gives its whole frames and reports what is missing")
   func cutShort() throws {
     var file = WAVBytes()
     file.format(channels: 2)
@@ -201,8 +201,8 @@ struct WaveReaderTests {
     let repairs = try WAVHeader(reading: MemoryBytes(file.bytes)).repairs
     #expect(
       repairs.map(\.description) == [
-        "byte 36: the header announces 4000 bytes of sound and the file has 6; read those",
-        "byte 48: the last 2 bytes are less than a frame; left out",
+        "byte 36: the header states 4000 bytes of audio but the file has 6; read those",
+        "byte 48: the last 2 bytes are less than a frame; ignored",
       ])
   }
 
@@ -221,7 +221,7 @@ struct WaveReaderTests {
     #expect(header.frameCount == 2)
     #expect(header.repairs == [])
     #expect(try readShorts(file.bytes) == [1, 2])
-    // Without the chunk the length is unknown; with sizes beyond reason the file's end counts.
+    // Without the chunk the length is unknown; with implausible sizes the end of the file counts.
     var bare = WAVBytes(outer, size: 0xFFFF_FFFF)
     bare.format()
     bare.chunk("data", size: 0xFFFF_FFFF, [1, 0, 2, 0])
@@ -233,7 +233,7 @@ struct WaveReaderTests {
     }
   }
 
-  @Test("sound behind the first 4 GiB is reached")
+  @Test("audio after the first 4 GiB is read")
   func sparse() throws {
     var file = WAVBytes("RF64", size: 0xFFFF_FFFF)
     let length: Int64 = 5 << 30
@@ -256,7 +256,7 @@ struct WaveReaderTests {
     #expect(try readShorts(&reader, from: length / 2 - 3) == [0, 7, 8])
   }
 
-  @Test("what cannot be read is refused in words that name the place and the cure")
+  @Test("invalid files are refused with the offset and the cure")
   func problems() {
     func with(_ build: (inout WAVBytes) -> Void) -> String {
       var file = WAVBytes()
@@ -265,25 +265,25 @@ struct WaveReaderTests {
       return problem(reading: file.sized)
     }
     let again = "; record or convert it again"
-    let convert = "convert it first, such as with: ffmpeg -i \"a.wav\" sound.wav"
-    let belong = "where \"RIFF\", \"RF64\" or \"BW64\" and \"WAVE\" belong; "
-    let only = "is not read here, only PCM of 8, 16, 24 or 32 bits and float of 32 or 64; "
+    let convert = "convert it first, for example: ffmpeg -i \"a.wav\" sound.wav"
+    let instead = "instead of \"RIFF\", \"RF64\" or \"BW64\" and \"WAVE\"; "
+    let only = "is not supported, only PCM of 8, 16, 24 or 32 bits and float of 32 or 64; "
     let table: [(String, String)] = [
       (
         problem(reading: Array("Ogg".utf8)),
-        "\"a.wav\" is not a WAV file: it has 3 bytes, the shortest WAV file has 44; record it again"
+        "\"a.wav\" is not a WAV file: it has 3 bytes, but a WAV file has at least 44; record it again"
       ),
       (
         problem(reading: Array("OggSxxxxxxxxxxxx".utf8)),
-        "\"a.wav\" is not a WAV file: it begins with \"OggS\" " + belong + convert
+        "\"a.wav\" is not a WAV file: it begins with \"OggS\" " + instead + convert
       ),
       (
         problem(reading: Array("RIFF\u{1}\u{1}\u{1}\u{1}AVI LIST".utf8)),
-        "\"a.wav\" is not a WAV file: it begins with \"RIFF....AVI \" " + belong + convert
+        "\"a.wav\" is not a WAV file: it begins with \"RIFF....AVI \" " + instead + convert
       ),
       (
         problem(reading: [0xFF, 0xFB, 0x90, 0] + [UInt8](repeating: 0, count: 40)),
-        "\"a.wav\" is not a WAV file: it begins with bytes ff fb 90 00 " + belong + convert
+        "\"a.wav\" is not a WAV file: it begins with bytes ff fb 90 00 " + instead + convert
       ),
       (
         problem(reading: WAVBytes().sized),
@@ -305,31 +305,31 @@ struct WaveReaderTests {
       ),
       (
         with { $0.format(channels: 0) },
-        "\"a.wav\" at byte 12: 0 channels, where 1 to 64 can be read; convert it first"
+        "\"a.wav\" at byte 12: 0 channels are not supported, only 1 to 64; convert it first"
       ),
       (
         with { $0.format(channels: 65) },
-        "\"a.wav\" at byte 12: 65 channels, where 1 to 64 can be read; convert it first"
+        "\"a.wav\" at byte 12: 65 channels are not supported, only 1 to 64; convert it first"
       ),
       (
         with { $0.format(rate: 0) },
-        "\"a.wav\" at byte 12: a sample rate of 0 Hz, where 1 Hz to 1000000 Hz can be read" + again
+        "\"a.wav\" at byte 12: a sample rate of 0 Hz is not supported, only 1 Hz to 1000000 Hz" + again
       ),
       (
         with { $0.format(align: 4) },
-        "\"a.wav\" at byte 12: a frame is said to have 4 bytes, but its channels and bits make 2; convert it again"
+        "\"a.wav\" at byte 12: the stated frame size is 4 bytes, but its channels and bits give 2; convert it again"
       ),
     ]
     for (got, expected) in table { #expect(got == expected) }
     var noSound = WAVBytes()
     noSound.format()
     #expect(
-      problem(reading: noSound.sized) == "\"a.wav\" has no \"data\" chunk, so there is no sound in it" + again
+      problem(reading: noSound.sized) == "\"a.wav\" has no \"data\" chunk, so it holds no audio" + again
     )
     var endless = WAVBytes()
     for _ in 0..<1001 { endless.chunk("junk", []) }
     #expect(
-      problem(reading: endless.sized) == "\"a.wav\" at byte 8012: still no sound after 1000 chunks" + again)
+      problem(reading: endless.sized) == "\"a.wav\" at byte 8012: no audio within 1000 chunks" + again)
   }
 
   @Test("a file that cannot be opened is refused with the system's reason")
@@ -344,7 +344,7 @@ struct WaveReaderTests {
     #expect(text("/tmp") == "cannot open \"/tmp\": Is a directory (errno 21)")
   }
 
-  @Test("no header makes the reader trap, whatever bytes are changed or cut")
+  @Test("no header makes the reader trap, whatever bytes are changed or missing")
   func corruption() throws {
     var original = WAVBytes("RF64", size: 0xFFFF_FFFF)
     original.text("ds64")

@@ -1,7 +1,7 @@
 import Glibc
 import MillraceAudio
 
-/// Builds WAV files byte by byte, right or wrong.
+/// Builds WAV files byte by byte, valid or not.
 struct WAVBytes {
   var bytes: [UInt8] = []
 
@@ -50,7 +50,7 @@ struct WAVBytes {
     if body.count % 2 == 1 { bytes.append(0) }
   }
 
-  /// The bytes with the outer size put right.
+  /// The bytes with a correct RIFF size.
   var sized: [UInt8] {
     var result = self
     let size = UInt32(bytes.count - 8)
@@ -59,7 +59,7 @@ struct WAVBytes {
   }
 }
 
-/// A path in the folder for temporary files, removed with the last reference.
+/// A path in the temporary directory, removed with the last reference.
 final class TemporaryFile {
   let path: String
 
@@ -119,7 +119,7 @@ func readShorts(_ bytes: [UInt8]) throws(WAVProblem) -> [Int16] {
   return try readShorts(&reader)
 }
 
-/// The words of the problem that reading `bytes` meets.
+/// The message of the problem in `bytes`.
 func problem(reading bytes: [UInt8]) -> String {
   do {
     _ = try WAVHeader(reading: MemoryBytes(bytes, name: "a.wav"))

@@ -44,7 +44,7 @@ struct WaveWriterTests {
     }
   }
 
-  @Test("a broken last frame is left out")
+  @Test("an incomplete last frame is ignored")
   func brokenFrame() throws {
     let stored = TemporaryFile()
     var writer = try WAVWriter(
@@ -56,7 +56,7 @@ struct WaveWriterTests {
     #expect(try readShorts(&reader) == [1, 2, 4, 5])
   }
 
-  @Test("a 16-bit file is laid out byte by byte as the specification says")
+  @Test("a 16-bit file is laid out byte by byte as specified")
   func layout() throws {
     let stored = TemporaryFile()
     var writer = try WAVWriter(path: stored.path, format: Self.mono)
@@ -69,7 +69,7 @@ struct WaveWriterTests {
     #expect(stored.bytes == expected.sized)
   }
 
-  @Test("a writer let go without finishing leaves a right header")
+  @Test("a writer destroyed without finishing leaves a correct header")
   func letGo() throws {
     let stored = TemporaryFile()
     do {
@@ -107,7 +107,7 @@ struct WaveWriterTests {
     #expect(try readShorts(&reader) == Array(Self.samples[..<150]))
   }
 
-  @Test("refreshing a header that is right does nothing, and writing goes on after it")
+  @Test("refreshing a correct header does nothing, and writing continues after it")
   func refresh() throws {
     let stored = TemporaryFile()
     var writer = try WAVWriter(path: stored.path, format: Self.mono)
@@ -157,7 +157,7 @@ struct WaveWriterTests {
     #expect(status.st_blocks < 1000)
   }
 
-  /// System calls that take a few bytes at a time, are interrupted, and refuse past a limit.
+  /// System calls that take a few bytes at a time, are interrupted, and fail beyond a limit.
   private static func tiresome(limit: Int, sometimes: Bool = true) -> (FileBytes.Calls, Counter) {
     let counter = Counter()
     var calls = FileBytes.Calls()
@@ -201,7 +201,7 @@ struct WaveWriterTests {
     #expect(try readShorts(&reader) == Self.samples)
   }
 
-  @Test("a full disk is an error with the system's number, and what was written stays readable")
+  @Test("a full disk is an error with the system's number, and what was written is still readable")
   func fullDisk() throws {
     let stored = TemporaryFile()
     let (calls, counter) = Self.tiresome(limit: 80 + 1001)
@@ -222,7 +222,7 @@ struct WaveWriterTests {
     #expect(try readShorts(&reader) == Array(Self.samples[..<600]))
   }
 
-  @Test("what cannot be written is refused in words")
+  @Test("unsupported formats are refused with a message")
   func problems() {
     func text(_ path: String, _ format: WAVFormat = Self.mono) -> String {
       do {
@@ -239,7 +239,7 @@ struct WaveWriterTests {
     )
   }
 
-  @Test("writing and reading ask for no heap once the file is open")
+  @Test("writing and reading allocate nothing once the file is open")
   func heap() throws {
     let stored = TemporaryFile()
     var writer = try WAVWriter(path: stored.path, format: Self.mono)

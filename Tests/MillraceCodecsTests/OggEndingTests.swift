@@ -132,7 +132,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
     let input = ["in": opusShape(rate: 16_000)]
     let words =
       "\"\(path)\" is being read or written by another node or program; write to another file; "
-      + "of several instances each needs its own ({instance} in the name)"
+      + "several instances need one each (put {instance} in the name)"
     let reader = try NodeBench(OggRead.self, ["path": .string(path)])
     #expect(refusal(OggWrite.self, ["path": .string(path)], inputs: input) == words)
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)

@@ -86,11 +86,11 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     }
     #expect(
       words("none.opus")
-        == "\"path\": there is no file \"none.opus\"; check the path; a relative one starts at the graph file's folder, "
-        + "with --set at the current one")
+        == "\"path\": there is no file \"none.opus\"; check the path: in a graph it is relative to the graph file, "
+        + "with --set to the current directory")
     #expect(
       refusal(OggRead.self, ["path": .string(folder.path)])
-        == "\"path\": \"\(folder.path)\" is a folder; name a file in it")
+        == "\"path\": \"\(folder.path)\" is a directory; name a file in it")
     put([], at: folder.file("empty"))
     #expect(words("empty") == "\"path\": \"empty\" is empty; record it again")
     put(Array("RIFF this is a wave file, or might be one".utf8), at: folder.file("wave"))

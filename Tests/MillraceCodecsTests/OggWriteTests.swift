@@ -160,16 +160,16 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     let missing = folder.file("none/a.opus")
     #expect(
       refusal(OggWrite.self, ["path": .string(missing)], inputs: input)
-        == "\"path\": the folder \"\(folder.file("none"))\" of \"\(missing)\" does not exist; "
-        + "make it: mkdir -p \"\(folder.file("none"))\"")
+        == "\"path\": cannot write \"\(missing)\": the directory \"\(folder.file("none"))\" does not exist; "
+        + "create it: mkdir -p \"\(folder.file("none"))\"")
     #expect(
       refusal(OggWrite.self, ["path": .string(folder.path)], inputs: input)
-        == "\"path\": \"\(folder.path)\" is a folder; name a file in it")
+        == "\"path\": \"\(folder.path)\" is a directory; name a file in it")
     let pipe = folder.file("pipe")
     #expect(mkfifo(pipe, 0o600) == 0)
     #expect(
       refusal(OggWrite.self, ["path": .string(pipe)], inputs: input)
-        == "nobody reads the pipe \"\(pipe)\"; start its reader first")
+        == "the pipe \"\(pipe)\" has no reader; start its reader first")
     #expect(
       refusal(OggWrite.self, ["path": .string(folder.file("a.opus")), "tags": ["nonsense"]], inputs: input)
         == "\"tags\": \"nonsense\" is no tag; write it as NAME=value, the name in plain letters, digits and spaces"
@@ -187,8 +187,8 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
       let path = folder.file("a.opus")
       #expect(
         refusal(OggWrite.self, ["path": .string(path)], inputs: ["in": opusShape(rate: 16_000)])
-          == "\"path\": \"\(path)\" may not be written: Permission denied (errno 13); "
-          + "give this user the right to write there, or name another place")
+          == "\"path\": cannot write \"\(path)\": Permission denied (errno 13); "
+          + "grant this user write permission, or choose another path")
       #expect(chmod(folder.path, 0o700) == 0)
     }
   }
@@ -202,7 +202,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     #expect(
       fault?.text
         == "writing \"/dev/full\" failed: No space left on device (errno 28); the 0 bytes before stay and play; "
-        + "make room on the disk"
+        + "free disk space"
     )
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Automatic gain")
 struct AutomaticGainTests {
-  /// The gains in dB after every second of a sound.
+  /// The gains in dB after every second of a signal.
   private func gains(
     _ sound: [Float], rate: Int = 16_000, channels: Int = 1, settings: AutomaticGain.Settings = .init()
   ) -> [Double] {
@@ -39,7 +39,7 @@ struct AutomaticGainTests {
     }
   }
 
-  @Test("a faint voice is brought up and a loud one down, to the same loudness")
+  @Test("quiet speech is raised and loud speech lowered to the same loudness")
   func target() {
     for level: Float in [0.02, 0.1, 0.9] {
       var gain = AutomaticGain(rate: 16_000, channels: 1, settings: .init(target: -20, mostGain: 40))
@@ -51,7 +51,7 @@ struct AutomaticGainTests {
     }
   }
 
-  @Test("steady noise and silence leave the gain where it is")
+  @Test("steady noise and silence leave the gain unchanged")
   func gated() {
     #expect(gains(noise(16_000 * 20, amplitude: 0.01)).allSatisfy { $0 == 0 })
     #expect(gains([Float](repeating: 0, count: 16_000 * 5)).allSatisfy { $0 == 0 })
@@ -60,7 +60,7 @@ struct AutomaticGainTests {
     #expect(abs(held[21] - held[12]) < 0.5)
   }
 
-  @Test("the gain moves no faster than told, and stays within its limits")
+  @Test("the gain changes no faster than set, and stays within its limits")
   func limits() {
     let settings = AutomaticGain.Settings(target: -10, mostGain: 9, leastGain: -20, fall: 6, rise: 3)
     let rising = gains(voice(seconds: 10, level: 0.01), settings: settings)
@@ -72,7 +72,7 @@ struct AutomaticGainTests {
     #expect(falling.last == -12)
   }
 
-  @Test("what is not a number is silenced and does not stay in the measurement")
+  @Test("NaN is silenced and does not stay in the measurement")
   func bad() {
     var gain = AutomaticGain(rate: 16_000, channels: 2)
     var sound = [Float.nan, .infinity, -.infinity, 3e38] + voice(seconds: 4, level: 0.5)
@@ -83,7 +83,7 @@ struct AutomaticGainTests {
     #expect(sound.dropFirst(4).allSatisfy { $0.isFinite })
   }
 
-  @Test("measuring and applying ask for no heap")
+  @Test("measuring and applying the gain allocate nothing")
   func heap() {
     var gain = AutomaticGain(rate: 16_000, channels: 2)
     var sound = voice(seconds: 2, level: 0.1)

@@ -2,21 +2,21 @@ import Foundation
 import MillraceDSP
 import Testing
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 private struct Dice {
   var state: UInt64
   mutating func uniform() -> Double {
     state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
     return Double(state >> 11) / 9_007_199_254_740_992
   }
-  /// When a thread gets round to a block: mostly within a millisecond, now and then 15 ms late.
+  /// When a thread sees a block: mostly within a millisecond, sometimes 15 ms late.
   mutating func lateness() -> Double {
     let usual = -log(1 - uniform()) * 400_000
     return uniform() < 0.0003 ? usual + uniform() * 15_000_000 : usual
   }
 }
 
-/// Two devices with clocks of their own, and what lies between them.
+/// Two devices with independent clocks, and the buffer between them.
 private struct TwoClocks {
   static let rate = 48_000.0
   static let block = 480
@@ -86,9 +86,9 @@ private struct TwoClocks {
   }
 }
 
-@Suite("clocks of devices")
+@Suite("Device clocks")
 struct ClockTests {
-  @Test("the loop finds a device's rate and time out of late blocks", arguments: [-300.0, 0, 100, 300])
+  @Test("the loop recovers a device's rate and time from late blocks", arguments: [-300.0, 0, 100, 300])
   func finds(skew: Double) {
     var dice = Dice(state: 7)
     var loop = TimestampLoop(rate: 48_000)
@@ -117,7 +117,7 @@ struct ClockTests {
     #expect(abs(loop.skew - 100) < 1)
   }
 
-  @Test("a jump begins the line anew and keeps the rate; a block that does not advance changes nothing")
+  @Test("a jump restarts the line and keeps the rate; a block that does not advance changes nothing")
   func jump() {
     var loop = TimestampLoop(rate: 48_000)
     for index in 1...3_000 { loop.update(position: Int64(index * 480), at: Int64(index * 9_998_000)) }
@@ -129,7 +129,7 @@ struct ClockTests {
     #expect(loop.time(of: 3_001 * 480) == 31_000_000_000)
   }
 
-  @Test("no input makes the rate leave its bounds")
+  @Test("no input drives the rate out of its bounds")
   func bounds() {
     var dice = Dice(state: 9)
     var loop = TimestampLoop(rate: 48_000)
@@ -143,7 +143,7 @@ struct ClockTests {
   }
 
   @Test(
-    "drift is followed to a few ppm, and the latency stays where it is wanted",
+    "drift is tracked to a few ppm, and the latency stays on target",
     arguments: [-300.0, 0, 100, 200])
   func follows(skew: Double) {
     let run = TwoClocks(skew: skew, seconds: 300).result
@@ -155,7 +155,7 @@ struct ClockTests {
     #expect(run.worst < 0.02, "\(run)")
   }
 
-  @Test("a stall of the writer is one jump, counted once, and the latency comes back")
+  @Test("a stall of the writer is one jump, counted once, and the latency recovers")
   func stall() {
     let run = TwoClocks(skew: 100, seconds: 200, stop: 60, gap: 0.2).result
     #expect(run.jumps == 1, "\(run)")
@@ -163,7 +163,7 @@ struct ClockTests {
     #expect(abs(run.ppm - 100) < 3, "\(run)")
   }
 
-  @Test("more held than wanted is read faster, less is read slower, and both are bounded")
+  @Test("above the target the reader speeds up, below it slows down, both within bounds")
   func signs() {
     for sign in [1.0, -1] {
       var control = DriftController(rate: 48_000)

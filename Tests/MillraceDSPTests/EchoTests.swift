@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceDSP
 
-/// A far end with the ups and downs of speech, and its echo in a small room.
+/// A far end with the envelope of speech, and its echo in a small room.
 private struct Scene {
   let rate: Int
   var far: [Float]
@@ -95,7 +95,7 @@ private func loss(_ near: [Float], _ output: [Float], _ rate: Int, from: Double,
 @Suite("Echo canceller")
 struct EchoTests {
   @Test(
-    "an echo is lowered by 40 dB in its first second and by 55 dB in its third, at every rate",
+    "an echo is attenuated by 40 dB in its first second and by 55 dB in its third, at every rate",
     arguments: EchoSettings.rates)
   func everyRate(rate: Int) {
     let scene = Scene(rate: rate, seconds: 3, delays: [(0, 50)])
@@ -114,7 +114,7 @@ struct EchoTests {
     #expect(found / 16 <= milliseconds && found / 16 >= milliseconds - 18)
   }
 
-  @Test("an echo that jumps from 60 to 140 ms is lowered again")
+  @Test("an echo that jumps from 60 to 140 ms is cancelled again")
   func jump() {
     let scene = Scene(seconds: 6, delays: [(0, 60), (4, 140)])
     var canceller = EchoCanceller(EchoSettings(rate: 16_000))
@@ -124,7 +124,8 @@ struct EchoTests {
   }
 
   @Test(
-    "without a far end the microphone passes as it came, one latency later", arguments: EchoSettings.rates)
+    "without a far end the microphone passes unchanged, delayed by the latency", arguments: EchoSettings.rates
+  )
   func nearAlone(rate: Int) {
     let near = noise(rate, seed: 3, amplitude: 0.3)
     var canceller = EchoCanceller(EchoSettings(rate: rate))
@@ -135,10 +136,10 @@ struct EchoTests {
     #expect(worst < 2e-6)
   }
 
-  @Test("who wears headphones is heard as without a canceller")
+  @Test("with headphones the near end is preserved as without a canceller")
   func headphones() {
     let scene = Scene(seconds: 8, delays: [(0, 50)])
-    // The far end plays, and the microphone hears a voice and the background only.
+    // The far end plays, and the microphone picks up only speech and background.
     let voice = syllables(96_000, seed: 21)
     let near = noise(32_000, seed: 12, amplitude: 1e-4) + voice
     var canceller = EchoCanceller(EchoSettings(rate: 16_000))
@@ -149,7 +150,7 @@ struct EchoTests {
     #expect(rms(near[64_000..<127_000]) - rms(difference[...]) > 20)
   }
 
-  @Test("an echo that begins in the midst of a call is lowered within half a second")
+  @Test("an echo that begins during a call is cancelled within half a second")
   func headphonesUnplugged() {
     let scene = Scene(seconds: 8, delays: [(0, 50)])
     let quiet = noise(96_000, seed: 12, amplitude: 1e-4)
@@ -163,7 +164,7 @@ struct EchoTests {
     #expect(loss(Array(near[96_000...]), output, 16_000, from: 0.5, to: 1.5) > 20)
   }
 
-  @Test("clocks that run apart are measured to 3 ppm", arguments: [-50.0, 0, 50, 100])
+  @Test("clock drift is measured to 3 ppm", arguments: [-50.0, 0, 50, 100])
   func drift(ppm: Double) {
     let scene = Scene(seconds: 8, delays: [(0, 60)])
     var canceller = EchoCanceller(EchoSettings(rate: 16_000))
@@ -171,7 +172,7 @@ struct EchoTests {
     #expect(abs(Double(canceller.state.driftPPM) - ppm) < 3)
   }
 
-  @Test("a voice over an echo whose clock runs off is kept as over any other")
+  @Test("near-end speech over a drifting echo is preserved as over any other")
   func driftingDoubleTalk() {
     let scene = Scene(seconds: 9, delays: [(0, 60)])
     let voice = syllables(64_000, seed: 21)
@@ -189,7 +190,7 @@ struct EchoTests {
     #expect(left(50) > left(0) - 6)
   }
 
-  @Test("a voice over the echo is kept")
+  @Test("near-end speech over the echo is preserved")
   func doubleTalk() {
     var scene = Scene(seconds: 5, delays: [(0, 50)])
     var held: Float = 0
@@ -202,14 +203,14 @@ struct EchoTests {
     let output = cancel(scene.near, scene.far, &canceller)
     let late = canceller.latencyFrames
     let difference = (0..<31_000).map { output[48_000 + late + $0] - voice[$0] }
-    // Silence in its place would be 0 dB, the microphone itself is no better.
+    // Silence would score 0 dB; the microphone itself is no better.
     #expect(rms(voice[0..<31_000]) - rms(difference[...]) > 2.9)
   }
 
-  @Test("a voice that goes on and on over the echo is kept better and better, as the filter learns")
+  @Test("continuous near-end speech is preserved better and better as the filter converges")
   func longDoubleTalk() {
     var scene = Scene(seconds: 15, delays: [(0, 50)])
-    // A voice without a pause: whatever is learnt of the echo while it speaks is learnt of the voice.
+    // Speech without a pause: the filter can learn the echo only while the talker speaks.
     let voice = (0..<176_000).map { index -> Float in
       let time = Double(index) / 16_000
       let phase = 2 * .pi * (150 * time + 2 * sin(2 * .pi * 3 * time))
@@ -225,7 +226,7 @@ struct EchoTests {
   }
 
   @Test(
-    "without suppression only the filter works; comfort noise stands in under the background, by less than 20 dB"
+    "without suppression only the filter works; comfort noise is below the background by less than 20 dB"
   )
   func controls() {
     let scene = Scene(seconds: 3, delays: [(0, 50)], background: 2e-3)
@@ -245,7 +246,7 @@ struct EchoTests {
   }
 
   @Test(
-    "rubbish gives finite sound within bounds",
+    "invalid input gives finite output within bounds",
     arguments: ["silence", "dc", "noise", "nan", "clipped", "huge"])
   func rubbish(kind: String) {
     let count = 16_000
@@ -269,7 +270,7 @@ struct EchoTests {
     #expect(output.allSatisfy { $0.isFinite && abs($0) < 4 })
   }
 
-  @Test("after a second of rubbish at both inputs an echo is lowered as before")
+  @Test("after a second of invalid input an echo is cancelled as before")
   func recovery() {
     let scene = Scene(seconds: 4, delays: [(0, 50)])
     var canceller = EchoCanceller(EchoSettings(rate: 16_000))
@@ -280,7 +281,7 @@ struct EchoTests {
     #expect(loss(scene.near, output, 16_000, from: 3, to: 4) > 70)
   }
 
-  @Test("a block asks for no heap", arguments: [16_000, 48_000])
+  @Test("a block allocates nothing", arguments: [16_000, 48_000])
   func heap(rate: Int) {
     let scene = Scene(rate: rate, seconds: 0.4, delays: [(0, 20)])
     var canceller = EchoCanceller(EchoSettings(rate: rate))

@@ -31,7 +31,7 @@ struct GeneratorTests {
     return (a, b)
   }
 
-  @Test("a signal does not depend on the lengths asked for", arguments: signals)
+  @Test("a signal does not depend on the block lengths requested", arguments: signals)
   func chunking(signal: SignalGenerator.Signal) throws {
     let whole = try Self.render(signal, frames: 2000, piece: 2000, channels: 2)
     for piece in [1, 7, 480, 0] {
@@ -50,7 +50,7 @@ struct GeneratorTests {
     }
   }
 
-  @Test("a reset signal begins anew", arguments: signals)
+  @Test("a reset signal starts again", arguments: signals)
   func reset(signal: SignalGenerator.Signal) throws {
     var generator = try SignalGenerator(signal, sampleRate: 48000)
     var (first, second) = ([Float](repeating: 0, count: 777), [Float](repeating: 1, count: 777))
@@ -63,7 +63,7 @@ struct GeneratorTests {
     #expect(first == second)
   }
 
-  @Test("the polynomial sine equals the library's to 1e-12 all around the circle")
+  @Test("the polynomial sine equals the library's to 1e-12 over the whole turn")
   func sine() {
     var random = Xoshiro256(seed: 1)
     let corners: [UInt64] = [
@@ -75,19 +75,19 @@ struct GeneratorTests {
     }
   }
 
-  @Test("after ten hours a sine is where it should be")
+  @Test("after ten hours the phase of a sine is still exact")
   func drift() {
     // 36,000 s of 1000.3 Hz at 44.1 kHz is a whole number of turns, so the sample there equals the first.
     var late = Oscillator(frequency: 1000.3, sampleRate: 44100)
     for _ in 0..<44_100 * 10 { _ = late.next() }
     var early = Oscillator(frequency: 1000.3, sampleRate: 44100)
     for _ in 0..<100 { #expect(abs(late.next() - early.next()) < 1e-9) }
-    // The step itself is right to a few 2^-64 of a turn: ten hours multiply that by 1.6e9.
+    // The step itself is exact to a few 2^-64 of a turn: ten hours multiply that by 1.6e9.
     let hours = Oscillator(frequency: 1000.3 * 44100 * 36000, sampleRate: 44100, phase: 0)
     #expect(abs(hours.peek()) < 1e-9)
   }
 
-  @Test("a sine may have any frequency, and no DC", arguments: [0.01, 1, 440.0, 997.3, 19999.9])
+  @Test("a sine has the requested frequency and no DC", arguments: [0.01, 1, 440.0, 997.3, 19999.9])
   func frequency(frequency: Double) {
     var oscillator = Oscillator(frequency: frequency, sampleRate: 48000)
     for index in 0..<5000 {
@@ -95,7 +95,7 @@ struct GeneratorTests {
     }
   }
 
-  @Test("a sweep passes its frequencies at the right times", arguments: Sweep.Curve.allCases)
+  @Test("a sweep reaches its frequencies at the right times", arguments: Sweep.Curve.allCases)
   func sweep(curve: Sweep.Curve) {
     var sweep = Sweep(curve, from: 100, to: 6400, frames: 48000, sampleRate: 48000)
     let samples = (0..<48000).map { _ in sweep.next() }
@@ -148,7 +148,7 @@ struct GeneratorTests {
     for (a, b) in zip(bands.dropFirst(), bands.dropFirst(2)) { #expect(abs(10 * log10(a / b)) < 1.5) }
   }
 
-  @Test("impulses stand at exact distances")
+  @Test("impulses are spaced exactly")
   func impulses() throws {
     let (floats, _) = try Self.render(.impulses(everyFrames: 37), frames: 1000, piece: 100, channels: 1)
     #expect(floats.indices.allSatisfy { floats[$0] == ($0 % 37 == 0 ? 0.9 : 0) })
@@ -163,7 +163,7 @@ struct GeneratorTests {
     #expect(samples == [0, 32767, 0, -32768])
   }
 
-  @Test("an impossible signal is refused in words")
+  @Test("an invalid signal is refused with a message")
   func problems() {
     func text(_ signal: SignalGenerator.Signal, rate: Int = 48000, channels: Int = 1, amplitude: Double = 1)
       -> String
@@ -175,21 +175,21 @@ struct GeneratorTests {
     }
     #expect(
       text(.sine(frequency: 30000))
-        == "a frequency of 30000.0 Hz does not fit 48000 Hz sampling; use 0.0 to 24000 Hz")
+        == "a frequency of 30000.0 Hz is out of range at 48000 Hz; use 0.0 to 24000 Hz")
     #expect(
       text(.sweep(.logarithmic, from: 0, to: 100, frames: 10, repeats: false))
-        == "a frequency of 0.0 Hz does not fit 48000 Hz sampling; use 0.001 to 24000 Hz")
+        == "a frequency of 0.0 Hz is out of range at 48000 Hz; use 0.001 to 24000 Hz")
     #expect(text(.sine(frequency: .nan)).hasPrefix("a frequency of nan Hz"))
     #expect(
       text(.sweep(.linear, from: 0, to: 9, frames: 0, repeats: false))
-        == "a sweep of 0 samples has no length; use 1 or more")
-    #expect(text(.impulses(everyFrames: 0)) == "impulses every 0 samples cannot be; use 1 or more")
-    #expect(text(.silence, rate: 0) == "a sample rate of 0 Hz makes no signal; use 1 Hz to 1000000 Hz")
-    #expect(text(.silence, channels: 0) == "0 channels make no signal; use 1 to 255")
-    #expect(text(.silence, amplitude: .nan) == "an amplitude of nan makes no signal; use 0 to 1")
+        == "a sweep of 0 samples is not supported; use 1 or more")
+    #expect(text(.impulses(everyFrames: 0)) == "impulses every 0 samples are not supported; use 1 or more")
+    #expect(text(.silence, rate: 0) == "a sample rate of 0 Hz is not supported; use 1 Hz to 1000000 Hz")
+    #expect(text(.silence, channels: 0) == "0 channels are not supported; use 1 to 255")
+    #expect(text(.silence, amplitude: .nan) == "an amplitude of nan is not supported; use 0 to 1")
   }
 
-  @Test("rendering asks for no heap", arguments: signals)
+  @Test("rendering allocates nothing", arguments: signals)
   func heap(signal: SignalGenerator.Signal) throws {
     var generator = try SignalGenerator(signal, sampleRate: 48000, channels: 2)
     var (floats, shorts) = ([Float](repeating: 0, count: 960), [Int16](repeating: 0, count: 960))

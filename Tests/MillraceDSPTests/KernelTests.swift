@@ -1,7 +1,7 @@
 import CMillraceKernels
 import Testing
 
-/// Every compilation of every kernel that this processor can run, against plain scalar loops.
+/// Every variant of every kernel that this processor can run, compared with scalar loops.
 @Suite("Kernels")
 struct KernelTests {
   static let levels: [mk_level] = [mk_level_baseline, mk_level_avx2].filter { mk_kernels_at($0) != nil }
@@ -145,7 +145,7 @@ struct KernelTests {
     }
   }
 
-  @Test("channels come out of frames and go back into them")
+  @Test("channels are deinterleaved and interleaved again")
   func interleaving() {
     for level in Self.levels {
       let kernels = mk_kernels_at(level).pointee

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Levels, gain and channels")
 struct LevelTests {
-  @Test("decibels go there and back, and stop at the floor")
+  @Test("decibels round-trip, and stop at the floor")
   func decibels() {
     #expect(Decibels.decibels(amplitude: 1) == 0)
     #expect(abs(Decibels.decibels(amplitude: 0.5) - -6.0206) < 1e-4)
@@ -24,23 +24,23 @@ struct LevelTests {
   @Test("a full-scale square reads 0 dBFS, a full-scale sine -3.01")
   func reference() {
     let square = (0..<480).map { Float($0 % 2 == 0 ? 1 : -1) }
-    #expect(SoundLevel(of: square.span) == SoundLevel(rms: 1, peak: 1))
-    let sine = SoundLevel(of: tone(1000, rate: 48000, count: 4800, amplitude: 1).span)
+    #expect(LevelReading(of: square.span) == LevelReading(rms: 1, peak: 1))
+    let sine = LevelReading(of: tone(1000, rate: 48000, count: 4800, amplitude: 1).span)
     #expect(abs(sine.rmsDecibels - -3.0103) < 1e-3)
     #expect(abs(sine.peakDecibels) < 1e-6)
-    #expect(SoundLevel(of: [Int16.min].span).peak == 1)
-    #expect(SoundLevel(of: [Int16]().span).rmsDecibels == -120)
+    #expect(LevelReading(of: [Int16.min].span).peak == 1)
+    #expect(LevelReading(of: [Int16]().span).rmsDecibels == -120)
   }
 
-  @Test("a meter reports each window once, cut in any way", arguments: [1, 7, 160, 480, 0])
+  @Test("a meter reports each window once, however the stream is chunked", arguments: [1, 7, 160, 480, 0])
   func windows(piece: Int) {
     let samples = noise16(3000)
     let floats = samples.map { Float($0) / 32768 }
     let expected = stride(from: 0, through: 2400, by: 480).map {
-      SoundLevel(of: samples.span.extracting($0..<$0 + 480))
+      LevelReading(of: samples.span.extracting($0..<$0 + 480))
     }
     var (meter, floatMeter) = (LevelMeter(windowFrames: 240, channels: 2), LevelMeter(windowFrames: 480))
-    var (levels, floatLevels): ([SoundLevel], [SoundLevel]) = ([], [])
+    var (levels, floatLevels): ([LevelReading], [LevelReading]) = ([], [])
     for range in pieces(of: 3000, length: piece) {
       meter.measure(samples.span.extracting(range)) { levels.append($0) }
       floatMeter.measure(floats.span.extracting(range)) { floatLevels.append($0) }
@@ -51,7 +51,7 @@ struct LevelTests {
       #expect(abs(a.rms - b.rms) < 1e-12)
     }
     #expect(meter.unfinished?.samples == 120)
-    #expect(meter.unfinished?.level == SoundLevel(of: samples.span.extracting(2880...)))
+    #expect(meter.unfinished?.level == LevelReading(of: samples.span.extracting(2880...)))
     meter.reset()
     #expect(meter.unfinished == nil)
   }
@@ -82,7 +82,7 @@ struct LevelTests {
     #expect(!ramp.isRamping)
   }
 
-  @Test("a ramp that is turned round starts from where it is")
+  @Test("a ramp that is redirected continues from its present gain")
   func turned() {
     var ramp = GainRamp(gain: 1)
     ramp.ramp(to: 0, frames: 10)
@@ -132,7 +132,7 @@ struct LevelTests {
     #expect(values.map { Int16(rounding: $0) } == [0, 32767, -32768, 32767, 32766, -32768, 0, 2, 0])
   }
 
-  @Test("levels, gain and channels ask for no heap")
+  @Test("levels, gain and channels allocate nothing")
   func heap() {
     var meter = LevelMeter(windowFrames: 100)
     var ramp = GainRamp(gain: 0)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Limiter")
 struct LimiterTests {
-  /// What comes out of interleaved sound cut into pieces.
+  /// The output for interleaved audio in pieces.
   private func limited(
     _ samples: [Float], channels: Int = 1, ceiling: Double = 0.5, lookAhead: Int = 80, release: Int = 800,
     piece: Int = 160
@@ -19,7 +19,7 @@ struct LimiterTests {
     return output
   }
 
-  @Test("no sample passes the ceiling, whatever comes", arguments: [1, 2, 5], [1, 7, 80])
+  @Test("no sample exceeds the ceiling, whatever the input", arguments: [1, 2, 5], [1, 7, 80])
   func never(channels: Int, lookAhead: Int) {
     let square = (0..<2_000).map { Float($0 / 100 % 2 == 0 ? 3 : -3) }
     let impulses = (0..<2_000).map { Float($0 % 97 == 0 ? 100 : 0.1) }
@@ -33,7 +33,7 @@ struct LimiterTests {
     }
   }
 
-  @Test("what stays under the ceiling passes bit for bit, late by the look-ahead")
+  @Test("audio below the ceiling passes bit for bit, delayed by the look-ahead")
   func transparent() {
     let sound = noise(4_000, amplitude: 0.49)
     let output = limited(sound)
@@ -41,7 +41,7 @@ struct LimiterTests {
     #expect(Array(output.dropFirst(80)) == Array(sound.dropLast(80)))
   }
 
-  @Test("the gain falls in a straight line before a peak, and comes back after it, to exactly 1")
+  @Test("the gain falls in a straight line before a peak, and recovers to exactly 1")
   func shape() {
     var sound = [Float](repeating: 0.1, count: 40_000)
     sound[1_000] = 1
@@ -55,13 +55,13 @@ struct LimiterTests {
     #expect(gain(39_000) == 1)
   }
 
-  @Test("the result does not depend on how the stream is cut", arguments: [1, 7, 53, 0])
+  @Test("the result does not depend on how the stream is chunked", arguments: [1, 7, 53, 0])
   func cut(piece: Int) {
     let sound = noise(8_000, amplitude: 2)
     #expect(limited(sound, channels: 2, piece: piece) == limited(sound, channels: 2, piece: 4_000))
   }
 
-  @Test("all channels of a frame get one gain")
+  @Test("all channels of a frame get the same gain")
   func channels() {
     var sound = [Float](repeating: 0.1, count: 4_000)
     sound[2_000] = 2
@@ -71,7 +71,7 @@ struct LimiterTests {
     }
   }
 
-  @Test("NaN becomes silence, infinities the ceiling, and nothing lasts")
+  @Test("NaN becomes silence, infinity the ceiling, and neither leaves a trace")
   func bad() {
     var sound = [Float](repeating: 0.25, count: 60_000)
     (sound[500], sound[700], sound[900]) = (.nan, .infinity, -.greatestFiniteMagnitude)
@@ -81,7 +81,7 @@ struct LimiterTests {
     #expect(output[59_999] == 0.25)
   }
 
-  @Test("a limiter that was reset has heard nothing")
+  @Test("a reset limiter behaves like a new one")
   func reset() {
     var limiter = Limiter(channels: 1, ceiling: 0.5, lookAhead: 20, release: 100)
     func run() -> [Float] {
@@ -95,7 +95,7 @@ struct LimiterTests {
     #expect(run() == first)
   }
 
-  @Test("limiting asks for no heap")
+  @Test("limiting allocates nothing")
   func heap() {
     var limiter = Limiter(channels: 2, ceiling: 0.5, lookAhead: 240, release: 4_800)
     var sound = noise(960, amplitude: 2)

@@ -22,7 +22,7 @@ struct NoiseSuppressorTests {
     Fixture.voice16(rate: rate, frames: rate * seconds).map { Float($0) / 32_768 }
   }
 
-  @Test("steady noise is turned down, and no further than it may be", arguments: [(-10.0, -8.0), (-25, -12)])
+  @Test("steady noise is attenuated, and no further than the floor", arguments: [(-10.0, -8.0), (-25, -12)])
   func noiseAlone(floor: Double, least: Double) {
     let sound = noise(16_000 * 6, amplitude: 0.05)
     let after = cleaned(sound, floor: floor)
@@ -30,7 +30,7 @@ struct NoiseSuppressorTests {
     #expect(drop < least && drop > floor - 0.5, "\(drop) dB")
   }
 
-  @Test("a voice in noise comes out with less of it", arguments: [8_000, 16_000, 48_000])
+  @Test("speech in noise gains signal-to-noise ratio", arguments: [8_000, 16_000, 48_000])
   func voiceInNoise(rate: Int) {
     let voice = [Float](repeating: 0, count: rate) + voice(rate, seconds: 4)
     let noise = noise(voice.count, amplitude: 0.1)
@@ -45,24 +45,24 @@ struct NoiseSuppressorTests {
     #expect(after > before + 3, "\(before) dB, then \(after) dB")
   }
 
-  @Test("a clean voice passes as it is, late by what is told", arguments: [8_000, 16_000, 48_000])
+  @Test("clean speech passes unchanged, delayed by the stated latency", arguments: [8_000, 16_000, 48_000])
   func cleanVoice(rate: Int) {
     let sound = [Float](repeating: 0, count: rate) + voice(rate, seconds: 3)
     let output = cleaned(sound, rate: rate)
     let late = NoiseSuppressor.latency(rate: rate)
-    // Not the first half second: what comes first is taken for noise until it pauses.
+    // Without the first half second: what comes first counts as noise until it pauses.
     let wanted = sound[rate * 3 / 2..<rate * 3]
     let difference = zip(wanted, output[(rate * 3 / 2 + late)...]).map { $1 - $0 }
     #expect(rms(wanted) - rms(ArraySlice(difference)) > 12)
   }
 
-  @Test("how the stream is cut changes nothing", arguments: [1, 7, 333, 0])
+  @Test("the result does not depend on how the stream is chunked", arguments: [1, 7, 333, 0])
   func cut(piece: Int) {
     let sound = noise(16_000, amplitude: 0.2)
     #expect(cleaned(sound, piece: piece) == cleaned(sound, piece: 16_000))
   }
 
-  @Test("after a reset it has heard nothing")
+  @Test("after a reset it behaves like a new one")
   func reset() {
     var suppressor = NoiseSuppressor(rate: 16_000)
     func run() -> [Float] {
@@ -76,7 +76,7 @@ struct NoiseSuppressorTests {
     #expect(run() == first)
   }
 
-  @Test("silence stays silence; NaN and infinities spoil nothing that comes after")
+  @Test("silence stays silence; NaN and infinities affect nothing that follows")
   func bad() {
     #expect(cleaned([Float](repeating: 0, count: 8_000)).allSatisfy { $0 == 0 })
     var sound = noise(16_000, amplitude: 0.1)
@@ -84,7 +84,7 @@ struct NoiseSuppressorTests {
     #expect(cleaned(sound).allSatisfy { $0.isFinite && $0.magnitude <= 16 })
   }
 
-  @Test("suppressing asks for no heap")
+  @Test("suppressing allocates nothing")
   func heap() {
     var suppressor = NoiseSuppressor(rate: 16_000)
     var sound = noise(1_600)

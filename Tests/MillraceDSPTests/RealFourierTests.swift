@@ -55,7 +55,9 @@ struct RealFourierTests {
     #expect(abs(bins.im[bin] - Float(size) / 2 * sin(Float(0.5))) < 1e-6 * Float(size))
   }
 
-  @Test("there and back gives the numbers", arguments: [32, 64, 128, 256, 512, 4096, 16384, 32768])
+  @Test(
+    "forward and inverse transform give the input back",
+    arguments: [32, 64, 128, 256, 512, 4096, 16384, 32768])
   func thereAndBack(size: Int) {
     let fourier = RealFourier(size: size)
     let x = noise(size, seed: 3)
@@ -78,7 +80,7 @@ struct RealFourierTests {
     }
   }
 
-  @Test("a NaN spoils one transform and not the next")
+  @Test("a NaN corrupts one transform and not the next")
   func notANumber() {
     let fourier = RealFourier(size: 256)
     var x = noise(256)
@@ -89,7 +91,7 @@ struct RealFourierTests {
     #expect(transform(x, fourier).re == clean.re)
   }
 
-  @Test("a transform asks for no heap")
+  @Test("a transform allocates nothing")
   func heap() {
     let fourier = RealFourier(size: 256)
     let x = noise(256)
@@ -108,7 +110,7 @@ struct RealFourierTests {
   }
 
   @Test(
-    "each compilation of the passes gives the same bins to float precision",
+    "each variant of the passes gives the same bins to float precision",
     .enabled(if: mk_kernels_at(mk_level_avx2) != nil, "this processor has no AVX2, so only one can run"))
   func compilations() throws {
     let wide = try #require(mk_kernels_at(mk_level_avx2))

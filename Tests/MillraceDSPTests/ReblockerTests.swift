@@ -4,7 +4,9 @@ import Testing
 
 @Suite("Reblocker")
 struct ReblockerTests {
-  @Test("frames of any length come out of pieces of any length, in order", arguments: [1, 3, 128, 160, 512])
+  @Test(
+    "pieces of any length are reblocked into frames of any length, in order",
+    arguments: [1, 3, 128, 160, 512])
   func anyLength(frame: Int) {
     let input = noise16(5000)
     var queue = Reblocker<Int16>(capacity: 1024)
@@ -58,7 +60,7 @@ struct ReblockerTests {
     #expect(queue.position == 0)
   }
 
-  @Test("reblocking asks for no heap")
+  @Test("reblocking allocates nothing")
   func heap() {
     var queue = Reblocker<Int16>(capacity: 1000)
     let input = noise16(480)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import MillraceDSP
 
-/// Feeds all of `input` in pieces and, unless told otherwise, flushes; output room is what the prediction
+/// Feeds all of `input` in pieces and, by default, flushes; output room is what the prediction
 /// says, exactly.
 func resample(
   _ input: [Float], from inputRate: Int, to outputRate: Int, channels: Int = 1,
@@ -38,7 +38,7 @@ struct ResamplerTests {
     (192_000, 8000), (11025, 48000), (24000, 48000), (16000, 16000), (96000, 11025),
   ]
 
-  @Test("the output does not depend on how the input is cut", arguments: ratios, [1, 7, 160, 0])
+  @Test("the output does not depend on how the input is chunked", arguments: ratios, [1, 7, 160, 0])
   func chunking(ratio: (Int, Int), piece: Int) throws {
     let input = noise(3001)
     for alignment in [Resampler.Alignment.delayed, .compensated] {
@@ -87,7 +87,7 @@ struct ResamplerTests {
       let resampler = try Resampler(from: from, to: to)
       #expect(resampler.latencyFrames == frames)
       #expect(resampler.latencyNanoseconds == Int64((Double(frames) * 1e9 / Double(from)).rounded()))
-      // A place where the input grid and the output grid meet, so that the peak is a sample of the output.
+      // A position on both the input and the output grid, so that the peak is an output sample.
       let place = from / 100
       var input = [Float](repeating: 0, count: 2 * place)
       input[place] = 0.9
@@ -102,7 +102,7 @@ struct ResamplerTests {
     }
   }
 
-  @Test("a tone keeps its level and gets no company", arguments: ratios, Resampler.Quality.allCases)
+  @Test("a tone keeps its level and gains no other component", arguments: ratios, Resampler.Quality.allCases)
   func toneQuality(ratio: (Int, Int), quality: Resampler.Quality) throws {
     let (from, to) = ratio
     let frequency = 0.37 * Double(min(from, to)) / 2
@@ -130,7 +130,7 @@ struct ResamplerTests {
     }
   }
 
-  @Test("going up adds no image above -118 dB at voice quality")
+  @Test("upsampling adds no image above -118 dB at voice quality")
   func image() throws {
     for (from, to) in [(16000, 48000), (24000, 48000), (44100, 48000)] {
       for share in stride(from: 0.05, through: 0.85, by: 0.1) {
@@ -143,7 +143,7 @@ struct ResamplerTests {
     }
   }
 
-  @Test("each channel is resampled by itself", arguments: [2, 3, 8])
+  @Test("each channel is resampled independently", arguments: [2, 3, 8])
   func channels(channels: Int) throws {
     let each = (0..<channels).map { noise(1500, seed: UInt64($0 + 1)) }
     let input = (0..<1500 * channels).map { each[$0 % channels][$0 / channels] }
@@ -154,7 +154,7 @@ struct ResamplerTests {
     }
   }
 
-  @Test("16-bit samples give the rounded float result, cut in any way", arguments: [1, 7, 160, 0])
+  @Test("16-bit samples give the rounded float result, however they are chunked", arguments: [1, 7, 160, 0])
   func int16(piece: Int) throws {
     let input = noise16(2400)
     let floats = try resample(input.map { Float($0) / 32768 }, from: 16000, to: 48000, flush: false)
@@ -172,14 +172,14 @@ struct ResamplerTests {
     #expect(output == expected)
   }
 
-  @Test("equal rates pass every sample unchanged and at once")
+  @Test("equal rates pass every sample unchanged and undelayed")
   func identity() throws {
     let input = noise(1000)
     #expect(try resample(input, from: 16000, to: 16000) == input)
     #expect(try Resampler(from: 16000, to: 16000).latencyFrames == 0)
   }
 
-  @Test("with too little room the rest comes later, and nothing is lost", arguments: ratios)
+  @Test("with too little room the rest follows later, and nothing is lost", arguments: ratios)
   func littleRoom(ratio: (Int, Int)) throws {
     let input = noise(700)
     let whole = try resample(input, from: ratio.0, to: ratio.1, flush: false)
@@ -201,7 +201,7 @@ struct ResamplerTests {
     #expect(output == whole)
   }
 
-  @Test("after a reset the stream begins anew")
+  @Test("after a reset a new stream begins")
   func reset() throws {
     var resampler = try Resampler(from: 44100, to: 16000, alignment: .compensated)
     let input = noise(2000)
@@ -218,7 +218,7 @@ struct ResamplerTests {
   }
 
   @Test(
-    "a NaN and an infinity are silence, as if a zero had come", arguments: [Float.nan, .infinity, -.infinity])
+    "a NaN and an infinity count as zero", arguments: [Float.nan, .infinity, -.infinity])
   func notANumber(value: Float) throws {
     var input = noise(1000)
     input[300] = 0
@@ -238,7 +238,7 @@ struct ResamplerTests {
     #expect(distinct)
   }
 
-  @Test("a refused request says what, the limit and the cure")
+  @Test("a refused request states the value, the limit and the cure")
   func problems() {
     func text(_ make: () throws(ResamplerProblem) -> Void) -> String {
       do {
@@ -258,7 +258,7 @@ struct ResamplerTests {
         + "use rates with a larger common divisor, such as 44100 Hz or 48000 Hz")
   }
 
-  @Test("resampling asks for no heap")
+  @Test("resampling allocates nothing")
   func heap() throws {
     var resampler = try Resampler(from: 44100, to: 48000, channels: 2)
     let (input, input16) = (noise(882), noise16(882))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Channels in spans")
 struct SampleConversionTests {
-  @Test("a channel is taken out of the frames it is in")
+  @Test("a channel is extracted from interleaved frames")
   func takenOut() {
     let (floats, shorts): ([Float], [Int16]) = ([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6])
     var (one, one16, wide): ([Float], [Int16], [Float]) = ([0, 0], [0, 0], [0, 0])
@@ -16,7 +16,7 @@ struct SampleConversionTests {
     #expect(one == [2, 5] && one16 == [2, 5] && wide == [2 / 32768, 5 / 32768])
   }
 
-  @Test("a channel that is put into frames leaves the others alone")
+  @Test("interleaving a channel leaves the others unchanged")
   func putIn() {
     let (floats, shorts): ([Float], [Int16]) = ([2, 5], [2, 5])
     var (frames, frames16): ([Float], [Int16]) = ([9, 9, 9, 9, 9, 9], [9, 9, 9, 9, 9, 9])
@@ -27,7 +27,7 @@ struct SampleConversionTests {
     #expect(frames == [9, 2, 9, 9, 5, 9] && frames16 == [9, 2, 9, 9, 5, 9])
   }
 
-  @Test("a channel that is none of the frame's, and counts that do not fit it, are refused")
+  @Test("an out-of-range channel and mismatched counts trap")
   func layouts() async {
     await #expect(processExitsWith: .failure) {
       var frames = [Float](repeating: 0, count: 5)

@@ -1,4 +1,4 @@
-/// What ONNX Runtime 1.31.1 makes of the first two seconds of `Fixture.voice16` at each rate, on silero_vad_16k_op15.onnx
+/// Output of ONNX Runtime 1.31.1 for the first two seconds of `Fixture.voice16` at each rate, on silero_vad_16k_op15.onnx
 /// and silero_vad.onnx of silero-vad 6.2.3, in steps of 32 ms.
 let madeUpVoiceProbabilities: [Int: [Float]] = [
   16_000: [

@@ -5,9 +5,9 @@ import Testing
 
 @testable import MillraceDSP
 
-/// The file of weights where `make models` puts it, or nil.
+/// The weights file where `make models` puts it, or nil.
 private func standardFile() -> [UInt8]? {
-  guard let file = fopen(UserFolder.models + "/silero-vad-6.2.3.weights", "r") else { return nil }
+  guard let file = fopen(UserDirectories.models + "/silero-vad-6.2.3.weights", "r") else { return nil }
   defer { fclose(file) }
   var bytes = [UInt8](repeating: 0, count: 3_000_000)
   let count = fread(&bytes, 1, bytes.count, file)
@@ -15,7 +15,7 @@ private func standardFile() -> [UInt8]? {
 }
 
 private let hasWeights = standardFile() != nil
-private let missing: Comment = "the voice detector's weights are not here: make models gets them"
+private let missing: Comment = "the voice detector's weights are missing: run make models"
 
 private func network(_ rate: Int) throws -> SileroNetwork {
   let file = try #require(standardFile())
@@ -32,7 +32,7 @@ private func probabilities(_ network: inout SileroNetwork, _ samples: [Float]) -
 
 @Suite("The Silero network", .enabled(if: hasWeights, missing))
 struct SileroNetworkTests {
-  @Test("it says what ONNX Runtime says, within 1e-4", arguments: [16_000, 8_000])
+  @Test("it matches ONNX Runtime within 1e-4", arguments: [16_000, 8_000])
   func golden(rate: Int) throws {
     var network = try network(rate)
     let voice = Fixture.voice16(rate: rate, frames: 2 * rate).map { Float($0) / 32_768 }
@@ -44,7 +44,7 @@ struct SileroNetworkTests {
     }
   }
 
-  @Test("after a reset it has heard nothing", arguments: [16_000, 8_000])
+  @Test("after a reset it behaves like a new one", arguments: [16_000, 8_000])
   func reset(rate: Int) throws {
     var network = try network(rate)
     let voice = Fixture.voice16(rate: rate, frames: rate).map { Float($0) / 32_768 }
@@ -55,7 +55,7 @@ struct SileroNetworkTests {
     #expect(goingOn != first)
   }
 
-  @Test("silence, a constant and a steady tone are no speech", arguments: [16_000, 8_000])
+  @Test("silence, a constant and a steady tone are not speech", arguments: [16_000, 8_000])
   func nothing(rate: Int) throws {
     for level: Float in [0, 1, -0.5] {
       var network = try network(rate)
@@ -67,7 +67,7 @@ struct SileroNetworkTests {
     #expect(heard.allSatisfy { $0 < 0.5 })
   }
 
-  @Test("a NaN, an infinity and full-scale noise spoil nothing that comes after")
+  @Test("a NaN, an infinity and full-scale noise affect nothing that follows")
   func bad() throws {
     var network = try network(16_000)
     let voice = Fixture.voice16(rate: 16_000, frames: 32_000).map { Float($0) / 32_768 }
@@ -80,12 +80,12 @@ struct SileroNetworkTests {
     #expect(probabilities(&network, noise(16_000 * 2, amplitude: 1)).allSatisfy { $0.isFinite })
     _ = probabilities(&network, [Float](repeating: 0, count: 16_000 * 4))
     let after = probabilities(&network, voice)
-    // The LSTM remembers, so the two are alike, not equal.
+    // The LSTM has memory, so the two are similar, not equal.
     let difference = zip(clean, after).reduce(0) { $0 + abs($1.0 - $1.1) } / Float(clean.count)
     #expect(difference < 0.1)
   }
 
-  @Test("two networks share their weights and nothing else")
+  @Test("two networks share only their weights")
   func sharing() throws {
     let file = try #require(standardFile())
     let weights = try SileroWeights(file: file.span, rate: 16_000)
@@ -102,7 +102,7 @@ struct SileroNetworkTests {
     }
   }
 
-  @Test("a step asks for no heap")
+  @Test("a step allocates nothing")
   func heap() throws {
     for rate in SileroWeights.rates {
       var network = try network(rate)
@@ -115,12 +115,12 @@ struct SileroNetworkTests {
   }
 }
 
-@Suite("Files of weights")
+@Suite("Weights files")
 struct WeightsFileTests {
-  /// A file with networks of so many floats, all of one value.
+  /// A file of networks with the given numbers of floats, all of one value.
   private func file(_ networks: [(rate: Int, floats: Int)], value: Float = 0.01, layout: Int = 1) -> [UInt8] {
     func number(_ value: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }
-    var body = Array("made up 1.0".utf8) + [UInt8](repeating: 0, count: 5) + number(networks.count)
+    var body = Array("synthetic 1".utf8) + [UInt8](repeating: 0, count: 5) + number(networks.count)
     for network in networks {
       body += number(network.rate) + number(network.floats)
       for _ in 0..<network.floats { body += number(Int(value.bitPattern)) }
@@ -140,56 +140,56 @@ struct WeightsFileTests {
     16_000: SileroShape(rate: 16_000).tensorFloats, 8_000: SileroShape(rate: 8_000).tensorFloats,
   ]
 
-  @Test("the check sum is the one of zip")
+  @Test("the checksum is that of zip")
   func checksum() {
     #expect(CRC32.checksum(Array("123456789".utf8).span) == 0xCBF4_3926)
     #expect(CRC32.checksum([UInt8]().span) == 0)
   }
 
-  @Test("a whole file is taken, for either rate")
+  @Test("a complete file is accepted, for either rate")
   func whole() throws {
     let bytes = file(SileroWeights.rates.map { ($0, floats[$0]!) })
     for rate in SileroWeights.rates {
       let weights = try SileroWeights(file: bytes.span, rate: rate)
-      #expect(weights.rate == rate && weights.source == "made up 1.0")
+      #expect(weights.rate == rate && weights.source == "synthetic 1")
     }
-    // What a newer program may have added behind the end does not count.
+    // Data that a newer program may have appended is ignored.
     #expect(refusal(bytes + [1, 2, 3]) == nil)
   }
 
-  @Test("a file that is none, of another layout, or without the rate is refused in words")
+  @Test("a file of another kind, another layout, or without the rate is refused with a message")
   func refusals() {
-    #expect(refusal([]) == "is no file of voice detector weights")
-    #expect(refusal(Array("RIFF....WAVE".utf8)) == "is no file of voice detector weights")
-    #expect(refusal(file([], layout: 2)) == "is laid out in version 2, and this program reads version 1")
+    #expect(refusal([]) == "is not a voice detector weights file")
+    #expect(refusal(Array("RIFF....WAVE".utf8)) == "is not a voice detector weights file")
+    #expect(refusal(file([], layout: 2)) == "has layout version 2; this program reads version 1")
     let eight = file([(8_000, floats[8_000]!)])
     #expect(refusal(eight) == "holds no network for 16000 Hz")
     #expect(refusal(eight, rate: 8_000) == nil)
     #expect(
       refusal(file([(16_000, 10)]))
-        == "holds a network of 10 numbers for 16000 Hz, and this program knows one of \(floats[16_000]!)")
-    #expect(refusal(Array("MRSILERO".utf8) + [1, 0, 0, 0]) == "is cut short: 12 bytes, less than its header")
+        == "holds a network of 10 values for 16000 Hz; this program needs \(floats[16_000]!)")
+    #expect(refusal(Array("MRSILERO".utf8) + [1, 0, 0, 0]) == "is truncated: 12 bytes, less than its header")
   }
 
-  @Test("a file cut short or with one bit turned is refused, wherever it was hurt")
+  @Test("a truncated file or one with a flipped bit is refused, wherever the damage is")
   func damage() {
     let whole = file([(16_000, floats[16_000]!)])
     for length in [40, 41, 1_000, whole.count - 1] {
-      #expect(refusal(Array(whole[..<length])) == "is cut short: \(length) of \(whole.count) bytes")
+      #expect(refusal(Array(whole[..<length])) == "is truncated: \(length) of \(whole.count) bytes")
     }
     for place in [12, 20, 36, 40, 50, whole.count / 2, whole.count - 1] {
       var hurt = whole
       hurt[place] ^= 0x10
-      #expect(refusal(hurt) == "is damaged: its content does not match its check sum", "byte \(place)")
+      #expect(refusal(hurt) == "is damaged: its checksum does not match", "byte \(place)")
     }
   }
 
-  @Test("a length that is a lie does not make the reader look outside the file")
+  @Test("a false length does not make the reader read outside the file")
   func lies() {
     var bytes = file([(16_000, floats[16_000]!)])
     for place in 16..<20 { bytes[place] = 0xFF }
-    #expect(refusal(bytes)?.hasPrefix("is cut short") == true)
-    // A network that says it is longer than the file, under a good check sum.
+    #expect(refusal(bytes)?.hasPrefix("is truncated") == true)
+    // A network with a stated length beyond the file, under a valid checksum.
     var longer = file([(8_000, 4), (16_000, 0)])
     longer[44] = 0xFF
     let sum = CRC32.checksum(longer.span.extracting(16..<longer.count))

@@ -3,8 +3,8 @@ import MillraceDSP
 import MillraceTesting
 import Testing
 
-/// The detector without a model, and the hint of a pause: both go by levels of the speech band.
-@Suite("Speech by its level")
+/// The energy detector and the pause hint, both of which use levels of the speech band.
+@Suite("Speech detection by level")
 struct SpeechLevelTests {
   /// Levels of every whole block.
   private func levels(_ samples: [Float], rate: Int = 16_000) -> [Double] {
@@ -15,7 +15,7 @@ struct SpeechLevelTests {
     }
   }
 
-  @Test("the band passes a voice, and neither hum nor hiss", arguments: [16_000, 8_000])
+  @Test("the band passes speech, and neither hum nor hiss", arguments: [16_000, 8_000])
   func band(rate: Int) {
     func level(_ frequency: Double) -> Double {
       levels(tone(frequency, rate: rate, count: rate, amplitude: 1), rate: rate).suffix(20).max() ?? 0
@@ -28,7 +28,7 @@ struct SpeechLevelTests {
       levels([.nan, .infinity] + tone(1_000, rate: rate, count: rate), rate: rate).allSatisfy { $0.isFinite })
   }
 
-  @Test("a voice above the noise counts, from its first 24 ms until soon after its last")
+  @Test("speech above the noise is detected from its first 24 ms until shortly after its end")
   func energy() {
     let voice = Fixture.voice16(rate: 16_000, frames: 16_000 * 3).map { Float($0) / 32_768 }
     var detector = EnergyDetector(every: 8)
@@ -40,7 +40,7 @@ struct SpeechLevelTests {
     #expect(heard.suffix(100).allSatisfy { $0 < 0.3 })
   }
 
-  @Test("steady noise becomes floor, loud or faint; very faint sound is never speech")
+  @Test("steady noise becomes the floor, loud or quiet; very quiet sound is never speech")
   func floor() {
     for amplitude in [1.0, 0.1, 0.01] {
       var detector = EnergyDetector(every: 8)
@@ -53,7 +53,7 @@ struct SpeechLevelTests {
     #expect(levels([Float](repeating: 0, count: 8_000) + faint).allSatisfy { detector.probability($0) == 0 })
   }
 
-  @Test("a pause is noticed 40 to 80 ms after the voice fell silent, once")
+  @Test("a pause is detected once, 40 to 80 ms after the talker fell silent")
   func hint() {
     var hint = PauseHint(every: 8)
     let quiet = noise(16_000, amplitude: 0.001)
@@ -67,7 +67,7 @@ struct SpeechLevelTests {
     }
   }
 
-  @Test("without a voice before it no pause is noticed")
+  @Test("without speech before it no pause is detected")
   func noHint() {
     var hint = PauseHint(every: 8)
     #expect(levels(noise(16_000 * 5, amplitude: 0.01)).allSatisfy { !hint.take($0) })

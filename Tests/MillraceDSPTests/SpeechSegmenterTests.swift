@@ -1,14 +1,14 @@
 import MillraceDSP
 import Testing
 
-/// Probabilities as a row of signs, one for each 100 positions: `#` 0.9, `+` 0.4 (between the thresholds), `.` 0.1.
-@Suite("Speech from probabilities")
+/// Probabilities as a string, one character per 100 positions: `#` 0.9, `+` 0.4 (between the thresholds), `.` 0.1.
+@Suite("Speech segmentation")
 struct SpeechSegmenterTests {
   private func segmenter(speech: Int64 = 200, silence: Int64 = 300) -> SpeechSegmenter {
     SpeechSegmenter(.init(start: 0.5, stop: 0.3, minimumSpeech: speech, minimumSilence: silence))
   }
 
-  /// What is told, as `+100@300`: began at 100, known at 300; `-100..400@700`: lasted from 100 to 400, known at 700.
+  /// Reported changes, as `+100@300`: started at 100, reported at 300; `-100..400@700`: lasted from 100 to 400, reported at 700.
   private func changes(_ row: String, _ segmenter: SpeechSegmenter) -> String {
     var segmenter = segmenter
     var words: [String] = []
@@ -33,26 +33,26 @@ struct SpeechSegmenterTests {
   }
 
   @Test(
-    "a row of probabilities becomes starts and ends",
+    "probabilities become starts and ends",
     arguments: [
-      // Speech is told when it has lasted long enough, and placed where it began.
+      // Speech is reported when it has lasted long enough, with its true start.
       ("..####....", "+200@400 -200..600@900"),
-      // Shorter speech is none.
+      // Shorter speech is ignored.
       ("..#.......", ""),
-      // Between the thresholds nothing begins.
+      // Between the thresholds nothing starts.
       ("..++++++..", ""),
-      // What has begun may sink between the thresholds, before and after it is told.
+      // Speech may fall between the thresholds, before and after it is reported.
       ("..#+......", "+200@400 -200..400@700"),
       ("..##++++...", "+200@400 -200..800@1100"),
-      // A pause that is too short is none; only a probability of the upper threshold ends it.
+      // Too short a pause is ignored; only a probability above the upper threshold ends it.
       ("..##..##...", "+200@400 -200..800@1100"),
       ("..##.++...", "+200@400 -200..400@700"),
       ("..##.+#...", "+200@400 -200..700@1000"),
-      // The end of the stream ends speech, or takes the pause begun for its end.
+      // The end of the stream ends speech, at the start of a pending pause if there is one.
       ("..###", "+200@400 -200..500@end"),
       ("..###.", "+200@400 -200..500@end"),
       ("..#", ""),
-      // One after the other.
+      // Two utterances.
       ("##...##...", "+0@200 -0..200@500 +500@700 -500..700@1000"),
       ("", ""),
     ])
@@ -60,13 +60,13 @@ struct SpeechSegmenterTests {
     #expect(changes(row, segmenter()) == expected)
   }
 
-  @Test("without least lengths every crossing is told at once")
+  @Test("without minimum durations every crossing is reported at once")
   func immediate() {
     #expect(
       changes("#.##.", segmenter(speech: 0, silence: 0)) == "+0@100 -0..100@200 +200@300 -200..400@500")
   }
 
-  @Test("a gap is a pause of its length")
+  @Test("a gap counts as a pause of its length")
   func gap() {
     var segmenter = segmenter()
     #expect(segmenter.take(0.9, from: 0, to: 200) == .started(at: 0))
@@ -76,7 +76,7 @@ struct SpeechSegmenterTests {
     #expect(!segmenter.isSpeech)
   }
 
-  @Test("thresholds can change under way, and a lower one above the upper counts as the upper")
+  @Test("thresholds can change at any time; a lower one above the upper counts as the upper")
   func settings() {
     var segmenter = segmenter(speech: 0, silence: 0)
     #expect(segmenter.take(0.4, from: 0, to: 100) == nil)
@@ -87,7 +87,7 @@ struct SpeechSegmenterTests {
     #expect(segmenter.take(0.34, from: 300, to: 400) == .ended(from: 100, to: 300))
   }
 
-  @Test("a probability that is not a number is no speech")
+  @Test("a NaN probability is not speech")
   func nan() {
     var segmenter = segmenter(speech: 0, silence: 0)
     #expect(segmenter.take(.nan, from: 0, to: 100) == nil)

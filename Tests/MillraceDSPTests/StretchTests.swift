@@ -3,7 +3,7 @@ import Foundation
 import MillraceDSP
 import Testing
 
-/// Stretches a whole sound and answers what came out, with the stretcher's account checked at every hop.
+/// Stretches a whole signal and returns the output, checking the stretcher's accounting at every hop.
 private func stretch(
   _ sound: [Float], rate: Int, channels: Int = 1, piece: Int = 331, speed: (Int) -> Double
 ) -> (output: [Float], splices: Int) {
@@ -39,7 +39,7 @@ private func sine(_ frequency: Double, rate: Int, seconds: Double) -> [Float] {
   (0..<Int(Double(rate) * seconds)).map { Float(0.5 * sin(2 * .pi * frequency * Double($0) / Double(rate))) }
 }
 
-/// A voice of sorts: a pulse train with formants, whose pitch moves.
+/// Synthetic speech: a pulse train with formants and a varying pitch.
 private func voice(rate: Int, seconds: Double) -> [Float] {
   var phase = 0.0
   var (a, b) = (0.0, 0.0)
@@ -55,7 +55,7 @@ private func voice(rate: Int, seconds: Double) -> [Float] {
   }
 }
 
-/// Sound of no silence ever crosses zero upwards once a period.
+/// Counts upward zero crossings, one per period for a signal without silence.
 private func frequency(_ sound: ArraySlice<Float>, rate: Int) -> Double {
   let sound = Array(sound)
   var crossings: [Double] = []
@@ -65,7 +65,7 @@ private func frequency(_ sound: ArraySlice<Float>, rate: Int) -> Double {
   return Double(crossings.count - 1) / (crossings[crossings.count - 1] - crossings[0]) * Double(rate)
 }
 
-/// The largest bend between three neighbouring samples: a click is one.
+/// The largest second difference of neighbouring samples: a click is one.
 private func bend(_ sound: [Float]) -> Float {
   var most: Float = 0
   for index in 2..<sound.count {
@@ -77,7 +77,7 @@ private func bend(_ sound: [Float]) -> Float {
 
 @Suite("Time stretching")
 struct StretchTests {
-  @Test("at speed 1 every sample comes out as it went in", arguments: [8_000, 24_000, 44_100])
+  @Test("at speed 1 every sample passes unchanged", arguments: [8_000, 24_000, 44_100])
   func transparent(rate: Int) {
     let sound = voice(rate: rate, seconds: 1)
     let (output, splices) = stretch(sound, rate: rate) { _ in 1 }
@@ -93,14 +93,14 @@ struct StretchTests {
       let found = frequency(output[4_800...], rate: 24_000)
       #expect(abs(found / tone - 1) < 0.004, "\(tone) Hz at \(speed) became \(found)")
       #expect(bend(output) < 1.5 * bend(sound), "a click at \(tone) Hz, speed \(speed)")
-      // The speed is reached in steps; from then on the length is as asked, but for one splice at each end.
+      // The speed is reached in steps; from then on the length is as requested, except for one splice at each end.
       let ramp = abs(speed - 1) / 0.01 * 240
       let wanted = (Double(sound.count) - ramp * (1 + speed) / 2) / speed + ramp
       #expect(abs(Double(output.count) - wanted) < 24_000 * 0.04, "\(output.count) for \(wanted)")
     }
   }
 
-  @Test("a voice keeps its loudness, its pitch and its smoothness", arguments: [0.6, 0.8, 0.88, 1.3])
+  @Test("speech keeps its loudness, its pitch and its smoothness", arguments: [0.6, 0.8, 0.88, 1.3])
   func speech(speed: Double) {
     let sound = voice(rate: 16_000, seconds: 4)
     let (output, _) = stretch(sound, rate: 16_000) { _ in speed }
@@ -109,14 +109,14 @@ struct StretchTests {
     }
     #expect(abs(20 * log10(rms(output) / rms(sound))) < 0.7)
     #expect(bend(output) < 1.3 * bend(sound))
-    // Loudness over 20 ms never falls into a hole: no splice cancels what it joins.
+    // Loudness over 20 ms never drops: no splice cancels what it joins.
     let levels = stride(from: 3_200, to: output.count - 320, by: 320).map {
       rms(Array(output[$0..<$0 + 320]))
     }
     #expect(levels.min()! > 0.5 * rms(sound))
   }
 
-  @Test("a speed that moves all the time is followed without a click, in stereo with both sides alike")
+  @Test("a constantly changing speed is followed without a click, the same on both stereo channels")
   func moving() {
     let mono = voice(rate: 24_000, seconds: 4)
     let sound = mono.flatMap { [$0, -0.5 * $0] }
@@ -126,16 +126,16 @@ struct StretchTests {
     #expect(bend(stride(from: 0, to: output.count, by: 2).map { output[$0] }) < 1.3 * bend(mono))
   }
 
-  @Test("does not depend on how the input is cut", arguments: [1, 240, 4_000])
+  @Test("the result does not depend on how the input is chunked", arguments: [1, 240, 4_000])
   func cuts(piece: Int) {
-    // Written before each hop, as much as there is room for: only then is the look-ahead the same.
+    // As much as there is room for is written before each hop: only then is the look-ahead the same.
     let sound = voice(rate: 24_000, seconds: 1)
     let whole = stretch(sound, rate: 24_000, piece: 4_800) { _ in 0.8 }
     let other = stretch(sound, rate: 24_000, piece: piece) { _ in 0.8 }
     #expect(other.output == whole.output)
   }
 
-  @Test("silence, direct current, full-scale noise and a NaN do no harm")
+  @Test("silence, DC, full-scale noise and a NaN do no harm")
   func badInput() {
     var random = Xoshiro256(seed: 3)
     let noise = (0..<24_000).map { _ in Float(random.nextUnit()) }
@@ -155,7 +155,7 @@ struct StretchTests {
     }
   }
 
-  @Test("asks the heap for nothing once it is made")
+  @Test("processing allocates nothing")
   func heap() {
     guard millrace_malloc_counting_available() != 0 else { return }
     let sound = voice(rate: 24_000, seconds: 2)
@@ -165,7 +165,7 @@ struct StretchTests {
     var before = millrace_malloc_thread_requests()
     var taken = 0
     while taken < sound.count {
-      // What Swift's runtime makes once for a type is made in the first calls.
+      // The Swift runtime allocates per-type data in the first calls.
       if taken == 2_400 { before = millrace_malloc_thread_requests() }
       taken += stretcher.write(sound.span.extracting(taken..<min(taken + 240, sound.count)))
       var span = room.mutableSpan

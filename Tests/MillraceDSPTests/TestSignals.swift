@@ -2,7 +2,7 @@ import CMallocCount
 import Glibc
 import MillraceDSP
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 func noise(_ count: Int, seed: UInt64 = 1, amplitude: Double = 0.5) -> [Float] {
   var random = Xoshiro256(seed: seed)
   return (0..<count).map { _ in Float(random.nextUnit() * amplitude) }
@@ -30,7 +30,7 @@ func rms(_ samples: ArraySlice<Float>) -> Double {
       (samples.reduce(0.0) { $0 + Double($1) * Double($1) } / Double(samples.count)).squareRoot() + 1e-15)
 }
 
-/// Cuts `0..<count` into pieces: all of one length, or of seeded random lengths from 0 to 700 when `length`
+/// Splits `0..<count` into pieces: all of one length, or of seeded random lengths from 0 to 700 when `length`
 /// is 0.
 func pieces(of count: Int, length: Int, seed: UInt64 = 7) -> [Range<Int>] {
   var random = Xoshiro256(seed: seed)
@@ -44,7 +44,7 @@ func pieces(of count: Int, length: Int, seed: UInt64 = 7) -> [Range<Int>] {
   return result
 }
 
-/// Heap requests of this thread while `body` runs a second time: what a stream that is under way costs.
+/// Heap requests of this thread while `body` runs a second time, in the steady state of a stream.
 func heapRequests(_ body: () -> Void) -> UInt64 {
   body()
   let before = millrace_malloc_thread_requests()

@@ -3,7 +3,7 @@ import MillraceCore
 import MillraceFiles
 import Testing
 
-@Suite("What can be said against a path before it is opened") struct FileCheckTests {
+@Suite("Checking a path before it is opened") struct FileCheckTests {
   private let scratch = Scratch()
 
   private func reading(_ path: String) -> String {
@@ -14,40 +14,41 @@ import Testing
     refusal { () throws(NodeProblem) in try FileCheck.writing(path) }
   }
 
-  @Test("to be read it is a file that is there, holds something, and may be read")
+  @Test("a path to read is an existing, readable file that is not empty")
   func readable() throws {
     #expect(reading(scratch.file("a")) == "nothing")
     #expect(reading("") == "the path is empty")
     #expect(reading(scratch.path("none")) == "there is no file \"\(scratch.path("none"))\"")
-    #expect(reading(scratch.folder) == "\"\(scratch.folder)\" is a folder")
+    #expect(reading(scratch.folder) == "\"\(scratch.folder)\" is a directory")
     #expect(reading(scratch.file("empty", "")) == "\"\(scratch.path("empty"))\" is empty")
     #expect(reading("/dev/null") == "\"/dev/null\" is a pipe or a device, not a file")
   }
 
-  @Test("to be written it is there, or its folder is")
+  @Test("a path to write exists, or its directory does")
   func writable() throws {
     #expect(writing(scratch.file("a")) == "nothing")
     #expect(writing(scratch.path("new")) == "nothing")
-    #expect(scratch.text("new") == nil, "it only looks")
+    #expect(scratch.text("new") == nil, "the check creates nothing")
     #expect(writing("/dev/null") == "nothing")
     #expect(writing("") == "the path is empty")
-    #expect(writing(scratch.folder) == "\"\(scratch.folder)\" is a folder")
+    #expect(writing(scratch.folder) == "\"\(scratch.folder)\" is a directory")
     let deep = scratch.path("none/a")
-    #expect(writing(deep) == "the folder \"\(scratch.path("none"))\" of \"\(deep)\" does not exist")
+    #expect(
+      writing(deep) == "cannot write \"\(deep)\": the directory \"\(scratch.path("none"))\" does not exist")
     let (file, below) = (scratch.path("a"), scratch.path("a/b"))
-    #expect(writing(below) == "\"\(file)\" of \"\(below)\" is a file, not a folder")
+    #expect(writing(below) == "cannot write \"\(below)\": \"\(file)\" is a file, not a directory")
     let deeper = scratch.path("a/b/c")
-    #expect(writing(deeper) == "a part of the folder \"\(below)\" of \"\(deeper)\" is a file, not a folder")
+    #expect(writing(deeper) == "cannot write \"\(deeper)\": part of \"\(below)\" is a file, not a directory")
   }
 
-  @Test("without the right to read or to write it is refused, be it the file's or its folder's")
+  @Test("a path without read or write permission is refused, whether on the file or on its directory")
   func rights() async {
     await #expect(processExitsWith: .exitCode(42)) {
       let scratch = Scratch()
       chmod(scratch.file("closed"), 0o000)
       chmod(scratch.file("fixed"), 0o444)
       chmod(scratch.folder, 0o555)
-      // The superuser may do everything: be nobody, who may not even come here by the whole path.
+      // Root may do everything, so become nobody, who cannot even reach this directory by its full path.
       chdir(scratch.folder)
       if getuid() == 0 { setuid(65_534) }
       let words = [
@@ -57,15 +58,15 @@ import Testing
         refusal { () throws(NodeProblem) in try FileCheck.reading("fixed") },
       ]
       let expected = [
-        "\"closed\" may not be read: Permission denied (errno 13)",
-        "\"fixed\" may not be written: Permission denied (errno 13)",
-        "\"new\" may not be written: Permission denied (errno 13)", "nothing",
+        "cannot read \"closed\": Permission denied (errno 13)",
+        "cannot write \"fixed\": Permission denied (errno 13)",
+        "cannot write \"new\": Permission denied (errno 13)", "nothing",
       ]
       exit(words == expected ? 42 : 1)
     }
   }
 
-  @Test("pipes and sockets are known as such")
+  @Test("pipes and sockets are recognised")
   func pipes() throws {
     try #require(mkfifo(scratch.path("pipe"), 0o600) == 0)
     #expect(FileCheck.isPipe(scratch.path("pipe")))
@@ -77,8 +78,8 @@ import Testing
   }
 }
 
-@Suite("Writing to a pipe whose reader is gone") struct PipeSignalTests {
-  /// Writes a byte to a pipe without a reader; answers the error.
+@Suite("Writing to a pipe without a reader") struct PipeSignalTests {
+  /// Writes a byte to a pipe without a reader; returns the error.
   private static func writeToNobody() -> Int32 {
     var ends: [Int32] = [0, 0]
     _ = pipe(&ends)
@@ -87,7 +88,7 @@ import Testing
     return write(ends[1], "x", 1) < 0 ? errno : 0
   }
 
-  @Test("is an error and no end of the program; what the program does about the signal stays as it is")
+  @Test("fails with an error and does not end the program; its signal handling stays unchanged")
   func blocked() async {
     await #expect(processExitsWith: .exitCode(42)) {
       signal(SIGPIPE, SIG_DFL)
@@ -98,7 +99,7 @@ import Testing
     }
   }
 
-  @Test("a signal that waited before still waits afterwards")
+  @Test("a signal that was pending before is still pending afterwards")
   func pending() async {
     await #expect(processExitsWith: .exitCode(42)) {
       PipeSignal.block()

@@ -5,7 +5,7 @@ import MillraceTesting
 import Testing
 
 @Suite("event.log") struct EventLogTests {
-  @Test("each event becomes one line, from several nodes in turn, and is in the file before the next call")
+  @Test("each event becomes one line, nodes take turns, and the line is in the file before the next call")
   func writesLines() throws {
     let scratch = Scratch()
     let bench = try NodeBench(
@@ -22,13 +22,13 @@ import Testing
     #expect(bench.close() == [])
   }
 
-  @Test("a terminal gets spaces in place of control characters, and a file the text as it is")
+  @Test("a terminal gets spaces in place of control characters, a file the unchanged text")
   func terminal() throws {
     let text = "a\u{1B}[2Jb\u{7F}c\u{9B}31m\u{A0}é\td"
     let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
     defer { close(master) }
     try #require(master >= 0)
-    // ioctl_tty(2): TIOCSPTLCK unlocks the other side, TIOCGPTN tells its number.
+    // ioctl_tty(2): TIOCSPTLCK unlocks the other side, TIOCGPTN returns its number.
     var (lock, number): (Int32, Int32) = (0, 0)
     try #require(ioctl(master, 0x4004_5431, &lock) == 0 && ioctl(master, 0x8004_5430, &number) == 0)
     let name = "/dev/pts/\(number)"
@@ -46,7 +46,7 @@ import Testing
     #expect(scratch.text("log") == text + "\n")
   }
 
-  @Test("a new log empties the file, an appending one ends the line a killed program left")
+  @Test("a new log empties the file, an appending one completes the line a killed program left")
   func append() throws {
     let scratch = Scratch()
     scratch.write("{\"old\":1}\n{\"cut", to: "log")
@@ -56,7 +56,7 @@ import Testing
     try going.run()
     #expect(scratch.text("log") == "{\"old\":1}\n{\"cut\n{}\n")
     #expect(going.close() == [])
-    // Nothing of an older file is left, not even the end of its last line.
+    // Nothing of the old file remains, not even the end of its last line.
     scratch.write("{\"cut", to: "log")
     let fresh = try NodeBench(EventLog.self, ["path": path], inputs: ["in1": events])
     fresh.push(text: "{}")
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(
-    "an appending log begins at once where nothing was left unfinished",
+    "an appending log adds no line break after a complete line",
     arguments: [nil, "", "{\"old\":1}\n"])
   func appendWhole(old: String?) throws {
     let scratch = Scratch()
@@ -77,12 +77,12 @@ import Testing
     #expect(scratch.text("log") == (old ?? "") + "{}\n")
   }
 
-  @Test("a log that is over leaves no descriptor open", arguments: [false, true])
+  @Test("a destroyed log leaves no descriptor open", arguments: [false, true])
   func descriptors(appends: Bool) async throws {
     await #expect(processExitsWith: .success) { [appends = appends as Bool] in
       let scratch = Scratch()
       scratch.write("{\"cut", to: "log")
-      // The runtime opens some of its own when it likes.
+      // The runtime may open some of its own at any time.
       func descriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
           let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test("more than fits the gathering memory is written in whole lines")
+  @Test("more than the buffer holds is written in whole lines")
   func long() throws {
     let scratch = Scratch()
     let shape = OutputShape(.event, packetDuration: nil, packetBytes: 100_000)
@@ -114,7 +114,7 @@ import Testing
     #expect(scratch.text("log") == texts.map { $0 + "\n" }.joined())
   }
 
-  @Test("a file that cannot be made is refused with the reason and the cure")
+  @Test("a file that cannot be created is refused with the reason and the cure")
   func refusals() throws {
     let scratch = Scratch()
     func text(_ path: String) -> String {
@@ -126,9 +126,9 @@ import Testing
     let missing = scratch.path("none/log")
     #expect(
       text(missing)
-        == "the folder \"\(scratch.path("none"))\" of \"\(missing)\" does not exist; "
-        + "make it: mkdir -p \"\(scratch.path("none"))\"")
-    #expect(text(scratch.folder) == "\"\(scratch.folder)\" is a folder; name a file in it")
+        == "cannot write \"\(missing)\": the directory \"\(scratch.path("none"))\" does not exist; "
+        + "create it: mkdir -p \"\(scratch.path("none"))\"")
+    #expect(text(scratch.folder) == "\"\(scratch.folder)\" is a directory; name a file in it")
   }
 
   @Test("a directory without permission is refused with the reason and the cure")
@@ -137,20 +137,20 @@ import Testing
       let scratch = Scratch()
       let path = scratch.path("log")
       chmod(scratch.folder, 0o555)
-      // The superuser may write everywhere: be nobody.
+      // Root may write everywhere, so become nobody.
       if getuid() == 0 { setuid(65_534) }
       var text = "made"
       do {
         _ = try NodeBench(EventLog.self, ["path": .string(path)], inputs: ["in1": events])
       } catch { text = "\(error)" }
       let expected =
-        "\"\(path)\" may not be written: Permission denied (errno 13); "
-        + "give this user the right to write there, or name another place"
+        "cannot write \"\(path)\": Permission denied (errno 13); "
+        + "grant this user write permission, or choose another path"
       exit(text == expected ? 42 : 1)
     }
   }
 
-  @Test("a full disk is a fault in words")
+  @Test("a full disk is a fault with a message")
   func full() throws {
     let bench = try NodeBench(EventLog.self, ["path": "/dev/full"], inputs: ["in1": events])
     bench.push(text: "{}")
@@ -158,12 +158,12 @@ import Testing
       try bench.run()
     } throws: {
       "\($0)"
-        == "writing \"/dev/full\" failed: No space left on device (errno 28); the lines written before are whole; "
-        + "make room on the disk"
+        == "writing \"/dev/full\" failed: No space left on device (errno 28); the lines before it are intact; "
+        + "free disk space"
     }
   }
 
-  @Test("a line the system accepted only in part is taken back")
+  @Test("a partly written line is removed")
   func wholeLines() async throws {
     await #expect(processExitsWith: .exitCode(42)) {
       let scratch = Scratch()
@@ -177,12 +177,13 @@ import Testing
       var text = ""
       do { try bench.run() } catch { text = "\(error)" }
       let isExplained = text.hasSuffix(
-        "File too large (errno 27); the lines written before are whole; no longer file is allowed there")
+        "File too large (errno 27); the lines before it are intact; the file size limit is reached (ulimit -f, or the file system's)"
+      )
       exit(isExplained && scratch.text("log") == String(repeating: line + "\n", count: 3) ? 42 : 1)
     }
   }
 
-  @Test("- is the standard output")
+  @Test("- is standard output")
   func standardOutput() async throws {
     let result = try await #require(
       processExitsWith: .success, observing: [\.standardOutputContent]

@@ -5,14 +5,14 @@ import MillraceFlow
 import MillraceGraph
 import Testing
 
-@Suite("nodes of this target in graphs", .serialized) struct FlowGraphTests {
+@Suite("flow nodes in graphs", .serialized) struct FlowGraphTests {
   private func run(_ text: String) throws -> RunReport {
     let plan = try Graph.load(text: text, name: "graph.json", catalogue: .flow)
     let engine = Engine(catalogue: .flow, workers: 1)
     return try #require(try engine.start(plan).waitUntilStopped(timeout: .seconds(120)))
   }
 
-  @Test("three programs in a row carry every line to the end, then the graph stops by itself")
+  @Test("three chained programs pass every line to the end, then the graph ends by itself")
   func programs() throws {
     let scratch = Scratch()
     let report = try run(
@@ -30,7 +30,7 @@ import Testing
     #expect(report.leakedBlocks == 0)
   }
 
-  @Test("a program that fails stops the graph, with its last words")
+  @Test("a program that fails stops the graph, and the error quotes its standard error")
   func failure() throws {
     let report = try run(
       """
@@ -43,11 +43,11 @@ import Testing
       """)
     #expect(
       report.failure?.description
-        == "node \"count\": the program \"sh\" ended with status 4; it said: lost it")
+        == "node \"count\": the program \"sh\" exited with status 4; standard error: lost it")
     #expect(report.leakedBlocks == 0)
   }
 
-  @Test("a tee's branches end with it, and the totals of both reach the log")
+  @Test("a tee's branches end with it, and both totals reach the log")
   func teeToLog() throws {
     let scratch = Scratch()
     let report = try run(

@@ -4,7 +4,7 @@ import MillraceTesting
 import Testing
 
 @Suite("flow.null") struct FlowNullTests {
-  @Test("it gives every packet back and tells once at the end what came")
+  @Test("it releases every packet and reports the totals once at the end")
   func total() throws {
     let bench = try NodeBench(FlowNull.self, inputs: ["in": speech])
     bench.push([Int16](repeating: 1, count: 330))

@@ -4,7 +4,7 @@ import MillraceTesting
 import Testing
 
 @Suite("flow.tee") struct FlowTeeTests {
-  @Test("every linked branch gets every packet with its marks, and the gap between branches gets none")
+  @Test("every linked branch gets every packet with its marks; unlinked outputs get none")
   func branches() throws {
     let bench = try NodeBench(FlowTee.self, inputs: ["in": speech], outputs: ["out1", "out3"])
     bench.push((0..<400).map { Int16($0) }, flags: .discontinuity)
@@ -19,7 +19,7 @@ import Testing
     #expect(bench.close() == [])
   }
 
-  @Test("the branches share the bytes of a packet")
+  @Test("the branches share a packet's memory")
   func shares() throws {
     let bench = try NodeBench(FlowTee.self, inputs: ["in": speech], outputs: ["out1", "out2"])
     bench.hold("out1")
@@ -38,7 +38,7 @@ import Testing
     #expect(bench.close() == [])
   }
 
-  @Test("a branch that blocks holds back all, one that drops holds back none")
+  @Test("a blocking branch holds back all, a dropping branch none")
   func policies() throws {
     let blocking = try NodeBench(
       FlowTee.self, inputs: ["in": speech], outputs: ["out1", "out2"], outputLimit: 4)
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(
-    "it takes any format and carries it on",
+    "it passes any format on",
     arguments: [
       speech, lines, events,
       OutputShape(.opus(rate: 48_000, channels: 2), packetDuration: 20_000_000, packetBytes: 1275, burst: 3),

@@ -4,10 +4,10 @@ import MillraceFlow
 import MillraceTesting
 import Testing
 
-/// Seconds no test should ever need; a program that hangs then fails the test instead of stopping the suite.
+/// Seconds no test should ever need: a hanging program then fails the test instead of stopping the suite.
 private let limit = 300.0
 
-/// A bench around a program, on the real clock. A node that should hear nothing for 10 s fails as stalled.
+/// A bench around a program, on the real-time clock. A node without output for 10 s fails as stalled.
 private func bench(
   _ command: [String], _ more: [String: ParameterValue] = [:], in input: OutputShape? = speech,
   outputs: [String]? = nil, outputLimit: Int = 8
@@ -26,7 +26,7 @@ private func shell(
   try bench(["sh", "-c", script], more, in: input, outputs: outputs)
 }
 
-/// What the node's failure says; nil when it does not fail in time.
+/// The message of the node's failure; nil if it does not fail in time.
 private func failure(of bench: NodeBench) -> String? {
   do {
     _ = try bench.wait(limit) { bench.hasEnded }
@@ -35,7 +35,7 @@ private func failure(of bench: NodeBench) -> String? {
   } catch { return "\(error)" }
 }
 
-/// True once a condition of the world outside holds, which nobody tells of.
+/// True once an external condition holds; polls, as nothing announces it.
 private func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
   let end = Date().addingTimeInterval(limit)
   while Date() < end {
@@ -45,7 +45,8 @@ private func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
   return false
 }
 
-/// True while a process runs, or is a zombie that we should have reaped. (Those of others are reaped when their parent likes.)
+/// True while a process runs, or is a zombie of ours that should have been reaped. (Other zombies are reaped when their parent gets
+/// to it.)
 private func isAlive(_ process: Int32) -> Bool {
   guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return false }
   let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
@@ -53,14 +54,15 @@ private func isAlive(_ process: Int32) -> Bool {
 }
 
 @Suite("process.pipe", .serialized) struct ProcessPipeTests {
-  @Test("a program that leaves one behind which complains for ever still ends, and is heard itself")
+  @Test("a program whose child writes errors forever still ends, and its own errors are kept")
   func complaints() throws {
     let bench = try shell(
       "echo mine >&2; setsid sh -c 'while :; do echo more >&2; done' & exit 3", outputs: [])
-    #expect(failure(of: bench)?.hasPrefix("the program \"sh\" ended with status 3; it said: ") == true)
+    #expect(
+      failure(of: bench)?.hasPrefix("the program \"sh\" exited with status 3; standard error: ") == true)
   }
 
-  @Test("sound through cat comes back sample for sample, at its time and position")
+  @Test("audio through cat comes back sample for sample, with its time and position")
   func sound() throws {
     let bench = try bench(["cat"])
     let samples = (0..<16_050).map { Int16(truncatingIfNeeded: $0 * 7) }
@@ -81,7 +83,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.close() == [])
   }
 
-  @Test("lines go in and come out whole, one a packet, without empty ones", arguments: [lines, events])
+  @Test("lines go in and come out whole, one per packet, without empty ones", arguments: [lines, events])
   func text(shape: OutputShape) throws {
     let bench = try bench(["cat"], ["mode": "lines"], in: shape)
     for text in ["{\"a\":1}", "grüß\ndich\n", "", "x"] { bench.push(text: text) }
@@ -93,7 +95,7 @@ private func isAlive(_ process: Int32) -> Bool {
   }
 
   @Test(
-    "what a program says without input arrives, its last line too without a break, and its exit ends the node"
+    "output of a program without input arrives, even a last line without a break, and its exit ends the node"
   )
   func source() throws {
     let bench = try shell(#"printf 'one\r\n\ntwo\nthree'"#, ["mode": "lines"], in: nil)
@@ -102,7 +104,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.close() == [])
   }
 
-  @Test("sound becomes lines, and the program's answer after the end of its input still arrives")
+  @Test("a program turns audio into lines, and its output after the end of its input still arrives")
   func answerAtEnd() throws {
     let bench = try shell("wc -c | tr -d ' '", ["mode": "lines"])
     bench.push([Int16](repeating: 1, count: 800))
@@ -111,7 +113,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.texts() == ["1600"])
   }
 
-  @Test("lost packets reach the program as silence of their length")
+  @Test("lost packets reach the program as silence of the same length")
   func lost() throws {
     let bench = try shell("od -An -v -tu1 -w4 | tr -d ' '", ["mode": "lines"])
     bench.push([257, 257] as [Int16])
@@ -121,7 +123,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.texts() == ["1111", "0000"])
   }
 
-  /// What `cat` makes of what is pushed.
+  /// What `cat` returns for the pushed packets.
   private func echoed(_ push: (NodeBench) -> Void) throws -> [CapturedPacket] {
     let bench = try bench(["cat"])
     push(bench)
@@ -131,7 +133,7 @@ private func isAlive(_ process: Int32) -> Bool {
     return bench.packets()
   }
 
-  @Test("what is missing reaches the program as silence, and what comes after it keeps its time")
+  @Test("missing samples reach the program as silence, and the samples after them keep their time")
   func missing() throws {
     let sound = [Int16](repeating: 9, count: 160)
     let packets = try echoed { bench in
@@ -140,7 +142,7 @@ private func isAlive(_ process: Int32) -> Bool {
       bench.push(sound)
       bench.push(bytes: [], duration: 480, flags: .lost)
       bench.push(sound)
-      // Not believed: no gap either way.
+      // Ignored: no gap either way.
       bench.setPosition(0)
       bench.push(sound)
     }
@@ -151,7 +153,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(packets.allSatisfy { $0.flags == [] })
   }
 
-  @Test("a gap of more than 10 s is not filled: position and time jump at its place, and say so")
+  @Test("a gap of more than 10 s is not filled: position and time jump there, marked as a discontinuity")
   func jump() throws {
     let packets = try echoed { bench in
       bench.push([Int16](repeating: 1, count: 200))
@@ -169,7 +171,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(jumps.map(\.timestamp) == [60_000_000_000, 120_010_000_000])
   }
 
-  @Test("sound of a reply that is over is thrown away to the sample, however late the program answers")
+  @Test("audio of a cancelled reply is discarded to the sample, however late the program answers")
   func interruption() throws {
     let scratch = Scratch()
     let gate = scratch.path("gate")
@@ -195,7 +197,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(packets.map(\.flags) == [.discontinuity, []])
   }
 
-  @Test("an interruption leaves sound of no reply, and what must be played anyhow, as it is")
+  @Test("an interruption spares audio of no reply and packets that must be played")
   func interruptionSpares() throws {
     for (generation, flags) in [(0, []), (1, .uninterruptible)] as [(UInt32, PacketFlags)] {
       let packets = try echoed { bench in
@@ -212,7 +214,7 @@ private func isAlive(_ process: Int32) -> Bool {
     }
   }
 
-  @Test("answers in lines to a reply that is over are thrown away until there is new input")
+  @Test("lines that answer a cancelled reply are discarded until there is new input")
   func interruptionOfLines() throws {
     let scratch = Scratch()
     let gate = scratch.path("gate")
@@ -240,10 +242,10 @@ private func isAlive(_ process: Int32) -> Bool {
   }
 
   @Test(
-    "of our environment the program gets a few variables that are nobody's secret, and what it is given by name"
+    "the program inherits only a few harmless variables and those it is given by name"
   )
   func environment() async {
-    // In a process of its own: who reads the environment meanwhile reads what is being replaced.
+    // In its own process: other threads would read the environment while it is replaced.
     await #expect(processExitsWith: .success) { try Self().expectEnvironment() }
   }
 
@@ -269,18 +271,18 @@ private func isAlive(_ process: Int32) -> Bool {
     }
   }
 
-  @Test("the program inherits no open file of ours")
+  @Test("the program inherits no open descriptor")
   func inheritsNothing() throws {
     let scratch = Scratch()
     let leaky = open(scratch.path("open"), O_CREAT | O_RDWR, 0o600)
     defer { close(leaky) }
     let bench = try bench(["ls", "/proc/self/fd"], ["mode": "lines"], in: nil)
     #expect(try bench.wait(limit) { bench.hasEnded })
-    // The fourth is the directory that ls is reading.
+    // The fourth is the directory that ls itself reads.
     #expect(bench.texts() == ["0", "1", "2", "3"])
   }
 
-  @Test("a program that cannot be started is refused with reason and cure")
+  @Test("a program that cannot be started is refused with the reason and the cure")
   func refusals() throws {
     func text(_ command: [String], _ more: [String: ParameterValue] = [:]) -> String {
       do {
@@ -297,7 +299,7 @@ private func isAlive(_ process: Int32) -> Bool {
         == "cannot start \"/etc/passwd\": Permission denied (errno 13); make it executable: chmod +x")
     #expect(
       text(["cat"], ["directory": "/nowhere"])
-        == "cannot start in \"/nowhere\": No such file or directory (errno 2); make the directory first, or correct the path"
+        == "cannot start in \"/nowhere\": No such file or directory (errno 2); create the directory, or correct the path"
     )
     #expect(
       text(["cat"], ["directory": "/etc/passwd"])
@@ -305,13 +307,13 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(text([""]) == "\"command\": the program has no name; give its name or its path first")
     #expect(
       text(["echo", "a\0b"])
-        == "\"command\": it holds a NUL character, which no program can be given; leave it out")
+        == "\"command\": it contains a NUL character, which cannot be passed to a program; remove it")
     #expect(
       text(["cat"], ["environment": ["SHADE"]])
-        == "\"environment\": an item is not a variable with its value; write \"NAME=value\"")
+        == "\"environment\": an item is not an assignment; write \"NAME=value\"")
   }
 
-  @Test("the format of its sound is as the input's unless told, and must be known")
+  @Test("the format of its audio is that of the input unless set, and must be known")
   func shapes() throws {
     func shape(_ parameters: [String: ParameterValue], _ input: OutputShape?) throws -> Resolution {
       try NodeBench.resolve(
@@ -327,16 +329,16 @@ private func isAlive(_ process: Int32) -> Bool {
         == .pcm(rate: 8_000, channels: 1, sample: .s16, frames: 160))
     let problem = try #require(try shape([:], lines).problems.first)
     #expect(problem.parameter == "rate")
-    #expect(problem.text == "nothing tells the rate of the sound the program writes")
+    #expect(problem.text == "the rate of the audio the program writes is unknown")
   }
 
   @Test(
-    "an end with another status or by a signal says so, with the last lines of the standard error",
+    "a failed exit reports its status or signal, with the last lines of standard error",
     arguments: [
-      ("echo first >&2; echo second >&2; exit 3", "ended with status 3; it said: first | second"),
-      ("exit 127", "ended with status 127"),
-      ("kill -9 $$", "ended by SIGKILL (9)"),
-      ("echo oops >&2; kill -SEGV $$", "ended by SIGSEGV (11); it said: oops"),
+      ("echo first >&2; echo second >&2; exit 3", "exited with status 3; standard error: first | second"),
+      ("exit 127", "exited with status 127"),
+      ("kill -9 $$", "was killed by SIGKILL (9)"),
+      ("echo oops >&2; kill -SEGV $$", "was killed by SIGSEGV (11); standard error: oops"),
     ])
   func death(script: String, words: String) throws {
     let bench = try shell(script)
@@ -344,31 +346,31 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.fault?.fault.reason == .gone)
   }
 
-  @Test("of a long standard error the end is told, with dots where a secret may have lost its beginning")
+  @Test("of a long standard error the tail is quoted, with dots where a secret may be cut")
   func longComplaint() throws {
     let script = "printf 'no way in for sk-0123456789abcdef'; printf '%02040d' 7; exit 3"
     let words = try #require(failure(of: shell("{ \(script); } >&2")))
-    #expect(words.hasPrefix("the program \"sh\" ended with status 3; it said: …"))
+    #expect(words.hasPrefix("the program \"sh\" exited with status 3; standard error: …"))
     #expect(words.contains("…89abcdef0"))
     #expect(!Secrets(["sk-0123456789abcdef"]).removed(from: words).contains("89abcdef"))
     let cutCharacter = try #require(failure(of: shell("{ printf 'é%02047d' 7; exit 3; } >&2")))
-    #expect(cutCharacter.contains("said: …00"))
+    #expect(cutCharacter.contains("standard error: …00"))
   }
 
-  @Test("what was written before a death still arrives")
+  @Test("output written before a failure still arrives")
   func lastWords() throws {
-    let bench = try shell("echo farewell; exit 1", ["mode": "lines"])
-    #expect(failure(of: bench) == "the program \"sh\" ended with status 1")
-    #expect(bench.texts() == ["farewell"])
+    let bench = try shell("echo last; exit 1", ["mode": "lines"])
+    #expect(failure(of: bench) == "the program \"sh\" exited with status 1")
+    #expect(bench.texts() == ["last"])
   }
 
-  @Test("a program that answers nothing is stalled, before and after the end of its input")
+  @Test("a program without a response is stalled, before and after the end of its input")
   func stall() throws {
     let running = try bench(["sleep", "1000"], ["stall": 50])
     running.push([Int16](repeating: 1, count: 160))
     let first = try #require(failure(of: running))
-    #expect(first.hasPrefix("the program \"sleep\" answered nothing for "))
-    #expect(first.hasSuffix(" ms; look why it waits, or raise \"stall\""))
+    #expect(first.hasPrefix("the program \"sleep\" did not respond for "))
+    #expect(first.hasSuffix(" ms; check what it is waiting for, or raise \"stall\""))
     #expect(running.fault?.fault.reason == .stalled)
 
     let ending = try bench(["sleep", "1000"], ["stall": 50])
@@ -377,11 +379,11 @@ private func isAlive(_ process: Int32) -> Bool {
   }
 
   @Test(
-    "a program that ignores the end of its input, or reads nothing, cannot hold the end of the graph",
+    "a program that ignores the end of its input, or reads nothing, cannot hold up the end of the graph",
     arguments: [
-      // Reads everything and stays.
+      // Reads everything and keeps running.
       ("cat >/dev/null; exec sleep 1000", 160),
-      // Reads nothing; all fits into its pipe.
+      // Reads nothing; everything fits into its pipe.
       ("exec sleep 1000", 160),
     ])
   func endless(script: String, count: Int) throws {
@@ -391,16 +393,16 @@ private func isAlive(_ process: Int32) -> Bool {
     let fault = try #require(bench.fault)
     #expect(fault.fault.reason == .stalled)
     let words = "\(fault)"
-    #expect(words.hasPrefix("the program \"sh\" has neither read nor written anything for "))
+    #expect(words.hasPrefix("the program \"sh\" neither read nor wrote anything for "))
     #expect(
       words.hasSuffix(
-        " ms, and holds the end of the graph; it must read its input to the end and then end itself, or be given longer with \"endStall\""
+        " ms while the graph was ending; make it exit at the end of its input, or raise \"endStall\""
       ))
   }
 
-  @Test("a program that goes on writing, or complaining, after the end of its input is waited for")
+  @Test("a program that keeps writing output or errors after the end of its input is waited for")
   func slowEnd() throws {
-    // Each step is far shorter than the limit, also where the machine is busy; all of them together are longer.
+    // Each step is far shorter than the limit, even on a busy machine; all steps together are longer.
     let script = "cat >/dev/null; for i in $(seq 55); do sleep 0.1; echo $i >&2; done; echo done"
     let bench = try shell(script, ["mode": "lines", "stall": 0, "endStall": 5_000])
     bench.push([Int16](repeating: 1, count: 160))
@@ -408,7 +410,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.texts() == ["done"])
   }
 
-  @Test("a program whose output nobody wants answers by reading")
+  @Test("a program whose output is unlinked responds by reading")
   func sink() throws {
     let scratch = Scratch()
     let reading = try shell("cat > \(scratch.path("heard"))", outputs: [])
@@ -422,22 +424,22 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(reading.fault == nil)
     let deaf = try bench(["sleep", "1000"], ["stall": 50], outputs: [])
     deaf.push([Int16](repeating: 1, count: 160 * 100))
-    #expect(failure(of: deaf)?.contains("answered nothing") == true)
+    #expect(failure(of: deaf)?.contains("did not respond") == true)
   }
 
-  @Test("half a sample, text that is not UTF-8 and a line without end are faults that say where")
-  func garbage() throws {
+  @Test("half a sample, invalid UTF-8 and an endless line are faults with their position")
+  func outputError() throws {
     #expect(
       failure(of: try shell("printf abcde", ["rate": 8_000, "channels": 1], in: nil))
-        == "the program \"sh\" wrote sound that ends inside a sample at byte 5; it must write 16-bit samples, all channels of each"
+        == "the program \"sh\" wrote audio that ends inside a sample at byte 5; it must write 16-bit samples, complete for all channels"
     )
     #expect(
       failure(of: try shell(#"printf 'good\nb\377d\n'"#, ["mode": "lines"], in: nil))
-        == "the program \"sh\" wrote a line that is not UTF-8 at byte 5; set \"mode\" to \"pcm\" if it writes sound"
+        == "the program \"sh\" wrote a line that is not UTF-8 at byte 5; set \"mode\" to \"pcm\" if it writes audio"
     )
     #expect(
       failure(of: try shell("echo ok; head -c 70000 /dev/zero | tr '\\0' x", ["mode": "lines"], in: nil))
-        == "the program \"sh\" wrote a line longer than 65536 bytes at byte 3; it must end its lines, or set \"mode\" to \"pcm\" if it writes sound"
+        == "the program \"sh\" wrote a line longer than 65536 bytes at byte 3; end lines with a line break, or set \"mode\" to \"pcm\" if it writes audio"
     )
   }
 
@@ -449,17 +451,17 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.texts().map(\.utf8.count) == [65_536, 5])
   }
 
-  @Test("a program that does not read holds its input back, and gets all of it when it does")
+  @Test("a program that does not read holds its input back, and gets all of it when it reads again")
   func backPressure() throws {
     let scratch = Scratch()
     let gate = scratch.path("gate")
     mkfifo(gate, 0o600)
-    // The program waits until somebody opens the gate for writing.
+    // The program waits until the gate is opened for writing.
     let bench = try shell("read line < \(gate); cat")
     let samples = [Int16](repeating: 3, count: 160 * 1000)
     bench.push(samples)
     try bench.run()
-    // 8 packets in the node's queue and 8 KiB in the pipe, of 1000 packets; then it takes no more.
+    // Of 1000 packets, 8 fit the node's queue and 8 KiB the pipe; then it takes no more.
     #expect(try bench.wait(limit) { bench.callCount > 8 })
     #expect(!(try bench.wait(0.05) { bench.callCount > 60 }))
     let opened = open(gate, O_WRONLY)
@@ -475,7 +477,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.close() == [])
   }
 
-  @Test("a reader that takes nothing holds the program back without loss")
+  @Test("a downstream node that takes nothing holds the program back without loss")
   func outputPressure() throws {
     let bench = try bench(["seq", "100000"], ["mode": "lines"], in: nil)
     bench.hold()
@@ -485,7 +487,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.texts() == (1...100_000).map { "\($0)" })
   }
 
-  @Test("a program that ends well before its input does ends the node")
+  @Test("a program that exits cleanly before its input ends, ends the node")
   func earlyEnd() throws {
     let bench = try bench(["head", "-c", "320"])
     bench.push([Int16](repeating: 5, count: 160 * 500))
@@ -495,7 +497,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(bench.close() == [])
   }
 
-  @Test("when the node goes, the program and what it started go, and no zombie stays")
+  @Test("when the node is destroyed, the program and its children end, and no zombie remains")
   func ends() throws {
     for script in [
       "sleep 1000 & echo $!; echo $$; wait", "trap '' TERM; sleep 1000 & echo $!; echo $$; wait",
@@ -513,7 +515,7 @@ private func isAlive(_ process: Int32) -> Bool {
     }
   }
 
-  @Test("what a program leaves behind ends with it, and does not keep the node waiting")
+  @Test("children that a program leaves behind are ended, and do not keep the node waiting")
   func leftovers() throws {
     let bench = try shell("sleep 1000 & echo $!", ["mode": "lines"], in: nil)
     #expect(try bench.wait(limit) { bench.hasEnded })
@@ -521,7 +523,7 @@ private func isAlive(_ process: Int32) -> Bool {
     #expect(eventually { !isAlive(left) })
   }
 
-  @Test("what a program leaves behind cannot keep the node by writing for ever")
+  @Test("children that a program leaves behind cannot keep the node alive by writing forever")
   func endlessLeftovers() throws {
     let bench = try shell("yes & exit 0", ["mode": "lines"], in: nil)
     #expect(try bench.wait(limit) { bench.hasEnded })

@@ -1,7 +1,7 @@
 import MillraceCore
 import TestSystem
 
-/// A folder for one test's files, gone with the test.
+/// A directory for one test's files, removed after the test.
 struct Scratch {
   private let place = TemporaryFolder()
 

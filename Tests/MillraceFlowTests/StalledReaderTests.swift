@@ -6,7 +6,7 @@ import MillraceGraph
 import MillraceTesting
 import Testing
 
-/// A named pipe whose reader, this test, reads when it likes.
+/// A named pipe whose reader, this test, reads on demand.
 private final class SlowReader {
   private let descriptor: Int32
   private(set) var bytes: [UInt8] = []
@@ -29,7 +29,7 @@ private final class SlowReader {
     }
   }
 
-  /// Waits until there is something to read, and leaves it there.
+  /// Waits until there is something to read, and does not read it.
   func waitForBytes() {
     var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     while poll(&wanted, 1, 100) < 1 || wanted.revents & Int16(POLLIN) == 0 {}
@@ -38,12 +38,12 @@ private final class SlowReader {
   var lineCount: Int { bytes.count { $0 == 10 } }
 }
 
-@Suite("lines for a reader that does not read", .serialized, .timeLimit(.minutes(30)))
+@Suite("lines for a stalled reader", .serialized, .timeLimit(.minutes(30)))
 struct StalledReaderTests {
   private let scratch = Scratch()
   private var pipe: String { scratch.path("pipe") }
 
-  /// A program's lines to the pipe, and another's to a file, both on the bulk lane.
+  /// Runs a program that writes to the pipe and another that writes to a file, both on the bulk lane.
   private func start(lines: String, patience: Int = 1_000) throws -> (Engine, GraphRun) {
     let text = """
       { "millrace": 1, "name": "stalled",
@@ -60,12 +60,12 @@ struct StalledReaderTests {
     return (engine, try engine.start(plan))
   }
 
-  /// Waits until the other node has written all its lines, by looking at the file.
+  /// Waits until the other node has written all its lines, by polling the file.
   private func waitForOther() {
     while scratch.text("other").utf8.count(where: { $0 == 10 }) < 500 { usleep(2000) }
   }
 
-  @Test("it holds up neither other nodes nor the stop")
+  @Test("it delays neither other nodes nor the stop")
   func stop() throws {
     let reader = try SlowReader(pipe)
     let (engine, run) = try start(lines: #""seq", "100000""#)
@@ -82,7 +82,7 @@ struct StalledReaderTests {
     withExtendedLifetime(engine) {}
   }
 
-  @Test("it gets every line when it reads on")
+  @Test("it gets every line when it reads again")
   func readsOn() throws {
     let reader = try SlowReader(pipe)
     let (engine, run) = try start(lines: #""seq", "100000""#, patience: 600_000)
@@ -98,14 +98,14 @@ struct StalledReaderTests {
     withExtendedLifetime(engine) {}
   }
 
-  @Test("at the end it gets its patience, then the node fails and says what was not written")
+  @Test("at the end it has its patience, then the node fails and reports what was not written")
   func givenUp() throws {
     let reader = try SlowReader(pipe)
     let (engine, run) = try start(lines: #""seq", "-f", "%01000g", "75""#, patience: 50)
     let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let words = try #require(report.failure?.text)
     let pattern =
-      #/nobody read "(.*)" for 50 ms: (\d+) lines \((\d+) bytes\) and what waits in the links were not written; keep its reader reading, or raise "patience"/#
+      #/the reader of "(.*)" took nothing for 50 ms: (\d+) lines \((\d+) bytes\) and the packets still queued in the links were not written; keep it reading, or raise "patience"/#
     let match = try #require(words.wholeMatch(of: pattern), "\(words)")
     #expect(match.1 == pipe)
     reader.read()
@@ -116,28 +116,28 @@ struct StalledReaderTests {
     withExtendedLifetime(engine) {}
   }
 
-  @Test("on a virtual clock it is waited for at once, and given up after the same time")
+  @Test("on a virtual clock the sink blocks for it, and gives up after the same time")
   func virtual() throws {
     let reader = try SlowReader(pipe)
     let bench = try NodeBench(
       EventLog.self, ["path": .string(pipe), "patience": 20], inputs: ["in1": events])
     for _ in 0..<100 { bench.push(text: String(repeating: "x", count: 999)) }
     let fault = #expect(throws: BenchFault.self) { try bench.run() }
-    #expect(fault?.text?.hasPrefix("nobody read \"\(pipe)\" for 20 ms: ") == true)
+    #expect(fault?.text?.hasPrefix("the reader of \"\(pipe)\" took nothing for 20 ms: ") == true)
     reader.read()
     #expect(reader.bytes.count > 32_768)
   }
 
-  @Test("a named pipe that nobody reads is refused")
+  @Test("a named pipe without a reader is refused")
   func nobody() throws {
     try #require(mkfifo(pipe, 0o600) == 0)
     let text = #expect(throws: BenchProblem.self) {
       try NodeBench(EventLog.self, ["path": .string(pipe)], inputs: ["in1": events])
     }
-    #expect(text?.description == "nobody reads the pipe \"\(pipe)\"; start its reader first")
+    #expect(text?.description == "the pipe \"\(pipe)\" has no reader; start its reader first")
   }
 
-  @Test("logs may share a file they append to; one that starts it anew has it alone")
+  @Test("logs may share a file they append to; one that replaces its content has it alone")
   func claims() throws {
     let path = ParameterValue.string(scratch.path("log"))
     func log(append: Bool) throws -> NodeBench {
@@ -153,7 +153,7 @@ struct StalledReaderTests {
     #expect(
       refusal?.description
         == "\"\(scratch.path("log"))\" is being read or written by another node or program; write to another file; "
-        + "of several instances each needs its own ({instance} in the name)")
+        + "several instances need one each (put {instance} in the name)")
     #expect(scratch.text("log") == "{}\n{}\n{}\n")
     #expect(first.close() + second.close() == [])
   }

@@ -5,7 +5,7 @@ import MillraceTesting
 import Testing
 
 @Suite("text.print") struct TextPrintTests {
-  @Test("each packet becomes one line of the standard output, breaks inside it become spaces")
+  @Test("each packet becomes one line of standard output, line breaks inside it become spaces")
   func standardOutput() async throws {
     let result = try await #require(
       processExitsWith: .success, observing: [\.standardOutputContent, \.standardErrorContent]
@@ -21,7 +21,7 @@ import Testing
     #expect(!String(decoding: result.standardErrorContent, as: UTF8.self).contains("last"))
   }
 
-  @Test("it prints to the standard error when told to")
+  @Test("it prints to standard error when set to")
   func standardError() async throws {
     let result = try await #require(
       processExitsWith: .success, observing: [\.standardOutputContent, \.standardErrorContent]
@@ -34,7 +34,7 @@ import Testing
     #expect(!String(decoding: result.standardOutputContent, as: UTF8.self).contains("over here"))
   }
 
-  @Test("a reader that is gone is a fault in words, and does not end the program")
+  @Test("a closed reader is a fault with a message, and does not end the program")
   func readerGone() async throws {
     await #expect(processExitsWith: .exitCode(42)) {
       var ends: [Int32] = [0, 0]
@@ -43,14 +43,14 @@ import Testing
       close(ends[0])
       close(ends[1])
       let bench = try NodeBench(TextPrint.self, inputs: ["in": lines])
-      bench.push(text: "nobody hears this")
+      bench.push(text: "never read")
       do {
         try bench.run()
       } catch {
         let expected =
-          "writing the standard output failed: Broken pipe (errno 32); the lines written before are whole; "
-          + "keep the program that reads it running as long as the graph"
-        // Were the signal still waiting, this would end the process with it.
+          "writing standard output failed: Broken pipe (errno 32); the lines before it are intact; "
+          + "keep its reader running until the graph ends"
+        // If the signal were still pending, this would end the process with it.
         var none = sigset_t()
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)

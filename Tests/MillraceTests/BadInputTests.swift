@@ -48,12 +48,12 @@ struct BadInputTests {
   // MARK: Inputs
 
   @Test(
-    "an input that is missing, a folder, empty or no sound is refused at its place",
+    "an input that is missing, a directory, empty or no sound is refused at its place",
     arguments: ["voice-uplink", "voice-return"])
   func inputs(graph: String) throws {
     let random = (0..<20_000).map { UInt8(truncatingIfNeeded: ($0 &* 2_654_435_761) >> 11) }
     let files = [
-      ("missing.wav", "there is no"), (scratch.path, "is a folder"),
+      ("missing.wav", "there is no"), (scratch.path, "is a directory"),
       (try scratch.write([], to: "empty.wav"), "is empty"),
       (try scratch.write(random, to: "random.wav"), "random.wav"),
       (try scratch.write("RIFF".utf8, to: "four.wav"), "four.wav"),
@@ -109,11 +109,11 @@ struct BadInputTests {
 
   // MARK: Outputs
 
-  @Test("an output in a missing folder, or onto a folder, is refused at its place")
+  @Test("an output in a missing directory, or onto a directory, is refused at its place")
   func outputs() throws {
     let (sound, opus) = (try sound(), try opus())
     let missing = scratch.file("none/out")
-    for (path, words) in [(missing, "none"), (scratch.path, "older")] {
+    for (path, words) in [(missing, "none"), (scratch.path, "directory")] {
       for (graph, values) in [
         ("voice-uplink", ["input": sound, "output": path]),
         ("voice-return", ["input": opus, "output": path]),
@@ -134,7 +134,7 @@ struct BadInputTests {
       ("mix", 3, ["input": sound, "output": scratch.file("mix.wav"), "log": "/dev/full"]),
     ] {
       let result = try run(graph, values)
-      expect(result, status: status, graph: graph, "\"/dev/full\"", "make room")
+      expect(result, status: status, graph: graph, "\"/dev/full\"", "free disk space")
     }
   }
 

@@ -116,7 +116,7 @@ struct LimitTests {
     #expect(result.status == 3, "\(result.errors)")
     #expect(result.problems.count == 1)
     let line = result.problems.first ?? ""
-    #expect(line.contains("the program \"sleep\" has neither read nor written anything for "), "\(line)")
+    #expect(line.contains("the program \"sleep\" neither read nor wrote anything for "), "\(line)")
     #expect(
       line.hasSuffix(
         " ms, and holds the end of the graph; it must read its input to the end and then end itself, or be given longer with \"endStall\""

@@ -214,7 +214,7 @@ struct VideoRecordFileTests {
     } catch { failure = error }
     let text = try #require(failure?.text)
     #expect(text.contains("writing \"\(path)\" failed: No space left on device (errno 28); the "))
-    #expect(text.hasSuffix(" ms before can be played; make room on the disk"))
+    #expect(text.hasSuffix(" ms before can be played; free disk space"))
     let refused = try #require(bench.events().last)
     #expect(refused.name == "refused")
     let safe = try #require(refused.number("seconds"))
@@ -234,7 +234,7 @@ struct VideoRecordFileTests {
   func refused() {
     #expect(
       refusal(["path": .string("/tmp/no-such-folder/film.mp4")])?.contains(
-        "does not exist; make it: mkdir -p") == true)
+        "does not exist; create it: mkdir -p") == true)
     #expect(
       refusal(["path": .string(folder.file("film.avi"))])?.contains(
         "does not end like a film; end it in .mp4, .mkv or .webm, or say the \"format\"") == true)

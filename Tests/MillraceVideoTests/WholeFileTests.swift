@@ -75,7 +75,7 @@ struct WholeFileTests {
 
   private func refuses(_ path: String, _ use: FileUse) -> Bool {
     do throws(NodeProblem) {
-      _ = try FileClaim(path, for: use)
+      _ = try FileLock(path, for: use)
       return false
     } catch { return true }
   }

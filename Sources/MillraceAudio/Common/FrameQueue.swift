@@ -1,9 +1,9 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// Sound on its way from packets of one length to packets of another, with the position and time of its oldest frame.
+/// Audio being repacketised, with the position and time of its oldest frame.
 ///
-/// Ends of utterances are its owner's affair: what is held does not carry their mark.
+/// The owner handles ends of utterances: queued audio does not carry their mark.
 @safe
 struct FrameQueue: ~Copyable {
   private let rate: Int
@@ -11,11 +11,11 @@ struct FrameQueue: ~Copyable {
   private var bytes: Reblocker<UInt8>
   /// Position after the newest frame; nil before the first packet and after `clear`.
   private var end: Int64?
-  /// The newest packet: what the times of all held frames are reckoned from.
+  /// The newest packet, from which the times of all queued frames are computed.
   private var anchorPosition: Int64 = 0
   private var anchorTime: Nanoseconds = 0
   private var flags: PacketFlags = []
-  /// The reply that what is held belongs to.
+  /// The reply that the queued audio belongs to.
   private(set) var reply = HeldReply.none
   private var startsBroken = false
 
@@ -26,17 +26,17 @@ struct FrameQueue: ~Copyable {
     bytes = Reblocker(capacity: capacity * frameBytes)
   }
 
-  /// Frames held.
+  /// Frames queued.
   var frames: Int { bytes.count / frameBytes }
 
-  /// True when a packet does not belong right after what is held.
+  /// True when a packet does not directly follow the queued audio.
   func isBroken(by packet: borrowing Packet) -> Bool {
     guard let end else { return false }
     return packet.byteCount == 0 || packet.flags.contains(.discontinuity) || packet.position > end
       || packet.generation != reply.generation
   }
 
-  /// Notes a packet whose `frames` frames will be appended next.
+  /// Records a packet whose `frames` frames are appended next.
   mutating func follow(_ packet: borrowing Packet, frames: Int) {
     if end == nil {
       startsBroken = startsBroken || packet.flags.contains(.discontinuity)
@@ -52,13 +52,13 @@ struct FrameQueue: ~Copyable {
     end = anchorPosition &+ Int64(frames)
   }
 
-  /// Appends the frames of the packet noted last.
+  /// Appends the frames of the packet recorded last.
   mutating func append(_ samples: Span<UInt8>) {
     let taken = bytes.write(samples)
-    precondition(taken == samples.count, "a packet longer than its port was resolved for")
+    precondition(taken == samples.count, "the packet is longer than its port's resolved format")
   }
 
-  /// Writes position, time, duration, reply and marks of the oldest frame held on a packet.
+  /// Writes position, time, duration, reply and marks of the oldest queued frame to a packet.
   mutating func describe(_ packet: inout Packet, duration: Int) {
     packet.position = start
     packet.timestamp = anchorTime &+ .samples(start &- anchorPosition, rate: rate)
@@ -68,20 +68,20 @@ struct FrameQueue: ~Copyable {
     startsBroken = false
   }
 
-  /// Moves the oldest frames to the start of `target`, as many as it holds or as there are, and answers their bytes.
+  /// Moves the oldest frames to the start of `target`, as many as fit or exist, and returns their bytes.
   mutating func take(into target: inout MutableSpan<UInt8>) -> Int { bytes.drain(into: &target) }
 
-  /// Position of the oldest frame held.
+  /// Position of the oldest queued frame.
   var start: Int64 { (end ?? 0) &- Int64(frames) }
 
-  /// Drops the oldest frames: what is taken next does not follow what was taken last.
+  /// Drops the oldest frames; the next frames taken are marked as discontinuous.
   mutating func drop(_ count: Int) {
     guard count > 0 else { return }
     _ = bytes.skip(count * frameBytes)
     startsBroken = true
   }
 
-  /// Forgets what is held; the next packet starts a new stream.
+  /// Clears the queue; the next packet starts a new stream.
   mutating func clear() {
     bytes.reset()
     end = nil

@@ -1,44 +1,44 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// The inputs of a mixer: the packet each holds, how far it is known, its gain. Memory is taken in `init`.
+/// The inputs of a mixer: the packet each holds, how far it is known, its gain. Memory is allocated in `init`.
 @safe
 struct MixInputs: ~Copyable {
-  /// One input, beside its packet.
+  /// One input without its packet.
   private struct Input {
     var frameBytes = 2
     var sample = SampleType.s16
     var gain = GainRamp(gain: 1)
-    /// True while its place in `packets` holds one, which stands for positions `start..<end`.
+    /// True while `packets` holds one for it, which covers positions `start..<end`.
     var holds = false
     var start: Int64 = 0
     var end: Int64 = 0
-    /// What a packet's position lacks to the mix's; wraps around.
+    /// Difference from the input's positions to the mix's; wraps around.
     var offset: Int64 = 0
-    /// Position up to which everything is known; nil: nothing came yet.
+    /// Position up to which everything is known; nil: nothing received yet.
     var known: Int64?
-    /// Where an utterance ends that was not told yet, and its reply. Nothing behind it is taken before it is told.
+    /// Where an unreported utterance ends, and its reply. Nothing after it is taken before it is reported.
     var utteranceEnd: Int64?
     var utterance = HeldReply()
   }
 
-  /// Longest silence inside an input, in seconds. What is further away, ahead or back, begins anew (see ``place(_:of:mixed:_:)``).
+  /// Longest silence inside an input, in seconds. A larger jump, forwards or back, is realigned (see ``place(_:of:mixed:_:)``).
   static let longestGap: Int64 = 3_600
-  /// Positions beyond it are never used in the mix, so that none can wrap around: 2^62 samples last longer than any graph.
+  /// Positions beyond it are never used in the mix, so that none can wrap around: 2^62 samples outlast any graph.
   private static let farthest: Int64 = 1 << 62
 
-  /// Inputs, linked or not.
+  /// Number of inputs, linked or not.
   let count: Int
   /// `longestGap` in samples.
   private let gap: Int64
   private let channels: Int
-  // No buffer pointer: changing an element's gain in place through one does not compile under the thread sanitizer.
+  // Not a buffer pointer: changing an element's gain in place through one does not compile under ThreadSanitizer.
   private let inputs: UnsafeMutablePointer<Input>
   private let packets: UnsafeMutablePointer<Packet>
-  /// A stretch of one input in float, for a gain on the move.
+  /// Part of one input in float, while its gain is ramping.
   private let scratch: UnsafeMutableBufferPointer<Float>
   private let total: UnsafeMutableBufferPointer<Float>
-  /// A position and its time, for stretches in which no input has anything.
+  /// A position and its time, for stretches where no input has audio.
   private var anchorPosition: Int64 = 0
   private var anchorTime: Nanoseconds = 0
 
@@ -66,21 +66,21 @@ struct MixInputs: ~Copyable {
     unsafe total.deallocate()
   }
 
-  /// Says which sample type an input carries.
+  /// Sets the sample type of an input.
   mutating func setSample(_ sample: SampleType, of index: Int) {
     unsafe inputs[index].sample = sample
     unsafe inputs[index].frameBytes = channels * sample.byteCount
   }
 
-  /// Moves an input's gain, an amplitude factor, over some frames.
+  /// Ramps an input's gain, an amplitude factor, over some frames.
   mutating func setGain(_ gain: Double, of index: Int, frames: Int) {
-    // Taken out and put back: of a mutating call in place the compiler makes invalid code under the thread sanitizer.
+    // Copied out and back: the compiler generates invalid code for a mutating call in place under ThreadSanitizer.
     var ramp = unsafe inputs[index].gain
     ramp.ramp(to: gain, frames: frames)
     unsafe inputs[index].gain = ramp
   }
 
-  /// Lowest position of what is held; nil when nothing is.
+  /// Lowest position of the held packets; nil if there are none.
   var firstPosition: Int64? {
     var lowest = firstEnd
     for index in 0..<count where unsafe inputs[index].holds {
@@ -89,7 +89,7 @@ struct MixInputs: ~Copyable {
     return lowest
   }
 
-  /// The first position at which an utterance ends; nil: none is known to.
+  /// The first position at which an utterance ends; nil: none known.
   var firstEnd: Int64? {
     var lowest: Int64?
     for index in 0..<count {
@@ -99,7 +99,7 @@ struct MixInputs: ~Copyable {
     return lowest
   }
 
-  /// The reply of an utterance that ends where the mix has arrived, once; nil: none ends there.
+  /// The reply of an utterance that ends at the mix's position, once; nil: none ends there.
   mutating func takeEnd(at mixed: Int64) -> HeldReply? {
     var reply: HeldReply?
     for index in 0..<count {
@@ -111,8 +111,8 @@ struct MixInputs: ~Copyable {
     return reply
   }
 
-  /// Takes packets where none is held, and answers up to which position every input is known. `isLast`: no input will
-  /// bring anything after that.
+  /// Takes packets where none is held, and returns the position up to which every input is known. `isLast`: no input will have
+  /// anything after that.
   mutating func refill(mixed: Int64?, _ ports: inout Ports) -> (limit: Int64, isLast: Bool) {
     var limit = Int64.max
     var last = Int64.min
@@ -127,7 +127,7 @@ struct MixInputs: ~Copyable {
     return limit == .max ? (last, true) : (limit, false)
   }
 
-  /// Keeps a packet, unless nothing of it can be heard any more.
+  /// Holds a packet, unless it is entirely too late.
   private mutating func hold(
     _ packet: consuming Packet, _ index: Int, mixed: Int64?, _ ports: inout Ports
   ) {
@@ -146,18 +146,18 @@ struct MixInputs: ~Copyable {
     unsafe (packets + index).initialize(to: packet)
   }
 
-  /// The position in the mix of an input's position.
+  /// Maps a position of an input to the mix.
   ///
-  /// One further than `longestGap` from where the input is expected is a new beginning of that input: it is placed there, as is
-  /// what follows it, and told by an event. An input that has not begun is expected where the mix is, or where the first one
-  /// begins; where there is nothing to hold it against, every position up to `farthest` is as good.
+  /// A position further than `longestGap` from the expected one restarts that input: it is placed at the expected position, as is
+  /// what follows, and an event is posted. An input that has not started is expected at the mix's position, or where the first one
+  /// begins; without any reference, every position up to `farthest` is accepted.
   private mutating func place(
     _ position: Int64, of index: Int, mixed: Int64?, _ ports: inout Ports
   ) -> Int64 {
     let input = unsafe inputs[index]
     let start = position &+ input.offset
     let expected = input.known.map { max($0, mixed ?? $0) } ?? mixed ?? firstPosition
-    // Distances wrap around, as the positions of an input may.
+    // Distances wrap around, as an input's positions may.
     let distance = (start &- (expected ?? start)).magnitude
     guard distance > gap.magnitude || start.magnitude > Self.farthest.magnitude else { return start }
     let place = expected ?? 0
@@ -175,7 +175,7 @@ struct MixInputs: ~Copyable {
     unsafe (packets + index).deinitialize(count: 1)
   }
 
-  /// Time of a position: that of the first input that has it, otherwise reckoned from the last one known.
+  /// Time of a position: that of the first input that has it, otherwise extrapolated from the last known one.
   mutating func time(of position: Int64, rate: Int) -> Nanoseconds {
     for index in 0..<count {
       let input = unsafe inputs[index]
@@ -187,8 +187,8 @@ struct MixInputs: ~Copyable {
     return anchorTime &+ .samples(position &- anchorPosition, rate: rate)
   }
 
-  /// Adds all inputs over a stretch to the sum, `offset` frames into it. `reply` is the reply the sum belongs to: nil
-  /// while it is silent, none when not all of it belongs to one.
+  /// Adds all inputs over a stretch to the sum, from frame `offset` of it on. `reply` is the reply the sum belongs to: nil while it
+  /// is silent, none if not all of it belongs to one.
   mutating func sum(from start: Int64, frames: Int, at offset: Int, into reply: inout HeldReply?) {
     let end = start &+ Int64(frames)
     for index in 0..<count {
@@ -204,7 +204,7 @@ struct MixInputs: ~Copyable {
     }
   }
 
-  /// Makes the sum silent.
+  /// Silences the sum.
   mutating func clearSum() { unsafe total.update(repeating: 0) }
 
   /// Adds the samples of the held packet from `first` on.
@@ -218,7 +218,7 @@ struct MixInputs: ~Copyable {
       let run = unsafe packets[index].samples(of: Int16.self).extracting(first..<first + count)
       SampleMath.mix(run, gain: Float(gain.target), into: &sum)
     case .f32:
-      let isSound = unsafe SampleMath.isSound(
+      let isSound = unsafe SampleMath.isSane(
         packets[index].samples(of: Float.self).extracting(first..<first + count))
       guard isSound else { return unsafe addRamped(index, first, to: target) }
       let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
@@ -236,8 +236,8 @@ struct MixInputs: ~Copyable {
     case .f32:
       let run = unsafe packets[index].samples(of: Float.self).extracting(first..<first + count)
       for place in run.indices { floats[place] = run[place] }
-      // What is no sound in one input must not silence the others.
-      SampleMath.limitToSound(&floats)
+      // A NaN in one input must not silence the others.
+      SampleMath.sanitize(&floats)
     }
     // As in `setGain`.
     var gain = unsafe inputs[index].gain
@@ -247,13 +247,13 @@ struct MixInputs: ~Copyable {
     SampleMath.mix(floats.span, into: &sum)
   }
 
-  /// The sum's first samples, all channels together.
+  /// The first samples of the sum, all channels together.
   var result: Span<Float> {
     @_lifetime(borrow self)
     borrowing get { unsafe _overrideLifetime(Span(_unsafeElements: total), borrowing: self) }
   }
 
-  /// Drops held packets of replies older than the one that is valid now.
+  /// Drops held packets of replies before the current one.
   mutating func dropReplies(before current: UInt32) {
     for index in 0..<count where unsafe inputs[index].holds {
       if unsafe HeldReply(of: packets[index]).isVoid(at: current) { release(index) }

@@ -1,32 +1,32 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// A resampler and where its stream stands: which input it has seen, which output position comes next.
+/// A resampler and its position in the stream: the input consumed, and the next output position.
 @safe
 struct ResampledStream: ~Copyable {
   var resampler: Resampler
   private let runsIn: Bool
-  /// Silent input frames before a stream, a whole number of output samples long, so that output positions stay exact.
+  /// Silent input frames before a stream, an integer number of output samples, so that output positions stay exact.
   private let longestLeadIn: Int
-  /// Those before this stream: none where it follows another's end, since its run-in would lie over that.
+  /// Those before this stream; none if it follows another's end, where the run-in would overlap it.
   private var leadIn: Int
   private let zeros: UnsafeMutableBufferPointer<Float>
   private let dump: UnsafeMutableBufferPointer<Float>
 
   private var isFresh = true
   private var followsEnd = false
-  /// Input frames of this stream taken, and the next output's number since the lead-in began.
+  /// Input frames consumed, and index of the next output sample, counted from the lead-in.
   private var taken: Int64 = 0
   private var index: Int64 = 0
-  /// Input position of the stream's start, and the output position that belongs to it.
+  /// Input position of the stream's start, and the corresponding output position.
   private var inputStart: Int64 = 0
   private var outputStart: Int64 = 0
-  /// Time of the newest packet, and its first frame's place in the stream.
+  /// Time of the newest packet, and the stream index of its first frame.
   private var anchorTime: Nanoseconds = 0
   private var anchor: Int64 = 0
   private var isBroken = false
 
-  /// A ratio whose whole-sample lead-in would be longer than this keeps its positions within half a sample instead.
+  /// A ratio that would need a longer lead-in keeps its positions within half a sample instead.
   private static let mostLeadIn = 4_096
   private static let chunk = 64
 
@@ -55,10 +55,10 @@ struct ResampledStream: ~Copyable {
   /// The next packet starts a new stream.
   mutating func forget() { isFresh = true }
 
-  /// The stream is over, and all of it has been told: the next packet starts a new one right behind it, without a run-in.
+  /// The stream has ended and is fully emitted: the next packet starts a new one right after it, without a run-in.
   mutating func end() { (isFresh, followsEnd) = (true, true) }
 
-  /// Notes a packet of the stream, starting anew where it does not follow, and answers how many samples it will give.
+  /// Records a packet, restarting where it does not follow, and returns how many samples it will give.
   mutating func take(_ packet: borrowing Packet, frames: Int) -> Int {
     guard frames > 0 else {
       isFresh = true
@@ -92,7 +92,7 @@ struct ResampledStream: ~Copyable {
     }
   }
 
-  /// Writes time, position, duration and marks of the next `count` samples, and counts them.
+  /// Writes time, position, duration and marks of the next `count` samples, and advances by them.
   mutating func describe(_ output: inout Packet, count: Int) {
     let offset =
       Nanoseconds.samples(index, rate: resampler.outputRate)
@@ -106,24 +106,24 @@ struct ResampledStream: ~Copyable {
     index &+= Int64(count)
   }
 
-  /// The output position that shows an input position, rounded down.
+  /// The output position of an input position, rounded down.
   func outputPosition(of position: Int64) -> Int64 { scaled(position) }
 
-  /// Samples an utterance's end still gives: up to where the next one's would begin.
+  /// Samples still to come from a finished utterance: up to where the next one would begin.
   var remainingOfUtterance: Int {
     guard !isFresh else { return 0 }
     let end = scaled(inputStart &+ taken)
     return Int(max(0, end &- outputStart &+ scaled(Int64(leadIn)) &- index))
   }
 
-  /// Samples the end of the stream still gives: up to the rounded length of all input.
+  /// Samples still to come from a finished stream: up to the rounded length of all input.
   var remaining: Int {
     guard !isFresh else { return 0 }
     let nearest = scaled(taken, plus: Int64(resampler.inputRate) / 2)
     return Int(max(0, scaled(Int64(leadIn)) &+ nearest &- index))
   }
 
-  /// A number of input frames in output samples, rounded down. Whole seconds apart, so that nothing overflows.
+  /// Converts input frames to output samples, rounded down. Whole seconds are split off to avoid overflow.
   private func scaled(_ frames: Int64, plus extra: Int64 = 0) -> Int64 {
     let (rate, target) = (Int64(resampler.inputRate), Int64(resampler.outputRate))
     var (seconds, rest) = frames.quotientAndRemainder(dividingBy: rate)

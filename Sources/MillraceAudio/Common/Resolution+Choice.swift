@@ -1,9 +1,9 @@
 package import MillraceCore
 
 extension Resolution {
-  /// The PCM format nearest to `preferred` that every consumer of an output accepts; nil when there is none.
+  /// The PCM format closest to `preferred` that every consumer of an output accepts; nil if there is none.
   ///
-  /// What is `fixed` stays as preferred. Otherwise the sample type changes first, then the channels, then the rate.
+  /// What is `fixed` stays as preferred. Otherwise the sample type is changed first, then the channels, then the rate.
   package func nearestWanted(
     to preferred: Format, fixedRate: Bool, fixedChannels: Bool, fixedSample: Bool, at port: String = "out"
   ) -> Format? {
@@ -11,7 +11,7 @@ extension Resolution {
     let samples = fixedSample ? [sample] : [sample] + SampleType.allCases.filter { $0 != sample }
     let counts =
       fixedChannels
-      ? [channels] : SoundBounds.channels.sorted { abs($0 - channels) < abs($1 - channels) }
+      ? [channels] : AudioLimits.channels.sorted { abs($0 - channels) < abs($1 - channels) }
     for rate in fixedRate ? [rate] : wantedRates(near: rate, at: port) {
       for count in counts {
         for sample in samples {
@@ -23,9 +23,9 @@ extension Resolution {
     return nil
   }
 
-  /// The format of a source's output: as its parameters `rate`, `channels` and `sample` say; what they leave open is what the consumers
-  /// take, otherwise 48000 Hz, 1 channel, s16. For nodes with `ParameterContract.openForm`.
-  package func openForm(at port: String = "out") -> (rate: Int, channels: Int, sample: SampleType) {
+  /// The output format of a source, from its parameters `rate`, `channels` and `sample`; what they leave open is chosen to suit the
+  /// consumers, otherwise 48000 Hz, 1 channel, s16. For nodes with `ParameterContract.optionalFormat`.
+  package func sourceFormat(at port: String = "out") -> (rate: Int, channels: Int, sample: SampleType) {
     let (rate, channels) = (
       parameters.has("rate") ? parameters.integer("rate") : 48_000,
       parameters.has("channels") ? parameters.integer("channels") : 1
@@ -38,7 +38,7 @@ extension Resolution {
     return (rate, channels, sample)
   }
 
-  /// The rate itself, then the nearest rate each consumer names, nearest first.
+  /// The rate itself, then the closest rate each consumer names, closest first.
   private func wantedRates(near rate: Int, at port: String) -> [Int] {
     let named = (wanted[port] ?? []).flatMap { $0.alternatives.compactMap { $0.rates.nearest(to: rate) } }
     return [rate] + named.sorted { abs($0 - rate) < abs($1 - rate) }

@@ -1,32 +1,32 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.denoise`: takes steady noise out of speech.
+/// `audio.denoise`: reduces steady noise in speech.
 ///
-/// - In `in`, out `out`: s16 or f32, 8 to 48 kHz, 1 to 8 channels; the format stays, each channel is cleaned by itself.
-/// - Engine `wiener`: Millrace's own suppressor, late by 32 ms at 8, 16 and 32 kHz and by 21 ms at 48; engine `speex`:
-///   libspeexdsp's, late by 20 ms.
-/// - Every sample keeps its position and time: the output begins where the input begins, and what is held at the end, or where
-///   the stream breaks, goes out then.
-/// - A discontinuity starts afresh; so does the interruption of the reply whose sound is inside.
-/// - `reduction` says how far noise is turned down at most, and changes while running.
-/// - NaN counts as 0. Lost packets (without bytes) are dropped; the next one starts afresh.
+/// - In `in`, out `out`: s16 or f32, 8 to 48 kHz, 1 to 8 channels; the format is kept, each channel is processed independently.
+/// - Engine `wiener`: Millrace's own suppressor, latency 32 ms at 8, 16 and 32 kHz and 21 ms at 48; engine `speex`: libspeexdsp's,
+///   latency 20 ms.
+/// - Every sample keeps its position and time: output begins where the input begins; what is held at the end, or at a break in the
+///   stream, is emitted then.
+/// - A discontinuity restarts the suppressor; so does an interruption of the reply being processed.
+/// - `reduction` limits the noise reduction and can be changed at run time.
+/// - NaN counts as 0. Lost packets (without bytes) are dropped; the next one restarts the suppressor.
 public struct AudioDenoise: ~Copyable, Node {
   public static let contract = NodeContract(
-    "audio.denoise", "takes steady noise out of speech",
+    "audio.denoise", "reduces steady noise in speech",
     text: """
-      For ears, and for recognisers that were not trained on noise; many were, and hear worse behind any suppressor: try \
+      For listeners, and for recognisers that were not trained on noise. Many were, and do worse after any suppressor: try \
       with and without. It does not remove voices, music or clatter.
       """,
     inputs: [PortContract("in", pcm, text: "speech with noise")],
-    outputs: [PortContract("out", pcm, text: "the speech, with less noise")],
+    outputs: [PortContract("out", pcm, text: "the speech with less noise")],
     parameters: [
       ParameterContract(
         "engine", .choice(["wiener", "speex"]), default: "wiener",
-        text: "wiener: Millrace's own; speex: libspeexdsp's, a little sooner, a little less clean"),
+        text: "wiener: Millrace's own; speex: libspeexdsp's, with less latency and less quality"),
       ParameterContract(
         "reduction", .number(0...60), unit: "dB", default: 25, live: true,
-        text: "how far noise is turned down, at most"),
+        text: "largest noise reduction"),
     ],
     budget: 400,
     examples: [
@@ -34,11 +34,11 @@ public struct AudioDenoise: ~Copyable, Node {
     ],
     resolve: resolve)
 
-  /// The rates at which the suppressors were made to work.
+  /// The rates supported by the suppressors.
   private static let pcm = FormatConstraint.pcm(
-    rates: .range(8_000...48_000), channels: .range(SoundBounds.channels), samples: [.s16, .f32])
+    rates: .range(8_000...48_000), channels: .range(AudioLimits.channels), samples: [.s16, .f32])
 
-  /// Microseconds a frame of one channel may take.
+  /// Budget in microseconds per frame of one channel.
   private static let frameBudget = 150
 
   private static func resolve(_ resolution: inout Resolution) {
@@ -48,7 +48,7 @@ public struct AudioDenoise: ~Copyable, Node {
     let latency = latency(resolution.parameters, rate: rate)
     resolution.latency = .samples(Int64(latency), rate: rate)
     resolution.budget = 100 + frameBudget * channels * (2 * frames / latency + 1)
-    shape.burst = LateStream<DenoiseStage>.burst(latency: latency, frames: frames)
+    shape.burst = DelayedStream<DenoiseStage>.burst(latency: latency, frames: frames)
     resolution.outputs["out"] = shape
   }
 
@@ -57,15 +57,15 @@ public struct AudioDenoise: ~Copyable, Node {
       ? SpeexSuppressor.latency(rate: rate) : NoiseSuppressor.latency(rate: rate)
   }
 
-  private var stream: LateStream<DenoiseStage>
+  private var stream: DelayedStream<DenoiseStage>
   private var reply = HeldReply()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.inputs[0].shape, case .pcm(let rate, let channels, _) = shape.format else {
-      throw NodeProblem("\"\(setup.name)\" takes sound only")
+      throw NodeProblem("\"\(setup.name)\" takes audio only")
     }
     let values = setup.parameters
-    stream = LateStream(
+    stream = DelayedStream(
       try DenoiseStage(
         rate: rate, channels: channels, usesSpeex: values.string("engine") == "speex",
         reduction: values.number("reduction")),

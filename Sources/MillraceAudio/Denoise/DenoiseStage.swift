@@ -1,18 +1,18 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// The suppressor of `audio.denoise`: libspeexdsp's, or one of Millrace's own for each channel.
+/// The suppressor of `audio.denoise`: libspeexdsp's, or one of Millrace's own per channel.
 @safe
-struct DenoiseStage: ~Copyable, SoundStage {
+struct DenoiseStage: ~Copyable, AudioStage {
   private let channels: Int
   private var speex: SpeexSuppressor?
   private let own: UnsafeMutablePointer<NoiseSuppressor>
   private let count: Int
-  /// One channel of a packet, piece by piece.
+  /// Part of one channel of a packet.
   private let row: UnsafeMutableBufferPointer<Float>
   let latencyFrames: Int
 
-  /// Frames that are cleaned at a time.
+  /// Frames processed at a time.
   private static let piece = 256
 
   init(rate: Int, channels: Int, usesSpeex: Bool, reduction: Double) throws(NodeProblem) {
@@ -34,7 +34,7 @@ struct DenoiseStage: ~Copyable, SoundStage {
     unsafe row.deallocate()
   }
 
-  /// Says how far noise is turned down at most, in dB, at any time.
+  /// Sets the largest noise reduction in dB, at any time.
   mutating func setReduction(_ decibels: Double) {
     speex?.setFloor(-decibels)
     for channel in 0..<count { unsafe (own + channel).pointee.settings.floor = -decibels }

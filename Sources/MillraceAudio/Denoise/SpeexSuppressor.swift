@@ -2,12 +2,12 @@ internal import CSpeexDSP
 internal import MillraceCore
 internal import MillraceDSP
 
-/// libspeexdsp's preprocessor as a stage: one state a channel, 16 bits, frames of 10 ms.
+/// libspeexdsp's preprocessor as a stage: one state per channel, 16 bits, frames of 10 ms.
 @safe
-struct SpeexSuppressor: ~Copyable, SoundStage {
+struct SpeexSuppressor: ~Copyable, AudioStage {
   var latencyFrames: Int { 2 * frame }
 
-  /// Samples by which the output is late: one frame of 10 ms is gathered, and the library holds one back.
+  /// Latency in samples: one frame of 10 ms is collected, and the library holds one back.
   static func latency(rate: Int) -> Int { rate / 100 * 2 }
 
   private let channels: Int
@@ -15,19 +15,19 @@ struct SpeexSuppressor: ~Copyable, SoundStage {
   private let rate: Int
   private var floor: Int32
   private let states: [OpaquePointer]
-  /// A frame of each channel in one row: input that gathers, and output that is handed out.
+  /// One frame per channel: input being collected, and output being emitted.
   private let input: UnsafeMutablePointer<Int16>
   private let output: UnsafeMutablePointer<Int16>
   private var filled = 0
 
-  /// Makes the states. `decibels` is how far the noise is turned down, at most.
+  /// Makes the states. `decibels` is the largest noise reduction.
   init(rate: Int, channels: Int, decibels: Double) throws(NodeProblem) {
     let frame = rate / 100
     var states: [OpaquePointer] = unsafe []
     for _ in 0..<channels {
       guard let state = unsafe speex_preprocess_state_init(Int32(frame), Int32(rate)) else {
         for index in unsafe states.indices { unsafe speex_preprocess_state_destroy(states[index]) }
-        throw NodeProblem("libspeexdsp makes no noise suppression for \(rate) Hz: no memory is left")
+        throw NodeProblem("libspeexdsp cannot create a noise suppressor for \(rate) Hz: out of memory")
       }
       unsafe states.append(state)
     }
@@ -47,13 +47,13 @@ struct SpeexSuppressor: ~Copyable, SoundStage {
     unsafe output.deallocate()
   }
 
-  /// Sets how far the noise is turned down, in dB, at any time.
+  /// Sets the largest noise reduction in dB, at any time.
   mutating func setFloor(_ decibels: Double) {
     floor = Int32(decibels.rounded())
     apply()
   }
 
-  /// The library has no call that forgets; its memory of the sound is one frame, and that of the noise may stay.
+  /// The library has no reset; it remembers one frame of audio, and its noise estimate may stay.
   mutating func reset() {
     unsafe input.update(repeating: 0, count: frame * channels)
     unsafe output.update(repeating: 0, count: frame * channels)

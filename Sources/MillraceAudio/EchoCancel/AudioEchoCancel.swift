@@ -1,22 +1,22 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.echoCancel`: takes the loudspeaker's sound out of the microphone's.
+/// `audio.echoCancel`: removes the loudspeaker's signal from the microphone's.
 ///
 /// - In `near`: the microphone; s16 or f32, one channel, 8, 16, 32 or 48 kHz, in packets of any length. It drives the node.
-/// - In `reference`: what the loudspeaker plays, of the same rate, with the time at which it is heard: the port `reference` of
-///   `audio.play`. Must be linked. It accompanies: where it has nothing, the loudspeaker is taken to be silent.
-/// - Out `out`: the microphone without the echo, sample for sample at its own position and time, in packets of whole blocks of
-///   8 ms. Input of n samples gives n samples.
+/// - In `reference`: what the loudspeaker plays, at the same rate, stamped with the time at which it is heard: the port `reference`
+///   of `audio.play`. Must be linked. It does not drive the node: where it has nothing, the loudspeaker is assumed silent.
+/// - Out `out`: the microphone without the echo, sample for sample with its own position and time, in packets of whole blocks of 8
+///   ms. Input of n samples gives n samples.
 /// - Latency: one block, 8 ms; 10 ms at 32 and 48 kHz. What does not fill a block waits for the next packet.
-/// - The reference is laid beside the microphone by their times; what remains (sound card, air) is found and followed, from 0 to
-///   `longestDelay`. Microphone sound waits for a reference that is on its way, at most a packet and 20 ms.
-/// - Files may be read at any pace and in any order: the samples are the same. Their sound waits for a reference for 100 ms when it
-///   is paced and for 2 s when it is not. A reference that is more than some 2 s ahead stays on its link. What is no longer kept,
-///   because `near` went back, is told by `referenceLost`, and its echo stays.
-/// - A discontinuity of `near` empties what is held; the filter keeps what it has learnt. So it does where an utterance ends:
-///   there what is held goes out first, the last of it with the mark.
-/// - Bad input: NaN, infinities, clipping, silence and full-scale noise give sound without a NaN. Lost packets (without bytes) are
+/// - The reference is aligned to the microphone by time; the remaining delay (sound card, air) is found and tracked, from 0 to
+///   `longestDelay`. Microphone audio waits for a late reference, at most a packet and 20 ms.
+/// - Files may be read at any pace and in any order: the samples are the same. Their audio waits for a reference for 100 ms if it is
+///   paced and for 2 s if not. A reference more than about 2 s ahead stays on its link. If it is no longer kept because `near` went
+///   back, `referenceLost` reports it, and the echo stays.
+/// - A discontinuity of `near` discards what is held; the filter keeps what it has learnt. At the end of an utterance what is held is
+///   emitted first, the last of it with the mark.
+/// - Bad input: NaN, infinities, clipping, silence and full-scale noise give output without a NaN. Lost packets (without bytes) are
 ///   silence.
 @safe
 public struct AudioEchoCancel: ~Copyable, Node {
@@ -36,7 +36,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
     static let voice = 5
   }
 
-  /// Milliseconds a reference may be missing before that is told.
+  /// Milliseconds without a reference before it is reported.
   private static let longestSilence = 200
 
   private let rate: Int
@@ -46,34 +46,34 @@ public struct AudioEchoCancel: ~Copyable, Node {
   private let longestFrames: Int
   private var engine: EchoEngine
   private var controls = EchoControls()
-  private var reference: ReferenceTrack
+  private var reference: ReferenceBuffer
   private var report: EchoReport
   private var near: Reblocker<Float>
   private let nearBlock: UnsafeMutableBufferPointer<Float>
   private let farBlock: UnsafeMutableBufferPointer<Float>
-  /// Cleaned sound of this call, of which `made` frames wait to leave.
+  /// Cleaned audio of this call, of which `made` frames are ready to be emitted.
   private let cleaned: UnsafeMutableBufferPointer<Float>
   private var made = 0
-  /// Output frames to throw away: those of before the stream began.
+  /// Output frames to discard: those from before the stream began.
   private var runIn = 0
-  /// The newest near packet's first position and time, and the position after it; nil: no stream yet.
+  /// First position and time of the newest near packet, and the position after it; nil: no stream yet.
   private var anchorPosition: Int64 = 0
   private var anchorTime: Nanoseconds = 0
   private var nearEnd: Int64?
-  /// Position of the next frame to leave.
+  /// Position of the next frame to emit.
   private var outPosition: Int64 = 0
   private var flags: PacketFlags = []
-  /// The reply that the microphone's sound belongs to: usually none, whatever the reference is of.
+  /// The reply that the microphone's audio belongs to: usually none, whatever the reference's.
   private var reply = HeldReply.none
   private var startsBroken = false
-  /// The utterance held is over; its mark is still to go out.
+  /// The utterance held has ended; its mark must still be emitted.
   private var isEnding = false
-  /// Frames of silence appended to push out what is inside: they have no place in the stream.
+  /// Frames of silence appended to flush the canceller; they have no position in the stream.
   private var padding = 0
   private let isLive: Bool
-  private var layout: ReferenceLayout
-  /// After a block has waited for its reference in vain, none does until it is back.
-  private var patience: ReferencePatience
+  private var layout: ReferenceAlignment
+  /// After a block has waited for its reference in vain, none waits until the reference returns.
+  private var wait: ReferenceWait
   private var missing = 0
   private var isStopped = false
   /// The reference of the newest block is no longer kept.
@@ -82,7 +82,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.inputs[Input.near].shape, let frames = shape.frames,
       case .pcm(let rate, _, let sample) = shape.format
-    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes audio only") }
     let values = setup.parameters
     engine = try EchoEngine(
       isSpeex: values.string("engine") == "speex",
@@ -99,10 +99,10 @@ public struct AudioEchoCancel: ~Copyable, Node {
     block = EchoCanceller.blockFrames(rate: rate)
     longestFrames = frames
     let longest = max(other?.frames ?? 0, rate / 10)
-    reference = ReferenceTrack(rate: rate, span: 2 * (longest + frames) + rate, longest: longest)
+    reference = ReferenceBuffer(rate: rate, span: 2 * (longest + frames) + rate, longest: longest)
     isLive = setup.pacing == .live
-    layout = ReferenceLayout(isLive: isLive)
-    patience = ReferencePatience(setup.pacing, isVirtual: setup.isVirtual)
+    layout = ReferenceAlignment(isLive: isLive)
+    wait = ReferenceWait(setup.pacing, isVirtual: setup.isVirtual)
     report = EchoReport(rate: rate)
     near = Reblocker(capacity: Self.held(frames: frames, rate: rate))
     unsafe nearBlock = .allocate(capacity: max(block, frames))
@@ -124,19 +124,19 @@ public struct AudioEchoCancel: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    // What waits for its reference holds back what comes after it: the link keeps that, and its policy holds.
+    // While it waits for the reference nothing more is taken: the link holds it, and its policy applies.
     if !isEnding, near.count < block, let packet = ports.next(Input.near) { takeNear(packet) }
-    while near.count >= block && mayGo(&ports) { cancelBlock(&ports) }
+    while near.count >= block && isReferenceReady(&ports) { cancelBlock(&ports) }
     if isEnding && near.count < block { return try endUtterance(&ports) }
     let hasMade = made > 0
     try send(&ports)
     return hasMade && near.count < block && ports.hasPacket(Input.near) ? .again : .done
   }
 
-  /// Sends what is left of the utterance that is over, and its mark with the last of it.
+  /// Emits the rest of a finished utterance, the last of it with the mark.
   private mutating func endUtterance(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let end = nearEnd ?? outPosition
-    // That the silence behind the sound had no reference yet says nothing of the reference.
+    // Missing reference for the flushing silence says nothing about the reference.
     let missed = missing
     let isHeldUp = !pushOut(upTo: end, waits: !isLive, &ports)
     missing = missed
@@ -159,8 +159,8 @@ public struct AudioEchoCancel: ~Copyable, Node {
     return outPosition < end ? .again : .ended
   }
 
-  /// Has silence push out what is inside, as far as there is room; of the output only what belongs to the stream is kept. False: it
-  /// waits for the reference.
+  /// Flushes the canceller with silence, as far as there is room; only output that belongs to the stream is kept. False: it waits for
+  /// the reference.
   private mutating func pushOut(upTo end: Int64, waits: Bool, _ ports: inout Ports) -> Bool {
     let room = unsafe cleaned.count
     defer { made = min(made, Int(end &- outPosition)) }
@@ -170,7 +170,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
         appendSilence(block - near.count)
       }
       if waits {
-        guard mayGo(&ports) else { return false }
+        guard isReferenceReady(&ports) else { return false }
       } else {
         takeReference(&ports)
       }
@@ -189,9 +189,9 @@ public struct AudioEchoCancel: ~Copyable, Node {
     }
   }
 
-  // MARK: Taking
+  // MARK: Input
 
-  /// Takes what is there of the reference, as far as it is kept: the rest stays on its link, whose policy holds.
+  /// Takes the reference as far as it can be kept; the rest stays on its link, whose policy applies.
   private mutating func takeReference(_ ports: inout Ports) {
     while true {
       reference.fill(keeping: layout.expected(position: oldest, time: oldestTime, reference))
@@ -211,7 +211,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
     anchorPosition = nearEnd ?? packet.position
     anchorTime = packet.timestamp
     guard frames > 0 else {
-      // What was lost is silence, so that the stream keeps its length.
+      // Lost audio becomes silence, so that the stream keeps its length.
       let lost = min(max(packet.duration, 0), longestFrames)
       appendSilence(lost)
       nearEnd = anchorPosition &+ Int64(lost)
@@ -229,7 +229,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
     nearEnd = anchorPosition &+ Int64(taken)
   }
 
-  /// Starts a stream: what is held belongs to another.
+  /// Starts a stream; what is held belongs to another.
   private mutating func begin(at packet: borrowing Packet) {
     startsBroken = nearEnd != nil || packet.flags.contains(.discontinuity)
     near.reset()
@@ -238,7 +238,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
     nearEnd = packet.position
     outPosition = packet.position
     padding = 0
-    layout.startOver()
+    layout.restart()
   }
 
   private mutating func appendSilence(_ frames: Int) {
@@ -259,20 +259,20 @@ public struct AudioEchoCancel: ~Copyable, Node {
   /// Frames of the next block that belong to the stream.
   private var nextFrames: Int64 { Int64(max(0, block - padding)) }
 
-  /// Takes the next block's reference. True when all of it is known, or is not waited for any longer.
-  private mutating func mayGo(_ ports: inout Ports) -> Bool {
+  /// Fetches the next block's reference. True when all of it is known, or when the wait is over.
+  private mutating func isReferenceReady(_ ports: inout Ports) -> Bool {
     takeReference(&ports)
     if isStopped || missing > 0 || ports.isOver(Input.reference) { return true }
     if let first = referenceNumber(), first &+ nextFrames <= reference.end {
-      patience.forget()
+      wait.forget()
       return true
     }
-    guard let look = patience.nextLook(ports.now) else { return true }
+    guard let look = wait.nextLook(ports.now) else { return true }
     ports.wake(at: look)
     return false
   }
 
-  /// Number of the reference sample that belongs to the oldest near frame; nil before the reference began.
+  /// Index of the reference sample for the oldest near frame; nil before the reference began.
   private mutating func referenceNumber() -> Int64? {
     layout.number(position: oldest, time: oldestTime, block: block, rate: rate, reference)
   }
@@ -288,19 +288,19 @@ public struct AudioEchoCancel: ~Copyable, Node {
     let isCovered = !isLost && (first.map { $0 &+ nextFrames <= reference.end } ?? false)
     notePresence(isCovered, &ports)
     unsafe reference.read(from: first ?? .min, into: farBlock)
-    // Whether more of it is known than of the microphone depends on who ran first.
+    // How much more of it than of the microphone is known depends on scheduling.
     unsafe farBlock.extracting(Int(nextFrames)..<block).update(repeating: 0)
     var nearSpan = unsafe MutableSpan(_unsafeElements: nearBlock.extracting(0..<block))
     guard near.read(into: &nearSpan) else { return }
     var target = unsafe MutableSpan(_unsafeElements: cleaned.extracting(made..<made + block))
     engine.process(
       near: nearSpan.span, far: unsafe Span(_unsafeElements: farBlock), controls: controls, into: &target)
-    // The first frames of a stream show what was before it.
+    // The first frames of a stream belong to the time before it.
     let dropped = min(runIn, block)
     runIn -= dropped
     for index in 0..<block - dropped { unsafe cleaned[made + index] = cleaned[made + index + dropped] }
     made += block - dropped
-    tell(&ports)
+    postEvents(&ports)
   }
 
   private mutating func notePresence(_ isCovered: Bool, _ ports: inout Ports) {
@@ -311,7 +311,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
       isStopped = false
       ports.post(Event.referenceResumed.rawValue) { $0.field("position", Int(position)) }
     } else if !isStopped && missing >= Self.longestSilence * rate / 1_000 {
-      // Sound that keeps coming under times that never fit is laid out by its arrival.
+      // A reference that keeps arriving with times that never match is aligned by arrival.
       guard !layout.fallsBack(position: position, block: block, rate: rate, reference) else {
         return missing = 0
       }
@@ -320,9 +320,9 @@ public struct AudioEchoCancel: ~Copyable, Node {
     }
   }
 
-  // MARK: Telling and sending
+  // MARK: Events and output
 
-  private mutating func tell(_ ports: inout Ports) {
+  private mutating func postEvents(_ ports: inout Ports) {
     report.follow(engine.state)
     while let item = report.next() {
       switch item {

@@ -1,18 +1,18 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// The canceller a node was told to use. Blocks of 8 ms, whichever it is.
+/// The canceller selected for a node. Blocks of 8 ms for either.
 @safe
 struct EchoEngine: ~Copyable {
-  /// Frames by which the output is late.
+  /// Output latency in frames.
   let latencyFrames: Int
-  /// What is known after the newest block. libspeexdsp tells nothing of delays.
+  /// State after the newest block. libspeexdsp reports no delay.
   private(set) var state = EchoState()
 
   private var own: EchoCanceller?
   private var speex: SpeexEcho?
 
-  /// Mean square from which the far end counts as heard: -50 dBFS.
+  /// Mean square from which the far end counts as audible: -50 dBFS.
   private static let audible: Float = 1e-5
 
   init(isSpeex: Bool, _ settings: EchoSettings) throws(NodeProblem) {
@@ -28,7 +28,7 @@ struct EchoEngine: ~Copyable {
     latencyFrames = block
   }
 
-  /// Cleans one block.
+  /// Processes one block.
   mutating func process(
     near: Span<Float>, far: Span<Float>, controls: EchoControls, into output: inout MutableSpan<Float>
   ) {

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import MillraceDSP
 
-/// What there is to tell about a canceller: changes of its state, and how much echo it took, second by second.
+/// Turns a canceller's states into events: changes of state, and the echo return loss per second.
 struct EchoReport {
   /// Something that happened in the newest block.
   enum Item {
@@ -13,10 +13,10 @@ struct EchoReport {
   }
 
   private let rate: Int
-  /// Blocks with far end and nobody at the near end that make one figure: a second.
+  /// Blocks with far end and a silent near end per value: one second.
   private static let blocksPerFigure = 125
-  private static let nobody: Float = 0.5
-  /// Energy of a block below which there is no echo to speak of: -80 dBFS.
+  private static let silentNearEnd: Float = 0.5
+  /// Block energy below which the echo is negligible: -80 dBFS.
   private static let silence: Float = 1e-8 * 128
 
   private var state = EchoState()
@@ -28,16 +28,18 @@ struct EchoReport {
 
   init(rate: Int) { self.rate = rate }
 
-  /// Takes the state after a block; `next` then has what is new.
+  /// Takes the state after a block; `next` then returns what is new.
   mutating func follow(_ state: EchoState) {
     self.state = state
-    guard state.farIsActive, state.nearActivity < Self.nobody, state.nearEnergy > Self.silence else { return }
+    guard state.farIsActive, state.nearActivity < Self.silentNearEnd, state.nearEnergy > Self.silence else {
+      return
+    }
     blocks += 1
     nearEnergy += Double(state.nearEnergy)
     outputEnergy += Double(state.outputEnergy)
   }
 
-  /// The next thing to tell of the newest block.
+  /// The next item of the newest block.
   mutating func next() -> Item? {
     if let now = state.delay, now != delay {
       let before = delay

@@ -1,10 +1,10 @@
 internal import CSpeexDSP
 internal import MillraceCore
 
-/// The echo canceller and residual suppressor of libspeexdsp, in blocks of 16-bit samples.
+/// libspeexdsp's echo canceller and residual suppressor, in blocks of 16-bit samples.
 ///
-/// Its suppressor does nothing unless its noise suppression is on, so it is on. Output is one block late. All memory is taken
-/// in `init`; one thread at a time.
+/// Its residual suppressor works only with noise suppression on, so it is on. Output is one block late. All memory is allocated in
+/// `init`; one thread at a time.
 @safe
 struct SpeexEcho: ~Copyable {
   private let echo: OpaquePointer
@@ -20,7 +20,7 @@ struct SpeexEcho: ~Copyable {
     var hertz = Int32(rate)
     guard let echo = unsafe speex_echo_state_init(Int32(frames), Int32(tail * rate / 1_000)),
       let cleaner = unsafe speex_preprocess_state_init(Int32(frames), Int32(rate))
-    else { throw NodeProblem("libspeexdsp has no memory for an echo canceller") }
+    else { throw NodeProblem("libspeexdsp cannot create an echo canceller: out of memory") }
     unsafe speex_echo_ctl(echo, SPEEX_ECHO_SET_SAMPLING_RATE, &hertz)
     unsafe speex_preprocess_ctl(cleaner, SPEEX_PREPROCESS_SET_ECHO_STATE, UnsafeMutableRawPointer(echo))
     unsafe self.echo = echo

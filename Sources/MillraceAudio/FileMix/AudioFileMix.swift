@@ -2,28 +2,28 @@ public import MillraceCore
 internal import MillraceDSP
 internal import MillraceFiles
 
-/// `audio.fileMix`: mixes a sound file into what a bot or a caller sends.
+/// `audio.fileMix`: mixes an audio file into what a bot or a caller sends.
 ///
-/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels: the uplink, which keeps the time. Out `out`: the same packets with the
-///   file added, times `sendVolume`, held within full scale; untouched packets while nothing plays. Out `playback`: the file
-///   alone, times `playbackVolume`, at the same positions; silence while nothing plays. It is for the loudspeaker.
-/// - The file is whatever `audio.read` takes. A thread of the node's own decodes it, brings it to the input's rate and channels
-///   and runs a good second ahead; on a virtual clock the node does that itself, so that runs are the same every time.
-/// - `path` may be set while the graph runs: the file at hand ends at once and the new one begins as soon as it is open, some
-///   20 ms later; "" stops. A relative path is then looked for where the program runs.
-/// - `loops` plays follow the first; negative: for ever. An update counts anew, with the play under way as the first.
-/// - `sendVolume` and `playbackVolume` take 20 ms to change, and pausing takes 5; resuming goes on with the next sample.
-/// - A file that cannot be read or breaks off is event `failed`; the uplink goes on. A feed that comes too late is silence
-///   and event `underrun`: nothing of the file is left out. So is a graph that runs faster than the clock it follows.
-/// - NaN and infinities in what comes in are silence; what is louder than +120 dBFS is held there.
-/// - No latency. Calls neither allocate, lock nor enter the system, save on a virtual clock. Memory: 1.3 s of sound in floats.
+/// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels: the uplink, which sets the pace. Out `out`: the same packets with the file
+///   added, times `sendVolume`, limited to full scale; untouched packets while nothing plays. Out `playback`: the file alone, times
+///   `playbackVolume`, at the same positions, for the loudspeaker; silence while nothing plays.
+/// - The file may be anything `audio.read` reads. A thread of the node decodes it, converts it to the input's rate and channels and
+///   runs slightly more than a second ahead; on a virtual clock the node does this itself, so that every run is the same.
+/// - `path` may be set while the graph runs: the current file ends at once and the new one begins when it is open, about 20 ms later;
+///   "" stops. A relative path is then relative to the program's working directory.
+/// - `loops` repeats follow the first play; negative: endless. An update restarts the count, with the current play as the first.
+/// - Changes of `sendVolume` and `playbackVolume` take 20 ms, pausing takes 5; resuming continues with the next sample.
+/// - A file that cannot be read or breaks off posts event `failed`; the uplink continues. If the decoder is late, silence is inserted
+///   and event `underrun` posted; nothing of the file is skipped. The same happens in a graph that runs faster than its clock.
+/// - NaN and infinities in the input become silence; magnitudes above +120 dBFS are clamped.
+/// - No latency. Calls neither allocate, lock nor make system calls, except on a virtual clock. Memory: 1.3 s of audio in floats.
 @safe
 public struct AudioFileMix: ~Copyable, Node {
   enum Event: Int {
     case began, completed, stopped, replaced, underrun, failed
   }
 
-  /// Live parameters by their places in the contract.
+  /// Indices of the live parameters in the contract.
   private static let path = contract.parameterIndex("path")
   private static let loops = contract.parameterIndex("loops")
   private static let sendVolume = contract.parameterIndex("sendVolume")
@@ -40,32 +40,32 @@ public struct AudioFileMix: ~Copyable, Node {
   private let channels: Int
   private let sample: SampleType
   private let longest: Int
-  private var music: FileMusic
+  private var music: FilePlayer
   private var send: GainRamp
   private var playback: GainRamp
-  /// From full level to none and back around a pause.
+  /// Fades out and back in around a pause.
   private var pause: GainRamp
   private var isPaused: Bool
-  /// Frames of the file still given while it fades for a pause.
+  /// Frames of the file still emitted while it fades for a pause.
   private var fading = 0
-  /// Frames the feed owes at present, and how often it did.
+  /// Frames currently missing from the feed, and the number of underruns.
   private var missing = 0
   private var underruns = 0
-  /// A packet's length of the file, and of what is made of it.
+  /// One packet's worth of the file, and of the mixed output.
   private let file: UnsafeMutableBufferPointer<Float>
   private let sum: UnsafeMutableBufferPointer<Float>
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.inputFormat(),
       let longest = setup.inputs[0].shape?.frames
-    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes audio only") }
     let values = setup.parameters
-    var music = FileMusic(
-      frames: SoundBounds.frames(milliseconds: FeedLine.pieceMilliseconds, rate: rate), channels: channels,
+    var music = FilePlayer(
+      frames: AudioLimits.frames(milliseconds: FeedQueues.chunkMilliseconds, rate: rate), channels: channels,
       rate: rate, loops: values.integer("loops"))
     if !values.string("path").isEmpty { music.play(values.string("path")) }
     guard music.start(isVirtual: setup.isVirtual) else {
-      throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
+      throw NodeProblem("cannot start a thread", cure: "raise the limit on processes (ulimit -u)")
     }
     self.music = consume music
     self.rate = rate
@@ -98,7 +98,7 @@ public struct AudioFileMix: ~Copyable, Node {
       try emitPlayback(like: packet, frames, &ports)
     }
     guard sounding > 0, bytes > 0 else {
-      try ports.emitSound(packet, sample)
+      try ports.emitSanitized(packet, sample)
       return .done
     }
     var own = try ports.makeWritable(packet)
@@ -125,7 +125,7 @@ public struct AudioFileMix: ~Copyable, Node {
 
   private mutating func play(_ path: consuming String, _ ports: inout Ports) {
     let (wasPlaying, frames) = (music.isPlaying, music.frames)
-    tellUnderrun(&ports)
+    postUnderrun(&ports)
     if path.isEmpty { music.stop() } else { music.play(path) }
     guard wasPlaying else { return }
     ports.post((path.isEmpty ? Event.stopped : .replaced).rawValue) { $0.field("samples", frames) }
@@ -134,14 +134,14 @@ public struct AudioFileMix: ~Copyable, Node {
   private mutating func setPaused(_ isNew: Bool) {
     guard isNew != isPaused else { return }
     isPaused = isNew
-    let frames = SoundBounds.frames(milliseconds: Self.pauseMilliseconds, rate: rate)
+    let frames = AudioLimits.frames(milliseconds: Self.pauseMilliseconds, rate: rate)
     pause.ramp(to: isNew ? 0 : 1, frames: frames)
     fading = isNew ? frames : 0
   }
 
   // MARK: The file
 
-  /// Takes the file's next frames, with silence behind them, and answers how many there were.
+  /// Takes the file's next frames, padded with silence, and returns how many there were.
   private mutating func fill(_ frames: Int, _ ports: inout Ports) -> Int {
     music.prepare()
     var done = 0
@@ -149,12 +149,12 @@ public struct AudioFileMix: ~Copyable, Node {
       let wanted = isPaused ? min(frames - done, fading) : frames - done
       guard wanted > 0 else { break }
       let target = unsafe UnsafeMutableBufferPointer(rebasing: file[(done * channels)...])
-      let (count, news) = unsafe music.take(wanted, into: target)
-      if count > 0 { tellUnderrun(&ports) }
+      let (count, change) = unsafe music.take(wanted, into: target)
+      if count > 0 { postUnderrun(&ports) }
       done += count
       if isPaused { fading -= count }
-      if let news {
-        tell(news, &ports)
+      if let change {
+        post(change, &ports)
       } else if count < wanted {
         if music.hasBegun { missing += wanted - count }
         break
@@ -168,8 +168,8 @@ public struct AudioFileMix: ~Copyable, Node {
     return done
   }
 
-  private mutating func tell(_ news: FileMusic.News, _ ports: inout Ports) {
-    switch news {
+  private mutating func post(_ change: FilePlayer.Change, _ ports: inout Ports) {
+    switch change {
     case .began: ports.post(Event.began.rawValue) { $0.field("path", utf8: music.text) }
     case .failed: ports.post(Event.failed.rawValue) { $0.field("text", utf8: music.text) }
     case .completed:
@@ -179,10 +179,10 @@ public struct AudioFileMix: ~Copyable, Node {
         event.field("samples", frames)
       }
     }
-    music.settle(news)
+    music.settle(change)
   }
 
-  private mutating func tellUnderrun(_ ports: inout Ports) {
+  private mutating func postUnderrun(_ ports: inout Ports) {
     guard missing > 0 else { return }
     underruns += 1
     let (samples, count) = (missing, underruns)
@@ -193,13 +193,13 @@ public struct AudioFileMix: ~Copyable, Node {
     }
   }
 
-  // MARK: Out
+  // MARK: Output
 
   /// The file alone, for the loudspeaker.
   private mutating func emitPlayback(
     like packet: borrowing Packet, _ frames: Int, _ ports: inout Ports
   ) throws(NodeFault) {
-    // The file is nobody's reply.
+    // The file belongs to no reply.
     var output = try ports.makePacket(
       Self.playbackPort, bytes: frames * channels * sample.byteCount, of: .none)
     output.timestamp = packet.timestamp
@@ -224,7 +224,7 @@ public struct AudioFileMix: ~Copyable, Node {
     write(to: &packet, frames)
   }
 
-  /// Writes the sum into a packet, within full scale.
+  /// Writes the sum into a packet, limited to full scale.
   private func write(to packet: inout Packet, _ frames: Int) {
     let total = unsafe Span(_unsafeElements: sum.extracting(0..<frames * channels))
     switch sample {
@@ -233,7 +233,7 @@ public struct AudioFileMix: ~Copyable, Node {
       SampleConversion.convert(total, into: &target)
     case .f32:
       var target = packet.mutableSamples(of: Float.self)
-      for index in target.indices { target[index] = max(-1, min(1, SampleMath.sound(total[index]))) }
+      for index in target.indices { target[index] = max(-1, min(1, SampleMath.sanitized(total[index]))) }
     }
   }
 }

@@ -4,11 +4,11 @@ internal import MillraceDSP
 internal import MillraceFiles
 internal import Synchronization
 
-/// Brings sound files to a node, decoded, at its rate and channels, about a second ahead. Blocks and allocates: never on a voice
-/// worker, save on a virtual clock, where the node pumps it itself.
+/// Delivers audio files to a node, decoded, at its rate and channels, about a second ahead. Blocks and allocates: never on a voice
+/// worker, except on a virtual clock, where the node calls `pump` itself.
 @safe
 final class FileFeed: @unchecked Sendable {
-  /// What stands at the head of the next piece.
+  /// What the next chunk will be.
   private enum Stage {
     case idle
     case beginning
@@ -17,62 +17,62 @@ final class FileFeed: @unchecked Sendable {
     case failing(String)
   }
 
-  private let line: FeedLine
+  private let queues: FeedQueues
   private let rate: Int
-  private var pieces: RingWriter<FeedPiece>
-  private var orders: RingReader<FeedOrder>
+  private var chunks: RingWriter<FeedChunk>
+  private var commands: RingReader<FeedCommand>
   private var pushed = 0
 
   private var stage = Stage.idle
   private var number: UInt32 = 0
   private var path = ""
-  private var file: OpenFile?
+  private var file: ResampledFile?
 
-  /// How long the thread sleeps when it has nothing to do: with a file a quarter of a piece, without one the ear's patience. Nobody
-  /// wakes it: the node takes pieces and gives orders on a voice worker, where a system call has no place.
+  /// Microseconds the thread sleeps when it has nothing to do: with a file a quarter of a chunk; without one, a delay nobody notices.
+  /// It is not woken: the node takes chunks and sends commands on a voice worker, which must not make system calls.
   private static let shortSleep: UInt32 = 5_000
   private static let longSleep: UInt32 = 20_000
 
   init(
-    _ line: FeedLine, rate: Int, pieces: consuming RingWriter<FeedPiece>,
-    orders: consuming RingReader<FeedOrder>
+    _ queues: FeedQueues, rate: Int, chunks: consuming RingWriter<FeedChunk>,
+    commands: consuming RingReader<FeedCommand>
   ) {
-    self.line = line
+    self.queues = queues
     self.rate = rate
-    self.pieces = pieces
-    self.orders = orders
+    self.chunks = chunks
+    self.commands = commands
   }
 
-  /// The thread's work, until the node is gone.
+  /// Runs on the thread until the node is destroyed.
   func run() {
-    while !line.isOver.load(ordering: .acquiring) {
+    while !queues.isOver.load(ordering: .acquiring) {
       pump()
       if case .idle = stage { usleep(Self.longSleep) } else { usleep(Self.shortSleep) }
     }
   }
 
-  /// Does what the node asked for and fills the line.
+  /// Executes the node's commands and fills the queue.
   func pump() {
-    while let order = orders.pop() { obey(order) }
-    while pieces.hasRoom, bring() {}
+    while let command = commands.pop() { execute(command) }
+    while chunks.hasRoom, pushNext() {}
   }
 
-  private func obey(_ order: FeedOrder) {
+  private func execute(_ command: FeedCommand) {
     file = nil
     stage = .idle
-    guard case .play(let path, let number) = order else { return }
+    guard case .play(let path, let number) = command else { return }
     self.path = path
     self.number = number
     do throws(NodeProblem) {
-      file = try OpenFile(path, rate: rate, channels: line.channels)
+      file = try ResampledFile(path, rate: rate, channels: queues.channels)
       stage = .beginning
     } catch {
       stage = .failing(error.description)
     }
   }
 
-  /// Pushes the next piece; false when there is none.
-  private func bring() -> Bool {
+  /// Pushes the next chunk; false when there is none.
+  private func pushNext() -> Bool {
     switch stage {
     case .idle: return false
     case .beginning:
@@ -81,34 +81,34 @@ final class FileFeed: @unchecked Sendable {
     case .turning:
       push(.turned, 0)
       stage = .playing
-    case .failing(let words):
-      push(.failed, text: words)
+    case .failing(let message):
+      push(.failed, text: message)
       file = nil
       stage = .idle
-    case .playing: return bringSound()
+    case .playing: return pushAudio()
     }
     return true
   }
 
-  private func bringSound() -> Bool {
+  private func pushAudio() -> Bool {
     guard let file else { return false }
     do throws(NodeFault) {
-      let (count, hasEnded) = try unsafe file.read(into: line.slot(pushed))
-      if hasEnded { stage = try file.rewind() ? .turning : .failing("\"\(path)\" holds no sound") }
+      let (count, hasEnded) = try unsafe file.read(into: queues.slot(pushed))
+      if hasEnded { stage = try file.rewind() ? .turning : .failing("\"\(path)\" holds no audio") }
       if count > 0 { push(.sound, count) }
     } catch {
-      stage = .failing(file.words(error))
+      stage = .failing(file.message(error))
     }
     return true
   }
 
-  private func push(_ kind: FeedPiece.Kind, _ count: Int) {
-    pieces.push(FeedPiece(kind: kind, number: number, count: count))
+  private func push(_ kind: FeedChunk.Kind, _ count: Int) {
+    chunks.push(FeedChunk(kind: kind, number: number, count: count))
     pushed += 1
   }
 
-  private func push(_ kind: FeedPiece.Kind, text: String) {
-    let bytes = unsafe line.bytes(pushed)
+  private func push(_ kind: FeedChunk.Kind, text: String) {
+    let bytes = unsafe queues.bytes(pushed)
     var text = text
     while text.utf8.count > bytes.count { text.removeLast() }
     var count = 0

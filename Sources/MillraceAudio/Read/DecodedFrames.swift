@@ -2,26 +2,25 @@ package import CFFmpeg
 internal import CMediaShim
 package import MillraceCore
 
-/// Takes frames from a decoder of FFmpeg's, and has patience with one that refuses what it is given: damaged packets are counted
-/// and left out.
+/// Receives frames from an FFmpeg decoder and tolerates packets it rejects: damaged packets are counted and skipped.
 package struct DecodedFrames: ~Copyable {
-  /// Packets the decoder gave up.
+  /// Packets the decoder rejected.
   package private(set) var damageCount = 0
-  /// The library's words at the last failure.
-  private var words = LibraryWords()
-  /// Refusals in a row; a decoder that refuses this often has lost the thread.
+  /// The library's message for the last failure.
+  private var message = LibraryMessage()
+  /// Consecutive rejections; beyond the limit the stream is undecodable.
   private var refusals = 0
   private static let mostRefusals = 1_000
 
   package init() {}
 
-  /// What the library said at the last failure; nil when it said nothing.
-  package var lastWords: String? { words.text }
+  /// The library's message for the last failure; nil if there was none.
+  package var lastMessage: String? { message.text }
 
-  /// Keeps what the library says now.
-  package mutating func keepWords() { words.keep() }
+  /// Keeps the library's present message.
+  package mutating func keepMessage() { message.keep() }
 
-  /// The next frame into `frame`: true; false at the end; nil when the decoder has to be given a packet first.
+  /// Gets the next frame into `frame`: true; false at the end; nil if the decoder needs a packet first.
   @unsafe
   package mutating func receive(
     _ codec: UnsafeMutablePointer<AVCodecContext>?, into frame: UnsafeMutablePointer<AVFrame>
@@ -36,12 +35,12 @@ package struct DecodedFrames: ~Copyable {
     return nil
   }
 
-  /// Counts a packet that was not given to the decoder, because it is no sound.
+  /// Counts a packet that was withheld from the decoder because it is not audio.
   package mutating func passOver() { damageCount += 1 }
 
-  /// The decoder has refused what it was given.
+  /// Records that the decoder rejected its input.
   package mutating func refuse(_ status: Int32) throws(NodeFault) {
-    words.keep()
+    message.keep()
     damageCount += 1
     refusals += 1
     if status == millrace_averror_no_memory || refusals > Self.mostRefusals {
@@ -50,8 +49,8 @@ package struct DecodedFrames: ~Copyable {
   }
 }
 
-extension LibraryWords {
-  /// What the streams of a file are, such as `video h264, subtitle subrip`.
+extension LibraryMessage {
+  /// The streams of a file, such as `video h264, subtitle subrip`.
   @unsafe
   package static func streams(of context: UnsafeMutablePointer<AVFormatContext>?) -> String {
     guard let context = unsafe context, unsafe context.pointee.nb_streams > 0 else { return "data" }

@@ -4,14 +4,13 @@ internal import MillraceCore
 internal import MillraceDSP
 internal import MillraceFiles
 
-/// Sound from any file FFmpeg's libraries read: FLAC, MP3, Ogg, MP4 and more, at the file's own rate and channels.
+/// Audio from any file FFmpeg's libraries read: FLAC, MP3, Ogg, MP4 and more, at the file's own rate and channels.
 ///
-/// Samples keep their place: where a damaged stretch was left out and the file's times tell how long it was, there is
-/// silence instead. Decoders of lossy sound are started before the sample a seek asks for, so that it comes out as it does
-/// in an unbroken pass.
+/// Samples keep their position: where a damaged stretch was skipped and the file's timestamps give its length, there is silence
+/// instead. Lossy decoders are started before the target of a seek, so that the output is the same as in an uninterrupted pass.
 @safe
 final class MediaSource: AudioSource {
-  /// Code of the fault when the sound changes its rate or channels on the way.
+  /// Code of the fault when rate or channels change inside the file.
   static let changed: Int32 = 1
 
   private let path: String
@@ -22,59 +21,62 @@ final class MediaSource: AudioSource {
   private var converterFormat: Int32 = -1
   /// Time of the file's first sample, in samples.
   private let origin: Int64
-  /// The sample after the present frame, counted from the file's first.
+  /// Position after the current frame, counted from the file's first sample.
   private var frontier: Int64
-  /// Samples of the present frame already given.
+  /// Samples of the current frame already emitted.
   private var used = 0
-  /// Silence due before the present frame.
+  /// Silence due before the current frame.
   private var silence: Int64 = 0
   private var hasFrame = true
-  /// Damage of decoders given back, and holes the decoder did not speak of.
+  /// Damage counted by closed decoders, and holes the decoder did not report.
   private var otherDamage = 0
-  /// The decoder's damage when its present frame came.
+  /// The decoder's damage count when its current frame arrived.
   private var seenDamage = 0
-  private var reopeningWords: String?
+  private var reopeningMessage: String?
 
-  /// Seconds decoded before the target of a seek: longer than the memory of MP3's bit reservoir and of Opus (RFC 7845
-  /// asks for 80 ms).
+  /// Seconds decoded before the target of a seek: longer than the memory of MP3's bit reservoir and of Opus (RFC 7845 requires 80
+  /// ms).
   private static let preroll = 0.5
-  /// Seconds of silence that a hole may become; a larger jump in the times is taken for an error in them.
+  /// Longest hole filled with silence, in seconds; a larger jump counts as a timestamp error.
   private static let longestHole: Int64 = 10
-  /// Lossy containers keep times in coarse units: a smaller jump without damage is no hole.
+  /// Timestamps of lossy containers are coarse: a smaller jump without damage is not a hole.
   private static let jitter = 0.05
-  /// Frames in a row of another rate or other channels that are damage: MP3 has no checksum, and noise may look like a frame.
+  /// Consecutive frames of another rate or channel count that still count as damage: MP3 has no checksum, and noise may look like a
+  /// frame.
   private static let mostStrange = 8
 
   init(_ path: String, sample: SampleType) throws(NodeProblem) {
     self.path = path
     decoder = try MediaDecoder(path)
-    endsShort = decoder.isOgg && OggTail.isCut(path)
+    endsShort = decoder.isOgg && OggTail.isTruncated(path)
     origin = decoder.frameStart ?? 0
     frontier = decoder.frameLength
-    super.init(decoder.facts, sample: sample)
-    guard facts.rate > 0 && facts.channels > 0 && makeConverter() else {
+    super.init(decoder.info, sample: sample)
+    guard info.rate > 0 && info.channels > 0 && makeConverter() else {
       throw NodeProblem(
-        "\"\(path)\" holds sound of an unknown kind", parameter: "path",
+        "\"\(path)\" holds audio of an unknown kind", parameter: "path",
         cure: "convert it to WAV, FLAC, MP3, Ogg or MP4")
     }
   }
 
   deinit { unsafe swr_free(&converter) }
 
-  override var isCut: Bool { endsShort || decoder.isCut || (decoder.mp3 != nil && MP3File.isCut(path)) }
+  override var isTruncated: Bool {
+    endsShort || decoder.isTruncated || (decoder.mp3 != nil && MP3File.isTruncated(path))
+  }
   override var damageCount: Int { otherDamage + decoder.damageCount }
-  override var lastWords: String? { reopeningWords ?? decoder.lastWords }
+  override var lastMessage: String? { reopeningMessage ?? decoder.lastMessage }
 
-  /// Sets up the conversion from the present frame's sample type; the channels stay as they are.
+  /// Sets up the conversion from the current frame's sample type; the channels are unchanged.
   private func makeConverter() -> Bool {
     let format = unsafe decoder.frame.pointee.format
     guard format != converterFormat else { return true }
     unsafe swr_free(&converter)
-    var layout = unsafe millrace_av_default_layout(Int32(facts.channels))
+    var layout = unsafe millrace_av_default_layout(Int32(info.channels))
     var same = unsafe layout
     let target = AVSampleFormat(
       rawValue: sample == .s16 ? millrace_av_sample_s16 : millrace_av_sample_f32)
-    let rate = Int32(facts.rate)
+    let rate = Int32(info.rate)
     let status = unsafe swr_alloc_set_opts2(
       &converter, &layout, target, rate, &same, AVSampleFormat(rawValue: format), rate, 0, nil)
     guard status >= 0, unsafe swr_init(converter) >= 0 else { return false }
@@ -84,7 +86,7 @@ final class MediaSource: AudioSource {
 
   override func read(into bytes: UnsafeMutableRawBufferPointer) throws(NodeFault) -> Int {
     var wanted = bytes.count / frameBytes
-    if facts.endsAtLength, let length = facts.length {
+    if info.endsAtLength, let length = info.length {
       wanted = Int(max(0, min(Int64(wanted), length - position)))
     }
     var done = 0
@@ -109,17 +111,17 @@ final class MediaSource: AudioSource {
     return done
   }
 
-  /// Writes the next `count` samples of the present frame in the wanted type.
+  /// Writes the next `count` samples of the current frame in the requested type.
   private func convert(_ count: Int, to target: UnsafeMutableRawPointer) throws(NodeFault) {
     let frame = unsafe decoder.frame
     let format = unsafe AVSampleFormat(rawValue: frame.pointee.format)
     let isPlanar = av_sample_fmt_is_planar(format) != 0
-    let step = Int(av_get_bytes_per_sample(format)) * (isPlanar ? 1 : facts.channels)
+    let step = Int(av_get_bytes_per_sample(format)) * (isPlanar ? 1 : info.channels)
     var output: UnsafeMutablePointer<UInt8>? = unsafe target.assumingMemoryBound(to: UInt8.self)
-    let given = unsafe withUnsafeTemporaryAllocation(of: UnsafePointer<UInt8>?.self, capacity: facts.channels)
+    let given = unsafe withUnsafeTemporaryAllocation(of: UnsafePointer<UInt8>?.self, capacity: info.channels)
     {
       planes in
-      for plane in 0..<(isPlanar ? facts.channels : 1) {
+      for plane in 0..<(isPlanar ? info.channels : 1) {
         let start = unsafe UnsafePointer(frame.pointee.extended_data[plane])
         unsafe planes.initializeElement(at: plane, to: start.map { unsafe $0 + used * step })
       }
@@ -129,18 +131,18 @@ final class MediaSource: AudioSource {
     guard sample == .f32 else { return }
     // A damaged frame may decode to anything.
     let first = unsafe target.assumingMemoryBound(to: Float.self)
-    var samples = unsafe MutableSpan(_unsafeStart: first, count: count * facts.channels)
-    SampleMath.limitToSound(&samples)
+    var samples = unsafe MutableSpan(_unsafeStart: first, count: count * info.channels)
+    SampleMath.sanitize(&samples)
   }
 
-  /// The next sample to be given, counted from the file's first.
+  /// The next sample to emit, counted from the file's first.
   private var position: Int64 { frontier - (decoder.frameLength - Int64(used)) - silence }
 
-  /// Decodes the next frame and finds its place.
+  /// Decodes the next frame and finds its position.
   private func advance() throws(NodeFault) -> Bool {
     var strange = 0
     hasFrame = try decoder.next()
-    while hasFrame, decoder.facts.rate != facts.rate || decoder.facts.channels != facts.channels {
+    while hasFrame, decoder.info.rate != info.rate || decoder.info.channels != info.channels {
       strange += 1
       guard strange <= Self.mostStrange else {
         throw NodeFault(.custom, code: Self.changed, detail: frontier)
@@ -156,20 +158,20 @@ final class MediaSource: AudioSource {
     return true
   }
 
-  /// Samples missing before a frame; counts them as damage when the decoder did not.
+  /// Samples missing before a frame; counted as damage if the decoder did not.
   private func hole(before start: Int64?) -> Int64 {
     let isKnown = decoder.damageCount > seenDamage
     seenDamage = decoder.damageCount
     guard let start else { return 0 }
     let missing = start - origin - frontier
-    let least = facts.tolerance == 0 || isKnown ? 0 : Int64(Self.jitter * Double(facts.rate))
-    guard missing > least, missing <= Self.longestHole * Int64(facts.rate) else { return 0 }
+    let least = info.tolerance == 0 || isKnown ? 0 : Int64(Self.jitter * Double(info.rate))
+    guard missing > least, missing <= Self.longestHole * Int64(info.rate) else { return 0 }
     if !isKnown { otherDamage += 1 }
     return missing
   }
 
   override func seek(to target: Int64) throws(NodeFault) {
-    let early = target - Int64(Self.preroll * Double(facts.rate))
+    let early = target - Int64(Self.preroll * Double(info.rate))
     if early > 0, try decoder.seek(toStreamSample: origin + early), let start = decoder.frameStart,
       start - origin <= target
     {
@@ -197,13 +199,12 @@ final class MediaSource: AudioSource {
     frontier = position + decoder.frameLength
   }
 
-  /// Starts from the first sample again, the way the file was opened: seeking there would not cut the encoder's delay off
-  /// in every container.
+  /// Restarts from the first sample by reopening the file: in some containers, seeking there would not remove the encoder's delay.
   private func reopen() throws(NodeFault) {
     otherDamage += decoder.damageCount
     do { decoder = try MediaDecoder(path) } catch {
       otherDamage -= decoder.damageCount
-      reopeningWords = error.text
+      reopeningMessage = error.text
       throw NodeFault(.gone)
     }
     begin(at: 0)

@@ -1,18 +1,18 @@
 internal import Glibc
 
-/// How an Ogg file ends: FFmpeg's libraries take whatever comes last for the end, and the length from there.
+/// Checks how an Ogg file ends. FFmpeg's libraries accept any last page as the end, and take the length from it.
 package enum OggTail {
-  /// Bytes of the longest page: a header of 27, 255 lacing values, and what they stand for (RFC 3533 section 6).
+  /// Bytes in the longest page: a header of 27, 255 lacing values, and their segments (RFC 3533 section 6).
   private static let longestPage = 27 + 255 + 255 * 255
   private static let headerBytes = 27
-  /// The mark of a stream's last page, in the header's flags.
+  /// The end-of-stream flag in a page header.
   private static let endOfStream: UInt8 = 4
 
-  /// True when the file does not end with a whole page that is marked as its stream's last. A file that cannot be read counts
-  /// as whole: whoever reads it meets the reason.
-  package static func isCut(_ path: String) -> Bool {
+  /// True when the file does not end with a complete page that is marked as its stream's last. An unreadable file counts as complete:
+  /// its reader reports the error.
+  package static func isTruncated(_ path: String) -> Bool {
     let bytes = tail(path)
-    // The last page begins at the last mark that is not another page's content.
+    // The last page begins at the last capture pattern that is not part of another page's content.
     var start = bytes.count - headerBytes
     while start >= 0 {
       if let flags = flags(of: bytes, at: start) { return flags & endOfStream == 0 }
@@ -21,7 +21,7 @@ package enum OggTail {
     return !bytes.isEmpty
   }
 
-  /// Flags of the page at a place, when there is one and it reaches exactly to the end; 0 when it is cut off.
+  /// Flags of the page at an offset, if there is one that reaches exactly to the end; 0 if it is truncated.
   private static func flags(of bytes: [UInt8], at start: Int) -> UInt8? {
     // Capture pattern and version 0.
     guard bytes[start...].starts(with: [0x4F, 0x67, 0x67, 0x53, 0]) else { return nil }
@@ -31,7 +31,7 @@ package enum OggTail {
     return segments + length <= bytes.count ? bytes[start + 5] : 0
   }
 
-  /// The file's last bytes, enough to hold a whole page.
+  /// The last bytes of the file, enough for a whole page.
   private static func tail(_ path: String) -> [UInt8] {
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return [] }

@@ -1,6 +1,6 @@
 internal import MillraceCore
 
-/// Sound from a WAV file, without any library. No allocation after `init`.
+/// Audio from a WAV file, without any library. No allocation after `init`.
 final class WAVSource: AudioSource {
   private var reader: WAVReader
   private var position: Int64 = 0
@@ -13,7 +13,7 @@ final class WAVSource: AudioSource {
     }
     self.reader = reader
     super.init(
-      AudioFacts(rate: header.format.sampleRate, channels: header.format.channels, length: length),
+      AudioInfo(rate: header.format.sampleRate, channels: header.format.channels, length: length),
       sample: sample)
   }
 

@@ -1,65 +1,67 @@
 public import MillraceCore
 
 extension AudioRecord {
-  /// Most inputs.
+  /// Maximum number of inputs.
   static let most = 8
 
   public static let contract = NodeContract(
-    "audio.record", "records several sounds into one file, aligned to the sample",
+    "audio.record", "records several audio streams into one file, aligned to the sample",
     text: """
-      The file holds the inputs side by side or added up: WAV, FLAC, Ogg Opus, AAC or MP4. It can be played at every \
-      moment up to the last second or so, also when the process was killed. What is silent is written as silence, so \
-      that all inputs stay in step however their packets come.
+      The file holds the inputs side by side or mixed: WAV, FLAC, Ogg Opus, AAC or MP4. It can be played at any time up to the \
+      last second or so, even if the process was killed. Missing audio is written as silence, so that all inputs stay aligned \
+      however their packets arrive.
       """,
     inputs: [
       PortContract(
         "in",
-        .pcm(rates: .range(SoundBounds.rates), channels: .range(1...2), samples: [.s16, .f32]),
+        .pcm(rates: .range(AudioLimits.rates), channels: .range(1...2), samples: [.s16, .f32]),
         text: "one side of the call", copies: 1...most, holds: 1)
     ],
     parameters: [
       ParameterContract(
         "path", .path, required: true,
-        text: "the file to write, in a folder that exists; replaced if it exists"),
+        text: "the file to write, in an existing directory; replaced if it exists"),
       ParameterContract(
         "format", .choice(RecordingFormat.allCases.map(\.rawValue)),
         text:
-          "kind of file; absent: by the path's ending .wav, .flac, .ogg, .opus, .aac, .m4a or .mp4"),
+          "file format; default: by the extension .wav, .flac, .ogg, .opus, .aac, .m4a or .mp4"),
       ParameterContract(
         "layout", .choice(["channels", "mix"]), default: "channels",
-        text: "channels: the inputs' channels one after the other; mix: all added up"),
+        text: "channels: the inputs' channels side by side; mix: all inputs added"),
       ParameterContract(
-        "sample", SampleType.choice, text: "sample type of a WAV file; absent: as the first input"),
+        "sample", SampleType.choice, text: "sample type of a WAV file; default: as the first input"),
       ParameterContract(
         "bitrate", .integer(6_000...510_000), unit: "bit/s",
-        text: "of the whole file, for Opus and AAC; absent: 32,000 and 64,000 for each channel"),
+        text: "bit rate of the whole file, for Opus and AAC; default: 32,000 and 64,000 per channel"),
       ParameterContract(
         "patience", .number(0...60_000), unit: "ms", default: 2_000,
-        text: "how long what came waits for what did not, before silence takes its place"),
+        text: "how long to wait for missing audio before silence replaces it"),
       ParameterContract(
         "duration", .number(1...86_400_000), unit: "ms",
-        text: "sound after which the file is complete; absent: no limit"),
+        text: "audio after which the file is complete; default: no limit"),
       ParameterContract(
         "progress", .number(10...60_000), unit: "ms", default: 300,
-        text: "sound one `progress` event stands for"),
+        text: "audio per `progress` event"),
       ParameterContract(
         "recording", .bool, default: true, live: true,
-        text: "false: what is said from here on is left out; true: it is recorded again"),
+        text: "false: recording is paused; true: it is resumed"),
       ParameterContract("stop", .bool, default: false, live: true, text: "true: the file is completed now"),
       ParameterContract("cancel", .bool, default: false, live: true, text: "true: the file is removed"),
     ],
     events: [
-      EventContract("began", text: "the first sound is being written: `path`, `rate`, `channels`"),
+      EventContract("began", text: "recording has begun: `path`, `rate`, `channels`"),
       EventContract(
         "progress",
-        text: "so much more is recorded: `seconds` in all, `peak` and `average` of it in dBFS, all channels"),
+        text:
+          "another interval was recorded: `seconds` in total, `peak` and `average` of the interval in dBFS over all channels"
+      ),
       EventContract(
         "completed",
         text: "the file is complete: `seconds`, `samples` per channel, `reason` duration, ended or stopped"),
       EventContract("cancelled", text: "the file was removed"),
       EventContract(
         "late",
-        text: "sound came too late or again and was cut: `input`, `samples`; at most once a second"),
+        text: "audio arrived too late or twice and was dropped: `input`, `samples`; at most once a second"),
     ],
     lane: .bulk, budget: 5_000,
     examples: [
@@ -77,8 +79,8 @@ extension AudioRecord {
     resolution.outputs[NodeContract.eventsPort] = OutputShape(.event, packetDuration: nil, packetBytes: 1_024)
     guard let format = RecordingFormat(resolution.parameters) else {
       return resolution.refuse(
-        "path", "\"\(resolution.parameters.string("path"))\" does not end like a sound file",
-        cure: "end it in .wav, .flac, .opus, .aac or .m4a, or say the \"format\"")
+        "path", "\"\(resolution.parameters.string("path"))\" has no known audio file extension",
+        cure: "use .wav, .flac, .opus, .aac or .m4a, or set \"format\"")
     }
     checkFormat(format, &resolution)
   }
@@ -96,29 +98,29 @@ extension AudioRecord {
     }
   }
 
-  /// Compares what the inputs are with what the kind of file can hold.
+  /// Checks the inputs against what the file format supports.
   private static func checkFormat(_ format: RecordingFormat, _ resolution: inout Resolution) {
     let values = resolution.parameters
     if values.has("bitrate"), !format.isLossy {
       resolution.refuse(
-        "bitrate", "\(format.name) keeps every sample and has no bit rate", cure: "leave it out")
+        "bitrate", "\(format.name) is lossless and has no bit rate", cure: "remove it")
     }
     if values.has("sample"), format != .wav {
       resolution.refuse(
-        "sample", "only WAV has a choice of sample types, not \(format.name)", cure: "leave it out")
+        "sample", "\(format.name) has no choice of sample types, only WAV has", cure: "remove it")
     }
     let formats = resolution.linkedInputs.compactMap { resolution.inputs[$0]?.format }
     let layout = RecordingLayout(formats, mixes: values.string("layout") == "mix")
     if layout.channels > format.mostChannels {
       resolution.refuse(
         nil,
-        "the file would have \(layout.channels) channels; \(format.name) can have \(format.mostChannels)",
+        "the file would have \(layout.channels) channels; \(format.name) supports \(format.mostChannels)",
         cure: "put audio.convert (channels 1) before stereo inputs, or set \"layout\" to \"mix\"")
     }
     guard let rate = formats.first?.rate, let rates = format.rates, !rates.contains(rate) else { return }
     let nearest = rates.min { abs($0 - rate) < abs($1 - rate) } ?? rate
     resolution.refuse(
-      nil, "\(format.name) has no rate of \(rate) Hz",
+      nil, "\(format.name) does not support \(rate) Hz",
       cure: "put audio.resample (rate \(nearest)) before each input")
   }
 }

@@ -4,34 +4,35 @@ internal import MillraceFiles
 
 /// `audio.record`: records the sides of a call into one file, aligned to the sample.
 ///
-/// - In `in1` to `in8`: s16 or f32, one rate (8 to 192 kHz), mono or stereo each: the microphone, the far end, the bot. The file
-///   has the inputs' channels one after the other (`layout` channels), or all inputs added up (mix), held within full scale.
-/// - **Alignment.** The first packet of an input is placed by its timestamp on the graph clock, rounded to a sample; all after
-///   it by sample position, never by time. What lies before position 0 (the run-in of a filter) is left out. Gaps are
-///   silence, and so is an input that has nothing, not yet, or no longer. A position more than an hour ahead is not believed
-///   and follows on directly; one that goes back after a `discontinuity` is placed by its timestamp again.
-/// - **Waiting.** A stretch is written when every input that has not ended has brought it, or when the part of it that did
-///   come has waited for `patience`; what comes later than that is cut, and counted in event `late`.
-/// - `recording` false leaves out what is said from that graph time on, in all inputs alike; true goes on. `stop` completes the
-///   file at once, `cancel` removes it. `duration` completes it after so much sound.
-/// - A killed process leaves a file that plays up to the last second or so. The encoders ask the heap, on the bulk lane; WAV does not.
-///   AAC, in ADTS and in the fragments of MP4, begins with the encoder's 1,024 samples of silence, the same in all channels.
-/// - An existing file is replaced by the first sound, not by a graph that never starts; a missing folder is refused, not made.
-/// - A write the system refuses (disk full) is a fault; what was written before stays readable. NaN becomes silence.
-/// - Latency none; runs on the bulk lane. Memory: `patience` of sound in floats, half as much again.
+/// - In `in1` to `in8`: s16 or f32, one rate (8 to 192 kHz), mono or stereo each: the microphone, the far end, the bot. The file has
+///   the inputs' channels side by side (`layout` channels), or all inputs added (mix), limited to full scale.
+/// - **Alignment.** The first packet of an input is placed by its timestamp on the graph clock, rounded to a sample; all others by
+///   sample position, never by time. What lies before position 0 (the run-in of a filter) is dropped. Gaps become silence, as does an
+///   input that has no audio, not yet or no longer. A position more than an hour ahead is ignored and follows on directly; one that
+///   goes back after a `discontinuity` is placed by its timestamp again.
+/// - **Waiting.** A stretch is written when every input that has not ended has delivered it, or when the part that did arrive has
+///   waited for `patience`; later audio is dropped and counted in event `late`.
+/// - `recording` false pauses all inputs from that graph time on; true resumes. `stop` completes the file at once, `cancel` removes
+///   it. `duration` completes it after that much audio.
+/// - A killed process leaves a file that plays up to the last second or so. The encoders allocate, on the bulk lane; WAV does not.
+///   AAC, in ADTS and in fragmented MP4, begins with the encoder's 1,024 samples of silence, the same in all channels.
+/// - An existing file is replaced at the first audio, so a graph that fails to start leaves it intact; a missing directory is
+///   refused, not created.
+/// - A failed write (disk full) is a fault; what was written before stays readable. NaN becomes silence.
+/// - No latency; runs on the bulk lane. Memory: `patience` of audio in floats, and half as much again.
 public struct AudioRecord: ~Copyable, Node {
   enum Event: Int {
     case began, progress, completed, cancelled, late
   }
 
-  /// Live parameters by their places in the contract.
+  /// Indices of the live parameters in the contract.
   private static let recording = contract.parameterIndex("recording")
   private static let stop = contract.parameterIndex("stop")
   private static let cancel = contract.parameterIndex("cancel")
 
-  /// Nanoseconds, and of sound seconds, between two visits of what was written to the disk.
+  /// Nanoseconds, and as much audio, between two flushes to the disk.
   private static let refreshInterval = Nanoseconds.milliseconds(1_000)
-  /// Most milliseconds of sound written in one call.
+  /// Most milliseconds of audio written in one call.
   private static let pieceMilliseconds = 250.0
 
   private let path: String
@@ -43,19 +44,19 @@ public struct AudioRecord: ~Copyable, Node {
   private let duration: Int64?
   private var timeline: RecordingTimeline
   private let file: RecordingFile
-  /// Given back when the file is complete, and with the first fault, so that a node made anew can write it.
-  private var claim: FileClaim?
+  /// Released when the file is complete, and at the first fault, so that a restarted node can lock the file.
+  private var lock: FileLock?
 
   private var switches: RecordingSwitches
   private var meter: LevelMeter
-  /// Windows of the meter that were full.
+  /// Complete windows of the meter.
   private var windows = 0
-  /// Frames that went to the file.
+  /// Frames written to the file.
   private var recorded: Int64 = 0
   private var hasBegun = false
   private var isOver = false
   private var stops = false
-  /// Frames and time of the last visit to the disk.
+  /// Frames and time of the last flush.
   private var refreshed: Int64 = 0
   private var refreshedAt: Nanoseconds?
   private var latePace = EventPace()
@@ -65,36 +66,36 @@ public struct AudioRecord: ~Copyable, Node {
     try self.init(setup, calls: FileBytes.Calls())
   }
 
-  /// As the other; tests put refusing system calls in.
+  /// Like the public initialiser; tests inject failing system calls.
   init(_ setup: borrowing NodeSetup, calls: FileBytes.Calls) throws(NodeProblem) {
     let values = setup.parameters
     let shapes = setup.inputs.compactMap(\.shape)
     guard let rate = shapes.first?.format.rate, let format = RecordingFormat(values) else {
-      throw NodeProblem("\"\(setup.name)\" takes sound only")
+      throw NodeProblem("\"\(setup.name)\" takes audio only")
     }
     let layout = RecordingLayout(
       setup.inputs.map { $0.shape?.format }, mixes: values.string("layout") == "mix")
     let path = values.string("path")
     try RecordingPath.check(path)
-    let claim = try FileClaim(path, for: .writing)
+    let lock = try FileLock(path, for: .writing)
     let file = try RecordingFile.open(
       path, format, rate: rate, channels: layout.channels,
       sample: values.sample("sample") ?? shapes[0].format.sample ?? .s16,
       bitrate: values.has("bitrate") ? values.integer("bitrate") : nil, calls: calls)
     self.path = path
     self.file = file
-    self.claim = consume claim
+    self.lock = consume lock
     pathBytes = Array(path.utf8)
     self.rate = rate
     channels = layout.channels
-    pieceFrames = SoundBounds.frames(milliseconds: Self.pieceMilliseconds, rate: rate)
+    pieceFrames = AudioLimits.frames(milliseconds: Self.pieceMilliseconds, rate: rate)
     duration = values.has("duration") ? Self.frames(values.number("duration"), rate) : nil
     timeline = RecordingTimeline(
       layout, rate: rate, patience: Nanoseconds((values.number("patience") * 1e6).rounded()),
       longest: shapes.compactMap(\.frames).max() ?? 1)
     switches = RecordingSwitches(isOn: values.bool("recording"))
     meter = LevelMeter(
-      windowFrames: SoundBounds.frames(milliseconds: values.number("progress"), rate: rate),
+      windowFrames: AudioLimits.frames(milliseconds: values.number("progress"), rate: rate),
       channels: channels)
     late = Array(repeating: 0, count: setup.inputs.count)
   }
@@ -107,7 +108,7 @@ public struct AudioRecord: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard !isOver else { return .ended }
-    do { return try record(isLast: false, &ports) } catch { throw freed(error) }
+    do { return try record(isLast: false, &ports) } catch { throw unlocking(error) }
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
@@ -117,16 +118,16 @@ public struct AudioRecord: ~Copyable, Node {
       guard outcome == .done else { return outcome }
       try complete("ended", &ports)
       return .ended
-    } catch { throw freed(error) }
+    } catch { throw unlocking(error) }
   }
 
-  /// Gives the file free with a fault.
-  private mutating func freed(_ fault: NodeFault) -> NodeFault {
-    claim = nil
+  /// Unlocks the file and returns the fault.
+  private mutating func unlocking(_ fault: NodeFault) -> NodeFault {
+    lock = nil
     return fault
   }
 
-  /// Takes what has come and writes what is due. `done`: nothing is left to do now.
+  /// Takes what has arrived and writes what is due. `done`: nothing is left to do at present.
   private mutating func record(isLast: Bool, _ ports: inout Ports) throws(NodeFault) -> Outcome {
     if stops {
       try complete("stopped", &ports)
@@ -135,7 +136,7 @@ public struct AudioRecord: ~Copyable, Node {
     timeline.take(&ports)
     let limit = timeline.limit(isLast: isLast, &ports)
     let wrote = try write(upTo: limit, &ports)
-    tellLate(&ports, always: false)
+    postLate(&ports, always: false)
     if isOver { return .ended }
     if wrote { return .again }
     let wish = min(try refreshIfDue(&ports), timeline.nextExpiry() ?? .max)
@@ -157,7 +158,7 @@ public struct AudioRecord: ~Copyable, Node {
 
   // MARK: Writing
 
-  /// Writes one piece of what may leave the line; false when there is none.
+  /// Writes one piece of what may leave the timeline; false if there is none.
   private mutating func write(upTo limit: Int64?, _ ports: inout Ports) throws(NodeFault) -> Bool {
     guard let base = timeline.base, let limit, limit > base else { return false }
     let isOn = switches.isOn(at: base)
@@ -206,7 +207,7 @@ public struct AudioRecord: ~Copyable, Node {
     }
   }
 
-  /// Brings the file up to date after a second of sound or of clock; answers when to look again.
+  /// Flushes the file after a second of audio or of clock time; returns when to check again.
   private mutating func refreshIfDue(_ ports: inout Ports) throws(NodeFault) -> Nanoseconds {
     guard recorded != refreshed else { return .max }
     let last = refreshedAt ?? ports.now
@@ -219,8 +220,8 @@ public struct AudioRecord: ~Copyable, Node {
     return .max
   }
 
-  /// Tells what was cut, at most once a second.
-  private mutating func tellLate(_ ports: inout Ports, always: Bool) {
+  /// Reports dropped audio, at most once a second.
+  private mutating func postLate(_ ports: inout Ports, always: Bool) {
     var isLate = false
     for index in late.indices {
       late[index] += timeline.takeLate(index)
@@ -242,10 +243,10 @@ public struct AudioRecord: ~Copyable, Node {
   private mutating func complete(_ reason: StaticString, _ ports: inout Ports) throws(NodeFault) {
     try begin(&ports)
     try file.finish()
-    // Whoever hears that the file is complete may use it.
-    claim = nil
+    // A listener of this event may use the file at once.
+    lock = nil
     isOver = true
-    tellLate(&ports, always: true)
+    postLate(&ports, always: true)
     let (recorded, rate) = (recorded, rate)
     ports.post(Event.completed.rawValue) { event in
       event.field("seconds", Double(recorded) / Double(rate), decimals: 3)
@@ -256,18 +257,18 @@ public struct AudioRecord: ~Copyable, Node {
 
   private mutating func cancel(_ ports: inout Ports) {
     file.remove()
-    claim = nil
+    lock = nil
     isOver = true
     ports.post(Event.cancelled.rawValue)
     ports.wake(at: ports.now)
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    let place = "the \(fault.detail * 1_000 / Int64(rate)) ms before can be read"
+    let place = "the \(fault.detail * 1_000 / Int64(rate)) ms before it are readable"
     switch fault.reason {
-    case .system: return FileWords.writeFailure(fault.code, "\"\(path)\"", kept: place)
+    case .system: return FileMessages.writeFailure(fault.code, "\"\(path)\"", kept: place)
     case .library:
-      return "encoding \"\(path)\" failed: \(LibraryWords.describe(fault.code)); \(place); record as WAV"
+      return "encoding \"\(path)\" failed: \(LibraryMessage.describe(fault.code)); \(place); record as WAV"
     default: return nil
     }
   }

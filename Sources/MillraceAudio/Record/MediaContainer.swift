@@ -2,10 +2,10 @@ package import CFFmpeg
 internal import CMediaShim
 package import MillraceCore
 
-/// A file of one of FFmpeg's containers, that encoded packets go into: sound, or sound and pictures.
+/// An FFmpeg container file for encoded packets of audio, or audio and video.
 ///
-/// What the system refuses comes as a fault with its `errno`, what a library refuses with the library's code. The libraries
-/// allocate with every packet. Blocks; one thread at a time.
+/// A system error is a fault with its `errno`, a library error a fault with the library's code. The libraries allocate for every
+/// packet. Blocks; one thread at a time.
 @safe
 package final class MediaContainer {
   private let output: MediaOutput
@@ -21,7 +21,7 @@ package final class MediaContainer {
     millrace_av_clear_log()
     let status = unsafe avformat_alloc_output_context2(&container, nil, name, nil)
     guard status >= 0, let container = unsafe container else {
-      throw LibraryWords.problem("this system's FFmpeg cannot write \(name) files", status, cure: cure)
+      throw LibraryMessage.problem("this system's FFmpeg cannot write \(name) files", status, cure: cure)
     }
     unsafe container.pointee.pb = unsafe output.context
     for (name, value) in options { unsafe av_dict_set(&self.options, name, value, 0) }
@@ -32,10 +32,10 @@ package final class MediaContainer {
     unsafe avformat_free_context(container)
   }
 
-  /// Adds a stream of what an encoder gives, before `begin`; answers its number.
+  /// Adds a stream for an encoder, before `begin`; returns its index.
   package func add(_ codec: UnsafeMutablePointer<AVCodecContext>) -> Int {
     guard let stream = unsafe avformat_new_stream(container, nil) else {
-      fatalError("no memory for a stream")
+      fatalError("out of memory for a stream")
     }
     unsafe avcodec_parameters_from_context(stream.pointee.codecpar, codec)
     unsafe stream.pointee.time_base = unsafe codec.pointee.time_base
@@ -43,7 +43,7 @@ package final class MediaContainer {
     return unsafe Int(stream.pointee.index)
   }
 
-  /// Empties the file and writes the container's beginning.
+  /// Truncates the file and writes the container's header.
   package func begin() throws(NodeFault) {
     guard !hasBegun else { return }
     try output.empty()
@@ -52,7 +52,7 @@ package final class MediaContainer {
     try flush()
   }
 
-  /// What a stream counts its times in; known once the container has begun.
+  /// Time base of a stream; known once the container has begun.
   package func timeBase(_ stream: Int) -> AVRational {
     unsafe container?.pointee.streams[stream]?.pointee.time_base ?? AVRational(num: 1, den: 1)
   }
@@ -63,13 +63,13 @@ package final class MediaContainer {
     try unsafe check(av_write_frame(container, packet))
   }
 
-  /// Hands what the container has finished to the disk.
+  /// Flushes what the container has finished to the disk.
   package func flush() throws(NodeFault) {
     unsafe avio_flush(output.context)
     try check(0)
   }
 
-  /// Writes the container's end.
+  /// Writes the container's trailer.
   package func finish() throws(NodeFault) {
     try unsafe check(av_write_trailer(container))
     try flush()
@@ -78,7 +78,7 @@ package final class MediaContainer {
   /// Bytes of the file.
   package var byteCount: Int64 { output.byteCount }
 
-  /// Fails for a library's answer below 0, and for a write the system refused.
+  /// Throws for a negative library status, and for a failed write.
   private func check(_ status: Int32) throws(NodeFault) {
     if output.errorNumber != 0 { throw NodeFault(.system, code: output.errorNumber) }
     if status < 0 { throw NodeFault(.library, code: status) }

@@ -3,17 +3,17 @@ internal import MillraceCore
 
 /// Encodes interleaved floats into a file: FLAC, Ogg Opus, AAC, MP4.
 ///
-/// The containers are written so that what is on the disk plays when the process is killed. The libraries allocate with every
-/// packet. Blocks; one thread at a time.
+/// The containers are written so that what is on disk is playable if the process is killed. The libraries allocate for every packet.
+/// Blocks; one thread at a time.
 @safe
 final class MediaEncoder {
-  /// Frames given to the encoder, without those of the block begun.
+  /// Frames passed to the encoder, without an incomplete block.
   var frames: Int64 { encoder.frames }
 
-  /// Frames that can be read from the disk, at least, and by how many the newest cannot.
+  /// Frames that are readable on disk, at least, and how many of the newest may not be.
   private var safe: Int64 = 0
   private let unfinished: Int64
-  private let encoder: SoundEncoder
+  private let encoder: AudioEncoder
   private let container: MediaContainer
 
   private static let cure = "record as WAV"
@@ -23,8 +23,8 @@ final class MediaEncoder {
     _ format: RecordingFormat, rate: Int, channels: Int, bitrate: Int, file: FileBytes
   ) throws(NodeProblem) {
     unfinished = Int64(format.unfinished * Double(rate))
-    // MP4 keeps the decoder's set-up apart from the sound.
-    encoder = try SoundEncoder(
+    // MP4 stores the decoder configuration apart from the audio.
+    encoder = try AudioEncoder(
       format, rate: rate, channels: channels, bitrate: bitrate, keepsSetupApart: format == .m4a,
       cure: Self.cure)
     let names = format.library
@@ -32,7 +32,7 @@ final class MediaEncoder {
     _ = unsafe container.add(encoder.codec)
   }
 
-  /// Empties the file and writes the container's beginning.
+  /// Truncates the file and writes the container's header.
   func begin() throws(NodeFault) {
     guard !container.hasBegun else { return }
     try counted { () throws(NodeFault) in try container.begin() }
@@ -44,13 +44,13 @@ final class MediaEncoder {
     do throws(NodeFault) { unsafe try encoder.write(samples, take) } catch { throw withPlace(error) }
   }
 
-  /// Hands what the container has finished to the disk.
+  /// Flushes what the container has finished to the disk.
   func flush() throws(NodeFault) {
     try counted { () throws(NodeFault) in try container.flush() }
     noteSafe()
   }
 
-  /// Encodes what is left and writes the container's end.
+  /// Encodes the rest and writes the container's trailer.
   func finish() throws(NodeFault) {
     try begin()
     try counted { () throws(NodeFault) in
@@ -71,7 +71,7 @@ final class MediaEncoder {
     do throws(NodeFault) { try body() } catch { throw withPlace(error) }
   }
 
-  /// The fault with the count of the frames that are safe.
+  /// The fault with the number of readable frames.
   private func withPlace(_ fault: NodeFault) -> NodeFault {
     NodeFault(fault.reason, code: fault.code, detail: safe)
   }

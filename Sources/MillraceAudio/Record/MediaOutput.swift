@@ -3,17 +3,17 @@ internal import CMediaShim
 internal import Glibc
 internal import MillraceCore
 
-/// Where FFmpeg's libraries write: a file of ours, so that its claim, its system calls and their refusals are ours too.
+/// The output FFmpeg's libraries write to: our own file, so that we control its lock, system calls and errors.
 @safe
 final class MediaOutput {
-  /// What `AVFormatContext.pb` takes. Belongs to this object.
+  /// The value for `AVFormatContext.pb`. Owned by this object.
   let context: UnsafeMutablePointer<AVIOContext>
-  /// The refusal of the first write that failed; 0: none did.
+  /// Error of the first failed write; 0: none.
   private(set) var errorNumber: Int32 = 0
   private let file: FileBytes
   private var offset: Int64 = 0
   private static let bufferBytes = 32_768
-  /// The library's flag for "tell the size", and for going somewhere "whatever it costs" (avio.h).
+  /// The library's flags for querying the size, and for forcing a seek (avio.h).
   private static let asksSize: Int32 = 0x10000
   private static let forces: Int32 = 0x20000
 
@@ -23,7 +23,7 @@ final class MediaOutput {
       let made = unsafe avio_alloc_context(
         buffer.assumingMemoryBound(to: UInt8.self), Int32(Self.bufferBytes), 1, nil, nil,
         { unsafe MediaOutput.write($0, $1, $2) }, { unsafe MediaOutput.seek($0, $1, $2) })
-    else { fatalError("no memory for an encoder") }
+    else { fatalError("out of memory for an encoder") }
     unsafe context = made
     unsafe made.pointee.opaque = unsafe Unmanaged.passUnretained(self).toOpaque()
   }
@@ -37,7 +37,7 @@ final class MediaOutput {
     unsafe avio_context_free(&context)
   }
 
-  /// Throws away what the file holds.
+  /// Discards the content of the file.
   func empty() throws(NodeFault) {
     guard file.byteCount > 0 else { return }
     do { try file.clear(from: 0, to: 0) } catch { throw NodeFault(.system, code: error.errorNumber) }

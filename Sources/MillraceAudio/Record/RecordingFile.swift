@@ -2,25 +2,24 @@ internal import Glibc
 internal import MillraceCore
 internal import MillraceFiles
 
-/// A sound file that grows. Blocks; bulk lane. One thread at a time.
+/// An audio file being written. Blocks; bulk lane. One thread at a time.
 ///
-/// Nothing is touched before `begin`: what the file held until then goes with the first call, not with a graph that never
-/// starts.
+/// Nothing is touched before `begin`: old content is removed at the first call, so that a graph that fails to start destroys nothing.
 class RecordingFile {
   let path: String
-  /// Frames given so far.
+  /// Frames written so far.
   final fileprivate(set) var frames: Int64 = 0
 
   fileprivate init(path: String) { self.path = path }
 
-  /// Opens a file for a kind of sound. The file must have been checked and claimed.
+  /// Opens a file of a format. The path must have been checked and locked.
   static func open(
     _ path: String, _ format: RecordingFormat, rate: Int, channels: Int, sample: SampleType, bitrate: Int?,
     calls: FileBytes.Calls
   ) throws(NodeProblem) -> RecordingFile {
     let file: FileBytes
     do { file = try FileBytes(creating: path, calls: calls, keepsContent: true) } catch {
-      throw FileWords.problem(error.errorNumber, path, for: .writing)
+      throw FileMessages.problem(error.errorNumber, path, for: .writing)
     }
     guard format != .wav else {
       let kept = WAVFormat(
@@ -33,16 +32,16 @@ class RecordingFile {
     return EncodedRecording(encoder, path: path)
   }
 
-  /// Empties the file and writes what comes first in it.
-  func begin() throws(NodeFault) { fatalError("a subclass answers begin") }
-  /// Appends interleaved frames within full scale.
-  func write(_ samples: Span<Float>) throws(NodeFault) { fatalError("a subclass answers write") }
-  /// Brings everything onto the disk that can be played from there.
-  func refresh() throws(NodeFault) { fatalError("a subclass answers refresh") }
+  /// Truncates the file and writes its header.
+  func begin() throws(NodeFault) { fatalError("a subclass implements begin") }
+  /// Appends interleaved frames limited to full scale.
+  func write(_ samples: Span<Float>) throws(NodeFault) { fatalError("a subclass implements write") }
+  /// Flushes everything that can be played from the disk.
+  func refresh() throws(NodeFault) { fatalError("a subclass implements refresh") }
   /// Completes the file.
-  func finish() throws(NodeFault) { fatalError("a subclass answers finish") }
+  func finish() throws(NodeFault) { fatalError("a subclass implements finish") }
 
-  /// Removes the file from its folder. A device stays.
+  /// Deletes the file. A device stays.
   final func remove() { if FileCheck.isPlain(path) { unsafe unlink(path) } }
 }
 
@@ -64,7 +63,7 @@ private final class WAVRecording: RecordingFile {
 
   override func write(_ samples: Span<Float>) throws(NodeFault) {
     do throws(WAVProblem) { try writer.write(samples) } catch {
-      // The header fits even on a full disk, since it is written over itself.
+      // The header fits even on a full disk, since it is overwritten in place.
       do { try writer.refreshHeader() } catch {}
       throw fault(error)
     }
@@ -84,7 +83,7 @@ private final class WAVRecording: RecordingFile {
   }
 }
 
-/// A file of one of FFmpeg's encoders; the libraries allocate.
+/// A file written by one of FFmpeg's encoders; the libraries allocate.
 private final class EncodedRecording: RecordingFile {
   private let encoder: MediaEncoder
 

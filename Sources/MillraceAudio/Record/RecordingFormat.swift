@@ -1,10 +1,10 @@
 internal import MillraceCore
 
-/// The kinds of file a recording may become, and what each of them can hold.
+/// The file formats of a recording, and what each supports.
 package enum RecordingFormat: String, CaseIterable, Sendable {
   case wav, flac, opus, aac, m4a
 
-  /// The kind that belongs to a path's ending; nil for one this module does not write.
+  /// The format of a path's extension; nil for one this module does not write.
   init?(path: String) {
     guard let dot = path.lastIndex(of: ".") else { return nil }
     switch path[path.index(after: dot)...].lowercased() {
@@ -17,7 +17,7 @@ package enum RecordingFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// The kind a node's parameters choose: `format`, or else the path's ending.
+  /// The format set by a node's parameters: `format`, or else the path's extension.
   init?(_ values: ParameterValues) {
     guard values.has("format") else {
       self.init(path: values.string("path"))
@@ -26,7 +26,7 @@ package enum RecordingFormat: String, CaseIterable, Sendable {
     self.init(rawValue: values.string("format"))
   }
 
-  /// The name in texts.
+  /// The name used in messages.
   package var name: String {
     switch self {
     case .wav: "WAV"
@@ -37,16 +37,17 @@ package enum RecordingFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// True when the encoder leaves out what is not heard, at a bit rate.
+  /// True for a lossy format, which has a bit rate.
   var isLossy: Bool { self == .opus || self == .aac || self == .m4a }
 
-  /// Most channels. AAC's sixth is a bass channel that keeps no voice (ISO/IEC 14496-3, channel configuration 6).
-  package var mostChannels: Int { self == .aac || self == .m4a ? 5 : SoundBounds.channels.upperBound }
+  /// Maximum number of channels. AAC's sixth is a bass channel that does not preserve speech (ISO/IEC 14496-3, channel configuration
+  /// 6).
+  package var mostChannels: Int { self == .aac || self == .m4a ? 5 : AudioLimits.channels.upperBound }
 
-  /// Bits a second for every channel when the graph names no rate: transparent speech.
+  /// Default bit rate per channel in bit/s: transparent speech.
   package var channelBitrate: Int { self == .opus ? 32_000 : 64_000 }
 
-  /// Rates it takes in Hz; nil: every rate.
+  /// Supported sample rates in Hz; nil: all.
   package var rates: [Int]? {
     switch self {
     case .wav, .flac: nil
@@ -58,7 +59,7 @@ package enum RecordingFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// Seconds of sound that may be on the disk without being readable there: the page, or the fragment, that is not complete.
+  /// Seconds of audio that may be on disk without being readable: the incomplete page or fragment.
   var unfinished: Double {
     switch self {
     case .wav, .flac, .aac: 0
@@ -72,10 +73,10 @@ package enum RecordingFormat: String, CaseIterable, Sendable {
     switch self {
     case .wav: fatalError("WAV is written without a library")
     case .flac: ("flac", "flac", [])
-    // Pages of 0.2 s: what a killed process leaves lacks no more.
+    // Pages of 0.2 s: a killed process loses no more than that.
     case .opus: ("libopus", "ogg", [("page_duration", "200000")])
     case .aac: ("aac", "adts", [])
-    // A fragment a second, each readable by itself; the index waits for the first, which tells the encoder's delay.
+    // One fragment per second, each readable by itself; the index waits for the first, which states the encoder's delay.
     case .m4a:
       ("aac", "mp4", [("movflags", "+delay_moov+default_base_moof"), ("frag_duration", "1000000")])
     }

@@ -1,13 +1,13 @@
 internal import MillraceCore
 
-/// How the inputs of a recording become the channels of its file.
+/// Maps the inputs of a recording to the channels of its file.
 struct RecordingLayout {
-  /// One input's way into the file.
+  /// Where one input goes.
   struct Place {
     /// Channels of the input.
     var channels = 1
     var sample = SampleType.s16
-    /// First channel of the file, and how many it goes to; one channel going to several goes to all alike.
+    /// First channel in the file, and number of channels; a mono input is copied to all of them.
     var first = 0
     var count = 1
 
@@ -19,7 +19,7 @@ struct RecordingLayout {
   /// Channels of the file.
   private(set) var channels = 0
 
-  /// Lays out inputs, nil where nothing is linked. `mixes`: all on top of each other; otherwise one after the other.
+  /// Lays out the inputs, nil where nothing is linked. `mixes`: all on the same channels; otherwise side by side.
   init(_ formats: [Format?], mixes: Bool) {
     let widest = formats.lazy.compactMap { $0?.channels }.max() ?? 1
     for format in formats {

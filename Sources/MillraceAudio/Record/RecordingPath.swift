@@ -1,14 +1,14 @@
 package import MillraceCore
 internal import MillraceFiles
 
-/// What a recording may be written to.
+/// Checks the path of a recording.
 package enum RecordingPath {
-  /// Refuses what cannot be created or written, and pipes. Looks, changes nothing; control side.
-  package static func check(_ path: String, medium: String = "sound") throws(NodeProblem) {
+  /// Refuses pipes and paths that cannot be created or written. Changes nothing; control side.
+  package static func check(_ path: String, medium: String = "audio") throws(NodeProblem) {
     try FileCheck.writing(path)
     guard FileCheck.isPipe(path) else { return }
     throw NodeProblem(
-      "\"\(path)\" is a pipe; a recording is completed by going back to its beginning", parameter: "path",
+      "\"\(path)\" is a pipe, but a recording is completed by rewriting its beginning", parameter: "path",
       cure: "write to a file, or send the \(medium) to process.pipe")
   }
 }

@@ -1,11 +1,11 @@
-/// Where on the line a recording is paused and goes on.
+/// Positions at which a recording is paused and resumed.
 struct RecordingSwitches {
   private struct Switch {
     var position: Int64
     var isOn: Bool
   }
 
-  /// Switches that may be ahead of what was written; more replace the newest.
+  /// Most pending switches; another one replaces the newest.
   private static let most = 16
   private var present: Bool
   private var ahead: [Switch] = []
@@ -15,7 +15,7 @@ struct RecordingSwitches {
     ahead.reserveCapacity(Self.most)
   }
 
-  /// Switches at a position, or at once when nothing came yet; what has left the line stays as it was.
+  /// Switches at a position, or at once if nothing has arrived yet; what has left the timeline is unaffected.
   mutating func set(_ isOn: Bool, at position: Int64?, base: Int64?) {
     guard let position, let base else {
       present = isOn
@@ -35,6 +35,6 @@ struct RecordingSwitches {
     return present
   }
 
-  /// The next position at which it changes.
+  /// The next position at which recording is paused or resumed.
   var next: Int64? { ahead.first?.position }
 }

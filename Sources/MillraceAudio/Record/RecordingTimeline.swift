@@ -1,30 +1,30 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// The sound of several inputs on one line of samples, until it is written.
+/// The audio of several inputs on one timeline, until it is written.
 ///
-/// Positions count from the first sample that came. An input's first packet is placed by its timestamp, rounded to a sample;
-/// those after it by their positions alone. What has left the line cannot be added to: it is counted as late. Memory is taken
-/// in `init`: the patience and the longest packet, in floats.
+/// Positions count from the first sample received. An input's first packet is placed by its timestamp, rounded to a sample; those
+/// after it by their positions alone. Audio for a part that has left the timeline is counted as late. Memory is allocated in `init`:
+/// the wait limit and the longest packet, in floats.
 @safe
 struct RecordingTimeline: ~Copyable {
-  /// One input's place on the line.
+  /// One input's state.
   private struct Input {
     let place: RecordingLayout.Place
-    /// What a packet's position lacks to the line's; nil before the first packet.
+    /// Difference from the input's positions to the timeline's; nil before the first packet.
     var offset: Int64?
-    /// Position up to which everything of it is known; nil: nothing came yet.
+    /// Position up to which everything is known; nil: nothing received yet.
     var known: Int64?
-    /// Of the packet held: frames not placed yet, the first of them in the packet, and its position.
+    /// Of the held packet: frames not placed yet, index of the first, and its position.
     var left = 0
     var first = 0
     var next: Int64 = 0
-    /// Frames cut since the last report.
+    /// Frames dropped since the last report.
     var late = 0
 
     var holds: Bool { left > 0 }
 
-    /// Leaves out frames of the packet held.
+    /// Skips frames of the held packet.
     mutating func skip(_ count: Int) {
       first += count
       next += Int64(count)
@@ -32,28 +32,28 @@ struct RecordingTimeline: ~Copyable {
     }
   }
 
-  /// Longest silence inside an input, in seconds; a position further ahead is taken for a mistake, and follows on directly.
+  /// Longest silence inside an input, in seconds; a position further ahead counts as an error and follows on directly.
   static let longestGap: Int64 = 3_600
 
   let rate: Int
-  /// Channels of the line.
+  /// Channels of the timeline.
   let channels: Int
   private let capacity: Int
   private let inputs: UnsafeMutableBufferPointer<Input>
   private let packets: UnsafeMutablePointer<Packet>
   private let line: UnsafeMutableBufferPointer<Float>
-  private var patience: Patience
+  private var wait: WaitLimit
   /// Graph time of position 0.
   private var origin: Nanoseconds?
-  /// The next position to leave; before the first has left it may still move down.
+  /// The next position to write; it may still decrease before the first is written.
   private(set) var base: Int64?
   private var hasBegun = false
 
   init(_ layout: RecordingLayout, rate: Int, patience: Nanoseconds, longest: Int) {
     self.rate = rate
-    self.patience = Patience(patience)
+    self.wait = WaitLimit(patience)
     channels = layout.channels
-    // Half as much again, for what arrives while the patience runs out.
+    // Half as much again, for what arrives while the wait expires.
     capacity = Int(Double(patience) * 1.5e-9 * Double(rate)) + 2 * longest
     unsafe inputs = .allocate(capacity: layout.places.count)
     for (index, place) in layout.places.enumerated() {
@@ -73,17 +73,17 @@ struct RecordingTimeline: ~Copyable {
     unsafe line.deallocate()
   }
 
-  /// Inputs, linked or not.
+  /// Number of inputs, linked or not.
   var count: Int { unsafe inputs.count }
 
-  /// The position that belongs to a graph time; nil before anything came.
+  /// The position of a graph time; nil before anything arrived.
   func position(of time: Nanoseconds) -> Int64? {
     origin.map { Int64((Double(time &- $0) * Double(rate) / 1e9).rounded()) }
   }
 
-  // MARK: In
+  // MARK: Input
 
-  /// Takes packets as long as the line has room for them.
+  /// Takes packets as long as the timeline has room.
   mutating func take(_ ports: inout Ports) {
     for index in 0..<count {
       while true {
@@ -94,7 +94,7 @@ struct RecordingTimeline: ~Copyable {
     }
   }
 
-  /// Finds a packet's place and holds what of it can still be recorded.
+  /// Places a packet and holds the part that can still be recorded.
   private mutating func admit(_ packet: consuming Packet, _ index: Int) {
     var input = unsafe inputs[index]
     let frames = Int(packet.byteCount) / input.place.frameBytes
@@ -113,7 +113,7 @@ struct RecordingTimeline: ~Copyable {
       input.left = length - skipped - cut
       input.next = start + Int64(cut)
     } else {
-      // What was lost is silence.
+      // Lost audio is silence.
       input.known = max(input.known ?? .min, start + Int64(length))
     }
     unsafe inputs[index] = input
@@ -121,14 +121,14 @@ struct RecordingTimeline: ~Copyable {
     if input.holds { unsafe (packets + index).initialize(to: packet) }
   }
 
-  /// What the packet's position lacks to its place on the line.
+  /// Difference from the packet's position to the timeline's.
   private mutating func offset(of packet: borrowing Packet, _ skipped: Int, _ input: Input) -> Int64 {
     let position = packet.position &+ Int64(skipped)
     if let offset = input.offset, let known = input.known {
       let start = position &+ offset
       let restarts = start < known && packet.flags.contains(.discontinuity)
       guard restarts || start - known > Self.longestGap * Int64(rate) else { return offset }
-      // A source that was made anew counts from 0 again; one that jumps out of sight goes on where it was.
+      // A restarted source counts from 0 again; one with an implausible jump continues where it was.
       if !restarts { return known - position }
     }
     let time = packet.timestamp &+ .samples(Int64(skipped), rate: rate)
@@ -136,13 +136,13 @@ struct RecordingTimeline: ~Copyable {
     return (self.position(of: time) ?? 0) - position
   }
 
-  /// First position at which an input may still add something that would begin at `start`.
+  /// First position at which an input may still add audio that would begin at `start`.
   private func floor(for input: Input, _ start: Int64) -> Int64 {
     let lowest = hasBegun ? base ?? start : (front ?? start) - Int64(capacity)
     return max(lowest, input.known ?? .min)
   }
 
-  /// Adds what fits of the packet held.
+  /// Adds as much of the held packet as fits.
   private mutating func place(_ index: Int) {
     var input = unsafe inputs[index]
     let base = base ?? input.next
@@ -166,8 +166,8 @@ struct RecordingTimeline: ~Copyable {
       add(input, frames) { Float(source[$0]) / 0x1p15 }
     case .f32:
       let source = unsafe packets[index].samples(of: Float.self).extracting(samples)
-      // What is no sound would stay in the sum.
-      add(input, frames) { SampleMath.sound(source[$0]) }
+      // A NaN would stay in the sum.
+      add(input, frames) { SampleMath.sanitized(source[$0]) }
     }
   }
 
@@ -179,7 +179,7 @@ struct RecordingTimeline: ~Copyable {
       for channel in 0..<place.count {
         let source = frame * place.channels + (place.channels == 1 ? 0 : channel)
         let target = slot * channels + place.first + channel
-        // Written out: of an operator that assigns, the compiler makes invalid code here under the thread sanitizer.
+        // Not a compound assignment: the compiler generates invalid code for it here under ThreadSanitizer.
         unsafe line[target] = line[target] + sample(source)
       }
       slot += 1
@@ -192,40 +192,40 @@ struct RecordingTimeline: ~Copyable {
     return rest < 0 ? rest + capacity : rest
   }
 
-  // MARK: Out
+  // MARK: Output
 
-  /// Position after the last sample that is known of any input; nil before anything came.
+  /// Position after the last known sample of any input; nil before anything arrived.
   private var front: Int64? {
     var front: Int64?
     for index in 0..<count { if let known = unsafe inputs[index].known { front = max(front ?? .min, known) } }
     return front
   }
 
-  /// Up to which position may leave now: where every input that still runs is known, or all patience is used up.
+  /// The position up to which audio may be written: where every running input is known, or where the wait has expired.
   mutating func limit(isLast: Bool, _ ports: inout Ports) -> Int64? {
     guard let front, let base else { return nil }
-    patience.note(front, at: ports.now)
+    wait.note(front, at: ports.now)
     var limit = front
     for index in 0..<count where !isLast {
       if unsafe !inputs[index].holds && ports.isOver(index) { continue }
       limit = unsafe min(limit, inputs[index].known ?? .min)
     }
-    return max(base, limit, patience.over(at: ports.now))
+    return max(base, limit, wait.expired(at: ports.now))
   }
 
-  /// When the patience with what is missing now ends; nil when nothing waits.
-  func nextExpiry() -> Nanoseconds? { base.flatMap { patience.nextExpiry(beyond: $0) } }
+  /// When the wait for the present missing audio expires; nil if nothing waits.
+  func nextExpiry() -> Nanoseconds? { base.flatMap { wait.nextExpiry(beyond: $0) } }
 
-  /// Frames that lie in one piece from `base` on.
+  /// Contiguous frames in memory from `base` on.
   var contiguous: Int { base.map { capacity - slot(of: $0) } ?? 0 }
 
-  /// The next frames to leave, interleaved; not more than `contiguous`.
+  /// The next frames to write, interleaved; not more than `contiguous`.
   func frames(_ count: Int) -> UnsafeMutableBufferPointer<Float> {
     let start = (base.map { slot(of: $0) } ?? 0) * channels
     return unsafe UnsafeMutableBufferPointer(rebasing: line[start..<start + count * channels])
   }
 
-  /// Lets the next frames go.
+  /// Removes the next frames.
   mutating func drop(_ count: Int) {
     guard let start = base, count > 0 else { return }
     unsafe frames(count).update(repeating: 0)
@@ -233,7 +233,7 @@ struct RecordingTimeline: ~Copyable {
     hasBegun = true
   }
 
-  /// Takes the count of frames an input was late with since the last look.
+  /// Returns and clears the number of late frames of an input.
   mutating func takeLate(_ index: Int) -> Int {
     let late = unsafe inputs[index].late
     unsafe inputs[index].late = 0

@@ -3,61 +3,62 @@ internal import MillraceDSP
 
 extension AudioVAD {
   public static let contract = NodeContract(
-    "audio.vad", "tells when somebody speaks, and lets the sound pass",
+    "audio.vad", "detects speech, and passes the audio on",
     text: """
-      The engine `silero` is a small neural network, whose weights `make models` gets once; `energy` takes for speech what \
-      is louder than the floor. Thresholds of 0.35 and 0.2 suit a far microphone better than those given. With `gate` only \
+      The engine `silero` is a small neural network whose weights `make models` fetches once; `energy` counts what is louder than \
+      the noise floor as speech. Thresholds of 0.35 and 0.2 suit a distant microphone better than the defaults. With `gate` only \
       speech passes, from `preRoll` before its first sample on.
       """,
-    inputs: [PortContract("in", SoundBounds.pcm, text: "sound to listen to")],
+    inputs: [PortContract("in", AudioLimits.pcm, text: "audio to analyse")],
     outputs: [
       PortContract(
-        "out", SoundBounds.pcm, text: "the same packets; with `gate` those around speech", required: false)
+        "out", AudioLimits.pcm, text: "the same packets; with `gate` only those around speech",
+        required: false)
     ],
     parameters: [
       ParameterContract(
         "engine", .choice(["silero", "energy"]), default: "silero",
-        text: "silero: the network; energy: loudness alone, without a model"),
+        text: "silero: the neural network; energy: level alone, without a model"),
       ParameterContract(
-        "model", .path, text: "file of weights; absent: the one make models writes"),
+        "model", .path, text: "weights file; default: the one make models writes"),
       ParameterContract(
         "start", .number(0.01...0.99), default: 0.5, live: true,
-        text: "probability from which speech may begin"),
+        text: "probability from which speech may start"),
       ParameterContract(
         "stop", .number(0.01...0.99), default: 0.3, live: true,
         text: "probability below which speech may end; above `start` it counts as `start`"),
       ParameterContract(
         "minSpeech", .number(0...mostLiveSpeech), unit: "ms", default: 64, live: true,
-        text: "shorter speech is none; what it is told later by"),
+        text: "shorter speech is ignored; adds to the delay of a start"),
       ParameterContract(
         "minSilence", .number(0...10_000), unit: "ms", default: 500, live: true,
-        text: "a shorter pause is none; what an end is told later by"),
+        text: "shorter pauses are ignored; the delay of an end"),
       ParameterContract("gate", .bool, default: false, text: "true: only speech passes"),
       ParameterContract(
-        "preRoll", .number(0...2_000), unit: "ms", default: 300, text: "sound a gate lets pass before speech"),
+        "preRoll", .number(0...2_000), unit: "ms", default: 300, text: "audio a gate passes before speech"),
       ParameterContract(
         "report", .number(0...60_000), unit: "ms", default: 0,
-        text: "sound one `probability` event stands for; 0: none are posted"),
+        text: "audio per `probability` event; 0: no events"),
     ],
     events: [
       EventContract(
         "speechStarted",
-        text: "somebody speaks: `position` of the first sample, `delay` in ms from there to knowing it"),
+        text: "speech started: `position` of the first sample, `delay` of the detection in ms"),
       EventContract(
         "speechEnded",
         text: """
-          they have stopped: `position` after the last sample, `from` the first, `ms` between them, `delay` in ms from the \
-          end to knowing it
+          speech ended: `position` after the last sample, `from` the first, `ms` between them, `delay` of the detection from the \
+          end in ms
           """),
       EventContract(
         "maybeEnd",
         text:
-          "they may have stopped, or paused between two words: `position` at which the level had been low for 40 ms"
+          "speech may have ended, or paused between two words: `position` at which the level had been low for 40 ms"
       ),
       EventContract(
         "probability",
         text:
-          "`probability`, the highest since the last one, up to `position`; `speech` whether somebody is speaking"
+          "`probability`: the highest since the last event, up to `position`; `speech`: whether speech is in progress"
       ),
     ],
     budget: 300,
@@ -68,10 +69,10 @@ extension AudioVAD {
     ],
     resolve: resolve)
 
-  /// Most milliseconds of speech that may be asked for before it is told.
+  /// Largest `minSpeech` in milliseconds.
   static let mostLiveSpeech = 1_000.0
 
-  /// Microseconds a step of the network may take.
+  /// Budget per step of the network in microseconds.
   private static let stepBudget = 200
 
   private static func resolve(_ resolution: inout Resolution) {
@@ -82,9 +83,9 @@ extension AudioVAD {
     if resolution.parameters.bool("gate") {
       resolution.outputs["out"]?.burst = SpeechGate.burst
     }
-    let steps = SpeechListener.steps(in: frames, rate: rate)
+    let steps = SpeechDetector.steps(in: frames, rate: rate)
     resolution.budget = 100 + stepBudget * steps
-    // Of each step a change or a hint, and a probability; one change more where the stream breaks.
+    // Per step a change or a hint, and a probability; one more change at a break in the stream.
     resolution.outputs[NodeContract.eventsPort] = OutputShape(
       .event, packetDuration: nil, packetBytes: EventWriter.eventBytes, burst: 2 * steps + 1)
     guard let path = modelPath(resolution.parameters) else { return }
@@ -93,7 +94,7 @@ extension AudioVAD {
     }
   }
 
-  /// The file of weights; nil when the engine needs none.
+  /// Path of the weights; nil if the engine needs none.
   static func modelPath(_ values: ParameterValues) -> String? {
     guard values.string("engine") == "silero" else { return nil }
     return values.has("model") ? values.string("model") : VoiceModel.standardPath
@@ -110,7 +111,7 @@ extension AudioVAD {
       minimumSilence: samples(values.number("minSilence"), rate))
   }
 
-  /// Order of the live parameters in the contract.
+  /// Indices of the live parameters in the contract.
   private enum Index {
     static let start = 2
     static let stop = 3
@@ -118,7 +119,7 @@ extension AudioVAD {
     static let minSilence = 5
   }
 
-  /// Gives a live parameter, by its index, another value.
+  /// Sets a live parameter by its index.
   static func change(
     _ settings: inout SpeechSegmenter.Settings, _ parameter: Int, to value: Double, rate: Int
   ) {

@@ -1,22 +1,21 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.vad`: tells when somebody speaks.
+/// `audio.vad`: detects speech.
 ///
 /// - In `in`: s16 or f32, 8 to 192 kHz, 1 to 8 channels, in packets of any length. Out `out`, which may stay unlinked: the same
-///   packets, not copied; with `gate` only those around speech, from `preRoll` before its first sample on, at their own
-///   positions, the first one behind a gap marked `discontinuity`.
-/// - Every 32 ms of sound get a probability: by the Silero v6 network at 16 kHz (at 8 kHz for sound at 8 kHz), or by loudness
-///   above the floor (`energy`). Channels are averaged and other rates resampled, for the detector alone.
-/// - Events `speechStarted` and `speechEnded` carry positions in samples of the input. A start is told 32 to 64 ms after it
-///   plus `minSpeech`, an end `minSilence` after it. `maybeEnd` is a guess, long before.
-/// - A gap in the stream (lost packets, a jump forward) counts as a pause of its length; a jump back ends what was begun. The
-///   network starts afresh after either.
-/// - NaN counts as 0, what passes full scale is clipped for the detector; silence, DC and hiss give no speech. From what passes NaN
-///   and infinities are gone, and what is louder than +120 dBFS is held there.
-/// - `endOfUtterance` passes, through a closed gate as an empty packet; of the utterance that ended a gate lets nothing pass
-///   after that.
-/// - Latency none; what a gate held when it opened catches up at four packets for one.
+///   packets, not copied; with `gate` only those around speech, from `preRoll` before its first sample on, at their own positions,
+///   the first one after a gap marked `discontinuity`.
+/// - Every 32 ms of audio get a probability: from the Silero v6 network at 16 kHz (at 8 kHz for audio at 8 kHz), or from the level
+///   above the noise floor (`energy`). Channels are averaged and other rates resampled, for the detector alone.
+/// - Events `speechStarted` and `speechEnded` carry positions in samples of the input. A start is reported 32 to 64 ms plus
+///   `minSpeech` after it, an end `minSilence` after it. `maybeEnd` is an early guess.
+/// - A gap in the stream (lost packets, a jump forward) counts as a pause of its length; a jump back ends speech in progress. The
+///   network restarts after either.
+/// - NaN counts as 0, and samples are clipped to full scale for the detector; silence, DC and hiss give no speech. In the output NaN
+///   and infinities become silence and magnitudes above +120 dBFS are clamped.
+/// - `endOfUtterance` passes, through a closed gate as an empty packet; of the ended utterance a gate passes nothing more.
+/// - No latency; what a gate held when it opened is emitted at four packets per input packet.
 @safe
 public struct AudioVAD: ~Copyable, Node {
   enum Event: Int {
@@ -26,7 +25,7 @@ public struct AudioVAD: ~Copyable, Node {
   private let rate: Int
   private let sample: SampleType
   private let frameBytes: Int
-  private var listener: SpeechListener
+  private var listener: SpeechDetector
   private var segmenter: SpeechSegmenter
   /// nil: packets pass.
   private var gate: SpeechGate?
@@ -37,10 +36,10 @@ public struct AudioVAD: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.inputs[0].shape, let frames = shape.frames,
       let frameBytes = shape.format.frameBytes, case .pcm(let rate, _, let sample) = shape.format
-    else { throw NodeProblem("\"\(setup.name)\" takes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes audio only") }
     let values = setup.parameters
     let weights = try Self.weights(values, rate: rate)
-    listener = try SpeechListener(shape.format, longest: frames, weights: weights)
+    listener = try SpeechDetector(shape.format, longest: frames, weights: weights)
     self.rate = rate
     self.sample = sample
     self.frameBytes = frameBytes
@@ -51,12 +50,12 @@ public struct AudioVAD: ~Copyable, Node {
 
   private static func weights(_ values: ParameterValues, rate: Int) throws(NodeProblem) -> SileroWeights? {
     guard let path = modelPath(values) else { return nil }
-    return try VoiceModel.weights(path, rate: SpeechListener.modelRate(for: rate))
+    return try VoiceModel.weights(path, rate: SpeechDetector.modelRate(for: rate))
   }
 
   private static func gate(_ values: ParameterValues, _ shape: OutputShape) -> SpeechGate? {
     guard values.bool("gate"), let rate = shape.format.rate else { return nil }
-    // Until a start is known: the step it is in, one begun, what the resampler holds, and all speech that may be asked for.
+    // The delay until a start is known: the step it is in, one more, what the resampler holds, and the largest `minSpeech`.
     let delay = samples(mostLiveSpeech + 80, rate)
     return SpeechGate(shape, preRoll: Int(samples(values.number("preRoll"), rate)), delay: Int(delay))
   }
@@ -68,7 +67,7 @@ public struct AudioVAD: ~Copyable, Node {
     try gate?.take(packet, &ports)
     if packet.byteCount > 0 { hear(packet, &ports) }
     guard gate != nil else {
-      try ports.emitSound(packet, sample)
+      try ports.emitSanitized(packet, sample)
       return .done
     }
     try gate?.emit(&ports)
@@ -76,7 +75,7 @@ public struct AudioVAD: ~Copyable, Node {
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if let end = listener.end, let change = segmenter.finish(at: end) { tell(change, at: end, &ports) }
+    if let end = listener.end, let change = segmenter.finish(at: end) { report(change, at: end, &ports) }
     return try gate?.drain(&ports) == true ? .again : .ended
   }
 
@@ -87,12 +86,12 @@ public struct AudioVAD: ~Copyable, Node {
 
   public mutating func interrupted(_ ports: inout Ports) {
     guard reply.isVoid(at: ports.generation) else { return }
-    if let end = listener.end, let change = segmenter.finish(at: end) { tell(change, at: end, &ports) }
+    if let end = listener.end, let change = segmenter.finish(at: end) { report(change, at: end, &ports) }
     listener.restart()
     gate?.clear()
   }
 
-  /// Looks whether a packet follows what was heard, and starts afresh where it does not.
+  /// Checks whether a packet follows the last one, and restarts if it does not.
   private mutating func follow(_ packet: borrowing Packet, _ ports: inout Ports) {
     guard packet.byteCount >= frameBytes else {
       if !packet.isBareEnd { isLost = true }
@@ -104,9 +103,9 @@ public struct AudioVAD: ~Copyable, Node {
     let jump = packet.position &- end
     guard jump != 0 || isBroken else { return }
     if jump > 0, let change = segmenter.take(0, from: end, to: packet.position) {
-      tell(change, at: packet.position, &ports)
+      report(change, at: packet.position, &ports)
     } else if jump < 0, let change = segmenter.finish(at: end) {
-      tell(change, at: end, &ports)
+      report(change, at: end, &ports)
     }
     if jump < 0 { gate?.close() }
     listener.restart()
@@ -117,7 +116,7 @@ public struct AudioVAD: ~Copyable, Node {
     listener.take(packet)
     while let step = listener.next() {
       if let change = segmenter.take(step.probability, from: step.from, to: step.to) {
-        tell(change, at: step.to, &ports)
+        report(change, at: step.to, &ports)
       } else if step.mayEnd && segmenter.isSpeech {
         ports.post(Event.maybeEnd.rawValue) { $0.field("position", Int(step.to)) }
       }
@@ -131,8 +130,8 @@ public struct AudioVAD: ~Copyable, Node {
     }
   }
 
-  /// Posts a change that became known at a position, and moves the gate.
-  private mutating func tell(_ change: SpeechSegmenter.Change, at known: Int64, _ ports: inout Ports) {
+  /// Posts a change that was detected at a position, and updates the gate.
+  private mutating func report(_ change: SpeechSegmenter.Change, at known: Int64, _ ports: inout Ports) {
     let milliseconds = 1_000 / Double(rate)
     switch change {
     case .started(let position):
@@ -153,17 +152,17 @@ public struct AudioVAD: ~Copyable, Node {
   }
 }
 
-/// Gathers probabilities into one figure for each interval: the highest, which is what thresholds are held against.
+/// Reduces probabilities to the highest per interval, which is what thresholds are compared with.
 private struct ProbabilityReport {
-  /// Samples of an interval; 0: none is told.
+  /// Samples per interval; 0: no reports.
   let interval: Int64
   private var strongest: Float = 0
   private var since: Int64?
 
   init(interval: Int64) { self.interval = interval }
 
-  /// The highest probability of the interval that a step completes.
-  mutating func take(_ step: SpeechListener.Step) -> Float? {
+  /// The highest probability of an interval that a step completes.
+  mutating func take(_ step: SpeechDetector.Step) -> Float? {
     guard interval > 0 else { return nil }
     let start = since ?? step.from
     since = start

@@ -1,24 +1,24 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// Lets sound pass while somebody speaks, from a little before it was known that they do.
+/// Passes audio during speech, including the pre-roll from before it was detected.
 ///
-/// What is held when the gate opens goes out at ``burst`` packets a call, so that a link of ordinary length carries it: at
-/// packets of 20 ms, 300 ms of pre-roll have caught up after 80 ms. The end of an utterance passes a closed gate too, as an
-/// empty packet; what a closed gate held of that utterance is gone with it. Memory is taken in `init`.
+/// What is held when the gate opens is emitted at ``burst`` packets per call, so that a link of ordinary length carries it: with
+/// packets of 20 ms, 300 ms of pre-roll have caught up after 80 ms. The end of an utterance passes a closed gate as an empty packet,
+/// and discards what the gate held of that utterance. Memory is allocated in `init`.
 @safe
 struct SpeechGate: ~Copyable {
-  /// Packets out for one in, at most.
+  /// Most packets emitted per input packet.
   static let burst = 4
-  /// Ends of utterances held at most; one more takes the place of the last.
+  /// Most ends of utterances held; another one replaces the last.
   private static let mostEnds = 8
 
-  /// Where an utterance ends, and its packet's time and reply there.
+  /// Where an utterance ends, with its packet's time and reply.
   private struct End {
     var position: Int64
     let time: Nanoseconds
     let reply: HeldReply
-    /// Its sound is gone: it is told before any other sound.
+    /// Its audio is gone: it must be emitted before any other audio.
     var isDue = false
 
     init(_ packet: borrowing Packet, frames: Int, rate: Int, at position: Int64) {
@@ -36,17 +36,17 @@ struct SpeechGate: ~Copyable {
   /// Frames held while the gate is closed.
   private let kept: Int
   private var queue: FrameQueue
-  /// Position up to which sound passes; nil while the gate is closed.
+  /// Position up to which audio passes; nil while the gate is closed.
   private var until: Int64?
-  /// Ends of utterances in what is held, in order.
+  /// Ends of utterances in the held audio, in order.
   private var ends: [End] = []
-  /// Packets this call may still send.
+  /// Packets this call may still emit.
   private var room = burst
 
-  /// Makes a closed gate. `delay` is what may pass from the first sample of speech until it is known to be speech.
+  /// Makes a closed gate. `delay` is the longest time, in frames, from the first sample of speech to its detection.
   init(_ shape: OutputShape, preRoll: Int, delay: Int) {
     guard case .pcm(let rate, let channels, let sample) = shape.format, let frames = shape.frames else {
-      fatalError("only sound passes a gate")
+      fatalError("only audio passes a gate")
     }
     self.preRoll = Int64(preRoll)
     self.rate = rate
@@ -58,7 +58,7 @@ struct SpeechGate: ~Copyable {
     ends.reserveCapacity(Self.mostEnds)
   }
 
-  /// Takes a packet in. Where it does not follow, what is still held goes out first, as far as one call may.
+  /// Takes a packet. If it does not follow, what is held is emitted first, as far as one call may.
   mutating func take(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     room = Self.burst
     let frames = Int(packet.byteCount) / frameBytes
@@ -77,16 +77,16 @@ struct SpeechGate: ~Copyable {
     ends.append(End(packet, frames: frames, rate: rate, at: position))
   }
 
-  /// Speech began at a position.
+  /// Opens the gate for speech that started at a position.
   mutating func open(at position: Int64) {
     if until == nil { queue.drop(Int(clamping: position &- preRoll &- queue.start)) }
     until = .max
   }
 
-  /// Speech was found over at a position; what was not sent up to there still goes out.
+  /// Closes the gate for speech that ended at a position; what was not emitted up to there still is.
   mutating func close(at position: Int64) { if until != nil { until = position } }
 
-  /// Sends what is due, as far as one call may; true when some is left.
+  /// Emits what is due, as far as one call may; true if some is left.
   @discardableResult
   mutating func emit(_ ports: inout Ports) throws(NodeFault) -> Bool {
     try send(&ports)
@@ -97,7 +97,7 @@ struct SpeechGate: ~Copyable {
     return false
   }
 
-  /// Sends the rest as ``emit(_:)`` does, where no packet has come.
+  /// Emits the rest like ``emit(_:)``, without an input packet.
   mutating func drain(_ ports: inout Ports) throws(NodeFault) -> Bool {
     room = Self.burst
     return try emit(&ports)
@@ -116,7 +116,7 @@ struct SpeechGate: ~Copyable {
         }
         ports.emit(packet)
       } else if let end = ends.first {
-        try tell(end, &ports)
+        try emitMark(end, &ports)
       } else {
         return
       }
@@ -124,16 +124,16 @@ struct SpeechGate: ~Copyable {
     }
   }
 
-  /// Fills a packet with the oldest sound held.
+  /// Fills a packet with the oldest audio held.
   private mutating func take(into packet: inout Packet) {
     var bytes = packet.mutableSamples(of: UInt8.self)
     _ = queue.take(into: &bytes)
     guard sample == .f32 else { return }
     var samples = packet.mutableSamples(of: Float.self)
-    SampleMath.limitToSound(&samples)
+    SampleMath.sanitize(&samples)
   }
 
-  /// Frames of the next packet to be sent; 0: none is due before the next end.
+  /// Frames of the next packet to emit; 0: none is due before the next end.
   private var passing: Int {
     guard let until else { return 0 }
     let due = min(longest, queue.frames, Int(clamping: until &- queue.start))
@@ -141,8 +141,8 @@ struct SpeechGate: ~Copyable {
     return end.isDue ? 0 : max(0, min(due, Int(clamping: end.position &- queue.start)))
   }
 
-  /// Sends the next end without sound, since the gate closed before it; what was held of its utterance is dropped.
-  private mutating func tell(_ end: End, _ ports: inout Ports) throws(NodeFault) {
+  /// Emits the next end without audio, since the gate closed before it; what was held of its utterance is dropped.
+  private mutating func emitMark(_ end: End, _ ports: inout Ports) throws(NodeFault) {
     var packet = try ports.makePacket(bytes: 0, of: end.reply)
     packet.position = end.position
     packet.timestamp = end.time
@@ -152,20 +152,20 @@ struct SpeechGate: ~Copyable {
     ends.removeFirst()
   }
 
-  /// Forgets the sound held and closes, unless speech goes on; ends of utterances are still told.
+  /// Discards the held audio and closes, unless speech is in progress; ends of utterances are still emitted.
   private mutating func restart() {
     queue.clear()
     if until != .max { until = nil }
     for index in ends.indices { ends[index].isDue = true }
   }
 
-  /// The stream begins anew: forgets the sound held and closes; ends of utterances are still told.
+  /// Restarts for a new stream: discards the held audio and closes; ends of utterances are still emitted.
   mutating func close() {
     restart()
     until = nil
   }
 
-  /// Forgets everything and closes.
+  /// Clears everything and closes.
   mutating func clear() {
     queue.clear()
     until = nil

@@ -4,22 +4,22 @@ internal import MillraceDSP
 internal import MillraceFiles
 internal import Synchronization
 
-/// Where the voice detector's weights lie, and how they are read: once for the process and rate, however many nodes use them.
+/// The voice detector's weights: where they are, and how they are loaded, once per process and rate, however many nodes use them.
 enum VoiceModel {
-  /// The name `Models/silero-vad.py` gives the file.
+  /// File name written by `Models/silero-vad.py`.
   static let fileName = "silero-vad-6.2.3.weights"
 
-  /// The file a node without the parameter `model` uses: see `UserFolder.models`.
-  static var standardPath: String { UserFolder.models + "/" + fileName }
+  /// The default of the parameter `model`: see `UserFolder.models`.
+  static var standardPath: String { UserDirectories.models + "/" + fileName }
 
-  /// Says what is wrong when no file is there to be read. Looks only.
+  /// Throws if there is no readable file. Changes nothing.
   static func check(_ path: String) throws(NodeProblem) {
     guard unsafe access(path, R_OK) != 0 else { return }
     let reason =
-      errno == ENOENT || errno == ENOTDIR ? "are not there" : "cannot be read: " + SystemError.text(errno)
+      errno == ENOENT || errno == ENOTDIR ? "are missing" : "cannot be read: " + SystemError.text(errno)
     throw NodeProblem(
       "the voice detector's weights \(reason): \"\(path)\"", parameter: "model",
-      cure: "get them with make models, or choose the engine \"energy\", which needs none")
+      cure: "run make models, or set \"engine\" to \"energy\", which needs none")
   }
 
   /// The weights in a file for a rate. Takes milliseconds the first time.
@@ -35,7 +35,7 @@ enum VoiceModel {
         return weights
       } catch {
         throw NodeProblem(
-          "\"\(path)\" \(error)", parameter: "model", cure: "delete it and get it anew with make models")
+          "\"\(path)\" \(error)", parameter: "model", cure: "delete it and run make models")
       }
     }
   }
@@ -54,8 +54,8 @@ enum VoiceModel {
   private static func read(_ path: String) throws(NodeProblem) -> [UInt8] {
     func refuse() -> NodeProblem {
       NodeProblem(
-        "\"\(path)\" cannot be read: \(SystemError.text(errno))", parameter: "model",
-        cure: "name a file of weights, or get one with make models")
+        "cannot read \"\(path)\": \(SystemError.text(errno))", parameter: "model",
+        cure: "name a weights file, or run make models")
     }
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw refuse() }

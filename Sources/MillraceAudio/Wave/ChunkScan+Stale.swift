@@ -1,7 +1,7 @@
-/// Whether a header's sizes lag behind the file: a recorder puts them right now and then, and one that is killed leaves sound
-/// behind the end it stated last.
+/// Detects whether the sizes in a header are stale: a recorder updates them from time to time, and a killed one leaves audio after
+/// the end they state.
 extension ChunkScan {
-  /// Chunks that programs put behind the sound. Their names are believed even where the file is cut off within them.
+  /// Chunks that programs put after the audio. Their names are accepted even if the file is truncated inside them.
   private static let knownNames: Set = [
     "fmt ", "LIST", "list", "id3 ", "ID3 ", "bext", "cue ", "smpl", "inst", "fact", "iXML", "axml", "_PMX",
     "DISP", "acid", "strc", "PEAK",
@@ -9,23 +9,23 @@ extension ChunkScan {
     "SNDM", "JUNK", "junk",
     "PAD ", "FLLR",
   ]
-  /// What tags for MP3 begin with, which some programs append to any file: ID3v1, ID3v2, APE and Lyrics3.
+  /// Prefixes of MP3 tags, which some programs append to any file: ID3v1, ID3v2, APE and Lyrics3.
   private static let tagMarks = ["TAG", "ID3", "APETAGEX", "LYRICSBEGIN"]
 
-  /// True when what lies behind the declared end of the sound is sound as well: the outer size knows of nothing there, and no
-  /// chunks and no tag stand there.
+  /// True when the data after the declared end of the audio is audio as well: the RIFF size does not cover it, and it contains
+  /// neither chunks nor a tag.
   func isStale(_ data: Chunk, riffSize: Int64) throws(WAVProblem) -> Bool {
     let start = data.offset + Chunk.headSize
     guard data.declared >= 0, data.declared < end - start else { return false }
     let behind = start + data.declared
-    // All ones, and 0, are what recorders write first: they say nothing.
+    // All ones, and 0, are placeholders that recorders write first.
     if riffSize > 0 && riffSize != 0xFFFF_FFFF {
       let outer = riffSize >= end ? Int64.max : riffSize + Chunk.headSize
-      // A sound of no length is believed only where the outer size is right. The pad byte of an odd length may count or not.
+      // A length of zero is accepted only if the RIFF size is right. The pad byte of an odd length may or may not count.
       guard data.declared == 0 ? outer != end : outer <= behind + (data.declared & 1) else { return false }
     }
     if data.declared & 1 == 1, end - behind == 1 { return false }
-    // Some writers leave the pad byte out.
+    // Some writers omit the pad byte.
     for place in behind...behind + (data.declared & 1) {
       if try isTag(at: place) { return false }
       if try holdsChunks(from: place) { return false }
@@ -38,7 +38,7 @@ extension ChunkScan {
     return Self.tagMarks.contains { head.starts(with: $0.utf8) }
   }
 
-  /// True when a chunk of a known name stands at a place, or chunks of any names that reach exactly to the end of the file.
+  /// True when a chunk of a known name is at an offset, or chunks of any names that reach exactly to the end of the file.
   private func holdsChunks(from offset: Int64) throws(WAVProblem) -> Bool {
     var place = offset
     for _ in 0..<WAVHeader.chunkLimit {

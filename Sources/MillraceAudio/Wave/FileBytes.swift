@@ -1,26 +1,26 @@
 internal import Glibc
 
-/// Bytes that can be read at any position: a file, or memory.
+/// Bytes that can be read at any offset: a file, or memory.
 public protocol ByteSource: Sendable {
-  /// What to call it in an error.
+  /// Name used in messages.
   var name: String { get }
-  /// How many bytes there are, at the time of the call.
+  /// Number of bytes at the time of the call.
   var byteCount: Int64 { get }
-  /// Fills `bytes` from `offset` on and returns how many there were; fewer than asked only at the end.
+  /// Fills `bytes` from `offset` on and returns how many there were; fewer than requested only at the end.
   func read(at offset: Int64, into bytes: inout MutableRawSpan) throws(FileFault) -> Int
 }
 
-/// A file opened for reading or created for writing, used at explicit positions.
+/// A file opened for reading or created for writing, accessed at explicit offsets.
 ///
-/// Interrupted calls are repeated and short ones continued. Blocks the calling thread: not for the voice
-/// lane. Several threads may read at once. Closed with the last reference.
+/// Interrupted calls are retried and short ones continued. Blocks the calling thread: not for the voice lane. Several threads may
+/// read at once. Closed with the last reference.
 public final class FileBytes: ByteSource {
   /// The path as given.
   public let name: String
   private let descriptor: Int32
   private let calls: Calls
 
-  /// The system calls in use; tests put refusing ones in their place.
+  /// The system calls used; tests replace them with failing ones.
   @safe package struct Calls: Sendable {
     package init() {}
 
@@ -41,8 +41,8 @@ public final class FileBytes: ByteSource {
 
   /// Opens a file to read it.
   ///
-  /// - Throws: ``FileFault`` when it does not exist, may not be read, or cannot be read at any position: a
-  ///   folder (EISDIR), a pipe or a terminal (ESPIPE).
+  /// - Throws: ``FileFault`` when it does not exist, cannot be read, or is not seekable: a directory (EISDIR), a pipe or a terminal
+  ///   (ESPIPE).
   public convenience init(reading path: String) throws(FileFault) {
     try self.init(reading: path, calls: Calls())
   }
@@ -58,14 +58,14 @@ public final class FileBytes: ByteSource {
     guard lseek(descriptor, 0, SEEK_END) >= 0 else { throw FileFault(.open, path: path, errorNumber: errno) }
   }
 
-  /// Creates a file, or empties the one that is there.
+  /// Creates a file, or truncates an existing one.
   ///
-  /// - Throws: ``FileFault`` when the system refuses.
+  /// - Throws: ``FileFault`` on a system error.
   public convenience init(creating path: String) throws(FileFault) {
     try self.init(creating: path, calls: Calls())
   }
 
-  /// As the other; with `keepsContent` what the file holds stays until somebody clears it.
+  /// Like the public initialiser; with `keepsContent` the content stays until it is cleared.
   package convenience init(creating path: String, calls: Calls, keepsContent: Bool = false) throws(FileFault)
   {
     let flags = O_RDWR | O_CREAT | O_CLOEXEC | (keepsContent ? 0 : O_TRUNC)
@@ -85,14 +85,13 @@ public final class FileBytes: ByteSource {
     }
   }
 
-  /// The file's length at the time of the call; 0 when the system does not say.
+  /// The file's length at the time of the call; 0 if the system does not report it.
   public var byteCount: Int64 {
     var status = stat()
     return unsafe fstat(descriptor, &status) == 0 ? Int64(status.st_size) : 0
   }
 
-  /// Fills `bytes` from `offset` on and returns how many there were; fewer than asked only at the end of the
-  /// file.
+  /// Fills `bytes` from `offset` on and returns how many there were; fewer than requested only at the end of the file.
   public func read(at offset: Int64, into bytes: inout MutableRawSpan) throws(FileFault) -> Int {
     var done = 0
     let wanted = bytes.byteCount
@@ -113,7 +112,7 @@ public final class FileBytes: ByteSource {
 
   /// Writes all of `bytes` at `offset`.
   ///
-  /// - Throws: ``FileFault`` when the system refuses; bytes before the refused one may have been written.
+  /// - Throws: ``FileFault`` on a system error; bytes before the failed one may have been written.
   public func write(_ bytes: RawSpan, at offset: Int64) throws(FileFault) {
     var done = 0
     let wanted = bytes.byteCount
@@ -130,8 +129,7 @@ public final class FileBytes: ByteSource {
     }
   }
 
-  /// Makes the bytes from `start` to `end`, which becomes the end of the file, zeros that take no room on the
-  /// disk.
+  /// Turns the bytes from `start` to `end`, the new end of the file, into a hole: zeros that take no disk space.
   public func clear(from start: Int64, to end: Int64) throws(FileFault) {
     for length in [start, end] {
       guard ftruncate(descriptor, Int(length)) == 0 else {
@@ -141,9 +139,9 @@ public final class FileBytes: ByteSource {
   }
 }
 
-/// Bytes in memory that are read like a file.
+/// Bytes in memory with the interface of a file.
 public struct MemoryBytes: ByteSource {
-  /// What to call it in an error.
+  /// Name used in messages.
   public let name: String
   private let bytes: [UInt8]
 
@@ -153,7 +151,7 @@ public struct MemoryBytes: ByteSource {
     self.name = name
   }
 
-  /// How many bytes there are.
+  /// Number of bytes.
   public var byteCount: Int64 { Int64(bytes.count) }
 
   /// Copies from `offset` on and returns how many bytes there were.

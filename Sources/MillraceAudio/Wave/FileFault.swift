@@ -1,20 +1,20 @@
 internal import MillraceCore
 
-/// An operation on a file that the system refused: which one, on which file, and the system's reason.
+/// A failed operation on a file: which one, on which file, and the system's reason.
 public struct FileFault: Error, Equatable, Sendable, CustomStringConvertible {
-  /// What was tried.
+  /// The operation that failed.
   public enum Operation: String, Sendable {
     case open, create, read, write, close
   }
 
-  /// What was tried.
+  /// The operation that failed.
   public var operation: Operation
   /// The file's path as given.
   public var path: String
   /// The system's error number, such as ENOSPC (28).
   public var errorNumber: Int32
 
-  /// Names a refused operation.
+  /// Makes a fault.
   public init(_ operation: Operation, path: String, errorNumber: Int32) {
     self.operation = operation
     self.path = path

@@ -1,4 +1,4 @@
-/// What the frames of a WAV file are made of.
+/// The format of the frames of a WAV file.
 public struct WAVFormat: Sendable, Hashable {
   /// How one sample is stored, little-endian.
   public enum Encoding: String, Sendable, Hashable, CaseIterable {
@@ -30,14 +30,14 @@ public struct WAVFormat: Sendable, Hashable {
     public var isFloat: Bool { self == .f32 || self == .f64 }
   }
 
-  /// Frames a second, in Hz.
+  /// Frames per second, in Hz.
   public var sampleRate: Int
   /// Interleaved channels.
   public var channels: Int
   /// How one sample is stored.
   public var encoding: Encoding
 
-  /// Puts a format together.
+  /// Makes a format.
   public init(sampleRate: Int, channels: Int, encoding: Encoding) {
     self.sampleRate = sampleRate
     self.channels = channels
@@ -47,8 +47,8 @@ public struct WAVFormat: Sendable, Hashable {
   /// Bytes of one frame.
   public var frameByteCount: Int { channels * encoding.byteCount }
 
-  /// Channel counts this package reads and writes.
+  /// Supported channel counts.
   public static let channelCounts = 1...64
-  /// Rates this package reads and writes, in Hz.
+  /// Supported sample rates in Hz.
   public static let sampleRates = 1...1_000_000
 }

@@ -1,26 +1,25 @@
-/// The header of a WAV file: format, and where the sound lies.
+/// The header of a WAV file: its format, and where the audio is.
 ///
-/// Reads RIFF (Microsoft, "Multimedia Programming Interface and Data Specifications 1.0"), RF64 and BW64 with
-/// 64-bit sizes (EBU Tech 3306, ITU-R BS.2088), `fmt ` chunks of 16, 18 and 40 bytes
-/// (WAVE_FORMAT_EXTENSIBLE), chunks of odd length with their pad byte, and any unknown chunks between. Sizes
-/// in the file are never trusted: nothing is allocated by them, and the sound never reaches past the end of
-/// the file. Sound behind the end a header states, as a killed recorder leaves it, is read to the end of the file.
+/// Reads RIFF (Microsoft, "Multimedia Programming Interface and Data Specifications 1.0"), RF64 and BW64 with 64-bit sizes (EBU Tech
+/// 3306, ITU-R BS.2088), `fmt ` chunks of 16, 18 and 40 bytes (WAVE_FORMAT_EXTENSIBLE), chunks of odd length with their pad byte, and
+/// any unknown chunks between. Sizes in the file are never trusted: nothing is allocated by them, and the audio never extends beyond
+/// the end of the file. Audio after the stated end, as a killed recorder leaves it, is read to the end of the file.
 public struct WAVHeader: Sendable, Equatable {
   /// Rate, channels, encoding.
   public let format: WAVFormat
-  /// Byte at which the first frame begins.
+  /// Offset of the first frame in bytes.
   public let dataOffset: Int64
-  /// Whole frames of sound.
+  /// Whole frames of audio.
   public let frameCount: Int64
-  /// What was wrong and has been mended, in the order found.
+  /// Defects that were repaired, in the order found.
   public let repairs: [WAVProblem]
 
-  /// Chunks looked at before the search is given up.
+  /// Most chunks examined.
   static let chunkLimit = 1_000
 
   /// Reads the header. Blocks while it reads; allocates a little.
   ///
-  /// - Throws: ``WAVProblem`` when there is no sound to be had or it is of a kind not read here.
+  /// - Throws: ``WAVProblem`` when there is no audio, or it is of an unsupported kind.
   public init(reading source: any ByteSource) throws(WAVProblem) {
     var scan = ChunkScan(source: source, end: source.byteCount)
     let wide = try scan.start()
@@ -47,7 +46,7 @@ public struct WAVHeader: Sendable, Equatable {
     self.init(format: format, data: data, isStale: isStale, fileSize: scan.end)
   }
 
-  /// Works out how much sound there really is. `isStale`: what lies behind the declared end is sound too.
+  /// Determines how much audio there really is. `isStale`: what follows the declared end is audio too.
   private init(format: WAVFormat, data: Chunk, isStale: Bool, fileSize: Int64) {
     let start = data.offset + Chunk.headSize
     let present = max(fileSize - start, 0)
@@ -75,11 +74,11 @@ public struct WAVHeader: Sendable, Equatable {
   }
 }
 
-/// A chunk's head: name, where the head begins, and the size it declares.
+/// A chunk header: name, offset of the header, and declared size.
 struct Chunk {
-  /// Bytes of a chunk's head: name and size.
+  /// Bytes in a chunk header: name and size.
   static let headSize: Int64 = 8
-  /// Stands for a size the file does not tell; no file is that long.
+  /// A size the file does not state; no file is that long.
   static let unknownSize = Int64.max
 
   var name: String
@@ -87,7 +86,7 @@ struct Chunk {
   var declared: Int64
 }
 
-/// Walks over the chunks of a file.
+/// Iterates over the chunks of a file.
 struct ChunkScan {
   let source: any ByteSource
   let end: Int64
@@ -100,7 +99,7 @@ struct ChunkScan {
     self.end = end
   }
 
-  /// Reads the outer head and says whether sizes may be 64 bits wide.
+  /// Reads the RIFF header and returns whether sizes may be 64 bits wide.
   mutating func start() throws(WAVProblem) -> Bool {
     let head = try bytes(12, at: 0)
     let outer = head.count < 4 ? "" : name(head, at: 0)
@@ -127,10 +126,10 @@ struct ChunkScan {
     return chunk
   }
 
-  /// Goes on behind `chunk` and its pad byte.
+  /// Continues after `chunk` and its pad byte.
   mutating func skip(_ chunk: Chunk) {
     let body = chunk.offset + Chunk.headSize
-    // A size past the end of the file ends the walk there; it cannot overflow.
+    // A size beyond the end of the file ends the iteration there; it cannot overflow.
     guard chunk.declared >= 0, chunk.declared < end - body else {
       place = end
       return
@@ -214,7 +213,7 @@ struct ChunkScan {
     UInt64(word(bytes, at: offset)) | UInt64(word(bytes, at: offset + 4)) << 32
   }
 
-  /// The first bytes as a reader can make sense of them: text where it is text, hexadecimal where not.
+  /// The first bytes for a message: as text if they are text, otherwise in hexadecimal.
   private static func quoted(_ head: [UInt8]) -> String {
     let first = head.prefix(4)
     if first.allSatisfy({ (0x20..<0x7F).contains($0) }) {

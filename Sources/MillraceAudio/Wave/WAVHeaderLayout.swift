@@ -1,17 +1,16 @@
-/// The bytes of the header this package writes: outer head, a chunk kept free for 64-bit sizes, format, and
-/// the head of the sound. Its length never changes, so it can be rewritten in place.
+/// The header that this package writes: RIFF header, a chunk reserved for 64-bit sizes, format, and data chunk header. Its length is
+/// constant, so it can be rewritten in place.
 struct WAVHeaderLayout: Sendable {
-  /// The header as it goes to the file.
+  /// The header bytes.
   private(set) var bytes: [UInt8] = []
   private let frameByteCount: Int64
   private let largest: Int64
-  /// Where the frame count of the `fact` chunk stands, for float files.
+  /// Offset of the frame count in the `fact` chunk, for float files.
   private var factOffset: Int?
 
-  /// Longest RIFF file: its size field has 32 bits and leaves out the first 8 bytes. All ones means
-  /// "unknown".
+  /// Longest RIFF file: its size field has 32 bits and excludes the first 8 bytes. All ones means "unknown".
   static let largestRIFF: Int64 = 0xFFFF_FFFE + 8
-  /// Where the chunk kept free begins, and how many bytes its body has: a ds64 chunk without a table.
+  /// Offset of the reserved chunk, and size of its body: a ds64 chunk without a table.
   private static let reserveOffset = 12
   private static let reserveSize: UInt32 = 28
 
@@ -37,7 +36,7 @@ struct WAVHeaderLayout: Sendable {
 
   var byteCount: Int64 { Int64(bytes.count) }
 
-  /// Puts the sizes for `frameCount` frames in place. Does not allocate.
+  /// Sets the sizes for `frameCount` frames. Does not allocate.
   mutating func update(frameCount: Int64) {
     let data = frameCount * frameByteCount
     let riff = byteCount + data - 8
@@ -53,8 +52,8 @@ struct WAVHeaderLayout: Sendable {
     put(UInt64(wide ? 0xFFFF_FFFF : data), bytes: 4, at: bytes.count - 4)
   }
 
-  /// The shortest form that is right: 16 bytes for integers, 18 for floats, and 40 (WAVE_FORMAT_EXTENSIBLE)
-  /// where there are more than two channels, as mmreg.h demands.
+  /// The shortest correct form: 16 bytes for integers, 18 for floats, and 40 (WAVE_FORMAT_EXTENSIBLE) for more than two channels, as
+  /// mmreg.h requires.
   private mutating func appendFormat(_ format: WAVFormat) {
     let extensible = format.channels > 2
     let tag: UInt16 = format.encoding.isFloat ? 3 : 1
@@ -70,7 +69,7 @@ struct WAVHeaderLayout: Sendable {
     if extensible {
       append(UInt16(22))
       append(UInt16(format.encoding.byteCount * 8))
-      // No loudspeaker positions: the channels are numbered, not placed.
+      // No loudspeaker positions: the channels are only numbered.
       append(UInt32(0))
       append(tag)
       // The rest of KSDATAFORMAT_SUBTYPE_PCM and _IEEE_FLOAT (ksmedia.h).

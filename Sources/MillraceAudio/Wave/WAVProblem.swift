@@ -1,11 +1,11 @@
-/// What is wrong with a WAV file, or with using one: where in the file, what, and the cure, in words.
+/// What is wrong with a WAV file, or with its use: where in the file, what, and the cure.
 ///
-/// Thrown when the sound cannot be had. The cases of the second group are also listed in
-/// ``WAVHeader/repairs`` when the reader could mend them.
+/// Thrown when the audio cannot be read. The cases of the second group are also listed in ``WAVHeader/repairs`` if the reader
+/// repaired them.
 public enum WAVProblem: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The system refused an operation.
+  /// A system call failed.
   case file(FileFault)
-  /// The file does not begin as WAV files do.
+  /// The file does not begin like a WAV file.
   case notWAV(name: String, begins: String)
   /// The file ends within its first 12 bytes.
   case tooShort(name: String, byteCount: Int64)
@@ -17,44 +17,44 @@ public enum WAVProblem: Error, Equatable, Sendable, CustomStringConvertible {
   case tooManyChunks(name: String, offset: Int64)
   /// The `fmt ` chunk at `offset` is shorter than 16 bytes.
   case shortFormat(name: String, offset: Int64, byteCount: Int64)
-  /// An encoding that is not read here.
+  /// An unsupported encoding.
   case encoding(name: String, offset: Int64, tag: Int, bits: Int)
   /// A channel count outside ``WAVFormat/channelCounts``.
   case channels(name: String, offset: Int64, count: Int)
   /// A rate outside ``WAVFormat/sampleRates``.
   case sampleRate(name: String, offset: Int64, hertz: Int64)
-  /// Bytes a frame that do not fit the channels and bits.
+  /// A frame size that does not match the channels and bits.
   case frameSize(name: String, offset: Int64, declared: Int, expected: Int)
   /// The format cannot be written.
   case notWritable(name: String, format: WAVFormat)
 
-  /// The header does not know how long the sound is: its writer was stopped, or wrote to a pipe.
+  /// The header does not state the length: its writer was stopped, or wrote to a pipe.
   case unknownLength(offset: Int64, byteCount: Int64)
-  /// The header announces less sound than there is: its writer was stopped before it put the length right again.
+  /// The header states less audio than there is: its writer was stopped before it updated the length.
   case undercounted(offset: Int64, declared: Int64, byteCount: Int64)
-  /// The header announces more sound than there is.
+  /// The header states more audio than there is.
   case cutShort(offset: Int64, declared: Int64, byteCount: Int64)
-  /// The sound ends within a frame.
+  /// The audio ends inside a frame.
   case brokenFrame(offset: Int64, byteCount: Int)
 
-  /// One line in words.
+  /// The message.
   public var description: String {
     switch self {
     case .file(let fault): return fault.description
     case .notWAV(let name, let begins):
       return
-        "\"\(name)\" is not a WAV file: it begins with \(begins) where \"RIFF\", \"RF64\" or \"BW64\" and \"WAVE\" "
-        + "belong; convert it first, such as with: ffmpeg -i \"\(name)\" sound.wav"
+        "\"\(name)\" is not a WAV file: it begins with \(begins) instead of \"RIFF\", \"RF64\" or \"BW64\" and \"WAVE\"; "
+        + "convert it first, for example: ffmpeg -i \"\(name)\" sound.wav"
     case .tooShort(let name, let count):
       return
-        "\"\(name)\" is not a WAV file: it has \(count) bytes, the shortest WAV file has 44; record it again"
+        "\"\(name)\" is not a WAV file: it has \(count) bytes, but a WAV file has at least 44; record it again"
     case .noFormat(let name):
       return
         "\"\(name)\" has no \"fmt \" chunk, so its rate and sample type are unknown; record or convert it again"
     case .noData(let name):
-      return "\"\(name)\" has no \"data\" chunk, so there is no sound in it; record or convert it again"
+      return "\"\(name)\" has no \"data\" chunk, so it holds no audio; record or convert it again"
     case .tooManyChunks(let name, let offset):
-      return "\"\(name)\" at byte \(offset): still no sound after \(WAVHeader.chunkLimit) chunks; "
+      return "\"\(name)\" at byte \(offset): no audio within \(WAVHeader.chunkLimit) chunks; "
         + "record or convert it again"
     case .notWritable(let name, let format):
       return "\"\(name)\" cannot be written as \(format.encoding.rawValue) \(format.sampleRate) Hz "
@@ -72,18 +72,18 @@ public enum WAVProblem: Error, Equatable, Sendable, CustomStringConvertible {
         + "record or convert it again"
     case .encoding(let name, let offset, let tag, let bits):
       return
-        "\"\(name)\" at byte \(offset): format tag \(tag) with \(bits) bits is not read here, only PCM of 8, 16, 24 "
-        + "or 32 bits and float of 32 or 64; convert it first, such as with: ffmpeg -i \"\(name)\" sound.wav"
+        "\"\(name)\" at byte \(offset): format tag \(tag) with \(bits) bits is not supported, only PCM of 8, 16, 24 "
+        + "or 32 bits and float of 32 or 64; convert it first, for example: ffmpeg -i \"\(name)\" sound.wav"
     case .channels(let name, let offset, let count):
       return
-        "\"\(name)\" at byte \(offset): \(count) channels, where 1 to \(WAVFormat.channelCounts.upperBound) can be "
-        + "read; convert it first"
+        "\"\(name)\" at byte \(offset): \(count) channels are not supported, only 1 to \(WAVFormat.channelCounts.upperBound); "
+        + "convert it first"
     case .sampleRate(let name, let offset, let hertz):
-      return "\"\(name)\" at byte \(offset): a sample rate of \(hertz) Hz, where 1 Hz to "
-        + "\(WAVFormat.sampleRates.upperBound) Hz can be read; record or convert it again"
+      return "\"\(name)\" at byte \(offset): a sample rate of \(hertz) Hz is not supported, only 1 Hz to "
+        + "\(WAVFormat.sampleRates.upperBound) Hz; record or convert it again"
     case .frameSize(let name, let offset, let declared, let expected):
       return
-        "\"\(name)\" at byte \(offset): a frame is said to have \(declared) bytes, but its channels and bits make "
+        "\"\(name)\" at byte \(offset): the stated frame size is \(declared) bytes, but its channels and bits give "
         + "\(expected); convert it again"
     default: return ""
     }
@@ -92,17 +92,17 @@ public enum WAVProblem: Error, Equatable, Sendable, CustomStringConvertible {
   private var repairDescription: String {
     switch self {
     case .unknownLength(let offset, let count):
-      return "byte \(offset): the header does not say how long the sound is, as when a recorder was stopped; "
+      return "byte \(offset): the header does not state the length, as when a recorder was killed; "
         + "read all \(count) bytes to the end of the file"
     case .undercounted(let offset, let declared, let count):
       return
-        "byte \(offset): the header announces \(declared) bytes of sound and \(count) follow, as when a recorder was stopped; "
+        "byte \(offset): the header states \(declared) bytes of audio but \(count) follow, as when a recorder was killed; "
         + "read all of them"
     case .cutShort(let offset, let declared, let count):
       return
-        "byte \(offset): the header announces \(declared) bytes of sound and the file has \(count); read those"
+        "byte \(offset): the header states \(declared) bytes of audio but the file has \(count); read those"
     case .brokenFrame(let offset, let count):
-      return "byte \(offset): the last \(count) bytes are less than a frame; left out"
+      return "byte \(offset): the last \(count) bytes are less than a frame; ignored"
     default: return ""
     }
   }

@@ -1,33 +1,31 @@
 internal import MillraceDSP
 
-/// Reads the frames of a WAV file, at any position, as 16-bit or float samples.
+/// Reads the frames of a WAV file, at any offset, as 16-bit or float samples.
 ///
-/// Integers become floats with full scale 1.0. Wider samples become 16-bit by rounding to nearest and
-/// saturating; NaN is 0. A file that grows while it is read keeps the length it had when opened; one that
-/// shrinks gives fewer frames. Blocks the calling thread: not for the voice lane. No allocation after `init`.
-/// One thread at a time.
+/// Integers become floats with full scale 1.0. Wider samples become 16-bit by rounding to nearest and saturating; NaN is 0. A file
+/// that grows while it is read keeps the length it had when opened; one that shrinks gives fewer frames. Blocks the calling thread:
+/// not for the voice lane. No allocation after `init`. One thread at a time.
 @safe public struct WAVReader: ~Copyable, @unchecked Sendable {
-  /// Format, place and length of the sound, and what had to be mended.
+  /// Format, offset and length of the audio, and what was repaired.
   public let header: WAVHeader
   private let source: any ByteSource
-  /// Bytes as they come from the file.
+  /// Bytes as read from the file.
   private let raw: UnsafeMutableRawPointer
-  /// The same samples on their way to 16 bits; nil where they are integers, which go straight there: 16 KB of each reader less.
+  /// The same samples before conversion to 16 bits; nil for integers, which are converted directly and save 16 KB per reader.
   private let floats: UnsafeMutablePointer<Float>?
-  /// Samples read and converted at a time: long enough for the system call to be cheap, short enough for the
-  /// cache.
+  /// Samples read and converted at a time: enough to make the system call cheap, few enough for the cache.
   private static let blockSamples = 4_096
 
   /// Opens a file.
   ///
-  /// - Throws: ``WAVProblem`` when it cannot be opened or holds no sound that can be read here.
+  /// - Throws: ``WAVProblem`` when it cannot be opened or holds no supported audio.
   public init(path: String) throws(WAVProblem) {
     let file: FileBytes
     do { file = try FileBytes(reading: path) } catch { throw .file(error) }
     try self.init(source: file)
   }
 
-  /// Reads from any source of bytes.
+  /// Reads from any byte source.
   public init(source: any ByteSource) throws(WAVProblem) {
     header = try WAVHeader(reading: source)
     self.source = source
@@ -62,19 +60,19 @@ internal import MillraceDSP
     }
   }
 
-  /// Reads whole frames from frame `frame` on as floats and returns how many; 0 at the end. NaN and infinities become silence, and
-  /// what is louder than +120 dBFS is held there.
+  /// Reads whole frames from frame `frame` on as floats and returns how many; 0 at the end. NaN and infinities become silence,
+  /// magnitudes above +120 dBFS are clamped.
   public mutating func read(
     at frame: Int64, into output: inout MutableSpan<Float>
   ) throws(WAVProblem) -> Int {
     let encoding = format.encoding
     return try read(at: frame, into: &output) {
       $0.decode(encoding, into: &$1)
-      if encoding.isFloat { SampleMath.limitToSound(&$1) }
+      if encoding.isFloat { SampleMath.sanitize(&$1) }
     }
   }
 
-  /// Reads block by block; `decode` makes samples of the bytes of as many.
+  /// Reads block by block; `decode` converts the bytes of a block to samples.
   private func read<Sample: BitwiseCopyable>(
     at frame: Int64, into output: inout MutableSpan<Sample>,
     _ decode: (RawSpan, inout MutableSpan<Sample>) -> Void
@@ -97,7 +95,7 @@ internal import MillraceDSP
     return Int(min(frameCount - frame, Int64(room / format.channels)))
   }
 
-  /// Brings `count` samples into `raw` and returns how many there were.
+  /// Reads `count` samples into `raw` and returns how many there were.
   private func fetch(sample: Int64, count: Int) throws(WAVProblem) -> Int {
     let size = format.encoding.byteCount
     var bytes = unsafe MutableRawSpan(_unsafeStart: raw, byteCount: count * size)
@@ -127,7 +125,7 @@ extension RawSpan {
     }
   }
 
-  /// Integers only; floats go by way of the other form.
+  /// Integers only; floats use the other version.
   fileprivate func decode(_ encoding: WAVFormat.Encoding, into output: inout MutableSpan<Int16>) {
     switch encoding {
     case .u8: for i in output.indices { output[i] = (Int16(u8(i)) - 128) << 8 }
@@ -139,7 +137,7 @@ extension RawSpan {
   }
 }
 
-/// Little-endian samples by their number.
+/// Little-endian samples by index.
 extension RawSpan {
   @inline(__always) fileprivate func u8(_ index: Int) -> UInt8 {
     unsafe unsafeLoadUnaligned(fromByteOffset: index, as: UInt8.self)

@@ -80,7 +80,7 @@ struct JitterSimulation {
   /// Plays the arrivals in steps of 10 ms.
   func run(quantile: Double, limits: ClosedRange<Int64> = 20_000_000...400_000_000) -> Outcome {
     var estimator = JitterEstimator(quantile: quantile)
-    var steps = JitterSteps(limits: limits)
+    var steps = JitterPolicy(limits: limits)
     let order = arrivals.indices.filter { arrivals[$0] != nil }.sorted { arrivals[$0]! < arrivals[$1]! }
     var isThere = [Bool](repeating: false, count: arrivals.count + 50)
     var next = 0
@@ -91,7 +91,7 @@ struct JitterSimulation {
     var (late, waited, concealed, stretched, total) = (0, 0, 0, 0, 0)
     var delays = 0.0
     while media < Int64(arrivals.count - 50) * Self.packet {
-      time += JitterSteps.length
+      time += JitterPolicy.length
       while next < order.count, arrivals[order[next]]! <= time {
         let index = order[next]
         next += 1
@@ -113,10 +113,10 @@ struct JitterSimulation {
       let isDue = isThere[Int(media / Self.packet)]
       switch steps.next(hasNext: isDue, hasLater: later != nil, delay: delay, target: estimator.target) {
       case .play(let speed):
-        media += Int64(Double(JitterSteps.length) * speed)
+        media += Int64(Double(JitterPolicy.length) * speed)
         if speed != 1 { stretched += 1 }
       case .concealLoss:
-        media += JitterSteps.length
+        media += JitterPolicy.length
         concealed += 1
       case .wait: waited += 1
       }

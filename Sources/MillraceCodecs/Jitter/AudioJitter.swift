@@ -7,7 +7,7 @@ internal import MillraceDSP
 ///   clock at which the node sees it. Packets may be missing, late, out of order and double.
 /// - Out `out`: float PCM, 10 ms every 10 ms from the first packet's time plus the delay on, without a gap. Positions count what
 ///   was played.
-/// - **Delay.** See `JitterEstimator`: a quantile of what packets were late by. `JitterSteps` keeps to it by playing up to 35 %
+/// - **Delay.** See `JitterEstimator`: a quantile of what packets were late by. `JitterPolicy` keeps to it by playing up to 35 %
 ///   faster or slower, at an unchanged pitch.
 /// - **Loss.** What is missing while later packets are there is concealed, or, Opus only, decoded from the copy in the packet
 ///   behind it. While nothing at all is there the node goes on concealing and stays where it is in the stream, so that a late
@@ -32,7 +32,7 @@ public struct AudioJitter: ~Copyable, Node {
   private let reportEvery: Nanoseconds
 
   private var estimator: JitterEstimator
-  private var steps: JitterSteps
+  private var steps: JitterPolicy
   private var buffer = JitterBuffer()
   private let decoder: JitterDecoder
   private var stretcher: TimeStretcher
@@ -84,7 +84,7 @@ public struct AudioJitter: ~Copyable, Node {
     recovers = values.bool("fec")
     reportEvery = time("report")
     estimator = JitterEstimator(quantile: values.number("quantile"))
-    steps = JitterSteps(limits: time("least")...max(time("least"), time("longest")))
+    steps = JitterPolicy(limits: time("least")...max(time("least"), time("longest")))
     stretcher = TimeStretcher(
       rate: rate, channels: channels, capacity: decoder.sound.byteCount / channels / 4 + rate / 10, slew: 0.1)
   }
@@ -200,7 +200,7 @@ public struct AudioJitter: ~Copyable, Node {
       tries += 1
     }
     try emit(time, &ports)
-    due = time &+ JitterSteps.length
+    due = time &+ JitterPolicy.length
   }
 
   /// Decodes or conceals something into the stretcher; false when nothing more is there and nothing is needed.

@@ -72,13 +72,13 @@ final class OpusJitterDecoder: JitterDecoder {
 
 final class PCMJitterDecoder: JitterDecoder {
   private let sample: SampleType
-  private var expander: SoundExpander
+  private var expander: LossConcealer
   /// Frames behind a concealed stretch over which the sound comes back.
   private let merge: Int
 
   init(rate: Int, channels: Int, sample: SampleType, longest: Int) {
     self.sample = sample
-    expander = SoundExpander(rate: rate, channels: channels)
+    expander = LossConcealer(rate: rate, channels: channels)
     merge = rate / 200
     super.init(rate: rate, channels: channels, longest: max(longest, rate / 100))
   }
@@ -94,7 +94,7 @@ final class PCMJitterDecoder: JitterDecoder {
     case .f32:
       let source = packet.samples(of: Float.self)
       for index in 0..<frames * channels { target[index] = source[index] }
-      SampleMath.limitToSound(&target)
+      SampleMath.sanitize(&target)
     }
     count = frames
     if expander.isExpanding { join() }

@@ -105,7 +105,7 @@ public struct OggWrite: ~Copyable, Node {
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .system else { return nil }
-    return FileWords.writeFailure(
+    return FileMessages.writeFailure(
       fault.code, "\"\(path)\"", kept: "the \(fault.detail) bytes before stay and play")
   }
 

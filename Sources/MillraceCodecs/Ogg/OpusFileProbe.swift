@@ -32,7 +32,7 @@ struct OpusFileProbe {
       case .cut: isCut = true
       case .damage: isDamaged = true
       case .end, .needsMore: isOver = true
-      case .failed(let code): throw FileWords.problem(code, path, for: .reading)
+      case .failed(let code): throw FileMessages.problem(code, path, for: .reading)
       }
     }
     guard let header, packetSamples > 0 else {

@@ -25,20 +25,20 @@ struct OutputFile: ~Copyable {
   }
 
   deinit {
-    // Closed only, it would stay claimed while a program that is being started has it open as well: see `FileClaim`.
+    // Closed only, it would stay claimed while a program that is being started has it open as well: see `FileLock`.
     release()
     close(descriptor)
   }
 
   /// Lets others use the file: nothing more will be written.
-  borrowing func release() { FileClaim.release(descriptor) }
+  borrowing func release() { FileLock.unlock(descriptor) }
 
   /// Writes all bytes. Answers 0, or the `errno` that stopped it; part of the bytes may have been written
   /// then.
   @unsafe
   mutating func write(_ bytes: UnsafeBufferPointer<UInt8>) -> Int32 {
     if isFull {
-      let refusal = OpenedFile.empty(descriptor)
+      let refusal = OpenedFile.truncate(descriptor)
       guard refusal == 0 else { return refusal }
       isFull = false
     }

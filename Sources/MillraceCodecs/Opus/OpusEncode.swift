@@ -199,7 +199,7 @@ public struct OpusEncode: ~Copyable, Node {
     if sample == .f32 {
       // What is no sound would stay in libopus' filters for the rest of the stream.
       var frame = unsafe buffer.room(for: Float.self, count: slot.duration * sampleBytes / sample.byteCount)
-      SampleMath.limitToSound(&frame)
+      SampleMath.sanitize(&frame)
     }
     let count = unsafe output.withUnsafeMutableBufferPointer { bytes -> Int in
       guard let start = bytes.baseAddress else { return 0 }

@@ -159,7 +159,7 @@ final class PCMReply: ReplyDecoder {
       let source = unsafe bytes.bindMemory(to: Float.self)
       for index in 0..<values { target[index] = unsafe source[index] }
       // What is no sound would stay in the filters.
-      SampleMath.limitToSound(&target)
+      SampleMath.sanitize(&target)
     }
     guard let matrix else { return }
     var narrow = unsafe MutableSpan(

@@ -53,13 +53,13 @@ enum SpeechFiles {
     into path: String, _ scan: inout ReplyScan, _ total: inout Int, _ head: inout [UInt8]
   ) throws(NodeProblem) {
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { throw FileWords.problem(errno, path, for: .reading) }
+    guard file >= 0 else { throw FileMessages.problem(errno, path, for: .reading) }
     defer { close(file) }
     var bytes = [UInt8](repeating: 0, count: piece)
     while !scan.hasSound {
       let count = unsafe read(file, &bytes, bytes.count)
       if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw FileWords.problem(errno, path, for: .reading) }
+      guard count >= 0 else { throw FileMessages.problem(errno, path, for: .reading) }
       if count == 0 { return }
       if total == 0 { head = Array(bytes.prefix(min(count, 64))) }
       total += count

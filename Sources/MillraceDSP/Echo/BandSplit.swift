@@ -1,11 +1,11 @@
-/// Takes the lower 8 kHz out of a sound at 32 or 48 kHz, and puts them back changed.
+/// Extracts the lower 8 kHz of audio at 32 or 48 kHz for the canceller, and merges the result back.
 ///
-/// What goes back is the delayed sound itself plus the difference the canceller made, so that the split leaves no trace where
-/// nothing was changed: out = gain * sound + up(cleaned - gain * low). The gain is that of the band above.
+/// The output is the delayed input plus the difference the canceller made, so that the split leaves no trace where nothing was
+/// changed: out = gain * input + up(cleaned - gain * low). The gain is that of the band above.
 ///
-/// All memory is taken in `init`. One thread at a time.
+/// All memory is allocated in `init`. One thread at a time.
 @safe struct BandSplit: ~Copyable {
-  /// Frames that the two filters add to the canceller's own block.
+  /// Delay of the two filters in frames, in addition to the canceller's block.
   let delayFrames: Int
 
   private let blockFrames: Int
@@ -13,12 +13,12 @@
   private var downNear: Resampler
   private var downFar: Resampler
   private var up: Resampler
-  private var whole: FarHistory
-  private let wholeBlock: FloatStore
-  private let lowNear: FloatStore
-  private let lowBefore: FloatStore
-  private let difference: FloatStore
-  private let raised: FloatStore
+  private var whole: FarEndHistory
+  private let wholeBlock: FloatBuffer
+  private let lowNear: FloatBuffer
+  private let lowBefore: FloatBuffer
+  private let difference: FloatBuffer
+  private let raised: FloatBuffer
   private var gain: Float = 1
 
   init(rate: Int, lowRate: Int, blockFrames: Int) {
@@ -28,15 +28,15 @@
     downFar = Self.resampler(from: rate, to: lowRate)
     up = Self.resampler(from: lowRate, to: rate)
     delayFrames = Self.delayFrames(rate: rate, lowRate: lowRate)
-    whole = FarHistory(least: 2 * blockFrames + delayFrames)
-    wholeBlock = FloatStore(blockFrames)
-    lowNear = FloatStore(lowFrames)
-    lowBefore = FloatStore(lowFrames)
-    difference = FloatStore(lowFrames)
-    raised = FloatStore(blockFrames)
+    whole = FarEndHistory(least: 2 * blockFrames + delayFrames)
+    wholeBlock = FloatBuffer(blockFrames)
+    lowNear = FloatBuffer(lowFrames)
+    lowBefore = FloatBuffer(lowFrames)
+    difference = FloatBuffer(lowFrames)
+    raised = FloatBuffer(blockFrames)
   }
 
-  /// Frames that the two filters add at a rate.
+  /// Delay of the two filters in frames at a given rate.
   static func delayFrames(rate: Int, lowRate: Int) -> Int {
     guard rate > lowRate else { return 0 }
     return resampler(from: rate, to: lowRate).latencyFrames
@@ -51,22 +51,22 @@
     }
   }
 
-  /// Keeps a block of the microphone and gives the lower band of both.
+  /// Stores a block of the microphone and returns the lower band of both streams.
   mutating func take(
-    near: Span<Float>, far: Span<Float>, nearLow: borrowing FloatStore, farLow: borrowing FloatStore
+    near: Span<Float>, far: Span<Float>, nearLow: borrowing FloatBuffer, farLow: borrowing FloatBuffer
   ) {
     lowBefore.copy(lowNear, count: lowFrames)
-    for index in 0..<blockFrames { wholeBlock[index] = EchoCanceller.sane(far[index]) }
+    for index in 0..<blockFrames { wholeBlock[index] = EchoCanceller.sanitized(far[index]) }
     Self.run(&downFar, wholeBlock, blockFrames, farLow, lowFrames)
-    for index in 0..<blockFrames { wholeBlock[index] = EchoCanceller.sane(near[index]) }
+    for index in 0..<blockFrames { wholeBlock[index] = EchoCanceller.sanitized(near[index]) }
     whole.push(wholeBlock, count: blockFrames)
     Self.run(&downNear, wholeBlock, blockFrames, lowNear, lowFrames)
     nearLow.copy(lowNear, count: lowFrames)
   }
 
-  /// Writes the block before with its lower band cleaned.
+  /// Writes the previous block with its lower band cleaned.
   mutating func join(
-    low: borrowing FloatStore, upperGain: Float, into output: inout MutableSpan<Float>
+    low: borrowing FloatBuffer, upperGain: Float, into output: inout MutableSpan<Float>
   ) {
     let (start, slope) = (gain, (upperGain - gain) / Float(lowFrames))
     for index in 0..<lowFrames {
@@ -82,8 +82,8 @@
   }
 
   private static func run(
-    _ resampler: inout Resampler, _ source: borrowing FloatStore, _ count: Int,
-    _ target: borrowing FloatStore,
+    _ resampler: inout Resampler, _ source: borrowing FloatBuffer, _ count: Int,
+    _ target: borrowing FloatBuffer,
     _ room: Int
   ) {
     var output = unsafe MutableSpan(_unsafeStart: target.start, count: room)

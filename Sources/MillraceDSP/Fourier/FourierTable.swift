@@ -1,16 +1,16 @@
 internal import Glibc
 internal import Synchronization
 
-/// The passes and factors of transforms of one length. Never changes after `init`; shared by the process.
+/// The passes and twiddle factors of transforms of one length. Immutable after `init`; shared by the process.
 @safe final class FourierTable: @unchecked Sendable {
-  /// One pass over all numbers, which divides the length that is left by four or, at the end, by two.
+  /// One pass over all elements; it divides the remaining length by four, or in the last pass by two.
   @safe struct Pass {
     enum Kind {
       case first, four, two
     }
 
     var kind: Kind
-    /// A quarter of the length that is left: butterflies with different factors.
+    /// A quarter of the remaining length: butterflies with different factors.
     var quarter: Int
     /// Butterflies that share their factors.
     var stride: Int
@@ -18,7 +18,7 @@ internal import Synchronization
     var turns: UnsafePointer<Float>
   }
 
-  /// `passCount` passes. Not an array, whose iteration asks for heap in builds without optimisation.
+  /// `passCount` passes. Not an array, whose iteration allocates in unoptimised builds.
   let passes: UnsafeMutablePointer<Pass>
   let passCount: Int
   /// exp(-2 pi j k / size) for k below size / 4: real, then imaginary parts.
@@ -76,10 +76,10 @@ internal import Synchronization
     }
   }
 
-  /// A length's table, kept for the life of the process once made: there are a dozen lengths, and the longest takes 450 KB.
+  /// The table of each length, kept for the life of the process: there are about a dozen lengths, and the longest takes 450 KB.
   private static let tables = Mutex<[Int: FourierTable]>([:])
 
-  /// The table of a length; made the first time. Takes a lock: control side only.
+  /// The table of a length, built on first use. Takes a lock: control side only.
   static func shared(size: Int) -> FourierTable {
     tables.withLock { tables in
       if let known = tables[size] { return known }

@@ -1,32 +1,32 @@
 internal import CMillraceKernels
 
-/// The discrete Fourier transform of real numbers, forward and back, for one length.
+/// The discrete Fourier transform of real data, forward and inverse, for one length.
 ///
-/// - ``size`` n: a power of two from 32 to 65,536. n real numbers make ``binCount`` = n / 2 + 1 bins, real and imaginary
-///   parts in arrays of their own: bin k = sum of x[i] * exp(-2 pi j k i / n). Not scaled; the way back is scaled by
-///   1 / n, so both ways in turn give back the numbers.
+/// - ``size`` n: a power of two from 32 to 65,536. n real samples give ``binCount`` = n / 2 + 1 bins, with real and imaginary parts
+///   in separate arrays: bin k = sum of x[i] * exp(-2 pi j k i / n). The forward transform is not scaled; the inverse is scaled by 1
+///   / n, so that the two invert each other.
 /// - Float throughout; the error is about 1e-7 of the largest bin times the square root of log2(n).
-/// - A NaN or an infinity spoils the transform it is in, and nothing after.
+/// - A NaN or an infinity corrupts the transform it is in, and nothing after it.
 ///
-/// Made once for a length; the factors are shared by all of one length in the process. `init` takes memory and a lock,
-/// and computes; a transform does neither. One thread at a time: a transform uses work memory of n floats.
+/// Made once per length; the factors are shared by all instances of one length. `init` allocates, takes a lock and computes; a
+/// transform does neither. One thread at a time: a transform uses n floats of work memory.
 @safe public struct RealFourier: ~Copyable, @unchecked Sendable {
-  /// Lengths that can be transformed; powers of two only.
+  /// Supported lengths; powers of two only.
   public static let sizes = 32...65_536
 
-  /// Real numbers of a transform.
+  /// Real samples in a transform.
   public let size: Int
-  /// Bins of a transform, from 0 to half the rate.
+  /// Bins in a transform, from 0 to half the sample rate.
   public var binCount: Int { size / 2 + 1 }
 
   private let table: FourierTable
-  /// Two runs of size / 2 floats: the parts of numbers on their way.
+  /// Two arrays of size / 2 floats: intermediate values.
   private let work: UnsafeMutablePointer<Float>
 
-  /// Plans transforms of `size` numbers, a power of two within ``sizes``; anything else traps. Control side only.
+  /// Plans transforms of `size` samples, a power of two within ``sizes``; anything else traps. Control side only.
   public init(size: Int) {
     precondition(
-      Self.sizes.contains(size) && size & (size - 1) == 0, "a transform's length is a power of two")
+      Self.sizes.contains(size) && size & (size - 1) == 0, "the transform length must be a power of two")
     self.size = size
     table = FourierTable.shared(size: size)
     unsafe work = .allocate(capacity: size)
@@ -35,7 +35,7 @@ internal import CMillraceKernels
 
   deinit { unsafe work.deallocate() }
 
-  /// Transforms `size` numbers into `binCount` bins.
+  /// Transforms `size` samples into `binCount` bins.
   public func forward(
     _ input: Span<Float>, re: inout MutableSpan<Float>, im: inout MutableSpan<Float>
   ) {
@@ -50,7 +50,7 @@ internal import CMillraceKernels
     }
   }
 
-  /// Makes `size` numbers from `binCount` bins. The imaginary parts of the first and the last bin count as 0.
+  /// Transforms `binCount` bins back into `size` samples. The imaginary parts of the first and the last bin count as 0.
   public func inverse(re: Span<Float>, im: Span<Float>, into output: inout MutableSpan<Float>) {
     precondition(output.count == size && re.count == binCount && im.count == binCount, "lengths do not fit")
     unsafe re.withUnsafeBufferPointer { re in
@@ -63,13 +63,13 @@ internal import CMillraceKernels
     }
   }
 
-  /// As the form with spans, for memory whose length the caller vouches for. The arrays must not overlap.
+  /// Like the span version, for memory whose length the caller guarantees. The arrays must not overlap.
   func forward(
     _ input: UnsafePointer<Float>, _ re: UnsafeMutablePointer<Float>, _ im: UnsafeMutablePointer<Float>
   ) {
     let half = size / 2
     let (workRe, workIm) = unsafe (work, work + half)
-    // The passes go to and fro between the output and the work memory, and must end in the latter.
+    // The passes alternate between the output and the work memory, and must end in the latter.
     var inOutput = table.passCount % 2 == 0
     for index in 0..<table.passCount {
       let pass = unsafe table.passes[index]
@@ -88,14 +88,14 @@ internal import CMillraceKernels
     unsafe mk_fourier_part(workRe, workIm, re, im, half, table.halfTurns)
   }
 
-  /// As the form with spans, for memory whose length the caller vouches for. The arrays must not overlap.
+  /// Like the span version, for memory whose length the caller guarantees. The arrays must not overlap.
   func inverse(
     _ re: UnsafePointer<Float>, _ im: UnsafePointer<Float>, _ output: UnsafeMutablePointer<Float>
   ) {
     let half = size / 2
     let (outRe, outIm) = unsafe (output, output + half)
     let (workRe, workIm) = unsafe (work, work + half)
-    // Backward is forward with real and imaginary parts exchanged, on the way in and on the way out.
+    // The inverse is the forward transform with real and imaginary parts exchanged, in and out.
     var inOutput = table.passCount % 2 == 0
     let (joinRe, joinIm) = unsafe inOutput ? (workRe, workIm) : (outRe, outIm)
     unsafe mk_fourier_join(re, im, joinRe, joinIm, half, table.halfTurns, 1 / Float(size))

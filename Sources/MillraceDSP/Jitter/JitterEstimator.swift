@@ -1,32 +1,32 @@
-/// How long a receiver has to wait so that almost every packet is there in time.
+/// Estimates how long a receiver must wait so that almost every packet arrives in time.
 ///
-/// The delay of a packet is what it came later than the fastest of the last two seconds. A histogram of these delays forgets
-/// slowly; its quantile is the target. The idea and the forgetting are those of WebRTC's NetEq (modules/audio_coding/neteq,
-/// delay_manager); every packet counts, where NetEq takes the worst of 500 ms: on networks whose delays come in bursts that
-/// keeps the target 60 % lower for a few more stretched packets (measured, see `millrace bench jitter`).
+/// A packet's delay is how much later it came than the fastest of the last two seconds. A histogram of these delays decays slowly;
+/// its quantile is the target. Method and decay follow WebRTC's NetEq (modules/audio_coding/neteq, delay_manager), but every packet
+/// counts, where NetEq takes the worst of 500 ms. On networks with bursts of delay that keeps the target 60 % lower at the cost of a
+/// few more stretched packets (measured, see `millrace bench jitter`).
 ///
-/// Pure; no allocation after `init`. One thread at a time. Times in nanoseconds on any one clock each.
+/// Pure; no allocation after `init`. One thread at a time. Media and arrival times are nanoseconds, each on its own clock.
 @safe public struct JitterEstimator: ~Copyable, @unchecked Sendable {
-  /// Values of the histogram, each `bucket` nanoseconds wide; the last takes everything above.
+  /// Bins of the histogram, each `bucket` nanoseconds wide; the last holds everything above.
   private static let buckets = 50
-  /// Width of a value: a packet's usual length (NetEq's bucket).
+  /// Bin width: a usual packet length (NetEq's bucket).
   private static let bucket: Int64 = 20_000_000
-  /// Share of the old histogram that a packet leaves (NetEq's forget factor).
+  /// Fraction of the old histogram that remains per packet (NetEq's forget factor).
   private static let forgetting = 0.983
-  /// How far back the fastest packet is looked for.
+  /// How far back the fastest packet is searched.
   private static let window: Int64 = 2_000_000_000
-  /// Delay that is expected of a network nothing is known of yet.
+  /// Initial delay, in bins, before anything is known about the network.
   private static let first = 2
 
   private let quantile: Double
   private let histogram: UnsafeMutablePointer<Double>
   private var count = 0
-  /// Packets that may still be the fastest, oldest first, each slower than the ones before it.
+  /// Packets that may still become the fastest, oldest first, each slower than those before it.
   private var fastest: FastestPackets
 
-  /// Makes an estimator for a quantile of 0 to 1.
+  /// Makes an estimator for a quantile between 0 and 1.
   public init(quantile: Double) {
-    precondition(quantile > 0 && quantile < 1, "a quantile lies between 0 and 1")
+    precondition(quantile > 0 && quantile < 1, "the quantile must lie between 0 and 1")
     self.quantile = quantile
     unsafe histogram = .allocate(capacity: Self.buckets)
     unsafe histogram.initialize(repeating: 0, count: Self.buckets)
@@ -43,24 +43,24 @@
     fastest.reset()
   }
 
-  /// Time from media to arrival of the fastest packet of the last two seconds; nil before the first.
+  /// Transit time of the fastest packet of the last two seconds; nil before the first.
   public var base: Int64? { fastest.least }
 
-  /// Notes a packet whose sound begins at `media` and that came at `arrival`.
+  /// Records a packet whose audio begins at `media` and that arrived at `arrival`.
   public mutating func note(media: Int64, arrival: Int64) {
     let transit = arrival &- media
     fastest.add(transit, at: arrival)
     let delay = max(0, transit &- (fastest.least ?? transit))
     let value = Int(min(delay / Self.bucket, Int64(Self.buckets - 1)))
     count += 1
-    // At first every packet counts as much as all before it (NetEq's start weight 2).
+    // Each of the first packets weighs as much as all before it (NetEq's start weight 2).
     let kept = min(Self.forgetting, 1 - 2 / Double(count + 2))
-    // Written out: of an operator that assigns, the compiler makes invalid code here under the thread sanitizer.
+    // Not a compound assignment: the compiler generates invalid code for it here under ThreadSanitizer.
     for index in 0..<Self.buckets { unsafe histogram[index] = histogram[index] * kept }
     unsafe histogram[value] = histogram[value] + 1 - kept
   }
 
-  /// Nanoseconds to wait for the wanted share of packets: the upper edge of the quantile's value.
+  /// Nanoseconds to wait for the wanted fraction of packets: the upper edge of the quantile's bin.
   public var target: Int64 {
     var sum = 0.0
     for index in 0..<Self.buckets {
@@ -71,7 +71,7 @@
   }
 }
 
-/// The least of the values of a window of time, in constant time a value on average.
+/// The minimum over a time window, in amortised constant time per value.
 @safe
 struct FastestPackets: ~Copyable {
   private struct Value {
@@ -79,7 +79,7 @@ struct FastestPackets: ~Copyable {
     var time: Int64 = 0
   }
 
-  /// Packets of two seconds at 2.5 ms each; where more come, the window is shorter.
+  /// Two seconds of 2.5 ms packets; with more, the window is shorter.
   private static let capacity = 1_024
 
   private let window: Int64

@@ -1,28 +1,28 @@
 internal import Glibc
 
-/// Plays sound slower or faster without changing its pitch, by leaving out or repeating a period here and there (WSOLA:
-/// Verhelst and Roelands, ICASSP 1993, with the splices of an uneven distance that Morita and Itakura's PICOLA makes).
+/// Plays audio slower or faster without changing its pitch, by dropping or repeating periods (WSOLA: Verhelst and Roelands, ICASSP
+/// 1993, with splices at uneven intervals as in Morita and Itakura's PICOLA).
 ///
 /// - In: interleaved float frames in pieces of any length, up to ``room`` at a time. Out: hops of ``hop`` frames (10 ms), each as
 ///   soon as its input is there.
-/// - At speed 1 the output is the input, bit for bit. Away from 1 the sound is passed on as it is until it is 8 ms ahead of or
-///   behind its time; then it goes on where it is most like itself, 2.5 to 20 ms from there, over a cross-fade of 6 ms. A splice
-///   waits up to 20 ms for a place where both sides are alike. To go faster than 1 takes 30 ms of input ahead.
-/// - Exact account: ``consumed`` is the input position of the next frame to come out; every frame of input is passed over or
-///   repeated as ``inserted`` says, and `produced - inserted == consumed` always holds.
-/// - Not for music of many voices, and not for clock drift: see a resampler for that.
-/// - Bad input: a NaN comes out as it went in and spoils no other frame for longer than a splice.
+/// - At speed 1 the output equals the input, bit for bit. Otherwise audio passes unchanged until it is 8 ms ahead of or behind its
+///   time; it then jumps 2.5 to 20 ms to the most similar place, with a cross-fade of 6 ms. A splice waits up to 20 ms for a place
+///   where both sides are similar. Speeds above 1 need 30 ms of input ahead.
+/// - Exact accounting: ``consumed`` is the input position of the next output frame; dropped and repeated frames are counted in
+///   ``inserted``, and `produced - inserted == consumed` always holds.
+/// - Not for polyphonic music, and not for clock drift: use a resampler for that.
+/// - Bad input: a NaN passes through and affects no other frame for longer than a splice.
 ///
-/// All memory is taken in `init`; everything else neither allocates nor locks. One thread at a time.
+/// All memory is allocated in `init`; nothing else allocates or locks. One thread at a time.
 @safe public struct TimeStretcher: ~Copyable, @unchecked Sendable {
-  /// Input frames per output frame that can be asked for; below 1 is slower.
+  /// Supported speeds in input frames per output frame; below 1 is slower.
   public static let speeds = 0.5...2.0
 
   /// Frames of one output hop: 10 ms.
   public let hop: Int
   /// Channels, interleaved.
   public let channels: Int
-  /// The most a hop's speed differs from the one before.
+  /// Largest difference of speed between two hops.
   public let slew: Double
 
   private let overlap: Int
@@ -30,40 +30,42 @@ internal import Glibc
   private let longest: Int
   private let threshold: Double
   private let patience: Double
-  /// Frames it can hold, and where they are: `kept` up to `end`, of which `next` is the next to come out.
+  /// Frames it can hold; they lie from 0 to `end`, and `next` is the next to be output.
   private let capacity: Int
   private let storage: UnsafeMutablePointer<Float>
   private let fade: UnsafeMutablePointer<Float>
   private var next = 0
   private var end = 0
 
-  /// The speed asked for. It is reached in steps of ``slew``.
+  /// The requested speed. It is reached in steps of ``slew``.
   public private(set) var target = 1.0
   /// The speed of the latest hop.
   public private(set) var speed = 1.0
-  /// Frames by which the time that was asked for is ahead of the sound.
+  /// Frames by which the requested time is ahead of the audio.
   private var drift = 0.0
-  /// Input position of the next frame to come out.
+  /// Input position of the next output frame.
   public private(set) var consumed: Int64 = 0
-  /// Frames that came out.
+  /// Frames output.
   public private(set) var produced: Int64 = 0
-  /// Frames that came out more often than they went in, less those left out.
+  /// Frames repeated minus frames dropped.
   public private(set) var inserted: Int64 = 0
-  /// Places where the sound was cut and joined.
+  /// Number of splices.
   public private(set) var splices = 0
 
-  /// Likeness below which a splice waits for a better place.
-  private static let goodLikeness: Float = 0.6
+  /// Similarity below which a splice waits for a better place.
+  private static let goodSimilarity: Float = 0.6
 
   /// Makes an empty stretcher at speed 1 that holds at least `capacity` frames of input.
   ///
   /// - Parameters:
-  ///   - rate: sample rate in Hz, 8,000 or more.
+  ///   - rate: sample rate in Hz, at least 8,000.
   ///   - channels: of each frame; at least 1.
   ///   - capacity: frames of input it has room for; at least 1.
-  ///   - slew: the most a hop's speed differs from the one before; 0.01 takes 200 ms to 0.8.
+  ///   - slew: largest difference of speed between two hops; 0.01 takes 200 ms to reach 0.8.
   public init(rate: Int, channels: Int = 1, capacity: Int, slew: Double = 0.01) {
-    precondition(rate >= 8_000 && channels > 0 && capacity > 0, "a rate of speech, a channel, a frame")
+    precondition(
+      rate >= 8_000 && channels > 0 && capacity > 0,
+      "a rate of at least 8000 Hz, a channel and a capacity are required")
     hop = rate / 100
     overlap = rate * 6 / 1_000
     shortest = rate / 400
@@ -87,24 +89,24 @@ internal import Glibc
     unsafe fade.deallocate()
   }
 
-  /// Input frames held that have not come out.
+  /// Input frames held and not yet output.
   public var buffered: Int { end - next }
 
   /// Frames that can be written now.
   public var room: Int { capacity - buffered - min(next, longest) }
 
-  /// Asks for a speed, which the hops reach in steps of ``slew``. Values outside ``speeds`` become the nearest inside.
+  /// Requests a speed, which the hops reach in steps of ``slew``. Values outside ``speeds`` are clamped.
   public mutating func setSpeed(_ speed: Double) {
     target = min(max(speed, Self.speeds.lowerBound), Self.speeds.upperBound)
   }
 
-  /// Forgets everything: the next frame begins a sound at speed 1.
+  /// Clears everything: the next frame begins new audio at speed 1.
   public mutating func reset() {
     (next, end, drift, consumed, produced, inserted, splices) = (0, 0, 0, 0, 0, 0, 0)
     (speed, target) = (1, 1)
   }
 
-  /// Takes frames and answers how many: as many as there is room for.
+  /// Takes frames and returns how many fit.
   public mutating func write(_ samples: Span<Float>) -> Int {
     let taken = min(samples.count / channels, room)
     guard taken > 0 else { return 0 }
@@ -117,7 +119,7 @@ internal import Glibc
     return taken
   }
 
-  /// Moves what is held to the front, with what a splice may go back to.
+  /// Moves the buffered frames to the front, including those a splice may go back to.
   private mutating func compact() {
     let kept = max(0, next - longest)
     unsafe storage.update(from: storage + kept * channels, count: (end - kept) * channels)
@@ -125,9 +127,9 @@ internal import Glibc
     end -= kept
   }
 
-  // MARK: Out
+  // MARK: Output
 
-  /// Writes the next hop to the start of `output` and answers its frames: ``hop``, or 0 when too little input is there.
+  /// Writes the next hop to the start of `output` and returns its frames: ``hop``, or 0 when there is too little input.
   public mutating func read(into output: inout MutableSpan<Float>) -> Int {
     guard buffered >= hop else { return 0 }
     speed += min(max(target - speed, -slew), slew)
@@ -142,7 +144,7 @@ internal import Glibc
     return hop
   }
 
-  /// Writes what is left, up to a hop, as it is: for the end of a sound. Answers 0 when nothing is.
+  /// Writes the rest unchanged, up to a hop per call, at the end of the audio. Returns 0 when nothing is left.
   public mutating func drain(into output: inout MutableSpan<Float>) -> Int {
     let count = min(buffered, hop, output.count / channels)
     copy(count, into: &output, at: 0)
@@ -158,7 +160,7 @@ internal import Glibc
     produced += Int64(count)
   }
 
-  /// Fades from the sound as it would go on to the sound `jump` frames away, which it then goes on with.
+  /// Cross-fades from the present position to the one `jump` frames away and continues there.
   private mutating func splice(by jump: Int, into output: inout MutableSpan<Float>) {
     for frame in 0..<overlap {
       let weight = unsafe fade[frame]
@@ -179,21 +181,21 @@ internal import Glibc
   /// How far to jump before this hop; 0: not at all.
   private func wantedJump() -> Int {
     guard abs(drift) >= threshold else { return 0 }
-    // The further behind, the longer the jump has to be, up to what twice the speed needs.
+    // The further behind, the longer the jump must be, up to what twice the speed needs.
     let least = min(max(shortest, Int(abs(drift) - threshold)), hop)
     let reach: ClosedRange<Int>
     if drift < 0 {
-      // What lies before the sound's beginning is not there to go back to.
+      // Nothing lies before the beginning of the audio.
       guard next >= least else { return 0 }
       reach = -min(longest, next)...(-least)
     } else {
-      // A voice's every period has to be within reach, or the nearest there would be taken for it.
+      // Every pitch period must be within reach, or the nearest candidate would be mistaken for one.
       guard end - next - hop >= longest else { return 0 }
       reach = least...longest
     }
     let held = unsafe Span(_unsafeStart: storage, count: end * channels)
     let found = SpliceSearch.best(held, channels: channels, at: next, jumps: reach, length: overlap)
     let mayWait = abs(drift) < threshold + patience
-    return found.likeness < Self.goodLikeness && mayWait ? 0 : found.jump
+    return found.similarity < Self.goodSimilarity && mayWait ? 0 : found.jump
   }
 }

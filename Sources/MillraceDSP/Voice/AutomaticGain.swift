@@ -1,29 +1,29 @@
 internal import Glibc
 
-/// Finds the gain that brings speech to a loudness: slow, gated, without a clock of its own.
+/// Automatic gain control for speech: slow, gated, driven by the audio itself rather than a clock.
 ///
-/// Loudness is measured as ITU-R BS.1770-4 does, K-weighted over 400 ms, every 100 ms, over all channels. It counts when it is
-/// above an absolute gate and stands 8 dB above the floor of ``SpeechFloor``: pauses and steady noise neither raise nor
-/// lower the gain. The gain moves by so many dB a second, down faster than up, and stays between limits.
+/// Loudness is measured as in ITU-R BS.1770-4: K-weighted over 400 ms, every 100 ms, over all channels. A measurement counts when it
+/// is above an absolute gate and 8 dB above the floor of ``NoiseFloor``: pauses and steady noise neither raise nor lower the gain.
+/// The gain changes at a limited rate in dB per second, down faster than up, and stays between limits.
 ///
-/// `init` takes all memory; nothing else allocates or locks. One thread at a time.
+/// `init` allocates all memory; nothing else allocates or locks. One thread at a time.
 public struct AutomaticGain: ~Copyable, Sendable {
-  /// What can be chosen, at any time.
+  /// Settings; may be changed at any time.
   public struct Settings: Sendable, Equatable {
-    /// Loudness to reach, in LUFS.
+    /// Target loudness in LUFS.
     public var target: Double
     /// Highest gain in dB.
     public var mostGain: Double
     /// Lowest gain in dB.
     public var leastGain: Double
-    /// How fast the gain falls and rises, in dB a second.
+    /// How fast the gain falls, in dB per second.
     public var fall: Double
-    /// How fast it rises, in dB a second.
+    /// How fast it rises, in dB per second.
     public var rise: Double
     /// Blocks below this loudness, in LUFS, are not measured.
     public var gate: Double
 
-    /// Settings; what is left out suits a voice on its way to a service.
+    /// Settings; the defaults suit a voice on its way to a service.
     public init(
       target: Double = -20, mostGain: Double = 24, leastGain: Double = -20, fall: Double = 12,
       rise: Double = 4,
@@ -41,16 +41,16 @@ public struct AutomaticGain: ~Copyable, Sendable {
   /// Blocks in a window of 400 ms, and milliseconds between two measurements.
   private static let blocks = 4
   private static let interval = 100.0
-  /// dB above the floor from which a block is speech.
+  /// dB above the noise floor from which a block is speech.
   private static let aboveFloor = 8.0
   /// Weight of a new measurement: a time constant of half a second.
   private static let weight = 0.2
 
-  /// What is aimed at; may be changed between two calls.
+  /// Present settings; may be changed between two calls.
   public var settings: Settings
-  /// Loudness of what was measured, in LUFS before the gain; nil until something was.
+  /// Measured loudness in LUFS before the gain; nil until something was measured.
   public private(set) var loudness: Double?
-  /// The gain in dB, now.
+  /// Present gain in dB.
   public private(set) var decibels = 0.0
 
   private let channels: Int
@@ -60,8 +60,8 @@ public struct AutomaticGain: ~Copyable, Sendable {
   private var block = 0
   private var sum = 0.0
   private var measured = 0
-  private var floor = SpeechFloor(every: interval)
-  /// Gain the next block ends with, as a factor, and the one it begins with.
+  private var floor = NoiseFloor(every: interval)
+  /// Ramp from the gain at the start of the next block to that at its end.
   private var ramp = GainRamp()
 
   /// Makes a gain of 0 dB for interleaved frames of `channels` samples at `rate` Hz.
@@ -72,14 +72,14 @@ public struct AutomaticGain: ~Copyable, Sendable {
     filters = (0..<channels).map { _ in KWeighting(rate: rate) }
   }
 
-  /// Forgets the stream, not the gain: the next one is probably as loud.
+  /// Clears the stream but keeps the gain: the next stream is probably as loud.
   public mutating func reset() {
     for channel in filters.indices { filters[channel].reset() }
     powers = InlineArray(repeating: 0)
     (sum, measured) = (0, 0)
   }
 
-  /// Measures interleaved frames and applies the gain to them, in place. NaN counts as 0.
+  /// Measures interleaved frames and applies the gain in place. NaN counts as 0.
   public mutating func process(_ samples: inout MutableSpan<Float>) {
     var start = 0
     while start < samples.count {
@@ -104,10 +104,10 @@ public struct AutomaticGain: ~Copyable, Sendable {
     }
   }
 
-  /// Ends a block of 100 ms: measures, and sets out for the gain at the end of the next one.
+  /// Ends a block of 100 ms: measures it, and sets the target gain for the end of the next one.
   private mutating func conclude() {
     powers[block % Self.blocks] = sum / Double(blockFrames)
-    // Of the last 100 ms alone: there the gaps between words show.
+    // Uses the last 100 ms alone, where the gaps between words show.
     let quietest = floor.follow(Self.loudness(of: powers[block % Self.blocks]))
     block += 1
     (sum, measured) = (0, 0)
@@ -124,20 +124,20 @@ public struct AutomaticGain: ~Copyable, Sendable {
     ramp.ramp(to: Decibels.amplitude(decibels: decibels), frames: blockFrames)
   }
 
-  /// Weighted power in LUFS. BS.1770-4: a sine of 997 Hz at full scale in one channel is -3.01.
+  /// Weighted power in LUFS. BS.1770-4: a full-scale sine of 997 Hz in one channel is -3.01.
   private static func loudness(of power: Double) -> Double {
     max(Decibels.decibels(power: power) - 0.691, Decibels.floor)
   }
 }
 
-/// The weighting of BS.1770-4: a shelf that stands for the head, and a high-pass. Coefficients for any rate by the bilinear
-/// transform, from the analogue prototype whose 48 kHz form is the standard's table.
+/// K-weighting of BS.1770-4: a shelf that models the head, and a high-pass. Coefficients for any rate by the bilinear transform of
+/// the analogue prototype behind the standard's 48 kHz table.
 struct KWeighting: Sendable {
   private var shelf: Section
   private var highPass: Section
 
   init(rate: Int) {
-    // Frequency, quality and gain of the prototype: libebur128 (MIT) derived them from the table.
+    // Frequency, Q and gain of the prototype: derived from the table by libebur128 (MIT).
     let gain = pow(10, 3.999843853973347 / 20)
     shelf = Section(frequency: 1_681.974450955533, quality: 0.7071752369554196, rate: rate) { k, q in
       (
@@ -158,7 +158,7 @@ struct KWeighting: Sendable {
     highPass.reset()
   }
 
-  /// A filter of second order in double precision: at 192 kHz the high-pass lies at 0.0002 of the rate.
+  /// A second-order filter in double precision: at 192 kHz the high-pass lies at 0.0002 of the rate.
   struct Section: Sendable {
     private let gains: (Double, Double, Double)
     private let feedback: (Double, Double)

@@ -1,49 +1,49 @@
 internal import Glibc
 
-/// Takes steady noise out of speech: a short-time spectral suppressor for one channel.
+/// Removes steady noise from speech: a short-time spectral suppressor for one channel.
 ///
-/// - In and out: float samples, full scale 1.0, any number a call, as many out as in. The output is late by
-///   ``latencySamples`` exactly (32 ms at 8, 16 and 32 kHz; 21 ms at 48).
-/// - Keeps a part of the noise (``Settings/floor``), so that pauses do not sound dead.
-/// - Bad input: a NaN counts as 0, what passes full scale eightfold is clipped.
+/// - In and out: float samples, full scale 1.0, any number per call, as many out as in. Latency: exactly ``latencySamples`` (32 ms at
+///   8, 16 and 32 kHz; 21 ms at 48).
+/// - Keeps part of the noise (``Settings/floor``), so that pauses do not sound dead.
+/// - Bad input: NaN counts as 0; samples beyond eight times full scale are clipped.
 ///
-/// The noise in every bin is followed by its expectation under the probability that speech is present (Gerkmann and
-/// Hendriks, "Unbiased MMSE-based noise power estimation with low complexity and low tracking delay", 2012). The signal-to-
-/// noise ratio is estimated decision-directed, the gain is that of the log-spectral amplitude estimator (Ephraim and Malah,
-/// 1984 and 1985). Constants were chosen by PESQ and STOI over 32 mixes of speech and recorded noise.
+/// The noise power in every bin is tracked by its expectation under the speech presence probability (Gerkmann and Hendriks, "Unbiased
+/// MMSE-based noise power estimation with low complexity and low tracking delay", 2012). The signal-to-noise ratio is estimated
+/// decision-directed; the gain is that of the log-spectral amplitude estimator (Ephraim and Malah, 1984 and 1985). The constants were
+/// chosen by PESQ and STOI over 32 mixes of speech and recorded noise.
 ///
-/// `init` takes all memory; nothing else allocates or locks. One thread at a time.
+/// `init` allocates all memory; nothing else allocates or locks. One thread at a time.
 @safe public struct NoiseSuppressor: ~Copyable, @unchecked Sendable {
-  /// What can be chosen, at any time.
+  /// Settings; may be changed at any time.
   public struct Settings: Sendable, Equatable {
-    /// The lowest gain of a bin in dB: how much of the noise stays.
+    /// Lowest gain of a bin in dB: how much of the noise remains.
     public var floor: Double
-    /// Settings; without a floor, 25 dB of noise are taken away.
+    /// Settings; by default noise is reduced by 25 dB.
     public init(floor: Double = -25) { self.floor = floor }
   }
 
-  /// The weight of the frame before in the a-priori signal-to-noise ratio.
+  /// Weight of the previous frame in the a-priori signal-to-noise ratio.
   private static let memory: Float = 0.95
-  /// The least a-priori signal-to-noise ratio: -20 dB.
+  /// Lower bound of the a-priori signal-to-noise ratio: -20 dB.
   private static let leastRatio: Float = 0.01
-  /// The weight of the noise known in a frame without speech, at 62.5 frames a second.
+  /// Weight of the known noise in a frame without speech, at 62.5 frames per second.
   private static let noiseMemory: Float = 0.85
-  /// The signal-to-noise ratio speech is expected to have where it is present: 15 dB.
+  /// Expected signal-to-noise ratio of speech where it is present: 15 dB.
   private static let expectedRatio: Float = 31.6
-  /// Frames at the start that are believed to be noise.
+  /// Frames at the start that are assumed to be noise.
   private static let learning = 8
-  /// Power that counts as none, of a sample or in a bin: at the rounding noise of 16 bits.
+  /// Power of a sample or bin that counts as silence: the rounding noise of 16 bits.
   private static let silence: Float = 1e-10
 
-  /// Samples by which the output is late.
+  /// Output latency in samples.
   public var latencySamples: Int { length }
 
-  /// Samples by which the output is late at a rate: the power of two next below 32 ms.
+  /// Output latency in samples at a given rate: the largest power of two up to 32 ms.
   public static func latency(rate: Int) -> Int {
     1 << (Int.bitWidth - 1 - (rate * 32 / 1_000).leadingZeroBitCount)
   }
 
-  /// What is chosen; may be changed between two calls.
+  /// Present settings; may be changed between two calls.
   public var settings: Settings {
     didSet { floorGain = Float(Decibels.amplitude(decibels: settings.floor)) }
   }
@@ -52,12 +52,12 @@ internal import Glibc
   private let bins: Int
   private let hop: Int
   private let fourier: RealFourier
-  /// Runs of `length`: the window, the newest input, a frame, the sum of output frames.
+  /// Arrays of `length`: the window, the newest input, a frame, the sum of output frames.
   private let window: UnsafeMutablePointer<Float>
   private let input: UnsafeMutablePointer<Float>
   private let frame: UnsafeMutablePointer<Float>
   private let output: UnsafeMutablePointer<Float>
-  /// Runs of `bins`: the spectrum, power of the noise, estimated power of speech, mean probability of speech.
+  /// Arrays of `bins`: the spectrum, noise power, estimated speech power, mean speech presence probability.
   private let re: UnsafeMutablePointer<Float>
   private let im: UnsafeMutablePointer<Float>
   private let noise: UnsafeMutablePointer<Float>
@@ -84,20 +84,20 @@ internal import Glibc
     unsafe presence = unsafe spectra + 4 * bins
     unsafe start.initialize(repeating: 0, count: count)
     for index in 0..<length {
-      // The root of a Hann window, for analysis and synthesis: frames half a length apart add up to one.
+      // The square root of a Hann window, for analysis and synthesis: frames with half overlap add up to one.
       unsafe window[index] = Float(sin(Double.pi * (Double(index) + 0.5) / Double(length)))
     }
   }
 
   deinit { unsafe window.deallocate() }
 
-  /// Forgets stream and noise.
+  /// Clears the stream and the noise estimate.
   public mutating func reset() {
     unsafe input.update(repeating: 0, count: count - length)
     (filled, frames) = (0, 0)
   }
 
-  /// Suppresses in place; what comes out lies ``latencySamples`` back.
+  /// Suppresses in place; the output is delayed by ``latencySamples``.
   public mutating func process(_ samples: inout MutableSpan<Float>) {
     for index in samples.indices {
       let sample = samples[index]
@@ -109,7 +109,7 @@ internal import Glibc
     }
   }
 
-  /// Makes the next half frame of output from the newest frame of input.
+  /// Computes the next half frame of output from the newest frame of input.
   private mutating func turn() {
     filled = 0
     var energy: Float = 0
@@ -119,7 +119,7 @@ internal import Glibc
       energy += value * value
     }
     unsafe fourier.forward(frame, re, im)
-    // A device that has not begun gives zeros: nothing is learnt from them.
+    // A device that has not started delivers zeros: nothing is learnt from them.
     if energy > Self.silence * Float(length) {
       for bin in 0..<bins { suppress(bin) }
       frames += 1
@@ -127,7 +127,7 @@ internal import Glibc
     unsafe fourier.inverse(re, im, frame)
     unsafe output.update(from: output + hop, count: hop)
     unsafe (output + hop).update(repeating: 0, count: hop)
-    // Written out: of an operator that assigns, the compiler makes invalid code here under the thread sanitizer.
+    // Not a compound assignment: the compiler generates invalid code for it here under ThreadSanitizer.
     for index in 0..<length { unsafe output[index] = output[index] + frame[index] * window[index] }
     unsafe input.update(from: input + hop, count: hop)
   }
@@ -146,7 +146,7 @@ internal import Glibc
     unsafe im[bin] *= kept
   }
 
-  /// Follows the noise in a bin and answers its power.
+  /// Tracks the noise in a bin and returns its power.
   private func follow(_ bin: Int, _ power: Float) -> Float {
     let known = unsafe noise[bin]
     guard frames >= Self.learning else {
@@ -157,7 +157,7 @@ internal import Glibc
     var probability = 1 / (1 + (1 + Self.expectedRatio) * expf(-min(power / known, 200) * share))
     let mean = unsafe 0.9 * presence[bin] + 0.1 * probability
     unsafe presence[bin] = mean
-    // Noise that has become louder for good must not count as speech for ever.
+    // Noise that has become permanently louder must not count as speech forever.
     if mean > 0.99 { probability = min(probability, 0.99) }
     let expected = probability * known + (1 - probability) * power
     unsafe noise[bin] = Self.noiseMemory * known + (1 - Self.noiseMemory) * expected

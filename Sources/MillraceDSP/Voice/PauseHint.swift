@@ -1,26 +1,26 @@
-/// Notices that a voice has fallen silent, long before it is sure that it will not go on.
+/// Detects that a talker has fallen silent, well before it is certain that the utterance has ended.
 ///
-/// A hint comes when the level has stood 12 dB under its recent peak and within 9 dB of the floor for 40 ms; the next one
-/// after the voice has come back to within 9 dB of the peak. It comes in the gaps between words too: good for getting an
-/// answer ready, never for giving it.
+/// A hint is given when the level has been 12 dB below its recent peak and within 9 dB of the noise floor for 40 ms; the next one
+/// only after the voice has returned to within 9 dB of the peak. It also occurs in gaps between words: use it to prepare a reply,
+/// never to start one.
 public struct PauseHint: Sendable {
   private static let drop = 12.0
   private static let nearFloor = 9.0
   private static let back = 9.0
-  /// How fast the peak is forgotten, in dB a second.
+  /// Decay of the peak in dB per second.
   private static let decay = 10.0
   private static let hold = 40.0
 
-  private var floor: SpeechFloor
+  private var floor: NoiseFloor
   private var peak = Decibels.floor
   private var quiet = 0.0
   private var isArmed = false
   private let block: Double
 
-  /// A hint that is told a level every `milliseconds`.
+  /// A hint that receives a level every `milliseconds`.
   public init(every milliseconds: Double) {
     block = milliseconds
-    floor = SpeechFloor(every: milliseconds)
+    floor = NoiseFloor(every: milliseconds)
   }
 
   /// Takes the level of the next block in dBFS; true when a pause seems to have begun.
@@ -35,7 +35,7 @@ public struct PauseHint: Sendable {
     return true
   }
 
-  /// Forgets what was heard.
+  /// Clears the history.
   public mutating func reset() {
     floor.reset()
     (peak, quiet, isArmed) = (Decibels.floor, 0, false)

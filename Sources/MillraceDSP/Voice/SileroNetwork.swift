@@ -1,21 +1,21 @@
 internal import Glibc
 
-/// The Silero voice activity network (v6, MIT licence): how likely each 32 ms of sound hold speech.
+/// The Silero voice activity network (v6, MIT licence): the probability of speech in each 32 ms.
 ///
-/// - In: one channel of ``rate`` 16 or 8 kHz, full scale 1.0, in steps of ``stepSamples`` samples. Out: a probability each.
-/// - Remembers: 4 ms of sound and the LSTM's state. ``reset()`` at the start of a stream and wherever it breaks.
-/// - Equals ONNX Runtime on the same weights within 1e-4.
-/// - Bad input: a NaN counts as 0, what passes full scale is clipped, so that nothing can spoil the state.
+/// - In: one channel at ``rate`` 16 or 8 kHz, full scale 1.0, in steps of ``stepSamples`` samples. Out: one probability per step.
+/// - State: 4 ms of audio and the LSTM's state. Call ``reset()`` at the start of a stream and at every discontinuity.
+/// - Matches ONNX Runtime on the same weights within 1e-4.
+/// - Bad input: NaN counts as 0, samples beyond full scale are clipped, so nothing can corrupt the state.
 ///
-/// `init` takes the memory (18 KB; the weights are shared); a step neither allocates nor locks. One thread at a time.
+/// `init` allocates the memory (18 KB; the weights are shared); a step neither allocates nor locks. One thread at a time.
 ///
-/// The network: 4 transforms of 16 ms under a Hann window, 8 ms apart, the last one over mirrored sound at its end;
-/// magnitudes; convolutions over time, three frames each, to 128, 64 (every second frame), 64 (every second), 128
-/// channels; LSTM of 128 cells; one output.
+/// The network: 4 transforms of 16 ms under a Hann window, 8 ms apart, the last one over mirrored audio at its end; magnitudes;
+/// convolutions over time, three frames each, to 128, 64 (every second frame), 64 (every second), 128 channels; LSTM of 128 cells;
+/// one output.
 @safe public struct SileroNetwork: ~Copyable, @unchecked Sendable {
   /// Sample rate in Hz.
   public var rate: Int { weights.rate }
-  /// Samples of a step: 32 ms.
+  /// Samples per step: 32 ms.
   public var stepSamples: Int { shape.step }
 
   private let weights: SileroWeights
@@ -24,7 +24,7 @@ internal import Glibc
   private let window: UnsafeMutablePointer<Float>
   private let memory: Memory
 
-  /// Makes a network that has heard nothing. Control side.
+  /// Makes a network in its initial state. Control side.
   public init(_ weights: SileroWeights) {
     self.weights = weights
     shape = SileroShape(rate: weights.rate)
@@ -40,19 +40,19 @@ internal import Glibc
 
   deinit { unsafe window.deallocate() }
 
-  /// Forgets what was heard: the next step is the first of a stream.
+  /// Clears the state: the next step is the first of a stream.
   public mutating func reset() { memory.reset() }
 
-  /// Takes the next step of the stream and answers the probability of speech in it, 0 to 1.
+  /// Takes the next step of the stream and returns its probability of speech, 0 to 1.
   public mutating func probability(_ samples: Span<Float>) -> Float {
-    precondition(samples.count == shape.step, "a step of the network has \(shape.step) samples")
+    precondition(samples.count == shape.step, "a step must have \(shape.step) samples")
     listen(samples)
     transform()
     encode()
     return decode()
   }
 
-  /// Places the step behind the end of the one before, and its own end mirrored behind it.
+  /// Places the step after the end of the previous one, followed by its own mirrored end.
   private func listen(_ samples: Span<Float>) {
     let wave = unsafe memory.wave
     let (margin, step) = (shape.margin, shape.step)
@@ -80,7 +80,7 @@ internal import Glibc
     }
   }
 
-  /// From magnitudes to the LSTM's input. A window of frames is a stretch of memory, so each convolution is one layer; the
+  /// Computes the LSTM's input from the magnitudes. A window of frames is contiguous in memory, so each convolution is one layer; the
   /// frames before the first and after the last are silent.
   private func encode() {
     let wide = SileroShape.channels
@@ -96,7 +96,7 @@ internal import Glibc
     unsafe Self.rectify(memory.recurrent, wide)
   }
 
-  /// Moves the LSTM on and reads the probability off it.
+  /// Advances the LSTM and computes the probability.
   private func decode() -> Float {
     let cells = SileroShape.channels
     let (gates, state) = unsafe (memory.gates, memory.cells)
@@ -123,12 +123,12 @@ internal import Glibc
 
 private func sigmoid(_ value: Float) -> Float { 1 / (1 + expf(-value)) }
 
-/// The hyperbolic tangent, within 1e-7: half the price of the library's, which is exact near 0 too.
+/// The hyperbolic tangent, within 1e-7: half the cost of the library's, which is also exact near 0.
 private func tangent(_ value: Float) -> Float { 1 - 2 / (1 + expf(2 * value)) }
 
-/// Work memory of a network, in one piece.
+/// Work memory of a network, in one allocation.
 @safe private final class Memory {
-  /// Sound: the end of the step before, the step, and its end mirrored.
+  /// Audio: the end of the previous step, the step, and its mirrored end.
   let wave: UnsafeMutablePointer<Float>
   /// One transform's input and output.
   let piece: UnsafeMutablePointer<Float>

@@ -1,14 +1,14 @@
-/// The numbers of one Silero voice activity network, laid out for ``SileroNetwork``.
+/// The weights of one Silero voice activity network, laid out for ``SileroNetwork``.
 ///
-/// - Made from a file of weights, whose layout `Models/silero-vad.py` describes and writes; a damaged file is refused.
-/// - Takes 1 MB. Never changes after `init`: any number of networks on any threads share one.
+/// - Read from a weights file in the layout that `Models/silero-vad.py` documents and writes; a damaged file is refused.
+/// - Takes 1 MB. Immutable after `init`: any number of networks on any threads share one.
 public final class SileroWeights: Sendable {
-  /// Rates there are networks for, in Hz.
+  /// Supported sample rates in Hz.
   public static let rates = [16_000, 8_000]
 
-  /// The rate the network listens at, in Hz: 16,000 or 8,000.
+  /// Sample rate of the network in Hz: 16,000 or 8,000.
   public let rate: Int
-  /// Where the numbers come from, as the file says: `silero-vad 6.2.3`.
+  /// Origin of the weights, as stated in the file: `silero-vad 6.2.3`.
   public let source: String
 
   /// The four convolutions over time, as layers over windows of neighbouring frames.
@@ -18,11 +18,11 @@ public final class SileroWeights: Sendable {
   let encoder4: DenseLayer
   /// Gates of the LSTM (input, forget, cell, output; 128 of each) from its input and its last output.
   let gates: DenseLayer
-  /// From the LSTM's output to the logarithm of the odds.
+  /// From the LSTM's output to the log odds.
   let decoder: [Float]
   let decoderBias: Float
 
-  /// Finds the network for a rate in a file of weights. Takes memory, and milliseconds to check the sum: control side only.
+  /// Reads the network for a rate from a weights file. Allocates, and takes milliseconds to verify the checksum: control side only.
   public init(file: Span<UInt8>, rate: Int) throws(VoiceModelProblem) {
     let found = try WeightsFile.tensors(of: file, rate: rate, count: SileroShape(rate: rate).tensorFloats)
     let bins = SileroShape(rate: rate).bins
@@ -31,7 +31,7 @@ public final class SileroWeights: Sendable {
       defer { rest = rest.dropFirst(count) }
       return Array(rest.prefix(count))
     }
-    /// A convolution over three frames of `inputs` numbers, as a layer over the frames `taps` of them.
+    /// A convolution over three frames of `inputs` values, as a layer over those frames that `taps` selects.
     func convolution(_ inputs: Int, _ outputs: Int, taps: ClosedRange<Int> = 0...2) -> DenseLayer {
       let (weights, biases) = (take(outputs * inputs * 3), take(outputs))
       return DenseLayer(inputs: inputs * taps.count, biases: biases) { output, input in
@@ -41,7 +41,7 @@ public final class SileroWeights: Sendable {
     }
     encoder1 = convolution(bins, SileroShape.channels)
     encoder2 = convolution(SileroShape.channels, SileroShape.channels / 2)
-    // What lies before the two frames of the third convolution, and around the one of the fourth, is silence.
+    // The frames before the two of the third convolution, and around the one of the fourth, are silent.
     encoder3 = convolution(SileroShape.channels / 2, SileroShape.channels / 2, taps: 1...2)
     encoder4 = convolution(SileroShape.channels / 2, SileroShape.channels, taps: 1...1)
     let (cells, gateCount) = (SileroShape.channels, 4 * SileroShape.channels)
@@ -57,15 +57,15 @@ public final class SileroWeights: Sendable {
   }
 }
 
-/// Sizes of the network for a rate.
+/// Sizes of the network at a rate.
 struct SileroShape {
-  /// New samples of a step: 32 ms.
+  /// New samples per step: 32 ms.
   let step: Int
-  /// Samples of the step before that are looked at again, and samples mirrored at the end.
+  /// Samples of the previous step that are reused, and samples mirrored at the end.
   let margin: Int
-  /// Length of a Fourier transform; the next begins half a length later.
+  /// Length of a Fourier transform; the hop is half of it.
   let transform: Int
-  /// Transforms in a step.
+  /// Transforms per step.
   static let frames = 4
   /// Channels of the widest layers, and cells of the LSTM.
   static let channels = 128
@@ -76,10 +76,10 @@ struct SileroShape {
     transform = rate * 16 / 1_000
   }
 
-  /// Frequencies a transform tells apart.
+  /// Bins of a transform.
   var bins: Int { transform / 2 + 1 }
 
-  /// Floats a file of weights holds for the network.
+  /// Floats that a weights file holds for the network.
   var tensorFloats: Int {
     let wide = Self.channels
     let half = wide / 2

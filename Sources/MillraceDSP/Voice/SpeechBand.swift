@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// Levels of the band that carries a voice, 200 to 4,000 Hz, eight milliseconds at a time.
+/// Levels of the speech band, 200 to 4,000 Hz, every eight milliseconds.
 ///
-/// Two filters of second order; below a rate of 9 kHz only the lower one. One channel, one thread. No allocation.
+/// Two second-order filters; below a rate of 9 kHz only the high-pass. One channel, one thread. No allocation.
 public struct SpeechBand: Sendable {
-  /// Samples of a level: 8 ms.
+  /// Samples per level: 8 ms.
   public let blockSamples: Int
   private var low: Biquad
   private var high: Biquad?
 
-  /// Levels of sound at `rate` Hz.
+  /// Levels of audio at `rate` Hz.
   public init(rate: Int) {
     blockSamples = rate * 8 / 1_000
     low = Biquad(highPass: 200, rate: rate)
@@ -28,14 +28,14 @@ public struct SpeechBand: Sendable {
     return Decibels.decibels(power: sum / Double(max(samples.count, 1)))
   }
 
-  /// Forgets what was heard.
+  /// Clears the history.
   public mutating func reset() {
     low.reset()
     high?.reset()
   }
 }
 
-/// A filter of second order, Butterworth; coefficients from Robert Bristow-Johnson's audio EQ cookbook.
+/// A second-order Butterworth filter; coefficients from Robert Bristow-Johnson's audio EQ cookbook.
 struct Biquad: Sendable {
   private let gains: (Float, Float, Float)
   private let feedback: (Float, Float)

@@ -1,22 +1,22 @@
-/// Decides from probabilities where speech begins and ends.
+/// Turns speech probabilities into the start and end of speech.
 ///
-/// A start is a probability of `start` or more; what follows counts on as long as it stays at `stop` or more, and is told
-/// once it has lasted `minimumSpeech`. An end is a probability below `stop`; it is told when for `minimumSilence` no
-/// probability has reached `start` again, and lies where the probability first fell. Between the thresholds nothing
-/// changes. A state machine without clock and memory of its own: positions in, changes out.
+/// Speech starts at a probability of `start` or more and continues while it stays at `stop` or more; the start is reported once it
+/// has lasted `minimumSpeech`. Speech ends at a probability below `stop`; the end is reported when no probability has reached `start`
+/// for `minimumSilence`, and lies where the probability first fell. Between the thresholds nothing changes. A state machine without a
+/// clock or heap: positions in, changes out.
 public struct SpeechSegmenter: Sendable, Equatable {
-  /// Where the decisions lie. Lengths are in the unit of the positions, as a rule samples.
+  /// Thresholds and durations. Durations are in the unit of the positions, usually samples.
   public struct Settings: Sendable, Equatable {
-    /// Probability from which speech may begin. 0.5 suits a near microphone, 0.35 a far one.
+    /// Probability from which speech may start. 0.5 suits a close microphone, 0.35 a distant one.
     public var start: Float
-    /// Probability below which speech may end. 0.3 near, 0.2 far; above `start` it counts as `start`.
+    /// Probability below which speech may end. 0.3 close, 0.2 distant; above `start` it counts as `start`.
     public var stop: Float
-    /// Speech shorter than this is none.
+    /// Shorter speech is ignored.
     public var minimumSpeech: Int64
-    /// A pause shorter than this is none.
+    /// Shorter pauses are ignored.
     public var minimumSilence: Int64
 
-    /// Settings by probabilities and lengths.
+    /// Settings from probabilities and durations.
     public init(start: Float, stop: Float, minimumSpeech: Int64, minimumSilence: Int64) {
       self.start = start
       self.stop = stop
@@ -25,31 +25,31 @@ public struct SpeechSegmenter: Sendable, Equatable {
     }
   }
 
-  /// Something to tell.
+  /// A change to report.
   public enum Change: Sendable, Equatable {
-    /// Speech began at a position that has passed.
+    /// Speech started at a past position.
     case started(at: Int64)
-    /// Speech that had been told to begin at `from` ended at `to`.
+    /// Speech reported to have started at `from` ended at `to`.
     case ended(from: Int64, to: Int64)
   }
 
   private enum State: Equatable {
     case silence
-    /// Speech that is too short yet to be told.
+    /// Speech too short to be reported yet.
     case perhaps(since: Int64)
     case speech(since: Int64)
-    /// Speech, and since then a pause that is too short yet to be told.
+    /// Speech, followed by a pause too short to be reported yet.
     case pause(in: Int64, since: Int64)
   }
 
-  /// May be changed at any time; holds from the next probability on.
+  /// May be changed at any time; applies from the next probability on.
   public var settings: Settings
   private var state = State.silence
 
-  /// Begins in silence.
+  /// Starts in silence.
   public init(_ settings: Settings) { self.settings = settings }
 
-  /// True from the told start to the told end of speech.
+  /// True from the reported start to the reported end of speech.
   public var isSpeech: Bool {
     switch state {
     case .silence, .perhaps: false
@@ -57,7 +57,7 @@ public struct SpeechSegmenter: Sendable, Equatable {
     }
   }
 
-  /// Takes the probability of speech from one position to another.
+  /// Takes the probability of speech between two positions.
   public mutating func take(_ probability: Float, from: Int64, to: Int64) -> Change? {
     switch state {
     case .silence:
@@ -83,7 +83,7 @@ public struct SpeechSegmenter: Sendable, Equatable {
     }
   }
 
-  /// The stream ends or breaks off at a position: what was told to have begun ends there, or where its pause began.
+  /// Ends the stream, or marks a discontinuity: reported speech ends at `position`, or where its pause started.
   public mutating func finish(at position: Int64) -> Change? {
     defer { state = .silence }
     switch state {

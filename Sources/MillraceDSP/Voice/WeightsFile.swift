@@ -1,4 +1,4 @@
-/// Reads files of weights; `Models/silero-vad.py` describes them.
+/// Reads weights files; `Models/silero-vad.py` documents the format.
 enum WeightsFile {
   private static let magic = Array("MRSILERO".utf8)
   private static let layout = 1
@@ -7,7 +7,7 @@ enum WeightsFile {
   private static let sourceBytes = 16
   private static let countOffset = 36
 
-  /// All floats of the network for a rate, `count` of them, and the file's words on where they come from.
+  /// All `count` floats of the network for a rate, and the origin stated in the file.
   static func tensors(
     of file: Span<UInt8>, rate: Int, count: Int
   ) throws(VoiceModelProblem) -> (floats: [Float], source: String) {

@@ -8,15 +8,15 @@ extension AudioCapture {
       The device is a sound server's (PulseAudio, PipeWire), ALSA's, a WAV file at the pace of a device, or silence; \
       "millrace devices" lists them. One that goes away comes back by itself; the time between is a gap in the positions.
       """,
-    outputs: [PortContract("out", SoundBounds.pcm, text: "what the microphone hears")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "what the microphone hears")],
     parameters: [
       ParameterContract(
         "device", .string, default: "pulse",
         text: "where to record: pulse, pulse:NAME, alsa, alsa:NAME, file, null"),
       ParameterContract("path", .path, text: "the WAV file of the device `file`"),
-    ] + ParameterContract.openForm + [
+    ] + ParameterContract.optionalFormat + [
       ParameterContract(
-        "frame", .number(SoundBounds.frame), unit: "ms", default: 10, text: "sound in one packet"),
+        "frame", .number(AudioLimits.frame), unit: "ms", default: 10, text: "sound in one packet"),
       ParameterContract(
         "interval", .number(1...100), unit: "ms", default: 5,
         text: "how often the device hands sound over; shorter is earlier and costs more"),
@@ -45,8 +45,8 @@ extension AudioCapture {
   private static func resolve(_ resolution: inout Resolution) {
     guard DeviceName.resolved(&resolution) != nil else { return }
     let values = resolution.parameters
-    let (rate, channels, sample) = resolution.openForm()
-    let frames = SoundBounds.frames(milliseconds: values.number("frame"), rate: rate)
+    let (rate, channels, sample) = resolution.sourceFormat()
+    let frames = AudioLimits.frames(milliseconds: values.number("frame"), rate: rate)
     resolution.outputs["out"] = .pcm(rate: rate, channels: channels, sample: sample, frames: frames)
     resolution.pacing = .live
     resolution.latency = .samples(Int64(frames), rate: rate)

@@ -10,7 +10,7 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
   private let line: CaptureLine
   private let shape: CaptureShape
   private let thread = DeviceThread()
-  private var claim: FileClaim?
+  private var claim: FileLock?
 
   init(_ terms: DeviceTerms, _ line: CaptureLine, _ shape: CaptureShape) throws(NodeProblem) {
     try FileCheck.reading(terms.path)

@@ -12,7 +12,7 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
   private let terms: DeviceTerms
   private let line: PlaybackLine
   private let thread = DeviceThread()
-  private var claim: FileClaim?
+  private var claim: FileLock?
 
   init(_ terms: DeviceTerms, _ line: PlaybackLine) throws(NodeProblem) {
     try FileCheck.writing(terms.path)

@@ -9,10 +9,10 @@ extension AudioPlay {
       ahead is called back. One that is ducked is held or lowered, and goes on where it was. The port `reference` carries what is \
       really played, silence included, as soon as nothing can change it any more.
       """,
-    inputs: [PortContract("in", SoundBounds.pcm, text: "sound to play", holds: 1)],
+    inputs: [PortContract("in", AudioLimits.pcm, text: "sound to play", holds: 1)],
     outputs: [
       PortContract(
-        "reference", SoundBounds.pcm, text: "what is really played, at the time it is heard", required: false)
+        "reference", AudioLimits.pcm, text: "what is really played, at the time it is heard", required: false)
     ],
     parameters: [
       ParameterContract(
@@ -94,6 +94,6 @@ extension AudioPlay {
     }
     resolution.outputs["reference"] = .pcm(
       rate: rate, channels: channels, sample: sample,
-      frames: SoundBounds.frames(milliseconds: values.number("period"), rate: rate))
+      frames: AudioLimits.frames(milliseconds: values.number("period"), rate: rate))
   }
 }

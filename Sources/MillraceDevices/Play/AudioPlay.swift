@@ -88,8 +88,8 @@ public struct AudioPlay: ~Copyable, Node {
       throw NodeProblem("\"\(setup.name)\" takes sound only")
     }
     let values = setup.parameters
-    let period = SoundBounds.frames(milliseconds: values.number("period"), rate: rate)
-    let fade = SoundBounds.frames(milliseconds: values.number("fade"), rate: rate)
+    let period = AudioLimits.frames(milliseconds: values.number("period"), rate: rate)
+    let fade = AudioLimits.frames(milliseconds: values.number("fade"), rate: rate)
     // `latency` may be 0, which is no number of frames.
     let ahead = Int((values.number("latency") * Double(rate) / 1_000).rounded()) + 4 * period
     route = try DeviceRoute(
@@ -103,7 +103,7 @@ public struct AudioPlay: ~Copyable, Node {
     prebuffer = Self.nanoseconds(values, "prebuffer")
     let lowering = Decibels.amplitude(decibels: values.number("lowering"))
     self.fade = fade
-    reaction = SoundBounds.frames(milliseconds: values.number("interval"), rate: rate)
+    reaction = AudioLimits.frames(milliseconds: values.number("interval"), rate: rate)
     playout = Playout(
       channels: channels, sample: sample, fadeFrames: fade,
       ducking: values.string("duck") == "hold" ? .hold : .lower(lowering), remembered: ahead + period)
@@ -111,7 +111,7 @@ public struct AudioPlay: ~Copyable, Node {
     shorts = ShortScratch(sample == .s16 ? period * channels : 0)
     pace = LinePace(
       rate: rate, period: period,
-      lead: SoundBounds.frames(milliseconds: values.number("latency"), rate: rate), margin: prebuffer,
+      lead: AudioLimits.frames(milliseconds: values.number("latency"), rate: rate), margin: prebuffer,
       leadIn: route?.resampler == nil ? 0 : route?.leadIn ?? 0)
   }
 

@@ -369,7 +369,7 @@ extension Int16: PlayoutSample {
 
 extension Float: PlayoutSample {
   func scaled(by gain: Float) -> Float { self * gain }
-  var sound: Float { SampleMath.sound(self) }
+  var sound: Float { SampleMath.sanitized(self) }
   var asFloat: Float { self }
   init(level: Float) { self = level }
   static var silence: Float { 0 }

@@ -1,22 +1,22 @@
 internal import Glibc
 package import MillraceCore
 
-/// Where the sound of an MP3 file begins, found without decoding it.
+/// Finds where the audio of an MP3 file begins, without decoding it.
 package struct MP3File: Sendable {
-  /// Byte of the first frame.
+  /// Offset of the first frame in bytes.
   package let start: Int64
-  /// Its header.
+  /// Header of the first frame.
   package let header: MP3Header
 
-  /// Bytes read at a time.
+  /// Bytes per read.
   private static let piece = 65_536
 
-  /// Looks for the first frame that others confirm. Reads a file without sound to its end. Control side.
+  /// Looks for the first confirmed frame. Reads the whole file if there is none. Control side.
   ///
-  /// - Throws: a problem in words when no frame follows another in the whole file, or it cannot be read.
+  /// - Throws: a `NodeProblem` when the file has no two consecutive frames, or cannot be read.
   package init(_ path: String) throws(NodeProblem) {
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { throw FileWords.problem(errno, path, for: .reading) }
+    guard file >= 0 else { throw FileMessages.problem(errno, path, for: .reading) }
     defer { close(file) }
     var framer = MP3Framer()
     var bytes = [UInt8](repeating: 0, count: Self.piece)
@@ -26,7 +26,7 @@ package struct MP3File: Sendable {
       let count = unsafe read(file, &bytes, bytes.count)
       if count < 0 {
         if errno == EINTR { continue }
-        throw FileWords.problem(errno, path, for: .reading)
+        throw FileMessages.problem(errno, path, for: .reading)
       }
       if total == 0 { head = Array(bytes.prefix(min(count, 64))) }
       total += count
@@ -38,9 +38,9 @@ package struct MP3File: Sendable {
     }
   }
 
-  /// True when a file ends inside a frame. Reads all of it, jumping from frame to frame; one that cannot be read counts as whole, since
-  /// its reader fails with the reason.
-  package static func isCut(_ path: String) -> Bool {
+  /// True when a file ends inside a frame. Reads the whole file frame by frame. An unreadable file counts as complete: its reader
+  /// reports the error.
+  package static func isTruncated(_ path: String) -> Bool {
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return false }
     defer { close(file) }
@@ -68,7 +68,7 @@ package struct MP3File: Sendable {
     }
   }
 
-  /// The first frame among what was fed and `bytes`; no bytes: the file is over.
+  /// The first frame among the bytes fed so far and `bytes`; no bytes mark the end of the file.
   private static func first(in bytes: Span<UInt8>, _ framer: inout MP3Framer) -> (Int64, MP3Header)? {
     var fed = 0
     while true {
@@ -83,11 +83,11 @@ package struct MP3File: Sendable {
     }
   }
 
-  /// The words for a file, or several that make one, in which no frame follows another. `head`: its first bytes.
+  /// The message for a file, or several files that form one stream, without two consecutive frames. `head` holds its first bytes.
   package static func noSound(_ path: String, bytes: Int, head: [UInt8]) -> NodeProblem {
     let kind = FileKind.name(head).map { "; it begins like \($0)" } ?? ""
     return NodeProblem(
-      "\"\(path)\" holds no sound that can be decoded: nowhere in its \(bytes) bytes do frames of MP3 follow each other\(kind)",
-      parameter: "path", cure: "check that it plays, or convert it again")
+      "\"\(path)\" holds no audio: no two consecutive MP3 frames in its \(bytes) bytes\(kind)",
+      parameter: "path", cure: "check that it plays, or re-encode it")
   }
 }

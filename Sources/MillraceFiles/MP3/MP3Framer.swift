@@ -1,47 +1,47 @@
-/// Finds the frames of one stream of MPEG audio, wherever its bytes were cut.
+/// Splits an MPEG audio stream into frames, however its bytes are chunked.
 ///
-/// What is found depends on the bytes alone: while the next bytes could change an answer, the answer is to wait. A frame that
-/// follows one of its kind is given as soon as its last byte is there. Any other has to be confirmed, since every few thousand random
-/// bytes look like a header:
+/// The result depends on the bytes alone: while the next bytes could change it, `next` answers `needsMore`. A frame that follows one
+/// of the same kind is returned as soon as it is complete. Any other must be confirmed, because random bytes look like a header every
+/// few thousand bytes:
 ///
-/// - the first of a stream, and one of the stream's kind behind damage, by the header behind it;
-/// - any other by two headers, each where the one before says;
-/// - by a tag, or the end of the stream, in the place of such a header. One frame alone makes a stream only where nothing is before it.
+/// - the first frame of a stream, and one of the stream's kind after damage, by the header that follows it;
+/// - any other by two headers, each at the offset the one before gives;
+/// - by a tag or the end of the stream in place of such a header. A single frame counts as a stream only if nothing precedes it.
 ///
-/// Tags (ID3v2 in front or between, ID3v1 behind) are passed over. Feed only when `next` answers `needsMore`. No heap after
-/// `init`.
+/// Tags (ID3v2 at the start or between frames, ID3v1 at the end) are skipped. Feed only when `next` answers `needsMore`. No heap
+/// after `init`.
 @safe
 package struct MP3Framer: ~Copyable {
-  /// A frame, or what lay where one should be.
+  /// A frame, or what was found in place of one.
   package enum Step: Equatable {
-    /// A whole frame, in `frame` until the next call; `offset` is its place in the stream, in bytes.
+    /// A whole frame, in `frame` until the next call; `offset` is its byte offset in the stream.
     case frame(offset: Int64, size: Int)
-    /// So many bytes from `offset` on are no frame.
+    /// `count` bytes from `offset` on are not a frame.
     case damaged(offset: Int64, count: Int64)
-    /// The stream ends inside a frame, of which so many bytes are there.
+    /// The stream ends inside a frame, of which `count` bytes are there.
     case cut(offset: Int64, count: Int64)
     case needsMore
   }
 
   private let buffer: UnsafeMutablePointer<UInt8>
-  /// The bytes that wait: first and one past the last.
+  /// The unconsumed bytes: first, and one past the last.
   private var start = 0
   private var end = 0
-  /// The place of the first in the stream.
+  /// Stream offset of the first unconsumed byte.
   private var position: Int64 = 0
-  /// The frame given last.
+  /// The frame returned last.
   private var given = 0..<0
 
-  /// Bytes of a tag still to be passed over.
+  /// Bytes of a tag still to skip.
   private var tagRest: Int64 = 0
-  /// The frame before: nil at the start.
+  /// Header of the previous frame; nil at the start.
   private var last: MP3Header?
-  /// Nothing but frames and tags so far, or again.
+  /// True while only frames and tags have been seen since the start or the last resync.
   private var isInStep = true
-  /// Bytes passed over and not yet told.
+  /// Bytes skipped and not yet reported.
   private var lost: (offset: Int64, count: Int64) = (0, 0)
 
-  /// Room for the two longest frames and the header behind them, and half as much again, so that bytes are seldom moved.
+  /// Room for the two longest frames and the header after them, plus half as much again so that bytes are seldom moved.
   private static let capacity = 8_192
   /// Bytes of ID3v1, and of the head of ID3v2 (id3.org).
   private static let oldTag: Int64 = 128
@@ -54,13 +54,13 @@ package struct MP3Framer: ~Copyable {
 
   deinit { unsafe buffer.deallocate() }
 
-  /// Begins another stream.
+  /// Starts another stream.
   package mutating func reset() {
     (start, end, position, given) = (0, 0, 0, 0..<0)
     (tagRest, last, isInStep, lost) = (0, nil, true, (0, 0))
   }
 
-  /// Takes the next bytes and answers how many; at least one.
+  /// Copies in the next bytes and returns how many it took; at least one.
   package mutating func feed(_ bytes: Span<UInt8>) -> Int {
     if start > 0 {
       unsafe buffer.update(from: buffer + start, count: end - start)
@@ -75,7 +75,7 @@ package struct MP3Framer: ~Copyable {
     return count
   }
 
-  /// The frame that `next` gave. Lives no longer than the framer, which the compiler does not see.
+  /// The frame `next` returned. Valid only while the framer lives, which the compiler does not check.
   @unsafe
   @_lifetime(immortal)
   package func frame() -> Span<UInt8> {
@@ -83,12 +83,12 @@ package struct MP3Framer: ~Copyable {
     return unsafe _overrideLifetime(span, copying: ())
   }
 
-  /// The header of the frame given last; nil before the first.
+  /// Header of the frame returned last; nil before the first.
   package var header: MP3Header? { last }
 
   /// Looks for the next frame.
   ///
-  /// - Parameter isEnding: no byte will follow. Then `needsMore` says that the stream is used up.
+  /// - Parameter isEnding: no bytes will follow. `needsMore` then means that the stream is exhausted.
   package mutating func next(isEnding: Bool) -> Step {
     while true {
       if tagRest > 0 {
@@ -109,9 +109,9 @@ package struct MP3Framer: ~Copyable {
     }
   }
 
-  // MARK: Looking
+  // MARK: Parsing
 
-  /// What begins at the first byte that waits.
+  /// What the first unconsumed byte begins.
   private enum Find {
     case frame(MP3Header), tag(Int64), cut, nothing, wait
   }
@@ -131,21 +131,21 @@ package struct MP3Framer: ~Copyable {
     return isTrusted ? .frame(header) : confirm(header, isEnding)
   }
 
-  /// What the last bytes of a stream are, when they are fewer than a header's.
+  /// Classifies the end of a stream that is shorter than a header.
   private borrowing func rest() -> Find {
     guard isInStep, let last else { return .nothing }
     return agrees(last, at: start) ? .cut : .nothing
   }
 
-  /// Whether a frame is one, by what stands behind it.
+  /// Confirms a frame by what follows it.
   private borrowing func confirm(_ header: MP3Header, _ isEnding: Bool) -> Find {
-    // Nothing but tags before it, or a frame of the stream's kind.
+    // Only tags precede it, or it is a frame of the stream's kind.
     let isLikely = last.map { $0.agrees(with: header) } ?? isInStep
     var place = start + header.frameBytes
     for confirmed in 0..<(isLikely ? 1 : 2) {
       if place + MP3Header.byteCount > end {
         guard isEnding else { return .wait }
-        // A stream may end here, or within the next frame; a frame alone between damage and the end is none.
+        // A stream may end here or inside the next frame. A lone frame between damage and the end does not count.
         return (isLikely || confirmed > 0) && agrees(header, at: place) ? .frame(header) : .nothing
       }
       guard let next = self.header(at: place), next.agrees(with: header) else {
@@ -156,7 +156,7 @@ package struct MP3Framer: ~Copyable {
     return .frame(header)
   }
 
-  /// True when what is there from a place on, less than a header, can be the beginning of another frame.
+  /// True when the bytes from `place` on, fewer than a header, can begin another frame of the stream.
   private borrowing func agrees(_ header: MP3Header, at place: Int) -> Bool {
     guard place <= end else { return true }
     var first: UInt32 = 0
@@ -195,7 +195,7 @@ package struct MP3Framer: ~Copyable {
     return MP3Header(bits)
   }
 
-  // MARK: Taking
+  // MARK: Consuming
 
   private mutating func take(_ header: MP3Header) -> Step {
     let offset = position
@@ -227,14 +227,14 @@ package struct MP3Framer: ~Copyable {
     position += Int64(count)
   }
 
-  /// What was lost and not yet told.
+  /// Reports the bytes that were skipped and not yet reported.
   private mutating func tell() -> Step? {
     guard lost.count > 0 else { return nil }
     defer { lost.count = 0 }
     return .damaged(offset: lost.offset, count: lost.count)
   }
 
-  /// At a stream's end what waits will never be a frame.
+  /// At the end of a stream the remaining bytes can no longer become a frame.
   private mutating func finish(_ isEnding: Bool) -> Step {
     guard isEnding else { return .needsMore }
     if end > start { lose(end - start) }

@@ -1,18 +1,18 @@
-/// The four bytes a frame of MPEG audio begins with: ISO/IEC 11172-3 and 13818-3, section 2.4.2.3, and the "MPEG 2.5" of 8 to
-/// 12 kHz. Layers I to III; of free format, whose frames do not state their length, there is none.
+/// The four-byte header of an MPEG audio frame: ISO/IEC 11172-3 and 13818-3, section 2.4.2.3, and the unofficial "MPEG 2.5" for 8 to
+/// 12 kHz. Layers I to III. Free-format frames, which do not state their length, are not recognised.
 package struct MP3Header: Equatable, Sendable {
-  /// Bytes of a header.
+  /// Bytes in a header.
   package static let byteCount = 4
-  /// Bytes of the longest frame: layer II at 160 kbit/s and 8 kHz, padded.
+  /// Bytes in the longest frame: layer II at 160 kbit/s and 8 kHz, padded.
   package static let longestFrame = 2_881
 
   private let bits: UInt32
-  /// Bytes of the frame, this header's included.
+  /// Length of the frame in bytes, header included.
   package let frameBytes: Int
-  /// In Hz.
+  /// Sample rate in Hz.
   package let rate: Int
 
-  /// Nil when the bytes are no header, or one of free format.
+  /// Nil when the bytes are not a header, or one of free format.
   package init?(_ bits: UInt32) {
     guard bits >> 21 == 0x7FF else { return nil }
     // 3 is MPEG 1, 2 is MPEG 2, 0 is MPEG 2.5.
@@ -31,19 +31,18 @@ package struct MP3Header: Equatable, Sendable {
     }
   }
 
-  /// The bits that a stream keeps: sync word, version, layer and rate.
+  /// Header bits that stay the same throughout a stream: sync word, version, layer and rate.
   private static let kept: UInt32 = 0xFFFE_0C00
 
-  /// True when both can be frames of one stream.
+  /// True when both can belong to the same stream.
   package func agrees(with other: MP3Header) -> Bool { (bits ^ other.bits) & Self.kept == 0 }
 
-  /// True when `count` bytes, fewer than a header's, can be the first of another frame of the stream; `first` holds them in its
-  /// upper bits.
+  /// True when `count` bytes, fewer than a header, can begin another frame of the stream; `first` holds them in its upper bits.
   package func agrees(withFirst first: UInt32, count: Int) -> Bool {
     (bits ^ first) & Self.kept & ~(UInt32.max >> UInt32(8 * count)) == 0
   }
 
-  /// True when both are of one layer: a file may go on at another rate, and so in another version.
+  /// True when both have the same layer. A file may continue at another rate, and so with another MPEG version.
   package func hasLayer(of other: MP3Header) -> Bool { (bits ^ other.bits) & 0x0006_0000 == 0 }
 
   private static func rate(_ index: Int) -> Int { index == 0 ? 44_100 : index == 1 ? 48_000 : 32_000 }
@@ -53,8 +52,8 @@ package struct MP3Header: Equatable, Sendable {
     return Int(table[row * 14 + index - 1])
   }
 
-  /// kbit/s by the header's number from 1 on, 14 a row: MPEG 1 layers I, II and III; then layer I, and II with III, of the
-  /// lower rates.
+  /// kbit/s by bit rate index from 1 on, 14 to a row: MPEG 1 layers I, II and III; then layer I, and layers II and III together, of
+  /// the lower rates.
   private static let table: [UInt16] = [
     32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448,
     32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384,

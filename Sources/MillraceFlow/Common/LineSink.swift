@@ -1,26 +1,27 @@
 internal import MillraceCore
 internal import MillraceFiles
 
-/// Gathers lines and writes them to a file, a pipe or a terminal, for `text.print` and `event.log`.
+/// Collects lines and writes them to a file, a pipe or a terminal; behind `text.print` and `event.log`.
 ///
-/// One line a packet: line breaks inside become spaces, those at the end go. No heap after `init`. A file may make its caller
-/// wait for the disk (bulk lane). A reader that does not read makes nobody wait: no more packets are taken, so that the link's
-/// policy counts, and every 10 ms it is tried again. Once nothing more comes, the reader gets `patience`; what it has not
-/// taken then is named by a fault. A stop drops what waits here, 4 KiB and a line at most, as it drops what waits in links. An
-/// interruption takes no line back: what was said was said. Secrets of the graph are taken out of every line, whoever wrote it.
+/// One line per packet: line breaks inside become spaces, trailing ones are removed. No heap after `init`. Writing a file may block
+/// for the disk (bulk lane). A reader that stops reading blocks no one: the sink takes no more packets, so the link fills and its
+/// drop policy applies, and the sink retries every 10 ms. At the end of the input the reader has `patience` to take the rest; what is
+/// still unwritten is reported by a fault. A stop drops what is buffered here, at most 4 KiB and one line, as it drops what links
+/// hold. An interruption does not remove lines already queued. The graph's secrets are removed from every line, whichever node wrote
+/// it.
 ///
-/// On a virtual clock no timer passes the reader's time, so there it is waited for at once, for as long.
+/// On a virtual clock no timer expires while the reader is waited for, so the sink then blocks for up to `patience`.
 @safe
 struct LineSink: ~Copyable {
-  /// Time between two attempts while the reader does not read.
+  /// Time between two attempts while the reader is not reading.
   private static let retry: Nanoseconds = 10_000_000
 
-  /// The parameter of both nodes.
+  /// Parameter `patience` of both nodes.
   static let patience = ParameterContract(
     "patience", .number(0...86_400_000), unit: "ms", default: 1_000,
-    text: "how long a reader that takes nothing is waited for at the end")
+    text: "at the end, how long to wait for a reader that takes nothing")
 
-  /// Bytes by which lines may grow when there are no secrets at first.
+  /// Bytes by which redaction marks may lengthen a line when the graph starts without secrets.
   private static let roomForMarks = 4_096
 
   private var target: LineTarget
@@ -31,22 +32,22 @@ struct LineSink: ~Copyable {
   private let form: Secrets.Form
   private let buffer: UnsafeMutablePointer<UInt8>
   private let size: Int
-  /// A person's terminal, which obeys control characters.
+  /// A terminal with a person at it, which obeys control characters.
   private let isTerminal: Bool
   private var count = 0
-  /// Since when the reader has taken nothing although nothing more comes; nil: it took something, or it is not the end.
+  /// Since when the reader has taken nothing after the end of the input; nil before the end, or while it still reads.
   private var waitsSince: Nanoseconds?
 
-  /// Lines for a target, of a node with this setup, from all its inputs.
+  /// A sink for all inputs of the node with this setup.
   init(_ target: consuming LineTarget, _ setup: borrowing NodeSetup) {
     patience = Nanoseconds(setup.parameters.number("patience") * 1e6)
     isVirtual = setup.isVirtual
     inputs = setup.inputs.count
-    // The longest line always fits, behind the break that mends an unfinished one.
+    // The longest line always fits, after the break that completes an unfinished one.
     let longestPacket = setup.inputs.reduce(0) { max($0, $1.shape?.packetBytes ?? 0) }
     secrets = setup.secrets
     form = setup.inputs.contains { $0.shape?.format == .event } ? .json : .text
-    // Secrets may come while the graph runs, mostly one in a line.
+    // Secrets may be added while the graph runs, usually one in a line.
     let longestLine = secrets.isEmpty ? longestPacket + Self.roomForMarks : longestPacket * Secrets.growth
     size = target.unit + longestLine + 2
     unsafe buffer = .allocate(capacity: size)
@@ -55,14 +56,14 @@ struct LineSink: ~Copyable {
   }
 
   deinit {
-    // A stop comes without a last call.
+    // A stop is not announced by a last call.
     if count > 0 { _ = unsafe target.write(buffer, count) }
     unsafe buffer.deallocate()
   }
 
   // MARK: Calls
 
-  /// Takes what waits, as long as it can be written.
+  /// Writes queued packets as long as the target accepts them.
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     try begin()
     try carry(&ports)
@@ -70,7 +71,7 @@ struct LineSink: ~Copyable {
     return .done
   }
 
-  /// Writes the rest.
+  /// Writes the rest at the end of the input.
   mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     try begin()
     try carry(&ports)
@@ -84,7 +85,7 @@ struct LineSink: ~Copyable {
     guard refusal == 0 else { throw NodeFault(.system, code: refusal) }
   }
 
-  /// Takes and writes until nothing waits, or nothing is taken any more.
+  /// Collects and writes until nothing is queued or the target accepts no more.
   private mutating func carry(_ ports: inout Ports) throws(NodeFault) {
     while true {
       gather(&ports)
@@ -105,7 +106,7 @@ struct LineSink: ~Copyable {
     }
   }
 
-  /// Asks to be called again, or gives the reader up.
+  /// Asks to be called again, or gives up on the reader.
   private mutating func waitForReader(_ ports: inout Ports) throws(NodeFault) {
     if isVirtual { throw loss }
     var isEnd = true
@@ -120,10 +121,10 @@ struct LineSink: ~Copyable {
 
   // MARK: Lines
 
-  /// Ends a line that is there already.
+  /// Completes the unfinished line a file ends with.
   mutating func addBreak() { add(10) }
 
-  /// Takes lines for one write: one packet of each input in turn, so that events of several nodes stay about in their order.
+  /// Collects lines for one write, one packet from each input in turn, so that events of several nodes stay roughly in order.
   private mutating func gather(_ ports: inout Ports) {
     var hasMore = true
     while hasMore && count < target.unit {
@@ -136,7 +137,7 @@ struct LineSink: ~Copyable {
     }
   }
 
-  /// Adds one packet's text as a line, without the secrets of the graph.
+  /// Adds one packet's text as a line, with the graph's secrets removed.
   private mutating func add(line packet: borrowing Packet) {
     let text = packet.samples(of: UInt8.self)
     var length = text.count
@@ -150,7 +151,7 @@ struct LineSink: ~Copyable {
       secrets.hide(in: text.extracting(0..<length), form) { byte in
         if count < size - 2 { add(inLine: byte) } else { isWhole = false }
       }
-      // More marks than anybody could foresee: what is left of the line would be no JSON.
+      // More redaction marks than the buffer has room for: the rest of the line would not be valid JSON.
       if !isWhole {
         count = start
         for byte in Secrets.mark.utf8 { add(byte) }
@@ -159,13 +160,13 @@ struct LineSink: ~Copyable {
     add(10)
   }
 
-  /// Line breaks would make two lines of one. A terminal gets no control character, nor the second byte of one of those behind ASCII
+  /// A line break would turn one line into two. A terminal gets no control characters, nor the second byte of a C1 control character
   /// (U+0080 to U+009F).
   private mutating func add(inLine byte: UInt8) {
     guard isTerminal else { return add(byte == 10 || byte == 13 ? 32 : byte) }
     let follows = unsafe count > 0 && buffer[count - 1] == 0xC2
     let isControl = byte < 0x20 || byte == 0x7F || (follows && (0x80..<0xA0).contains(byte))
-    // U+00A0, a space of no other meaning, has the same first byte.
+    // U+00A0, a plain no-break space, has the same first byte.
     add(isControl ? (follows && byte >= 0x80 ? 0xA0 : 32) : byte)
   }
 
@@ -174,22 +175,22 @@ struct LineSink: ~Copyable {
     count += 1
   }
 
-  // MARK: Words
+  // MARK: Messages
 
-  /// What was taken and not written, in lines and bytes. What waits in the links is counted there.
+  /// What was collected and not written, in lines and bytes. Links count what is queued in them.
   private var loss: NodeFault {
     var lines: Int32 = 0
     for index in 0..<count where unsafe buffer[index] == 10 { lines &+= 1 }
     return NodeFault(.stalled, code: lines, detail: Int64(count))
   }
 
-  /// A fault of this sink in words. Control side.
+  /// The message for a fault of this sink. Control side.
   func explain(_ fault: NodeFault) -> String? {
     switch fault.reason {
-    case .system: FileWords.writeFailure(fault.code, target.name, kept: "the lines written before are whole")
+    case .system: FileMessages.writeFailure(fault.code, target.name, kept: "the lines before it are intact")
     case .stalled:
-      "nobody read \(target.name) for \(patience / 1_000_000) ms: \(fault.code) lines (\(fault.detail) bytes) "
-        + "and what waits in the links were not written; keep its reader reading, or raise \"patience\""
+      "the reader of \(target.name) took nothing for \(patience / 1_000_000) ms: \(fault.code) lines (\(fault.detail) bytes) "
+        + "and the packets still queued in the links were not written; keep it reading, or raise \"patience\""
     default: nil
     }
   }

@@ -2,37 +2,37 @@ internal import Glibc
 internal import MillraceCore
 internal import MillraceFiles
 
-/// Where lines go: a file, or a pipe, a terminal or a device, which may have a reader that takes its time. Bulk lane.
+/// Where lines are written: a file, or a pipe, terminal or device whose reader may be slow. Bulk lane.
 struct LineTarget: ~Copyable {
-  /// Bytes that fit a pipe which poll(2) calls writable, pipe(7).
+  /// Bytes that fit a pipe that poll(2) reports as writable (pipe(7)).
   private static let pipeUnit = Int(PIPE_BUF)
   private static let fileUnit = 65_536
 
-  /// As errors call it: the quoted path, or the stream's name.
+  /// Name used in messages: the quoted path, or the name of the stream.
   let name: String
-  /// Bytes that are best written at a time.
+  /// Preferred number of bytes per write.
   let unit: Int
   private let descriptor: Int32
   private let ownsDescriptor: Bool
   private let isFile: Bool
-  /// What an older file holds is still there, and is not to stay.
+  /// The old content of a file to be replaced has not been removed yet.
   private var isFull = false
 
-  /// One of the streams of the process: 1 is the standard output, 2 the standard error. It stays open and as it is.
+  /// A standard stream of the process: 1 is standard output, 2 standard error. It is neither closed nor reconfigured.
   init(standard stream: Int32, name: String) {
     self.name = name
     let kind = OpenedFile.Kind(of: stream)
     isFile = kind == .file
     unit = isFile ? Self.fileUnit : Self.pipeUnit
-    // A way of our own to the same pipe or terminal: made not to wait, it leaves that of other programs alone. Where there is
-    // none, small pieces are written when there is room for them.
+    // Reopened, so that O_NONBLOCK does not affect other programs on the same pipe or terminal. If that fails, small writes are made
+    // whenever there is room for them.
     let flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
     let own = !isFile ? unsafe Glibc.open("/proc/self/fd/\(stream)", flags) : -1
     descriptor = own >= 0 ? own : stream
     ownsDescriptor = own >= 0
   }
 
-  /// Makes a file, or replaces the one there is from the first write on; with `appends` goes on behind what it holds.
+  /// Creates a file, or replaces an existing one at the first write; with `appends`, writes after its present content.
   init(path: String, appends: Bool) throws(NodeProblem) {
     let file = try OpenedFile(path, for: appends ? .appending : .writing)
     descriptor = file.descriptor
@@ -43,23 +43,23 @@ struct LineTarget: ~Copyable {
     isFull = isFile && !appends
   }
 
-  /// True when a person reads along.
+  /// True for a terminal.
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
-  /// Empties a file that is to be replaced, if nothing has been written yet. Answers 0 or an `errno`.
+  /// Truncates a file to be replaced, before the first write. Returns 0 or an `errno`.
   mutating func begin() -> Int32 {
     guard isFull else { return 0 }
     isFull = false
-    return OpenedFile.empty(descriptor)
+    return OpenedFile.truncate(descriptor)
   }
 
   deinit { if ownsDescriptor && descriptor >= 0 { close(descriptor) } }
 
-  /// True when a program that was killed left the file without its last line break.
+  /// True when the file's last line is unfinished, as a killed program leaves it.
   func endsInsideLine(_ path: String) -> Bool {
     guard isFile && !isFull else { return false }
     let reader = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
-    // What may be written but not read, such as a file of mode 0200, is taken as it is.
+    // A file that can be written but not read, such as mode 0200, is assumed complete.
     guard reader >= 0 else { return false }
     defer { close(reader) }
     let end = lseek(reader, 0, SEEK_END)
@@ -68,8 +68,8 @@ struct LineTarget: ~Copyable {
     return last != 10
   }
 
-  /// Writes as much as is taken now: all of it by a file. `refusal` is 0, or the `errno` that stands against the rest for good;
-  /// the part of a line that a file took of it is taken back then.
+  /// Writes as much as the target accepts now; a file accepts everything. `refusal` is 0, or the `errno` of a permanent failure; a
+  /// partly written last line is then removed from a file.
   @unsafe
   func write(_ start: UnsafePointer<UInt8>, _ count: Int) -> (written: Int, refusal: Int32) {
     if !isFile { return PipeSignal.withBlocked { unsafe writeWhatFits(start, count) } }
@@ -78,11 +78,11 @@ struct LineTarget: ~Copyable {
     return (done, refusal)
   }
 
-  /// Waits until the reader takes something, at most so many milliseconds.
+  /// Waits until the reader takes something, at most `milliseconds`.
   func waitForRoom(_ milliseconds: Int32) -> Bool {
-    var wish = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    // An error counts as room: the write will tell which.
-    return unsafe poll(&wish, 1, milliseconds) > 0
+    var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    // An error counts as room: the write will report it.
+    return unsafe poll(&request, 1, milliseconds) > 0
   }
 
   @unsafe
@@ -111,7 +111,7 @@ struct LineTarget: ~Copyable {
     return (done, 0)
   }
 
-  /// Cuts off the part of a line that was still written.
+  /// Truncates a partly written last line.
   @unsafe
   private func takeBackPart(of start: UnsafePointer<UInt8>, written: inout Int) {
     var part = 0

@@ -2,32 +2,32 @@ internal import CMillraceSys
 @unsafe @preconcurrency internal import Glibc
 internal import MillraceCore
 
-/// One running program with pipes to its standard streams, in a process group of its own.
+/// A running program with pipes to its standard streams, in its own process group.
 ///
-/// What it does *not* do: it has no threads. One thread, the keeper, may call `hasExited`, `signal` and `reap`; the program must
-/// be reaped exactly once, and signalled never after.
+/// It has no threads. Only the supervisor thread calls `hasExited`, `signal` and `reap`. The program must be reaped exactly once and
+/// never signalled afterwards.
 struct ChildProcess: Sendable {
-  /// The writing end of its standard input; -1 when that is empty.
+  /// Write end of its standard input; -1 if that is empty.
   let input: Int32
-  /// The reading end of its standard output.
+  /// Read end of its standard output.
   let output: Int32
-  /// The reading end of its standard error.
+  /// Read end of its standard error.
   let errors: Int32
   private let id: pid_t
-  /// Where it stands among the programs of the process.
+  /// Its slot in `RunningPrograms`.
   private let place: Int?
 
-  /// Bytes the kernel holds between us and the program: a quarter of a second of 16 kHz speech.
+  /// Capacity of the pipe to the program: a quarter of a second of 16 kHz speech.
   private static let inputPipeBytes: Int32 = 8192
 
   /// Starts a program, looked up in PATH.
   /// - Parameters:
   ///   - command: its name and arguments.
-  ///   - directory: where it starts; nil: here.
-  ///   - environment: `NAME=value` texts; besides, it gets those of ours in `inherited`.
-  ///   - isFed: false when its standard input is empty.
+  ///   - directory: working directory; nil: this process's.
+  ///   - environment: `NAME=value` strings, added to this process's variables named in `inherited`.
+  ///   - isInputLinked: false: its standard input is empty.
   init(
-    _ command: [String], directory: String?, environment: [String], isFed: Bool
+    _ command: [String], directory: String?, environment: [String], isInputLinked: Bool
   ) throws(NodeProblem) {
     if let directory { try Self.check(directory: directory) }
     var ours: [Int32] = []
@@ -38,7 +38,7 @@ struct ChildProcess: Sendable {
       if !isStarted { for end in ours { close(end) } }
     }
     for stream in 0..<3 {
-      if stream == 0 && !isFed {
+      if stream == 0 && !isInputLinked {
         let nothing = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
         theirs.append(try Self.check(nothing, errno))
         ours.append(-1)
@@ -49,19 +49,19 @@ struct ChildProcess: Sendable {
       _ = try Self.check(refusal == 0 ? ends[0] : -1, refusal)
       let isInput = stream == 0
       ours.append(ends[isInput ? 1 : 0])
-      // Above the standard streams, so that putting one in place does not cover another.
+      // Above the standard streams, so that dup2 onto one does not close another.
       let theirEnd = ends[isInput ? 0 : 1]
       let moved = fcntl(theirEnd, F_DUPFD_CLOEXEC, 3)
       let code = errno
       close(theirEnd)
       theirs.append(try Self.check(moved, code))
-      // Ours must not make a thread wait; the other end stays as programs expect it.
+      // Our ends are non-blocking; the program's ends block, as programs expect.
       _ = fcntl(ours[stream], F_SETFL, fcntl(ours[stream], F_GETFL) | O_NONBLOCK)
     }
-    // A short pipe: a program that does not read is to be seen soon, not after seconds of sound.
-    if isFed { millrace_pipe_set_capacity(ours[0], Self.inputPipeBytes) }
+    // A small pipe: a program that stops reading is noticed soon, not after seconds of audio.
+    if isInputLinked { millrace_pipe_set_capacity(ours[0], Self.inputPipeBytes) }
     id = try Self.spawn(command, directory: directory, environment: environment, streams: theirs)
-    place = StartedPrograms.enter(id)
+    place = RunningPrograms.register(id)
     isStarted = true
     input = ours[0]
     output = ours[1]
@@ -71,8 +71,8 @@ struct ChildProcess: Sendable {
   private static func check(_ descriptor: Int32, _ code: Int32) throws(NodeProblem) -> Int32 {
     guard descriptor < 0 else { return descriptor }
     throw NodeProblem(
-      "cannot make the pipes to the program: \(SystemError.text(code))",
-      cure: "raise the limit of open files (ulimit -n)")
+      "cannot create pipes to the program: \(SystemError.text(code))",
+      cure: "raise the limit on open files (ulimit -n)")
   }
 
   private static func check(directory: String) throws(NodeProblem) {
@@ -80,7 +80,7 @@ struct ChildProcess: Sendable {
     guard unsafe stat(directory, &status) == 0 else {
       throw NodeProblem(
         "cannot start in \"\(directory)\": \(SystemError.text(errno))", parameter: "directory",
-        cure: "make the directory first, or correct the path")
+        cure: "create the directory, or correct the path")
     }
     guard status.st_mode & S_IFMT != S_IFDIR else { return }
     throw NodeProblem(
@@ -97,7 +97,7 @@ struct ChildProcess: Sendable {
     for (stream, descriptor) in streams.enumerated() {
       unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(stream))
     }
-    // What else this process has open is not the program's business.
+    // The program inherits no other descriptors.
     _ = unsafe millrace_spawn_close_from(&actions, 3)
     if let directory { _ = unsafe millrace_spawn_enter_folder(&actions, directory) }
 
@@ -108,7 +108,7 @@ struct ChildProcess: Sendable {
     var all = sigset_t()
     unsafe sigemptyset(&none)
     unsafe sigfillset(&all)
-    // A group of its own, and signals as a fresh program has them, whatever this thread blocks.
+    // A new process group, and default signal handling whatever this thread blocks.
     unsafe posix_spawnattr_setpgroup(&attributes, 0)
     unsafe posix_spawnattr_setsigmask(&attributes, &none)
     unsafe posix_spawnattr_setsigdefault(&attributes, &all)
@@ -140,27 +140,27 @@ struct ChildProcess: Sendable {
       "cannot start \"\(program)\": \(SystemError.text(code))", parameter: "command", cure: cure)
   }
 
-  /// Ends the program's input. For whoever feeds it, once.
+  /// Closes the program's input. Called once, by the thread that writes it.
   func closeInput() {
     if input >= 0 { close(input) }
   }
 
-  // MARK: Keeper
+  // MARK: Supervisor
 
-  /// True when the program has ended; it stays a known process until it is reaped, so that a signal cannot hit another one.
+  /// True when the program has exited. It stays a zombie until it is reaped, so a signal cannot reach another process.
   var hasExited: Bool {
     var info = unsafe siginfo_t()
     let status = unsafe waitid(P_PID, id_t(id), &info, WEXITED | WNOHANG | WNOWAIT)
-    // ECHILD: the embedding program has signals set so that nobody waits for children.
+    // ECHILD: the embedding program ignores SIGCHLD, so the kernel reaps children itself.
     return status != 0 ? errno == ECHILD : unsafe info.si_signo != 0
   }
 
-  /// Sends a signal to the program and everything it started in its group. Not after `reap`.
+  /// Sends a signal to the program and to everything in its process group. Not after `reap`.
   func signal(_ number: Int32) { kill(-id, number) }
 
-  /// Waits for the end of the program, frees its entry and answers its status as waitpid(2) gives it.
+  /// Waits for the program to exit, frees its process entry and returns its status as waitpid(2) does.
   func reap() -> Int32 {
-    StartedPrograms.leave(place)
+    RunningPrograms.unregister(place)
     var status: Int32 = 0
     while unsafe waitpid(id, &status, 0) < 0 {
       guard errno == EINTR else { return 0 }
@@ -169,7 +169,7 @@ struct ChildProcess: Sendable {
   }
 }
 
-/// A list of C strings that ends with a null pointer, as exec(3) takes it.
+/// A null-terminated list of C strings, as exec(3) takes it.
 @unsafe
 private struct CStrings {
   let pointers: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>

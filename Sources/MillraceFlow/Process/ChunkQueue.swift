@@ -1,8 +1,9 @@
 internal import MillraceCore
 
-/// A bounded queue of byte chunks between two threads, in memory reserved once.
+/// A bounded queue of byte chunks between two threads, with memory allocated once.
 ///
-/// One thread uses `isWritable` and `write`, one other `count` to `drop`. Nothing waits, locks or allocates.
+/// One thread calls `isWritable`, `space` and `publish`; another calls `count`, `bytes` and `drop`. Nothing blocks, locks or
+/// allocates.
 @safe
 final class ChunkQueue: @unchecked Sendable {
   let chunkBytes: Int
@@ -15,7 +16,7 @@ final class ChunkQueue: @unchecked Sendable {
 
   /// - Parameters:
   ///   - chunkBytes: bytes of the largest chunk.
-  ///   - count: chunks it holds, at least; rounded up to a power of two.
+  ///   - count: minimum capacity in chunks; rounded up to a power of two.
   init(chunkBytes: Int, count: Int) {
     let ring = Ring<Int>(minimumCapacity: count)
     slots = ring.writer.capacity
@@ -32,10 +33,10 @@ final class ChunkQueue: @unchecked Sendable {
   /// True while one more chunk fits.
   var isWritable: Bool { writer.hasRoom }
 
-  /// The next chunk's memory, to be filled before `publish`. Only while `isWritable`.
+  /// Memory of the next chunk, to be filled before `publish`. Only while `isWritable`.
   var space: UnsafeMutablePointer<UInt8> { unsafe memory + written % slots * chunkBytes }
 
-  /// Hands the filled chunk over.
+  /// Publishes the filled chunk to the reader.
   func publish(_ count: Int) {
     writer.push(count)
     written &+= 1
@@ -43,13 +44,13 @@ final class ChunkQueue: @unchecked Sendable {
 
   // MARK: Reading thread
 
-  /// Bytes of the oldest chunk; nil when there is none.
+  /// Size of the oldest chunk in bytes; nil if the queue is empty.
   var count: Int? { reader.peek { $0 } }
 
-  /// The oldest chunk's bytes. Only while there is one.
+  /// Content of the oldest chunk. Only while there is one.
   var bytes: UnsafePointer<UInt8> { unsafe UnsafePointer(memory + read % slots * chunkBytes) }
 
-  /// Gives the oldest chunk's memory back.
+  /// Releases the oldest chunk's memory.
   func drop() {
     guard reader.pop() != nil else { return }
     read &+= 1

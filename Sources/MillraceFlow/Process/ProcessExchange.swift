@@ -1,163 +1,162 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// What the node and the two threads of its program share.
+/// State shared between the node and the two threads of its program.
 ///
-/// Ends of the queues: the node writes `input` and reads `output`; `ProgramFeeder` reads `input`; `ProgramKeeper` writes
-/// `output` and, last of all, `verdict`. The node's calls never wait here; they cost a system call only to wake a thread that
-/// sleeps.
+/// The node writes `input` and reads `output`. `ProcessWriter` reads `input`. `ProcessSupervisor` writes `output` and, last of all,
+/// the exit result. The node's calls never block; they make a system call only to wake a sleeping thread.
 final class ProcessExchange: @unchecked Sendable {
   /// How the program ended.
-  enum Verdict {
-    /// With status 0.
+  enum ExitResult {
+    /// Exit status 0.
     case done
-    /// With another status or by a signal: the number that waitpid gave.
+    /// Another status, or a signal: the number waitpid(2) returned.
     case failed(Int32)
-    /// What it wrote is not what it should be.
-    case garbage(Garbage, at: Int)
+    /// Its output is invalid.
+    case outputError(OutputError, at: Int)
   }
 
-  /// What can be wrong with a program's output.
-  enum Garbage: Int32 {
-    case cutSample = 1
-    case badText
-    case longLine
+  /// Why a program's output is invalid.
+  enum OutputError: Int32 {
+    case partialSample = 1
+    case invalidUTF8
+    case lineTooLong
   }
 
   let input: ChunkQueue
   let output: ChunkQueue
   let waker: Waker
-  /// What is rung when there is input, or none to come.
-  let feederBell = Bell()
-  /// What is rung when there is room for output, or the program is to end.
-  let keeperBell: PipeBell
+  /// Signalled when there is input, or when no more will come.
+  let writerWake = WakeSignal()
+  /// Signalled when there is room for output, or when the program must end.
+  let supervisorWake: PipeBell
 
-  /// Nothing more comes into `input`.
+  /// No more data will enter `input`.
   let isInputOver = Atomic<Bool>(false)
-  /// Nobody reads the program's input any more.
+  /// The program has closed its input.
   let isInputRefused = Atomic<Bool>(false)
-  /// The node is gone.
+  /// The node is being destroyed.
   let isStopping = Atomic<Bool>(false)
-  /// The node found `input` full.
+  /// The node found `input` full and is waiting for room.
   let nodeWaits = Atomic<Bool>(false)
-  /// The keeper found `output` full.
-  let keeperWaits = Atomic<Bool>(false)
-  /// Chunks the program has read; moves on when it takes what it is given.
+  /// The supervisor found `output` full and is waiting for room.
+  let supervisorWaits = Atomic<Bool>(false)
+  /// Chunks the program has read; grows while it takes its input.
   let fed = Atomic<Int>(0)
-  /// Reads and writes of the program that came to something, on any of its pipes: moves on while it lives.
-  let signs = Atomic<Int>(0)
-  /// Chunks of input, counted from the first, that were given for a reply that is over: from one up to before another.
-  let voidFrom = Atomic<Int>(0)
-  let voidTo = Atomic<Int>(0)
-  private let hasVerdict = Atomic<Bool>(false)
-  private nonisolated(unsafe) var verdictValue = Verdict.done
-  /// The last of what the program said on its standard error.
-  private let remarks = Mutex(Remarks())
+  /// Successful reads and writes on any of its pipes; grows while the program is active.
+  let activity = Atomic<Int>(0)
+  /// Input chunks of a cancelled reply, counted from the first chunk: half-open range.
+  let cancelledFrom = Atomic<Int>(0)
+  let cancelledTo = Atomic<Int>(0)
+  private let hasExitResult = Atomic<Bool>(false)
+  private nonisolated(unsafe) var exitResultValue = ExitResult.done
+  /// The tail of the program's standard error.
+  private let errorTail = Mutex(ErrorTail())
 
-  /// Bytes of the standard error that are kept for the words about a failure.
-  private static let remarkBytes = 2048
-  private static let remarkLines = 6
+  /// Bytes of standard error kept for the error message.
+  private static let errorTailBytes = 2048
+  private static let errorTailLines = 6
 
-  init(input: ChunkQueue, output: ChunkQueue, waker: Waker, keeperBell: PipeBell) {
+  init(input: ChunkQueue, output: ChunkQueue, waker: Waker, supervisorWake: PipeBell) {
     self.input = input
     self.output = output
     self.waker = waker
-    self.keeperBell = keeperBell
+    self.supervisorWake = supervisorWake
   }
 
   // MARK: Node
 
-  /// True when one more chunk of input fits; otherwise the node will be woken when it does.
+  /// True when one more input chunk fits; otherwise the node is woken when it does.
   func hasInputRoom() -> Bool {
     if input.isWritable { return true }
-    // Ask first, look again after: room made in between is seen by one of the two.
+    // Set the flag, then check again: one of the two threads then sees room made in between.
     _ = nodeWaits.exchange(true, ordering: .sequentiallyConsistent)
     return input.isWritable
   }
 
-  /// Tells the keeper that a chunk of output was taken.
+  /// Notifies the supervisor that an output chunk was taken.
   func noteOutputTaken() {
-    if keeperWaits.exchange(false, ordering: .sequentiallyConsistent) { keeperBell.ring() }
+    if supervisorWaits.exchange(false, ordering: .sequentiallyConsistent) { supervisorWake.ring() }
   }
 
-  /// Ends the program's input behind what is queued.
+  /// Ends the program's input after what is queued.
   func endInput() {
     guard !isInputOver.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    feederBell.ring()
+    writerWake.signal()
   }
 
-  /// Lets the program have no more of the chunks of a range, save the one it is reading.
-  func voidInput(from first: Int, to end: Int) {
-    voidFrom.store(first, ordering: .relaxed)
-    voidTo.store(end, ordering: .releasing)
+  /// Withholds a range of input chunks from the program, except the one being written.
+  func cancelInput(from first: Int, to end: Int) {
+    cancelledFrom.store(first, ordering: .relaxed)
+    cancelledTo.store(end, ordering: .releasing)
   }
 
-  /// Makes both threads end, and the program with them. Waits for nothing.
+  /// Ends both threads, and the program with them. Does not wait.
   func stop() {
     isStopping.store(true, ordering: .sequentiallyConsistent)
-    feederBell.ring()
-    keeperBell.ring()
+    writerWake.signal()
+    supervisorWake.ring()
   }
 
-  /// How the program ended, once it has and all its output is in the queue.
-  var verdict: Verdict? {
-    guard hasVerdict.load(ordering: .acquiring) else { return nil }
-    return unsafe verdictValue
+  /// How the program ended, once it has exited and all its output is queued.
+  var exitResult: ExitResult? {
+    guard hasExitResult.load(ordering: .acquiring) else { return nil }
+    return unsafe exitResultValue
   }
 
   // MARK: Threads
 
-  /// True when the program is not to have a chunk of input any more.
-  func isVoid(chunk number: Int) -> Bool {
-    number < voidTo.load(ordering: .acquiring) && number >= voidFrom.load(ordering: .relaxed)
+  /// True when an input chunk must no longer be written.
+  func isCancelled(chunk number: Int) -> Bool {
+    number < cancelledTo.load(ordering: .acquiring) && number >= cancelledFrom.load(ordering: .relaxed)
   }
 
-  /// Tells the node that a chunk of input was taken.
+  /// Notifies the node that an input chunk was taken.
   func noteInputTaken() {
     fed.add(1, ordering: .relaxed)
     if nodeWaits.exchange(false, ordering: .sequentiallyConsistent) { waker.wake() }
   }
 
-  /// True when one more chunk of output fits; otherwise the keeper will be rung when it does.
+  /// True when one more output chunk fits; otherwise the supervisor is woken when it does.
   func hasOutputRoom() -> Bool {
     if output.isWritable { return true }
-    _ = keeperWaits.exchange(true, ordering: .sequentiallyConsistent)
+    _ = supervisorWaits.exchange(true, ordering: .sequentiallyConsistent)
     return output.isWritable
   }
 
-  /// Says how the program ended. Once, by the keeper, after the last output.
-  func conclude(_ verdict: Verdict) {
-    unsafe verdictValue = verdict
-    hasVerdict.store(true, ordering: .releasing)
+  /// Records how the program ended. Once, by the supervisor, after the last output.
+  func conclude(_ exitResult: ExitResult) {
+    unsafe exitResultValue = exitResult
+    hasExitResult.store(true, ordering: .releasing)
     waker.wake()
   }
 
-  /// The end of what the program said on its standard error.
-  private struct Remarks {
+  /// The tail of the program's standard error.
+  private struct ErrorTail {
     var kept: [UInt8] = []
     var isCut = false
   }
 
-  /// Keeps what the program says on its standard error.
-  func note(remark bytes: some Collection<UInt8>) {
-    remarks.withLock { remarks in
-      remarks.kept += bytes
-      let excess = remarks.kept.count - Self.remarkBytes
+  /// Appends to the tail of the program's standard error.
+  func appendErrors(_ bytes: some Collection<UInt8>) {
+    errorTail.withLock { errorTail in
+      errorTail.kept += bytes
+      let excess = errorTail.kept.count - Self.errorTailBytes
       guard excess > 0 else { return }
-      remarks.kept.removeFirst(excess)
-      remarks.isCut = true
+      errorTail.kept.removeFirst(excess)
+      errorTail.isCut = true
     }
   }
 
-  /// The last lines of the program's standard error; nil when it said nothing. Control side.
-  var lastRemarks: String? {
-    let remarks = remarks.withLock { $0 }
-    // Dots where the beginning is gone: a secret that lost its own is known by them. A character that was cut is left out.
+  /// The last lines of the program's standard error; nil if it wrote none. Control side.
+  var lastErrorLines: String? {
+    let errorTail = errorTail.withLock { $0 }
+    // "…" marks the cut beginning: redaction recognises a secret cut there by it. A partial character is dropped.
     let text =
-      remarks.isCut
-      ? "…" + String(decoding: remarks.kept.drop { $0 & 0xC0 == 0x80 }, as: UTF8.self)
-      : String(decoding: remarks.kept, as: UTF8.self)
+      errorTail.isCut
+      ? "…" + String(decoding: errorTail.kept.drop { $0 & 0xC0 == 0x80 }, as: UTF8.self)
+      : String(decoding: errorTail.kept, as: UTF8.self)
     let lines = text.split(whereSeparator: \.isNewline)
-    return lines.isEmpty ? nil : lines.suffix(Self.remarkLines).joined(separator: " | ")
+    return lines.isEmpty ? nil : lines.suffix(Self.errorTailLines).joined(separator: " | ")
   }
 }

@@ -3,9 +3,9 @@ internal import Synchronization
 
 /// From the graph to the program.
 extension ProcessPipe {
-  /// Gives the program the oldest packet or a piece of the silence before it, if there is one and room for it.
+  /// Gives the program the oldest packet, or part of the silence before it, if there is one and it has room.
   mutating func feed(_ ports: inout Ports) -> Bool {
-    guard isFed else { return false }
+    guard isInputLinked else { return false }
     if held == nil && silence == 0 {
       if ports.isOver() {
         exchange.endInput()
@@ -20,7 +20,7 @@ extension ProcessPipe {
       if owesSince == nil { owesSince = ports.now }
       admit(packet)
     }
-    // A program that closed its input gets no more; it may still have something to say.
+    // A program that closed its input gets no more, but may still write output.
     if isRefused {
       held = nil
       silence = 0
@@ -32,11 +32,11 @@ extension ProcessPipe {
     return true
   }
 
-  /// Notes what a packet belongs to and what is missing before it.
+  /// Records which reply a packet belongs to and what is missing before it.
   private mutating func admit(_ packet: consuming Packet) {
-    if HeldReply(of: packet) != reply { firstVoidable = given }
+    if HeldReply(of: packet) != reply { firstCancellable = given }
     reply.follow(packet)
-    dropsAnswers = false
+    discardsOutput = false
     guard isSoundIn else {
       timeline.begin(at: packet.timestamp)
       held = consume packet
@@ -48,15 +48,15 @@ extension ProcessPipe {
     if !isLost { held = consume packet }
   }
 
-  /// Hands the filled chunk over.
+  /// Publishes the filled chunk.
   private mutating func give(_ count: Int) {
     guard count > 0 else { return }
     exchange.input.publish(count)
     given &+= 1
-    exchange.feederBell.ring()
+    exchange.writerWake.signal()
   }
 
-  /// Fills the queue's free chunk with silence that is due and answers its length.
+  /// Fills the queue's free chunk with pending silence and returns its length.
   private mutating func silenceChunk() -> Int {
     let frames = min(silence, (exchange.input.chunkBytes - 1) / frameBytesIn)
     silence -= frames
@@ -65,7 +65,7 @@ extension ProcessPipe {
     return count
   }
 
-  /// Copies a packet's content into the queue's free chunk and answers its length.
+  /// Copies a packet's content into the queue's free chunk and returns its length.
   private func copy(_ packet: borrowing Packet) -> Int {
     let source = packet.samples(of: UInt8.self)
     let target = unsafe exchange.input.space

@@ -2,18 +2,18 @@ internal import MillraceCore
 
 /// From the program to the graph.
 extension ProcessPipe {
-  /// Emits the oldest chunk, if there is one, or the part of it that belongs together. True when there was one.
+  /// Emits the oldest chunk, if any, or the part of it that belongs together. True when there was one.
   mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
-    guard isHeard, let count = exchange.output.count else { return false }
+    guard isOutputLinked, let count = exchange.output.count else { return false }
     if rate > 0 {
       try deliverSound(of: count, &ports)
-    } else if !dropsAnswers {
-      ports.emit(try copyAnswer(0, count, of: reply, &ports))
+    } else if !discardsOutput {
+      ports.emit(try copyOutput(0, count, of: reply, &ports))
       emittedBytes = count
     } else {
       emittedBytes = count
     }
-    if emittedBytes >= count { dropAnswer() }
+    if emittedBytes >= count { discardOutput() }
     return true
   }
 
@@ -22,26 +22,26 @@ extension ProcessPipe {
     let piece = timeline.answer(limit: (byteCount - emittedBytes) / frameBytesOut)
     let start = emittedBytes
     emittedBytes += piece.count * frameBytesOut
-    if piece.isBroken { hasDropped = true }
-    guard !dropsAnswers && !piece.reply.isVoid(at: ports.generation) else {
-      hasDropped = true
+    if piece.isBroken { hasDiscarded = true }
+    guard !discardsOutput && !piece.reply.isVoid(at: ports.generation) else {
+      hasDiscarded = true
       return
     }
-    var packet = try copyAnswer(
-      start, piece.count * frameBytesOut, of: answersSamples ? piece.reply : reply, &ports)
+    var packet = try copyOutput(
+      start, piece.count * frameBytesOut, of: matchesSamples ? piece.reply : reply, &ports)
     packet.timestamp = piece.timestamp
     packet.position = piece.position
     packet.duration = piece.count
-    if hasDropped { packet.flags.insert(.discontinuity) }
-    hasDropped = false
+    if hasDiscarded { packet.flags.insert(.discontinuity) }
+    hasDiscarded = false
     ports.emit(packet)
   }
 
-  /// True when the count of samples tells which input an output answers.
-  var answersSamples: Bool { isSoundIn && rate > 0 }
+  /// True when the sample count tells which input an output answers.
+  var matchesSamples: Bool { isSoundIn && rate > 0 }
 
-  /// A packet with bytes of the oldest chunk, of a reply.
-  private borrowing func copyAnswer(
+  /// A packet with bytes of the oldest chunk, marked with a reply.
+  private borrowing func copyOutput(
     _ start: Int, _ count: Int, of whose: HeldReply, _ ports: inout Ports
   ) throws(NodeFault) -> Packet {
     var packet = try ports.makePacket(bytes: count, of: whose)
@@ -51,7 +51,7 @@ extension ProcessPipe {
     return packet
   }
 
-  mutating func dropAnswer() {
+  mutating func discardOutput() {
     emittedBytes = 0
     exchange.output.drop()
     exchange.noteOutputTaken()

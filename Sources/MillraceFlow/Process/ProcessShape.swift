@@ -1,8 +1,8 @@
 internal import MillraceCore
 
-/// What `process.pipe` will carry, decided before the program starts.
+/// Resolves the formats of `process.pipe` before the program starts.
 enum ProcessShape {
-  /// Length of a packet of sound when neither the parameters nor the input say: the frame of most speech codecs.
+  /// Packet length when neither the parameters nor the input give one: the frame of most speech codecs.
   private static let usualFrame: Nanoseconds = 20_000_000
 
   static func resolve(_ resolution: inout Resolution) {
@@ -13,14 +13,14 @@ enum ProcessShape {
     for name in ["command", "environment"]
     where parameters.strings(name).contains(where: { $0.utf8.contains(0) }) {
       resolution.refuse(
-        name, "it holds a NUL character, which no program can be given", cure: "leave it out")
+        name, "it contains a NUL character, which cannot be passed to a program", cure: "remove it")
     }
     if parameters.strings("environment").contains(where: { !$0.dropFirst().contains("=") }) {
-      // It is not repeated: it may be a value that has lost its name.
+      // Not quoted: it may be a secret whose name was left out.
       resolution.refuse(
-        "environment", "an item is not a variable with its value", cure: "write \"NAME=value\"")
+        "environment", "an item is not an assignment", cure: "write \"NAME=value\"")
     }
-    // A program without a pipe to the graph makes the pace of nobody; with one it can be made to wait on both sides.
+    // Without a linked pipe, a program sets no pace; with one, it can be made to wait on both sides.
     resolution.pacing = .waits
     guard resolution.wanted["out"] != nil else { return }
     if parameters.string("mode") == "lines" {
@@ -30,12 +30,12 @@ enum ProcessShape {
     }
   }
 
-  /// Text or events: what the consumers take, and of both what comes in.
+  /// Text or events: what the consumers take; if they take both, what comes in.
   private static func lines(_ resolution: Resolution) -> OutputShape {
     var formats: [Format] = [.text, .event]
     if resolution.input?.format == .event { formats.reverse() }
     let format = formats.first { resolution.isWanted($0) } ?? formats[0]
-    return OutputShape(format, packetDuration: nil, packetBytes: OutputIntake.longestLine)
+    return OutputShape(format, packetDuration: nil, packetBytes: OutputReader.longestLine)
   }
 
   private static func sound(_ resolution: inout Resolution) -> OutputShape? {
@@ -44,12 +44,12 @@ enum ProcessShape {
     let rate = parameters.has("rate") ? parameters.integer("rate") : input?.format.rate
     let channels = parameters.has("channels") ? parameters.integer("channels") : input?.format.channels
     guard let rate, let channels else {
-      // In a cycle the input is not known yet: it will be asked again.
+      // In a cycle the input is not known yet; resolution asks again.
       guard !resolution.linkedInputs.contains("in") || input != nil else { return nil }
       resolution.refuse(
         rate == nil ? "rate" : "channels",
-        "nothing tells the \(rate == nil ? "rate" : "channels") of the sound the program writes",
-        cure: "give \"rate\" and \"channels\", or set \"mode\" to \"lines\" if it writes text")
+        "the \(rate == nil ? "rate" : "channels") of the audio the program writes is unknown",
+        cure: "set \"rate\" and \"channels\", or set \"mode\" to \"lines\" if it writes text")
       return nil
     }
     var frame = input?.packetDuration ?? usualFrame

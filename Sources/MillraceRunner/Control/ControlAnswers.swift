@@ -68,7 +68,7 @@ final class ControlAnswers: Sendable {
       throw ExitStatus.usage
     }
     guard FileKind(descriptor: descriptor) == .regular else { return }
-    do throws(NodeProblem) { try FileClaim.claim(descriptor, path, for: .writing) } catch {
+    do throws(NodeProblem) { try FileLock.lock(descriptor, path, for: .writing) } catch {
       Output.error.write(
         "error: cannot write the control answers to \(Problem.quoted(path)): this run or another program reads or writes it; choose another place\n"
       )

@@ -49,7 +49,7 @@ struct ControlInput: ~Copyable {
     }
     // Nothing the run writes may take the place of its commands.
     guard isFile else { return }
-    do throws(NodeProblem) { try FileClaim.claim(descriptor, path, for: .reading) } catch {
+    do throws(NodeProblem) { try FileLock.lock(descriptor, path, for: .reading) } catch {
       Output.error.write("error: \(error.description)\n")
       throw ExitStatus.usage
     }

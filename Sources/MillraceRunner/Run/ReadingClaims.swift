@@ -7,8 +7,8 @@ internal import MillraceGraph
 final class ReadingClaims {
   /// A claim that can stand in a dictionary.
   private final class Held {
-    private let claim: FileClaim
-    init(_ path: String) throws(NodeProblem) { claim = try FileClaim(path, for: .reading) }
+    private let claim: FileLock
+    init(_ path: String) throws(NodeProblem) { claim = try FileLock(path, for: .reading) }
   }
 
   private var claims: [String: Held] = [:]

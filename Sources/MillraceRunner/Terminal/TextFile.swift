@@ -38,7 +38,7 @@ struct TextFile: ~Copyable {
         : Self.refused(path, SystemError.text(refusal), "choose another place")
     }
     guard isRegular else { return }
-    do throws(NodeProblem) { try FileClaim.claim(descriptor, path, for: .writing) } catch {
+    do throws(NodeProblem) { try FileLock.lock(descriptor, path, for: .writing) } catch {
       throw Self.refused(
         path, "this run or another program reads or writes it", "choose another place")
     }

@@ -67,7 +67,7 @@ final class CaptureThread: Sendable {
       ending =
         "it gives pictures of \(width)x\(height), more than \(PictureHeader.mostPixels) pixels; set it to a smaller size"
     } catch {
-      ending = source.decoder.lastWords ?? source.demuxer.words.text ?? LibraryWords.describe(error.code)
+      ending = source.decoder.lastMessage ?? source.demuxer.words.text ?? LibraryMessage.describe(error.code)
     }
     let words = ending
     shared.withLock { $0.ending = words }

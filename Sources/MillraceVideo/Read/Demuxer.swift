@@ -37,7 +37,7 @@ final class Demuxer {
       self.mostPixels = mostPixels
       // The prefix keeps names such as "concat:..." from being taken for a protocol.
       url = "file:" + path
-      options = KnownContainer.options
+      options = SupportedContainer.options
       name = "\"\(path)\""
       cure = "check that it is whole, and a film or a picture"
     }
@@ -68,7 +68,7 @@ final class Demuxer {
   private(set) var context: UnsafeMutablePointer<AVFormatContext>?
   /// The file ended inside a packet, or was given up before its end.
   var isCut: Bool { endsInDamage || isLastCorrupt && hasEnded || apart.values.contains { $0.isCut } }
-  private(set) var words = LibraryWords()
+  private(set) var words = LibraryMessage()
   /// Why a stream could not be read by itself; nil: it could, or need not.
   private(set) var refusal: NodeProblem?
   private var queues: [Int: PacketQueue] = [:]
@@ -107,11 +107,11 @@ final class Demuxer {
     let status = unsafe avformat_open_input(&context, place.url, format, &options)
     unsafe av_dict_free(&options)
     guard status >= 0 else {
-      if let problem = FileWords.exhaustion(-status, place.shownPath, for: .reading) { throw problem }
+      if let problem = FileMessages.exhaustion(-status, place.shownPath, for: .reading) { throw problem }
       if place.device == nil, place.bound == nil,
-        let name = KnownContainer.unknownName(place.url, status: status)
+        let name = SupportedContainer.unknownName(place.url, status: status)
       {
-        let refusal = KnownContainer.refusal(name)
+        let refusal = SupportedContainer.refusal(name)
         throw problem(refusal.text, cure: refusal.cure)
       }
       throw problem("cannot be opened: \(reason(status))", cure: place.cure)
@@ -159,7 +159,7 @@ final class Demuxer {
   /// The library's line if it logged one, with the code's own text otherwise.
   func reason(_ code: Int32) -> String {
     words.keep()
-    let described = LibraryWords.describe(code)
+    let described = LibraryMessage.describe(code)
     guard let line = words.text else { return place.secrets.removed(from: described) }
     // A protocol's line says what failed, and leaves out what the system said.
     let isMore = place.bound != nil && (1..<4_096).contains(-code) && !line.contains(described)
@@ -192,7 +192,7 @@ final class Demuxer {
   }
 
   /// What the streams are, such as `audio aac, subtitle subrip`.
-  var streamNames: String { unsafe LibraryWords.streams(of: context) }
+  var streamNames: String { unsafe LibraryMessage.streams(of: context) }
 
   private func discardAll() {
     guard let context = unsafe context else { return }

@@ -59,7 +59,7 @@ final class FilmPictures {
         try demuxer.checkSize(PictureBound.size(error))
       }
       throw demuxer.problem(
-        "holds no picture that can be decoded" + (decoder.lastWords.map { ": \($0)" } ?? ""),
+        "holds no picture that can be decoded" + (decoder.lastMessage.map { ": \($0)" } ?? ""),
         cure: "check that it plays, or convert it again")
     }
     let stream = unsafe demuxer.stream(index)

@@ -74,7 +74,7 @@ final class FilmReader {
   var damageCount: Int { (pictures?.decoder.damageCount ?? 0) + (sound?.decoder.damageCount ?? 0) }
 
   /// The library's words at the last failure.
-  var words: String? { pictures?.decoder.lastWords ?? sound?.decoder.lastWords ?? demuxer.words.text }
+  var words: String? { pictures?.decoder.lastMessage ?? sound?.decoder.lastMessage ?? demuxer.words.text }
 
   /// How the film's file ends, now that all of it was read. Blocks: looks into the file.
   func tail(_ path: String) -> FilmTail {

@@ -37,14 +37,14 @@ final class FilmSound {
       guard try decoder.next() else { throw NodeFault(.badInput) }
     } catch {
       throw demuxer.problem(
-        "holds no sound that can be decoded" + (decoder.lastWords.map { ": \($0)" } ?? ""),
+        "holds no sound that can be decoded" + (decoder.lastMessage.map { ": \($0)" } ?? ""),
         cure: "check that it plays, or convert it again")
     }
     rate = unsafe Int(decoder.frame.pointee.sample_rate)
     channels = unsafe Int(decoder.frame.pointee.ch_layout.nb_channels)
     start = decoder.time ?? 0
     converter = SoundConverter(rate: rate, channels: channels, sample: sample)
-    guard SoundBounds.rates.contains(rate), SoundBounds.channels.contains(channels) else {
+    guard AudioLimits.rates.contains(rate), AudioLimits.channels.contains(channels) else {
       throw demuxer.problem(
         "has sound of \(rate) Hz and \(channels) channels",
         cure: "convert it first: ffmpeg -i FILE -ar 48000 -ac 2")

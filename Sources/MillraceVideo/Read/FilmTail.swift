@@ -21,7 +21,7 @@ enum FilmTail: Equatable {
   /// - Parameter container: as libavformat names it.
   init(_ path: String, container: String) {
     if container == "ogg" {
-      self = OggTail.isCut(path) ? .cut("it has no last page") : .whole
+      self = OggTail.isTruncated(path) ? .cut("it has no last page") : .whole
       return
     }
     self = .unknown

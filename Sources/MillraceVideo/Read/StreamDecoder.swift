@@ -15,7 +15,7 @@ final class StreamDecoder {
   /// Pixels of the largest picture that the library takes memory for.
   var mostPixels: Int { unsafe Int(codec?.pointee.max_pixels ?? 0) }
   /// The library's words at the last failure.
-  var lastWords: String? { frames.lastWords }
+  var lastMessage: String? { frames.lastMessage }
 
   private let demuxer: Demuxer
   /// What packets say of their pictures' size; nil for sound, and for codecs that say it nowhere but in the picture.

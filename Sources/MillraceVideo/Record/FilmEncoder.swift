@@ -22,7 +22,7 @@ final class FilmEncoder {
   }
 
   let pictures: PictureEncoder
-  let sound: SoundEncoder?
+  let sound: AudioEncoder?
   let soundFormat: Format?
   /// Pictures that were encoded.
   private(set) var pictureCount = 0
@@ -37,7 +37,7 @@ final class FilmEncoder {
   private var held: Packet?
   /// There is more silence to put in than one call may.
   private var owesSilence = false
-  private var refusal = LibraryWords()
+  private var refusal = LibraryMessage()
   private let samples: UnsafeMutableBufferPointer<Float>
   private var firstPicture: Nanoseconds?
 
@@ -59,7 +59,7 @@ final class FilmEncoder {
     soundFormat = shape?.format
     let kind = settings.sound
     if case .pcm(let rate, let channels, _)? = shape?.format {
-      sound = try SoundEncoder(
+      sound = try AudioEncoder(
         kind, rate: rate, channels: channels,
         bitrate: settings.soundBitrate ?? kind.channelBitrate * channels,
         keepsSetupApart: true, cure: settings.cure)

@@ -37,7 +37,7 @@ final class FilmFile {
     holds = format == .mp4
     let bytes: FileBytes
     do { bytes = try FileBytes(creating: path, calls: calls, keepsContent: true) } catch {
-      throw FileWords.problem(error.errorNumber, path, for: .writing)
+      throw FileMessages.problem(error.errorNumber, path, for: .writing)
     }
     let names = format.library
     container = try MediaContainer(

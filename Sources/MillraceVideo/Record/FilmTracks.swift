@@ -19,14 +19,14 @@ struct FilmTracks {
 
   private var lanes: [Lane]
   private let limit: Nanoseconds
-  private var patience: Patience
+  private var patience: WaitLimit
   /// Time of the first packet that left: the film's 0.
   private(set) var origin: Nanoseconds?
 
   init(sound: Bool, patience: Nanoseconds) {
     lanes = [Lane(isRunning: true), Lane(isRunning: sound)]
     limit = patience
-    self.patience = Patience(patience)
+    self.patience = WaitLimit(patience)
   }
 
   // MARK: In
@@ -77,7 +77,7 @@ struct FilmTracks {
   mutating func look(at now: Nanoseconds) {
     guard let front else { return }
     patience.note(front, at: now)
-    let over = patience.over(at: now)
+    let over = patience.expired(at: now)
     for index in lanes.indices where (lanes[index].came ?? .min) + limit <= now {
       lanes[index].givenUp = max(lanes[index].givenUp, over)
     }

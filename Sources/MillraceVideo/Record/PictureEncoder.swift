@@ -85,7 +85,7 @@ final class PictureEncoder {
     defer { unsafe av_dict_free(&options) }
     let status = unsafe avcodec_open2(codec, encoder, &options)
     guard status >= 0 else {
-      throw LibraryWords.problem(
+      throw LibraryMessage.problem(
         "the encoder for \(coding.name) refuses pictures of \(width)x\(height)", status,
         parameter: settings.parameter, cure: "change their size with video.scale" + settings.otherCoding)
     }
@@ -128,7 +128,7 @@ final class PictureEncoder {
     // Key frames go by the clock; the library's own count is only the worst case.
     let pictures = Double(settings.keyInterval) / 1e9 * perSecond
     unsafe codec.pointee.gop_size = Int32(min(max(4 * pictures, 2), 10_000))
-    unsafe codec.pointee.flags |= SoundEncoder.globalHeader
+    unsafe codec.pointee.flags |= AudioEncoder.globalHeader
     let isConstantQuality = settings.bitrate == nil && !settings.isSteady
     // x264 takes a rate beside a quality for the rate alone; libvpx for the highest.
     if !isConstantQuality || settings.coding == .vp8 {

@@ -125,8 +125,8 @@ final class StreamPush {
       return "it said nothing for \(terms.patience / 1_000_000) ms"
     }
     let line = unsafe String(cString: millrace_av_last_log())
-    let code = LibraryWords.describe(status)
-    let text = line.isEmpty ? code : "\(LibraryWords.withoutAddresses(line)) (\(code))"
+    let code = LibraryMessage.describe(status)
+    let text = line.isEmpty ? code : "\(LibraryMessage.withoutAddresses(line)) (\(code))"
     return terms.address.secrets.removed(from: text)
   }
 }

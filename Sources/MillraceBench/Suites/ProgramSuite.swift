@@ -1,5 +1,6 @@
 import CMillraceSys
 import Millrace
+import MillraceCore
 import Synchronization
 
 /// What it costs a program to push sound into graphs and to take it out again: a thousand live sessions with a packet every 20 ms, beside

@@ -1,3 +1,4 @@
+import Millrace
 import MillraceCore
 import MillraceEngine
 import MillraceGraph

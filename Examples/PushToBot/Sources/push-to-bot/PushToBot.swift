@@ -32,8 +32,8 @@ struct PushToBot {
     }()
 
     // A microphone has something every 20 ms, whether anybody speaks or not.
-    let silence = [Int16](repeating: 0, count: rate)
-    let spoken = silence + (try voice()) + silence + silence
+    let silence = [Int16](repeating: 0, count: 2 * rate)
+    let spoken = silence + (try voice()) + silence
     var due = ContinuousClock.now
     for start in stride(from: 0, to: spoken.count, by: rate / 50) {
       try await mic.send(Array(spoken[start..<min(start + rate / 50, spoken.count)]))
@@ -49,13 +49,11 @@ struct PushToBot {
   static func graph(_ url: String) -> GraphDescription {
     var graph = GraphDescription("push-to-bot")
     graph.add("mic", "app.source", ["rate": .integer(rate), "pacing": "live"])
-    let (key, workspace) = (
-      environment["DASHSCOPE_API_KEY"] ?? "none", environment["WORKSPACE"] ?? "llm-double"
-    )
     graph.add(
       "bot", "bailian.dialog",
       [
-        "url": .string(url), "key": .string(key), "workspace": .string(workspace), "user": "somebody",
+        "url": .string(url), "key": .string(environment["DASHSCOPE_API_KEY"] ?? "none"), "user": "somebody",
+        "workspace": .string(environment["WORKSPACE"] ?? "llm-double"),
         "app": .string(environment["APP"] ?? "mm_double"), "linger": 2_000, "preRoll": 10_000,
       ])
     graph.add("turn", "dialog.turn", ["bargeIn": "service"])

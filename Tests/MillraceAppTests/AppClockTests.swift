@@ -38,7 +38,7 @@ struct AppClockTests {
     #expect(await ticks.all().map(\.time) == (0..<50).map { .milliseconds(10 * $0) })
   }
 
-  @Test("a live source that paused goes on at the time it is, with a gap in its positions")
+  @Test("a live source that paused continues at the present time, with a gap in its positions")
   func livePause() async throws {
     let run = try GraphDescription.ends(["pacing": "live"]).prepared(.virtual)
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))

@@ -42,7 +42,7 @@ package final class Courier: @unchecked Sendable {
       if exchanged { break }
       unsafe first = unsafe seen
     }
-    // Something was there before: whoever pushed it has woken the thread.
+    // Something was there before: its writer has woken the thread.
     if unsafe first == nil { wakeThread() }
   }
 
@@ -56,7 +56,7 @@ package final class Courier: @unchecked Sendable {
     while true {
       deliver()
       sleep.store(1)
-      // Whoever pushes after this sees the flag; what was pushed before is seen here.
+      // A thread that pushes after this sees the flag; what was pushed before is seen here.
       if unsafe head.load(ordering: .sequentiallyConsistent) == nil {
         if isStopping.load(ordering: .sequentiallyConsistent) { return }
         sleep.wait(while: 1)

@@ -4,7 +4,7 @@ public import MillraceCore
 ///
 /// - Out `out`: packets of `format`. PCM in packets of `frame`; the last, and one that ends an utterance, may be shorter.
 /// - The program sends through `GraphRun.source`. What it sends waits in a queue of `capacity` packets, which belongs to the run: a node
-///   that is restarted goes on with it.
+///   that is restarted continues with it.
 /// - Position: samples sent since the start, those that found no room included. Pacing `waits`: a packet's time is its position divided by
 ///   the rate; without a rate it is the time it came. Pacing `live`: the time of the first packet is when it came, and sound follows by its
 ///   samples; after a pause of more than 500 ms position and time skip it, and the packet is marked `discontinuity`.

@@ -17,11 +17,11 @@ struct PushToBot {
     let double = environment["URL"] == nil ? try await BailianDouble.listen() : nil
     let url = environment["URL"] ?? "ws://127.0.0.1:\(double?.port ?? 0)/api-ws/v1/inference"
     let run = try Engine(catalogue: .standard).prepare(Graph.load(graph(url), catalogue: .standard))
-    let (mic, words, sound) = (try run.source("mic"), try run.sink("words"), try run.sink("sound"))
+    let (mic, texts, sound) = (try run.source("mic"), try run.sink("texts"), try run.sink("sound"))
     run.start()
 
     async let said: Void = {
-      for await packet in words.packets { print("bot: \(packet.text)") }
+      for await packet in texts.packets { print("bot: \(packet.text)") }
     }()
     async let heard: Double = {
       var samples = 0
@@ -59,9 +59,9 @@ struct PushToBot {
     graph.add("turn", "dialog.turn", ["bargeIn": "service"])
     graph.add("speech", "speech.play", ["rate": 24_000])
     graph.add("speaker", "audio.play")  // Without a device it keeps time only.
-    for name in ["words", "sound"] { graph.add(name, "app.sink") }
+    for name in ["texts", "sound"] { graph.add(name, "app.sink") }
     for link in [
-      "mic -> bot.audio", "bot.audio -> speech -> speaker", "speaker.reference -> sound", "bot.text -> words",
+      "mic -> bot.audio", "bot.audio -> speech -> speaker", "speaker.reference -> sound", "bot.text -> texts",
       "bot.events -> turn.service", "speaker.events -> turn.playback", "turn.control -> bot.control",
     ] { graph.link(link) }
     return graph

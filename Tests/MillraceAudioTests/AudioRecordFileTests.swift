@@ -182,12 +182,12 @@ struct AudioRecordFileTests {
     #expect(
       text("a.mp3")
         == "\"path\": \"\(path)/a.mp3\" has no known audio file extension; use .wav, .flac, .opus, .aac or .m4a, or "
-        + "say the \"format\"")
+        + "set \"format\"")
     mkfifo(folder.file("pipe.wav"), 0o600)
     #expect(
       text("pipe.wav")
         == "\"path\": \"\(path)/pipe.wav\" is a pipe, but a recording is completed by rewriting its beginning; write "
-        + "to a file, or send the sound to process.pipe")
+        + "to a file, or send the audio to process.pipe")
     #expect(
       text("a.wav", [:], [shape(16_000), shape(48_000)])
         == "in2 carries s16 48000 Hz 1 ch but in1 carries s16 16000 Hz 1 ch; put audio.resample (rate 16000) before in2"

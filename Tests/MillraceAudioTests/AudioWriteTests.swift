@@ -135,8 +135,8 @@ struct AudioWriteTests {
     #expect(frames.allSatisfy { $0 == 7 })
     #expect(
       fault?.text
-        == "writing \"\(path)\" failed: No space left on device (errno 28); the \(frames.count / 16) ms before can be "
-        + "read; free disk space")
+        == "writing \"\(path)\" failed: No space left on device (errno 28); the \(frames.count / 16) ms before it are "
+        + "readable; free disk space")
     // A restart makes the new node before the failed one is destroyed: the file must be unlocked by then.
     let again = try self.bench()
     #expect(again.close() == [])
@@ -161,7 +161,7 @@ struct AudioWriteTests {
     #expect(
       text(pipe)
         == "\"path\": \"\(pipe)\" is a pipe, but the length in a WAV header is written last; write to a file, or send "
-        + "the sound to process.pipe")
+        + "the audio to process.pipe")
   }
 
   @Test("a file that another node reads or writes is not overwritten")

@@ -1,41 +1,40 @@
 internal import CMillraceSys
 internal import MillraceCore
 
-/// A sound device that is open in one direction: a back end with a thread of its own, at the far end of a `CaptureLine` or a
-/// `PlaybackLine`.
+/// An audio device open in one direction: a back end with its own thread, behind a `CaptureLine` or a `PlaybackLine`.
 ///
-/// A device that goes away after it was open is the back end's to get back; it tells the line of both.
+/// A device that disappears after it was opened is recovered by its back end, which reports the loss and the recovery to the line.
 protocol AudioDevice: AnyObject, Sendable {
-  /// Opens it. Control side; waits for the answer, three seconds at most.
+  /// Opens the device. Control side; blocks until it answers, for at most three seconds.
   func start() throws(NodeProblem)
 
-  /// Ends its thread. Waits for that; not for a worker.
+  /// Ends the device's thread and waits for it. Never call it on a worker.
   func stop()
 }
 
-/// What a back end needs to know besides the line.
-struct DeviceTerms {
+/// What a back end needs besides the line.
+struct DeviceSettings {
   /// The kind of device and which one.
   var name: DeviceName
-  /// File of the device `file`.
+  /// The file of the device `file`.
   var path: String
-  /// Nanoseconds between two looks of the device at its sound, where it can be asked for that.
+  /// How often the device moves audio, in nanoseconds, where the back end lets us choose.
   var interval: Nanoseconds
-  /// How much faster than its nominal rate a device of our own is to run, in parts per million.
+  /// How much faster than its nominal rate the device `file` or `null` runs, in parts per million.
   var skew: Double
 }
 
-/// Which device: `kind` or `kind:name`.
+/// The name of a device: `kind` or `kind:name`.
 struct DeviceName: Equatable {
   /// The back ends.
   enum Kind: String, CaseIterable {
-    /// A sound server: PulseAudio, or PipeWire's PulseAudio side.
+    /// A sound server: PulseAudio, or PipeWire through its PulseAudio interface.
     case pulse
-    /// A sound card, or whatever ALSA's configuration calls a PCM.
+    /// A PCM from the ALSA configuration, such as a sound card.
     case alsa
-    /// A file at the pace of a device.
+    /// A WAV file, read or written in real time.
     case file
-    /// Silence at the pace of the graph's clock.
+    /// Silence, timed by the graph's clock.
     case null
   }
 
@@ -43,7 +42,7 @@ struct DeviceName: Equatable {
   /// Empty: the back end's default.
   var name: String
 
-  /// nil when the kind is none of ours.
+  /// nil when the kind is unknown, or does not take a name.
   init?(_ text: String) {
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard let kind = parts.first.flatMap({ Kind(rawValue: String($0)) }) else { return nil }
@@ -53,80 +52,82 @@ struct DeviceName: Equatable {
     if !name.isEmpty && (kind == .null || kind == .file) { return nil }
   }
 
-  /// Objects to a device that is none; answers the others.
+  /// Reads the parameter `device`; refuses an unknown device and a `file` without a path.
   static func resolved(_ resolution: inout Resolution) -> DeviceName? {
     let text = resolution.parameters.string("device")
     guard let name = DeviceName(text) else {
       resolution.refuse(
-        "device", "there is no device \"\(text)\"",
+        "device", "unknown device \"\(text)\"",
         cure:
-          "set one of pulse, pulse:NAME, alsa, alsa:NAME, file, null; \"millrace devices\" lists the names")
+          "use pulse, pulse:NAME, alsa, alsa:NAME, file or null; \"millrace devices\" lists the names")
       return nil
     }
     if name.kind == .file && !resolution.parameters.has("path") {
-      resolution.refuse("device", "the device \"file\" needs a file", cure: "set \"path\"")
+      resolution.refuse("device", "the device \"file\" needs a path", cure: "set \"path\"")
     }
     return name
   }
 
-  /// Objects to a device that has a clock of its own, where time is virtual.
-  func refuseVirtual(_ isVirtual: Bool) throws(NodeProblem) {
+  /// Throws if the device has its own clock and the graph runs on a virtual one.
+  func checkClock(_ isVirtual: Bool) throws(NodeProblem) {
     guard isVirtual && kind != .null else { return }
     throw NodeProblem(
-      "the device \"\(kind.rawValue)\" has a clock of its own and cannot follow a virtual one",
-      parameter: "device", cure: "run on the real clock, or set \"device\": \"null\"")
+      "the device \"\(kind.rawValue)\" has its own clock and cannot follow a virtual clock",
+      parameter: "device", cure: "run on the real-time clock, or set \"device\": \"null\"")
   }
 }
 
 /// Opens devices.
 enum AudioDevices {
-  /// Opens a device that records. Control side.
-  static func open(_ terms: DeviceTerms, for line: CaptureLine, _ shape: CaptureShape) throws(NodeProblem)
+  /// Opens a capture device. Control side.
+  static func open(_ settings: DeviceSettings, for line: CaptureLine, _ shape: CaptureFormat)
+    throws(NodeProblem)
     -> any AudioDevice
   {
     let device: any AudioDevice
-    switch terms.name.kind {
-    case .pulse: device = PulseStream(terms, .capture(line, shape))
-    case .alsa: device = ALSADevice(terms, .capture(line, shape))
-    case .file, .null: device = try FileCapture(terms, line, shape)
+    switch settings.name.kind {
+    case .pulse: device = PulseStream(settings, .capture(line, shape))
+    case .alsa: device = ALSADevice(settings, .capture(line, shape))
+    case .file, .null: device = try FileCapture(settings, line, shape)
     }
     try device.start()
     return device
   }
 
-  /// Opens a device that plays. Control side.
-  static func open(_ terms: DeviceTerms, for line: PlaybackLine) throws(NodeProblem) -> any AudioDevice {
+  /// Opens a playback device. Control side.
+  static func open(_ settings: DeviceSettings, for line: PlaybackLine) throws(NodeProblem) -> any AudioDevice
+  {
     let device: any AudioDevice
-    switch terms.name.kind {
-    case .pulse: device = PulseStream(terms, .playback(line))
-    case .alsa: device = ALSADevice(terms, .playback(line))
-    case .file, .null: device = try FilePlayback(terms, line)
+    switch settings.name.kind {
+    case .pulse: device = PulseStream(settings, .playback(line))
+    case .alsa: device = ALSADevice(settings, .playback(line))
+    case .file, .null: device = try FilePlayback(settings, line)
     }
     try device.start()
     return device
   }
 }
 
-/// The priority of threads that carry sound.
-enum SoundThread {
-  /// Above a server's helpers, below its own sound threads (5).
+/// The priority of threads that carry audio.
+enum AudioThread {
+  /// Above the sound server's helper threads, below its real-time threads (5).
   private static let priority: Int32 = 4
 
-  /// Asks for it, for the calling thread. A refusal is no failure: the sound is then as good as the machine is idle.
-  static func hurry() { _ = millrace_set_thread_realtime(priority) }
+  /// Requests real-time priority for the calling thread. If the system refuses, audio is still correct but may be late on a busy machine.
+  static func raisePriority() { _ = millrace_set_thread_realtime(priority) }
 }
 
-/// A node's hold on its device: when it goes, the device ends, on a thread that may wait for that.
-final class DeviceHold {
+/// A node's ownership of its device. Releasing it closes the device on another thread, because closing blocks.
+final class DeviceHandle {
   private let device: any AudioDevice
 
   init(_ device: any AudioDevice) { self.device = device }
 
-  deinit { HangUps.end(device) }
+  deinit { DeviceShutdown.end(device) }
 }
 
-/// What a recording device is to give.
-struct CaptureShape: Equatable {
+/// The format a capture device delivers.
+struct CaptureFormat: Equatable {
   var rate: Int
   var channels: Int
   var sample: SampleType

@@ -1,41 +1,41 @@
-/// The sound devices of this machine. Control side: asking a sound server takes milliseconds, two seconds at most.
+/// The audio devices of this machine. Control side: querying the sound server takes milliseconds, two seconds at most.
 public enum AudioDeviceList {
-  /// One device in one direction or both.
+  /// A device, with the directions it supports.
   public struct Device: Sendable, Hashable {
-    /// What the parameter `device` takes.
+    /// The value for the parameter `device`.
     public var device: String
-    /// Its name alone.
+    /// The name without the kind.
     public var name: String
-    /// What its makers call it.
+    /// The vendor's description.
     public var text: String
-    /// It has sound for a graph.
+    /// True if the device can record.
     public var records: Bool
-    /// It takes sound of a graph.
+    /// True if the device can play.
     public var plays: Bool
-    /// Its own rate in Hz; 0: whatever is asked for.
+    /// The native rate in Hz; 0 if the device follows the rate requested.
     public var rate: Int
-    /// Its own channels; 0: whatever is asked for.
+    /// The native channel count; 0 if the device follows the count requested.
     public var channels: Int
-    /// The device that is used when none is named.
+    /// True for the device used when no name is given.
     public var isDefault = false
   }
 
-  /// Every device: those of the sound server, those of ALSA, and those that are always there.
+  /// All devices: the sound server's, ALSA's, and the built-in ones.
   public static func all() -> [Device] { pulse() + alsa() + own }
 
-  /// Those of the sound server; none when there is no server.
-  public static func pulse() -> [Device] { PulseListing().ask() ?? [] }
+  /// The sound server's devices; empty when no server is running.
+  public static func pulse() -> [Device] { PulseListing().query() ?? [] }
 
-  /// Those that ALSA's configuration names.
+  /// The PCMs in the ALSA configuration.
   public static func alsa() -> [Device] { ALSAListing.devices() }
 
-  /// Those that need neither server nor hardware.
+  /// The built-in devices, which need neither a server nor hardware.
   public static let own = [
     Device(
-      device: "file", name: "file", text: "a WAV file at the pace of a device", records: true, plays: true,
+      device: "file", name: "file", text: "a WAV file in real time", records: true, plays: true,
       rate: 0, channels: 0),
     Device(
-      device: "null", name: "null", text: "silence, in time with the graph's clock", records: true,
+      device: "null", name: "null", text: "silence, timed by the graph's clock", records: true,
       plays: true,
       rate: 0, channels: 0),
   ]

@@ -1,7 +1,7 @@
 public import MillraceCore
 
 extension Catalogue {
-  /// The nodes at a graph's ends that are sound devices.
+  /// The nodes that record from and play to audio devices.
   public static let devices: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(AudioCapture.self)

@@ -5,7 +5,7 @@ import MillraceAudio
 import MillraceDevices
 import Testing
 
-/// Real streams on a real sound server. `make test-devices` runs these; elsewhere they report themselves skipped.
+/// Real streams on a real sound server. Run by `make test-devices`; skipped elsewhere.
 @Suite(
   "devices of a sound server", .serialized,
   .enabled(
@@ -14,7 +14,7 @@ import Testing
   .timeLimit(.minutes(30)))
 struct DeviceRigTests {
   @Test(
-    "mouth to ear: the microphone reaches the loudspeaker, soon, and no later at the end than at the beginning"
+    "mouth to ear: the microphone reaches the loudspeaker with low delay, and the delay does not grow"
   )
   func mouthToEar() throws {
     let server = try PulseServer()
@@ -22,14 +22,14 @@ struct DeviceRigTests {
     let lags = try lags(server, atLeast: 150, seconds: 12)
     let report = try running.end()
     #expect(report.failure == nil && report.leakedBlocks == 0)
-    // Delay may not pile up. A busy machine holds single windows back, not the shortest of many.
+    // Delay must not accumulate. A busy machine delays single windows, not the minimum of many.
     let (begin, end) = (lags.prefix(50).min() ?? 0, lags.suffix(50).min() ?? 0)
     #expect(begin < 100, "\(lags)")
     #expect(end < begin + 20, "\(lags)")
   }
 
-  /// Plays noise into the microphone and follows it to the loudspeaker until so many windows of 40 ms have shown the way, twelve
-  /// recordings at most: a busy machine spoils many.
+  /// Plays noise into the microphone and finds it at the loudspeaker until enough windows of 40 ms have matched; at most twelve recordings,
+  /// because a busy machine spoils many.
   private func lags(_ server: PulseServer, atLeast count: Int, seconds: Double, longest: Double = 250) throws
     -> [Double]
   {
@@ -37,14 +37,14 @@ struct DeviceRigTests {
     for _ in 0..<12 where lags.count < count {
       let (microphone, loudspeaker) = try server.record(playing: LagMeter.noise(seconds: seconds), after: 2)
       let meter = LagMeter(microphone, loudspeaker, longest: longest)
-      print("microphone to loudspeaker: \(meter.words)")
+      print("microphone to loudspeaker: \(meter.description)")
       lags += meter.lags
     }
     try #require(lags.count >= count)
     return lags
   }
 
-  /// Plays noise into the microphone until the loudspeaker is heard; false when it stays silent, twelve recordings long.
+  /// Plays noise into the microphone until it is heard from the loudspeaker; false if it stays silent for twelve recordings.
   private func isHeard(_ server: PulseServer, seconds: Double) throws -> Bool {
     for _ in 0..<12 {
       let sound = try server.record(playing: LagMeter.noise(seconds: seconds), after: 0.5).loudspeaker
@@ -53,7 +53,7 @@ struct DeviceRigTests {
     return false
   }
 
-  @Test("a server that goes away and comes back is a gap, told on both sides, and the sound goes on")
+  @Test("a server restart is a gap, reported on both sides, and audio continues")
   func restart() throws {
     let server = try PulseServer()
     let running = try Running("device-loop", in: server.folder)
@@ -69,7 +69,7 @@ struct DeviceRigTests {
     #expect(lags.min() ?? .infinity < 100, "\(lags)")
   }
 
-  @Test("a named device that is taken away is told and comes back with its device")
+  @Test("losing a named device is reported, and the stream recovers with the device")
   func unplug() throws {
     let server = try PulseServer()
     try server.plug()
@@ -81,18 +81,18 @@ struct DeviceRigTests {
     #expect(try running.end().failure == nil)
   }
 
-  @Test("a device that is not there refuses the graph with the names of those that are")
+  @Test("an unknown device is refused with the names of the available ones")
   func unknown() throws {
     let server = try PulseServer()
     let refusal = #expect(throws: (any Error).self) {
       _ = try Running("device-loop", ["microphone": "pulse:nowhere"], in: server.folder)
     }
-    let words = refusal.map { "\($0)" } ?? ""
-    #expect(words.contains("no device \"nowhere\""), "\(words)")
-    #expect(words.contains("\"pulse:rig_mic\""), "\(words)")
+    let message = refusal.map { "\($0)" } ?? ""
+    #expect(message.contains("no capture device \"nowhere\""), "\(message)")
+    #expect(message.contains("\"pulse:rig_mic\""), "\(message)")
   }
 
-  @Test("the devices of the server are listed, the default ones marked")
+  @Test("the server's devices are listed, with the defaults marked")
   func list() throws {
     let server = try PulseServer()
     let devices = AudioDeviceList.pulse()
@@ -103,7 +103,7 @@ struct DeviceRigTests {
   }
 
   @Test(
-    "the program lists the devices of the server, as a table and as JSON", .enabled(if: RigProgram.isBuilt))
+    "the program lists the server's devices as a table and as JSON", .enabled(if: RigProgram.isBuilt))
   func program() throws {
     let server = try PulseServer()
     let json = try server.run("devices", "--json")
@@ -120,7 +120,7 @@ struct DeviceRigTests {
     #expect(table.contains { $0.hasPrefix("* pulse:rig_speaker ") })
   }
 
-  @Test("the call with oneself runs: the microphone comes back through Opus, and nothing fails")
+  @Test("the loopback call runs: the microphone comes back through Opus, and nothing fails")
   func duplex() throws {
     let server = try PulseServer()
     let running = try Running("duplex-loop", ["engine": "energy"], in: server.folder)
@@ -137,8 +137,8 @@ struct DeviceRigTests {
       "device-loop",
       ["microphone": "alsa:pulse", "loudspeaker": "alsa:pulse", "latency": "30", "prebuffer": "10"],
       in: server.folder)
-    // Noise resembles itself at one lag only, so that each of them proves the way. The plugin's own thread is an ordinary one:
-    // on a busy machine it loses many.
+    // Noise correlates with itself at one lag only, so a single match proves the path. The plugin's thread is not real-time and loses many
+    // windows on a busy machine.
     _ = try lags(server, atLeast: 10, seconds: 8, longest: 500)
     #expect(try running.end().failure == nil)
   }

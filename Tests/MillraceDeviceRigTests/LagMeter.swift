@@ -1,23 +1,23 @@
 import CMillraceKernels
 import Foundation
 
-/// How far the loudspeaker is behind the microphone, window by window, by correlation.
+/// Measures by correlation, window by window, how far the loudspeaker lags the microphone.
 struct LagMeter {
-  /// Length of a window, and of a lag that is not yet known, in frames.
+  /// Length of a window, and of a window whose lag is not known yet, in frames.
   private static let window = PulseServer.rate / 25
-  /// Lags looked at on either side of the one before, in frames.
+  /// Lags searched on either side of the previous one, in frames.
   private static let reach = 200
 
-  /// Lags in ms of the windows in which the loudspeaker plays what the microphone heard.
+  /// Lags in ms of the windows that matched.
   private(set) var lags: [Double] = []
-  /// Where those windows begin, in seconds.
+  /// Start times of those windows, in seconds.
   private(set) var times: [Double] = []
-  /// Windows in which it plays something else, or nothing.
+  /// Windows in which the loudspeaker plays something else, or nothing.
   private(set) var misses = 0
-  /// Windows in which the microphone heard nothing: the stimulus stood still.
+  /// Windows in which the microphone was silent because the stimulus stalled.
   private(set) var pauses = 0
 
-  /// Noise of a fixed kind, mostly below 4 kHz: it still resembles itself when a lag is half a sample, or moves within a window.
+  /// Deterministic noise, mostly below 4 kHz, so that it still correlates when the lag is half a sample or moves within a window.
   static func noise(seconds: Double) -> [Float] {
     var state: UInt64 = 88_172_645_463_325_252
     var (once, twice) = (Float(0), Float(0))
@@ -34,7 +34,7 @@ struct LagMeter {
     }
   }
 
-  /// Measures windows of 40 ms from one second of sound on. `longest`: the largest lag looked for, ms.
+  /// Measures windows of 40 ms from one second on. `longest`: the largest lag searched, in ms.
   init(_ microphone: [Float], _ loudspeaker: [Float], longest: Double = 250) {
     guard let first = loudspeaker.firstIndex(where: { abs($0) > 1e-3 }),
       let last = microphone.lastIndex(where: { abs($0) > 1e-3 })
@@ -68,14 +68,14 @@ struct LagMeter {
     }
   }
 
-  /// A window with less energy is silent.
+  /// Windows with less energy count as silent.
   private static let least: Float = 1e-4
 
   private static func energy(_ samples: UnsafeBufferPointer<Float>) -> Float {
     mk_dot_f32(samples.baseAddress!, samples.baseAddress!, samples.count)
   }
 
-  /// The lag at which a stretch of the loudspeaker resembles the microphone most; nil when it hardly does.
+  /// The lag at which the loudspeaker correlates best with the microphone; nil if it hardly does.
   private static func best(
     _ microphone: UnsafeBufferPointer<Float>, _ heard: UnsafeBufferPointer<Float>, _ at: Int,
     _ lags: ClosedRange<Int>
@@ -102,14 +102,14 @@ struct LagMeter {
     lags.sorted()[min(lags.count - 1, Int(share * Double(lags.count)))]
   }
 
-  /// From one window to the next, a step: sound was left out or waited for. Milliseconds.
+  /// A larger change between windows is a step: audio was skipped or delayed. Milliseconds.
   private static let step = 0.3
 
-  /// Steps, which are heard, other than drift.
+  /// Number of steps. Unlike drift, they are audible.
   var steps: Int { zip(lags, lags.dropFirst()).count { abs($1 - $0) > Self.step } }
 
-  /// How fast the lag grows between its steps, from a time on, parts per million: the slope that the straight lines through the
-  /// stretches between them have in common.
+  /// How fast the lag grows between its steps, from a time on, in parts per million: the common slope of the straight lines through the
+  /// segments between them.
   func drift(after start: Double) -> Double {
     var (product, square) = (0.0, 0.0)
     var stretch: [(time: Double, lag: Double)] = []
@@ -130,8 +130,8 @@ struct LagMeter {
     return square > 0 ? product / square * 1_000 : .nan
   }
 
-  /// The figures in words.
-  var words: String {
+  /// The results as text.
+  var description: String {
     func text(_ value: Double) -> String { String(format: "%.2f", value) }
     guard !lags.isEmpty else { return "nothing heard in \(misses) windows" }
     return

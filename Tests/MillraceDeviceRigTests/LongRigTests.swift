@@ -4,10 +4,10 @@ import Millrace
 import MillraceAudio
 import Testing
 
-/// How many minutes to measure for.
+/// Minutes to measure.
 private let minutes = ProcessInfo.processInfo.environment["MILLRACE_MINUTES"].flatMap { Int($0) } ?? 0
 
-/// What only minutes show. `make mouth-to-ear` runs these; elsewhere they report themselves skipped.
+/// Measurements that take minutes. Run by `make mouth-to-ear`; skipped elsewhere.
 @Suite(
   "devices of a sound server, for minutes", .serialized,
   .enabled(
@@ -15,17 +15,17 @@ private let minutes = ProcessInfo.processInfo.environment["MILLRACE_MINUTES"].fl
     "make mouth-to-ear MINUTES=10 installs a sound server and runs these"),
   .timeLimit(.minutes(minutes + 10)))
 struct LongRigTests {
-  /// Parameters of the graph to try, as in `--set`.
+  /// Graph parameters to try, as in `--set`.
   private static var settings: [String] {
     (ProcessInfo.processInfo.environment["MILLRACE_SET"] ?? "").split(separator: " ").flatMap {
       ["--set", String($0)]
     }
   }
 
-  /// How fast the loudspeaker forgets a late arrival and becomes younger again, parts per million (decision 38): 0.1 ms a second.
+  /// How fast the node's known arrival delay decays, and its delay shrinks again, in parts per million (decision 38): 0.1 ms a second.
   private static let forgetting = 100.0
 
-  @Test("mouth to ear of the program itself: delay does not grow, and nearly nothing is missed")
+  @Test("mouth to ear of the program: delay does not grow, and almost no window is missed")
   func mouthToEar() throws {
     let server = try PulseServer()
     let program = try #require(RigProgram.millrace, "MILLRACE_PROGRAM says where the program is")
@@ -42,17 +42,17 @@ struct LongRigTests {
     let told = ["underrun", "late", "jump", "overrun", "deviceLost"].map { name in
       "\(name) \(events.count { $0.contains("\"event\":\"\(name)\"") })"
     }
-    print("\(minutes) min of mouth to ear: \(meter.words); events: \(told.joined(separator: ", "))")
-    try #require(meter.lags.count > meter.windows / 2, "\(meter.words)")
+    print("\(minutes) min of mouth to ear: \(meter.description); events: \(told.joined(separator: ", "))")
+    try #require(meter.lags.count > meter.windows / 2, "\(meter.description)")
     let drift = meter.drift(after: 30)
     #expect(drift < 5, "the delay grows by \(drift) ppm")
     // After a late arrival it shrinks on purpose, and never faster than that.
     #expect(drift > -Self.forgetting, "the delay shrinks by \(-drift) ppm")
-    #expect(meter.misses * 200 < meter.windows, "\(meter.words)")
+    #expect(meter.misses * 200 < meter.windows, "\(meter.description)")
   }
 
   @Test(
-    "a microphone whose clock is 400 ppm slow: after half a minute the delay stands still, and nothing jumps")
+    "a microphone clock 400 ppm slow: after half a minute the delay is constant, and nothing jumps")
   func drift() throws {
     let (seconds, skew) = (55.0, -400.0)
     let server = try PulseServer()
@@ -81,17 +81,17 @@ struct LongRigTests {
       told = running.events
     }
     let meter = LagMeter(noise, loudspeaker, longest: 5_000)
-    try #require(meter.lags.count > meter.windows / 2, "\(meter.words)")
-    // The server counts its blocks in whole microseconds: its clock is hundreds of ppm fast and wanders, so what is left of the drift
-    // shows only in the age of what is played. Unfollowed, the microphone alone would change it by 4 ms from one telling to the next.
+    try #require(meter.lags.count > meter.windows / 2, "\(meter.description)")
+    // The server counts blocks in whole microseconds, so its clock is hundreds of ppm fast and wanders. The remaining drift shows only in
+    // the age of what is played. Uncompensated, the microphone alone would change it by 4 ms between events.
     let ages = told.filter { $0.contains("\"event\":\"deviceClock\"") }.compactMap { line in
       line.firstMatch(of: #/"age":(-?[0-9.]+)/#).flatMap { Double($0.1) }
     }
-    print("a microphone \(skew) ppm fast: ages of \(ages) ms, every 10 s; \(meter.words)")
+    print("a microphone \(skew) ppm fast: ages of \(ages) ms, every 10 s; \(meter.description)")
     let settled = ages.dropFirst(2)
     try #require(settled.count > 1, "\(told)")
     #expect(settled.max()! - settled.min()! < 3, "\(ages)")
-    // A machine that stood still makes the sound jump, and says so; clocks alone do not.
+    // A stalled machine makes the audio jump and reports it; clock drift alone does not.
     let stood = told.contains { $0.contains("\"event\":\"late\"") || $0.contains("\"event\":\"underrun\"") }
     #expect(stood || !told.contains { $0.contains("\"event\":\"jump\"") })
   }

@@ -1,14 +1,14 @@
 import Foundation
 import Glibc
 
-/// A PulseAudio server of the test's own, without hardware: one null sink whose two channels are the microphone and the loudspeaker,
-/// so that both are recorded on one clock, to the sample.
+/// A private PulseAudio server without hardware: one null sink whose two channels are the microphone and the loudspeaker, so that both are
+/// recorded on one clock, to the sample.
 ///
-/// - `rig_mic`: the default source, what programs under test hear. `rig_stimulus`: the sink that feeds it.
-/// - `rig_speaker`: the default sink, what they play to.
-/// - `rig_hub.monitor`: both, channel 0 the microphone, channel 1 the loudspeaker.
+/// - `rig_mic`: the default source, which programs under test record. `rig_stimulus`: the sink that feeds it.
+/// - `rig_speaker`: the default sink, which they play to.
+/// - `rig_hub.monitor`: both; channel 0 is the microphone, channel 1 the loudspeaker.
 final class PulseServer {
-  /// True when the programs the rig needs are there.
+  /// True if the programs the rig needs are installed.
   static let isInstalled = ["pulseaudio", "pactl", "pacat", "parec"].allSatisfy { name in
     FileManager.default.isExecutableFile(atPath: "/usr/bin/\(name)")
   }
@@ -37,7 +37,7 @@ final class PulseServer {
     ]
     try (lines.joined(separator: "\n") + "\n").write(toFile: script, atomically: true, encoding: .utf8)
     try start()
-    // libpulse of this process finds the server by it.
+    // libpulse in this process uses it to find the server.
     setenv("PULSE_SERVER", "unix:\(socket)", 1)
   }
 
@@ -47,7 +47,7 @@ final class PulseServer {
     try? FileManager.default.removeItem(atPath: folder)
   }
 
-  /// What programs need to find the server and nothing else of this machine.
+  /// An environment in which programs find this server and nothing else on the machine.
   var environment: [String: String] {
     var values = ProcessInfo.processInfo.environment
     values["XDG_RUNTIME_DIR"] = folder + "/run"
@@ -56,7 +56,7 @@ final class PulseServer {
     return values
   }
 
-  /// Starts the server and waits until it answers, a minute at most.
+  /// Starts the server and waits until it answers, for at most a minute.
   func start() throws {
     unlink(socket)
     var values = environment
@@ -74,7 +74,7 @@ final class PulseServer {
     }
   }
 
-  /// Ends the server, and kills it when it does not heed that for three seconds.
+  /// Terminates the server; kills it after three seconds.
   func stop() {
     guard let server else { return }
     self.server = nil
@@ -82,13 +82,13 @@ final class PulseServer {
     server.wait(seconds: 3)
   }
 
-  /// Runs `pactl`, half a minute at most; answers its status.
+  /// Runs `pactl` for at most half a minute and returns its status.
   @discardableResult
   func control(_ arguments: String...) throws -> Int32 {
     try RigProgram("/usr/bin/pactl", arguments, environment).wait(seconds: 30)
   }
 
-  /// Runs the package's program, a minute at most; answers what it wrote.
+  /// Runs the package's program for at most a minute and returns its output.
   func run(_ arguments: String...) throws -> String {
     let file = folder + "/output"
     let program = try RigProgram(RigProgram.millrace ?? "millrace", arguments, environment, output: file)
@@ -98,7 +98,7 @@ final class PulseServer {
     return try String(contentsOfFile: file, encoding: .utf8)
   }
 
-  /// Puts in a loudspeaker `rig_plug` with a clock of its own.
+  /// Adds a loudspeaker `rig_plug` that has its own clock.
   func plug() throws {
     guard try control("load-module", "module-null-sink", "sink_name=rig_plug", "rate=\(Self.rate)") == 0
     else {
@@ -106,7 +106,7 @@ final class PulseServer {
     }
   }
 
-  /// Takes `rig_plug` out.
+  /// Removes `rig_plug`.
   func unplug() throws {
     let script =
       "pactl list short modules | awk '/rig_plug/ { print $1 }' | xargs --no-run-if-empty -n 1 pactl unload-module"
@@ -115,8 +115,8 @@ final class PulseServer {
     }
   }
 
-  /// Plays samples into the microphone while both channels are recorded; answers microphone and loudspeaker. `warm`: seconds recorded
-  /// before that.
+  /// Plays samples into the microphone while recording both channels; returns microphone and loudspeaker. `warm`: seconds recorded before
+  /// that.
   func record(playing stimulus: [Float], after warm: Double) throws -> (
     microphone: [Float], loudspeaker: [Float]
   ) {
@@ -135,7 +135,7 @@ final class PulseServer {
     }
   }
 
-  /// Records both channels while the body runs, `warm` seconds before it, and what is still on its way behind it.
+  /// Records both channels while `body` runs, starting `warm` seconds before it and including what is still in flight after it.
   func record(after warm: Double, _ body: () throws -> Void) throws -> (
     microphone: [Float], loudspeaker: [Float]
   ) {
@@ -170,14 +170,14 @@ final class PulseServer {
     }
   }
 
-  /// Seconds that a recording has by now.
+  /// Seconds recorded so far.
   private func recorded(_ file: String) -> Double {
     var status = stat()
     guard stat(file, &status) == 0 else { return 0 }
     return Double(status.st_size) / Double(8 * Self.rate)
   }
 
-  /// Waits until a recording has gone on for so many seconds: by the server's clock, not by ours.
+  /// Waits until this many seconds are recorded, by the server's clock.
   private func wait(for seconds: Double, more than: Double, in file: String) throws {
     guard poll(seconds: seconds + 60, { recorded(file) > than + seconds }) else {
       throw RigProblem("the server gave nothing to record; see \(folder)/pulse.log")
@@ -185,7 +185,7 @@ final class PulseServer {
   }
 }
 
-/// What is wrong with the rig itself.
+/// A failure of the rig itself.
 struct RigProblem: Error, CustomStringConvertible {
   let description: String
   init(_ text: String) { description = text }

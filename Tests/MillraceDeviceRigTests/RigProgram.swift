@@ -1,13 +1,13 @@
 import Foundation
 import Glibc
 
-/// A program of the rig, without input; its output goes into a file or nowhere. Not Foundation's `Process`, whose one thread waits for a server that closes the
-/// descriptors it inherited, and then hears of no other program's end.
+/// A child process of the rig, without input; its output goes to a file or is discarded. Not Foundation's `Process`: its monitoring thread hangs on
+/// a server that closes the descriptors it inherited, and then misses the exit of every other process.
 final class RigProgram {
   private let pid: pid_t
   private var status: Int32?
 
-  /// - Parameter output: file for its standard output; nil: nobody reads it.
+  /// - Parameter output: file for its standard output; nil discards it.
   init(_ path: String, _ arguments: [String], _ environment: [String: String], output: String? = nil) throws {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -18,7 +18,7 @@ final class RigProgram {
     if let output {
       posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     }
-    // A test's thread may have signals blocked, which a program would inherit: then only SIGKILL would end it.
+    // A test's thread may have signals blocked, which the child would inherit: then only SIGKILL would end it.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -26,22 +26,22 @@ final class RigProgram {
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-    var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
+    var argv: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
     var values: [UnsafeMutablePointer<CChar>?] = environment.map { strdup("\($0)=\($1)") } + [nil]
-    defer { for word in words + values { free(word) } }
+    defer { for word in argv + values { free(word) } }
     var started: pid_t = 0
-    let refusal = posix_spawn(&started, path, &actions, &attributes, &words, &values)
+    let refusal = posix_spawn(&started, path, &actions, &attributes, &argv, &values)
     guard refusal == 0 else {
       throw RigProblem("cannot start \(path): \(String(cString: strerror(refusal)))")
     }
     pid = started
   }
 
-  /// The program of this package, where the rig is to run it: `make` says where it is.
+  /// Path of this package's program, if the rig is to run it; set by `make`.
   static var millrace: String? { ProcessInfo.processInfo.environment["MILLRACE_PROGRAM"] }
   static var isBuilt: Bool { millrace != nil }
 
-  /// True until it has ended.
+  /// True until the process has exited.
   var isRunning: Bool {
     if status == nil {
       var word: Int32 = 0
@@ -50,16 +50,16 @@ final class RigProgram {
     return status == nil
   }
 
-  /// Asks it to end.
+  /// Sends SIGTERM.
   func terminate() { if isRunning { kill(pid, SIGTERM) } }
 
-  /// Asks it to end as a terminal does.
+  /// Sends SIGINT.
   func interrupt() { if isRunning { kill(pid, SIGINT) } }
 
-  /// Waits for its end; one that goes on for longer is killed. 0: it ended well.
+  /// Waits for the process to exit and kills it if that takes too long. Returns its status; 0: success.
   @discardableResult
   func wait(seconds: Double) -> Int32 {
-    // The system tells of a program's end by a signal to the whole process only: it is looked for.
+    // The system signals a child's exit only to the whole process, so poll.
     if !poll(seconds: seconds, every: 5_000, { !isRunning }) {
       kill(pid, SIGKILL)
       var word: Int32 = 0
@@ -69,9 +69,9 @@ final class RigProgram {
   }
 }
 
-/// Looks again and again until a condition holds; false when it did not in time.
+/// Polls until a condition holds; false on timeout.
 ///
-/// - Parameter pause: microseconds between two looks. What is waited for here happens in other programs, which do not call back.
+/// - Parameter pause: microseconds between polls. Conditions here depend on other processes, which do not notify us.
 func poll(seconds: Double, every pause: UInt32 = 20_000, _ condition: () throws -> Bool) rethrows -> Bool {
   let deadline = Date(timeIntervalSinceNow: seconds)
   while true {

@@ -1,7 +1,7 @@
 import Foundation
 import Millrace
 
-/// A graph that runs on the rig, and what it told.
+/// A graph running on the rig, and its events.
 struct Running {
   let run: GraphRun
   let log: String
@@ -21,19 +21,19 @@ struct Running {
     run = try Engine(catalogue: .standard, clock: .realtime).start(plan)
   }
 
-  /// What was told so far, as lines of JSON.
+  /// The events so far, as lines of JSON.
   var events: [String] {
     ((try? String(contentsOfFile: log, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
   }
 
-  /// Waits for an event of a node; false when it did not come in time.
+  /// Waits for an event of a node; false on timeout.
   func wait(for name: String, of node: String, seconds: Double) -> Bool {
     poll(seconds: seconds) {
       events.contains { $0.contains("\"event\":\"\(name)\"") && $0.contains("\"node\":\"\(node)\"") }
     }
   }
 
-  /// Ends it.
+  /// Stops the graph.
   func end() throws -> RunReport {
     run.stop()
     guard let report = run.waitUntilStopped(timeout: .milliseconds(60_000)) else {
@@ -42,7 +42,7 @@ struct Running {
     return report
   }
 
-  /// Path of a file beside the package's manifest.
+  /// Path of a file next to the package manifest.
   static func shipped(_ name: String) -> String {
     var folder = URL(fileURLWithPath: #filePath)
     for _ in 0..<3 { folder.deleteLastPathComponent() }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("audio.capture")
 struct AudioCaptureTests {
-  /// A file of so many frames whose every sample says which it is, and a bench that records it.
+  /// Writes a file of this many frames, each sample holding its own index.
   private func file(frames: Int, rate: Int = 16_000) throws -> String {
     var name = Array("/tmp/millrace-devices-XXXXXX".utf8CString)
     close(name.withUnsafeMutableBufferPointer { mkstemp($0.baseAddress!) })
@@ -20,7 +20,7 @@ struct AudioCaptureTests {
     return path
   }
 
-  @Test("the device null is silent, on the graph's clock, with times at the packets' beginnings")
+  @Test("the device null delivers silence on the graph's clock, and timestamps are those of the first frame")
   func silence() throws {
     let bench = try NodeBench(AudioCapture.self, ["device": "null", "rate": 16_000, "sample": "s16"])
     try bench.advance(to: .milliseconds(100))
@@ -30,7 +30,7 @@ struct AudioCaptureTests {
     #expect(packets.allSatisfy { $0.int16 == [Int16](repeating: 0, count: 160) && $0.flags == [] })
   }
 
-  @Test("the device null can run fast")
+  @Test("the device null can run faster than nominal")
   func fast() throws {
     let bench = try NodeBench(
       AudioCapture.self, ["device": "null", "rate": 16_000, "sample": "s16", "skew": 1_000])
@@ -38,7 +38,7 @@ struct AudioCaptureTests {
     #expect(bench.packets().count == 1_001)
   }
 
-  @Test("the format is what the consumers take, unless the graph says otherwise")
+  @Test("the format is what the consumers take, unless the graph sets one")
   func format() throws {
     let wanted = [
       "out": FormatConstraint.pcm(rates: .oneOf([16_000]), channels: .oneOf([1]), samples: [.f32])
@@ -51,7 +51,7 @@ struct AudioCaptureTests {
     #expect(given.pacing == .live)
   }
 
-  @Test("a file is recorded sample for sample, at a device's pace, and ends the node")
+  @Test("a file is recorded sample for sample in real time, and its end ends the node")
   func file() throws {
     let path = try file(frames: 28_800)
     defer { remove(path) }
@@ -65,7 +65,7 @@ struct AudioCaptureTests {
         packets += bench.packets()
         return bench.hasEnded
       })
-    // 180 blocks of 10 ms; those that came before the first call are left out.
+    // 180 blocks of 10 ms; those before the first call are discarded.
     try #require(packets.count > 0 && packets.count <= 180)
     #expect(packets.first?.position == 0)
     let first = try #require(packets.first?.int16.first)
@@ -76,7 +76,7 @@ struct AudioCaptureTests {
   }
 
   @Test(
-    "a graph that takes nothing loses sound, told and counted, and what it takes then is no later than before"
+    "a graph that does not keep up loses audio, reported and counted, and its latency stays the same"
   )
   func overrun() throws {
     let frames = 16_000 * 6
@@ -88,7 +88,7 @@ struct AudioCaptureTests {
     var packets: [CapturedPacket] = []
     var told: [BenchEvent] = []
     #expect(try bench.wait(120) { bench.packets().count > 0 })
-    // However slow the machine is: stalls longer than all that is kept, until one was long enough.
+    // Works on slow machines: stall for longer than the line can hold, until one stall was long enough.
     while told.isEmpty && !bench.hasEnded {
       bench.hold("out")
       let begin = bench.now
@@ -113,7 +113,7 @@ struct AudioCaptureTests {
     #expect(gaps.allSatisfy { $1.flags.contains(.discontinuity) })
     let first = try #require(packets.first)
     let origin = try #require(first.int16.first)
-    // The place is that of what was recorded, and the time that of the place.
+    // The position is that of the recording, and the timestamp matches the position.
     let misplaced = packets.filter { packet in
       let steps = Int(packet.position - first.position)
       return packet.int16.first != Int16((Int(origin) - 1 + steps) % 30_000 + 1)
@@ -124,7 +124,7 @@ struct AudioCaptureTests {
     #expect(bench.close() == [])
   }
 
-  @Test("what cannot be opened is refused in words")
+  @Test("a device that cannot be opened is reported with the reason")
   func refusals() throws {
     func refusal(_ values: [String: ParameterValue], _ clock: Clock.Kind = .realtime) -> String {
       do throws(BenchProblem) {
@@ -136,22 +136,23 @@ struct AudioCaptureTests {
     }
     let path = try file(frames: 100)
     defer { remove(path) }
-    #expect(refusal(["device": "microphone"]).contains("there is no device \"microphone\""))
+    #expect(refusal(["device": "microphone"]).contains("unknown device \"microphone\""))
     #expect(refusal(["device": "file", "path": "/nowhere.wav"]).contains("/nowhere.wav"))
-    // Nobody would ever write into it.
+    // A pipe without a writer would block forever.
     let pipe = path + ".pipe"
     #expect(mkfifo(pipe, 0o600) == 0)
     defer { remove(pipe) }
     #expect(refusal(["device": "file", "path": .string(pipe)]).contains("is a pipe or a device, not a file"))
     #expect(
       refusal(["device": "file", "path": .string(path), "rate": 48_000])
-        .contains("has 16000 Hz and 1 channels, not 48000 Hz and 1"))
-    #expect(refusal(["device": "alsa:nosuchcard"]).contains("ALSA refuses the device \"nosuchcard\""))
-    #expect(refusal(["device": "file", "path": .string(path)], .virtual).contains("clock of its own"))
+        .contains("is 16000 Hz with 1 channels, not 48000 Hz with 1"))
+    #expect(refusal(["device": "alsa:nosuchcard"]).contains("cannot open ALSA device \"nosuchcard\""))
+    #expect(
+      refusal(["device": "file", "path": .string(path)], .virtual).contains("cannot follow a virtual clock"))
   }
 
   @Test(
-    "makes no heap request while it records",
+    "recording allocates nothing",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
     let path = try file(frames: 48_000)
@@ -168,11 +169,11 @@ struct AudioCaptureTests {
 
 @Suite("device nodes")
 struct DeviceNodesTests {
-  @Test("the catalogue has them all")
+  @Test("the catalogue lists both nodes")
   func catalogue() { #expect(Catalogue.devices.types == ["audio.capture", "audio.play"]) }
 
-  @Test("every contract says everything in words", arguments: Catalogue.devices.types)
-  func words(type: String) throws {
+  @Test("every contract is fully documented", arguments: Catalogue.devices.types)
+  func documented(type: String) throws {
     let contract = try #require(Catalogue.devices[type]).contract
     #expect(!contract.summary.isEmpty && !contract.text.isEmpty && !contract.examples.isEmpty)
     #expect(contract.examples.allSatisfy { $0.contains("\"type\": \"\(type)\"") })
@@ -181,7 +182,7 @@ struct DeviceNodesTests {
     for event in contract.events { #expect(!event.text.isEmpty) }
   }
 
-  @Test("what needs no hardware is always listed")
+  @Test("devices that need no hardware are always listed")
   func list() {
     let own = AudioDeviceList.all().filter { $0.device == "null" || $0.device == "file" }
     #expect(own.count == 2 && own.allSatisfy { $0.records && $0.plays })

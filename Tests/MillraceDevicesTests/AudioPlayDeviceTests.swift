@@ -4,8 +4,8 @@ import MillraceDevices
 import MillraceTesting
 import Testing
 
-/// Playing to a device whose clock runs off, on a virtual clock: the whole way of `audio.play` to a device, without one.
-@Suite("audio.play to a device with a clock of its own")
+/// Playback to a device whose clock is skewed, on a virtual clock: the whole path of `audio.play` except the device itself.
+@Suite("audio.play to a device with its own clock")
 struct AudioPlayDeviceTests {
   private static let rate = 16_000
   private static let frames = 160
@@ -20,11 +20,11 @@ struct AudioPlayDeviceTests {
       inputs: ["in": .pcm(rate: Self.rate, channels: 1, sample: .f32, frames: Self.frames)])
   }
 
-  @Test("a device that does not open leaves no memory behind")
+  @Test("a device that fails to open leaks no memory")
   func refusedOpenings() async {
-    // In a process of its own: other tests take memory meanwhile.
+    // In a separate process: other tests allocate meanwhile.
     await #expect(processExitsWith: .success) {
-      // A period of a tenth of a second in eight channels: one opening takes more than 300 kB.
+      // 100 ms periods of eight channels: one open takes more than 300 kB.
       let shape = OutputShape.pcm(rate: 96_000, channels: 8, sample: .f32, frames: 960)
       func open() {
         #expect(throws: BenchProblem.self) {
@@ -36,17 +36,17 @@ struct AudioPlayDeviceTests {
       open()
       let before = try memoryInUse()
       for _ in 0..<200 { open() }
-      // What 200 kept periods would be, by far.
+      // Far less than 200 leaked periods would be.
       let leak = 200 * 9_600 * 8 * MemoryLayout<Float>.stride
       #expect(try memoryInUse() - before < leak / 2)
     }
   }
 
-  /// A microphone: packet after packet, each handed over when it is whole and `delay` later, its rate `skew` ppm off.
+  /// A simulated microphone: each packet is delivered once it is complete plus `delay`; its rate is `skew` ppm off.
   private struct Microphone {
     var skew = 0.0
     var delay: Nanoseconds = 1_000_000
-    /// What is added to times from here on.
+    /// Offset added to later timestamps.
     var pause: Nanoseconds = 0
     var position: Int64 = 0
 
@@ -54,10 +54,10 @@ struct AudioPlayDeviceTests {
       Nanoseconds(Double(position) * 1e9 / (Double(rate) * (1 + skew * 1e-6))) + pause
     }
 
-    /// The time at which the next packet is handed over.
+    /// When the next packet is delivered.
     var next: Nanoseconds { time(position + Int64(frames)) + delay }
 
-    /// Hands the next packet over, whatever the time is. Every sample says which it is, in a way that lets its place be found.
+    /// Delivers the next packet now. Every sample encodes its index, so that its position can be recovered.
     mutating func give(to bench: NodeBench) {
       let samples = (0..<frames).map { Float(position + Int64($0) + 1) }
       bench.push(
@@ -68,7 +68,7 @@ struct AudioPlayDeviceTests {
       position += Int64(frames)
     }
 
-    /// Gives packets in time until `end`.
+    /// Delivers packets on time until `end`.
     mutating func run(_ bench: NodeBench, until end: Nanoseconds) throws {
       while next <= end {
         try bench.advance(to: max(bench.now, next))
@@ -79,7 +79,7 @@ struct AudioPlayDeviceTests {
     }
   }
 
-  /// The age in ms with which the samples of a packet of the reference were heard: its time against that of what it carries.
+  /// The ages in ms at which the samples of a reference packet were heard: its timestamp minus that of the samples it carries.
   private func ages(_ packets: [CapturedPacket], _ microphone: Microphone) -> [Double] {
     packets.compactMap { packet in
       guard let first = packet.float.first, packet.float.allSatisfy({ $0 > 1 }) else { return nil }
@@ -87,7 +87,7 @@ struct AudioPlayDeviceTests {
     }
   }
 
-  @Test("without drift correction sound is given sample for sample, each once")
+  @Test("without drift compensation every sample is played exactly once")
   func plain() throws {
     let bench = try bench(["drift": false])
     var microphone = Microphone()
@@ -97,7 +97,7 @@ struct AudioPlayDeviceTests {
     #expect(heard == (0..<heard.count).map { Float($0 + 1) })
   }
 
-  @Test("the reference has no gap, and its times are those of the device's clock")
+  @Test("the reference has no gaps, and its timestamps follow the device's clock")
   func reference() throws {
     let bench = try bench()
     var microphone = Microphone()
@@ -115,7 +115,7 @@ struct AudioPlayDeviceTests {
     #expect(Double(position) > 1.97 * Double(Self.rate))
   }
 
-  @Test("sound is heard one packet, its wait and the latency after it was recorded, wherever the periods are")
+  @Test("mouth to ear is one packet plus prebuffer plus latency, regardless of period boundaries")
   func age() throws {
     for delay in [0, 1_000_000, 3_700_000, 9_900_000] as [Nanoseconds] {
       let bench = try bench(skew: 50)
@@ -125,14 +125,14 @@ struct AudioPlayDeviceTests {
       try bench.advance(to: .milliseconds(110))
       try microphone.run(bench, until: .milliseconds(1_000))
       let ages = ages(bench.packets("reference"), microphone)
-      // The resampler: a lead-in of half a millisecond, and 20 frames.
+      // The resampler adds half a millisecond of lead-in and 20 frames.
       let wanted = 10 + Double(delay) / 1e6 + 2 + 6 + 0.5 + 1.25
       #expect(ages.count > 80)
       #expect(ages.allSatisfy { $0 > wanted - 0.3 && $0 < wanted + 0.3 }, "\(delay): \(ages.prefix(5))")
     }
   }
 
-  @Test("clocks that run apart do not move the age of what is heard", arguments: [-300.0, -100, 200])
+  @Test("clock drift does not change the age of what is heard", arguments: [-300.0, -100, 200])
   func drift(skew: Double) throws {
     let bench = try bench(skew: skew)
     var microphone = Microphone()
@@ -148,7 +148,7 @@ struct AudioPlayDeviceTests {
     #expect(apart < 2, "\(apart)")
   }
 
-  @Test("the clock of the device and the drift are told every ten seconds")
+  @Test("the device clock and the drift are reported every ten seconds")
   func told() throws {
     let bench = try bench(skew: 200)
     var microphone = Microphone()
@@ -161,11 +161,11 @@ struct AudioPlayDeviceTests {
     #expect(try #require(told.last?.number("age")) > 10)
   }
 
-  @Test("live sound that piled up before the graph ran is left out, not kept as delay")
+  @Test("live audio that queued up before the graph ran is skipped instead of becoming delay")
   func pileUp() throws {
     let bench = try bench()
     var microphone = Microphone()
-    // Six packets wait at the first call, the oldest of which was recorded 60 ms before.
+    // Six packets wait at the first call, the oldest recorded 60 ms before.
     microphone.pause = -.milliseconds(60)
     for _ in 0..<6 { microphone.give(to: bench) }
     try microphone.run(bench, until: .milliseconds(1_000))
@@ -173,36 +173,36 @@ struct AudioPlayDeviceTests {
     #expect(ages.count > 80 && ages.allSatisfy { $0 < 22 }, "\(ages.prefix(5))")
   }
 
-  @Test("after an underrun sound is as young as before")
+  @Test("an underrun does not increase the age of the audio")
   func underrun() throws {
     let bench = try bench()
     var microphone = Microphone()
     try microphone.run(bench, until: .milliseconds(1_000))
     let before = try #require(ages(bench.packets("reference"), microphone).last)
-    // 45 ms in which nobody hands anything over; then all of it at once.
+    // Nothing is delivered for 45 ms; then everything at once.
     try bench.advance(to: .milliseconds(1_050))
     while microphone.next <= bench.now { microphone.give(to: bench) }
     try bench.run()
     try microphone.run(bench, until: .milliseconds(2_000))
-    // It is told, though what came too late is left out and not played.
+    // It is reported, although the late audio is skipped.
     #expect(bench.events().count { $0.name == "underrun" } == 1)
     let packets = bench.packets("reference")
     let after = ages(packets.filter { $0.timestamp > .milliseconds(1_100) }, microphone)
     #expect(after.count > 80)
     #expect(after.allSatisfy { $0 < before + 4.5 }, "\(before), then \(after.prefix(3)), \(after.max() ?? 0)")
-    // It comes back by a ramp, not by a step.
+    // It fades in; there is no step.
     let samples = packets.flatMap(\.float)
     let back = try #require(samples.indices.dropFirst(400).first { samples[$0] != 0 && samples[$0 - 1] == 0 })
-    // The resampler rounds a step off within its 20 frames; the ramp of 16 is hardly begun then.
+    // The resampler smooths a step over its 20 frames; the ramp of 16 has barely started by then.
     #expect(samples[back] < 4_000 && samples[back + 40] > 14_000)
     #expect(samples[back + 26] < 0.7 * samples[back + 60], "\(samples[back..<back + 60])")
   }
 
-  @Test("arrivals that come ever sooner, then a fragment later at once, over and over, are no underrun")
+  @Test("arrivals that drift earlier, then jump a fragment later, cause no underrun")
   func beats() throws {
     let bench = try bench(skew: 1)
     var microphone = Microphone()
-    // As a server's fragments beat against packets: 2.7 ms in 8 s.
+    // The way a server's fragments beat against packets: 2.7 ms in 8 s.
     for index in 0..<4_000 {
       microphone.delay = 3_700_000 - Nanoseconds(index % 800) * 3_375
       try bench.advance(to: max(bench.now, microphone.next))
@@ -215,13 +215,13 @@ struct AudioPlayDeviceTests {
     #expect(ages.max()! - ages.min()! < 1, "\(ages.min()!) to \(ages.max()!)")
   }
 
-  @Test("a source that stood still is one jump, told once")
+  @Test("a source that stalls causes one jump, reported once")
   func jump() throws {
     let bench = try bench()
     var microphone = Microphone()
     try microphone.run(bench, until: .milliseconds(1_000))
     _ = bench.events()
-    // Its times are 100 ms older from here on, though it hands over in time: as after a stall of its clock.
+    // Its timestamps are 100 ms older from here on although it delivers on time, as after a stall of its clock.
     for _ in 0..<100 {
       try bench.advance(to: microphone.next)
       microphone.pause -= 100_000_000
@@ -233,10 +233,10 @@ struct AudioPlayDeviceTests {
     #expect(told.count { $0.name == "jump" } == 1, "\(told.map(\.name))")
   }
 
-  @Test("of a reply nothing is left out, however old it is, and what was heard is told to the sample")
+  @Test("nothing of a reply is skipped, however old it is, and what was heard is reported to the sample")
   func reply() throws {
     let bench = try bench(["prebuffer": 0])
-    // Live sound before it, from which it is known how late packets arrive: not half a second.
+    // Live audio before it, which establishes the arrival delay.
     var microphone = Microphone()
     try microphone.run(bench, until: .milliseconds(300))
     bench.setGeneration(1)
@@ -254,13 +254,13 @@ struct AudioPlayDeviceTests {
     #expect(events.filter { $0.name == "jump" || $0.name == "underrun" }.isEmpty)
     let end = try #require(events.first { $0.name == "replyFinished" })
     #expect(end.number("samples") == 3_200)
-    // Its samples alone are below zero, but for what the resampler rings at the edges.
+    // Only its samples are below zero, apart from the resampler's ringing at the edges.
     let heard = bench.packets("reference").filter { $0.timestamp > .milliseconds(500) }
       .flatMap(\.float).filter { $0 < -0.5 }
     #expect(abs(heard.count - 3_200) < 60, "\(heard.count)")
   }
 
-  @Test("an interruption fades and counts here, too, and packets that wait for their turn go with it")
+  @Test("an interruption fades and counts, and drops the packets that wait")
   func interruption() throws {
     let bench = try bench(["prebuffer": 0, "drift": false])
     bench.setGeneration(1)
@@ -270,7 +270,7 @@ struct AudioPlayDeviceTests {
     try bench.advance(to: .milliseconds(300))
     let cut = try #require(bench.events().first { $0.name == "interrupted" })
     let heard = bench.float("reference").filter { $0 != 0 }
-    // Behind the last packet at hand the fade runs over its last frame, which counts once.
+    // After the last packet, the fade holds its last frame, which counts once.
     let counted = try #require(cut.number("samples"))
     #expect(counted <= Double(heard.count) && counted >= Double(heard.count - 16))
     #expect(heard.count < 1_200)
@@ -278,7 +278,7 @@ struct AudioPlayDeviceTests {
   }
 
   @Test(
-    "a machine that came too late skips what can no longer be heard, and the sound after it is no older",
+    "a machine that is too late skips what can no longer be heard, and later audio is no older",
     arguments: [12, 20])
   func late(packets: Int) throws {
     let bench = try bench()
@@ -286,7 +286,7 @@ struct AudioPlayDeviceTests {
     try microphone.run(bench, until: .milliseconds(1_000))
     let before = try #require(ages(bench.packets("reference"), microphone).last)
     bench.hold("reference")
-    // Eight periods fit behind the node; a stall of 40 ms is made up for by leaving sound out, one of 120 ms by a jump.
+    // Eight periods fit behind the node. A stall of 40 ms is caught up by skipping audio, one of 120 ms by a jump.
     for _ in 0..<packets {
       try bench.advance(to: microphone.next)
       microphone.give(to: bench)
@@ -302,19 +302,19 @@ struct AudioPlayDeviceTests {
   }
 
   @Test(
-    "makes no heap request while it follows a clock",
+    "following a device clock allocates nothing",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
     let bench = try bench()
     var microphone = Microphone()
-    // The first word of the clock comes after ten seconds, and in a process that has told nothing yet it sets up what words need.
+    // The first clock event comes after ten seconds, and the first event of a process sets up formatting.
     try microphone.run(bench, until: .milliseconds(10_500))
     bench.resetHeapRequests()
     try microphone.run(bench, until: .milliseconds(20_500))
     #expect(bench.heapRequests == 0)
   }
 
-  @Test("a device that does not exist, or that cannot follow the clock, is refused with a cure")
+  @Test("an unknown device, or one that cannot follow the clock, is refused with a cure")
   func refusals() {
     func refusal(_ values: [String: ParameterValue]) -> String {
       do throws(BenchProblem) {
@@ -325,17 +325,16 @@ struct AudioPlayDeviceTests {
         return error.description
       }
     }
-    #expect(refusal(["device": "speaker"]).contains("there is no device \"speaker\""))
+    #expect(refusal(["device": "speaker"]).contains("unknown device \"speaker\""))
     #expect(refusal(["device": "speaker"]).contains("millrace devices"))
     #expect(refusal(["device": "file"]).contains("set \"path\""))
-    #expect(refusal(["device": "pulse"]).contains("cannot follow a virtual one"))
-    #expect(refusal(["device": "null:one"]).contains("there is no device"))
+    #expect(refusal(["device": "pulse"]).contains("cannot follow a virtual clock"))
+    #expect(refusal(["device": "null:one"]).contains("unknown device"))
   }
 }
 
-/// Bytes of memory this whole process has written to and not given back. Periods are large enough that the heap maps each of them by
-/// itself, or uses it again.
+/// Resident memory of this process, in bytes. Periods are large enough that the allocator maps each one separately, or reuses it.
 private func memoryInUse() throws -> Int {
-  let words = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
-  return try #require(Int(words[1])) * Int(sysconf(Int32(_SC_PAGESIZE)))
+  let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
+  return try #require(Int(fields[1])) * Int(sysconf(Int32(_SC_PAGESIZE)))
 }

@@ -3,13 +3,13 @@ import MillraceCore
 import MillraceTesting
 import Testing
 
-/// Frames of a ramp at 16 kHz with the fade the tests use: 1 ms.
+/// Frames of a ramp at 16 kHz with the tests' fade of 1 ms.
 private let fade = 16
 
 @Suite("audio.play")
 struct AudioPlayTests {
-  /// A bench in float, whose every sample says which it is: sample n of a reply is n + 1. A device without latency is given nothing ahead
-  /// that could be called back.
+  /// A float bench whose samples encode their index: sample n of a reply is n + 1. A device without latency has nothing queued that could
+  /// be rewound.
   private func bench(_ values: [String: ParameterValue] = [:], frames: Int = 320) throws -> NodeBench {
     let defaults: [String: ParameterValue] = ["fade": 1, "prebuffer": 0, "latency": 0]
     return try NodeBench(
@@ -22,7 +22,7 @@ struct AudioPlayTests {
 
   private func count(_ range: Range<Int>) -> [Float] { range.map { Float($0 + 1) } }
 
-  @Test("plays every sample once, in periods on the clock, and is over when the last one is heard")
+  @Test("plays every sample once, in periods on the clock, and ends when the last one was heard")
   func plays() throws {
     let bench = try bench(["latency": 20])
     bench.push(count(0..<1_000))
@@ -33,16 +33,16 @@ struct AudioPlayTests {
     #expect(packets.map(\.timestamp) == packets.indices.map { .milliseconds(10 * Int64($0) + 20) })
     let heard = packets.flatMap(\.float)
     #expect(Array(heard.prefix(1_000)) == count(0..<1_000))
-    // What follows is the way to silence from where the sound ended, at most a ramp long.
+    // Then a ramp to silence from where the audio ended, at most one ramp long.
     #expect(heard.dropFirst(1_000).prefix { $0 != 0 }.count == fade)
     #expect(heard.dropFirst(1_000 + fade).allSatisfy { $0 == 0 })
     #expect(bench.hasEnded)
-    // 1,000 samples end in the seventh period; it is heard to its end.
+    // 1,000 samples end in the seventh period, which is played to its end.
     #expect(packets.count == 9)
     #expect(bench.close() == [])
   }
 
-  @Test("periods that could not be heard in time any more are left out, told, and leave their places empty")
+  @Test("periods that can no longer be heard in time are skipped, reported, and leave a gap")
   func late() throws {
     let bench = try bench(["latency": 20])
     bench.hold("reference")
@@ -60,19 +60,19 @@ struct AudioPlayTests {
     #expect(lates.map { $0.number("count") } == [1])
   }
 
-  @Test("waits for the prebuffer when sound begins")
+  @Test("waits for the prebuffer when audio starts")
   func prebuffer() throws {
     let bench = try bench(["prebuffer": 30])
     try bench.advance(to: .milliseconds(12))
     bench.push(count(0..<640))
     try bench.advance(to: .milliseconds(100))
     let heard = bench.float("reference")
-    // Seen at 20 ms, begun at the first period 30 ms later.
+    // Arrived at 20 ms, started at the first period 30 ms later.
     #expect(heard.firstIndex { $0 != 0 } == 5 * 160)
     #expect(Array(heard[800..<800 + 640]) == count(0..<640))
   }
 
-  @Test("leaves out what lies before position 0")
+  @Test("skips frames before position 0")
   func runIn() throws {
     let bench = try bench()
     bench.setPosition(-200)
@@ -82,10 +82,10 @@ struct AudioPlayTests {
   }
 
   @Test(
-    "an interruption fades what is at hand and counts what was heard, to the sample",
+    "an interruption fades out and counts what was heard, to the sample",
     arguments: [0, 1, 5, 15, 16, 17, 100, 160, 319])
   func interruption(left: Int) throws {
-    // So many samples of the packet are left when the interruption comes, two periods in.
+    // Samples of the packet that are left when the interruption comes, two periods in.
     let bench = try bench(frames: 320 + left)
     bench.setGeneration(1)
     bench.push(count(0..<320 + left))
@@ -97,7 +97,7 @@ struct AudioPlayTests {
     let heard = bench.float("reference")
     #expect(Array(heard.prefix(320)) == count(0..<320))
     for index in 0..<fade {
-      // Where the packet ends before the ramp does, the last frame is held still.
+      // If the packet ends before the ramp does, the last frame is held.
       let source = Float(min(321 + index, 320 + left))
       #expect(abs(heard[320 + index] - source * Float(fade - index) / Float(fade + 1)) < 0.01)
     }
@@ -110,7 +110,7 @@ struct AudioPlayTests {
     #expect(bench.close() == [])
   }
 
-  @Test("the next reply begins at its own level as soon as the old one has faded")
+  @Test("the next reply starts at full level as soon as the old one has faded out")
   func nextReply() throws {
     let bench = try bench()
     bench.setGeneration(1)
@@ -129,7 +129,7 @@ struct AudioPlayTests {
     #expect(events[2].number("reply") == 2)
   }
 
-  @Test("sound of no reply, and what must be played anyhow, plays on through an interruption")
+  @Test("audio outside replies, and uninterruptible audio, keeps playing through an interruption")
   func spared() throws {
     for (generation, flags) in [(0, []), (1, .uninterruptible)] as [(UInt32, PacketFlags)] {
       let bench = try bench()
@@ -143,7 +143,7 @@ struct AudioPlayTests {
     }
   }
 
-  @Test("a held reply goes on with the sample after the last one heard, however often it is held")
+  @Test("a held reply continues with the sample after the last one heard, however often it is held")
   func hold() throws {
     let bench = try bench()
     bench.setGeneration(1)
@@ -159,14 +159,14 @@ struct AudioPlayTests {
     }
     try bench.advance(to: .milliseconds(400))
     let heard = bench.float("reference")
-    // Undo the ramps: every sample that is not silence belongs to one of the source, in order, each once.
+    // Undo the ramps: every nonzero sample belongs to one of the source, in order, each once.
     var next = 0
     var level = fade + 1
     for sample in heard where sample != 0 && next < 1_600 {
       let gain = sample / Float(next + 1)
       let now = Int((gain * Float(fade + 1)).rounded())
       #expect(abs(gain * Float(fade + 1) - Float(now)) < 0.01)
-      // Levels move one step a frame; from one silence to the next sound they begin again below.
+      // The level moves one step a frame; after each silence it starts again from the bottom.
       #expect(now == level || abs(now - level) == 1 || level == 1 && now == 1)
       level = now
       next += 1
@@ -177,7 +177,7 @@ struct AudioPlayTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a held reply lets its packets wait in the link, and silence goes on")
+  @Test("a held reply leaves its packets in the link, and silence is played meanwhile")
   func holdsBack() throws {
     let bench = try bench()
     bench.setGeneration(1)
@@ -194,7 +194,7 @@ struct AudioPlayTests {
     #expect(cut.number("samples") == Double(160 + fade))
   }
 
-  @Test("a lowered reply goes on at its level and comes back")
+  @Test("a lowered reply continues at the lower level and returns to full level")
   func lower() throws {
     let bench = try bench(["duck": "lower", "lowering": -20])
     bench.push([Float](repeating: 1, count: 1_600))
@@ -209,7 +209,7 @@ struct AudioPlayTests {
     #expect(heard[960 + fade..<1_600].allSatisfy { $0 == 1 })
   }
 
-  @Test("sound that comes too late fades out and in, loses nothing, and is told")
+  @Test("late audio fades out and in, loses nothing, and is reported")
   func underrun() throws {
     let bench = try bench()
     bench.push(count(0..<240))
@@ -227,7 +227,7 @@ struct AudioPlayTests {
     #expect(event.number("position") == 240)
   }
 
-  @Test("16-bit stereo keeps its channels apart through a ramp")
+  @Test("16-bit stereo keeps its channels separate through a ramp")
   func stereo() throws {
     let bench = try NodeBench(
       AudioPlay.self, ["fade": 1, "prebuffer": 0, "latency": 0],
@@ -246,7 +246,7 @@ struct AudioPlayTests {
     #expect(heard.dropFirst(2 * (160 + fade)).allSatisfy { $0 == 0 })
   }
 
-  @Test("packets without samples change nothing")
+  @Test("empty packets have no effect")
   func empty() throws {
     let bench = try bench()
     bench.push(count(0..<160))
@@ -257,7 +257,7 @@ struct AudioPlayTests {
   }
 
   @Test(
-    "makes no heap request while it plays, is interrupted and ducked",
+    "playback, interruption and ducking allocate nothing",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
     let bench = try bench(["latency": 20])

@@ -5,14 +5,14 @@ import Testing
 
 @testable import MillraceDevices
 
-/// Positions in the order in which one thread saw them, for another one that looks later.
+/// Positions in the order one thread saw them, for another thread to read later.
 private final class Positions: Sendable {
   private let list = Locked<[Int64]>([])
   var all: [Int64] { list.withLock { $0 } }
   func append(_ position: Int64) { list.withLock { $0.append(position) } }
 }
 
-/// What lies between a device's thread and a node, without either; and with both, for the thread sanitizer.
+/// The lines between a device's thread and a node, tested without either, and with both for the thread sanitizer.
 @Suite("lines between nodes and devices")
 struct LineTests {
   private static let frames = 160
@@ -21,14 +21,14 @@ struct LineTests {
     CaptureLine(rate: 16_000, frames: frames, frameBytes: 2, waker: .none)
   }
 
-  /// Hands over so many frames, whose every sample says which it is.
+  /// Delivers this many frames, each sample encoding its index.
   private func give(_ line: CaptureLine, from position: Int, frames count: Int, at now: Nanoseconds) {
     let samples = (0..<count).map { Int16(truncatingIfNeeded: position + $0) }
     line.arrive(count, at: now)
     samples.withUnsafeBytes { line.take($0.baseAddress!, frames: count) }
   }
 
-  /// The samples of the oldest block, which is given back.
+  /// Takes the samples of the oldest block.
   private func take(_ line: CaptureLine) -> (block: CaptureLine.Block, samples: [Int16])? {
     guard let block = line.front else { return nil }
     let samples = Array(
@@ -38,7 +38,7 @@ struct LineTests {
   }
 
   @Test(
-    "a node that takes nothing loses what comes, counted, and what it takes later is where and when it belongs"
+    "a node that does not keep up loses audio, which is counted, and later audio has the right position and time"
   )
   func overrun() {
     let line = capture()
@@ -51,19 +51,19 @@ struct LineTests {
     var blocks: [CaptureLine.Block] = []
     while let next = take(line) { blocks.append(next.block) }
     #expect(blocks.map(\.position) == (0..<32).map { Int64($0) * 160 })
-    #expect(blocks.allSatisfy { !$0.isBroken })
+    #expect(blocks.allSatisfy { !$0.isDiscontinuous })
     give(line, from: 50 * 160, frames: 320, at: 52 * packet)
     let first = take(line)
-    #expect(first?.block.position == 50 * 160 && first?.block.isBroken == true)
-    // Nothing of the loss is left as delay: the block is as old as its place says.
+    #expect(first?.block.position == 50 * 160 && first?.block.isDiscontinuous == true)
+    // The loss adds no delay: the block's age matches its position.
     #expect(first.map { abs($0.block.time - 50 * packet) < 1_000 } == true, "\(first?.block.time ?? 0)")
     #expect(first?.samples.first == 8_000)
     let second = take(line)
-    #expect(second?.block.position == 51 * 160 && second?.block.isBroken == false)
+    #expect(second?.block.position == 51 * 160 && second?.block.isDiscontinuous == false)
     #expect(take(line) == nil)
   }
 
-  @Test("a fragment may begin and end anywhere in a block")
+  @Test("a fragment may start and end anywhere in a block")
   func fragments() {
     let line = capture()
     var position = 0
@@ -76,31 +76,31 @@ struct LineTests {
     #expect(heard == (0..<800).map { Int16($0) })
   }
 
-  @Test("the time a device was away has its place in the stream, and is told once")
+  @Test("the time a device was gone is a gap in the stream, reported once")
   func away() {
     let line = capture()
     give(line, from: 0, frames: 250, at: 15_625_000)
     line.lose(at: 15_625_000)
     line.lose(at: 20_000_000)
     give(line, from: 0, frames: 160, at: 1_025_625_000)
-    guard case .lost? = line.news() else {
-      Issue.record("nothing told of the loss")
+    guard case .lost? = line.nextEvent() else {
+      Issue.record("the loss was not reported")
       return
     }
-    guard case .back(let time)? = line.news() else {
-      Issue.record("nothing told of the return")
+    guard case .back(let time)? = line.nextEvent() else {
+      Issue.record("the return was not reported")
       return
     }
     #expect(time == 1_010_000_000)
-    #expect(line.news() == nil)
+    #expect(line.nextEvent() == nil)
     #expect(take(line)?.block.position == 0)
     let back = take(line)
-    // 1.01 s later, of which the 160 frames that came are the last.
-    #expect(back?.block.position == 250 + 16_160 - 160 && back?.block.isBroken == true)
+    // 1.01 s later, including the 160 frames that arrived.
+    #expect(back?.block.position == 250 + 16_160 - 160 && back?.block.isDiscontinuous == true)
     #expect(back?.samples.first == 0)
   }
 
-  @Test("a recording device and a node share nothing that tears: every block is whole and in order")
+  @Test("blocks from a capture device reach the node complete and in order")
   func captureThreads() {
     let line = capture(capacityOf: 16)
     let rounds = 3_000
@@ -139,7 +139,7 @@ struct LineTests {
     #expect(positions.count * 16 + lost.count == rounds * 16)
   }
 
-  @Test("a playing device and a node share nothing that tears: what is heard is at its place")
+  @Test("blocks from a node reach a playback device complete and at their positions")
   func playbackThreads() {
     let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
     let wanted = 20_000
@@ -150,7 +150,7 @@ struct LineTests {
         var index = 0
         while heard.count < wanted {
           guard line.hasRoom, case .line(let clock) = line.clock.reading else { continue }
-          // All of a line is of one publication.
+          // A reading comes from a single publication.
           if clock.time != Nanoseconds(clock.position) || clock.delay != clock.time {
             faults.add()
           }
@@ -175,7 +175,7 @@ struct LineTests {
             if sample != Float(position + Int64(index) + 1) { faults.add() }
             heard.add()
           }
-          // A device waits for its next period; the node has time meanwhile, also on a machine with one processor.
+          // A device waits for its next period; this gives the node time, even on a single processor.
           sched_yield()
         }
       },
@@ -183,7 +183,7 @@ struct LineTests {
     #expect(faults.count == 0)
   }
 
-  @Test("a block that comes too late is left out up to the present place, one of another epoch altogether")
+  @Test("a late block is skipped up to the current position, one of another epoch completely")
   func tooLate() {
     let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
     var reader = TimelineReader(line, epoch: 2)
@@ -204,7 +204,7 @@ struct LineTests {
     put(2, 8, 100)
     put(2, 60, 200)
     #expect(line.takeMissed() == 0)
-    // 16 frames of the block at 8 are past; the next one begins 20 frames after it ends.
+    // 16 frames of the block at 8 are past; the next one starts 20 frames after it ends.
     let first = ramp(116, 16) + silence(8)
     #expect(read() == first)
     #expect(line.takeMissed() == 16)
@@ -213,13 +213,13 @@ struct LineTests {
     let third = ramp(212, 20) + silence(4)
     #expect(read() == third)
     #expect(line.front == nil)
-    // What was played in two parts did not come too late; what lies wholly in the past did.
+    // The block played in two parts was not late; the one entirely in the past was.
     put(2, 0, 300)
     #expect(read() == silence(24))
     #expect(line.takeMissed() == 32 && line.front == nil)
   }
 
-  @Test("a block that takes the place of others is what is heard there, and the silence behind it is silent")
+  @Test("a block that replaces others is what is heard, followed by its silence")
   func replaced() {
     let line = PlaybackLine(rate: 16_000, channels: 2, frames: 32, bell: nil, waker: .none)
     var reader = TimelineReader(line, epoch: 1)
@@ -234,7 +234,7 @@ struct LineTests {
         count = 2 * frames
       }
     }
-    // Far enough that the line's memory has come round.
+    // Far enough for the line's memory to wrap around.
     for _ in 0..<40 { _ = read(30) }
     put(1_200, 1_000)
     put(1_232, 2_000)
@@ -250,7 +250,7 @@ struct LineTests {
     #expect(line.takeMissed() == 0 && line.front == nil)
   }
 
-  @Test("blocks further ahead than the line remembers wait, and none is lost")
+  @Test("blocks too far ahead wait in the line, and none is lost")
   func farAhead() {
     let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
     var reader = TimelineReader(line, epoch: 1)

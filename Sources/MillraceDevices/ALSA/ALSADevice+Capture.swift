@@ -3,8 +3,8 @@ internal import CMillraceSys
 internal import MillraceCore
 
 extension ALSADevice {
-  /// Reads period by period and hands on, until the device fails or is to end.
-  func record(_ port: borrowing ALSAPort, _ line: CaptureLine, _ shape: CaptureShape) {
+  /// Reads periods and passes them on, until the device fails or is asked to stop.
+  func record(_ port: borrowing ALSAPort, _ line: CaptureLine, _ shape: CaptureFormat) {
     let bytes = UnsafeMutableRawPointer.allocate(
       byteCount: port.period * shape.channels * shape.sample.byteCount, alignment: 64)
     defer { unsafe bytes.deallocate() }

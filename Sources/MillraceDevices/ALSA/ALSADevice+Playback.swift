@@ -4,10 +4,10 @@ internal import MillraceCore
 internal import MillraceDSP
 
 extension ALSADevice {
-  /// Periods that only fill the device's buffer: they go as fast as they come, and tell nothing of its clock.
+  /// Periods that only fill the device's buffer: they are accepted at once, so they say nothing about its clock.
   private static let filling = 8
 
-  /// Keeps the device filled out of the line's time line, silence included, until it fails or is to end.
+  /// Keeps the device fed from the line's timeline, silence included, until it fails or is asked to stop.
   func play(_ port: borrowing ALSAPort, _ line: PlaybackLine, epoch: Int) {
     var reader = TimelineReader(line, epoch: epoch)
     var loop = TimestampLoop(rate: line.rate)
@@ -23,7 +23,7 @@ extension ALSADevice {
         continue
       }
       let now = millrace_monotonic_ns()
-      // The next period is taken at once; the library then waits for room.
+      // The next write is accepted at once; the library then blocks until there is room.
       let position = reader.position + Int64(port.period)
       loop.update(position: position, at: now)
       rounds += 1

@@ -2,29 +2,29 @@ internal import CALSA
 internal import CMillraceSys
 internal import MillraceCore
 
-/// A PCM of ALSA: a thread that opens it, moves sound until it fails, and opens it anew with growing pauses.
+/// An ALSA PCM: a thread opens it, moves audio until it fails, and reopens it with exponential backoff.
 final class ALSADevice: AudioDevice, @unchecked Sendable {
-  /// Which way the sound goes.
+  /// The direction of the audio.
   enum Role {
-    case capture(CaptureLine, CaptureShape)
+    case capture(CaptureLine, CaptureFormat)
     case playback(PlaybackLine)
   }
 
-  /// Longest wait for the first opening; and how long a device has to hold to deserve a quick try. Nanoseconds.
-  private static let patience: Nanoseconds = 3_000_000_000
-  /// The first pause before it is opened again, and the longest. Nanoseconds.
+  /// Longest wait for the first open. A device that ran at least this long resets the backoff. Nanoseconds.
+  private static let timeout: Nanoseconds = 3_000_000_000
+  /// First and longest backoff before it is reopened, in nanoseconds.
   private static let firstPause: Nanoseconds = 100_000_000
   private static let longestPause: Nanoseconds = 2_000_000_000
 
-  private let terms: DeviceTerms
+  private let settings: DeviceSettings
   private let role: Role
   private let thread = DeviceThread()
   private let opening = Answer<NodeProblem?>()
-  /// Times it was opened. Of the thread.
+  /// How often it was opened. Used by the device's thread only.
   private var openings = 0
 
-  init(_ terms: DeviceTerms, _ role: Role) {
-    self.terms = terms
+  init(_ settings: DeviceSettings, _ role: Role) {
+    self.settings = settings
     self.role = role
   }
 
@@ -32,9 +32,9 @@ final class ALSADevice: AudioDevice, @unchecked Sendable {
 
   func start() throws(NodeProblem) {
     try thread.start(isCapture ? "millrace-mic" : "millrace-speaker") { [self] in run() }
-    guard let answer = opening.wait(Self.patience) else {
+    guard let answer = opening.wait(Self.timeout) else {
       thread.askToEnd()
-      throw NodeProblem("the device does not answer", parameter: "device")
+      throw NodeProblem("timed out while opening the device", parameter: "device")
     }
     if let answer { throw answer }
   }
@@ -45,25 +45,25 @@ final class ALSADevice: AudioDevice, @unchecked Sendable {
 
   // MARK: The thread
 
-  /// True once the device is to end.
+  /// True once the device has been asked to stop.
   var isOver: Bool { thread.isOver }
 
   private func run() {
     var pause = Self.firstPause
     while !isOver {
       let began = millrace_monotonic_ns()
-      let problem = session()
+      let problem = runOnce()
       guard openings > 0 else { return opening.give(problem) }
       if isOver { return }
-      lose()
-      if millrace_monotonic_ns() - began > Self.patience { pause = Self.firstPause }
+      reportLoss()
+      if millrace_monotonic_ns() - began > Self.timeout { pause = Self.firstPause }
       thread.pause(pause)
       pause = min(pause * 2, Self.longestPause)
     }
   }
 
-  /// Opens the device and moves sound until it fails or is to end; answers why it could not be opened.
-  private func session() -> NodeProblem? {
+  /// Opens the device and moves audio until it fails or is asked to stop. Returns the error if it could not be opened.
+  private func runOnce() -> NodeProblem? {
     let (rate, channels, format): (Int, Int, snd_pcm_format_t) =
       switch role {
       case .capture(_, let shape):
@@ -76,10 +76,10 @@ final class ALSADevice: AudioDevice, @unchecked Sendable {
     let port: ALSAPort
     do throws(ALSAPort.Refusal) {
       port = try ALSAPort(
-        terms.name.name, isCapture ? SND_PCM_STREAM_CAPTURE : SND_PCM_STREAM_PLAYBACK, rate: rate,
-        channels: channels, format: format, period: Int(terms.interval) * rate / 1_000_000_000)
+        settings.name.name, isCapture ? SND_PCM_STREAM_CAPTURE : SND_PCM_STREAM_PLAYBACK, rate: rate,
+        channels: channels, format: format, period: Int(settings.interval) * rate / 1_000_000_000)
     } catch {
-      return ALSAPort.problem(error, terms.name.name)
+      return ALSAPort.problem(error, settings.name.name)
     }
     openings += 1
     opening.give(nil)
@@ -90,7 +90,7 @@ final class ALSADevice: AudioDevice, @unchecked Sendable {
     return nil
   }
 
-  private func lose() {
+  private func reportLoss() {
     let now = millrace_monotonic_ns()
     switch role {
     case .capture(let line, _): line.lose(at: now)

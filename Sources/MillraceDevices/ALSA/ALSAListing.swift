@@ -1,7 +1,7 @@
 internal import CALSA
 internal import Glibc
 
-/// The PCMs that ALSA's configuration names.
+/// The PCMs in the ALSA configuration.
 enum ALSAListing {
   static func devices() -> [AudioDeviceList.Device] {
     millrace_alsa_silence()
@@ -13,12 +13,12 @@ enum ALSAListing {
     while let hint = unsafe first[index] {
       index += 1
       guard let name = unsafe text(hint, "NAME"), name != "null" else { continue }
-      // Without a direction it has both.
+      // No IOID means both directions.
       let direction = unsafe text(hint, "IOID")
-      let words = unsafe text(hint, "DESC") ?? ""
+      let description = unsafe text(hint, "DESC") ?? ""
       devices.append(
         AudioDeviceList.Device(
-          device: "alsa:\(name)", name: name, text: words.replacing("\n", with: ", "),
+          device: "alsa:\(name)", name: name, text: description.replacing("\n", with: ", "),
           records: direction != "Output", plays: direction != "Input", rate: 0, channels: 0,
           isDefault: name == "default"))
     }

@@ -1,7 +1,7 @@
 internal import CALSA
 internal import MillraceCore
 
-/// An open PCM of ALSA: what capture and playback have in common. Of one thread.
+/// An open ALSA PCM: what capture and playback have in common. Confined to one thread.
 @safe
 struct ALSAPort: ~Copyable {
   /// Why a PCM could not be opened.
@@ -11,11 +11,11 @@ struct ALSAPort: ~Copyable {
   }
 
   let pcm: OpaquePointer
-  /// Frames moved at a time.
+  /// Frames per period.
   let period: Int
   private static let periods: UInt = 4
 
-  /// Opens and sets up a PCM: interleaved, four periods of about `period` frames.
+  /// Opens and configures a PCM: interleaved, four periods of about `period` frames.
   init(
     _ name: String, _ stream: snd_pcm_stream_t, rate: Int, channels: Int, format: snd_pcm_format_t,
     period: Int
@@ -68,15 +68,15 @@ struct ALSAPort: ~Copyable {
     return Int(size)
   }
 
-  /// The words for a refusal at the start.
+  /// The error to report when the device cannot be opened.
   static func problem(_ refusal: Refusal, _ name: String) -> NodeProblem {
-    let words = unsafe String(cString: snd_strerror(refusal.code))
+    let reason = unsafe String(cString: snd_strerror(refusal.code))
     let names = AudioDeviceList.alsa().map { "\"\($0.device)\"" }
     return NodeProblem(
-      "ALSA refuses the device \"\(name.isEmpty ? "default" : name)\" (\(refusal.step)): \(words)",
+      "cannot open ALSA device \"\(name.isEmpty ? "default" : name)\" (\(refusal.step)): \(reason)",
       parameter: "device",
       cure: names.isEmpty
-        ? "\"millrace devices\" lists what there is; without sound hardware set \"device\" to file or null"
-        : "choose one of \(names.joined(separator: ", ")), or file or null")
+        ? "run \"millrace devices\" for a list; without audio hardware set \"device\" to file or null"
+        : "use one of \(names.joined(separator: ", ")), or file or null")
   }
 }

@@ -5,33 +5,33 @@ extension AudioCapture {
   public static let contract = NodeContract(
     "audio.capture", "records from a microphone",
     text: """
-      The device is a sound server's (PulseAudio, PipeWire), ALSA's, a WAV file at the pace of a device, or silence; \
-      "millrace devices" lists them. One that goes away comes back by itself; the time between is a gap in the positions.
+      The device is a PulseAudio or PipeWire source, an ALSA PCM, a WAV file played in real time, or silence; "millrace devices" lists \
+      them. A device that disappears is reopened when it returns; the time between is a gap in the positions.
       """,
-    outputs: [PortContract("out", AudioLimits.pcm, text: "what the microphone hears")],
+    outputs: [PortContract("out", AudioLimits.pcm, text: "the recorded audio")],
     parameters: [
       ParameterContract(
         "device", .string, default: "pulse",
-        text: "where to record: pulse, pulse:NAME, alsa, alsa:NAME, file, null"),
+        text: "the device to record from: pulse, pulse:NAME, alsa, alsa:NAME, file, null"),
       ParameterContract("path", .path, text: "the WAV file of the device `file`"),
     ] + ParameterContract.optionalFormat + [
       ParameterContract(
-        "frame", .number(AudioLimits.frame), unit: "ms", default: 10, text: "sound in one packet"),
+        "frame", .number(AudioLimits.frame), unit: "ms", default: 10, text: "length of a packet"),
       ParameterContract(
         "interval", .number(1...100), unit: "ms", default: 5,
-        text: "how often the device hands sound over; shorter is earlier and costs more"),
+        text: "how often the device delivers audio; shorter lowers the latency and costs more CPU"),
       ParameterContract(
         "skew", .number(-1_000...1_000), unit: "ppm", default: 0,
-        text: "how much faster than its rate the device `file` or `null` runs, to try what drifts apart"),
+        text: "how much faster than nominal the device `file` or `null` runs, to test clock drift"),
     ],
     events: [
-      EventContract("deviceLost", text: "the device or its server is gone: `count` so far"),
-      EventContract("deviceBack", text: "the device records again: `ms` it was away"),
+      EventContract("deviceLost", text: "the device or its server disappeared: `count` so far"),
+      EventContract("deviceBack", text: "the device records again: it was gone for `ms`"),
       EventContract(
-        "overrun", text: "the graph took too little and sound was lost: `ms` of it, `count` so far"),
+        "overrun", text: "the graph did not keep up and audio was lost: `ms` lost, `count` so far"),
       EventContract(
         "deviceClock",
-        text: "every ten seconds: `ppm` by which the device runs faster than its rate on this machine's clock"
+        text: "every ten seconds: `ppm` the device runs faster than nominal, measured on this machine's clock"
       ),
     ],
     lane: .external, budget: 100, drive: .itself,

@@ -3,34 +3,34 @@ public import MillraceCore
 
 /// `audio.capture`: records from a microphone.
 ///
-/// - Out `out`: s16 or f32 in packets of `frame` ms. Position 0 is the first frame recorded after the graph began. The timestamp
-///   is when the packet's first frame was recorded, on the device's clock: a line kept through the times at which its blocks came,
-///   so that it does not shake with the machine's load. What the device itself adds before it hands sound over is not in it.
-/// - Lost sound leaves its place empty: positions jump, and the packet is marked `discontinuity`. That is sound the graph did not
-///   take in time (event `overrun`), and the time a device was away (`deviceLost`, `deviceBack`).
-/// - The device `null` is silent, follows a virtual clock, and needs nothing. `file` ends with its file.
-/// - A device that cannot be opened refuses the graph, with the names of those that can.
-/// - Latency: `frame`, and up to `interval` of the device.
+/// - Output `out`: s16 or f32 in packets of `frame` ms. Position 0 is the first frame recorded after the graph started. The timestamp is
+///   the time at which the packet's first frame was recorded, on the device's clock: a line fitted through the arrival times of the
+///   device's blocks, so scheduling jitter does not show. It excludes the device's own latency before it delivers audio.
+/// - Lost audio leaves a gap: positions jump, and the packet is marked `discontinuity`. Audio is lost when the graph does not keep up
+///   (event `overrun`) and while a device is gone (`deviceLost`, `deviceBack`).
+/// - The device `null` delivers silence and follows a virtual clock. `file` ends with its file.
+/// - A device that cannot be opened makes the plan fail, with an error that lists the available ones.
+/// - Latency: `frame`, plus up to `interval`.
 public struct AudioCapture: ~Copyable, Node {
   private enum Event: Int {
     case deviceLost, deviceBack, overrun, deviceClock
   }
 
-  /// Nanoseconds between two events `deviceClock`.
+  /// Interval between `deviceClock` events, in nanoseconds.
   static let clockInterval: Nanoseconds = 10_000_000_000
 
-  /// nil: silence on the graph's clock.
+  /// nil for the device `null`.
   private let line: CaptureLine?
-  private let device: DeviceHold?
+  private let device: DeviceHandle?
   private let rate: Int
   private let frames: Int
   private let frameBytes: Int
-  /// Nanoseconds a frame of the device `null` takes.
+  /// Nanoseconds per frame of the device `null`.
   private let period: Double
-  /// CLOCK_MONOTONIC less the graph's clock; nil before the first call.
+  /// CLOCK_MONOTONIC minus the graph's clock; nil before the first call.
   private var offset: Nanoseconds?
   private var start: Nanoseconds?
-  /// Position of the first frame given, as the line counts.
+  /// The line's position of the first frame emitted.
   private var origin: Int64?
   private var position: Int64 = 0
   private var nextClock: Nanoseconds = AudioCapture.clockInterval
@@ -40,11 +40,11 @@ public struct AudioCapture: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let shape = setup.outputs[0].shape, case .pcm(let rate, let channels, let sample) = shape.format,
       let frames = shape.frames, let name = DeviceName(setup.parameters.string("device"))
-    else { throw NodeProblem("\"\(setup.name)\" makes sound only") }
+    else { throw NodeProblem("\"\(setup.name)\" produces audio only") }
     let skew = setup.parameters.number("skew")
     let opened = try Self.open(
-      name, setup, CaptureShape(rate: rate, channels: channels, sample: sample), frames: frames)
-    // Nothing may throw from here on.
+      name, setup, CaptureFormat(rate: rate, channels: channels, sample: sample), frames: frames)
+    // Nothing below may throw.
     line = opened?.line
     device = opened?.device
     self.rate = rate
@@ -54,24 +54,24 @@ public struct AudioCapture: ~Copyable, Node {
   }
 
   private static func open(
-    _ name: DeviceName, _ setup: borrowing NodeSetup, _ shape: CaptureShape, frames: Int
-  ) throws(NodeProblem) -> (line: CaptureLine, device: DeviceHold)? {
-    try name.refuseVirtual(setup.isVirtual)
+    _ name: DeviceName, _ setup: borrowing NodeSetup, _ shape: CaptureFormat, frames: Int
+  ) throws(NodeProblem) -> (line: CaptureLine, device: DeviceHandle)? {
+    try name.checkClock(setup.isVirtual)
     guard name.kind != .null else { return nil }
     let values = setup.parameters
     let line = CaptureLine(
       rate: shape.rate, frames: frames, frameBytes: shape.channels * shape.sample.byteCount,
       waker: setup.waker)
-    let terms = DeviceTerms(
+    let settings = DeviceSettings(
       name: name, path: values.has("path") ? values.string("path") : "",
       interval: Nanoseconds(values.number("interval") * 1e6), skew: values.number("skew"))
-    return (line, DeviceHold(try AudioDevices.open(terms, for: line, shape)))
+    return (line, DeviceHandle(try AudioDevices.open(settings, for: line, shape)))
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let line else { return try makeSilence(&ports) }
     let offset = begin(line, &ports)
-    tellNews(line, &ports)
+    postDeviceEvents(line, &ports)
     guard let block = line.front else { return line.isOver ? .ended : .done }
     var packet = try ports.makePacket(bytes: frames * frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
@@ -80,7 +80,7 @@ public struct AudioCapture: ~Copyable, Node {
       unsafe $0.copyMemory(from: UnsafeRawBufferPointer(start: source, count: frames * frameBytes))
     }
     let first = origin ?? block.position
-    if block.isBroken && origin != nil { packet.flags.insert(.discontinuity) }
+    if block.isDiscontinuous && origin != nil { packet.flags.insert(.discontinuity) }
     origin = first
     packet.position = block.position &- first
     packet.timestamp = block.time &- offset
@@ -90,7 +90,7 @@ public struct AudioCapture: ~Copyable, Node {
     return line.front != nil || line.isOver ? .again : .done
   }
 
-  /// Throws away what came before the graph began: it would be late for ever.
+  /// Discards what was recorded before the graph started: keeping it would delay the stream forever.
   private mutating func begin(_ line: CaptureLine, _ ports: inout Ports) -> Nanoseconds {
     if let offset { return offset }
     while line.front != nil { line.drop() }
@@ -127,8 +127,8 @@ public struct AudioCapture: ~Copyable, Node {
 
   // MARK: Events
 
-  private mutating func tellNews(_ line: CaptureLine, _ ports: inout Ports) {
-    while let news = line.news() {
+  private mutating func postDeviceEvents(_ line: CaptureLine, _ ports: inout Ports) {
+    while let news = line.nextEvent() {
       switch news {
       case .lost:
         losses += 1

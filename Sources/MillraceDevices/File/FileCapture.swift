@@ -3,19 +3,19 @@ internal import MillraceAudio
 internal import MillraceCore
 internal import MillraceFiles
 
-/// A WAV file as a microphone: a thread with a clock of its own reads it block by block. The device ends with the file, which is
-/// claimed meanwhile: nobody writes it.
+/// A WAV file as a microphone: a thread reads it block by block in real time. The device ends with the file. The file is claimed for
+/// reading, so no node of this process can write to it meanwhile.
 final class FileCapture: AudioDevice, @unchecked Sendable {
-  private let terms: DeviceTerms
+  private let settings: DeviceSettings
   private let line: CaptureLine
-  private let shape: CaptureShape
+  private let shape: CaptureFormat
   private let thread = DeviceThread()
   private var claim: FileLock?
 
-  init(_ terms: DeviceTerms, _ line: CaptureLine, _ shape: CaptureShape) throws(NodeProblem) {
-    try FileCheck.reading(terms.path)
-    claim = try HangUps.claim(terms.path, for: .reading)
-    self.terms = terms
+  init(_ settings: DeviceSettings, _ line: CaptureLine, _ shape: CaptureFormat) throws(NodeProblem) {
+    try FileCheck.reading(settings.path)
+    claim = try DeviceShutdown.claim(settings.path, for: .reading)
+    self.settings = settings
     self.line = line
     self.shape = shape
   }
@@ -23,14 +23,14 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
   func start() throws(NodeProblem) {
     let reader: WAVReader
     do throws(WAVProblem) {
-      reader = try WAVReader(path: terms.path)
+      reader = try WAVReader(path: settings.path)
     } catch {
       throw NodeProblem("\(error)", parameter: "path")
     }
     guard reader.format.sampleRate == shape.rate, reader.format.channels == shape.channels else {
       throw NodeProblem(
-        "\"\(terms.path)\" has \(reader.format.sampleRate) Hz and \(reader.format.channels) channels, not \(shape.rate) Hz and \(shape.channels)",
-        parameter: "path", cure: "set \"rate\" and \"channels\" to those of the file")
+        "\"\(settings.path)\" is \(reader.format.sampleRate) Hz with \(reader.format.channels) channels, not \(shape.rate) Hz with \(shape.channels)",
+        parameter: "path", cure: "set \"rate\" and \"channels\" to match the file")
     }
     let parcel = Parcel(reader)
     try thread.start("millrace-mic") { [self] in
@@ -44,7 +44,7 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
   }
 
   private func run(_ reader: consuming WAVReader) {
-    let pace = OwnPace(rate: shape.rate, skew: terms.skew)
+    let pace = DevicePacer(rate: shape.rate, skew: settings.skew)
     let frames = line.frames
     var bytes = [UInt8](repeating: 0, count: frames * line.frameBytes)
     var position: Int64 = 0
@@ -59,7 +59,7 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
     line.end()
   }
 
-  /// Frames read; 0 at the end. A file that cannot be read on is a microphone that broke.
+  /// Reads the next block; 0 at the end. A read error counts as a lost device.
   private func read(_ reader: inout WAVReader, at position: Int64, into bytes: inout [UInt8]) -> Int {
     unsafe bytes.withUnsafeMutableBytes { raw in
       do throws(WAVProblem) {

@@ -3,35 +3,36 @@ internal import MillraceAudio
 internal import MillraceCore
 internal import MillraceFiles
 
-/// A WAV file as a loudspeaker: a thread with a clock of its own writes what a device would have played, silence included. The header
-/// is kept right every second, so that a killed program leaves a file that plays. The file is claimed: what others read or write is
-/// not overwritten.
+/// A WAV file as a loudspeaker: a thread writes in real time what a device would have played, silence included. The header is updated
+/// every second, so the file is playable even if the program is killed. The file is claimed for writing, so it cannot be in use elsewhere
+/// in this process.
 final class FilePlayback: AudioDevice, @unchecked Sendable {
-  /// Nanoseconds of sound taken at a time.
+  /// Audio written at a time, in nanoseconds.
   private let interval: Nanoseconds
-  private let terms: DeviceTerms
+  private let settings: DeviceSettings
   private let line: PlaybackLine
   private let thread = DeviceThread()
   private var claim: FileLock?
 
-  init(_ terms: DeviceTerms, _ line: PlaybackLine) throws(NodeProblem) {
-    try FileCheck.writing(terms.path)
-    guard FileCheck.isPlain(terms.path) else {
+  init(_ settings: DeviceSettings, _ line: PlaybackLine) throws(NodeProblem) {
+    try FileCheck.writing(settings.path)
+    guard FileCheck.isPlain(settings.path) else {
       throw NodeProblem(
-        "\"\(terms.path)\" is a pipe or a device, not a file", parameter: "path",
-        cure: "name a file, or give the sound to a program with process.pipe")
+        "\"\(settings.path)\" is a pipe or a device, not a file", parameter: "path",
+        cure: "name a regular file, or use process.pipe to feed a program")
     }
-    claim = try HangUps.claim(terms.path, for: .writing)
-    self.terms = terms
+    claim = try DeviceShutdown.claim(settings.path, for: .writing)
+    self.settings = settings
     self.line = line
-    interval = terms.interval
+    interval = settings.interval
   }
 
   func start() throws(NodeProblem) {
     let writer: WAVWriter
     do throws(WAVProblem) {
       writer = try WAVWriter(
-        path: terms.path, format: WAVFormat(sampleRate: line.rate, channels: line.channels, encoding: .f32))
+        path: settings.path, format: WAVFormat(sampleRate: line.rate, channels: line.channels, encoding: .f32)
+      )
     } catch {
       throw NodeProblem("\(error)", parameter: "path")
     }
@@ -48,10 +49,10 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
 
   private func run(_ writer: consuming WAVWriter) {
     let frames = max(1, Int(interval) * line.rate / 1_000_000_000)
-    let rate = Double(line.rate) * (1 + terms.skew * 1e-6) / 1e9
+    let rate = Double(line.rate) * (1 + settings.skew * 1e-6) / 1e9
     var reader = TimelineReader(line, epoch: 1)
     var samples = [Float](repeating: 0, count: frames * line.channels)
-    let pace = OwnPace(rate: line.rate, skew: terms.skew)
+    let pace = DevicePacer(rate: line.rate, skew: settings.skew)
     let start = millrace_monotonic_ns()
     line.publish(DeviceClock(epoch: 1, position: 0, time: start, rate: rate), isFirst: true, at: start)
     var problem: NodeProblem?
@@ -69,7 +70,7 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
         problem = NodeProblem("\(error)")
       }
     }
-    // A disk that is full is a loudspeaker that broke.
+    // A write error, such as a full disk, counts as a lost device.
     if problem != nil { line.lose(at: millrace_monotonic_ns()) }
     do throws(WAVProblem) { try writer.finish() } catch { line.lose(at: millrace_monotonic_ns()) }
   }

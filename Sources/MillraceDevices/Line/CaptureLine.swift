@@ -2,24 +2,24 @@ internal import MillraceCore
 internal import MillraceDSP
 internal import Synchronization
 
-/// Sound on its way from the thread of a recording device to a node, cut into the node's packets.
+/// Carries audio from the thread of a capture device to a node, cut into the node's packets.
 ///
-/// The device's thread calls `arrive`, then `take` for each piece, and returns: no lock, no heap, no waiting. Times come from
-/// a `TimestampLoop` over the arrivals. When the node takes nothing, what comes is lost and counted; its place in the stream
-/// stays empty.
+/// The device's thread calls `arrive`, then `take` for each piece, and returns: no lock, no heap, no waiting. A `TimestampLoop` over the
+/// arrival times yields the timestamps. When the node does not keep up, audio is lost and counted; its place in the stream stays
+/// empty.
 @safe
 final class CaptureLine: @unchecked Sendable {
-  /// A packet's worth of sound.
+  /// One packet's audio.
   struct Block {
-    /// Of its first frame, counted from the first that came.
+    /// Position of its first frame, counted from the first frame the device delivered.
     var position: Int64
-    /// When its first frame was recorded, CLOCK_MONOTONIC.
+    /// Time at which its first frame was recorded, CLOCK_MONOTONIC.
     var time: Nanoseconds
-    /// It does not follow the block before it.
-    var isBroken: Bool
+    /// True if it does not follow the previous block.
+    var isDiscontinuous: Bool
   }
 
-  /// Blocks that wait for the node, at most.
+  /// Most blocks that wait for the node.
   private static let capacity = 32
 
   let rate: Int
@@ -31,21 +31,21 @@ final class CaptureLine: @unchecked Sendable {
   private var published = 0
   private var waiting: RingReader<Block>
   private var taken = 0
-  private var newsIn: RingWriter<DeviceNews>
-  private var newsOut: RingReader<DeviceNews>
+  private var eventWriter: RingWriter<DeviceEvent>
+  private var eventReader: RingReader<DeviceEvent>
   private let hasEnded = Atomic<Bool>(false)
-  /// Frames lost because the node took nothing.
+  /// Frames lost because the node did not keep up.
   private let overrun = Atomic<Int>(0)
-  /// The device's rate against its nominal one, in thousandths of a part per million.
+  /// Deviation of the device's rate from nominal, in thousandths of a part per million.
   private let skewBits = Atomic<Int>(0)
 
-  // Of the device's thread.
+  // Used by the device's thread only.
   private var loop: TimestampLoop
-  /// Frames that came, lost ones included.
+  /// Frames delivered, including lost ones.
   private var position: Int64 = 0
-  /// Frames in the block that is being filled, and whether it begins a stretch.
+  /// Frames in the block being filled, and whether it follows a gap.
   private var filled = 0
-  private var isBroken = false
+  private var isDiscontinuous = false
   private var lostAt: Nanoseconds?
 
   init(rate: Int, frames: Int, frameBytes: Int, waker: Waker) {
@@ -57,9 +57,9 @@ final class CaptureLine: @unchecked Sendable {
     let ring = Ring<Block>(minimumCapacity: Self.capacity)
     blocks = ring.writer
     waiting = ring.reader
-    let news = Ring<DeviceNews>(minimumCapacity: 16)
-    newsIn = news.writer
-    newsOut = news.reader
+    let events = Ring<DeviceEvent>(minimumCapacity: 16)
+    eventWriter = events.writer
+    eventReader = events.reader
     unsafe memory = .allocate(byteCount: Self.capacity * frames * frameBytes, alignment: 64)
   }
 
@@ -67,15 +67,15 @@ final class CaptureLine: @unchecked Sendable {
 
   // MARK: The device's thread
 
-  /// Notes that `count` frames have come by now; they are taken next.
+  /// Records that `count` frames have arrived by `now`. Call `take` for them next.
   func arrive(_ count: Int, at now: Nanoseconds) {
     guard count > 0 else { return }
-    if lostAt != nil { comeBack(at: now, count) }
+    if lostAt != nil { deviceReturned(at: now, count) }
     loop.update(position: position + Int64(count), at: now)
     skewBits.store(Int(loop.skew * 1_000), ordering: .relaxed)
   }
 
-  /// Takes frames; nil: so many frames of silence.
+  /// Copies frames into the line; nil stands for that many frames of silence.
   func take(_ bytes: UnsafeRawPointer?, frames count: Int) {
     var done = 0
     while done < count {
@@ -89,9 +89,9 @@ final class CaptureLine: @unchecked Sendable {
         }
         filled += part
       } else {
-        // Room cannot go away: a block that was begun is finished.
+        // Room never shrinks, so a block that was started is always completed.
         overrun.add(part, ordering: .relaxed)
-        isBroken = true
+        isDiscontinuous = true
       }
       position += Int64(part)
       done += part
@@ -101,66 +101,66 @@ final class CaptureLine: @unchecked Sendable {
 
   private func publish() {
     let first = position - Int64(frames)
-    blocks.push(Block(position: first, time: loop.time(of: Double(first)), isBroken: isBroken))
+    blocks.push(Block(position: first, time: loop.time(of: Double(first)), isDiscontinuous: isDiscontinuous))
     published += 1
     filled = 0
-    isBroken = false
+    isDiscontinuous = false
     waker.wake()
   }
 
-  /// Says that the device is gone.
+  /// Reports that the device disappeared.
   func lose(at now: Nanoseconds) {
     guard lostAt == nil else { return }
     lostAt = now
-    tell(.lost)
+    post(.lost)
   }
 
-  /// The time away counts as frames, so that positions still tell time.
-  private func comeBack(at now: Nanoseconds, _ count: Int) {
+  /// Counts the time the device was gone as frames, so that positions still tell time.
+  private func deviceReturned(at now: Nanoseconds, _ count: Int) {
     guard let since = lostAt else { return }
     lostAt = nil
     let away = max(0, now &- since)
     position += max(0, Int64(Double(away) * Double(rate) / 1e9) - Int64(count))
     filled = 0
-    isBroken = true
+    isDiscontinuous = true
     loop.restart()
-    tell(.back(away))
+    post(.back(away))
   }
 
-  /// Says that nothing more will come.
+  /// Marks the end of the stream.
   func end() {
     hasEnded.store(true, ordering: .releasing)
     waker.wake()
   }
 
-  private func tell(_ news: DeviceNews) {
-    if newsIn.hasRoom { newsIn.push(news) }
+  private func post(_ event: DeviceEvent) {
+    if eventWriter.hasRoom { eventWriter.push(event) }
     waker.wake()
   }
 
   // MARK: The node
 
-  /// The oldest block; nil when none waits.
+  /// The oldest block; nil if the line is empty.
   var front: Block? { waiting.peek { $0 } }
 
-  /// The oldest block's bytes. Only while there is one.
+  /// The oldest block's bytes. Valid only while `front` is not nil.
   var bytes: UnsafeRawPointer {
     unsafe UnsafeRawPointer(memory + taken % Self.capacity * frames * frameBytes)
   }
 
-  /// Gives the oldest block's memory back.
+  /// Releases the oldest block.
   func drop() {
     guard waiting.pop() != nil else { return }
     taken += 1
   }
 
-  /// True when no block waits and none will come.
+  /// True when the line is empty and the stream has ended.
   var isOver: Bool { hasEnded.load(ordering: .acquiring) && waiting.isEmpty }
 
-  /// What became of the device since the last question.
-  func news() -> DeviceNews? { newsOut.pop() }
+  /// The next device event; nil if there is none.
+  func nextEvent() -> DeviceEvent? { eventReader.pop() }
 
-  /// Frames lost since the last question because the node took nothing.
+  /// Frames lost since the last call because the node did not keep up.
   func takeOverrun() -> Int { overrun.exchange(0, ordering: .relaxed) }
 
   /// How much faster than its nominal rate the device runs, in parts per million.

@@ -2,16 +2,16 @@ internal import MillraceCore
 internal import MillraceDSP
 internal import Synchronization
 
-/// The clock of a playing device as a line: which of its frames is being taken at which time.
+/// The clock of a playback device as a linear function: which frame it takes at which time.
 struct DeviceClock: Equatable {
-  /// Grows when the device begins anew at position 0.
+  /// Increases each time the device restarts at position 0.
   var epoch = 0
-  /// A position in frames, and its time: nanoseconds of CLOCK_MONOTONIC.
+  /// A position in frames and its time, in nanoseconds of CLOCK_MONOTONIC.
   var position = 0.0
   var time: Nanoseconds = 0
-  /// Frames a nanosecond.
+  /// Frames per nanosecond.
   var rate = 0.0
-  /// From taking a frame to hearing it.
+  /// Delay from taking a frame to hearing it.
   var delay: Nanoseconds = 0
 
   func position(at now: Nanoseconds) -> Double { position + Double(now &- time) * rate }
@@ -20,12 +20,12 @@ struct DeviceClock: Equatable {
     time &+ Nanoseconds(((wanted - position) / rate).rounded())
   }
 
-  /// How much faster than its nominal rate it runs, in parts per million.
+  /// How much faster than its nominal rate the device runs, in parts per million.
   func skew(rate nominal: Int) -> Double { (rate * 1e9 / Double(nominal) - 1) * 1e6 }
 }
 
-/// A device's clock where its thread writes it and a node reads it, without a lock: a reader that meets a writer is told to come
-/// again.
+/// A device clock shared without a lock (a sequence lock): the device's thread writes it, a node reads it. A read that collides with a
+/// write returns `.busy`.
 final class SharedClock: Sendable {
   private let sequence = Atomic<UInt>(0)
   private let epoch = Atomic<Int>(0)
@@ -33,21 +33,21 @@ final class SharedClock: Sendable {
   private let time = Atomic<Int64>(0)
   private let rate = Atomic<UInt64>(0)
   private let delay = Atomic<Int64>(0)
-  /// Looks a reader takes before it goes on with what it knows.
+  /// Read attempts before the reader keeps the value it has.
   private static let tries = 3
 
-  /// What a reader sees.
+  /// The result of a read.
   enum Reading: Equatable {
-    /// The device does not run.
+    /// The device is not running.
     case none
-    /// The writer was at it.
+    /// A write was in progress.
     case busy
     case line(DeviceClock)
   }
 
-  /// Publishes a line; nil: the device does not run. One thread.
+  /// Publishes the clock; nil: the device is not running. One thread.
   func publish(_ clock: DeviceClock?) {
-    // Sequentially consistent throughout: nothing here is done more than some hundred times a second.
+    // Sequentially consistent throughout: a few hundred operations a second cost nothing.
     sequence.add(1, ordering: .sequentiallyConsistent)
     let clock = clock ?? DeviceClock(epoch: epoch.load(ordering: .sequentiallyConsistent))
     epoch.store(clock.epoch, ordering: .sequentiallyConsistent)
@@ -58,7 +58,7 @@ final class SharedClock: Sendable {
     sequence.add(1, ordering: .sequentiallyConsistent)
   }
 
-  /// Reads the line. Any thread.
+  /// Reads the clock. Any thread.
   var reading: Reading {
     for _ in 0..<Self.tries {
       let before = sequence.load(ordering: .sequentiallyConsistent)
@@ -75,10 +75,10 @@ final class SharedClock: Sendable {
   }
 }
 
-/// What became of a device, told by its thread.
-enum DeviceNews: Sendable {
-  /// It is gone; nothing comes or goes until it is back.
+/// A change of a device's state, reported by its thread.
+enum DeviceEvent: Sendable {
+  /// The device disappeared; no audio flows until it returns.
   case lost
-  /// It is there again; so many nanoseconds were lost.
+  /// The device returned after this many nanoseconds.
   case back(Nanoseconds)
 }

@@ -1,37 +1,38 @@
 internal import MillraceCore
 
-/// The one thread of a device that has no server's: begun once, told to end, waited for.
+/// The thread of a device that has no server thread: started once, asked to stop, joined.
 final class DeviceThread: Sendable {
-  /// Longest wait for its end, nanoseconds.
-  private static let patience: Nanoseconds = 3_000_000_000
+  /// Longest wait for the thread to end, in nanoseconds.
+  private static let timeout: Nanoseconds = 3_000_000_000
 
   private let order = Answer<Bool>()
   private let ended = Answer<Bool>()
 
-  /// True once it is to end.
+  /// True once the thread has been asked to stop.
   var isOver: Bool { order.isGiven }
 
-  /// Runs a body on the thread, before ordinary threads where the system allows it. The body looks at `isOver`.
+  /// Runs `body` on the thread, with real-time priority where the system allows it. `body` must return once `isOver` is true.
   func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws(NodeProblem) {
     let refusal = OwnThread.start(name) { [self] in
-      SoundThread.hurry()
+      AudioThread.raisePriority()
       body()
       ended.give(true)
     }
     guard refusal == 0 else {
-      throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
+      throw NodeProblem(
+        "the system cannot create another thread", cure: "raise the limit of processes (ulimit -u)")
     }
   }
 
-  /// Lets time pass on the thread itself, until it is to end.
+  /// Sleeps on the thread itself, until the time has passed or the thread is asked to stop.
   func pause(_ time: Nanoseconds) { _ = order.wait(time) }
 
-  /// Says that it is to end.
+  /// Asks the thread to stop.
   func askToEnd() { order.give(true) }
 
-  /// Says that it is to end, and waits for that. A thread that a driver does not let go of is left behind after three seconds.
+  /// Asks the thread to stop and waits for it. A thread that is stuck in a driver is abandoned after three seconds.
   func stop() {
     askToEnd()
-    _ = ended.wait(Self.patience)
+    _ = ended.wait(Self.timeout)
   }
 }

@@ -1,23 +1,23 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// Sound on its way from a node to the thread of a playing device, each block at its place on the device's own time line.
+/// Carries audio from a node to the thread of a playback device, each block at its position on the device's timeline.
 ///
-/// The device plays without a pause, from position 0 of its epoch on; where there is no block it is silent, and where there are two the
-/// later one counts: so is called back what it has not begun with. The node reads the
-/// clock, puts blocks a little ahead of it, and rings. Neither side waits or locks. The ring costs a system call when the device's thread
-/// sleeps, which is nearly always: it looks every `interval` by itself, too late for sound that is given only `latency` ahead.
+/// The device plays continuously from position 0 of its epoch. Where there is no block it plays silence; where blocks overlap, the later
+/// one wins, which is how audio that has not started playing is rewound. The node reads the clock, writes blocks slightly ahead of it, and
+/// wakes the device's thread. Neither side waits or locks. The wake-up costs a system call when the device's thread sleeps, which is
+/// nearly always: the thread polls every `interval` anyway, but that is too late for audio queued only `latency` ahead.
 @safe
 final class PlaybackLine: @unchecked Sendable {
-  /// A stretch of interleaved floats.
+  /// A run of interleaved floats.
   struct Block {
     var epoch: Int
-    /// Place of its first frame on the device's time line.
+    /// Position of its first frame on the device's timeline.
     var position: Int64
     var frames: Int
-    /// Frames of silence behind them.
+    /// Frames of silence that follow.
     var silence = 0
-    /// It takes the place of what was given before, and what of it comes too late is not missed.
+    /// True if it overwrites earlier blocks. Frames of it that arrive late are then not counted as missed.
     var replaces = false
   }
 
@@ -27,10 +27,10 @@ final class PlaybackLine: @unchecked Sendable {
   let channels: Int
   /// Most frames of a block.
   let frames: Int
-  /// How many frames ahead of its clock the device is given sound, at most.
+  /// How far ahead of the device's clock audio is queued, at most, in frames.
   let ahead: Int
   let clock = SharedClock()
-  /// What wakes the device's thread; nil when it looks by itself.
+  /// Wakes the device's thread; nil if the thread polls.
   let bell: PipeBell?
   private let waker: Waker
   private let memory: UnsafeMutablePointer<Float>
@@ -38,13 +38,13 @@ final class PlaybackLine: @unchecked Sendable {
   private var published = 0
   private var waiting: RingReader<Block>
   private var taken = 0
-  private var newsIn: RingWriter<DeviceNews>
-  private var newsOut: RingReader<DeviceNews>
+  private var eventWriter: RingWriter<DeviceEvent>
+  private var eventReader: RingReader<DeviceEvent>
   private var lostAt: Nanoseconds?
-  /// Frames that reached the device after their place.
+  /// Frames that reached the device too late.
   private let missed = Atomic<Int>(0)
 
-  /// `ahead` 0: as far as the blocks reach that wait.
+  /// - Parameter ahead: how far ahead of the clock audio is queued, in frames; 0: as far as a full ring reaches.
   init(rate: Int, channels: Int, frames: Int, ahead: Int = 0, bell: PipeBell?, waker: Waker) {
     self.rate = rate
     self.channels = channels
@@ -55,9 +55,9 @@ final class PlaybackLine: @unchecked Sendable {
     let ring = Ring<Block>(minimumCapacity: Self.capacity)
     blocks = ring.writer
     waiting = ring.reader
-    let news = Ring<DeviceNews>(minimumCapacity: 16)
-    newsIn = news.writer
-    newsOut = news.reader
+    let events = Ring<DeviceEvent>(minimumCapacity: 16)
+    eventWriter = events.writer
+    eventReader = events.reader
     unsafe memory = .allocate(capacity: Self.capacity * frames * channels)
     unsafe memory.initialize(repeating: 0, count: Self.capacity * frames * channels)
   }
@@ -66,76 +66,76 @@ final class PlaybackLine: @unchecked Sendable {
 
   // MARK: The node
 
-  /// True while one more block fits.
+  /// True if another block fits.
   var hasRoom: Bool { blocks.hasRoom }
 
-  /// The next block's memory. Only while there is room.
+  /// The next block's memory. Valid only while `hasRoom`.
   var space: UnsafeMutablePointer<Float> {
     unsafe memory + published % Self.capacity * frames * channels
   }
 
-  /// Hands the filled block over.
+  /// Publishes the block in `space`.
   func publish(_ block: Block) {
     blocks.push(block)
     published += 1
     bell?.ring()
   }
 
-  /// What became of the device since the last question.
-  func news() -> DeviceNews? { newsOut.pop() }
+  /// The next device event; nil if there is none.
+  func nextEvent() -> DeviceEvent? { eventReader.pop() }
 
-  /// Frames since the last question that reached the device after their place, and were not heard.
+  /// Frames since the last call that reached the device too late and were not played.
   func takeMissed() -> Int { missed.exchange(0, ordering: .relaxed) }
 
   // MARK: The device's thread
 
-  /// The oldest block; nil when none waits.
+  /// The oldest block; nil if the line is empty.
   var front: Block? { waiting.peek { $0 } }
 
-  /// The oldest block's samples. Only while there is one.
+  /// The oldest block's samples. Valid only while `front` is not nil.
   var samples: UnsafePointer<Float> {
     unsafe UnsafePointer(memory + taken % Self.capacity * frames * channels)
   }
 
-  /// Gives the oldest block's memory back.
+  /// Releases the oldest block.
   func drop() {
     guard waiting.pop() != nil else { return }
     taken += 1
   }
 
-  /// Notes frames that came after their place.
+  /// Counts frames that arrived too late.
   func miss(_ frames: Int) { missed.add(frames, ordering: .relaxed) }
 
-  /// Publishes the clock. The first line of an epoch wakes the node.
+  /// Publishes the clock. The first reading of an epoch wakes the node.
   func publish(_ line: DeviceClock, isFirst: Bool, at now: Nanoseconds) {
     clock.publish(line)
     guard isFirst else { return }
-    if let since = lostAt { tell(.back(max(0, now &- since))) } else { waker.wake() }
+    if let since = lostAt { post(.back(max(0, now &- since))) } else { waker.wake() }
     lostAt = nil
   }
 
-  /// Says that the device is gone.
+  /// Reports that the device disappeared.
   func lose(at now: Nanoseconds) {
     clock.publish(nil)
     guard lostAt == nil else { return }
     lostAt = now
-    tell(.lost)
+    post(.lost)
   }
 
-  private func tell(_ news: DeviceNews) {
-    if newsIn.hasRoom { newsIn.push(news) }
+  private func post(_ event: DeviceEvent) {
+    if eventWriter.hasRoom { eventWriter.push(event) }
     waker.wake()
   }
 }
 
-/// The next frames of a device's time line, for devices that have no such line of their own: blocks at their places, silence
-/// between them. Of the device's thread.
+/// Reads the timeline frame by frame, for devices without a timeline of their own: blocks at their positions, silence between them. Used by
+/// the device's thread.
 @safe
 struct TimelineReader: ~Copyable {
   private let line: PlaybackLine
   private(set) var position: Int64 = 0
   var epoch: Int
-  /// The time line from `position` on, so many frames of it: the frame at a position is at its remainder.
+  /// A ring of `span` frames of the timeline from `position`; a frame is stored at its position modulo `span`.
   private let memory: UnsafeMutablePointer<Float>
   private let span: Int
 
@@ -165,13 +165,13 @@ struct TimelineReader: ~Copyable {
     }
   }
 
-  /// Puts the blocks that wait at their places. What a block has before the present place came too late and is left out.
+  /// Copies waiting blocks to their positions. Frames that lie before the current position are late and are skipped.
   private func takeBlocks() {
     let channels = line.channels
     while let block = line.front {
       if block.epoch == epoch {
         let end = block.position + Int64(block.frames)
-        // Too far ahead: it waits.
+        // Too far ahead; keep it in the line.
         guard end + Int64(block.silence) <= position + Int64(span) else { return }
         let late = Int(min(Int64(block.frames), max(0, position - block.position)))
         if late > 0 && !block.replaces { line.miss(late) }
@@ -189,7 +189,7 @@ struct TimelineReader: ~Copyable {
     }
   }
 
-  /// The one or two pieces of memory in which so many frames from a position on lie: each with its first frame's number, and its length.
+  /// Calls `body` for the one or two pieces of memory that hold these frames, each with the offset of its first frame and its length.
   private func eachPart(
     of frames: Int, from first: Int64, _ body: (UnsafeMutablePointer<Float>, _ at: Int, _ length: Int) -> Void
   ) {

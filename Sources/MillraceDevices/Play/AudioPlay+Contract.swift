@@ -3,77 +3,84 @@ public import MillraceCore
 
 extension AudioPlay {
   public static let contract = NodeContract(
-    "audio.play", "plays sound to a loudspeaker and tells what was heard",
+    "audio.play", "plays audio to a loudspeaker and reports what was heard",
     text: """
-      A reply that is interrupted fades out within `fade` and is accounted for to the sample; what the device was given of it \
-      ahead is called back. One that is ducked is held or lowered, and goes on where it was. The port `reference` carries what is \
-      really played, silence included, as soon as nothing can change it any more.
+      An interrupted reply fades out within `fade`, and the samples of it that were heard are counted exactly; queued audio that has not \
+      started playing is rewound. Ducking holds the reply or lowers it; resuming continues with the next sample. The port `reference` \
+      carries what is actually played, silence included, as soon as it is final.
       """,
-    inputs: [PortContract("in", AudioLimits.pcm, text: "sound to play", holds: 1)],
+    inputs: [PortContract("in", AudioLimits.pcm, text: "audio to play", holds: 1)],
     outputs: [
       PortContract(
-        "reference", AudioLimits.pcm, text: "what is really played, at the time it is heard", required: false)
+        "reference", AudioLimits.pcm, text: "what is actually played, timed by when it is heard",
+        required: false)
     ],
     parameters: [
       ParameterContract(
         "device", .string, default: "null",
         text:
-          "where to play: pulse, pulse:NAME, alsa, alsa:NAME, file, or null: nowhere, in time with the clock"),
+          "the device to play to: pulse, pulse:NAME, alsa, alsa:NAME, file, or null (silent, on the graph's clock)"
+      ),
       ParameterContract("path", .path, text: "the WAV file of the device `file`"),
       ParameterContract(
-        "period", .number(1...100), unit: "ms", default: 10, text: "sound the device takes at a time"),
+        "period", .number(1...100), unit: "ms", default: 10, text: "audio the device takes at a time"),
       ParameterContract(
         "latency", .number(0...1_000), unit: "ms", default: 20,
-        text: "from giving sound to the device to hearing it"),
+        text: "how far ahead audio is queued on the device"),
       ParameterContract(
         "prebuffer", .number(0...10_000), unit: "ms", default: 10,
-        text: "wait before sound begins after silence, against underruns"),
+        text: "audio collected before playback starts after silence, to prevent underruns"),
       ParameterContract(
-        "fade", .number(0.1...10), unit: "ms", default: 5, text: "time from full level to silence and back"),
+        "fade", .number(0.1...10), unit: "ms", default: 5,
+        text: "length of a fade between full level and silence"),
       ParameterContract(
         "duck", .choice(["hold", "lower"]), default: "hold",
-        text: "what ducking does: hold the reply, or go on at a lower level"),
+        text: "what ducking does: hold the reply, or lower its level"),
       ParameterContract(
-        "lowering", .number(-60...0), unit: "dB", default: -18, text: "level of a lowered reply"),
+        "lowering", .number(-60...0), unit: "dB", default: -18, text: "gain of a lowered reply"),
       ParameterContract(
         "drift", .bool, default: true,
         text:
-          "true: a device with a clock of its own gets the sound a little faster or slower, so that it fits"),
+          "compensate clock drift: resample slightly so that the audio matches a device that has its own clock"
+      ),
       ParameterContract(
         "interval", .number(1...100), unit: "ms", default: 5,
-        text: "how often the device looks at its sound; at most half of `latency` is of use"),
+        text: "how often the device fetches audio; set it to at most half of `latency`"),
       ParameterContract(
         "skew", .number(-1_000...1_000), unit: "ppm", default: 0,
-        text: "how much faster than its rate the device `file` or `null` runs, to try what drifts apart"),
+        text: "how much faster than nominal the device `file` or `null` runs, to test clock drift"),
     ],
     events: [
       EventContract(
-        "replyAudible", text: "the first sample of a reply was played: `reply`, `at` the time it is heard"),
+        "replyAudible", text: "a reply starts playing: `reply`, `at` the time its first sample is heard"),
       EventContract(
         "replyFinished",
-        text: "an utterance of a reply, or all of it, was played to its end: `reply`, `samples`, `ms` heard"),
+        text:
+          "an utterance of a reply, or the whole reply, was played to the end: `reply`, `samples` and `ms` heard"
+      ),
       EventContract(
         "interrupted",
         text: """
-          a reply was cut off: `reply`, `samples` and `ms` heard, `position` of the sample that would have been next; \
-          `reply` 0 when none was audible
+          a reply was cut off: `reply`, `samples` and `ms` heard, `position` of the first sample not heard; `reply` is 0 if none was \
+          audible
           """),
       EventContract(
-        "ducked", text: "the reply makes room: `reply`, `samples` and `ms` heard before it began to"),
-      EventContract("resumed", text: "the reply goes on: `reply`, `samples` and `ms` heard by then"),
+        "ducked", text: "the reply is ducked: `reply`, `samples` and `ms` heard so far"),
+      EventContract("resumed", text: "the reply resumes: `reply`, `samples` and `ms` heard so far"),
       EventContract(
-        "underrun", text: "sound came too late: `position` in the stream, `ms` of silence, `count` so far"),
-      EventContract("late", text: "the device was served too late: `ms` it played nothing, `count` so far"),
+        "underrun", text: "audio arrived too late: `position` in the stream, `ms` of silence, `count` so far"),
+      EventContract(
+        "late", text: "the node ran too late for the device: it played `ms` of silence, `count` so far"),
       EventContract(
         "jump",
-        text: "sound was too old, or its source stood still, and was left out: `ms` of it, `count` so far"),
-      EventContract("deviceLost", text: "the device or its server is gone: `count` so far"),
-      EventContract("deviceBack", text: "the device plays again: `ms` it was away"),
+        text: "audio was too old, because its source stalled, and was skipped: `ms` skipped, `count` so far"),
+      EventContract("deviceLost", text: "the device or its server disappeared: `count` so far"),
+      EventContract("deviceBack", text: "the device plays again: it was gone for `ms`"),
       EventContract(
         "deviceClock",
         text: """
-          every ten seconds: `ppm` by which the device runs faster than its rate on this machine's clock, `drift` in ppm \
-          by which the sound does against the device, `age` in ms of sound when it is given
+          every ten seconds: `ppm` the device runs faster than nominal, measured on this machine's clock, `drift` in ppm of the audio \
+          against the device, `age` in ms of the audio when it is queued
           """),
     ],
     budget: 300, drive: .itself, asynchronousPaths: [AsynchronousPath(from: "in", to: "reference")],

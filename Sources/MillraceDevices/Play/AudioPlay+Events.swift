@@ -4,7 +4,7 @@ internal import MillraceDSP
 extension AudioPlay {
   // MARK: Events
 
-  func tell(_ event: Event, _ account: Playout.Account, _ ports: inout Ports) {
+  func post(_ event: Event, _ account: Playout.Account, _ ports: inout Ports) {
     let rate = rate
     ports.post(event.rawValue) { fields in
       fields.field("reply", Int(account.reply))
@@ -14,24 +14,25 @@ extension AudioPlay {
     }
   }
 
-  func tellFinished(_ account: Playout.Account, _ ports: inout Ports) {
-    if account.reply != 0 && account.frames > 0 { tell(.replyFinished, account, &ports) }
+  func postFinished(_ account: Playout.Account, _ ports: inout Ports) {
+    if account.reply != 0 && account.frames > 0 { post(.replyFinished, account, &ports) }
   }
 
-  func tellAudible(_ place: Int64, _ ports: inout Ports) {
+  func postAudible(_ place: Int64, _ ports: inout Ports) {
     let reply = playout.account.reply
     guard reply != 0 else { return }
     let heard =
       route == nil
-      ? (start ?? 0) &+ .samples(place, rate: rate) &+ latency : pace.heard(pace.position + place - position)
+      ? (start ?? 0) &+ .samples(place, rate: rate) &+ latency
+      : schedule.heard(schedule.position + place - position)
     ports.post(Event.replyAudible.rawValue) { event in
       event.field("reply", Int(reply))
       event.field("at", Double(heard) / 1e9, decimals: 6)
     }
   }
 
-  mutating func tellUnderrun(_ place: Int64, _ ports: inout Ports) {
-    guard let since = dryAt else { return }
+  mutating func postUnderrun(_ place: Int64, _ ports: inout Ports) {
+    guard let since = underrunStart else { return }
     underruns += 1
     let (at, count) = (playout.account.position, underruns)
     let silence = Double(place - since) * 1_000 / Double(rate)
@@ -42,17 +43,17 @@ extension AudioPlay {
     }
   }
 
-  mutating func tellLate(_ frames: Int, _ ports: inout Ports) {
+  mutating func postLate(_ frames: Int, _ ports: inout Ports) {
     lates += 1
-    tellLoss(.late, frames, lates, &ports)
+    postLoss(.late, frames, lates, &ports)
   }
 
-  mutating func tellJump(_ frames: Int, _ ports: inout Ports) {
+  mutating func postJump(_ frames: Int, _ ports: inout Ports) {
     jumps += 1
-    tellLoss(.jump, frames, jumps, &ports)
+    postLoss(.jump, frames, jumps, &ports)
   }
 
-  private func tellLoss(_ event: Event, _ frames: Int, _ count: Int, _ ports: inout Ports) {
+  private func postLoss(_ event: Event, _ frames: Int, _ count: Int, _ ports: inout Ports) {
     let milliseconds = Double(frames) * 1_000 / Double(rate)
     ports.post(event.rawValue) { fields in
       fields.field("ms", milliseconds, decimals: 1)
@@ -60,10 +61,10 @@ extension AudioPlay {
     }
   }
 
-  /// Tells what became of the device.
-  mutating func tellNews(_ line: PlaybackLine, _ ports: inout Ports) {
-    while let news = line.news() {
-      switch news {
+  /// Posts what happened to the device.
+  mutating func postDeviceEvents(_ line: PlaybackLine, _ ports: inout Ports) {
+    while let event = line.nextEvent() {
+      switch event {
       case .lost:
         losses += 1
         let count = losses
@@ -73,14 +74,14 @@ extension AudioPlay {
       }
     }
     let missed = line.takeMissed()
-    if missed > 0 { tellLate(missed, &ports) }
+    if missed > 0 { postLate(missed, &ports) }
   }
 
-  mutating func tellClock(_ ports: inout Ports) {
-    guard ports.now >= nextClock, let clock = pace.clock else { return }
+  mutating func postClock(_ ports: inout Ports) {
+    guard ports.now >= nextClock, let clock = schedule.clock else { return }
     nextClock = ports.now &+ Self.clockInterval
-    let (skew, drift) = (clock.skew(rate: rate), pace.control.drift)
-    let age = playout.isSilent ? nil : pace.age(of: playout.time(rate: rate)) / 1e6
+    let (skew, drift) = (clock.skew(rate: rate), schedule.control.drift)
+    let age = playout.isSilent ? nil : schedule.age(of: playout.time(rate: rate)) / 1e6
     ports.post(Event.deviceClock.rawValue) { event in
       event.field("ppm", skew, decimals: 1)
       event.field("drift", drift, decimals: 1)

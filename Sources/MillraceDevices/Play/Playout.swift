@@ -1,80 +1,80 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// What a loudspeaker is given, frame by frame, and an exact account of how much of each reply that was.
+/// Renders what a loudspeaker plays, frame by frame, and counts exactly how much of each reply that was.
 ///
-/// Sound comes in as packets (`accept`) and leaves in stretches of any length (`render`), which ask for the next packet as they
-/// need it. Every way to silence and back is a straight ramp of at most `fadeFrames` frames, never a step: when the reply is
-/// cut, when it is held or lowered, when no packet is there in time. Ramps run over the sound that is there; where it ends
-/// early, over the last frame held still. A frame counts as heard when it was given at any level above zero; each is given once.
+/// Audio enters as packets (`accept`) and leaves in runs of any length (`render`), which request the next packet as they need it. Every
+/// transition to silence and back is a linear ramp of at most `fadeFrames` frames, never a step: when a reply is cut, when it is held or
+/// lowered, and when no packet is there in time. Ramps run over the audio at hand; where it ends early, they hold the last frame. A frame
+/// counts as heard if it was written at any level above zero; each is written once.
 ///
-/// Pure: no clock, no ports, no allocation after `init`. One thread at a time.
+/// Pure: no clock, no ports, no allocation after `init`. Not thread-safe.
 @safe
 struct Playout: ~Copyable {
   /// What ducking does to a reply.
   enum Ducking {
-    /// It stops, and goes on later with the frame after the last one heard.
+    /// It pauses, and continues with the frame after the last one heard.
     case hold
-    /// It goes on at this amplitude factor.
+    /// It continues with this gain.
     case lower(Double)
   }
 
   /// How much of a reply was heard.
   struct Account: Equatable {
-    /// The reply's generation; 0: sound of no reply.
+    /// The reply's generation; 0: not part of a reply.
     var reply: UInt32 = 0
     /// Frames heard.
     var frames: Int64 = 0
-    /// Position of the frame that would have been next.
+    /// Position of the next frame.
     var position: Int64 = 0
   }
 
-  /// What a packet changed.
+  /// The effect of accepting a packet.
   struct Arrival {
-    /// The reply before it, when that is over.
+    /// The previous reply, if this packet ended it.
     var ended: Account?
-    /// It begins a reply, or sound of none.
+    /// True if the packet starts a reply, or audio that is not part of one.
     var isFirst = false
-    /// It goes on where the sound had run dry.
-    var endsDrought = false
+    /// True if it continues the audio after an underrun.
+    var endsUnderrun = false
   }
 
   private let fadeFrames: Int
   private let channels: Int
   private let frameBytes: Int
   private let ducking: Ducking
-  /// The packet being played, and how many of its frames are done.
+  /// The packet being played, and how many of its frames have been.
   private var packet: Packet?
   private var done = 0
   private var frames = 0
-  /// The last frame given at its own level, in float: what a ramp goes on with when the sound ends.
+  /// The last frame rendered at full level, as float; a ramp holds it when the audio ends.
   private let lastFrame: UnsafeMutableBufferPointer<Float>
-  /// The level now, in steps of a ramp: 0 is silence, `full` is as it came.
+  /// The current level in ramp steps: 0 is silence, `full` is unity gain.
   private var level = 0
   private var isDucked = false
-  /// The reply is void: what is left of its packet only serves the ramp.
+  /// The reply is cancelled: the rest of its packet only serves the ramp.
   private var isCut = false
   /// No packet was there when one was needed.
-  private var isDry = true
-  /// What is held is left as soon as it has faded.
-  private var isLeaving = false
-  /// Time of the packet taken last.
+  private var isStarved = true
+  /// The packet is dropped once it has faded out.
+  private var isDropping = false
+  /// Timestamp of the last packet accepted.
   private var packetTime: Nanoseconds = 0
   /// The packet is the last of its utterance.
   private var endsUtterance = false
-  /// An utterance that was given to its last frame, until somebody asks.
+  /// The last utterance rendered to its end, until `takeFinished` collects it.
   private var finished: Account?
   private(set) var account = Account()
   private var holder = HeldReply()
-  /// Of the latest frames given, whether each counts as heard; how many were given, and how many before the account began.
+  /// For each of the latest frames, whether it counted as heard; how many were rendered in all, and how many before the account began.
   private let ledger: UnsafeMutablePointer<Bool>
   private let ledgerMask: Int
-  private var given = 0
+  private var rendered = 0
   private var accountBegin = 0
 
-  /// Makes a silent playout of frames of `channels` samples of a type, which can take back up to `remembered` frames.
+  /// Makes a silent playout for this sample type, which can rewind up to `remembered` frames.
   init(channels: Int, sample: SampleType, fadeFrames: Int, ducking: Ducking, remembered: Int) {
-    precondition(channels > 0 && fadeFrames > 0, "a frame has a sample, a ramp has a frame")
+    precondition(channels > 0 && fadeFrames > 0, "at least one channel and one frame of fade")
     var capacity = 1
     while capacity < remembered { capacity *= 2 }
     ledgerMask = capacity - 1
@@ -98,9 +98,9 @@ struct Playout: ~Copyable {
 
   private var full: Int { fadeFrames + 1 }
 
-  /// The level ramps go to.
+  /// The level that ramps lead to.
   private var target: Int {
-    if isCut || isDry || isLeaving { return 0 }
+    if isCut || isStarved || isDropping { return 0 }
     guard isDucked else { return full }
     switch ducking {
     case .hold: return 0
@@ -108,11 +108,11 @@ struct Playout: ~Copyable {
     }
   }
 
-  /// True when the next frame has to come out of a packet that is not there yet.
+  /// True if the next frame needs a packet.
   var wantsPacket: Bool {
     guard packet == nil && !isCut else { return false }
-    // Held at silence, it lets what is to come wait in its link.
-    if isDucked, case .hold = ducking { return level > 0 && !isDry }
+    // While held at silence, packets stay in the link.
+    if isDucked, case .hold = ducking { return level > 0 && !isStarved }
     return true
   }
 
@@ -122,12 +122,12 @@ struct Playout: ~Copyable {
     return false
   }
 
-  /// True when nothing sounds and no packet is held.
+  /// True if the level is zero and there is no packet.
   var isSilent: Bool { packet == nil && level == 0 }
 
   // MARK: Control
 
-  /// Voids what is held when it belongs to a reply older than `current`. False when there is nothing to void.
+  /// Cancels the packet if it belongs to a reply older than `current`. False if there is nothing to cancel.
   mutating func cut(at current: UInt32) -> Bool {
     isDucked = false
     guard holder.isVoid(at: current), !isCut else { return false }
@@ -135,13 +135,13 @@ struct Playout: ~Copyable {
     return true
   }
 
-  /// Frames given since the reply's account began, silence in it included: no more than these are its own.
-  var framesOfReply: Int { given - accountBegin }
+  /// Frames rendered since the reply's account began, including silence; at most these belong to the reply.
+  var framesOfReply: Int { rendered - accountBegin }
 
-  /// The void reply is over at once, and its last `frames` frames, though given, are not heard. Answers its account.
+  /// Ends the cancelled reply at once; its last `frames` frames were queued but are not heard. Returns its account.
   mutating func endCut(without frames: Int) -> Account {
-    let first = given - min(frames, framesOfReply, ledgerMask + 1)
-    for index in first..<given where unsafe ledger[index & ledgerMask] {
+    let first = rendered - min(frames, framesOfReply, ledgerMask + 1)
+    for index in first..<rendered where unsafe ledger[index & ledgerMask] {
       account.frames -= 1
       account.position -= 1
     }
@@ -151,16 +151,16 @@ struct Playout: ~Copyable {
     return last
   }
 
-  /// Makes room for a voice, or takes that back.
+  /// Starts or ends ducking.
   mutating func duck(_ value: Bool) { isDucked = value }
 
   // MARK: Sound
 
-  /// Takes the next packet, without its first `leaving` frames.
-  mutating func accept(_ next: consuming Packet, leaving: Int = 0) -> Arrival {
+  /// Takes the next packet, without its first `skipping` frames.
+  mutating func accept(_ next: consuming Packet, skipping: Int = 0) -> Arrival {
     let count = Int(next.byteCount) / frameBytes
-    // Before position 0 lies the run-in of a filter or a codec, which nobody is to hear.
-    let skipped = Int(min(Int64(count), max(Int64(leaving), -next.position)))
+    // Before position 0 lies a filter's or codec's run-in, which must not be heard.
+    let skipped = Int(min(Int64(count), max(Int64(skipping), -next.position)))
     var arrival = Arrival()
     let isLast = next.flags.contains(.endOfUtterance)
     guard skipped < count else {
@@ -176,11 +176,11 @@ struct Playout: ~Copyable {
       begin(Account(reply: next.generation, frames: 0, position: position))
     }
     arrival.isFirst = account.frames == 0
-    arrival.endsDrought = isDry && !arrival.isFirst && next.position == account.position
-    let beginsAfresh = isDry && arrival.isFirst
-    isDry = false
-    // A beginning of its own is not to be swallowed by a ramp.
-    if beginsAfresh { level = target }
+    arrival.endsUnderrun = isStarved && !arrival.isFirst && next.position == account.position
+    let startsFromSilence = isStarved && arrival.isFirst
+    isStarved = false
+    // A new start is not swallowed by a ramp.
+    if startsFromSilence { level = target }
     account.position = position
     done = skipped
     frames = count
@@ -193,31 +193,31 @@ struct Playout: ~Copyable {
 
   private mutating func begin(_ next: Account) {
     account = next
-    accountBegin = given
+    accountBegin = rendered
   }
 
-  /// Notes frames that were given.
+  /// Records rendered frames in the ledger.
   private mutating func note(_ count: Int, isHeard: Bool) {
-    for index in given..<given + count { unsafe ledger[index & ledgerMask] = isHeard }
-    given += count
+    for index in rendered..<rendered + count { unsafe ledger[index & ledgerMask] = isHeard }
+    rendered += count
   }
 
-  /// The account of an utterance that was given to its end since the last question.
+  /// The account of an utterance that was rendered to its end since the last call.
   mutating func takeFinished() -> Account? { finished.take() }
 
-  /// Fades, and leaves the rest of what is held.
-  mutating func leave() { isLeaving = packet != nil }
+  /// Fades out and drops the rest of the packet.
+  mutating func fadeOutAndDrop() { isDropping = packet != nil }
 
-  /// Comes back out of silence: where sound was missing, what follows is not to begin with a step.
-  mutating func rise() { level = 0 }
+  /// Fades in from silence: what follows a gap must not start with a step.
+  mutating func fadeInFromSilence() { level = 0 }
 
-  /// Frames of what is held that were not given yet.
+  /// Frames of the packet that are not rendered yet.
   var framesLeft: Int { packet == nil ? 0 : frames - done }
 
-  /// Notes that frames were left out before they were accepted.
-  mutating func passOver(_ count: Int) { account.position += Int64(count) }
+  /// Accounts for frames that were skipped before their packet was accepted.
+  mutating func noteSkipped(_ count: Int) { account.position += Int64(count) }
 
-  /// Leaves out the next frames of what is held, as far as it has them, and answers how many.
+  /// Skips the next frames of the packet, as far as it has them, and returns how many.
   mutating func skip(_ count: Int) -> Int {
     guard packet != nil, !endsUtterance, !isCut else { return 0 }
     let skipped = min(count, frames - done)
@@ -227,17 +227,17 @@ struct Playout: ~Copyable {
     return skipped
   }
 
-  /// The time of the next frame that is given, when the stream has so many frames a second.
+  /// The timestamp of the next frame, for a stream of `rate` Hz.
   func time(rate: Int) -> Nanoseconds { packetTime &+ .samples(Int64(done), rate: rate) }
 
-  /// What is held belongs to a reply, or must be played anyhow.
+  /// True if the packet belongs to a reply, or is uninterruptible.
   var isReply: Bool { account.reply != 0 || holder.isUninterruptible }
 
-  /// Says that no packet is there: the sound fades, and comes back with the next one.
-  mutating func runDry() { isDry = true }
+  /// Reports that no packet is available: the audio fades out, and fades in with the next one.
+  mutating func starve() { isStarved = true }
 
-  /// Writes frames from `start` to the end of `target`, as far as there is something to give: silence counts, a packet that
-  /// is wanted ends it. Answers how many. `cut` becomes the account of a void reply when that has faded out.
+  /// Renders frames from `start` to the end of `target`, silence included, until a packet is needed. Returns how many. Sets `cut` to the
+  /// account of a cancelled reply once it has faded out.
   mutating func render<S: PlayoutSample>(
     into target: inout MutableSpan<S>, from start: Int, cut: inout Account?
   ) -> Int {
@@ -250,12 +250,12 @@ struct Playout: ~Copyable {
           endCut()
           break
         }
-        if isLeaving { endLeave() }
+        if isDropping { endDrop() }
         for index in at * channels..<end * channels { target[index] = .silence }
         note(end - at, isHeard: false)
         return end - start
       }
-      if wantsPacket && !isDry { break }
+      if wantsPacket && !isStarved { break }
       if packet != nil && level == full && self.target == full {
         at += copy(into: &target, at: at, limit: end - at)
       } else {
@@ -265,25 +265,25 @@ struct Playout: ~Copyable {
     return at - start
   }
 
-  /// The void reply is over. What comes next begins at its own level.
+  /// Ends the cancelled reply. What follows starts at its own level.
   private mutating func endCut() {
     isCut = false
     packet = nil
     endsUtterance = false
-    isDry = true
+    isStarved = true
     begin(Account())
     for index in 0..<channels { unsafe lastFrame[index] = 0 }
   }
 
-  /// What was left has faded. What comes next rises out of silence, unless it is another reply's.
-  private mutating func endLeave() {
-    isLeaving = false
+  /// Ends a faded packet. What follows fades in, unless it starts another reply.
+  private mutating func endDrop() {
+    isDropping = false
     packet = nil
     endsUtterance = false
-    isDry = true
+    isStarved = true
   }
 
-  /// Frames as they are, up to the packet's end.
+  /// Copies frames at unity gain, up to the packet's end.
   private mutating func copy<S: PlayoutSample>(into target: inout MutableSpan<S>, at: Int, limit: Int) -> Int
   {
     guard let held = packet.take() else { return 0 }
@@ -294,7 +294,7 @@ struct Playout: ~Copyable {
     return count
   }
 
-  /// One frame on the way to the target level. Answers 0 when it is the silence at the end.
+  /// Renders one frame of a ramp. Returns 0 when the ramp has reached silence.
   private mutating func ramp<S: PlayoutSample>(into target: inout MutableSpan<S>, at: Int) -> Int {
     if level > self.target {
       level -= 1
@@ -316,7 +316,7 @@ struct Playout: ~Copyable {
     return 1
   }
 
-  /// Writes the next frames of a packet and keeps the last of them.
+  /// Writes the packet's next frames and keeps the last of them.
   private func write<S: PlayoutSample>(
     _ packet: borrowing Packet, frames count: Int, gain: Float, into target: inout MutableSpan<S>, at: Int
   ) {
@@ -346,11 +346,11 @@ struct Playout: ~Copyable {
   }
 }
 
-/// A sample a playout can scale.
+/// A sample that a playout can scale.
 protocol PlayoutSample: BitwiseCopyable {
-  /// The sample times a gain of 0 to 1.
+  /// The sample multiplied by a gain of 0 to 1.
   func scaled(by gain: Float) -> Self
-  /// The sample, or what of it is sound: NaN, infinities and what would overflow in a filter must not reach a device.
+  /// The sample, with NaN, infinities and values that would overflow a filter replaced: they must not reach a device.
   var sound: Self { get }
   /// The sample in its own units.
   var asFloat: Float { get }

@@ -3,28 +3,28 @@ internal import CPulse
 internal import MillraceCore
 internal import MillraceDSP
 
-/// What a playing stream of a sound server knows of its place: the clock out of the server's requests, and the writes that put each
-/// block where the line says. Of the server's thread.
+/// Tracks the position of a PulseAudio playback stream: derives the clock from the server's requests, and writes each block at its position
+/// on the line. Used by the server's thread.
 ///
-/// The server asks for as many bytes as it has taken, in the moment it takes them; what it has asked for in all, less the room
-/// of its buffer, is therefore what it has played. Writes are placed by seeking from the end of the write before, which is the
-/// one way of seeking that leaves that account whole.
+/// The server requests exactly as many bytes as it has consumed, at the moment it consumes them. The total requested, minus the size of its
+/// buffer, is therefore what it has played. Writes seek relative to the end of the previous write, the only seek mode that keeps this
+/// accounting exact.
 struct PulsePlayer {
-  /// Microseconds of sound the server has room for. Its requests stop when that is full.
+  /// The server's buffer, in microseconds. It stops requesting when the buffer is full.
   static let room: UInt64 = 500_000
 
   private let frameBytes: Int
   private let rate: Int
   private var loop: TimestampLoop
   private var epoch = 0
-  /// Bytes of the server's buffer, and bytes written or passed over in all.
+  /// Size of the server's buffer, and bytes written or skipped in all.
   private var bufferBytes = 0
   private var passed = 0
-  /// Requests seen in this epoch: the first ones only fill the account.
+  /// Requests seen in this epoch; the first ones only fill the buffer.
   private var isKnown = false
   private var requests = 0
 
-  /// Requests that are looked at before the clock is believed.
+  /// Requests needed before the clock is trusted.
   private static let settling = 8
 
   init(rate: Int, channels: Int) {
@@ -33,7 +33,7 @@ struct PulsePlayer {
     loop = TimestampLoop(rate: rate)
   }
 
-  /// The stream begins anew, with so many bytes of room.
+  /// Starts a new epoch, with this many bytes of buffer.
   mutating func begin(frames bytes: Int) {
     bufferBytes = bytes
     passed = 0
@@ -43,16 +43,16 @@ struct PulsePlayer {
     loop.restart()
   }
 
-  /// Frames the server has taken, as far as it has said.
+  /// Frames the server has consumed, as far as its requests show.
   private func taken(_ stream: OpaquePointer) -> Int64 {
     let asked = unsafe passed + Int(pa_stream_writable_size(stream))
     return Int64((asked - bufferBytes) / frameBytes)
   }
 
-  /// Reads the clock off a request.
+  /// Updates the clock from a request.
   mutating func notePosition(_ stream: OpaquePointer, _ line: PlaybackLine) {
     let position = unsafe taken(stream)
-    // A server that has not begun to play has asked for its buffer only.
+    // Until playback starts, the server has requested only its buffer.
     guard bufferBytes > 0, position > 0 else { return }
     let now = millrace_monotonic_ns()
     let jumps = loop.jumps
@@ -72,8 +72,8 @@ struct PulsePlayer {
     isKnown = true
   }
 
-  /// Writes the blocks that wait. One that takes the place of another is written over it: if the server has begun with that, it goes
-  /// back as far as its device lets it.
+  /// Writes the waiting blocks. A block that replaces an earlier one overwrites it; if the server has already started on that one, it rewinds
+  /// as far as its device allows.
   mutating func write(_ stream: OpaquePointer, _ line: PlaybackLine) {
     while let block = line.front {
       if block.epoch == epoch {

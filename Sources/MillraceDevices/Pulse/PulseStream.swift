@@ -2,26 +2,26 @@ internal import CMillraceSys
 internal import CPulse
 internal import MillraceCore
 
-/// A stream of a sound server: PulseAudio, or PipeWire's PulseAudio side.
+/// A stream to or from a sound server: PulseAudio, or PipeWire through its PulseAudio interface.
 ///
-/// libpulse's threaded main loop runs everything here once `start` has set it up: callbacks come one at a time on its thread.
-/// When the server or the device goes away, the line is told, and the stream is made anew after 0.1 s, then 0.2 s, up to 2 s. A
-/// stream on the server's default device moves with the default; one on a named device waits for that device.
+/// After `start`, everything runs on the thread of libpulse's threaded main loop, one callback at a time. When the server or the device
+/// disappears, the stream reports it to the line and is recreated after 0.1 s, then 0.2 s, up to 2 s. A stream on the server's default
+/// device follows the default; one on a named device waits for that device.
 @safe
 final class PulseStream: AudioDevice, @unchecked Sendable {
-  /// Which way the sound goes.
+  /// The direction of the audio.
   enum Role {
-    case capture(CaptureLine, CaptureShape)
+    case capture(CaptureLine, CaptureFormat)
     case playback(PlaybackLine)
   }
 
-  /// Longest wait of `start`, nanoseconds.
-  private static let patience: Nanoseconds = 3_000_000_000
-  /// Microseconds before the first try to get the stream back, and most between two.
+  /// Longest wait in `start`, in nanoseconds.
+  private static let timeout: Nanoseconds = 3_000_000_000
+  /// First and longest backoff before the stream is recreated, in microseconds.
   private static let firstPause: UInt64 = 100_000
   private static let longestPause: UInt64 = 2_000_000
 
-  let terms: DeviceTerms
+  let settings: DeviceSettings
   let role: Role
   private let opening = Answer<Int32>()
   private var loop: OpaquePointer?
@@ -31,12 +31,12 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
   private var timer: OpaquePointer?
   private var bellEvent: OpaquePointer?
   private var pause = PulseStream.firstPause
-  /// It was open once: from then on it comes back by itself.
+  /// True once the stream was open. From then on a loss is recovered instead of failing `start`.
   private var wasOpen = false
   var player: PulsePlayer
 
-  init(_ terms: DeviceTerms, _ role: Role) {
-    self.terms = terms
+  init(_ settings: DeviceSettings, _ role: Role) {
+    self.settings = settings
     self.role = role
     switch role {
     case .capture: player = PulsePlayer(rate: 48_000, channels: 1)
@@ -44,12 +44,12 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
     }
   }
 
-  /// This object as callbacks get it.
-  private var here: UnsafeMutableRawPointer { unsafe Unmanaged.passUnretained(self).toOpaque() }
+  /// This object as the callbacks' user data.
+  private var userData: UnsafeMutableRawPointer { unsafe Unmanaged.passUnretained(self).toOpaque() }
 
-  /// The object of a callback.
-  static func at(_ pointer: UnsafeMutableRawPointer?) -> PulseStream {
-    guard let pointer = unsafe pointer else { fatalError("a callback without its stream") }
+  /// The stream behind a callback's user data.
+  static func from(_ pointer: UnsafeMutableRawPointer?) -> PulseStream {
+    guard let pointer = unsafe pointer else { fatalError("PulseAudio called back without context") }
     return unsafe Unmanaged<PulseStream>.fromOpaque(pointer).takeUnretainedValue()
   }
 
@@ -57,19 +57,20 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
 
   func start() throws(NodeProblem) {
     guard let loop = unsafe pa_threaded_mainloop_new(), let api = unsafe pa_threaded_mainloop_get_api(loop)
-    else { throw NodeProblem("the sound server's library has no memory left") }
+    else { throw NodeProblem("libpulse is out of memory") }
     unsafe self.loop = unsafe loop
     unsafe self.api = unsafe api
     if case .playback(let line) = role, let bell = line.bell {
       unsafe bellEvent = api.pointee.io_new(
-        api, bell.descriptor, PA_IO_EVENT_INPUT, { unsafe PulseStream.at($4).rung() }, here)
+        api, bell.descriptor, PA_IO_EVENT_INPUT, { unsafe PulseStream.from($4).blocksReady() }, userData)
     }
     connect()
     guard unsafe pa_threaded_mainloop_start(loop) >= 0 else {
       stop()
-      throw NodeProblem("the system has no thread left", cure: "raise the limit of processes (ulimit -u)")
+      throw NodeProblem(
+        "the system cannot create another thread", cure: "raise the limit of processes (ulimit -u)")
     }
-    let answer = opening.wait(Self.patience)
+    let answer = opening.wait(Self.timeout)
     guard answer == 0 else {
       stop()
       throw problem(answer)
@@ -78,9 +79,9 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
 
   func stop() {
     guard let loop = unsafe self.loop else { return }
-    // The thread is gone after this, and with it every callback.
+    // Stops the thread, and with it every callback.
     unsafe pa_threaded_mainloop_stop(loop)
-    takeDown()
+    tearDown()
     if let bellEvent = unsafe bellEvent, let api = unsafe api { unsafe api.pointee.io_free(bellEvent) }
     unsafe bellEvent = nil
     unsafe pa_threaded_mainloop_free(loop)
@@ -90,16 +91,16 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
 
   private func connect() {
     guard let api = unsafe api, let context = unsafe pa_context_new(api, "Millrace") else {
-      return breakDown(Int32(PA_ERR_INTERNAL.rawValue))
+      return handleFailure(Int32(PA_ERR_INTERNAL.rawValue))
     }
     unsafe self.context = unsafe context
-    unsafe pa_context_set_state_callback(context, { unsafe PulseStream.at($1).contextChanged() }, here)
+    unsafe pa_context_set_state_callback(context, { unsafe PulseStream.from($1).contextChanged() }, userData)
     if unsafe pa_context_connect(context, nil, PA_CONTEXT_NOAUTOSPAWN, nil) < 0 {
-      breakDown(unsafe pa_context_errno(context))
+      handleFailure(unsafe pa_context_errno(context))
     }
   }
 
-  private func takeDown() {
+  private func tearDown() {
     if let timer = unsafe timer, let api = unsafe api { unsafe api.pointee.time_free(timer) }
     unsafe timer = nil
     if let stream = unsafe stream {
@@ -124,9 +125,9 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
     guard let context = unsafe context else { return }
     switch unsafe pa_context_get_state(context) {
     case PA_CONTEXT_READY:
-      SoundThread.hurry()
+      AudioThread.raisePriority()
       unsafe openStream(context)
-    case PA_CONTEXT_FAILED, PA_CONTEXT_TERMINATED: breakDown(unsafe pa_context_errno(context))
+    case PA_CONTEXT_FAILED, PA_CONTEXT_TERMINATED: handleFailure(unsafe pa_context_errno(context))
     default: break
     }
   }
@@ -134,27 +135,27 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
   private func openStream(_ context: OpaquePointer) {
     var form = format
     guard let stream = unsafe pa_stream_new(context, streamName, &form, nil) else {
-      return breakDown(unsafe pa_context_errno(context))
+      return handleFailure(unsafe pa_context_errno(context))
     }
     unsafe self.stream = unsafe stream
-    unsafe pa_stream_set_state_callback(stream, { unsafe PulseStream.at($1).streamChanged() }, here)
-    let name: String? = terms.name.name.isEmpty ? nil : terms.name.name
+    unsafe pa_stream_set_state_callback(stream, { unsafe PulseStream.from($1).streamChanged() }, userData)
+    let name: String? = settings.name.name.isEmpty ? nil : settings.name.name
     let stays = name == nil ? 0 : PA_STREAM_DONT_MOVE.rawValue
     let status: Int32
     var buffer = bufferSizes(form)
     switch role {
     case .capture:
-      unsafe pa_stream_set_read_callback(stream, { unsafe PulseStream.at($2).readable() }, here)
+      unsafe pa_stream_set_read_callback(stream, { unsafe PulseStream.from($2).readable() }, userData)
       status = unsafe pa_stream_connect_record(
         stream, name, &buffer, pa_stream_flags_t(PA_STREAM_ADJUST_LATENCY.rawValue | stays))
     case .playback:
-      unsafe pa_stream_set_write_callback(stream, { unsafe PulseStream.at($2).writable() }, here)
+      unsafe pa_stream_set_write_callback(stream, { unsafe PulseStream.from($2).writable() }, userData)
       status = unsafe pa_stream_connect_playback(
         stream, name, &buffer,
         pa_stream_flags_t(
           PA_STREAM_EARLY_REQUESTS.rawValue | PA_STREAM_AUTO_TIMING_UPDATE.rawValue | stays), nil, nil)
     }
-    if status < 0 { breakDown(unsafe pa_context_errno(context)) }
+    if status < 0 { handleFailure(unsafe pa_context_errno(context)) }
   }
 
   private var streamName: String {
@@ -174,12 +175,12 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
     }
   }
 
-  /// Bytes of the server's buffers. Recording: fragments of one interval. Playing: the server looks at the sound every interval;
-  /// it has room for half a second, so that its questions never end; it plays from the first moment on, sound or none, so that its
-  /// position is a clock.
+  /// The server's buffer sizes. Capture: fragments of one interval. Playback: the server requests audio every interval; its buffer holds half
+  /// a second, so requests never stop; and it plays from the start, with or without audio (no prebuffering), so that its position is a
+  /// clock.
   private func bufferSizes(_ form: pa_sample_spec) -> pa_buffer_attr {
     var form = form
-    let interval = unsafe pa_usec_to_bytes(UInt64(terms.interval / 1_000), &form)
+    let interval = unsafe pa_usec_to_bytes(UInt64(settings.interval / 1_000), &form)
     var buffer = pa_buffer_attr(
       maxlength: UInt32.max, tlength: UInt32.max, prebuf: UInt32.max, minreq: UInt32.max, fragsize: UInt32.max
     )
@@ -202,13 +203,13 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
       player.begin(frames: unsafe Int(pa_stream_get_buffer_attr(stream).pointee.tlength))
       opening.give(0)
     case PA_STREAM_FAILED, PA_STREAM_TERMINATED:
-      breakDown(unsafe context.map { unsafe pa_context_errno($0) } ?? 0)
+      handleFailure(unsafe context.map { unsafe pa_context_errno($0) } ?? 0)
     default: break
     }
   }
 
-  /// The stream or its server is gone, or never came.
-  private func breakDown(_ code: Int32) {
+  /// Handles the loss of the stream or its server, or a failure to open it.
+  private func handleFailure(_ code: Int32) {
     guard wasOpen else { return opening.give(code == 0 ? Int32(PA_ERR_UNKNOWN.rawValue) : code) }
     let now = millrace_monotonic_ns()
     switch role {
@@ -216,16 +217,16 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
     case .playback(let line): line.lose(at: now)
     }
     guard unsafe timer == nil, let api = unsafe api else { return }
-    // What called this is still at work on stream and context: they are taken down later.
+    // The caller still uses the stream and the context; tear them down later.
     var time = timeval()
     unsafe pa_gettimeofday(&time)
     unsafe pa_timeval_add(&time, pause)
     pause = min(pause * 2, Self.longestPause)
-    unsafe timer = api.pointee.time_new(api, &time, { unsafe PulseStream.at($3).tryAgain() }, here)
+    unsafe timer = api.pointee.time_new(api, &time, { unsafe PulseStream.from($3).reconnect() }, userData)
   }
 
-  private func tryAgain() {
-    takeDown()
+  private func reconnect() {
+    tearDown()
     connect()
   }
 
@@ -237,7 +238,7 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
       var data: UnsafeRawPointer?
       var count = 0
       guard unsafe pa_stream_peek(stream, &data, &count) >= 0, count > 0 else { return }
-      // Bytes without data are a hole in the server's buffer.
+      // Bytes without data are a gap in the server's buffer.
       unsafe line.take(data, frames: count / frameBytes)
       _ = unsafe pa_stream_drop(stream)
     }
@@ -249,38 +250,41 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
     unsafe player.write(stream, line)
   }
 
-  private func rung() {
+  private func blocksReady() {
     guard case .playback(let line) = role else { return }
     line.bell?.clear()
     guard let stream = unsafe stream, unsafe pa_stream_get_state(stream) == PA_STREAM_READY else { return }
     unsafe player.write(stream, line)
   }
 
-  // MARK: Words
+  // MARK: Errors
 
   private func problem(_ code: Int32?) -> NodeProblem {
     let isCapture = if case .capture = role { true } else { false }
     let other =
-      "\"millrace devices\" lists what there is; without sound hardware set \"device\" to file or null"
+      "run \"millrace devices\" for a list; without audio hardware set \"device\" to file or null"
     guard let code else {
-      return NodeProblem("the sound server does not answer", parameter: "device", cure: other)
+      return NodeProblem("timed out waiting for the sound server", parameter: "device", cure: other)
     }
     if code == Int32(PA_ERR_CONNECTIONREFUSED.rawValue) {
       return NodeProblem(
-        "no sound server answers", parameter: "device", cure: "start PulseAudio or PipeWire; \(other)")
+        "no sound server is running", parameter: "device", cure: "start PulseAudio or PipeWire; \(other)")
     }
-    let words = unsafe String(cString: pa_strerror(code))
+    let reason = unsafe String(cString: pa_strerror(code))
     guard code == Int32(PA_ERR_NOENTITY.rawValue) else {
       return NodeProblem(
-        "the sound server refuses the \(isCapture ? "microphone" : "loudspeaker"): \(words)",
+        "the sound server refused the \(isCapture ? "capture" : "playback") stream: \(reason)",
         parameter: "device", cure: other)
     }
     let names = AudioDeviceList.pulse().filter { isCapture ? $0.records : $0.plays }.map {
       "\"\($0.device)\""
     }
-    let named = terms.name.name.isEmpty ? "default device" : "device \"\(terms.name.name)\""
+    let direction = isCapture ? "capture" : "playback"
+    let named =
+      settings.name.name.isEmpty
+      ? "default \(direction) device" : "\(direction) device \"\(settings.name.name)\""
     return NodeProblem(
-      "the sound server has no \(named) that \(isCapture ? "records" : "plays")", parameter: "device",
-      cure: names.isEmpty ? other : "choose one of \(names.joined(separator: ", ")), or file or null")
+      "the sound server has no \(named)", parameter: "device",
+      cure: names.isEmpty ? other : "use one of \(names.joined(separator: ", ")), or file or null")
   }
 }

@@ -6,19 +6,19 @@ import Testing
 /// Interruptions on a real sound server.
 extension DeviceRigTests {
   @Test(
-    "what the server was given of a void reply is called back: it plays what is counted as heard, and no more"
+    "queued audio of a cancelled reply is rewound: the server plays what is counted as heard, and no more"
   )
-  func callBack() throws {
+  func rewind() throws {
     let server = try PulseServer()
     let sound = server.folder + "/reply.wav"
-    // A minute at half of full scale: every sample that was played is seen.
+    // A minute at half scale, so that every played sample is recognized.
     let constant = [Float](repeating: 0.5, count: 60 * PulseServer.rate)
     var writer = try WAVWriter(
       path: sound, format: WAVFormat(sampleRate: PulseServer.rate, channels: 1, encoding: .f32))
     try writer.write(constant.span)
     try writer.finish()
     let graph = server.folder + "/reply.json"
-    // Given so far ahead that nobody takes what is called back for what was late.
+    // Queued so far ahead that rewinding cannot be mistaken for lateness.
     try """
     { "millrace": 1, "name": "reply", "clock": "realtime", "parameters": { "log": {} },
       "nodes": {
@@ -30,7 +30,7 @@ extension DeviceRigTests {
     let running = try Running(path: graph, in: server.folder)
     let played = try server.record(after: 0.5) {
       #expect(running.wait(for: "replyAudible", of: "speaker", seconds: 60))
-      // It is heard for a while.
+      // Let it play for a while.
       usleep(1_500_000)
       running.run.interrupt()
       #expect(running.wait(for: "interrupted", of: "speaker", seconds: 60))
@@ -41,7 +41,7 @@ extension DeviceRigTests {
       Int(cut.split(separator: "\"samples\":").last?.prefix(while: \.isNumber) ?? ""))
     let heard = played.count { $0 > 0.001 }
     print("\(counted) counted, \(heard) played")
-    // What a busy machine makes late is a gap in what is played; 100 ms of it are no failure of the call back, 200 ms too much are.
+    // On a busy machine late audio becomes a gap; 100 ms of that is not a failure, but 200 ms too much is.
     #expect(abs(counted - heard) < PulseServer.rate / 10, "\(counted) counted, \(heard) played")
     #expect(counted > PulseServer.rate)
   }

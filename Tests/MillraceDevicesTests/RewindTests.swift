@@ -3,14 +3,14 @@ import MillraceDevices
 import MillraceTesting
 import Testing
 
-/// What a device was given ahead is not heard when its reply is void.
-@Suite("audio.play calls back what was given ahead")
-struct CallBackTests {
+/// Queued audio of a cancelled reply is not heard.
+@Suite("audio.play rewinds queued audio")
+struct RewindTests {
   private static let rate = 16_000
   /// Frames of the fade: 1 ms.
   private static let fade = 16
   private static let period = 160
-  /// What the device may take before it learns of anything: 5 ms.
+  /// What the device may fetch before it sees a change: 5 ms.
   private static let reaction = 80
 
   private func bench(_ values: [String: ParameterValue], sample: SampleType = .f32) throws -> NodeBench {
@@ -20,11 +20,11 @@ struct CallBackTests {
       inputs: ["in": .pcm(rate: Self.rate, channels: 1, sample: sample, frames: Self.period)])
   }
 
-  /// The samples of a reply: each says which it is.
+  /// The samples of a reply, each encoding its index.
   private func count(_ range: Range<Int>) -> [Float] { range.map { Float($0 + 1) } }
 
   @Test(
-    "the fade begins within a period of the interruption, what is behind it is silent, and the count is exact",
+    "the fade starts within a period of the interruption, silence follows it, and the count is exact",
     arguments: [8, 15, 20, 50, 400], [0, 3, 7] as [Int64])
   func soon(latency: Int, after: Int64) throws {
     let bench = try bench(["latency": .number(Double(latency))])
@@ -37,7 +37,7 @@ struct CallBackTests {
     try bench.advance(to: .milliseconds(time + 1_000))
     let packets = bench.packets("reference")
     let heard = packets.flatMap(\.float)
-    // The reference's frame 0 is heard `latency` after the beginning.
+    // Frame 0 of the reference is heard `latency` after the start.
     let now = (Int(time) - latency) * Self.rate / 1_000
     let silent = try #require(heard.lastIndex { $0 != 0 }) + 1
     let faded = silent - Self.fade
@@ -53,7 +53,7 @@ struct CallBackTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a packet of the reference goes out before the device has played it, whatever the latency")
+  @Test("a reference packet is emitted before the device plays it, whatever the latency")
   func reference() throws {
     for latency in [0, 4, 8, 20, 21, 50] {
       let bench = try bench(["latency": .number(Double(latency))])
@@ -62,14 +62,14 @@ struct CallBackTests {
       for time in 1...400 {
         try bench.advance(to: .milliseconds(Int64(time)))
         seen += bench.packets("reference").count
-        // What was heard to its end was told.
+        // Utterances that were heard to the end were reported.
         #expect(seen >= (time - latency) / 10, "\(latency), \(time)")
       }
       #expect(seen > 30)
     }
   }
 
-  @Test("an utterance that was told as finished is not called back; the next one of the reply is")
+  @Test("a finished utterance is not rewound; the next one of the same reply is")
   func finished() throws {
     let bench = try bench(["latency": 50])
     bench.setGeneration(1)
@@ -88,7 +88,7 @@ struct CallBackTests {
     #expect(events.first { $0.name == "interrupted" }?.number("samples") == Double(Self.fade))
   }
 
-  @Test("sound before the reply, and what must be played anyhow, stays")
+  @Test("audio before the reply, and uninterruptible audio, is not rewound")
   func spared() throws {
     let bench = try bench(["latency": 100])
     bench.push(count(0..<320))
@@ -103,7 +103,7 @@ struct CallBackTests {
     #expect(heard.dropFirst(320 + Self.fade).allSatisfy { $0 == 0 })
   }
 
-  @Test("silence in a reply, where it ran dry or was held, does not count as heard")
+  @Test("silence in a reply, from an underrun or while held, does not count as heard")
   func gaps() throws {
     let bench = try bench(["latency": 100])
     bench.setGeneration(1)
@@ -115,13 +115,13 @@ struct CallBackTests {
     try bench.advance(to: .milliseconds(500))
     let cut = try #require(bench.events().first { $0.name == "interrupted" })
     let heard = bench.float("reference")
-    // Where it ran dry, a ramp over the last frame held still is no sound of the reply.
+    // After an underrun, the ramp that holds the last frame does not count.
     let sounds = heard.count { $0 != 0 } - Self.fade
     #expect(cut.number("samples") == Double(sounds))
     #expect(sounds > 320 && sounds < 1_600)
   }
 
-  @Test("the next reply begins behind what was called back, at its own level")
+  @Test("the next reply starts after the rewound audio, at full level")
   func next() throws {
     let bench = try bench(["latency": 30])
     bench.setGeneration(1)
@@ -136,13 +136,13 @@ struct CallBackTests {
     let first = try #require(heard.firstIndex { $0 < 0 })
     let whole: [Float] = (1...320).map { -Float($0) }
     #expect(Array(heard[first..<first + 320]) == whole)
-    // At 105 ms the device plays what was given at 75 ms; the reference was told up to 80 ms, and 110 ms were given.
+    // At 105 ms the device plays what was queued at 75 ms; the reference was emitted up to 80 ms, and 110 ms were queued.
     let last = try #require(heard[..<first].lastIndex { $0 > 0 })
     #expect(last + 1 == 80 * 16 + Self.fade)
     #expect(first >= 110 * 16)
   }
 
-  @Test("16-bit sound is called back like any")
+  @Test("16-bit audio is rewound too")
   func shorts() throws {
     let bench = try bench(["latency": 40], sample: .s16)
     bench.setGeneration(1)
@@ -159,7 +159,7 @@ struct CallBackTests {
   }
 
   @Test(
-    "a device with a clock of its own: what it plays of a void reply is what is counted",
+    "a device with its own clock plays exactly what is counted of a cancelled reply",
     arguments: [false, true])
   func ownClock(drift: Bool) throws {
     let bench = try bench(["latency": 40, "skew": 300, "drift": .bool(drift)])
@@ -169,11 +169,11 @@ struct CallBackTests {
     bench.interrupt()
     let cut = try #require(bench.events().first { $0.name == "interrupted" }, "it waits for nothing")
     try bench.advance(to: .milliseconds(600))
-    // The resampler rings a little before the first sample and after the last.
+    // The resampler rings slightly before the first sample and after the last.
     let heard = bench.float("reference").count { abs($0) > 0.5 }
     let counted = try #require(cut.number("samples"))
     #expect(abs(counted - Double(heard)) <= (drift ? 24 : 0), "\(counted) counted, \(heard) heard")
-    // At 203 ms the device plays what it was given 40 ms before.
+    // At 203 ms the device plays what was queued 40 ms before.
     #expect(heard > 2_000 && heard < 203 * 16)
   }
 }

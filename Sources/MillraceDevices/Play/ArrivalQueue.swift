@@ -1,12 +1,12 @@
 internal import MillraceCore
 
-/// Packets between a node's link and its loudspeaker: a few, taken as they arrive, so that it is known when that was.
+/// A short queue of packets between a node's link and the playout. Packets are taken as they arrive, so that their arrival times are known.
 @safe
-struct Intake: ~Copyable {
-  /// Packets it holds, at most; what is behind them waits in the link.
+struct ArrivalQueue: ~Copyable {
+  /// Most packets in the queue; further ones wait in the link.
   static let capacity = 8
 
-  /// What is known of a packet that waits.
+  /// Properties of a waiting packet.
   struct Head {
     var timestamp: Nanoseconds
     var arrival: Nanoseconds
@@ -21,9 +21,9 @@ struct Intake: ~Copyable {
 
   private var writer: RingWriter<Entry>
   private var reader: RingReader<Entry>
-  /// Bytes of the packets that wait.
+  /// Total bytes of the waiting packets.
   private(set) var bytes = 0
-  /// Time of the packet that came last; nil before the first.
+  /// Timestamp of the last packet that arrived; nil before the first.
   private(set) var newest: Nanoseconds?
 
   init() {
@@ -36,7 +36,7 @@ struct Intake: ~Copyable {
 
   var hasRoom: Bool { mutating get { reader.count < Self.capacity } }
 
-  /// The packet that is next.
+  /// The next packet.
   var head: Head? {
     mutating get {
       reader.peek { entry in
@@ -47,7 +47,7 @@ struct Intake: ~Copyable {
     }
   }
 
-  /// Appends a packet. Only while there is room.
+  /// Appends a packet. Call it only while `hasRoom`.
   mutating func push(_ packet: consuming Packet, at now: Nanoseconds) {
     newest = packet.timestamp
     bytes += Int(packet.byteCount)
@@ -63,8 +63,8 @@ struct Intake: ~Copyable {
 
   private static func packet(of entry: consuming Entry) -> Packet { entry.packet }
 
-  /// Drops packets at the front that belong to a reply that is over.
-  mutating func dropVoid(at generation: UInt32) {
+  /// Drops packets at the front that belong to a cancelled reply.
+  mutating func dropStale(at generation: UInt32) {
     while let head, head.reply.isVoid(at: generation) { _ = pop() }
   }
 

@@ -1,63 +1,63 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// When sound is given to a device with a clock of its own, how old it is to be then, and how fast it is read.
+/// Decides when audio is written to a device that has its own clock, how old it is then, and how fast it is resampled.
 ///
-/// The device's line says which frame it takes when. Sound is given `lead` frames ahead of that, one period at a time. In silence
-/// nothing is decided ahead: when sound comes, it begins `margin` after its arrival, wherever the periods are.
+/// The device's clock says which frame it takes when. Audio is written `lead` frames ahead of that, one period at a time. Silence is not
+/// scheduled ahead: when audio arrives, it starts `margin` after its arrival, regardless of period boundaries.
 ///
-/// Sound that comes as the world goes (a microphone, the far end) is to be given at one age: as late as it arrives at worst,
-/// and `margin`. The age, reckoned between the line of the device and the times on the packets, is what the drift controller holds.
+/// Live audio (a microphone, the far end) is written at a constant age: its worst arrival delay plus `margin`. The age is the difference
+/// between the device's clock and the timestamps on the packets; the drift controller keeps it constant.
 ///
 /// Pure: times are nanoseconds on the graph's clock.
-struct LinePace {
-  /// What to do now.
+struct PlayoutSchedule {
+  /// The next action.
   enum Step: Equatable {
-    /// Nothing, until a time; nil: until something comes.
+    /// Wait until this time; nil: until something arrives.
     case wait(Nanoseconds?)
-    /// Give so many frames of silence.
+    /// Write this many frames of silence.
     case silence(Int)
-    /// Sound may begin: give a period of it.
+    /// Audio may start: write its first period.
     case begin
-    /// Give a period of sound.
+    /// Write a period of audio.
     case sound
-    /// The device went past: so many frames can no longer be given.
+    /// The device has passed this many frames; they can no longer be written.
     case late(Int)
   }
 
-  /// An arrival that is later than known moves what is known by no more than this: one late packet is no rule. Nanoseconds.
+  /// A single late arrival raises the known delay by at most this much, since it may be an outlier. Nanoseconds.
   static let mostRise = 2_000_000.0
-  /// How fast what is known of late arrivals is forgotten, nanoseconds a second. A server's fragments and the packets cut from them
-  /// beat: arrivals come ever sooner for ten seconds, then a fragment later at once. What is forgotten meanwhile has to be less
-  /// than the margin, or each such turn is an underrun.
+  /// How fast the known arrival delay decays, in nanoseconds per second. A server's fragments beat against the packets cut from them: arrivals
+  /// get earlier for ten seconds, then jump later by a fragment. The decay over that time has to stay below the margin, or every beat would
+  /// cause an underrun.
   static let forgetting = 100_000.0
-  /// When so many packets in a row arrived later than is known, that is the rule.
+  /// After this many consecutive packets that were later than known, their delay is accepted as the new normal.
   static let rule = 8
-  /// Sound that is older than wanted by no more than this, when it begins, is left whole: the drift controller takes care of it.
+  /// Audio that starts no more than this much older than its target age is not cut; the drift controller corrects it. Nanoseconds.
   static let tolerance = 2_000_000.0
-  /// A position that is reached within half a frame is reached: times are whole nanoseconds.
+  /// A position counts as reached within half a frame, because times are whole nanoseconds.
   static let grain = 0.5
-  /// Silence that is behind by more than this many seconds is skipped, not made up for.
+  /// Silence that is behind by more than this many seconds is skipped instead of written.
   static let longestSilence = 0.5
 
   let rate: Int
   let period: Int
   let lead: Double
   let margin: Nanoseconds
-  /// What lies between a packet's first frame and the frame given first when sound begins, nanoseconds.
+  /// Delay that the resampler's lead-in adds when audio starts, in nanoseconds.
   let leadIn: Double
   private(set) var clock: DeviceClock?
-  /// The device's frame that is decided next.
+  /// The next frame of the device to be decided.
   private(set) var position: Int64 = 0
   private(set) var isAnchored = false
   private var beginsAt: Int64?
-  /// How long after its time a packet arrives, at worst; nil: not seen yet.
+  /// Worst delay between a packet's timestamp and its arrival; nil before any was measured.
   private(set) var delay: Double?
   private var delaySeen: Nanoseconds = 0
-  /// The least of the latest arrivals, and how many those are.
+  /// The smallest of the most recent delays, and how many those are.
   private var least = Double.infinity
   private var arrivals = 0
-  /// The age of sound when it is given, as wanted.
+  /// The target age of audio when it is written.
   private(set) var target: Double?
   var control: DriftController
 
@@ -72,7 +72,7 @@ struct LinePace {
 
   // MARK: The device's clock
 
-  /// Takes a reading; `offset` is the device's clock less the graph's. False while the device does not run.
+  /// Updates the clock; `offset` is the device's clock minus the graph's. False while the device is not running.
   mutating func follow(_ reading: SharedClock.Reading, offset: Nanoseconds) -> Bool {
     switch reading {
     case .busy: break
@@ -87,20 +87,20 @@ struct LinePace {
     return clock != nil
   }
 
-  /// When a position of the device is heard.
+  /// When a device position is heard.
   func heard(_ position: Int64) -> Nanoseconds {
     guard let clock else { return 0 }
     return clock.time(of: Double(position)) &+ clock.delay
   }
 
-  /// When the frame at `position` is given at the latest.
+  /// The latest time at which the frame at `position` may be written.
   private func due(_ position: Int64) -> Nanoseconds {
     clock?.time(of: Double(position) - lead) ?? 0
   }
 
   // MARK: Steps
 
-  /// What to do now. `ready`: when the sound that waits may begin; nil: none waits.
+  /// The next action. `ready`: when the waiting audio may start; nil if none is waiting.
   mutating func step(now: Nanoseconds, isSilent: Bool, ready: Nanoseconds?) -> Step {
     guard let clock else { return .wait(nil) }
     let reach = clock.position(at: now) + lead
@@ -121,7 +121,7 @@ struct LinePace {
     }
     if let begin = beginsAt {
       guard begin <= position else { return .silence(min(period, Int(begin - position))) }
-      // What was given ahead reaches beyond now: until then more may come.
+      // Audio is already queued beyond now; until it is due, more may arrive.
       guard behind >= -Self.grain else { return .wait(due(position)) }
       beginsAt = nil
       return .begin
@@ -130,16 +130,16 @@ struct LinePace {
     return .wait(min(due(position + Int64(period)), ready ?? .max))
   }
 
-  /// So many frames were given or left out.
+  /// Advances past frames that were written or skipped.
   mutating func advance(_ frames: Int) { position += Int64(frames) }
 
   // MARK: Age
 
-  /// Notes that a packet arrived.
+  /// Records the arrival of a packet.
   mutating func noteArrival(_ timestamp: Nanoseconds, at now: Nanoseconds) {
     let late = Double(now &- timestamp)
     guard late >= 0 else {
-      // It comes before its time: whoever sends it can wait, and nothing is late.
+      // It arrives ahead of its time: its source can wait, so nothing is late.
       delay = nil
       return
     }
@@ -158,37 +158,37 @@ struct LinePace {
     arrivals = 0
   }
 
-  /// The age, in nanoseconds, that a frame of a time has when it is given next.
+  /// The age, in nanoseconds, of a frame with this timestamp if it is written next.
   func age(of time: Nanoseconds) -> Double { Double(due(position) &- time) }
 
-  /// The age of live sound: it waits for the margin, and is given `lead` ahead.
-  private func wanted(_ delay: Double) -> Double {
+  /// The target age of live audio: its arrival delay, the margin and the lead-in.
+  private func targetAge(_ delay: Double) -> Double {
     delay + Double(margin) + leadIn
   }
 
-  /// Sound begins whose first frame has a time. Answers how many frames to leave out, so that it is as old as wanted; none of
-  /// sound that must be whole.
-  mutating func begin(_ time: Nanoseconds, isWhole: Bool) -> Int {
+  /// Starts audio whose first frame has this timestamp. Returns how many frames to skip to reach the target age; 0 for audio that must be
+  /// complete.
+  mutating func begin(_ time: Nanoseconds, mustBeComplete: Bool) -> Int {
     control.settle()
     let age = age(of: time)
-    guard !isWhole, let delay else {
+    guard !mustBeComplete, let delay else {
       target = age
       return 0
     }
-    let wanted = wanted(delay)
+    let wanted = targetAge(delay)
     target = wanted
     return age > wanted + Self.tolerance ? Int((age - wanted) * Double(rate) / 1e9) : 0
   }
 
-  /// How much faster to read a period whose first frame has a time, as a share; nil: the sound has to jump.
-  mutating func correction(_ time: Nanoseconds, isWhole: Bool) -> Double? {
-    if !isWhole, let delay { target = wanted(delay) }
+  /// Relative resampling speed for a period whose first frame has this timestamp; nil if the audio has to jump.
+  mutating func correction(_ time: Nanoseconds, mustBeComplete: Bool) -> Double? {
+    if !mustBeComplete, let delay { target = targetAge(delay) }
     let age = age(of: time)
     let error = (age - (target ?? age)) * Double(rate) / 1e9
     guard control.mustJump(error) else { return control.update(error: error, frames: period) }
     control.settle()
-    guard isWhole || delay == nil else { return nil }
-    // It was held, or its source stood still: from here on it is that old.
+    guard mustBeComplete || delay == nil else { return nil }
+    // It was held, or its source stalled: this is its age from now on.
     target = age
     return control.correction
   }

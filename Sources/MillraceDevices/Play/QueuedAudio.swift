@@ -1,31 +1,30 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// Sound that was given to a device ahead of its time, and that the reference has not told yet: what of it the device has not begun with
-/// can still be called back.
+/// Audio queued on a device whose reference has not been emitted yet. What the device has not started playing can still be rewound.
 ///
-/// A stretch of interleaved floats without a gap. It grows at its end, as sound is given, and is taken from its beginning, as that becomes
-/// final. All memory is taken in `init`.
+/// One contiguous run of interleaved floats. It grows at the end as audio is queued, and shrinks at the front as audio becomes final.
+/// Allocates in `init` only.
 @safe
-struct GivenSound: ~Copyable {
+struct QueuedAudio: ~Copyable {
   private let channels: Int
-  /// Most frames held, and most appended at a time.
+  /// Most frames in the queue, and most appended at a time.
   private let capacity: Int
   private let longest: Int
-  /// Twice the capacity, so that what is held is moved to the front once in a while only.
+  /// Twice the capacity, so that the contents are rarely moved to the front.
   private let memory: UnsafeMutablePointer<Float>
-  /// The first frame's place in `memory`.
+  /// Index of the first frame in `memory`.
   private var begin = 0
   private(set) var count = 0
   /// Position of the first frame in the reference.
   private(set) var position: Int64 = 0
-  /// When what comes behind the last frame is heard, and how long a frame lasts on the device's clock.
+  /// Time at which the frame after the last one is heard, and the length of a frame on the device's clock.
   private var end: Nanoseconds = 0
   private var frameTime = 0.0
-  /// What follows will not be of the same stretch: all of this is final.
+  /// True if the run has ended: all of it is final, and what follows belongs to another run.
   private(set) var isOver = false
 
-  /// Holds up to `frames` frames, given up to `longest` at a time.
+  /// Makes a queue for up to `frames` frames, appended up to `longest` at a time.
   init(channels: Int, frames: Int, longest: Int) {
     self.channels = channels
     self.longest = longest
@@ -36,10 +35,10 @@ struct GivenSound: ~Copyable {
 
   deinit { unsafe memory.deallocate() }
 
-  /// True when the first frames have to go, final or not, before more is given.
+  /// True if the first frames have to be emitted, final or not, before more is queued.
   var isFull: Bool { count + longest > capacity }
 
-  /// Memory for the next frames, `longest` at most. Only while it is not full.
+  /// Memory for the next frames, at most `longest`. Valid only while the queue is not full.
   var space: UnsafeMutablePointer<Float> {
     mutating get {
       if begin + count + longest > 2 * capacity {
@@ -50,12 +49,12 @@ struct GivenSound: ~Copyable {
     }
   }
 
-  /// Appends what `space` was filled with.
+  /// Appends the frames written to `space`.
   /// - Parameters:
-  ///   - frames: how many.
-  ///   - position: of the first of them in the reference.
-  ///   - end: when what comes behind them is heard.
-  ///   - frameTime: nanoseconds a frame lasts.
+  ///   - frames: number of frames.
+  ///   - position: position of the first one in the reference.
+  ///   - end: time at which the frame after the last one is heard.
+  ///   - frameTime: nanoseconds per frame.
   mutating func append(_ frames: Int, position: Int64, until end: Nanoseconds, frameTime: Double) {
     if count == 0 { self.position = position }
     count += frames
@@ -63,13 +62,13 @@ struct GivenSound: ~Copyable {
     self.frameTime = frameTime
   }
 
-  /// Says that what comes next is of another stretch.
+  /// Ends the run; what is appended next belongs to another one.
   mutating func close() { isOver = count > 0 }
 
-  /// When the first frame is heard.
+  /// Time at which the first frame is heard.
   var time: Nanoseconds { end &- Nanoseconds((Double(count) * frameTime).rounded()) }
 
-  /// The first frames. Until the next change.
+  /// The first frames. Valid until the queue changes.
   func first(_ frames: Int) -> UnsafeBufferPointer<Float> {
     unsafe UnsafeBufferPointer(start: memory + begin * channels, count: frames * channels)
   }
@@ -84,7 +83,7 @@ struct GivenSound: ~Copyable {
     isOver = false
   }
 
-  /// Fades the last `frames` frames over the first `fade` of them, and silences the others. Answers where they are.
+  /// Fades out the last `frames` frames over the first `fade` of them and silences the rest. Returns a pointer to them.
   mutating func fade(last frames: Int, over fade: Int) -> UnsafePointer<Float> {
     let faded = unsafe memory + (begin + count - frames) * channels
     for index in 0..<fade {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MillraceDevices
 
-/// Takes its time to end, and ends the program with a status of its own.
+/// A device that is slow to stop and then exits the process with a status of its own.
 private final class SlowDevice: AudioDevice {
   func start() throws(NodeProblem) {}
   func stop() {
@@ -14,31 +14,31 @@ private final class SlowDevice: AudioDevice {
   }
 }
 
-@Suite("Devices that end with the program") struct HangUpTests {
-  @Test("a program that exits waits for a device that is ending")
+@Suite("shutting down devices") struct DeviceShutdownTests {
+  @Test("a program that exits waits for a device that is still closing")
   func exits() async {
     await #expect(processExitsWith: .exitCode(42)) {
-      _ = DeviceHold(SlowDevice())
+      _ = DeviceHandle(SlowDevice())
       exit(0)
     }
   }
 
-  @Test("a loudspeaker's file is free for the next one, though the one before it is still ending")
+  @Test("a file can be reopened while the previous device is still closing")
   func again() throws {
     let path = NSTemporaryDirectory() + "millrace-\(UUID().uuidString).wav"
     defer { try? FileManager.default.removeItem(atPath: path) }
     let name = try #require(DeviceName("file"))
     for _ in 0..<20 {
       let line = PlaybackLine(rate: 8_000, channels: 1, frames: 80, bell: nil, waker: .none)
-      let terms = DeviceTerms(name: name, path: path, interval: 20_000_000, skew: 0)
-      let hold = DeviceHold(try AudioDevices.open(terms, for: line))
-      #expect(throws: NodeProblem.self) { try FilePlayback(terms, line) }
-      withExtendedLifetime(hold) {}
+      let settings = DeviceSettings(name: name, path: path, interval: 20_000_000, skew: 0)
+      let handle = DeviceHandle(try AudioDevices.open(settings, for: line))
+      #expect(throws: NodeProblem.self) { try FilePlayback(settings, line) }
+      withExtendedLifetime(handle) {}
     }
   }
 
   @Test(
-    "the file a loudspeaker writes has its length in its header while it is written",
+    "the header of a file being written is updated with its length",
     .timeLimit(.minutes(30)))
   func header() throws {
     let path = NSTemporaryDirectory() + "millrace-\(UUID().uuidString).wav"
@@ -46,10 +46,10 @@ private final class SlowDevice: AudioDevice {
     let line = PlaybackLine(rate: 8_000, channels: 1, frames: 80, bell: nil, waker: .none)
     let name = try #require(DeviceName("file"))
     let playback = try FilePlayback(
-      DeviceTerms(name: name, path: path, interval: 5_000_000, skew: 0), line)
+      DeviceSettings(name: name, path: path, interval: 5_000_000, skew: 0), line)
     try playback.start()
     defer { playback.stop() }
-    // The length of the data is the last word before the samples.
+    // The data length is the last word before the samples.
     func announced() -> UInt32 {
       guard let bytes = FileManager.default.contents(atPath: path),
         let data = bytes.range(of: Data("data".utf8)),

@@ -1,9 +1,8 @@
 public import MillraceCore
 
 extension Catalogue {
-  /// The nodes of this target: `opus.encode`, `opus.decode`, `ogg.write`, `ogg.read`,
-  /// `mp3.decode`,
-  /// `speech.play`, `speech.read`, `audio.jitter`.
+  /// The nodes of this module: `opus.encode`, `opus.decode`, `ogg.write`, `ogg.read`, `mp3.decode`, `speech.play`, `speech.read` and
+  /// `audio.jitter`.
   public static var codecs: Catalogue {
     var catalogue = Catalogue()
     catalogue.add(OpusEncode.self)

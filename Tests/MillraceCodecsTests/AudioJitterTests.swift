@@ -5,10 +5,10 @@ import Testing
 
 private let rate = 16_000
 
-/// What a network does with packets: when each arrives, in ms; absent: never.
+/// A simulated network: the arrival time of each packet in ms; absent if it is lost.
 private typealias Arrivals = [(packet: CapturedPacket, time: Double)]
 
-/// Packets as they come in time, each a little later than it was sent.
+/// Packets on time, each arriving slightly after it was sent.
 private func regular(_ packets: [CapturedPacket]) -> Arrivals {
   packets.enumerated().map { ($1, Double($0) * 20 + 5) }
 }
@@ -22,7 +22,7 @@ private func bench(_ parameters: [String: ParameterValue] = [:], input: OutputSh
 }
 
 extension NodeBench {
-  /// Lets packets arrive and time pass to half a second behind the last.
+  /// Delivers the packets and advances the clock to half a second after the last one.
   fileprivate func receive(_ arrivals: Arrivals) throws {
     for (packet, time) in arrivals.sorted(by: { $0.time < $1.time }) {
       try advance(to: max(now, Nanoseconds(time * 1e6)))
@@ -50,7 +50,7 @@ struct AudioJitterTests {
     try encode(sent, rate: rate, cut: 320, parameters)
   }
 
-  /// The same sound as PCM packets.
+  /// The same audio as PCM packets.
   private func pcm() -> [CapturedPacket] {
     stride(from: 0, to: sent.count, by: 320).map { start in
       CapturedPacket(
@@ -63,7 +63,7 @@ struct AudioJitterTests {
     try bench(parameters, input: .pcm(rate: rate, channels: 1, sample: .s16, frames: 320))
   }
 
-  @Test("packets in time come out as they were sent, 10 ms every 10 ms")
+  @Test("packets on time are played as sent, 10 ms every 10 ms")
   func regularly() throws {
     let bench = try pcmBench(["least": 60])
     try bench.receive(regular(pcm()))
@@ -78,7 +78,7 @@ struct AudioJitterTests {
     #expect(bench.close() == [])
   }
 
-  @Test("packets out of order and double are put in order and counted")
+  @Test("reordered and duplicate packets are sorted out and counted")
   func disorder() throws {
     var arrivals = regular(pcm())
     for index in stride(from: 20, to: 140, by: 10) {
@@ -95,7 +95,7 @@ struct AudioJitterTests {
     #expect(Array(heard.prefix(44_000)) == Array(sent.prefix(44_000)))
   }
 
-  @Test("a packet that comes after its place was passed is late, and is left out")
+  @Test("a packet that arrives after its time is late and is dropped")
   func late() throws {
     var arrivals = regular(pcm())
     for index in [40, 80, 120] { arrivals[index].time += 300 }
@@ -103,11 +103,11 @@ struct AudioJitterTests {
     try bench.receive(arrivals)
     let told = bench.events()
     #expect(told.state("late") == 3)
-    // Where nothing else was there yet it waited first, which then counts for the gap.
+    // With no other packet there, it first waited; that then counts towards the gap.
     #expect(told.state("lost") > 0 && told.state("lost") <= 61)
   }
 
-  @Test("lost packets are concealed and everything behind them stays in its place", arguments: [true, false])
+  @Test("lost packets are concealed, and later audio keeps its position", arguments: [true, false])
   func lost(isOpus: Bool) throws {
     let all = isOpus ? try packets() : pcm()
     let kept = regular(all).enumerated().filter { ![30, 60, 61, 90].contains($0.offset) }.map(\.element)
@@ -117,17 +117,17 @@ struct AudioJitterTests {
     #expect(abs(told.state("lost") - 80) <= 1)
     #expect(told.state("late") == 0 && told.state("waited") < 700)
     let heard = bench.float().map { Int16(($0.clamped * 32_767).rounded()) }
-    // Opus' first packet begins before position 0.
+    // The first Opus packet starts before position 0.
     let shift = isOpus ? Int(-all[0].position) : 0
     #expect(lag(sent, heard, reach: 150, from: 32_000, count: 4_000) == shift)
-    // Nothing falls silent where a packet is missing.
+    // There is no silence where a packet is missing.
     for start in [30, 60, 90] {
       let place = start * 320 + shift
       #expect(Fixture.rms(Array(heard[place..<place + 320])) > 0.005)
     }
   }
 
-  @Test("the copy in the next packet is used where there is one")
+  @Test("the copy in the next packet is used if there is one")
   func copies() throws {
     let voice = voice(frames: 64_000)
     let all = try encode(voice, rate: rate, cut: 320, ["bitrate": 24_000, "fec": true, "loss": 20])
@@ -143,7 +143,7 @@ struct AudioJitterTests {
     #expect(other.state("lost") > told.state("lost") + 200)
   }
 
-  @Test("a pause that was not sent is filled, and adds no delay")
+  @Test("untransmitted silence is filled and adds no delay")
   func pause() throws {
     let all = regular(pcm())
     let arrivals = all.enumerated().filter { !(50..<90).contains($0.offset) }.map(\.element)
@@ -153,11 +153,11 @@ struct AudioJitterTests {
     #expect(told.state("lost") < 100)
     #expect(told.state("late") == 0)
     let delays = told.delays()
-    // Before the pause and a second behind it.
+    // Before the pause and one second after it.
     #expect(abs(delays[7] - delays[24]) < 25, "\(delays)")
   }
 
-  @Test("a long pause that was not sent costs none of the packets that come together behind it")
+  @Test("after long untransmitted silence, packets that arrive together are all played")
   func longPause() throws {
     let bench = try pcmBench()
     let before = Array(pcm().prefix(10))
@@ -175,7 +175,7 @@ struct AudioJitterTests {
     #expect(bench.packets().filter { $0.flags.contains(.discontinuity) }.map(\.position) == [])
   }
 
-  @Test("a burst after a standstill is waited for and not lost, and the delay comes down again")
+  @Test("a burst after a stall is waited for, not lost, and the delay recovers")
   func burst() throws {
     var arrivals = regular(pcm())
     for index in 50..<60 { arrivals[index].time = max(arrivals[index].time, 60 * 20) }
@@ -191,7 +191,7 @@ struct AudioJitterTests {
     #expect(samples.allSatisfy { abs($0) <= 1 })
   }
 
-  @Test("after a standstill beyond all bounds the oldest are left out")
+  @Test("after an excessive stall, the oldest packets are dropped")
   func skips() throws {
     var arrivals = regular(pcm())
     for index in 20..<100 { arrivals[index].time = 2_000 }
@@ -202,7 +202,7 @@ struct AudioJitterTests {
     #expect(told.delays()[21] < 350)
   }
 
-  @Test("a stream that begins anew is played from its beginning")
+  @Test("a stream that starts over is played from its start")
   func restart() throws {
     var packets = pcm()
     for index in 75..<packets.count { packets[index].position += 100_000_000 }
@@ -213,7 +213,7 @@ struct AudioJitterTests {
     #expect(told.state("lost") == 0)
   }
 
-  @Test("random packets never harm", arguments: 1...4)
+  @Test("random packets never cause a fault", arguments: 1...4)
   func noise(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
     for input in [opusShape(rate: rate), .pcm(rate: rate, channels: 1, sample: .f32, frames: 320)] {
@@ -237,7 +237,7 @@ struct AudioJitterTests {
   }
 
   @Test(
-    "minutes of a bad network leave memory and delay as they were, and ask the heap for nothing",
+    "minutes on a bad network change neither memory nor delay, and allocate nothing",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)),
     .timeLimit(.minutes(30)))
   func long() throws {

@@ -5,7 +5,7 @@ import MillraceTesting
 import Testing
 
 @Suite("codec nodes") struct CatalogueTests {
-  @Test("the catalogue holds its nodes, each with words for every port, parameter and event")
+  @Test("the catalogue lists the nodes, and every port, parameter and event is documented")
   func catalogue() {
     #expect(
       Catalogue.codecs.types == [
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("the coded packets are byte for byte those of a plain loop over libopus")
+  @Test("encoded packets are byte-identical to those of a plain libopus loop")
   func plainLoop() throws {
     let sent = voice(frames: 32_000)
     let packets = try encode(sent, rate: 16_000, cut: 173)

@@ -5,7 +5,7 @@ import MillraceTesting
 import TestSystem
 import Testing
 
-/// A gliding tone, 200 Hz to 3 kHz and on beyond, a function of time only: at any rate the same sound.
+/// A sweep from 200 Hz to 3 kHz and beyond, a function of time only: the same signal at any rate.
 func chirp(rate: Int, frames: Int, channels: Int = 1) -> [Int16] {
   var samples: [Int16] = []
   samples.reserveCapacity(frames * channels)
@@ -18,7 +18,7 @@ func chirp(rate: Int, frames: Int, channels: Int = 1) -> [Int16] {
   return samples
 }
 
-/// Something a speech coder takes for a voice: a sawtooth whose pitch and loudness move.
+/// A signal that a speech encoder treats as voice: a sawtooth with varying pitch and loudness.
 func voice(frames: Int) -> [Int16] {
   (0..<frames).map { index in
     let time = Double(index) / 16_000
@@ -28,7 +28,7 @@ func voice(frames: Int) -> [Int16] {
   }
 }
 
-/// The shift of `heard` against `sent` at which they agree best, within `reach` samples either way.
+/// The shift of `heard` against `sent` with the best match, within `reach` samples either way.
 func lag(_ sent: [Int16], _ heard: [Int16], reach: Int, from start: Int, count: Int) -> Int {
   let left = sent.map(Double.init)
   let right = heard.map(Double.init)
@@ -47,7 +47,7 @@ func lag(_ sent: [Int16], _ heard: [Int16], reach: Int, from start: Int, count: 
   return best.shift
 }
 
-/// Signal to noise in dB, with everything that differs counted as noise.
+/// Signal-to-noise ratio in dB; every difference counts as noise.
 func signalToNoise(_ sent: ArraySlice<Int16>, _ heard: ArraySlice<Int16>) -> Double {
   var (signal, noise) = (0.0, 1e-9)
   for (sent, heard) in zip(sent, heard) {
@@ -57,7 +57,7 @@ func signalToNoise(_ sent: ArraySlice<Int16>, _ heard: ArraySlice<Int16>) -> Dou
   return 10 * log10(signal / noise)
 }
 
-/// What `opus.encode` makes of 16-bit samples handed over in packets of `cut` samples.
+/// Encodes 16-bit samples with `opus.encode`, in packets of `cut` samples.
 func encode(
   _ samples: [Int16], rate: Int, channels: Int = 1, cut: Int, _ parameters: [String: ParameterValue] = [:]
 ) throws -> [CapturedPacket] {
@@ -71,7 +71,7 @@ func encode(
   return packets
 }
 
-/// The shape of an Opus link that any packet fits.
+/// The shape of an Opus link that accepts any packet.
 func opusShape(rate: Int, channels: Int = 1, milliseconds: Double = 20) -> OutputShape {
   OutputShape(
     .opus(rate: rate, channels: channels), packetDuration: Nanoseconds(milliseconds * 1e6), packetBytes: 4000)
@@ -86,7 +86,7 @@ func decoderBench(
     inputs: ["in": opusShape(rate: rate, channels: channels, milliseconds: milliseconds)])
 }
 
-/// What `opus.decode` makes of packets.
+/// Decodes packets with `opus.decode`.
 func decode(
   _ packets: [CapturedPacket], rate: Int, channels: Int = 1, _ parameters: [String: ParameterValue] = [:]
 ) throws -> [Int16] {
@@ -98,7 +98,7 @@ func decode(
   return samples
 }
 
-/// The words a graph would be refused with; "made" when it would not.
+/// The error that refuses a graph; "made" if it is accepted.
 func refusal<N: Node & ~Copyable>(
   _ type: N.Type, _ parameters: [String: ParameterValue], inputs: [String: OutputShape] = [:]
 ) -> String {
@@ -108,7 +108,7 @@ func refusal<N: Node & ~Copyable>(
   } catch { return "\(error)" }
 }
 
-/// Runs a program of the system to its end and answers what it wrote to standard output, all it wrote, and its exit status.
+/// Runs a program to its end; returns its standard output, all of its output, and its exit status.
 func runProgram(
   _ name: String, _ arguments: [String]
 ) throws -> (output: [UInt8], text: String, status: Int32) {
@@ -119,12 +119,12 @@ func runProgram(
   return (contents(output), String(decoding: contents(output) + contents(errors), as: UTF8.self), status)
 }
 
-/// Checks that damage which went on and on was told as it should be: at once, then once a second at most, the rest at the end.
-/// Answers the stretches and the bytes that were told of.
+/// Checks that continuous damage was reported correctly: at once, then at most once a second, the rest at the end. Returns the ranges and the
+/// bytes reported.
 func expectGathered(_ damage: [BenchEvent], from first: Double, seconds: Double) -> (count: Int, bytes: Int) {
   #expect(damage.first?.time == first && damage.first?.number("count") == 1, "the first at once")
   #expect(Double(damage.count) > seconds - 1 && Double(damage.count) < seconds + 3)
-  // The last comes with the end, which may be at any time.
+  // The last report comes with the end, at any time.
   let times = damage.dropLast().map(\.time)
   #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= 1 })
   let bytes = damage.reduce(0) { $0 + ($1.number("bytes") ?? 0) }

@@ -6,8 +6,7 @@ import TestMedia
 import TestSystem
 import Testing
 
-/// Bytes at random, with beginnings of frames among them: headers of layer III at 24 kHz, 288 bytes from one to the next, `row` of
-/// them in a row.
+/// Random bytes with false frame headers among them: layer III at 24 kHz, 288 bytes apart, `row` of them in sequence.
 private func noise(seed: UInt64, count: Int = 40_000, rows: Int = 0, of row: Int = 1) -> [UInt8] {
   var random = SplitMix64(seed: seed)
   var bytes = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) }
@@ -32,16 +31,16 @@ private func decode(
   return (bench.int16().count, bench.events(), fault)
 }
 
-@Suite("MP3 that is none", .enabled(if: MP3Pieces.canMake, "FFmpeg here has no MP3 encoder"))
+@Suite("false MP3 frames", .enabled(if: MP3Pieces.canMake, "FFmpeg here has no MP3 encoder"))
 struct FalseFrameTests {
   private let whole: MP3Pieces
   private let folder = TemporaryFolder()
 
   init() throws { whole = try MP3Pieces.made(chirp(rate: 24_000, frames: 24_000), rate: 24_000) }
 
-  @Test("noise gives no sound, and is a fault in words, wherever it comes from", arguments: 1...20)
+  @Test("noise produces no audio, and fails with a message, in every node", arguments: 1...20)
   func noiseIsNoSound(seed: UInt64) throws {
-    // Plain; with headers alone; and with pairs, each of which says where the next one is.
+    // Plain; with single headers; and with pairs, each of which points to the next one.
     for bytes in [noise(seed: seed), noise(seed: seed, rows: 30), noise(seed: seed, rows: 20, of: 2)] {
       let (samples, events, fault) = try decode(bytes, cut: 700 + Int(seed))
       #expect(samples == 0 && events.map(\.name) == ["silent"])
@@ -60,7 +59,7 @@ struct FalseFrameTests {
     }
   }
 
-  @Test("a file of another kind is called what it begins like")
+  @Test("a file of another type is named by its header")
   func otherKinds() {
     for (head, name) in [
       ("RIFF....WAVEfmt ", "a WAV file"), ("OggS............", "an Ogg file"),
@@ -73,7 +72,7 @@ struct FalseFrameTests {
     }
   }
 
-  @Test("a stream of one frame plays, and of two, whole or cut off behind them", arguments: [1, 2])
+  @Test("a stream of one frame plays, and of two, complete or truncated", arguments: [1, 2])
   func fewFrames(count: Int) throws {
     let pieces = whole.frames[(whole.hasInfo ? 1 : 0)...].map { Array(whole.bytes[$0]) }
     let bytes = pieces[..<count].flatMap { $0 }
@@ -86,7 +85,7 @@ struct FalseFrameTests {
     #expect(try decode(bytes + tag).samples == count * 576)
   }
 
-  @Test("cut after any byte, a stream gives its whole frames and tells where the next one breaks off")
+  @Test("truncated after any byte, a stream yields its complete frames and reports where it ends")
   func everyCut() throws {
     let bare = whole.bare
     let start = whole.frames[whole.hasInfo ? 1 : 0].lowerBound
@@ -103,7 +102,7 @@ struct FalseFrameTests {
     }
   }
 
-  @Test("real sound between noise plays, and the noise is told")
+  @Test("audio between noise plays, and the noise is reported")
   func soundInNoise() throws {
     let bytes = noise(seed: 5, rows: 20, of: 2) + whole.bare + noise(seed: 6, rows: 30)
     let (samples, events, fault) = try decode(bytes)
@@ -114,7 +113,7 @@ struct FalseFrameTests {
   }
 
   @Test(
-    "recordings of other encoders play to their end",
+    "recordings from other encoders play to the end",
     arguments: ["audio/tts/LJ001-0001.mp3", "audio/tts/LJ001-0003.mp3"])
   func recordings(name: String) throws {
     guard let path = Corpus.path(name) else { return }
@@ -125,7 +124,8 @@ struct FalseFrameTests {
     #expect(refusal(SpeechRead.self, ["path": .string(path)]) == "made")
   }
 
-  @Test("told to fail, a stream that breaks off is a fault behind all it has; a whole one is none")
+  @Test(
+    "with \"truncated\" set to fail, a truncated stream fails after its last frame; a complete one does not")
   func truncatedFails() throws {
     let parameters: [String: ParameterValue] = ["truncated": "fail"]
     let start = whole.frames[whole.hasInfo ? 1 : 0].lowerBound
@@ -135,12 +135,12 @@ struct FalseFrameTests {
     #expect(events.map(\.name) == ["format", "truncated"])
     #expect(
       fault?.text
-        == "an utterance breaks off inside the frame at its byte \(end), and \"truncated\" is \"fail\"; send all of it"
+        == "an utterance ends inside the frame at byte \(end), and \"truncated\" is \"fail\"; send the complete utterance"
     )
     #expect(try decode(whole.bytes, ends: true, parameters).fault == nil)
   }
 
-  @Test("speech.read tells a file that is cut off, in its place among others, and fails when told to")
+  @Test("speech.read reports a truncated file in order, and fails if told to")
   func readTruncated() throws {
     try FileManager.default.createDirectory(
       atPath: folder.file("replies"), withIntermediateDirectories: false)
@@ -166,7 +166,7 @@ struct FalseFrameTests {
       failed.fault?.text
         == "\"\(folder.file("replies"))/b.mp3\" is cut off, and \"truncated\" is \"fail\"; use a complete file"
     )
-    // Pieces of one utterance may be cut anywhere but at its end: the first two would make damage, not an end.
+    // Pieces of one utterance may be cut anywhere except at its end: the first two would cause damage, not an end.
     let pieces = try run(["pieces": true, "truncated": "fail"])
     #expect(pieces.bytes == played.bytes && pieces.fault == nil)
   }

@@ -29,7 +29,7 @@ struct MP3DecodeTests {
 
   init() throws { whole = try MP3Pieces.made(sent, rate: 24_000) }
 
-  @Test("the samples are the same however the stream is cut, and as many as were encoded")
+  @Test("the samples do not depend on how the stream is cut, and their number is what was encoded")
   func cuts() throws {
     let first = try decode(whole.bytes, cut: whole.bytes.count)
     #expect(first.samples.count == length)
@@ -62,7 +62,7 @@ struct MP3DecodeTests {
   }
 
   @Test(
-    "the first frame sounds with the header behind it, the next with their last byte",
+    "the first frame is decoded once the next header arrives, the others with their last byte",
     arguments: [24_000, 48_000])
   func firstFrame(rate: Int) throws {
     let pieces = try MP3Pieces.made(chirp(rate: rate, frames: 20_000), rate: rate)
@@ -80,7 +80,7 @@ struct MP3DecodeTests {
     }
   }
 
-  @Test("each utterance is as long as what was encoded, and its end is marked")
+  @Test("each utterance has the length that was encoded, and its end is marked")
   func utterances() throws {
     let parts = [12_000, 7_000, 20_001].map { Array(sent[..<$0]) }
     let bench = try bench()
@@ -105,7 +105,7 @@ struct MP3DecodeTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a stream whose rate and channels change goes on at the output's")
+  @Test("a stream whose rate and channels change keeps the output's format")
   func change() throws {
     let stereo = try MP3Pieces.made(
       chirp(rate: 48_000, frames: 48_000, channels: 2), rate: 48_000, channels: 2, bitRate: 128_000)
@@ -118,12 +118,12 @@ struct MP3DecodeTests {
       formats.map { $0.number("byte") } == [
         0, Double(whole.bare.count), Double(whole.bare.count + stereo.bare.count),
       ])
-    // What the encoders put before and behind is no more than a few frames a part.
+    // The encoders add no more than a few frames per part.
     #expect(samples.count >= length + 24_000 + 24_000)
     #expect(samples.count < length + 24_000 + 24_000 + 12_000)
   }
 
-  @Test("a rate that one frame alone claims is damage, not a change")
+  @Test("a rate in a single frame is damage, not a change")
   func falseHeader() throws {
     var bytes = whole.bare
     let frame = whole.frames[20].lowerBound - whole.frames[whole.hasInfo ? 1 : 0].lowerBound
@@ -135,7 +135,7 @@ struct MP3DecodeTests {
     #expect(abs(samples.count - (whole.frames.count - 1) * 576) <= 4 * 576)
   }
 
-  @Test("damage is passed over and told with its place", arguments: [1, 300, 4_000])
+  @Test("damage is skipped and reported with its position", arguments: [1, 300, 4_000])
   func damage(count: Int) throws {
     var bytes = whole.bare
     let at = bytes.count / 2
@@ -149,7 +149,7 @@ struct MP3DecodeTests {
       #expect(abs(place - Double(at)) < 600)
       #expect(damage.reduce(0) { $0 + ($1.number("bytes") ?? 0) } >= Double(count - 600))
     }
-    // What comes behind is as it was.
+    // Later audio is unchanged.
     let clean = try decode(whole.bare).samples
     #expect(signalToNoise(clean.suffix(8_000), samples.suffix(8_000)) > 30)
   }
@@ -177,11 +177,11 @@ struct MP3DecodeTests {
     }
   }
 
-  @Test("a stream full of damage is told at once, then once a second, and to the last stretch at its end")
+  @Test("continuous damage is reported at once, then once a second, and completely at the end")
   func damageIsGathered() throws {
     let bench = try bench()
     var damaged = 0
-    // Every fourth frame has its header wiped out: behind it a frame is found again that another one confirms.
+    // Every fourth frame has its header erased; a later frame is confirmed by its successor.
     for (index, frame) in whole.frames.enumerated() {
       var bytes = Array(whole.bytes[frame])
       if index % 4 == 3 {
@@ -199,7 +199,7 @@ struct MP3DecodeTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a stream that ends in mid-frame gives what it has and tells so")
+  @Test("a stream that ends inside a frame yields what it has and reports it")
   func cutOff() throws {
     let end = whole.frames[20].lowerBound - whole.frames[whole.hasInfo ? 1 : 0].lowerBound
     let (samples, events) = try decode(Array(whole.bare[..<(end + 100)]))
@@ -208,7 +208,7 @@ struct MP3DecodeTests {
     #expect(events[1].number("byte") == Double(end) && events[1].number("bytes") == 100)
   }
 
-  @Test("a tag, however long, is passed over and is no damage")
+  @Test("a tag of any length is skipped and is not damage")
   func tag() throws {
     let size = 70_000
     let digits = [21, 14, 7, 0].map { UInt8(size >> $0 & 127) }
@@ -219,7 +219,7 @@ struct MP3DecodeTests {
     #expect(events.map(\.name) == ["format"])
   }
 
-  @Test("a tag of 128 bytes behind the sound is no damage either")
+  @Test("a tag of 128 bytes after the audio is not damage either")
   func oldTag() throws {
     let tag = Array("TAG".utf8) + [UInt8](repeating: 0x20, count: 125)
     let (samples, events) = try decode(whole.bytes + tag, cut: 129)
@@ -227,15 +227,17 @@ struct MP3DecodeTests {
     #expect(events.map(\.name) == ["format"])
   }
 
-  @Test("bytes that are no MP3 are told at the utterance's end, and are a fault when nothing else came")
+  @Test(
+    "bytes that are not MP3 are reported at the end of the utterance, and fail the node if nothing else arrived"
+  )
   func silent() throws {
     let text = Array(#"{"code":"InvalidApiKey","message":"Invalid API-key provided."}"#.utf8)
     let lone = try bench()
     lone.push(text, cut: 1_000)
     let fault = #expect(throws: BenchFault.self) { try lone.finish() }
     #expect(
-      fault?.text == "none of the \(text.count) bytes that came is MP3 sound, so there was nothing to play; "
-        + "look at what the node before it sends: an error message, or another format")
+      fault?.text == "none of the \(text.count) bytes received is MP3; "
+        + "check what the previous node sends: it may be an error message, or another format")
     let events = lone.events()
     #expect(lone.packets().isEmpty && events.map(\.name) == ["silent"])
     #expect(events.first?.number("bytes") == Double(text.count))
@@ -246,12 +248,12 @@ struct MP3DecodeTests {
     try mixed.finish()
     #expect(mixed.int16().count == length)
     #expect(mixed.events().map(\.name) == ["silent", "format"])
-    // And what comes in front of sound does not hide it.
+    // It does not hide the audio that follows.
     let behind = try decode(text + whole.bytes)
     #expect(abs(behind.samples.count - length) < 3 * 576)
   }
 
-  @Test("an interruption forgets the stream; the next reply begins at 0")
+  @Test("an interruption discards the stream; the next reply starts at 0")
   func interruption() throws {
     let bench = try bench()
     bench.setGeneration(1)
@@ -270,11 +272,11 @@ struct MP3DecodeTests {
     #expect(bench.close() == [])
   }
 
-  @Test("random bytes never harm, in any cut", arguments: 1...6)
+  @Test("random bytes never cause a fault, however they are cut", arguments: 1...6)
   func noise(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
     var bytes = (0..<60_000).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-    // Beginnings of frames here and there, and a real one.
+    // False headers here and there, and a real one.
     for _ in 0..<200 {
       let at = Int.random(in: 0..<bytes.count - 4, using: &random)
       bytes[at] = 0xFF
@@ -291,7 +293,7 @@ struct MP3DecodeTests {
   }
 
   @Test(
-    "asks the heap for nothing while a stream runs",
+    "decoding a stream allocates nothing",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
     let bench = try bench(["rate": 16_000])

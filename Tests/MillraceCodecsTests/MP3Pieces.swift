@@ -6,15 +6,15 @@ import TestMedia
 import TestSystem
 import Testing
 
-/// An MP3 stream and where its frames lie.
+/// An MP3 stream and the ranges of its frames.
 struct MP3Pieces {
   var bytes: [UInt8]
-  /// Every frame, the encoder's own without sound included.
+  /// All frames, including the encoder's info frame.
   let frames: [Range<Int>]
-  /// The first frame is an encoder's own: lengths, no sound.
+  /// True if the first frame is an encoder's info frame, without audio.
   let hasInfo: Bool
 
-  /// Reads the frames of layer III off a stream without damage.
+  /// Finds the layer III frames of an undamaged stream.
   init(_ bytes: [UInt8]) {
     self.bytes = bytes
     var frames: [Range<Int>] = []
@@ -35,7 +35,7 @@ struct MP3Pieces {
     return 10 + bytes[6..<10].reduce(0) { $0 << 7 | Int($1) }
   }
 
-  /// Bytes of a layer III frame by its header (ISO/IEC 11172-3 section 2.4.2.3).
+  /// Size of a layer III frame by its header (ISO/IEC 11172-3 section 2.4.2.3).
   private static func frameBytes(_ header: ArraySlice<UInt8>) -> Int {
     let header = Array(header)
     let isFirst = header[1] >> 3 & 3 == 3
@@ -49,10 +49,10 @@ struct MP3Pieces {
     return (isFirst ? 144 : 72) * bits[bit] * 1_000 / rates[rate] + Int(header[2] >> 1 & 1)
   }
 
-  /// The frames with sound only, as most services send them.
+  /// Only the frames with audio, as most services send them.
   var bare: [UInt8] { Array(bytes[frames[hasInfo ? 1 : 0].lowerBound...]) }
 
-  /// Encodes samples; what the encoder adds is left in.
+  /// Encodes samples; the encoder's padding is kept.
   static func made(_ samples: [Int16], rate: Int, channels: Int = 1, bitRate: Int = 96_000) throws
     -> MP3Pieces
   {
@@ -66,11 +66,11 @@ struct MP3Pieces {
   static let canMake = MediaFile.canEncode("libmp3lame")
 }
 
-/// The shape of a link with pieces of MP3.
+/// The shape of a link that carries pieces of MP3.
 let mp3Shape = OutputShape(.mp3, packetDuration: nil, packetBytes: 1 << 20)
 
 extension NodeBench {
-  /// Pushes bytes in pieces of a length; the last may be marked.
+  /// Pushes bytes in pieces of a length; the last one may be marked.
   func push(_ bytes: [UInt8], cut: Int, flags: PacketFlags = [], ends: Bool = false) {
     for start in stride(from: 0, to: bytes.count, by: cut) {
       let end = min(start + cut, bytes.count)

@@ -1,11 +1,11 @@
 @testable import MillraceCodecs
 import Testing
 
-@Suite("Where the packets of chained streams lie") struct OggChainTests {
+@Suite("positions in chained Ogg streams") struct OggChainTests {
   /// 20 ms of Opus: fullband CELT, one frame of one channel (RFC 6716 section 3.1).
   private static let packet: [UInt8] = [0xF8, 1, 2, 3]
 
-  /// A stream with its headers; each page has one packet, and ends where it says.
+  /// A stream with its headers; each page has one packet and the given end position.
   private func stream(serial: Int32, preSkip: Int = 312, ends: [Int64]) -> [UInt8] {
     var pager = OggPager(serial: serial)
     var result: [UInt8] = []
@@ -19,7 +19,7 @@ import Testing
     return result
   }
 
-  /// What is heard of each packet.
+  /// The audible range of each packet.
   private func heard(_ bytes: [UInt8]) -> [Range<Int64>] {
     var demuxer = OpusDemuxer()
     demuxer.feed(bytes.span)
@@ -37,19 +37,19 @@ import Testing
     }
   }
 
-  @Test("a last page that ends before the one before it takes nothing of what was heard")
+  @Test("a last page that ends before the previous one trims nothing already emitted")
   func endBeforeItsBeginning() {
     let heard = heard(stream(serial: 1, ends: [960, 1_920, 500]) + stream(serial: 2, ends: [960, 1_920]))
     #expect(heard.count == 5)
     #expect(heard[2].isEmpty)
-    // The second stream's pre-skip is not heard; its sound follows the first's.
+    // The second stream's pre-skip is inaudible; its audio follows the first stream's.
     #expect(heard[3].lowerBound == heard[1].upperBound)
     #expect(heard[4].lowerBound == heard[3].upperBound)
   }
 
-  @Test("no sample is taken for pre-skip and for padding both")
+  @Test("no sample counts as both pre-skip and padding")
   func skipMeetsPadding() {
-    // The second stream is one packet of 960 samples that ends at 100: its pre-skip and its padding meet in it.
+    // The second stream is one packet of 960 samples that ends at 100: its pre-skip and its padding overlap.
     for preSkip in [312, 900, 17_000] {
       let heard = heard(stream(serial: 1, ends: [960]) + stream(serial: 2, preSkip: preSkip, ends: [100]))
       #expect(heard.count == 2)

@@ -7,13 +7,13 @@ import Testing
 
 private let sent = chirp(rate: 16_000, frames: 8_003)
 
-@Suite("How ogg.write ends its files") struct OggEndingTests {
-  /// What can come last.
+@Suite("how ogg.write ends files") struct OggEndingTests {
+  /// The last input.
   enum Last: String, CaseIterable {
     case sound, lost, garbage, interruption, nothing, oddGap
   }
 
-  /// A file that ends in some way.
+  /// A file with a given ending.
   private func write(_ last: Last, to path: String, channels: Int = 1) throws {
     let bench = try NodeBench(
       OggWrite.self, ["path": .string(path)], inputs: ["in": opusShape(rate: 16_000, channels: channels)])
@@ -26,7 +26,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
       }
     }
     if last == .lost { bench.push(bytes: [], duration: 320, flags: .lost) }
-    // Code 3 with no frame, which no packet can have (RFC 6716 section 3.2.5).
+    // Code 3 with no frame, which is invalid (RFC 6716 section 3.2.5).
     if last == .garbage { bench.push(bytes: [0x4B, 0], duration: 320) }
     try bench.run()
     if last == .interruption { bench.interrupt() }
@@ -48,15 +48,15 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
     switch last {
     case .sound, .lost, .garbage: #expect(heard == sent.count)
     case .oddGap: #expect(heard == sent.count + 50)
-    // The packet that was held back is gone, and with it the look-ahead in it.
+    // The packet that was held back is dropped, and with it the look-ahead in it.
     case .interruption: #expect(heard == sent.count / 320 * 320 - 104)
     case .nothing: #expect(heard == 0)
     }
   }
 
   @Test(
-    "opusinfo finds nothing to complain of, whatever came last",
-    // It calls a hole that no frame fits a hole, and is right.
+    "opusinfo reports no problem, whatever came last",
+    // It rightly reports a gap that is not a whole number of frames.
     .enabled(if: TestProgram.isInstalled("opusinfo"), "opusinfo is not installed"),
     arguments: Last.allCases.filter { $0 != .oddGap })
   func opusinfo(last: Last) throws {
@@ -70,7 +70,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
   }
 
   @Test(
-    "sound shorter than a frame is a file of that length, for opusinfo too",
+    "audio shorter than a frame makes a file of that length, according to opusinfo too",
     .enabled(if: TestProgram.isInstalled("opusinfo"), "opusinfo is not installed"),
     arguments: [1, 100, 215, 216, 319])
   func short(frames: Int) throws {
@@ -84,7 +84,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
     #expect(!text.lowercased().contains("warning"), "\(text)")
   }
 
-  @Test("an interruption takes nothing back of the microphone's sound")
+  @Test("an interruption does not affect microphone audio")
   func uplink() throws {
     let folder = TemporaryFolder()
     let packets = try encode(sent, rate: 16_000, cut: 320)
@@ -101,7 +101,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
     #expect(bytes[0] == bytes[1])
   }
 
-  @Test("a file is known by any name, and keeps what it holds until something is written")
+  @Test("a file is recognized by any name, and keeps its content until something is written")
   func aliases() throws {
     let folder = TemporaryFolder()
     let path = folder.file("a.opus")
@@ -115,14 +115,14 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
       #expect(words.hasPrefix("\"\(name)\" is being read or written"))
     }
     #expect(reader.close() == [])
-    // A graph that another node keeps from starting.
+    // A graph that another node prevents from starting.
     let writer = try NodeBench(
       OggWrite.self, ["path": .string(path)], inputs: ["in": opusShape(rate: 16_000)])
     #expect(writer.close() == [])
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
   }
 
-  @Test("a file that another node reads or writes is refused, and keeps what it holds")
+  @Test("a file that another node reads or writes is refused and keeps its content")
   func claimed() throws {
     let folder = TemporaryFolder()
     let path = folder.file("a.opus")
@@ -150,7 +150,7 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
         + "or write to another file")
     for packet in packets[20...] { writer.push(packet) }
     try writer.finish()
-    // Complete, and the node still there: others may have it.
+    // The file is complete while the node still exists: others may use it.
     #expect(refusal(OggRead.self, ["path": .string(path)]) == "made")
     #expect(writer.close() == [])
   }

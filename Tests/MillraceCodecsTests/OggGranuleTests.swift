@@ -5,8 +5,8 @@ import MillraceTesting
 import TestSystem
 import Testing
 
-/// Ogg from an attacker: whole pages with right checksums whose numbers are at the ends of their range.
-@Suite("Ogg whose numbers lie")
+/// Malicious Ogg: complete pages with valid checksums and extreme numbers.
+@Suite("Ogg with false numbers")
 struct OggGranuleTests {
   private static let sent = chirp(rate: 16_000, frames: 16_000)
   private let folder = TemporaryFolder()
@@ -25,28 +25,28 @@ struct OggGranuleTests {
     self.pages = pages
   }
 
-  /// The page of a number with another granule position.
+  /// A page with another granule position.
   private func page(_ index: Int, granule: Int64) -> [UInt8] {
     var page = Array(bytes[pages[index]])
     for byte in 0..<8 { page[6 + byte] = UInt8(truncatingIfNeeded: granule >> Int64(8 * byte)) }
     return checked(page)
   }
 
-  /// The file, with other granule positions on some pages.
+  /// The file with other granule positions on some pages.
   private func file(_ granules: [Int: Int64]) -> [UInt8] {
     pages.indices.flatMap { index in
       granules[index].map { page(index, granule: $0) } ?? Array(bytes[pages[index]])
     }
   }
 
-  /// Plays bytes by every way there is and checks that all of the sound comes.
+  /// Plays bytes through every reader and checks that all of the audio is played.
   private func expectPlays(_ bytes: [UInt8], _ words: String) throws {
     let path = folder.file("b.opus")
     put(bytes, at: path)
     for parameters in [[:], ["rate": 8_000]] as [[String: ParameterValue]] {
       let (read, _) = try readOgg(path, parameters)
       #expect(read.count == 51, "\(words)")
-      // Three years and a little, and never before the pre-skip.
+      // Slightly more than three years, and never before the pre-skip.
       #expect(read.allSatisfy { $0.position > -70_000 && $0.position <= 1 << 43 }, "\(words)")
       _ = try decode(read, rate: parameters["rate"] == nil ? 48_000 : 8_000)
     }
@@ -58,7 +58,7 @@ struct OggGranuleTests {
   }
 
   @Test(
-    "granule positions at the ends of 64 bits do not trap, and lose no sound",
+    "granule positions at the limits of 64 bits neither trap nor lose audio",
     arguments: [
       .max, .max - 1, .max - 48_000, .max / 2, .max / 2 + 1, 1 << 62, 1 << 43, 1 << 42, -2, -48_000, .min,
       .min + 1,
@@ -67,12 +67,12 @@ struct OggGranuleTests {
     let last = pages.count - 1
     for places in [[2], [3], [last - 1], [last], [2, 3], [3, 4], Array(2...last)] {
       let granules = Dictionary(uniqueKeysWithValues: places.map { ($0, granule) })
-      // At the last page a low position is trimming; then nothing of it may be left, which is no loss.
+      // On the last page a low position means trimming, possibly of everything, which is not a loss.
       try expectPlays(file(granules), "\(granule) on \(places)")
     }
   }
 
-  @Test("streams that begin, or follow each other, at such positions stay in their place")
+  @Test("streams that start, or follow each other, at such positions keep their place")
   func chains() throws {
     for granule in [.max, .max / 2, 1 << 42, (1 << 42) - 1] as [Int64] {
       let path = folder.file("c.opus")
@@ -84,7 +84,7 @@ struct OggGranuleTests {
     }
   }
 
-  @Test("header fields at the ends of their range do not trap, and lose no sound")
+  @Test("header fields at their limits neither trap nor lose audio")
   func headers() throws {
     for (place, values) in [
       9: [1, 2], 10: [0, 255], 11: [0, 255], 12: [255], 15: [255], 16: [255], 17: [127, 128],
@@ -108,7 +108,7 @@ struct OggGranuleTests {
     }
   }
 
-  /// A page of 255 full lacing values: its packet goes on in the next.
+  /// A page of 255 full lacing values: its packet continues in the next page.
   private func endless(number: UInt32) -> [UInt8] {
     var page = Array(bytes[pages[2]][..<(pages[2].lowerBound + 27)])
     page[5] = number == 2 ? 0 : 1
@@ -118,16 +118,16 @@ struct OggGranuleTests {
     return checked(page + [UInt8](repeating: 255, count: 255) + [UInt8](repeating: 0x0B, count: 255 * 255))
   }
 
-  @Test("a packet without an end is given up, not gathered; what follows plays")
+  @Test("a packet without an end is dropped, not buffered; later audio plays")
   func endlessPacket() throws {
     let heads = Array(bytes[..<pages[2].lowerBound])
     let flood = (0..<40).flatMap { endless(number: UInt32($0 + 2)) }
     put(heads + flood + bytes[pages[2].lowerBound...], at: folder.file("e.opus"))
     let (read, events) = try readOgg(folder.file("e.opus"))
     #expect(read.count == 51)
-    let told = events.filter { $0.string("what") == "packet that cannot be Opus" }
+    let told = events.filter { $0.string("what") == "invalid packet" }
     let given = told.reduce(0) { $0 + ($1.number("bytes") ?? 0) }
-    // What was gathered when it was given up: the rest was passed over.
+    // What was buffered when it was dropped; the rest was skipped.
     #expect(given > 131_072 && given < 300_000, "\(given)")
   }
 }

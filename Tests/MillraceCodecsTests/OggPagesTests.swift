@@ -1,8 +1,8 @@
 @testable import MillraceCodecs
 import Testing
 
-@Suite("Pages of an Ogg stream") struct OggPagesTests {
-  /// What comes of bytes that are fed in pieces, and how many of them were summed up in vain.
+@Suite("Ogg pages") struct OggPagesTests {
+  /// Feeds bytes in pieces; returns the steps, and how many bytes were checksummed in vain.
   private func read(_ bytes: [UInt8], cut: Int) -> (pages: Int, skipped: Int, leftOver: Int, refused: Int) {
     var pages = OggPages()
     var (found, skipped, start) = (0, 0, 0)
@@ -29,19 +29,19 @@ import Testing
   }
 
   @Test(
-    "beginnings of large pages every few bytes cost no more than the bytes are worth",
+    "false headers of large pages every few bytes have bounded cost",
     arguments: [4_096, 1 << 20])
   func falsePages(cut: Int) {
-    // Each says that it has 255 pieces of 255 bytes and less, so that the next begins inside it.
+    // Each claims up to 255 segments of 255 bytes, so that the next one starts inside it.
     let bytes = Array(repeating: Array("OggS".utf8) + [0xFF, 0xFF, 0xFF], count: 300_000).flatMap(\.self)
     let real = page([1, 2, 3], granule: 960)
     let result = read(bytes + Array(repeating: real, count: 4_000).flatMap(\.self), cut: cut)
     #expect(result.refused < 6 * bytes.count)
-    // What comes behind them is found again.
+    // Valid pages after them are found.
     #expect(result.pages > 1_000)
   }
 
-  @Test("pages behind damaged ones are found")
+  @Test("pages after damaged ones are found")
   func damagedPages() {
     var bytes: [UInt8] = []
     for index in 0..<1_000 {

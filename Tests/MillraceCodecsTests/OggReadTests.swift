@@ -5,7 +5,7 @@ import MillraceTesting
 import TestSystem
 import Testing
 
-/// What `ogg.read` gives for a file, and its events.
+/// Reads a file with `ogg.read`; returns packets and events.
 func readOgg(
   _ path: String, _ parameters: [String: ParameterValue] = [:]
 ) throws -> (packets: [CapturedPacket], events: [BenchEvent]) {
@@ -19,7 +19,7 @@ func readOgg(
   return result
 }
 
-/// A page with its checksum made right (RFC 3533 section 6: polynomial 0x04C11DB7, nothing inverted).
+/// A page with a corrected checksum (RFC 3533 section 6: polynomial 0x04C11DB7, nothing inverted).
 func checked(_ page: [UInt8]) -> [UInt8] {
   var page = page
   for index in 22..<26 { page[index] = 0 }
@@ -34,7 +34,7 @@ func checked(_ page: [UInt8]) -> [UInt8] {
 
 private let sent = chirp(rate: 16_000, frames: 35_003)
 
-/// A file of the chirp, written by the node under its sibling's test.
+/// A file of the chirp, written with `ogg.write`.
 private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [:]) throws -> [CapturedPacket]
 {
   let packets = try encode(sent, rate: 16_000, cut: 320)
@@ -63,7 +63,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(try decode(read, rate: rate).count == sent.count * scale)
   }
 
-  @Test("the link carries what the file holds")
+  @Test("the link's format matches the file")
   func resolution() throws {
     let folder = TemporaryFolder()
     let packets = try encode(
@@ -77,52 +77,52 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(resolution.pacing == .paced)
   }
 
-  @Test("files that cannot be read are refused before anything starts, with a cure")
+  @Test("unreadable files are refused before anything starts, with a cure")
   func refusals() throws {
     let folder = TemporaryFolder()
-    func words(_ name: String) -> String {
+    func message(_ name: String) -> String {
       refusal(OggRead.self, ["path": .string(folder.file(name))])
         .replacingOccurrences(of: folder.path + "/", with: "")
     }
     #expect(
-      words("none.opus")
+      message("none.opus")
         == "\"path\": there is no file \"none.opus\"; check the path: in a graph it is relative to the graph file, "
         + "with --set to the current directory")
     #expect(
       refusal(OggRead.self, ["path": .string(folder.path)])
         == "\"path\": \"\(folder.path)\" is a directory; name a file in it")
     put([], at: folder.file("empty"))
-    #expect(words("empty") == "\"path\": \"empty\" is empty; record it again")
+    #expect(message("empty") == "\"path\": \"empty\" is empty; record it again")
     put(Array("RIFF this is a wave file, or might be one".utf8), at: folder.file("wave"))
     #expect(
-      words("wave")
-        == "\"path\": \"wave\" is no Ogg file; convert it, for example with ffmpeg -i IN OUT.opus"
+      message("wave")
+        == "\"path\": \"wave\" is not an Ogg file; convert it, for example with ffmpeg -i IN OUT.opus"
     )
     _ = try makeFile(folder.file("a.opus"))
     let bytes = contents(folder.file("a.opus"))
     put(Array(bytes[..<40]), at: folder.file("cut"))
     #expect(
-      words("cut")
-        == "\"path\": \"cut\" is cut off inside its first page; use a complete file")
+      message("cut")
+        == "\"path\": \"cut\" ends inside its first page; use a complete file")
     let first = try #require(
       bytes.indices.filter { bytes[$0...].starts(with: "OggS".utf8) }.dropFirst(3).first)
     var broken = Array(bytes[..<first])
     broken[first - 1] ^= 1
     put(broken, at: folder.file("broken"))
     #expect(
-      words("broken")
+      message("broken")
         == "\"path\": \"broken\" is damaged before its first Opus packet; use a complete file")
     put(Array(bytes[..<120]), at: folder.file("short"))
     #expect(
-      words("short")
-        == "\"path\": \"short\" is cut off before its first Opus packet; use a complete file")
+      message("short")
+        == "\"path\": \"short\" ends before its first Opus packet; use a complete file")
     #expect(
       refusal(OggRead.self, ["path": .string(folder.file("a.opus")), "rate": 44_100])
-        == "\"rate\": Opus does not run at 44100 Hz; use 8000, 12000, 16000, 24000 or 48000")
+        == "\"rate\": Opus does not support 44100 Hz; use 8000, 12000, 16000, 24000 or 48000")
   }
 
   @Test(
-    "an Ogg file without Opus, and one with more than two channels, are told apart",
+    "an Ogg file without Opus and one with more than two channels have different errors",
     .enabled(if: TestProgram.isInstalled("ffmpeg"), "ffmpeg is not installed"))
   func foreign() throws {
     let folder = TemporaryFolder()
@@ -133,17 +133,17 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     try make("flac.ogg", ["-c:a", "flac", "-f", "ogg"])
     #expect(
       refusal(OggRead.self, ["path": .string(folder.file("flac.ogg"))])
-        == "\"path\": \"\(folder.file("flac.ogg"))\" is an Ogg file without Opus in it; "
+        == "\"path\": \"\(folder.file("flac.ogg"))\" is an Ogg file without an Opus stream; "
         + "convert it, for example with ffmpeg -i IN OUT.opus")
     try make("six.opus", ["-af", "aformat=sample_rates=48000:channel_layouts=5.1", "-c:a", "libopus"])
     #expect(
       refusal(OggRead.self, ["path": .string(folder.file("six.opus"))])
-        == "\"path\": \"\(folder.file("six.opus"))\" holds Opus that is neither mono nor stereo, "
+        == "\"path\": \"\(folder.file("six.opus"))\" contains Opus that is neither mono nor stereo, "
         + "or its header is damaged; convert it, for example with ffmpeg -i IN -ac 2 OUT.opus")
   }
 
   @Test(
-    "a file of another writer gives exactly its samples",
+    "a file from another writer yields exactly its samples",
     .enabled(if: TestProgram.isInstalled("ffmpeg"), "ffmpeg is not installed"))
   func otherWriter() throws {
     let folder = TemporaryFolder()
@@ -155,7 +155,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(try decode(read, rate: 48_000).count == 59_256)
   }
 
-  @Test("a flipped bit costs its page only: the rest stays in its place and the loss is told")
+  @Test("a flipped bit costs only its page: the rest keeps its place, and the loss is reported")
   func damagedPage() throws {
     let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"), ["page": 100])
@@ -175,7 +175,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(try decode(read, rate: 16_000).count == sent.count)
   }
 
-  @Test("noise between pages is skipped and told, and costs nothing")
+  @Test("noise between pages is skipped and reported, and loses nothing")
   func noise() throws {
     let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
@@ -186,11 +186,11 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     put(Array(bytes[..<place]) + noise + Array(bytes[place...]), at: folder.file("b.opus"))
     let (read, events) = try readOgg(folder.file("b.opus"))
     #expect(read.map(\.bytes) == packets.map(\.bytes))
-    #expect(events.last?.string("what") == "bytes of no sound page")
+    #expect(events.last?.string("what") == "bytes outside valid pages")
     #expect(try decode(read, rate: 48_000).count == 3 * sent.count)
   }
 
-  @Test("damage of a kind is told at once, then together at the file's end, with all its bytes")
+  @Test("damage of a kind is reported at once, then together at the end of the file, with all its bytes")
   func damageIsGathered() throws {
     let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"), ["page": 100])
@@ -201,14 +201,14 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     put(Array(bytes[..<heads]) + noise + bytes[heads...] + noise, at: folder.file("b.opus"))
     let (read, events) = try readOgg(folder.file("b.opus"))
     #expect(!read.isEmpty)
-    let damage = events.filter { $0.string("what") == "bytes of no sound page" }
+    let damage = events.filter { $0.string("what") == "bytes outside valid pages" }
     #expect(damage.count == 2 && damage.first?.number("count") == 1)
     #expect((damage.last?.number("count") ?? 0) > 100)
     let told = damage.reduce(0) { $0 + ($1.number("bytes") ?? 0) }
     #expect(told > 99_900 && told <= 100_000)
   }
 
-  @Test("a file cut off anywhere gives what came before, without complaint about the rest")
+  @Test("a file truncated anywhere yields what came before, and reports nothing about the rest")
   func truncated() throws {
     let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
@@ -223,7 +223,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     }
   }
 
-  @Test("chained streams follow each other without a gap, each with its own pre-skip cut off")
+  @Test("chained streams follow each other without a gap, each with its own pre-skip trimmed")
   func chained() throws {
     let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
@@ -240,7 +240,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(Array(heard[..<sent.count]) == Array(heard[sent.count...]))
   }
 
-  @Test("looped, a file begins again at its end and positions go on")
+  @Test("a looped file starts again at its end, and positions continue")
   func loop() throws {
     let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
@@ -256,7 +256,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(bench.events().count == 3)
   }
 
-  @Test("paced, the packets come by the clock, each at the start plus its place")
+  @Test("with pace, packets follow the clock, each at the start plus its position")
   func paced() throws {
     let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
@@ -274,12 +274,13 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(bench.hasEnded)
   }
 
-  @Test("paced, a hole of more than ten minutes is not waited for, and told", arguments: [599, 601])
-  func longHole(seconds: Int) throws {
+  @Test(
+    "with pace, a gap of more than ten minutes is not waited for, and is reported", arguments: [599, 601])
+  func longGap(seconds: Int) throws {
     let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
     var bytes = contents(folder.file("a.opus"))
-    // The pages behind the first of sound lie later by that much.
+    // The pages after the first audio page are later by that much.
     var start = 0
     for (index, page) in ParsedPage.all(bytes).enumerated() {
       let range = start..<start + page.byteCount
@@ -298,20 +299,20 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     let isWaitedFor = seconds < 600
     #expect(bench.hasEnded != isWaitedFor)
     let told = bench.events().filter { $0.name == "damaged" }.compactMap { $0.string("what") }
-    #expect(told == (isWaitedFor ? [] : ["hole of more than ten minutes, not waited for"]))
+    #expect(told == (isWaitedFor ? [] : ["gap of more than ten minutes, not waited for"]))
     let read = bench.packets()
     #expect((read.count == all.count) != isWaitedFor)
-    // Places are what the file says; times are those of the clock.
+    // Positions are the file's; times are the clock's.
     #expect(read.map(\.position) == all.prefix(read.count).map(\.position))
     #expect(read.allSatisfy { $0.timestamp < 5_000_000_000 })
   }
 
-  @Test("other streams in the file are passed over")
+  @Test("other streams in the file are skipped")
   func multiplexed() throws {
     let folder = TemporaryFolder()
     let packets = try makeFile(folder.file("a.opus"))
     let bytes = contents(folder.file("a.opus"))
-    // The same file under another serial number and codec name makes the other stream.
+    // The same file with another serial number and codec name is the other stream.
     var foreign = bytes
     var places: [Range<Int>] = []
     var start = 0
@@ -330,7 +331,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(events.map(\.name) == ["opened"])
   }
 
-  @Test("the header's gain is told")
+  @Test("the header's gain is reported")
   func gain() throws {
     let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"))
@@ -344,7 +345,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     #expect(try readOgg(folder.file("b.opus")).events.first?.number("gain_db") == -3.5)
   }
 
-  @Test("bytes changed anywhere never stop it, and what comes out still decodes")
+  @Test("bytes changed anywhere never stop it, and the output still decodes")
   func fuzz() throws {
     let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"), ["page": 60])
@@ -363,7 +364,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     }
   }
 
-  @Test("checksums repaired over changed bytes never stop it either")
+  @Test("changed bytes with corrected checksums never stop it either")
   func deepFuzz() throws {
     let folder = TemporaryFolder()
     _ = try makeFile(folder.file("a.opus"), ["page": 60])
@@ -378,7 +379,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
         var piece = Array(bytes[start..<start + page.byteCount])
         start += page.byteCount
         if random.next() % 4 == 0 {
-          // Granule position, number and content, but not the lengths: those decide where the page ends.
+          // Granule position, number and content, but not the lengths, which determine where the page ends.
           let places = Array(6..<14) + Array(18..<22) + Array(27 + Int(piece[26])..<piece.count)
           piece[places[Int(random.next() % UInt64(places.count))]] = UInt8(truncatingIfNeeded: random.next())
         }
@@ -393,7 +394,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
   }
 
   @Test(
-    "reading makes no heap request once the buffers have grown",
+    "reading allocates nothing once the buffers have grown",
     .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"))
   func heap() throws {
     let folder = TemporaryFolder()

@@ -5,14 +5,14 @@ import MillraceTesting
 import TestSystem
 import Testing
 
-/// One page of an Ogg file, as far as these tests look into it (RFC 3533 section 6).
+/// One page of an Ogg file, as far as these tests need it (RFC 3533 section 6).
 struct ParsedPage {
   var flags: UInt8
   var granule: Int64
   var packets: [[UInt8]]
   var byteCount: Int
 
-  /// The pages of a file whose packets all end in the page they begin in.
+  /// The pages of a file whose packets all end in the page they start in.
   static func all(_ bytes: [UInt8]) -> [ParsedPage] {
     var pages: [ParsedPage] = []
     var start = 0
@@ -44,7 +44,7 @@ struct ParsedPage {
   }
 }
 
-/// Writes packets with `ogg.write` and answers its `written` event.
+/// Writes packets with `ogg.write` and returns its `written` event.
 @discardableResult
 func writeOgg(
   _ packets: [CapturedPacket], to path: String, rate: Int, channels: Int = 1,
@@ -64,7 +64,7 @@ func writeOgg(
 private let sent = chirp(rate: 16_000, frames: 35_003)
 
 @Suite("ogg.write") struct OggWriteTests {
-  @Test("a file begins with both headers on pages of their own, and its pages are as long as asked")
+  @Test("a file starts with both headers on their own pages, and its pages have the requested length")
   func pages() throws {
     let folder = TemporaryFolder()
     let path = folder.file("a.opus")
@@ -92,7 +92,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     #expect(abs((event?.number("seconds") ?? 0) - 35_003.0 / 16_000) < 0.001)
   }
 
-  @Test("the same packets give the same bytes")
+  @Test("the same packets produce the same bytes")
   func sameBytes() throws {
     let folder = TemporaryFolder()
     let packets = try encode(sent, rate: 16_000, cut: 320)
@@ -102,7 +102,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("b.opus"))) == first)
   }
 
-  @Test("what is on disk in the middle of writing plays up to the last page")
+  @Test("an incomplete file on disk is playable up to its last page")
   func killed() throws {
     let folder = TemporaryFolder()
     let path = folder.file("a.opus")
@@ -118,7 +118,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     try bench.finish()
   }
 
-  @Test("unsent silence and lost packets keep their time: empty frames stand for them")
+  @Test("untransmitted silence and lost packets keep their length: empty frames fill them")
   func gaps() throws {
     let folder = TemporaryFolder()
     let path = folder.file("a.opus")
@@ -136,7 +136,8 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     #expect(try decode(read, rate: 48_000, ["rate": 16_000]).count == silent.count)
   }
 
-  @Test("a jump that is no whole number of frames, or beyond an hour, is a jump of the granule position")
+  @Test(
+    "a jump that is not a whole number of frames, or longer than an hour, is a jump of the granule position")
   func oddGaps() throws {
     let folder = TemporaryFolder()
     let path = folder.file("a.opus")
@@ -153,7 +154,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     #expect(jumps.filter { $0 != 0 } == [50, 16_000 * 4000])
   }
 
-  @Test("a path that cannot be written is refused before anything starts, with a cure")
+  @Test("an unwritable path is refused before anything starts, with a cure")
   func refusals() throws {
     let folder = TemporaryFolder()
     let input = ["in": opusShape(rate: 16_000)]
@@ -176,12 +177,12 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     )
   }
 
-  @Test("without permission the words say so")
+  @Test("missing permission is reported")
   func permission() async {
     await #expect(processExitsWith: .success) {
-      // Where every user may go; a system's temporary folder can be its owner's alone.
+      // A folder every user can reach; the system's temporary folder may be private to its owner.
       let folder = TemporaryFolder(in: "/dev/shm")
-      // Root may write everywhere, so the folder goes to nobody, and so does the rest of this process.
+      // Root may write everywhere, so the folder and the rest of this process are given to nobody.
       if getuid() == 0 { #expect(chown(folder.path, 65_534, 65_534) == 0 && setuid(65_534) == 0) }
       #expect(chmod(folder.path, 0o500) == 0)
       let path = folder.file("a.opus")
@@ -193,7 +194,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     }
   }
 
-  @Test("a full disk fails the node in words")
+  @Test("a full disk fails the node with a message")
   func fullDisk() throws {
     let bench = try NodeBench(
       OggWrite.self, ["path": "/dev/full"], inputs: ["in": opusShape(rate: 16_000)])
@@ -201,12 +202,12 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     let fault = #expect(throws: BenchFault.self) { try bench.finish() }
     #expect(
       fault?.text
-        == "writing \"/dev/full\" failed: No space left on device (errno 28); the 0 bytes before stay and play; "
+        == "writing \"/dev/full\" failed: No space left on device (errno 28); the first 0 bytes were written and are playable; "
         + "free disk space"
     )
   }
 
-  @Test("a pipe whose reader goes away fails the node, not the process")
+  @Test("a pipe whose reader disappears fails the node, not the process")
   func closedPipe() throws {
     let folder = TemporaryFolder()
     let path = folder.file("pipe")
@@ -227,7 +228,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
   }
 
   @Test(
-    "writing makes no heap request once the buffers have grown",
+    "writing allocates nothing once the buffers have grown",
     .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"))
   func heap() throws {
     let folder = TemporaryFolder()
@@ -243,7 +244,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
   }
 
   @Test(
-    "opusinfo finds nothing to complain of, and the length to the sample",
+    "opusinfo reports no problem, and the exact length",
     .enabled(if: TestProgram.isInstalled("opusinfo"), "opusinfo is not installed"), arguments: [false, true])
   func opusinfo(dtx: Bool) throws {
     let folder = TemporaryFolder()
@@ -259,7 +260,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
   }
 
   @Test(
-    "another decoder gives the same number of samples in the same places",
+    "another decoder yields the same number of samples at the same positions",
     .enabled(if: TestProgram.isInstalled("opusdec"), "opusdec is not installed"))
   func opusdec() throws {
     let folder = TemporaryFolder()

@@ -17,15 +17,15 @@ private func gap(_ event: BenchEvent) -> [Double?] {
 }
 
 @Suite("opus.decode") struct OpusDecodeTests {
-  @Test("rates Opus does not have are refused with a cure")
+  @Test("rates that Opus does not support are refused with a cure")
   func refusals() {
     #expect(
       refusal(OpusDecode.self, ["rate": 44_100], inputs: ["in": opusShape(rate: 48_000)])
-        == "\"rate\": Opus does not decode to 44100 Hz; use 8000, 12000, 16000, 24000 or 48000; for another rate put audio.resample behind"
+        == "\"rate\": Opus cannot decode to 44100 Hz; use 8000, 12000, 16000, 24000 or 48000; for another rate add audio.resample after it"
     )
   }
 
-  @Test("the output has the link's rate and channels unless told otherwise, in packets of the input's length")
+  @Test("the output has the link's rate and channels by default, in packets of the input's length")
   func resolution() throws {
     let input = ["in": opusShape(rate: 16_000, channels: 2, milliseconds: 60)]
     let plain = try NodeBench.resolve(OpusDecode.self, inputs: input)
@@ -37,7 +37,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(told.latency == .milliseconds(60))
   }
 
-  @Test("a packet longer than the link's usual ones comes out in several pieces")
+  @Test("a packet longer than usual is emitted in several pieces")
   func longPackets() throws {
     let packets = try encode(sent, rate: 16_000, cut: 320, ["frame": 60])
     let bench = try decoderBench(rate: 16_000)
@@ -50,7 +50,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
   }
 
   @Test(
-    "missing packets leave the count and the places as they are",
+    "missing packets change neither the count nor the positions",
     arguments: [[10], [10, 11, 12], [1], [0], [30, 40, 50, 60], Array(50..<75)])
   func missing(indices: [Int]) throws {
     let all = try packets()
@@ -58,7 +58,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     for (index, packet) in all.enumerated() where !indices.contains(index) { bench.push(packet) }
     try bench.finish()
     let heard = bench.int16()
-    // A missing first packet cannot be noticed: the stream begins with the second.
+    // A missing first packet cannot be noticed: the stream starts with the second.
     #expect(heard.count == length - (indices == [0] ? 216 : 0))
     let lost = indices == [0] ? 0 : indices.count
     #expect(bench.events().reduce(0) { $0 + ($1.number("ms") ?? 0) } == Double(lost * 20))
@@ -68,7 +68,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     }
   }
 
-  @Test("a packet marked lost is concealed at once, also the last")
+  @Test("a packet marked lost is concealed at once, even the last one")
   func marked() throws {
     var all = try packets()
     for index in [20, 21, all.count - 1] {
@@ -85,7 +85,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(bench.events().map(gap) == [[0.394, 40, 0], [1.994, 6.5, 0]])
   }
 
-  @Test("extrapolation is nearer to what was lost than silence")
+  @Test("extrapolation is closer to the lost audio than silence")
   func concealment() throws {
     let tone = Fixture.sine16(220, rate: 16_000, frames: 16_000, amplitude: 0.3)
     let all = try encode(tone, rate: 16_000, cut: 320)
@@ -97,7 +97,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(signalToNoise(tone[lost], extrapolated[lost]) > signalToNoise(tone[lost], silent[lost]) + 3)
   }
 
-  @Test("a long loss is extrapolated for a while, then silent, and decoding starts afresh behind it")
+  @Test("a long loss is extrapolated for a while, then silent, and the decoder is reset after it")
   func bounded() throws {
     let noise = Fixture.noise16(seed: 5, count: length, amplitude: 0.4)
     let all = try encode(noise, rate: 16_000, cut: 320)
@@ -110,7 +110,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(Fixture.rms(Array(heard[(62 * 320)...])) > 0.1)
   }
 
-  @Test("a jump longer than is to be filled stays a jump")
+  @Test("a jump longer than `fill` stays a jump")
   func leap() throws {
     let all = try packets()
     let bench = try decoderBench(rate: 16_000, ["fill": 100])
@@ -126,7 +126,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(events.first?.number("ms") == 800)
   }
 
-  @Test("the copy in the next packet is nearer to what was lost than extrapolation")
+  @Test("the copy in the next packet is closer to the lost audio than extrapolation")
   func errorCorrection() throws {
     let rich = ["fec": true, "loss": 20, "bitrate": 32_000] as [String: ParameterValue]
     let all = try encode(voice(frames: length), rate: 16_000, cut: 320, rich)
@@ -181,7 +181,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(bench.events().map { $0.number("ms") } == [20])
   }
 
-  @Test("a packet that cannot be Opus, or has another length than it says, is concealed and told")
+  @Test("an invalid packet, or one with a false length, is concealed and reported")
   func damaged() throws {
     var all = try packets()
     // Code 3 with no frames (RFC 6716 section 3.2.5), and a packet of 60 ms that claims 20.
@@ -194,12 +194,12 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     let events = bench.events()
     #expect(events.filter { $0.name == "damaged" }.map { $0.number("count") } == [1, 2])
     #expect(events.filter { $0.name == "damaged" }.map { $0.number("bytes") } == [2, 5])
-    // Each packet lies 104 samples, the encoder's look-ahead, before a multiple of its length.
+    // Each packet starts 104 samples, the encoder's look-ahead, before a multiple of its length.
     #expect(events.filter { $0.name == "damaged" }.map { $0.number("position") } == [0.594, 0.794])
     #expect(events.count { $0.name == "gap" } == 2)
   }
 
-  @Test("a stream of damage is told at once, then once a second, and to the last packet at its end")
+  @Test("continuous damage is reported at once, then once a second, and completely at the end")
   func damageIsGathered() throws {
     let bench = try decoderBench(rate: 16_000)
     for index in 0..<250 {
@@ -216,10 +216,10 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(bench.close() == [])
   }
 
-  @Test("a packet that only decoding shows to be damaged is concealed in its place, and told")
+  @Test("a packet found to be damaged only on decoding is concealed at its position and reported")
   func undecodable() throws {
     var all = try packets()
-    // Two frames of 10 ms that share an odd number of bytes (RFC 6716 section 3.2.3): the length is right, the frames are not.
+    // Two frames of 10 ms with an odd number of bytes in all (RFC 6716 section 3.2.3): the length is valid, the frames are not.
     all[30].bytes = [0xD1, 1]
     let bench = try decoderBench(rate: 16_000)
     for packet in all { bench.push(packet) }
@@ -234,7 +234,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(events.last.map(gap) == [0.594, 20, 0])
   }
 
-  @Test("bytes without meaning never stop it, and every packet keeps its length")
+  @Test("random bytes never stop it, and every packet keeps its length")
   func fuzz() throws {
     var random = SplitMix64(seed: 11)
     for channels in [1, 2] {
@@ -261,7 +261,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     }
   }
 
-  @Test("good packets with flipped bits give as many samples as sound ones")
+  @Test("packets with flipped bits produce as many samples as intact ones")
   func flipped() throws {
     var random = SplitMix64(seed: 12)
     var all = try packets(["fec": true, "loss": 10])
@@ -273,7 +273,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(try decode(all, rate: 16_000, ["fec": true]).count == length)
   }
 
-  @Test("packets that say neither place nor length follow each other")
+  @Test("packets without position and length follow each other")
   func unplaced() throws {
     let bare = try packets().map { CapturedPacket(bytes: $0.bytes) }
     let heard = try decode(bare, rate: 16_000)
@@ -281,7 +281,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(lag(sent, Array(heard.dropFirst(104)), reach: 30, from: 1000, count: 2000) == 0)
   }
 
-  @Test("a position that goes back begins a new stream, with its own pre-skip")
+  @Test("a position that goes back starts a new stream, with its own pre-skip")
   func restart() throws {
     let all = try packets()
     let bench = try decoderBench(rate: 16_000)
@@ -297,7 +297,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(bench.events().isEmpty)
   }
 
-  @Test("a stream joined in the middle begins where it begins")
+  @Test("a stream joined in the middle keeps its position")
   func joined() throws {
     let all = try packets()
     let bench = try decoderBench(rate: 16_000)
@@ -308,7 +308,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(bench.events().isEmpty)
   }
 
-  @Test("an interruption forgets the reply and what was decoded of it")
+  @Test("an interruption discards the reply and what was decoded of it")
   func interruption() throws {
     let all = try packets()
     let bench = try decoderBench(rate: 16_000)
@@ -334,7 +334,7 @@ private func gap(_ event: BenchEvent) -> [Double?] {
     #expect(heard.flatMap(\.int16) == Array(try decode(all, rate: 16_000)[..<(30 * 320 - 104)]))
   }
 
-  @Test("an empty packet marked silence is comfort noise of its length, and no loss")
+  @Test("an empty packet marked silence becomes comfort noise of its length, and is not a loss")
   func unsent() throws {
     var all = try packets()
     for index in 30..<40 {
@@ -365,14 +365,14 @@ private func gap(_ event: BenchEvent) -> [Double?] {
   }
 
   @Test(
-    "decoding and concealing make no heap request",
+    "decoding and concealment allocate nothing",
     .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"), arguments: [false, true])
   func heap(fec: Bool) throws {
     var all = try packets(["fec": true, "loss": 20])
     all[60].bytes = [3, 0]
     let bench = try decoderBench(rate: 16_000, ["fec": .bool(fec)])
     all[10].bytes = [3, 0]
-    // The first loss and the first damage make the runtime look up types, once in a process.
+    // The first loss and the first damage make the runtime look up types, once per process.
     for (index, packet) in all[..<20].enumerated() where index % 7 != 0 { bench.push(packet) }
     try bench.run()
     bench.resetHeapRequests()

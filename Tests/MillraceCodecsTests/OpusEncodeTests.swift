@@ -15,19 +15,19 @@ private func encoderBench(_ parameters: [String: ParameterValue] = [:]) throws -
 private let speech = chirp(rate: 16_000, frames: 16_000)
 
 @Suite("opus.encode") struct OpusEncodeTests {
-  @Test("what Opus cannot do is refused with a cure")
+  @Test("unsupported settings are refused with a cure")
   func refusals() throws {
     #expect(
       refusal(OpusEncode.self, ["frame": 15], inputs: ["in": shape(16_000)])
         == "\"frame\": an Opus packet cannot last 15.0 ms; use 2.5, 5, 10, 20, 40 or 60")
     #expect(
       refusal(OpusEncode.self, ["fec": true, "application": "lowdelay"], inputs: ["in": shape(16_000)])
-        == "\"fec\": application \"lowdelay\" has no speech layer, which alone carries error correction; "
-        + "use application \"voip\" with packets of 10 ms or more, or leave \"fec\" out")
+        == "\"fec\": application \"lowdelay\" has no SILK layer, and only that carries error correction; "
+        + "use application \"voip\" with packets of 10 ms or more, or remove \"fec\"")
     #expect(
       refusal(OpusEncode.self, ["fec": true, "frame": 5], inputs: ["in": shape(16_000)])
-        == "\"fec\": packets of 5.0 ms have no speech layer, which alone carries error correction; "
-        + "use application \"voip\" with packets of 10 ms or more, or leave \"fec\" out")
+        == "\"fec\": packets of 5.0 ms have no SILK layer, and only that carries error correction; "
+        + "use application \"voip\" with packets of 10 ms or more, or remove \"fec\"")
     #expect(
       refusal(OpusEncode.self, [:], inputs: ["in": shape(44_100)])
         == "input \"in\" of opus.encode takes s16/f32 8000, 12000, 16000, 24000, 48000 Hz 1 to 2 ch, but is given s16 44100 Hz 1 ch"
@@ -47,7 +47,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(resolution.problems.map(\.cure) == ["put audio.resample (rate \(cure)) in front of it"])
   }
 
-  @Test("the output counts at the input's rate, and the latency is a frame and the look-ahead")
+  @Test("positions count at the input's rate, and the latency is a frame plus the look-ahead")
   func resolution() throws {
     let voip = try NodeBench.resolve(OpusEncode.self, ["frame": 60], inputs: ["in": shape(24_000, 2)])
     #expect(voip.outputs["out"]?.format == .opus(rate: 24_000, channels: 2))
@@ -58,7 +58,8 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(quick.latency == 5_000_000)
   }
 
-  @Test("no packet is larger than the link was told, at the highest rate", arguments: [2.5, 20, 40, 60])
+  @Test(
+    "no packet exceeds the link's declared size, even at the highest bitrate", arguments: [2.5, 20, 40, 60])
   func largest(frame: Double) throws {
     let bench = try NodeBench(
       OpusEncode.self,
@@ -87,7 +88,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(after.dropFirst(2).reduce(0, +) / (after.count - 2) < 30)
   }
 
-  @Test("constant bitrate makes all packets the same size, constrained does not")
+  @Test("constant bitrate makes all packets equally large, constrained variable bitrate does not")
   func rateControl() throws {
     let constant = try encode(speech, rate: 16_000, cut: 320, ["rateControl": "cbr"])
     #expect(Set(constant.map(\.bytes.count)) == [60])
@@ -95,7 +96,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(Set(constrained.map(\.bytes.count)).count > 5)
   }
 
-  @Test("error correction can be switched on while it runs, and needs no loss to be told")
+  @Test("error correction can be switched on while it runs, without an expected loss")
   func liveErrorCorrection() throws {
     let bench = try encoderBench(["bitrate": 24_000])
     let voice = voice(frames: 32_000)
@@ -112,7 +113,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
   /// The copy flag of a mono 20 ms packet of one frame (RFC 6716 section 4.2.3).
   private func carriesCopy(_ bytes: [UInt8]) -> Bool { bytes[0] & 0x80 == 0 && bytes[1] & 0x40 != 0 }
 
-  @Test("a gap in the input becomes silence in its place; whole frames of it are not sent")
+  @Test("a gap in the input becomes silence; whole frames of it are not sent")
   func gap() throws {
     let bench = try encoderBench()
     bench.push(Array(speech[..<1700]))
@@ -123,7 +124,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     let jumps = zip(packets, packets.dropFirst()).filter { $1.position != $0.position + Int64($0.duration) }
     #expect(jumps.count == 1)
     #expect(jumps.first?.1.flags == .discontinuity)
-    // Everything keeps to the grid of frames.
+    // Everything stays on the frame grid.
     #expect(packets.allSatisfy { ($0.position + 104) % 320 == 0 })
     let heard = try decode(packets, rate: 16_000, ["plc": false])
     #expect(heard.count == 16_000)
@@ -132,7 +133,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(lag(Array(speech[9700...]), tail, reach: 30, from: 1000, count: 2000) == 0)
   }
 
-  @Test("a gap shorter than a frame only silences its place")
+  @Test("a gap shorter than a frame is only silenced")
   func shortGap() throws {
     let bench = try encoderBench()
     bench.push(Array(speech[..<1000]))
@@ -145,7 +146,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(try decode(packets, rate: 16_000).count == 3200)
   }
 
-  @Test("a lost packet is silence of its length, also at the end")
+  @Test("a lost packet is silence of its length, even at the end")
   func lost() throws {
     let bench = try encoderBench()
     bench.push(Array(speech[..<640]))
@@ -156,7 +157,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(try decode(bench.packets(), rate: 16_000).count == 5120)
   }
 
-  @Test("positions that start late or go back are not believed: the stream has no gap")
+  @Test("positions that start late or go back are ignored: the stream has no gap")
   func positions() throws {
     let bench = try encoderBench()
     bench.setPosition(1_000_000)
@@ -169,14 +170,14 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(packets.last?.trimEnd == 216)
   }
 
-  @Test("an input without a sample gives no packet")
+  @Test("an input without samples produces no packet")
   func empty() throws {
     let bench = try encoderBench()
     try bench.finish()
     #expect(bench.packets().isEmpty)
   }
 
-  @Test("with DTX silence is not sent; the packet after it says so, and the length stays exact")
+  @Test("with DTX silence is not sent; the next packet is marked, and the length stays exact")
   func discontinuous() throws {
     let bench = try encoderBench(["dtx": true])
     let sent =
@@ -201,7 +202,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(Fixture.rms(Array(heard[16_000..<50_000])) < 0.01)
   }
 
-  @Test("a call codes one frame at most, also of those that are not sent")
+  @Test("a call encodes at most one frame, including untransmitted ones")
   func oneFrameACall() throws {
     let bench = try NodeBench(
       OpusEncode.self, ["dtx": true], inputs: ["in": shape(16_000, frames: 16_000)])
@@ -212,7 +213,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     try bench.finish()
   }
 
-  @Test("an interruption silences what waited of the old reply and leaves uplink audio alone")
+  @Test("an interruption silences pending samples of the old reply and does not affect uplink audio")
   func interruption() throws {
     let reply = try encoderBench()
     reply.setGeneration(1)
@@ -237,7 +238,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
     #expect(uplink.packets() == (try encode(Array(speech[..<3200]), rate: 16_000, cut: 320)))
   }
 
-  @Test("a held output holds the encoder back and loses nothing")
+  @Test("back-pressure stops the encoder and loses nothing")
   func pressure() throws {
     let bench = try encoderBench(["frame": 5])
     bench.hold()
@@ -253,7 +254,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
   }
 
   @Test(
-    "coding makes no heap request, in any mode",
+    "encoding allocates nothing, in any mode",
     .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"),
     arguments: [
       [:], ["dtx": true, "fec": true, "loss": 10], ["frame": 60, "rateControl": "cbr"],

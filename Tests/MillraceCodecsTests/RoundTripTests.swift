@@ -6,10 +6,10 @@ import Testing
 private let rates = [8000, 12_000, 16_000, 24_000, 48_000]
 private let frames = [2.5, 5, 10, 20, 40, 60]
 
-@Suite("Opus there and back") struct RoundTripTests {
-  @Test("as many samples come out as went in, in their places", arguments: rates, frames)
+@Suite("Opus round trip") struct RoundTripTests {
+  @Test("as many samples come out as went in, at their positions", arguments: rates, frames)
   func exact(rate: Int, frame: Double) throws {
-    // A length no frame divides; packets of 10 ms, of a prime number of samples, and of more than any frame.
+    // A length that is not a multiple of any frame; packets of 10 ms, of a prime number of samples, and longer than any frame.
     let length = rate * 2 / 5 + 13
     let sent = chirp(rate: rate, frames: length)
     for cut in [rate / 100, 173, rate / 10] {
@@ -27,10 +27,10 @@ private let frames = [2.5, 5, 10, 20, 40, 60]
     }
   }
 
-  @Test("any decoder rate gives the same stretch of sound", arguments: rates, rates)
+  @Test("every decoder rate yields the same audio", arguments: rates, rates)
   func otherRates(coded: Int, decoded: Int) throws {
     let length = coded * 2 / 5 + 7
-    // Not voip: its high-pass filter leads the phase of low tones, which a correlation takes for a shift.
+    // Not voip: its high-pass filter shifts the phase of low tones, which looks like a delay to a correlation.
     let packets = try encode(
       chirp(rate: coded, frames: length), rate: coded, cut: coded / 50,
       ["bitrate": 48_000, "application": "audio"])
@@ -42,7 +42,7 @@ private let frames = [2.5, 5, 10, 20, 40, 60]
     #expect(shift == 0)
   }
 
-  @Test("all lengths from one sample to two frames come back exactly")
+  @Test("all lengths from one sample to two frames are restored exactly")
   func lengths() throws {
     for length in [1, 2, 103, 104, 105, 215, 216, 217, 319, 320, 321, 423, 424, 425, 535, 536, 537, 640] {
       let packets = try encode(chirp(rate: 16_000, frames: length), rate: 16_000, cut: 160)
@@ -52,7 +52,7 @@ private let frames = [2.5, 5, 10, 20, 40, 60]
     }
   }
 
-  @Test("float and 16-bit, mono and stereo, all come back aligned")
+  @Test("float and 16-bit, mono and stereo, are all restored aligned")
   func kinds() throws {
     let rate = 48_000
     let sent = chirp(rate: rate, frames: 20_001, channels: 2)
@@ -78,7 +78,7 @@ private let frames = [2.5, 5, 10, 20, 40, 60]
     #expect(signalToNoise(sent[2000...], rounded[2000...]) > 20)
   }
 
-  @Test("a low-delay stream has a look-ahead of 2.5 ms and comes back exactly")
+  @Test("a low-delay stream has a look-ahead of 2.5 ms and is restored exactly")
   func lowDelay() throws {
     let sent = chirp(rate: 48_000, frames: 10_000)
     let packets = try encode(
@@ -89,7 +89,7 @@ private let frames = [2.5, 5, 10, 20, 40, 60]
     #expect(lag(sent, heard, reach: 40, from: 400, count: 2000) == 0)
   }
 
-  @Test("timestamps are the capture time of the packet's first decoded sample, there and back")
+  @Test("timestamps are the capture time of the packet's first decoded sample, through encoder and decoder")
   func timestamps() throws {
     let bench = try NodeBench(
       OpusEncode.self, inputs: ["in": .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 160)])

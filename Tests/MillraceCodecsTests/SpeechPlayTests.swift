@@ -6,7 +6,7 @@ import TestSystem
 import Testing
 
 private let rate = 24_000
-/// Samples of a millisecond.
+/// Samples per millisecond.
 private let ms = rate / 1_000
 
 private func bench(
@@ -16,7 +16,7 @@ private func bench(
   try NodeBench(SpeechPlay.self, parameters, inputs: ["in": input], outputLimit: 100)
 }
 
-/// So many milliseconds of a voice of sorts, from a place in it.
+/// This many milliseconds of a voice-like signal, from an offset.
 private func sound(_ length: Int, from: Int = 0) -> [Int16] {
   Fixture.sine16(200, rate: rate, frames: length * ms, amplitude: 0.4, from: from * ms)
 }
@@ -43,7 +43,7 @@ extension NodeBench {
 
 @Suite("speech.play")
 struct SpeechPlayTests {
-  @Test("an utterance begins when enough is there")
+  @Test("an utterance starts when enough is buffered")
   func starts() throws {
     let bench = try bench()
     bench.push(sound(100))
@@ -54,7 +54,7 @@ struct SpeechPlayTests {
     #expect(bench.packets().first?.timestamp == .milliseconds(150))
   }
 
-  @Test("or a while after the first byte")
+  @Test("an utterance starts `patience` after the first byte at the latest")
   func patience() throws {
     let bench = try bench()
     try bench.advance(to: .milliseconds(40))
@@ -67,7 +67,7 @@ struct SpeechPlayTests {
     #expect(started.name == "started" && started.number("waited") == 250 && started.number("ms") == 100)
   }
 
-  @Test("a service that stalls keeps no worker busy, before its first sound or in mid-reply")
+  @Test("a service that stalls keeps no worker busy, before the first audio or in mid-reply")
   func stall() throws {
     let before = try bench(input: mp3Shape)
     before.push(bytes: [0xFF])
@@ -80,7 +80,7 @@ struct SpeechPlayTests {
     #expect(within.events().filter { $0.name == "underrun" }.count == 1)
   }
 
-  @Test("or at its end, however short it is")
+  @Test("an utterance starts at its end, however short it is")
   func short() throws {
     let bench = try bench()
     bench.say(sound(35))
@@ -93,7 +93,7 @@ struct SpeechPlayTests {
     #expect(bench.close() == [])
   }
 
-  @Test("sound that is there in time comes out as it is, each packet when it is due")
+  @Test("audio that arrives in time is unchanged, each packet emitted when it is due")
   func inTime() throws {
     let bench = try bench()
     bench.say(sound(2_000))
@@ -112,10 +112,10 @@ struct SpeechPlayTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a service that falls behind is covered by speaking more slowly, and every sample is accounted for")
+  @Test("speech slows down when a service falls behind, and every sample is accounted for")
   func behind() throws {
     let bench = try bench()
-    // 100 ms of sound every 115 ms.
+    // 100 ms of audio every 115 ms.
     for piece in 0..<60 {
       bench.push(sound(100, from: piece * 100), flags: piece == 59 ? .endOfUtterance : [])
       try bench.advance(by: .milliseconds(115))
@@ -137,7 +137,7 @@ struct SpeechPlayTests {
     #expect(bend < 60, "a click")
   }
 
-  @Test("when nothing is there any more it fades, waits, and waits for more each time")
+  @Test("on an underrun it fades and waits, for more audio each time")
   func underrun() throws {
     let bench = try bench(["slowest": 1])
     bench.setGeneration(1)
@@ -165,7 +165,7 @@ struct SpeechPlayTests {
     }
   }
 
-  @Test("less than what is waited for is played when it has waited long enough")
+  @Test("less audio than needed is played after the longest wait")
   func longWait() throws {
     let bench = try bench(["slowest": 1])
     bench.push(sound(300))
@@ -177,7 +177,7 @@ struct SpeechPlayTests {
     #expect(bench.packets().reduce(0) { $0 + $1.duration } == 50 * ms)
   }
 
-  @Test("utterances queue behind each other without a gap, each marked at its end")
+  @Test("utterances are queued without a gap, each marked at its end")
   func queue() throws {
     let bench = try bench()
     bench.say(sound(300))
@@ -199,7 +199,7 @@ struct SpeechPlayTests {
       bench.events().map(\.name) == ["started", "finished", "started", "finished", "started", "finished"])
   }
 
-  @Test("an interruption drops what is void, also what waits, and the next reply begins at 0")
+  @Test("an interruption drops the cancelled reply, queued parts included, and the next reply starts at 0")
   func interruption() throws {
     let bench = try bench()
     bench.say(sound(1_000))
@@ -221,7 +221,7 @@ struct SpeechPlayTests {
     #expect(bench.close() == [])
   }
 
-  @Test("what must be played anyhow, and sound of no reply, is not touched by an interruption")
+  @Test("uninterruptible audio, and audio outside replies, is not affected by an interruption")
   func spared() throws {
     for (generation, flags) in [(0, PacketFlags.endOfUtterance), (1, [.uninterruptible, .endOfUtterance])] {
       let bench = try bench()
@@ -234,7 +234,7 @@ struct SpeechPlayTests {
     }
   }
 
-  @Test("a held reply goes on with the next sample")
+  @Test("a held reply continues with the next sample")
   func hold() throws {
     let bench = try bench()
     bench.say(sound(1_000))
@@ -248,7 +248,7 @@ struct SpeechPlayTests {
     #expect(int16(before + bench.packets()) == sound(1_000))
   }
 
-  @Test("an utterance without an end is over when the input is")
+  @Test("an utterance without a mark ends with the input")
   func inputEnds() throws {
     let bench = try bench()
     bench.push(sound(1_234))
@@ -260,11 +260,11 @@ struct SpeechPlayTests {
   }
 }
 
-@Suite("speech.play: what replies come as")
+@Suite("speech.play: reply formats")
 struct SpeechFormatTests {
   private let sent = chirp(rate: 24_000, frames: 48_000)
 
-  /// What comes of an utterance at 24 kHz.
+  /// Plays an utterance at 24 kHz.
   private func heard(_ bench: NodeBench) throws -> [Int16] {
     try bench.finish()
     let samples = int16(bench.packets())
@@ -272,7 +272,7 @@ struct SpeechFormatTests {
     return samples
   }
 
-  /// The sound as an Ogg Opus file's bytes.
+  /// The audio as the bytes of an Ogg Opus file.
   private func ogg() throws -> [UInt8] {
     let folder = TemporaryFolder()
     let path = folder.file("reply.opus")
@@ -302,21 +302,21 @@ struct SpeechFormatTests {
     expectLike(try heard(bench), "MP3 cut into \(cut)")
   }
 
-  @Test("an Ogg stream without sound in it is told")
+  @Test("an Ogg stream without audio is reported")
   func silentOgg() throws {
     let bench = try bench(input: OutputShape(.ogg, packetDuration: nil, packetBytes: 1 << 20))
     // Both headers, and half of the first page.
     bench.push(bytes: Array(try ogg().prefix(200)), flags: .endOfUtterance)
     let fault = #expect(throws: BenchFault.self) { try bench.finish() }
     #expect(
-      fault?.text?.hasPrefix("none of the 200 bytes that came is sound of the format it should have") == true)
+      fault?.text?.hasPrefix("none of the 200 bytes received is audio in the expected format") == true)
     let events = bench.events()
     #expect(events.first { $0.name == "silent" }?.number("bytes") == 200)
     #expect((events.first { $0.name == "truncated" }?.number("bytes") ?? 0) > 0)
     #expect(bench.soundPackets.isEmpty)
   }
 
-  @Test("Ogg Opus, cut anywhere, one stream an utterance", arguments: [1, 500, 100_000])
+  @Test("Ogg Opus, cut anywhere, one stream per utterance", arguments: [1, 500, 100_000])
   func oggOpus(cut: Int) throws {
     let file = try ogg()
     let bench = try bench(input: OutputShape(.ogg, packetDuration: nil, packetBytes: 1 << 20))
@@ -327,7 +327,7 @@ struct SpeechFormatTests {
     expectLike(Array(samples.dropFirst(sent.count)), "the second")
   }
 
-  @Test("Opus packets, with what the encoder put before them cut off")
+  @Test("Opus packets, with the pre-skip trimmed")
   func opus() throws {
     let bench = try bench(input: opusShape(rate: 24_000))
     for packet in try packets() { bench.push(packet) }
@@ -339,11 +339,11 @@ struct SpeechFormatTests {
     let bench = try bench(input: .pcm(rate: rate, channels: 2, sample: .f32, frames: rate / 50))
     bench.push(chirp(rate: rate, frames: 2 * rate, channels: 2).map { Float($0) / 32_768 })
     let samples = try heard(bench)
-    // Both sides are averaged; the right one is half as loud.
+    // Both channels are averaged; the right one is half as loud.
     expectLike(samples.map { Int16(Double($0) / 0.75) }, "PCM at \(rate)")
   }
 
-  @Test("a side that is no sound takes nothing away from the other, when both are folded to one")
+  @Test("a channel of NaN does not affect the other one when both are mixed to mono")
   func rubbishSide() throws {
     let bench = try bench(input: .pcm(rate: 24_000, channels: 2, sample: .f32, frames: 480))
     bench.push(sent.flatMap { [Float($0) / 32_768, .nan] })
@@ -354,7 +354,7 @@ struct SpeechFormatTests {
   }
 
   @Test(
-    "random bytes never harm, whatever they are said to be",
+    "random bytes never cause a fault, whatever their declared format",
     arguments: [Format.mp3, .ogg, .opus(rate: 48_000, channels: 2)])
   func noise(format: Format) throws {
     for seed in 1...5 as ClosedRange<UInt64> {
@@ -370,14 +370,14 @@ struct SpeechFormatTests {
           flags: marks.randomElement(using: &random)!)
         try bench.advance(by: .milliseconds(15))
       }
-      // That none of it was sound is the only thing it may fail for.
+      // The absence of audio is the only valid reason to fail.
       do throws(BenchFault) { try bench.finish() } catch { #expect(error.fault.reason == .badInput) }
       #expect(bench.float().allSatisfy { $0.isFinite })
       #expect(bench.close() == [])
     }
   }
 
-  @Test("an Ogg stream of noise is told at once, then once a second, and to the last byte at its end")
+  @Test("an Ogg stream of noise is reported at once, then once a second, and completely at the end")
   func noiseIsGathered() throws {
     var random = SplitMix64(seed: 5)
     let noise = (0..<200_000).map { _ in UInt8.random(in: .min ... .max, using: &random) }
@@ -393,14 +393,14 @@ struct SpeechFormatTests {
     let damage = events.filter { $0.name == "damaged" }
     let told = expectGathered(damage, from: 0.5, seconds: 4)
     #expect(told.count > 500, "each stretch begins where a page might: there are hundreds")
-    // A page's header has 27 bytes: fewer at the end are not looked at.
+    // A page header has 27 bytes: fewer at the end are not examined.
     #expect((199_973...200_000).contains(told.bytes))
     #expect(damage.first?.number("byte") == 0)
     #expect(events.suffix(2).map(\.name) == ["damaged", "finished"] && bench.close() == [])
   }
 
   @Test(
-    "a damaged page is told with its place and its length, however the stream is cut",
+    "a damaged page is reported with its position and length, however the stream is cut",
     arguments: [100, 5_000])
   func damagedPage(cut: Int) throws {
     var bytes = try ogg()
@@ -416,7 +416,7 @@ struct SpeechFormatTests {
     #expect(bench.close() == [])
   }
 
-  @Test("damage that an interruption ends is told before it")
+  @Test("damage is reported before the interruption that ends it")
   func interruptedNoise() throws {
     let bench = try bench(input: OutputShape(.ogg, packetDuration: nil, packetBytes: 1 << 16))
     bench.setGeneration(1)
@@ -432,7 +432,7 @@ struct SpeechFormatTests {
   }
 
   @Test(
-    "asks the heap for nothing while an utterance runs, slowed down or not",
+    "playing an utterance allocates nothing, slowed down or not",
     .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
   func heap() throws {
     let bench = try bench(input: opusShape(rate: 24_000))
@@ -445,7 +445,7 @@ struct SpeechFormatTests {
     #expect(bench.heapRequests == 0)
   }
 
-  @Test("ten minutes of utterances leave neither delay nor memory behind", .timeLimit(.minutes(30)))
+  @Test("ten minutes of utterances accumulate neither delay nor memory", .timeLimit(.minutes(30)))
   func long() throws {
     let bench = try NodeBench(
       SpeechPlay.self, ["rate": 8_000],

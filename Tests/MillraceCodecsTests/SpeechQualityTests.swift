@@ -5,11 +5,10 @@ import MillraceTesting
 import TestSystem
 import Testing
 
-/// Real speech there and back at the rate a voice bot uses: 16 kHz, 24 kbit/s, complexity 5, packets of 20
-/// ms.
+/// Real speech through encoder and decoder at a voice bot's settings: 16 kHz, 24 kbit/s, complexity 5, packets of 20 ms.
 ///
-/// A speech coder does not keep the waveform, so these are floors against mistakes (a lost frame, a shift, a
-/// wrong scale), not a judgement of how it sounds.
+/// A speech encoder does not preserve the waveform, so these are lower bounds against mistakes (a lost frame, a shift, a wrong scale), not
+/// a judgement of quality.
 @Suite(
   "Opus on recorded speech",
   .enabled(
@@ -17,7 +16,7 @@ import Testing
     "\(Corpus.skipReason), and ffmpeg must be installed"
   ))
 struct SpeechQualityTests {
-  /// The set's speech at 16 kHz mono.
+  /// The corpus' speech at 16 kHz mono.
   private func recordings() throws -> [(name: String, samples: [Int16])] {
     let folder = try #require(Corpus.path("audio/speech"))
     let files = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
@@ -31,7 +30,7 @@ struct SpeechQualityTests {
     }
   }
 
-  /// Mean over 20 ms pieces with sound in them of their signal to noise, each held between -10 and 35 dB.
+  /// Mean signal-to-noise ratio over 20 ms pieces with audio, each clamped between -10 and 35 dB.
   private func segmental(_ sent: [Int16], _ heard: [Int16]) -> Double {
     var (sum, count) = (0.0, 0.0)
     for start in stride(from: 0, to: sent.count - 320, by: 320) {
@@ -43,10 +42,10 @@ struct SpeechQualityTests {
     return sum / count
   }
 
-  /// Lowest and mean signal to noise, and mean of the pieces, in dB. Measured with libopus 1.3.1: voip 4.0,
-  /// 7.4, 5.8 (it filters low frequencies, which shifts the waveform); audio 10.8, 14.8, 13.6.
+  /// Lowest and mean signal-to-noise ratio, and mean of the pieces, in dB. Measured with libopus 1.3.1: voip 4.0, 7.4, 5.8 (it filters low
+  /// frequencies, which shifts the waveform); audio 10.8, 14.8, 13.6.
   @Test(
-    "every recording comes back whole, aligned, above a floor and at its bitrate",
+    "every recording is restored completely, aligned, above a quality floor and at its bitrate",
     arguments: [("voip", 3.5, 7.0, 5.3), ("audio", 10.0, 14.2, 13.0)])
   func floor(application: String, lowest: Double, mean: Double, meanOfPieces: Double) throws {
     var (whole, pieces, bytes, seconds) = (0.0, 0.0, 0, 0.0)
@@ -67,9 +66,9 @@ struct SpeechQualityTests {
     #expect(abs(Double(bytes * 8) / seconds - 24_000) < 2500)
   }
 
-  /// Mean likeness to the decoded speech without loss, in dB. Measured with libopus 1.3.1: 9.5 by
-  /// extrapolation, 19.2 with copies.
-  @Test("with a tenth of the packets lost, copies in the next packets bring back most of the difference")
+  /// Mean similarity to the speech decoded without loss, in dB. Measured with libopus 1.3.1: 9.5 by extrapolation, 19.2 with
+  /// copies.
+  @Test("with a tenth of the packets lost, copies in the next packets recover most of the quality")
   func loss() throws {
     let recordings = try recordings()
     var (plain, copied) = (0.0, 0.0)

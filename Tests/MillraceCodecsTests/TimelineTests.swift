@@ -2,7 +2,7 @@ import Testing
 
 @testable import MillraceCodecs
 
-/// What a timeline answers until it wants another packet of so many samples.
+/// The steps of a timeline until it needs another packet, for this many available samples.
 private func steps(_ timeline: inout FrameTimeline, samples: Int = 0) -> [FrameTimeline.Step] {
   var rest = samples
   var steps: [FrameTimeline.Step] = []
@@ -18,7 +18,7 @@ private func steps(_ timeline: inout FrameTimeline, samples: Int = 0) -> [FrameT
 private func frames() -> FrameTimeline { FrameTimeline(rate: 1000, frame: 100, lookahead: 30) }
 
 @Suite("encoder timeline") struct FrameTimelineTests {
-  @Test("samples fill frames, which are told with place and time less the look-ahead")
+  @Test("samples fill frames, which have position and time minus the look-ahead")
   func filling() {
     var timeline = frames()
     timeline.admit(position: 500, count: 150, isLost: false, timestamp: 1_000_000_000)
@@ -32,7 +32,7 @@ private func frames() -> FrameTimeline { FrameTimeline(rate: 1000, frame: 100, l
     #expect(!timeline.completesFrame(available: 49))
   }
 
-  @Test("a filter's run-in before position 0 stays before it, in front of the look-ahead")
+  @Test("a filter's run-in before position 0 stays before it, ahead of the look-ahead")
   func runIn() {
     var timeline = frames()
     timeline.admit(position: -40, count: 140, isLost: false, timestamp: 1_000_000_000)
@@ -44,13 +44,13 @@ private func frames() -> FrameTimeline { FrameTimeline(rate: 1000, frame: 100, l
       ])
     let wasOpen = timeline.close()
     #expect(wasOpen)
-    // 100 samples from position 0 on: with the look-ahead they end at 130, the second frame at 160.
+    // 100 samples from position 0: with the look-ahead they end at 130, the second frame at 160.
     let last = FrameTimeline.Slot(
       position: 30, duration: 100, trimEnd: 30, timestamp: 1_070_000_000, isLast: true)
     #expect(steps(&timeline) == [.silence(offset: 40, count: 60), .encode(last)])
   }
 
-  @Test("the end flushes the look-ahead and states the padding of the last frame")
+  @Test("the end flushes the look-ahead and declares the padding of the last frame")
   func closing() {
     var timeline = frames()
     timeline.admit(position: 0, count: 150, isLost: false, timestamp: 0)
@@ -64,7 +64,7 @@ private func frames() -> FrameTimeline { FrameTimeline(rate: 1000, frame: 100, l
     #expect(!isStillOpen)
   }
 
-  @Test("a look-ahead that does not fit beside the last samples takes a frame more")
+  @Test("a look-ahead that does not fit in the last frame takes another one")
   func closingLong() {
     var timeline = frames()
     timeline.admit(position: 0, count: 180, isLost: false, timestamp: 0)
@@ -80,7 +80,7 @@ private func frames() -> FrameTimeline { FrameTimeline(rate: 1000, frame: 100, l
     )
   }
 
-  @Test("a long gap sends the frames that still carry sound and skips the others on the grid")
+  @Test("a long gap sends the frames that still carry audio and skips the others on the frame grid")
   func gap() {
     var timeline = frames()
     timeline.admit(position: 0, count: 80, isLost: false, timestamp: 0)
@@ -90,7 +90,7 @@ private func frames() -> FrameTimeline { FrameTimeline(rate: 1000, frame: 100, l
     #expect(found.first == .silence(offset: 80, count: 20))
     #expect(found.contains(.skip))
     let slots = found.compactMap { step in if case .encode(let slot) = step { slot.position } else { nil } }
-    // The first two carry samples up to 80 + 30 of look-ahead; 200 to 1000 is left out.
+    // The first two carry samples up to 80 + 30 of look-ahead; 200 to 1000 is skipped.
     #expect(slots == [-30, 70, 970])
     #expect(found.suffix(3).first == .silence(offset: 0, count: 50))
   }
@@ -114,7 +114,7 @@ private func frames() -> FrameTimeline { FrameTimeline(rate: 1000, frame: 100, l
   }
 }
 
-/// Everything at 1000 Hz: packets of 20, 50 samples extrapolated at most, 1000 filled at most.
+/// Everything at 1000 Hz: packets of 20, at most 50 samples extrapolated, at most 1000 filled.
 private func concealment(recovers: Bool = false) -> ConcealmentTimeline {
   ConcealmentTimeline(linkRate: 1000, rate: 1000, concealLimit: 50, fillLimit: 1000, recovers: recovers)
 }
@@ -135,7 +135,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
 }
 
 @Suite("decoder timeline") struct ConcealmentTimelineTests {
-  @Test("what lies before position 0 is decoded and thrown away")
+  @Test("samples before position 0 are decoded and discarded")
   func preSkip() {
     var timeline = concealment()
     _ = timeline.admit(packet(-30, timeline: timeline))
@@ -144,7 +144,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
     #expect(steps(&timeline) == [.decode(position: 0, from: 10, to: 20)])
   }
 
-  @Test("a gap is extrapolated up to its limit, then silent; then the decoder starts afresh")
+  @Test("a gap is extrapolated up to a limit, then silent; then the decoder is reset")
   func gap() {
     var timeline = concealment()
     _ = timeline.admit(packet(0, timeline: timeline))
@@ -159,7 +159,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
       ])
   }
 
-  @Test("a copy takes the place of the last lost packet only")
+  @Test("a copy replaces only the last lost packet")
   func copy() {
     var timeline = concealment(recovers: true)
     _ = timeline.admit(packet(0, timeline: timeline))
@@ -173,7 +173,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
       ])
   }
 
-  @Test("a copy that fits the gap fills it alone; one that is longer than the gap is of no use")
+  @Test("a copy that fits the gap fills it alone; one longer than the gap is not used")
   func copyAndGap() {
     for (end, step) in [
       (Int64(40), ConcealmentTimeline.Step.recover(position: 20, count: 20)),
@@ -188,7 +188,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
     }
   }
 
-  @Test("the copy behind silence that was not sent is left alone: nothing was lost")
+  @Test("the copy after untransmitted silence is not used: nothing was lost")
   func copyAfterSilence() {
     var timeline = concealment(recovers: true)
     _ = timeline.admit(packet(0, timeline: timeline))
@@ -202,7 +202,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
       ])
   }
 
-  @Test("a stream that goes back closes the loss that was open, and begins where it says")
+  @Test("a stream that goes back ends the pending loss, and starts at its own position")
   func goesBack() {
     var timeline = concealment(recovers: true)
     _ = timeline.admit(packet(200, timeline: timeline))
@@ -215,7 +215,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
     #expect(steps(&timeline) == [.decode(position: 100, from: 0, to: 20)])
   }
 
-  @Test("a stream that begins anew at the place where it was resets the decoder and jumps nowhere")
+  @Test("a stream that restarts at its current position resets the decoder without a jump")
   func restartsInPlace() {
     var timeline = concealment()
     _ = timeline.admit(packet(0, timeline: timeline))
@@ -227,7 +227,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
     #expect(steps(&timeline) == [.decode(position: 20, from: 0, to: 20)])
   }
 
-  @Test("unsent silence is filled without limit and is no loss")
+  @Test("untransmitted silence is filled without limit and is not a loss")
   func unsent() {
     var timeline = concealment()
     _ = timeline.admit(packet(0, timeline: timeline))
@@ -241,7 +241,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
     #expect(found.first == .conceal(position: 20, count: 20, mayFade: false))
   }
 
-  @Test("a jump beyond what is to be filled moves on at once")
+  @Test("a jump beyond `fill` advances at once")
   func leap() {
     var timeline = concealment()
     _ = timeline.admit(packet(0, timeline: timeline))
@@ -252,7 +252,7 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
     #expect(steps(&timeline) == [.decode(position: 1021, from: 0, to: 20)])
   }
 
-  @Test("positions at another rate meet without a gap or an overlap")
+  @Test("positions at another rate leave neither gap nor overlap")
   func rescaling() {
     var timeline = ConcealmentTimeline(
       linkRate: 48_000, rate: 8000, concealLimit: 0, fillLimit: 0, recovers: false)
@@ -274,21 +274,21 @@ private func steps(_ timeline: inout ConcealmentTimeline) -> [ConcealmentTimelin
   }
 }
 
-@Suite("a copy of the last packet in an Opus packet") struct RecoverableTests {
-  // Configuration 1: speech layer, narrow band, frames of 20 ms (RFC 6716 table 2). In the speech layer's first byte the bit
-  // behind one voice flag tells of a copy (section 4.2.3).
+@Suite("the copy of the previous packet in an Opus packet") struct RecoverableTests {
+  // Configuration 1: SILK layer, narrowband, frames of 20 ms (RFC 6716 table 2). In the first byte of the SILK layer, the bit after one voice
+  // flag marks a copy (section 4.2.3).
   private static let speech: UInt8 = 1 << 3
   private static let copy: UInt8 = 0b0100_0000
 
   @Test(
-    "is found by its flag in the first frame, wherever that lies, and only in a speech layer",
+    "is found by its flag in the first frame, wherever that is, and only in a SILK layer",
     arguments: [
       ([speech, copy], 160), ([speech, ~copy], 0), ([speech], 0), ([], 0),
       // Two frames, the first of one byte.
       ([speech | 2, 1, copy, 0], 160), ([speech | 2, 1, 0, copy], 0),
       // Two frames, the first empty: what follows belongs to the second.
       ([speech | 2, 0, copy], 0),
-      // No speech layer at all.
+      // No SILK layer at all.
       ([0x80 | speech, copy], 0),
     ])
   func flag(bytes: [UInt8], samples: Int) {

@@ -1,19 +1,19 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// A resampler for each of several rates a stream may turn out to have, all to one rate: made beforehand, so that a stream may
-/// change without heap. A stream of the output's own rate passes unchanged.
+/// One resampler for each rate a stream may have, all to one output rate. They are made in advance, so that a stream can change its rate
+/// without allocating. A stream that already has the output's rate passes unchanged.
 @safe
 struct ResamplerBank: ~Copyable {
-  /// The rates, and the output's.
+  /// The input rates, and the output rate.
   let rates: [Int]
   let rate: Int
-  /// Samples per channel of the longest output of one call.
+  /// Most samples per channel that one call produces.
   let longest: Int
   private let resamplers: UnsafeMutablePointer<Resampler>
 
-  /// Makes the resamplers for pieces of up to `frames` samples per channel. Control side; some milliseconds the first time in a
-  /// process, for the coefficients.
+  /// Makes the resamplers for input of up to `frames` samples per channel. Control side; takes a few milliseconds the first time in a
+  /// process, to compute the coefficients.
   init(from rates: [Int], to rate: Int, channels: Int, longest frames: Int) throws(NodeProblem) {
     let made = UnsafeMutablePointer<Resampler>.allocate(capacity: rates.count)
     var count = 0
@@ -42,28 +42,28 @@ struct ResamplerBank: ~Copyable {
     unsafe resamplers.deallocate()
   }
 
-  /// The number of a rate here; nil when there is none.
+  /// The index of a rate; nil if it is not supported.
   func index(of rate: Int) -> Int? { rates.firstIndex(of: rate) }
 
-  /// Begins a stream at a rate.
+  /// Starts a stream at a rate.
   mutating func reset(_ index: Int) { unsafe resamplers[index].reset() }
 
-  /// Brings interleaved samples to the output's rate and answers how many per channel that gave.
+  /// Resamples interleaved samples and returns how many per channel were produced.
   mutating func process(_ index: Int, _ input: Span<Float>, into output: inout MutableSpan<Float>) -> Int {
     unsafe resamplers[index].process(input, into: &output).produced
   }
 
-  /// As for floats.
+  /// As above, for 16-bit samples.
   mutating func process(_ index: Int, _ input: Span<Int16>, into output: inout MutableSpan<Int16>) -> Int {
     unsafe resamplers[index].process(input, into: &output).produced
   }
 
-  /// Gives what the filter still holds at a stream's end.
+  /// Flushes the filter at the end of a stream.
   mutating func flush(_ index: Int, into output: inout MutableSpan<Float>) -> Int {
     unsafe resamplers[index].flush(into: &output)
   }
 
-  /// As for floats.
+  /// As above, for 16-bit samples.
   mutating func flush(_ index: Int, into output: inout MutableSpan<Int16>) -> Int {
     unsafe resamplers[index].flush(into: &output)
   }

@@ -1,28 +1,28 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `audio.jitter`: sound from a network, in order and in time.
+/// `audio.jitter`: an adaptive jitter buffer that turns packets from a network into continuous audio.
 ///
-/// - In `in`: Opus packets or PCM as they arrive; a packet's position is the sender's time, its arrival the moment on the graph's
-///   clock at which the node sees it. Packets may be missing, late, out of order and double.
-/// - Out `out`: float PCM, 10 ms every 10 ms from the first packet's time plus the delay on, without a gap. Positions count what
-///   was played.
-/// - **Delay.** See `JitterEstimator`: a quantile of what packets were late by. `JitterPolicy` keeps to it by playing up to 35 %
-///   faster or slower, at an unchanged pitch.
-/// - **Loss.** What is missing while later packets are there is concealed, or, Opus only, decoded from the copy in the packet
-///   behind it. While nothing at all is there the node goes on concealing and stays where it is in the stream, so that a late
-///   burst is stretched, not lost. Silence the sender did not send (DTX) is covered the same way and adds no delay.
-/// - **Utterances.** The packet of 10 ms in which the last sound of an utterance is played carries its end. Sound that has not come when
-///   the end has is lost like any other.
-/// - **Bounds.** Beyond `longest` and a fifth of a second the oldest packets are skipped. A stream that jumps by more than five
-///   seconds, or marked `discontinuity`, begins anew. No content can fault the node; memory and delay are bounded. NaN
-///   and infinities in PCM are silence; what is louder than +120 dBFS is held there.
-/// - Event `state` every `report` ms: target and delay, and packets by what became of them.
+/// - Input `in`: Opus packets or PCM as they arrive. A packet's position is the sender's time; its arrival time is when the node sees it, on
+///   the graph's clock. Packets may be missing, late, reordered and duplicated.
+/// - Output `out`: float PCM, 10 ms every 10 ms without gaps, starting at the first packet's arrival plus the delay. Positions count what was
+///   played.
+/// - **Delay.** See `JitterEstimator`: a quantile of how late packets arrive. `JitterPolicy` keeps to it by playing up to 35 % faster or
+///   slower at constant pitch.
+/// - **Loss.** Audio that is missing while later packets are there is concealed or, for Opus, decoded from the copy in the next
+///   packet. While no packet is there at all, the node keeps concealing without advancing in the stream, so that a late burst is played late
+///   rather than lost. Silence that the sender did not transmit (DTX) is covered the same way and adds no delay.
+/// - **Utterances.** The 10 ms packet in which the last audio of an utterance is played carries its end. Audio that has not arrived when its
+///   end has is lost like any other.
+/// - **Bounds.** At 200 ms beyond `longest` the oldest packets are skipped. A stream that jumps by more than five seconds, or is marked
+///   `discontinuity`, starts over. No input can make the node fail; memory and delay are bounded. NaN and infinities in PCM become
+///   silence; samples above +120 dBFS are clipped.
+/// - Event `state` every `report` ms: target and actual delay, and packet counts by outcome.
 /// - Heap: none after `init`. Latency: the delay, at least `least`.
 public struct AudioJitter: ~Copyable, Node {
   /// Delay above the longest at which packets are skipped.
   private static let excess: Nanoseconds = 200_000_000
-  /// A jump of positions, in seconds, that is another stream.
+  /// A jump of positions, in seconds, that starts another stream.
   private static let jump: Int64 = 5
 
   private let rate: Int
@@ -37,20 +37,20 @@ public struct AudioJitter: ~Copyable, Node {
   private let decoder: JitterDecoder
   private var stretcher: TimeStretcher
 
-  /// Position in the stream behind what was decoded; nil before the first packet.
+  /// Position after the last decoded frame; nil before the first packet.
   private var decodedEnd: Int64?
   /// When the next 10 ms are due; nil before the first packet.
   private var due: Nanoseconds?
   private var position: Int64 = 0
   private var hasJumped = false
   private var ends = UtteranceEnds()
-  /// Ends of utterances whose sound nobody will hear; told as empty packets.
-  private var bareEnds = 0
+  /// Ends of utterances that have no audio left to play; emitted as empty packets.
+  private var emptyEnds = 0
   private var reply = HeldReply()
   private var nextReport: Nanoseconds = 0
   private var counts = Counts()
 
-  /// What became of packets and of time, since the start.
+  /// Outcomes of packets and of time, since the start.
   struct Counts: Equatable {
     var packets = 0
     var late = 0
@@ -58,7 +58,7 @@ public struct AudioJitter: ~Copyable, Node {
     var reordered = 0
     var damaged = 0
     var skipped = 0
-    /// Frames concealed because they were lost, recovered from copies, and made up while nothing was there.
+    /// Frames concealed because they were lost, recovered from copies, and concealed while no packet was there.
     var lost: Int64 = 0
     var recovered: Int64 = 0
     var waited: Int64 = 0
@@ -67,7 +67,7 @@ public struct AudioJitter: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, .f32) = setup.outputFormat(), let shape = setup.inputs[0].shape
     else {
-      throw NodeProblem("\"\(setup.name)\" gives float PCM")
+      throw NodeProblem("\"\(setup.name)\" produces float PCM")
     }
     let values = setup.parameters
     func time(_ name: String) -> Nanoseconds { Nanoseconds((values.number(name) * 1e6).rounded()) }
@@ -93,7 +93,7 @@ public struct AudioJitter: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while let packet = ports.next() { admit(packet, now: ports.now) }
-    if bareEnds > 0 { return try emitEnd(&ports) }
+    if emptyEnds > 0 { return try emitEnd(&ports) }
     guard let time = due else { return .done }
     guard time <= ports.now else {
       ports.wake(at: time)
@@ -105,10 +105,10 @@ public struct AudioJitter: ~Copyable, Node {
     return .done
   }
 
-  /// Plays what is there, at its time.
+  /// Plays the rest at its time.
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while let packet = ports.next() { admit(packet, now: ports.now) }
-    if bareEnds > 0 { return try emitEnd(&ports) }
+    if emptyEnds > 0 { return try emitEnd(&ports) }
     guard let time = due, buffer.count > 0 || stretcher.buffered >= stretcher.hop || ends.count > 0 else {
       return .ended
     }
@@ -120,24 +120,24 @@ public struct AudioJitter: ~Copyable, Node {
   public mutating func interrupted(_ ports: inout Ports) {
     guard reply.isVoid(at: ports.generation) else { return }
     ends.clear()
-    begin()
-    bareEnds = 0
+    restart()
+    emptyEnds = 0
   }
 
-  // MARK: In
+  // MARK: Input
 
   private mutating func admit(_ packet: consuming Packet, now: Nanoseconds) {
     counts.packets += 1
-    // Positions beyond any recording can only come from damage.
+    // Such positions can only come from corrupt data.
     guard packet.position.magnitude < 1 << 44 else { return counts.damaged += 1 }
     if let end = decodedEnd {
       let distance = packet.position &- end
       if packet.flags.contains(.discontinuity) || distance.magnitude > UInt64(Self.jump) * UInt64(rate) {
-        begin()
+        restart()
       }
     }
     if packet.flags.contains(.endOfUtterance) { noteEnd(packet) }
-    // An empty packet says that something is missing, which shows by itself.
+    // An empty packet signals a loss, which the gap shows anyway.
     if packet.byteCount == 0 || packet.flags.contains(.lost) { return }
     reply.follow(packet)
     estimator.note(media: .samples(packet.position, rate: rate), arrival: now)
@@ -147,27 +147,27 @@ public struct AudioJitter: ~Copyable, Node {
     case .reordered: counts.reordered += 1
     case .duplicate: counts.duplicates += 1
     case .late: counts.late += 1
-    case .crowded: counts.skipped += 1
+    case .overflow: counts.skipped += 1
     }
   }
 
-  /// Notes the end of an utterance; where there is no sound, it is told at once.
+  /// Records the end of an utterance. Without audio to play, it is emitted at once.
   private mutating func noteEnd(_ packet: borrowing Packet) {
-    guard packet.byteCount > 0 || due != nil else { return bareEnds += 1 }
+    guard packet.byteCount > 0 || due != nil else { return emptyEnds += 1 }
     let length = packet.byteCount > 0 && packet.duration <= 0 ? usual : packet.duration
     ends.note(packet.position &+ Int64(length))
     passEnds()
   }
 
-  /// Hands ends on whose sound has been decoded.
+  /// Passes on ends whose audio has been decoded.
   private mutating func passEnds() {
     guard let decodedEnd else { return }
     ends.pass(upTo: decodedEnd, playedAt: stretcher.consumed &+ Int64(stretcher.buffered))
   }
 
-  /// The stream begins anew with the next packet.
-  private mutating func begin() {
-    bareEnds += ends.count
+  /// Starts over with the next packet.
+  private mutating func restart() {
+    emptyEnds += ends.count
     ends.clear()
     buffer.clear()
     decoder.reset()
@@ -179,22 +179,22 @@ public struct AudioJitter: ~Copyable, Node {
     hasJumped = true
   }
 
-  // MARK: A step
+  // MARK: Stepping
 
-  /// How much later than the fastest packet allows the sound that is due plays.
+  /// How much later the audio due at `time` plays than the fastest packet would allow.
   private func delay(at time: Nanoseconds) -> Nanoseconds {
     guard let end = decodedEnd ?? buffer.nextPosition, let base = estimator.base else { return 0 }
     return time &- .samples(end &- Int64(stretcher.buffered), rate: rate) &- base
   }
 
-  /// Hands on the next 10 ms.
+  /// Emits the next 10 ms.
   private mutating func step(_ ports: inout Ports) throws(NodeFault) {
     let time = due ?? ports.now
-    // A pause that was not sent is no delay.
+    // Untransmitted silence is not delay.
     _ = gapAhead()
     skipExcess(at: time)
     var tries = 0
-    // A splice needs a little more than a hop to choose from.
+    // Splicing needs slightly more than a hop to choose from.
     while stretcher.buffered < stretcher.hop * 3 && tries < 8 {
       guard fill(isNeeded: stretcher.buffered < stretcher.hop, at: time) else { break }
       tries += 1
@@ -203,7 +203,7 @@ public struct AudioJitter: ~Copyable, Node {
     due = time &+ JitterPolicy.length
   }
 
-  /// Decodes or conceals something into the stretcher; false when nothing more is there and nothing is needed.
+  /// Decodes or conceals into the stretcher; false when nothing more is there and nothing is needed.
   private mutating func fill(isNeeded: Bool, at time: Nanoseconds) -> Bool {
     let gap = gapAhead()
     let hasNext = buffer.count > 0 && gap == 0
@@ -222,20 +222,20 @@ public struct AudioJitter: ~Copyable, Node {
     return true
   }
 
-  /// What comes next in the stream: a packet, or an end of an utterance before it, which tells as well that sound is missing.
+  /// The next position in the stream: a packet, or an earlier end of an utterance, which also shows that audio is missing.
   private var nextPosition: Int64? {
     let packet = buffer.nextPosition
     return ends.next.map { min($0, packet ?? $0) } ?? packet
   }
 
-  /// Frames that are missing before what comes next, without those that the waiting has covered.
+  /// Frames missing before the next position, minus those already covered by concealment.
   private mutating func gapAhead() -> Int64 {
     guard let next = nextPosition else { return 0 }
     let end = decodedEnd ?? buffer.nextPosition ?? 0
     guard next > end else { return 0 }
     let gap = next &- end
     let covered = steps.credit(for: .samples(gap, rate: rate)) &* Int64(rate) / 1_000_000_000
-    // Rounding leaves less than a sample's time; a rest shorter than a frame of any codec is no loss.
+    // Rounding leaves less than one sample; that is not a loss.
     let isCovered = covered >= gap - 1
     decodedEnd = isCovered ? next : end &+ covered
     passEnds()
@@ -252,19 +252,19 @@ public struct AudioJitter: ~Copyable, Node {
     }
     let length = isGood ? Int64(decoder.count) : Int64(packet.duration > 0 ? packet.duration : usual)
     decodedEnd = start &+ length
-    give()
+    queueDecoded()
   }
 
-  /// Fills what is missing before the next packet: from its copy where it carries one, else 10 ms made up.
+  /// Fills the gap before the next packet: from its copy if it carries one, otherwise by 10 ms of concealment.
   private mutating func concealLoss(_ gap: Int64) {
     let end = decodedEnd ?? 0
-    if recovers, let packet = buffer.lendNext() {
+    if recovers, let packet = buffer.borrowNext() {
       let isRecovered = decoder.recover(from: packet, wanted: Int(min(gap, Int64(rate))))
-      buffer.giveBack(packet)
+      buffer.returnNext(packet)
       if isRecovered {
         counts.recovered += Int64(decoder.count)
         decodedEnd = end &+ Int64(decoder.count)
-        return give()
+        return queueDecoded()
       }
     }
     decoder.conceal()
@@ -272,20 +272,20 @@ public struct AudioJitter: ~Copyable, Node {
     decoder.count = Int(frames)
     counts.lost += frames
     decodedEnd = end &+ frames
-    give()
+    queueDecoded()
   }
 
   private mutating func conceal() {
     decoder.conceal()
-    give()
+    queueDecoded()
   }
 
-  private mutating func give() {
+  private mutating func queueDecoded() {
     defer { passEnds() }
     _ = stretcher.write(unsafe decoder.sound.contents(of: Float.self, count: decoder.count * channels))
   }
 
-  /// After a burst of more than can be caught up with in time, the oldest packets are left out.
+  /// Skips the oldest packets after a burst that cannot be caught up with in time.
   private mutating func skipExcess(at time: Nanoseconds) {
     guard delay(at: time) > steps.limits.upperBound &+ Self.excess else { return }
     let target = min(max(estimator.target, steps.limits.lowerBound), steps.limits.upperBound)
@@ -298,7 +298,7 @@ public struct AudioJitter: ~Copyable, Node {
     }
   }
 
-  // MARK: Out
+  // MARK: Output
 
   private mutating func emit(_ time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
     var packet = try ports.makePacket(bytes: stretcher.hop * channels * 4, of: reply)
@@ -315,9 +315,9 @@ public struct AudioJitter: ~Copyable, Node {
     ports.emit(packet)
   }
 
-  /// The end alone of an utterance.
+  /// Emits the end of an utterance as an empty packet.
   private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    bareEnds -= 1
+    emptyEnds -= 1
     var packet = try ports.makePacket(bytes: 0, of: reply)
     packet.position = position
     packet.duration = 0

@@ -3,44 +3,45 @@ public import MillraceCore
 extension AudioJitter {
   public static var contract: NodeContract {
     NodeContract(
-      "audio.jitter", "puts sound from a network in order and in time, and covers what is missing",
+      "audio.jitter", "plays packets from a network in order and on time, and conceals losses",
       text: """
-        Waits just as long as nearly all packets need, and goes faster or slower at an unchanged pitch to keep to it. What is \
-        lost is concealed; what is late is waited for; silence that was not sent is filled. Takes the place of a decoder: Opus \
-        goes in, PCM comes out.
+        Adapts the delay to what nearly all packets need, by playing faster or slower at constant pitch. Lost packets are \
+        concealed, late ones are waited for, and untransmitted silence is filled. Replaces a decoder: Opus goes in, PCM \
+        comes out.
         """,
       inputs: [
         PortContract(
           "in",
           .opus(rates: .oneOf(OpusRates.all), channels: .range(1...2))
             .or(.pcm(rates: .range(8_000...96_000), channels: .range(1...2), samples: [.s16, .f32])),
-          text: "packets as they arrive; positions are the sender's", holds: JitterBuffer.capacity)
+          text: "packets as they arrive; positions are the sender's time", holds: JitterBuffer.capacity)
       ],
       outputs: [
         PortContract(
           "out", .pcm(rates: .range(8_000...96_000), channels: .range(1...2), samples: [.f32]),
-          text: "10 ms of sound every 10 ms")
+          text: "10 ms of audio every 10 ms")
       ],
       parameters: [
         ParameterContract(
-          "quantile", .number(0.5...0.999), default: 0.97, text: "share of packets to wait for"),
+          "quantile", .number(0.5...0.999), default: 0.97, text: "fraction of packets to wait for"),
         ParameterContract("least", .number(0...500), unit: "ms", default: 20, text: "shortest delay"),
         ParameterContract(
-          "longest", .number(20...2_000), unit: "ms", default: 400, text: "longest delay to aim at"),
+          "longest", .number(20...2_000), unit: "ms", default: 400, text: "longest target delay"),
         ParameterContract(
-          "fec", .bool, default: true, text: "use the copy of a lost Opus packet that the next one may carry"
+          "fec", .bool, default: true,
+          text: "use the copy of a lost Opus packet that the next packet may carry"
         ),
         ParameterContract(
           "report", .number(0...600_000), unit: "ms", default: 5_000,
-          text: "time between two `state` events; 0: none"),
+          text: "interval of `state` events; 0: none"),
       ],
       events: [
         EventContract(
           "state",
           text: """
-            how it goes: `target` and `delay` in ms; packets so far, of which `late`, `duplicates`, `reordered`, `damaged`, \
-            `skipped`; ms of sound `lost` (concealed), `recovered` from copies, made up while nothing was there (`waited`), and \
-            put in less left out (`stretched`)
+            buffer state: `target` and actual `delay` in ms; packets so far, of which `late`, `duplicates`, `reordered`, `damaged`, \
+            `skipped`; ms of audio `lost` (concealed), `recovered` from copies, concealed while waiting (`waited`), and inserted \
+            minus removed by time stretching (`stretched`)
             """)
       ],
       budget: 800, drive: .itself, asynchronousPaths: [AsynchronousPath(from: "in", to: "out")],
@@ -57,8 +58,8 @@ extension AudioJitter {
     if values.number("longest") < values.number("least") {
       resolution.refuse(
         "longest",
-        "\(values.number("longest")) ms are less than the least delay, \(values.number("least")) ms",
-        cure: "let \"longest\" be the greater")
+        "the longest delay, \(values.number("longest")) ms, is below the least delay, \(values.number("least")) ms",
+        cure: "set \"longest\" to at least \"least\"")
     }
     guard let input = resolution.input, let rate = input.format.rate, let channels = input.format.channels
     else {

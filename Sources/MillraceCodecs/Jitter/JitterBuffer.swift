@@ -1,30 +1,30 @@
 internal import MillraceCore
 
-/// Packets in the order of their media, whatever the order they came in.
+/// Sorts packets by position, whatever order they arrived in.
 ///
-/// Bounded; one thread at a time; no heap after `init`.
+/// Bounded; not thread-safe; no heap after `init`.
 @safe
 struct JitterBuffer: ~Copyable {
-  /// What became of a packet.
+  /// The outcome of inserting a packet.
   enum Verdict: Equatable {
     case taken
-    /// Came after a packet that belongs behind it.
+    /// It arrived after a packet that follows it.
     case reordered
     case duplicate
-    /// Its time has passed.
+    /// It arrived after its time.
     case late
-    /// Taken, and the oldest left out for it.
-    case crowded
+    /// The buffer was full: the oldest packet was dropped.
+    case overflow
   }
 
-  /// Packets it holds: a second and a quarter of 20 ms each.
+  /// Most packets in the buffer: 1.28 s of 20 ms each.
   static let capacity = 64
 
   private let packets: UnsafeMutablePointer<Packet?>
-  /// Their positions, rising.
+  /// Their positions, ascending.
   private let positions: UnsafeMutablePointer<Int64>
   private(set) var count = 0
-  /// Positions handed out last, to tell a duplicate from a late packet.
+  /// Positions taken most recently, to tell a duplicate from a late packet.
   private let recent: UnsafeMutablePointer<Int64>
   private var recentCount = 0
 
@@ -44,15 +44,15 @@ struct JitterBuffer: ~Copyable {
     unsafe recent.deallocate()
   }
 
-  /// Position of the packet that comes next in the media; nil: none is there.
+  /// Position of the first packet; nil if the buffer is empty.
   var nextPosition: Int64? { count > 0 ? unsafe positions[0] : nil }
 
-  /// Lends the packet that comes next, to look into; it has to be given back before anything else.
-  mutating func lendNext() -> Packet? { count > 0 ? unsafe packets[0].take() : nil }
+  /// Borrows the first packet for inspection; return it before calling anything else.
+  mutating func borrowNext() -> Packet? { count > 0 ? unsafe packets[0].take() : nil }
 
-  mutating func giveBack(_ packet: consuming Packet) { unsafe packets[0] = consume packet }
+  mutating func returnNext(_ packet: consuming Packet) { unsafe packets[0] = consume packet }
 
-  /// Takes a packet in its place, unless `passed`, where playing has got to, lies behind it.
+  /// Inserts a packet at its position, unless it lies before `passed`, the position reached by decoding.
   mutating func insert(_ packet: consuming Packet, passed: Int64?) -> Verdict {
     let position = packet.position
     if let passed, position < passed {
@@ -67,10 +67,10 @@ struct JitterBuffer: ~Copyable {
       place -= 1
     }
     let isLast = place == count
-    let isCrowded = count == Self.capacity
-    if isCrowded {
-      // Older than all that are there, it is the one to be left out.
-      guard place > 0 else { return .crowded }
+    let isFull = count == Self.capacity
+    if isFull {
+      // Older than all others, it is the one to drop.
+      guard place > 0 else { return .overflow }
       _ = take()
       place -= 1
     }
@@ -83,10 +83,10 @@ struct JitterBuffer: ~Copyable {
     unsafe packets[place] = consume packet
     unsafe positions[place] = position
     count += 1
-    return isCrowded ? .crowded : isLast ? .taken : .reordered
+    return isFull ? .overflow : isLast ? .taken : .reordered
   }
 
-  /// Takes the packet that comes next out.
+  /// Takes the first packet.
   mutating func take() -> Packet? {
     guard count > 0, let packet = unsafe packets[0].take() else { return nil }
     for index in 1..<max(count, 1) {
@@ -99,7 +99,7 @@ struct JitterBuffer: ~Copyable {
     return packet
   }
 
-  /// Drops everything, and forgets what it handed out.
+  /// Drops everything, including the memory of packets taken.
   mutating func clear() {
     while count > 0 { _ = take() }
     for index in 0..<Self.capacity { unsafe recent[index] = .min }

@@ -1,12 +1,12 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// What a jitter buffer decodes and conceals with: Opus by libopus, PCM as it is. Float, interleaved, at the stream's rate.
-/// One thread at a time; no heap after `init`.
+/// Decodes and conceals for a jitter buffer: Opus by libopus, PCM directly. Float, interleaved, at the stream's rate. Not thread-safe; no
+/// heap after `init`.
 class JitterDecoder {
   let rate: Int
   let channels: Int
-  /// Frames that came out last.
+  /// Frames of the last output.
   final var count = 0
   final var sound: FrameBuffer
 
@@ -16,19 +16,19 @@ class JitterDecoder {
     sound = FrameBuffer(byteCount: longest * channels * 4)
   }
 
-  /// Decodes a packet into `sound`; false when it cannot be.
-  func decode(_ packet: borrowing Packet) -> Bool { fatalError("a subclass answers decode") }
+  /// Decodes a packet into `sound`; false if it is invalid.
+  func decode(_ packet: borrowing Packet) -> Bool { fatalError("subclasses override decode") }
 
-  /// Decodes the copy of the `wanted` frames before a packet that it carries; false when it carries none so long.
+  /// Decodes the packet's copy of the `wanted` frames before it; false if it carries no copy of that length.
   func recover(from packet: borrowing Packet, wanted: Int) -> Bool { false }
 
   /// Extrapolates 10 ms.
-  func conceal() { fatalError("a subclass answers conceal") }
+  func conceal() { fatalError("subclasses override conceal") }
 
-  /// Takes note of frames that were played.
+  /// Records frames that were played.
   func note(_ samples: Span<Float>) {}
 
-  /// Forgets the sound.
+  /// Resets the decoder.
   func reset() { count = 0 }
 }
 
@@ -73,7 +73,7 @@ final class OpusJitterDecoder: JitterDecoder {
 final class PCMJitterDecoder: JitterDecoder {
   private let sample: SampleType
   private var expander: LossConcealer
-  /// Frames behind a concealed stretch over which the sound comes back.
+  /// Frames of the crossfade after concealment.
   private let merge: Int
 
   init(rate: Int, channels: Int, sample: SampleType, longest: Int) {
@@ -97,13 +97,13 @@ final class PCMJitterDecoder: JitterDecoder {
       SampleMath.sanitize(&target)
     }
     count = frames
-    if expander.isExpanding { join() }
+    if expander.isExpanding { crossfade() }
     expander.note(unsafe sound.contents(of: Float.self, count: count * channels))
     return true
   }
 
-  /// Fades from what was made up to what came.
-  private func join() {
+  /// Crossfades from concealment to the decoded audio.
+  private func crossfade() {
     let length = min(merge, count)
     var target = unsafe sound.room(for: Float.self)
     unsafe withUnsafeTemporaryAllocation(of: Float.self, capacity: length * channels) { room in

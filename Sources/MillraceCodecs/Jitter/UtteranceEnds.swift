@@ -1,17 +1,17 @@
-/// Ends of utterances on their way through a jitter buffer: from a place in the stream that comes in to a place in what is played.
+/// Carries the ends of utterances through a jitter buffer, from positions in the input stream to positions in the output.
 ///
-/// They are known by position, as packets are, so that they may come late, early or double. What is played has another count,
-/// since time is stretched and sound made up: an end passes to it when the sound before it has been decoded. A pure struct; no heap
-/// after `init`.
+/// Ends are identified by position, as packets are, so that they may arrive late, early or twice. The output is counted differently, because
+/// time is stretched and audio concealed: an end passes over when the audio before it has been decoded. A pure struct; no heap after
+/// `init`.
 struct UtteranceEnds {
-  /// Ends it holds at most; one more takes the place of the last.
+  /// Most ends held; one more replaces the last.
   private static let most = 8
 
-  /// Positions in the stream, rising, whose sound has not been decoded.
+  /// Input positions, ascending, whose audio has not been decoded.
   private var ahead: [Int64] = []
-  /// Counts of played frames behind which an end is due, rising.
+  /// Counts of played frames, ascending, after which an end is due.
   private var due: [Int64] = []
-  /// The newest position that was passed: the same end again is a duplicate.
+  /// The newest position that was passed, to detect duplicates.
   private var passed: Int64?
 
   init() {
@@ -19,13 +19,13 @@ struct UtteranceEnds {
     due.reserveCapacity(Self.most)
   }
 
-  /// The first end whose sound has not been decoded.
+  /// The first end whose audio has not been decoded.
   var next: Int64? { ahead.first }
 
-  /// Ends that were noted and not taken.
+  /// Ends recorded but not taken.
   var count: Int { ahead.count + due.count }
 
-  /// Notes an end at a position in the stream.
+  /// Records an end at a position in the stream.
   mutating func note(_ position: Int64) {
     if let passed, position <= passed { return }
     var place = ahead.count
@@ -37,7 +37,7 @@ struct UtteranceEnds {
     ahead.insert(position, at: min(place, ahead.count))
   }
 
-  /// The stream was decoded up to `end`; its sound will have been played when `frames` are.
+  /// Passes ends up to the decoded position `end`, whose audio will have been played after `frames` frames.
   mutating func pass(upTo end: Int64, playedAt frames: Int64) {
     while let first = ahead.first, first <= end {
       ahead.removeFirst()
@@ -47,14 +47,14 @@ struct UtteranceEnds {
     }
   }
 
-  /// Takes an end that is due when `frames` have been played.
+  /// Takes an end that is due once `frames` have been played.
   mutating func take(playedTo frames: Int64) -> Bool {
     guard let first = due.first, first <= frames else { return false }
     due.removeFirst()
     return true
   }
 
-  /// Forgets all of them.
+  /// Removes all ends.
   mutating func clear() {
     ahead.removeAll(keepingCapacity: true)
     due.removeAll(keepingCapacity: true)

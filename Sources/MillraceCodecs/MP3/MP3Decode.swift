@@ -1,26 +1,26 @@
 public import MillraceCore
 internal import MillraceFiles
 
-/// `mp3.decode`: MP3 as a service sends it, cut anywhere, to PCM.
+/// `mp3.decode`: decodes MP3 as a service streams it, cut anywhere, to PCM.
 ///
-/// In: packets of any length, from one byte to a whole file. Out: s16 or f32 of the declared rate and channels, in packets of at
-/// most 36 ms, a frame's samples as soon as the frame is there.
+/// Input: packets of any length, from one byte to a whole file. Output: s16 or f32 with the declared rate and channels, in packets of at most
+/// 36 ms; a frame's samples are emitted as soon as the frame is complete.
 ///
-/// **Utterances.** Each has a decoder of its own: what follows `endOfUtterance`, `discontinuity` or an interruption begins
-/// afresh, so that an encoder's padding at the seam of two files is cut off and not heard. The end is handed on on the last
-/// packet, which may be empty. Positions count through the utterances of a reply, and begin at 0 with the next reply.
+/// **Utterances.** Each has its own decoder state: decoding restarts after `endOfUtterance`, `discontinuity` or an interruption, so that the
+/// encoder padding where two files meet is trimmed and not heard. The end is passed on with the last packet, which may be empty. Positions
+/// count through the utterances of a reply, and start at 0 with the next reply.
 ///
-/// **Form.** The samples are the same however the stream is cut; of damaged frames, as many. A stream of another rate is resampled (a rate that changes in
-/// mid-stream, too: the seam falls between two frames), stereo is folded to mono or mono doubled; event `format` tells what came.
-/// Where an encoder's delay and padding are stated (LAME, Xing) they are cut off. Tags are passed over.
+/// **Format.** The samples do not depend on how the stream is cut; for damaged frames, their number does not. A stream with another rate is
+/// resampled (even if the rate changes in mid-stream, between two frames), stereo is mixed to mono and mono duplicated; event `format`
+/// reports the stream's own format. Encoder delay and padding are trimmed where they are declared (LAME, Xing). Tags are skipped.
 ///
-/// **Damage.** Bytes that are no frame are passed over and told with their place in the utterance, once a second at most and what is left
-/// at the utterance's end. An utterance that ends inside a frame is told (`truncated`), and fails the node where its parameter
-/// `truncated` says so. An utterance without a frame is told (`silent`); when all that came were such, the node fails at the end of its
-/// input. No other content can fault it.
+/// **Damage.** Bytes that do not form a frame are skipped and reported with their offset in the utterance, at most once a second; the rest
+/// is reported at the end of the utterance. An utterance that ends inside a frame is reported (`truncated`), and fails the node if the
+/// parameter `truncated` says so. An utterance without a frame is reported (`silent`); if no utterance had one, the node fails at the end of
+/// its input. No other input makes it fail.
 ///
-/// Heap: none of the node's own after `init`; libmpg123 takes some where an utterance begins. Latency: none beyond the frame,
-/// and the resampler's look-ahead of some 2 ms where rates differ.
+/// Heap: none after `init`, except what libmpg123 allocates when an utterance starts. Latency: none beyond the frame, and the resampler's
+/// look-ahead of about 2 ms where rates differ.
 public struct MP3Decode: ~Copyable, Node {
   private let rate: Int
   private let sampleBytes: Int
@@ -28,31 +28,31 @@ public struct MP3Decode: ~Copyable, Node {
   private let chunk: Int
 
   private var stream: MP3Stream
-  /// The packet whose bytes are being fed, and how many have been.
+  /// The packet being fed, and how many of its bytes have been.
   private var held: Packet?
   private var fed = 0
-  /// Samples of the stream's sound that were emitted.
-  private var given = 0
+  /// Decoded samples that were emitted.
+  private var emitted = 0
 
   private var reply = HeldReply()
-  private var isUnderWay = false
-  /// The utterance's last byte was fed; `mustMark`: and the end is to be handed on.
+  private var isActive = false
+  /// The utterance's last byte was fed. `needsEndMark`: its end still has to be emitted.
   private var isEnding = false
-  private var mustMark = false
-  /// The position of the next sample; where the utterance began, and when.
+  private var needsEndMark = false
+  /// The position of the next sample; position and time at which the utterance started.
   private var position: Int64 = 0
   private var start: (position: Int64, time: Nanoseconds) = (0, 0)
   private var hasJumped = true
-  private var damage = DamageTally()
-  private var tally = SoundTally()
+  private var damage = DamageReporter()
+  private var inputCheck = EmptyInputCheck()
   private let truncation: Truncation
-  /// The byte of the utterance that its broken last frame begins with.
-  private var cutAt: Int64?
+  /// Offset of the incomplete last frame in the utterance.
+  private var truncatedAt: Int64?
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.outputFormat(),
       let frames = setup.outputs[0].shape?.frames
-    else { throw NodeProblem("\"\(setup.name)\" gives PCM") }
+    else { throw NodeProblem("\"\(setup.name)\" produces PCM") }
     stream = try MP3Stream(rate: rate, channels: channels, sample: sample)
     self.rate = rate
     truncation = setup.parameters.truncation
@@ -64,8 +64,8 @@ public struct MP3Decode: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    damage.tell(Event.damaged.rawValue, &ports)
-    while given == stream.count {
+    damage.post(Event.damaged.rawValue, &ports)
+    while emitted == stream.count {
       guard try advance(&ports) else { return .done }
     }
     try emit(&ports)
@@ -73,10 +73,10 @@ public struct MP3Decode: ~Copyable, Node {
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    while given == stream.count {
-      if isUnderWay && held == nil { isEnding = true }
+    while emitted == stream.count {
+      if isActive && held == nil { isEnding = true }
       guard try advance(&ports) else {
-        try tally.check()
+        try inputCheck.check()
         return .ended
       }
     }
@@ -87,46 +87,46 @@ public struct MP3Decode: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     if Truncation.isFault(fault) {
       return
-        "an utterance breaks off inside the frame at its byte \(fault.detail), and \"truncated\" is \"fail\"; send all of it"
+        "an utterance ends inside the frame at byte \(fault.detail), and \"truncated\" is \"fail\"; send the complete utterance"
     }
-    return SoundTally.words(fault, kind: "MP3 sound")
+    return EmptyInputCheck.message(for: fault, kind: "MP3")
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
     guard reply.isVoid(at: ports.generation) else { return }
-    damage.tell(Event.damaged.rawValue, &ports, isLast: true)
-    stream.forget()
+    damage.post(Event.damaged.rawValue, &ports, isLast: true)
+    stream.reset()
     held = nil
-    given = 0
-    cutAt = nil
-    (isUnderWay, isEnding, mustMark) = (false, false, false)
+    emitted = 0
+    truncatedAt = nil
+    (isActive, isEnding, needsEndMark) = (false, false, false)
   }
 
-  // MARK: In
+  // MARK: Input
 
-  /// Goes one step on; false when nothing can be done without another packet.
+  /// Advances by one step; false when another packet is needed.
   private mutating func advance(_ ports: inout Ports) throws(NodeFault) -> Bool {
-    given = 0
+    emitted = 0
     switch stream.next() {
     case .sound: return true
     case .notice(let notice):
-      tell(notice, &ports)
+      post(notice, &ports)
       return true
     case .needsMore: break
     }
     if isEnding { return try end(&ports) }
-    if feedOn() { return true }
+    if feedHeldPacket() { return true }
     guard let packet = ports.next() else { return false }
     admit(packet)
     return true
   }
 
-  /// Feeds the held packet's next bytes; false when there are none.
-  private mutating func feedOn() -> Bool {
+  /// Feeds the next bytes of the held packet; false if there are none.
+  private mutating func feedHeldPacket() -> Bool {
     guard let packet = held.take() else { return false }
     if begins(with: packet) {
-      // What the utterance before it still gives comes first.
-      if isUnderWay {
+      // The rest of the previous utterance comes first.
+      if isActive {
         isEnding = true
         held = consume packet
         return true
@@ -137,7 +137,7 @@ public struct MP3Decode: ~Copyable, Node {
     if fed < Int(packet.byteCount) {
       held = consume packet
     } else if packet.flags.contains(.endOfUtterance) {
-      (isEnding, mustMark) = (true, true)
+      (isEnding, needsEndMark) = (true, true)
     }
     return true
   }
@@ -152,10 +152,10 @@ public struct MP3Decode: ~Copyable, Node {
     held = consume packet
   }
 
-  /// True when a packet whose bytes were not fed yet belongs to another utterance than what is under way.
+  /// True if a packet not yet fed belongs to another utterance than the active one.
   private borrowing func begins(with packet: borrowing Packet) -> Bool {
     guard fed == 0 else { return false }
-    return !isUnderWay || packet.flags.contains(.discontinuity) || packet.generation != reply.generation
+    return !isActive || packet.flags.contains(.discontinuity) || packet.generation != reply.generation
   }
 
   private mutating func begin(_ packet: borrowing Packet) {
@@ -166,39 +166,39 @@ public struct MP3Decode: ~Copyable, Node {
     if packet.flags.contains(.discontinuity) { hasJumped = true }
     reply.follow(packet)
     start = (position, packet.timestamp)
-    isUnderWay = true
+    isActive = true
   }
 
-  /// Gives what the utterance still holds, then its end.
+  /// Drains the utterance, then ends it.
   private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Bool {
     switch stream.finish() {
     case .sound: return true
-    case .notice(let notice): tell(notice, &ports)
+    case .notice(let notice): post(notice, &ports)
     case .needsMore, nil:
-      (isEnding, isUnderWay) = (false, false)
-      damage.tell(Event.damaged.rawValue, &ports, isLast: true)
-      if mustMark { try emitEnd(&ports) }
-      if let place = cutAt.take(), truncation == .fail { throw Truncation.fault(at: place) }
+      (isEnding, isActive) = (false, false)
+      damage.post(Event.damaged.rawValue, &ports, isLast: true)
+      if needsEndMark { try emitEnd(&ports) }
+      if let place = truncatedAt.take(), truncation == .fail { throw Truncation.fault(at: place) }
     }
     return true
   }
 
-  // MARK: Out
+  // MARK: Output
 
   private mutating func emit(_ ports: inout Ports) throws(NodeFault) {
-    let count = min(stream.count - given, chunk)
+    let count = min(stream.count - emitted, chunk)
     var packet = try ports.makePacket(bytes: count * sampleBytes, of: reply)
     var output = packet.mutableSamples(of: UInt8.self)
-    stream.sound.copy(from: given * sampleBytes, count: count * sampleBytes, into: &output)
+    stream.sound.copy(from: emitted * sampleBytes, count: count * sampleBytes, into: &output)
     describe(&packet, duration: count)
-    given += count
+    emitted += count
     position &+= Int64(count)
     ports.emit(packet)
   }
 
-  /// An empty packet that ends the utterance.
+  /// Emits an empty packet that ends the utterance.
   private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) {
-    mustMark = false
+    needsEndMark = false
     var packet = try ports.makePacket(bytes: 0, of: reply)
     describe(&packet, duration: 0)
     packet.flags.insert(.endOfUtterance)
@@ -213,10 +213,10 @@ public struct MP3Decode: ~Copyable, Node {
     hasJumped = false
   }
 
-  private mutating func tell(_ notice: MP3Stream.Notice, _ ports: inout Ports) {
+  private mutating func post(_ notice: MP3Stream.Notice, _ ports: inout Ports) {
     switch notice {
     case .format(let rate, let channels, let offset):
-      tally.noteSound()
+      inputCheck.noteAudio()
       ports.post(Event.format.rawValue) { event in
         event.field("rate", rate)
         event.field("channels", channels)
@@ -224,15 +224,15 @@ public struct MP3Decode: ~Copyable, Node {
       }
     case .damaged(let offset, let bytes):
       damage.note(at: offset, bytes: bytes)
-      damage.tell(Event.damaged.rawValue, &ports)
+      damage.post(Event.damaged.rawValue, &ports)
     case .truncated(let offset, let bytes):
-      cutAt = offset
+      truncatedAt = offset
       ports.post(Event.truncated.rawValue) { event in
         event.field("byte", Int(offset))
         event.field("bytes", Int(bytes))
       }
     case .silent(let bytes):
-      tally.noteSilence(bytes: bytes)
+      inputCheck.noteSilence(bytes: bytes)
       ports.post(Event.silent.rawValue) { event in event.field("bytes", Int(bytes)) }
     }
   }

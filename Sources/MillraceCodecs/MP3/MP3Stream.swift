@@ -1,23 +1,23 @@
 internal import MillraceCore
 internal import MillraceFiles
 
-/// One utterance in MP3 after the other, cut anywhere, to PCM of one rate and channel count.
+/// Decodes a sequence of MP3 utterances, cut anywhere, to PCM with a fixed rate and channel count.
 ///
-/// What comes depends on the stream alone, never on how it was cut: frames are found here, and only whole ones decoded. A stream
-/// whose rate changes goes on at the output's rate: each rate of MPEG audio has its resampler, made beforehand.
+/// The output depends on the stream alone, not on how it was cut: framing happens here, and only whole frames are decoded. A stream whose
+/// rate changes continues at the output's rate: there is a resampler for each rate of MPEG audio, made in advance.
 ///
-/// Feed only when `next` answers `needsMore`. No heap of its own after `init`; libmpg123 takes some when a stream is opened.
+/// Feed only when `next` returns `needsMore`. No heap after `init`, except what libmpg123 allocates when a stream is opened.
 @safe
 struct MP3Stream: ~Copyable {
-  /// Something to be told.
+  /// Something to report.
   enum Notice: Equatable {
-    /// The stream's own form, at the start of each utterance and where it changes; `offset` is that of the frame.
+    /// The stream's own format, at the start of each utterance and when it changes; `offset` is that of the frame.
     case format(rate: Int, channels: Int, offset: Int64)
-    /// So many bytes from `offset` on were no sound.
+    /// `count` bytes from `offset` were not audio.
     case damaged(offset: Int64, count: Int64)
-    /// The utterance ended inside a frame; so many bytes of it came, from `offset` on.
+    /// The utterance ended inside a frame; `count` bytes of it arrived, from `offset`.
     case truncated(offset: Int64, count: Int64)
-    /// An utterance of so many bytes without a frame in it.
+    /// The utterance had `count` bytes and no frame.
     case silent(count: Int64)
   }
 
@@ -32,26 +32,26 @@ struct MP3Stream: ~Copyable {
   private var decoder: LibMPG123
   private let sample: SampleType
   private var bank: ResamplerBank
-  /// The rate of the stream, as a number of the bank's.
+  /// Index of the stream's rate in the bank.
   private var current: Int?
   private var sourceChannels = 0
   private var lastChannels = 0
 
-  /// What came out last: `count` samples per channel.
+  /// The last output: `count` samples per channel.
   private(set) var sound: FrameBuffer
   private(set) var count = 0
 
-  /// The frame that was fed last, and what the library made of it, until that is worked off.
+  /// The frame fed last, and what the library decoded of it, until that is consumed.
   private var place: (offset: Int64, size: Int) = (0, 0)
   private var waiting: LibMPG123.Frame?
-  /// The library has nothing more to say about it.
-  private var isWorkedOff = true
+  /// The library has returned everything for that frame.
+  private var isFrameDone = true
 
   private var isOpen = false
-  /// Bytes handed over, and frames found, in this utterance.
+  /// Bytes fed and frames found in this utterance.
   private var fed: Int64 = 0
   private var frames = 0
-  private var isSilenceTold = false
+  private var hasReportedSilence = false
 
   init(rate: Int, channels: Int, sample: SampleType) throws(NodeProblem) {
     let decoder = try LibMPG123(channels: channels, sample: sample)
@@ -65,15 +65,15 @@ struct MP3Stream: ~Copyable {
     unsafe waiting = nil
   }
 
-  /// Forgets the stream. What is fed next begins an utterance.
-  mutating func forget() {
+  /// Drops the stream. The next bytes start an utterance.
+  mutating func reset() {
     isOpen = false
     count = 0
     unsafe waiting = nil
     current = nil
   }
 
-  /// Takes the next bytes and answers how many of them.
+  /// Takes the next bytes and returns how many of them.
   mutating func feed(_ bytes: Span<UInt8>) -> Int {
     guard bytes.count > 0 else { return 0 }
     if !isOpen { begin() }
@@ -85,44 +85,44 @@ struct MP3Stream: ~Copyable {
   private mutating func begin() {
     decoder.open()
     framer.reset()
-    (isOpen, fed, frames, isSilenceTold, isWorkedOff) = (true, 0, 0, false, true)
+    (isOpen, fed, frames, hasReportedSilence, isFrameDone) = (true, 0, 0, false, true)
   }
 
-  // MARK: Out
+  // MARK: Output
 
-  /// Decodes on. `sound` is valid until the next call.
+  /// Decodes the next step. `sound` is valid until the next call.
   mutating func next() -> Step { step(isEnding: false) ?? .needsMore }
 
-  /// Gives what the filter still holds, once the utterance's last byte was worked off, and ends it. Called again while it
-  /// answers something.
+  /// Flushes the filter after the utterance's last byte was decoded, and ends the utterance. Call it again as long as it returns
+  /// a step.
   mutating func finish() -> Step? {
     if let step = step(isEnding: true) { return step }
-    if isOpen && frames == 0 && !isSilenceTold {
-      isSilenceTold = true
+    if isOpen && frames == 0 && !hasReportedSilence {
+      hasReportedSilence = true
       return .notice(.silent(count: fed))
     }
     if flush() { return .sound }
-    forget()
+    reset()
     return nil
   }
 
-  /// One step; nil when there is nothing to do without more bytes.
+  /// One step; nil when more bytes are needed.
   private mutating func step(isEnding: Bool) -> Step? {
     count = 0
     guard isOpen else { return nil }
     while true {
       if let frame = unsafe waiting {
-        if let step = unsafe work(off: frame) { return step }
+        if let step = unsafe process(frame) { return step }
         continue
       }
-      if !isWorkedOff {
+      if !isFrameDone {
         switch unsafe decoder.next() {
         case .frame(let frame):
           unsafe waiting = unsafe frame
           continue
-        case .needsMore: isWorkedOff = true
+        case .needsMore: isFrameDone = true
         case .failed:
-          isWorkedOff = true
+          isFrameDone = true
           return .notice(.damaged(offset: place.offset, count: Int64(place.size)))
         }
       }
@@ -132,9 +132,9 @@ struct MP3Stream: ~Copyable {
         frames += 1
         let frame = unsafe framer.frame()
         decoder.feed(frame)
-        isWorkedOff = false
+        isFrameDone = false
       case .damaged(let offset, let count):
-        // Where no frame was found at all, that is told instead.
+        // An utterance without any frame is reported as silent instead.
         if frames > 0 || !isEnding { return .notice(.damaged(offset: offset, count: count)) }
       case .cut(let offset, let count): return .notice(.truncated(offset: offset, count: count))
       case .needsMore: return nil
@@ -142,12 +142,12 @@ struct MP3Stream: ~Copyable {
     }
   }
 
-  /// One step of what a frame asks for; nil: look again.
+  /// One step of handling a frame; nil: call again.
   @unsafe
-  private mutating func work(off frame: LibMPG123.Frame) -> Step? {
+  private mutating func process(_ frame: LibMPG123.Frame) -> Step? {
     guard let current else { return unsafe adopt(frame) }
     if unsafe bank.rates[current] != frame.rate {
-      // The old filter gives what it holds, then the new rate begins.
+      // Flush the old filter, then start the new rate.
       return flush() ? .sound : nil
     }
     if let notice = unsafe noteChannels(of: frame) { return .notice(notice) }
@@ -155,7 +155,7 @@ struct MP3Stream: ~Copyable {
     return unsafe convert(frame.start, frame.byteCount)
   }
 
-  /// Goes over to a frame's rate.
+  /// Switches to a frame's rate.
   @unsafe
   private mutating func adopt(_ frame: LibMPG123.Frame) -> Step? {
     guard let index = unsafe bank.index(of: frame.rate) else {
@@ -168,7 +168,7 @@ struct MP3Stream: ~Copyable {
     return unsafe .notice(.format(rate: frame.rate, channels: frame.channels, offset: place.offset))
   }
 
-  /// A change of channels is told when a second frame agrees: one alone is a damaged header. The output's channels stay.
+  /// Reports a change of channels once a second frame confirms it: a single one is a damaged header. The output's channels stay.
   @unsafe
   private mutating func noteChannels(of frame: LibMPG123.Frame) -> Notice? {
     let agrees = unsafe frame.channels == lastChannels
@@ -180,7 +180,7 @@ struct MP3Stream: ~Copyable {
 
   // MARK: Rate
 
-  /// Brings decoded samples to the output's rate; nil when they only fill the filter.
+  /// Resamples decoded samples; nil if they only fill the filter.
   @unsafe
   private mutating func convert(_ start: UnsafeRawPointer, _ byteCount: Int) -> Step? {
     guard let current else { return nil }
@@ -200,7 +200,7 @@ struct MP3Stream: ~Copyable {
     return made > 0 ? .sound : nil
   }
 
-  /// Puts what the filter still holds into `sound`, and leaves its rate; false when that is nothing.
+  /// Flushes the filter into `sound` and leaves its rate; false if the filter was empty.
   private mutating func flush() -> Bool {
     guard let current else { return false }
     var made = 0

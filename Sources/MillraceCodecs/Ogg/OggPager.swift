@@ -1,16 +1,16 @@
 internal import COgg
 
-/// Packs packets of one logical stream into Ogg pages (RFC 3533) by libogg. Allocates until its buffers have
-/// the stream's size, not after.
+/// Packs the packets of one logical stream into Ogg pages (RFC 3533) with libogg. Allocates only until its buffers have reached their
+/// final size.
 @safe
 struct OggPager: ~Copyable {
   private let stream: UnsafeMutablePointer<ogg_stream_state>
   private let page: UnsafeMutablePointer<ogg_page>
   private var packetNumber: Int64 = 0
-  /// Pages made so far.
+  /// Pages completed so far.
   private(set) var pageCount = 0
 
-  /// Most bytes of a page before it is cut without being asked; a page holds 65,025 at most.
+  /// Size at which a page is completed without being forced; a page holds at most 65,025 bytes.
   private static let fullPage: Int32 = 60_000
 
   init(serial: Int32) {
@@ -32,7 +32,7 @@ struct OggPager: ~Copyable {
     let number = packetNumber
     packetNumber += 1
     unsafe bytes.withUnsafeBufferPointer { buffer in
-      // libogg copies the bytes and does not write to them; the C type only lacks the const.
+      // libogg copies the bytes and does not modify them; the C type merely lacks the const.
       var packet = unsafe ogg_packet(
         packet: UnsafeMutablePointer(mutating: buffer.baseAddress), bytes: buffer.count,
         b_o_s: isFirst ? 1 : 0,
@@ -41,7 +41,7 @@ struct OggPager: ~Copyable {
     }
   }
 
-  /// Cuts a page: a full one, or with `isForced` whatever waits. False when there is none.
+  /// Completes a page: a full one or, with `isForced`, whatever is pending. False if there is none.
   mutating func cutPage(isForced: Bool) -> Bool {
     let found =
       unsafe isForced ? ogg_stream_flush(stream, page) : ogg_stream_pageout_fill(stream, page, Self.fullPage)
@@ -50,13 +50,13 @@ struct OggPager: ~Copyable {
     return true
   }
 
-  /// The header of the page cut last. Valid until the next call of `add` or `cutPage`.
+  /// The header of the latest page. Valid until the next call of `add` or `cutPage`.
   @unsafe
   var header: UnsafeBufferPointer<UInt8> {
     unsafe UnsafeBufferPointer(start: page.pointee.header, count: page.pointee.header_len)
   }
 
-  /// The body of the page cut last. Valid as `header` is.
+  /// The body of the latest page. Valid as long as `header`.
   @unsafe
   var body: UnsafeBufferPointer<UInt8> {
     unsafe UnsafeBufferPointer(start: page.pointee.body, count: page.pointee.body_len)

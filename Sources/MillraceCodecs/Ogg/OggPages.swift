@@ -3,43 +3,43 @@ internal import Glibc
 internal import MillraceCore
 internal import MillraceFiles
 
-/// The pages of an Ogg stream in their order, found and checked by libogg: of a file, which may wait for the disk (bulk lane), or
-/// of bytes as they are fed.
+/// Reads the pages of an Ogg stream in order, located and checked by libogg: from a file, which may block on the disk (bulk lane), or
+/// from bytes fed to it.
 ///
-/// Allocates until its buffer has the size of the largest page, not after.
+/// Allocates only until its buffer has the size of the largest page.
 @safe
 struct OggPages: ~Copyable {
-  /// What came next.
+  /// The next item in the stream.
   enum Step: Equatable {
-    /// A whole page with a right checksum: `page`.
+    /// A complete page with a valid checksum: `page`.
     case page
-    /// So many bytes that are no sound page.
+    /// This many bytes do not belong to a valid page.
     case skipped(Int)
-    /// The end; so many bytes of an unfinished page were left over.
+    /// The end; this many bytes of an incomplete page were left over.
     case end(leftOver: Int)
-    /// Bytes have to be fed first.
+    /// More bytes have to be fed.
     case needsMore
-    /// The operating system refused; its `errno`.
+    /// A system call failed; its `errno`.
     case failed(Int32)
   }
 
-  /// The file; negative: the bytes are fed.
+  /// The file; negative if bytes are fed.
   private let descriptor: Int32
   private let sync: UnsafeMutablePointer<ogg_sync_state>
-  /// The page found last. Valid until the next call of `next`.
+  /// The latest page. Valid until the next call of `next`.
   let page: UnsafeMutablePointer<ogg_page>
-  /// Bytes taken in so far, since the start or the last rewind.
+  /// Bytes read or fed since the start or the last rewind.
   private(set) var byteCount = 0
-  /// Which of these bytes the page or the stretch found last begins with.
+  /// Offset at which the latest page or invalid range starts.
   private(set) var foundAt = 0
 
-  /// Bytes of pages that were summed up and refused, since the start or the last rewind.
+  /// Bytes of pages that were checksummed and rejected, since the start or the last rewind.
   private(set) var refusedCount = 0
 
-  /// Bytes asked of the file at a time.
+  /// Bytes read from the file at a time.
   private static let piece = 16_384
-  /// How often a byte may be summed up in vain before a refused page is passed over as a whole, and how many bytes may be in any case.
-  /// Pages that lie about their length can each begin a few bytes behind the one before.
+  /// Limits on checksumming a byte in vain, as a factor and in bytes, before a rejected page is skipped as a whole. Pages with false lengths
+  /// can each start a few bytes after the previous one.
   private static let (patience, least) = (4, 1 << 20)
 
   /// Opens a regular file and claims it for as long as it is open.
@@ -53,7 +53,7 @@ struct OggPages: ~Copyable {
     _ = unsafe ogg_sync_init(sync)
   }
 
-  /// Takes bytes as they are fed.
+  /// Reads from bytes that are fed.
   init() {
     descriptor = -1
     unsafe sync = .allocate(capacity: 1)
@@ -63,7 +63,7 @@ struct OggPages: ~Copyable {
     _ = unsafe ogg_sync_init(sync)
   }
 
-  /// Appends bytes; only after `needsMore`. What libogg has no memory for is lost.
+  /// Appends bytes; call it only after `needsMore`. Bytes are lost if libogg is out of memory.
   mutating func feed(_ bytes: Span<UInt8>) {
     guard bytes.count > 0, let room = unsafe ogg_sync_buffer(sync, bytes.count) else { return }
     unsafe bytes.withUnsafeBytes { source in
@@ -116,10 +116,10 @@ struct OggPages: ~Copyable {
     }
   }
 
-  /// Bytes in the buffer that no page was made of yet.
+  /// Bytes in the buffer that are not consumed.
   private var unread: Int { unsafe Int(sync.pointee.fill) - Int(sync.pointee.returned) }
 
-  /// Bytes that a page has by its header, where all of them are in the buffer and libogg is going to sum them up; 0 otherwise.
+  /// Length of the next page by its header, if all of it is buffered and libogg is about to checksum it; otherwise 0.
   private var claimedCount: Int {
     let count = leftOver
     guard count >= Self.headerCount else { return 0 }
@@ -131,10 +131,10 @@ struct OggPages: ~Copyable {
     return claimed <= count ? claimed : 0
   }
 
-  /// Bytes of a page's header without its lacing values (RFC 3533 section 6).
+  /// Size of a page header without its lacing values (RFC 3533 section 6).
   private static let headerCount = 27
 
-  /// Bytes in the buffer that begin like a page.
+  /// Buffered bytes that start like a page.
   var leftOver: Int {
     let start = unsafe Int(sync.pointee.returned)
     let count = unread
@@ -145,7 +145,7 @@ struct OggPages: ~Copyable {
     return count
   }
 
-  /// Goes back to the start of the file, or forgets what was fed.
+  /// Seeks to the start of the file, or discards what was fed.
   mutating func rewind() {
     if descriptor >= 0 { _ = lseek(descriptor, 0, SEEK_SET) }
     _ = unsafe ogg_sync_reset(sync)
@@ -157,7 +157,7 @@ struct OggPages: ~Copyable {
   var beginsStream: Bool { unsafe ogg_page_bos(page) != 0 }
   var endsStream: Bool { unsafe ogg_page_eos(page) != 0 }
 
-  /// The page's content. Valid until the next call of `next`.
+  /// The page's body. Valid until the next call of `next`.
   @unsafe
   var body: UnsafeBufferPointer<UInt8> {
     unsafe UnsafeBufferPointer(start: page.pointee.body, count: page.pointee.body_len)

@@ -1,28 +1,28 @@
 public import MillraceCore
 internal import MillraceFiles
 
-/// `ogg.read`: an Ogg Opus file (RFC 7845) in, its Opus packets out.
+/// `ogg.read`: reads the Opus packets of an Ogg Opus file (RFC 7845).
 ///
-/// Out: the packets as they are, placed at the link's rate (`rate`, 48 kHz unless said); lengths come from
-/// the packets themselves (RFC 6716 section 3.1). The first sound sample has position 0: the pre-skip lies at
-/// negative positions, and the last granule position becomes the `trimEnd` of the last packets.
+/// Output: the packets as they are, with positions at the link's rate (`rate`, 48 kHz by default); durations come from the packets
+/// themselves (RFC 6716 section 3.1). The first audible sample has position 0: the pre-skip lies at negative positions, and the last
+/// granule position becomes the `trimEnd` of the last packets.
 ///
-/// **What is read.** The first Opus stream of the file; other streams in it are passed over. Chained streams
-/// follow each other without a gap: positions go on, the next stream's pre-skip is its packets' `trimStart`,
-/// and its first packet is marked `discontinuity`. `loop` does the same with the file's own beginning.
+/// **Streams.** Reads the first Opus stream of the file; streams multiplexed with it are skipped. Chained streams follow each other without
+/// a gap: positions continue, the next stream's pre-skip is its packets' `trimStart`, and its first packet is marked `discontinuity`.
+/// `loop` does the same with the start of the file.
 ///
-/// **Damage.** Pages with a wrong checksum, missing pages, impossible packets and positions are told by the event `damaged`, each
-/// kind at once and then gathered for a second or to the file's end; the next packet is marked `discontinuity` and placed by its
-/// page's granule position, so what follows stays in its place. A file that ends inside a page or without its last one is told by
-/// `truncated`, and with `truncated` `fail` the node fails behind its last packet.
+/// **Damage.** Pages with a wrong checksum, missing pages, and invalid packets and positions are reported by the event `damaged`, the first of
+/// each kind at once, further ones once a second and at the end of the file. The next packet is marked `discontinuity` and placed by its
+/// page's granule position, so that what follows keeps its place. A file that ends inside a page or without its last page is reported by
+/// `truncated`; with `truncated` set to `fail` the node fails after its last packet.
 ///
-/// **Time.** Unpaced, packets come as fast as the graph takes them. With `pace` the *n*-th sample is due at
-/// the start plus its place. Timestamps are the start plus the position in either case. Positions that leap by more than ten minutes
-/// are believed, but not waited for: with `pace` the next packet follows at once, and `damaged` tells the hole.
+/// **Timing.** Without `pace`, packets are emitted as fast as the graph takes them. With `pace`, sample *n* is due *n* samples after the
+/// start. Timestamps are the start plus the position in either case. Position jumps of more than ten minutes are kept but not waited
+/// for: with `pace` the next packet follows at once, and `damaged` reports the gap.
 ///
-/// The header's output gain is told by the event `opened`, not applied: set it as `gain` of opus.decode.
+/// The header's output gain is reported by the event `opened` but not applied: set it as `gain` of opus.decode.
 ///
-/// Lane `bulk`: reading may wait for the disk. Heap: none once the buffers have the size of the largest page.
+/// Lane `bulk`: reading may block on the disk. Heap: none once the buffers have the size of the largest page.
 @safe
 public struct OggRead: ~Copyable, Node {
   private let path: String
@@ -36,18 +36,18 @@ public struct OggRead: ~Copyable, Node {
   private var pending: PagedPacket?
   private var start: Nanoseconds?
   private var firstPosition: Int64?
-  /// Holes that were not waited for, at 48 kHz.
-  private var leaptOver: Int64 = 0
-  /// Packets since the file's beginning.
+  /// Total gaps that were not waited for, at 48 kHz.
+  private var skippedGaps: Int64 = 0
+  /// Packets since the start of the file.
   private var passPackets = 0
   private var mustRestart = false
   private var soundEnd: Int64 = 0
   private let truncation: Truncation
   private var isCut = false
-  /// One for each kind of damage; places are where the sound before it ends, at 48 kHz.
-  private var damage = OpusDemuxer.Damage.allCases.map { _ in DamageTally() }
+  /// One reporter per kind of damage; positions are the end of the audio before it, at 48 kHz.
+  private var damage = OpusDemuxer.Damage.allCases.map { _ in DamageReporter() }
 
-  /// The longest hole that is waited for, at 48 kHz: ten minutes.
+  /// The longest gap that is waited for, at 48 kHz: ten minutes.
   private static let longestHole = Int64(600 * OpusRates.granule)
 
   /// Events, in the contract's order.
@@ -58,7 +58,7 @@ public struct OggRead: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let parameters = setup.parameters
     guard case .opus(let rate, _) = setup.outputFormat(), let shape = setup.outputs[0].shape else {
-      throw NodeProblem("\"\(setup.name)\" gives Opus")
+      throw NodeProblem("\"\(setup.name)\" produces Opus")
     }
     demuxer = try OpusDemuxer(parameters.string("path"))
     path = parameters.string("path")
@@ -75,20 +75,20 @@ public struct OggRead: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let start = self.start ?? ports.now
     self.start = start
-    tellDamage(&ports)
+    postDamage(&ports)
     while unsafe pending == nil {
       switch unsafe demuxer.next() {
       case .opened(let header): postOpened(header, &ports)
       case .packet(let packet): unsafe take(packet, &ports)
-      case .cut: noteCut(&ports)
+      case .cut: postTruncated(&ports)
       case .damage(let kind): note(kind, bytes: demuxer.damagedBytes, &ports)
       case .failed(let code):
-        tellDamage(&ports, isLast: true)
+        postDamage(&ports, isLast: true)
         throw NodeFault(.system, code: code, detail: Int64(demuxer.byteCount))
       case .end, .needsMore:
-        tellDamage(&ports, isLast: true)
+        postDamage(&ports, isLast: true)
         if isCut && truncation == .fail { throw Truncation.fault(at: max(0, soundEnd)) }
-        // A file without packets, looped, would never come to an end.
+        // A looped file without packets would never end.
         guard loops && passPackets > 0 else { return .ended }
         passPackets = 0
         demuxer.rewind()
@@ -112,11 +112,11 @@ public struct OggRead: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     if Truncation.isFault(fault) {
       return
-        "\"\(path)\" is cut off \(fault.detail * 1_000 / Int64(OpusRates.granule)) ms into its sound, and \"truncated\" is \"fail\"; "
+        "\"\(path)\" ends \(fault.detail * 1_000 / Int64(OpusRates.granule)) ms into its audio, and \"truncated\" is \"fail\"; "
         + "use a complete file"
     }
     guard fault.reason == .system else { return nil }
-    return "reading \"\(path)\" failed after \(fault.detail) bytes: \(SystemError.text(fault.code))"
+    return "cannot read \"\(path)\" after \(fault.detail) bytes: \(SystemError.text(fault.code))"
   }
 
   // MARK: Packets
@@ -124,14 +124,14 @@ public struct OggRead: ~Copyable, Node {
   @unsafe
   private mutating func take(_ packet: PagedPacket, _ ports: inout Ports) {
     if firstPosition == nil { unsafe firstPosition = packet.position }
-    let hole = unsafe packet.position &- max(soundEnd, firstPosition ?? 0)
-    if isPaced && hole > Self.longestHole {
-      leaptOver &+= hole
-      note(.longHole, bytes: 0, &ports)
+    let gap = unsafe packet.position &- max(soundEnd, firstPosition ?? 0)
+    if isPaced && gap > Self.longestHole {
+      skippedGaps &+= gap
+      note(.longGap, bytes: 0, &ports)
     }
     passPackets += 1
     unsafe soundEnd = packet.position &+ Int64(packet.samples)
-    // The file grew or changed since it was looked at.
+    // The file changed since it was probed.
     if unsafe packet.count > packetBytes {
       mustRestart = true
       unsafe note(.badPacket, bytes: packet.count, &ports)
@@ -140,9 +140,9 @@ public struct OggRead: ~Copyable, Node {
     unsafe pending = unsafe packet
   }
 
-  /// When a position is due. Never cumulated, so that pacing does not drift.
+  /// When a position is due. Computed from the start, so that pacing does not drift.
   private func due(_ position: Int64, _ start: Nanoseconds) -> Nanoseconds {
-    start &+ .samples(position &- leaptOver &- (firstPosition ?? position), rate: OpusRates.granule)
+    start &+ .samples(position &- skippedGaps &- (firstPosition ?? position), rate: OpusRates.granule)
   }
 
   @unsafe
@@ -164,7 +164,7 @@ public struct OggRead: ~Copyable, Node {
     packet.trimEnd = unsafe Int(
       rescale(end, from: OpusRates.granule, to: rate)
         &- rescale(end &- Int64(found.trimEnd), from: OpusRates.granule, to: rate))
-    packet.timestamp = unsafe start &+ .samples(found.position &- leaptOver, rate: OpusRates.granule)
+    packet.timestamp = unsafe start &+ .samples(found.position &- skippedGaps, rate: OpusRates.granule)
     if unsafe found.isRestart || mustRestart { packet.flags.insert(.discontinuity) }
     mustRestart = false
     ports.emit(packet)
@@ -181,8 +181,8 @@ public struct OggRead: ~Copyable, Node {
     }
   }
 
-  /// Told once, also where the file is looped.
-  private mutating func noteCut(_ ports: inout Ports) {
+  /// Posted once, even if the file is looped.
+  private mutating func postTruncated(_ ports: inout Ports) {
     guard !isCut else { return }
     isCut = true
     let seconds = Double(max(0, soundEnd)) / Double(OpusRates.granule)
@@ -194,11 +194,11 @@ public struct OggRead: ~Copyable, Node {
 
   private mutating func note(_ kind: OpusDemuxer.Damage, bytes: Int, _ ports: inout Ports) {
     damage[kind.rawValue].note(at: max(0, soundEnd), bytes: Int64(bytes))
-    tellDamage(&ports)
+    postDamage(&ports)
   }
 
-  private mutating func tellDamage(_ ports: inout Ports, isLast: Bool = false) {
-    // By number: a list of all kinds would be made anew, on the heap.
+  private mutating func postDamage(_ ports: inout Ports, isLast: Bool = false) {
+    // By index: `allCases` would allocate an array.
     for index in damage.indices {
       guard let kind = OpusDemuxer.Damage(rawValue: index),
         let account = damage[index].due(at: ports.now, isLast: isLast)
@@ -208,16 +208,16 @@ public struct OggRead: ~Copyable, Node {
   }
 
   private borrowing func post(
-    _ kind: OpusDemuxer.Damage, _ account: DamageTally.Account, _ ports: inout Ports
+    _ kind: OpusDemuxer.Damage, _ account: DamageReporter.Account, _ ports: inout Ports
   ) {
     let what: StaticString =
       switch kind {
-      case .noise: "bytes of no sound page"
-      case .missingPage: "page missing"
-      case .badPacket: "packet that cannot be Opus"
-      case .badPosition: "position beyond any recording"
-      case .badStream: "stream neither mono nor stereo"
-      case .longHole: "hole of more than ten minutes, not waited for"
+      case .noise: "bytes outside valid pages"
+      case .missingPage: "missing page"
+      case .badPacket: "invalid packet"
+      case .badPosition: "invalid position"
+      case .badStream: "unsupported stream: neither mono nor stereo"
+      case .longGap: "gap of more than ten minutes, not waited for"
       }
     let seconds = Double(account.place) / Double(OpusRates.granule)
     ports.post(Event.damaged.rawValue) { event in

@@ -1,30 +1,28 @@
 public import MillraceCore
 internal import MillraceFiles
 
-/// `ogg.write`: Opus packets in, an Ogg Opus file (RFC 7845) out.
+/// `ogg.write`: writes Opus packets to an Ogg Opus file (RFC 7845).
 ///
-/// In: Opus at any rate, 1 or 2 channels. Out: a file, a pipe or a device; nothing but `events`.
+/// Input: Opus at any rate, 1 or 2 channels. Output: a file, a pipe or a device, and events.
 ///
-/// **Placement.** The pre-skip is what the first packet says by its negative position (and `trimStart`), in
-/// samples at 48 kHz; a stream that begins at a later position begins at 0 in the file. The last packet's
-/// `trimEnd` becomes the end of the last page, so that a player gives exactly the samples that were coded.
+/// **Placement.** The pre-skip comes from the negative position of the first packet (and its `trimStart`), in samples at 48 kHz; a stream
+/// that starts at a later position starts at 0 in the file. The last packet's `trimEnd` sets the end of the last page, so that a player
+/// plays exactly the samples that were encoded.
 ///
-/// **Gaps.** Where positions jump (unsent silence, loss) packets of empty frames take the place, of the
-/// length and kind of the frames before, so that players which count packets stay right (RFC 7845 section
-/// 4.1); what is shorter than a frame, or longer than an hour, is only a jump of the granule position.
-/// Positions that go back are not believed: packets follow each other. Packets that cannot be Opus are left
-/// out, and their place is such a gap.
+/// **Gaps.** Where positions jump (untransmitted silence, loss), packets of empty frames with the length and mode of the preceding frames fill
+/// the gap, so that players which count packets stay right (RFC 7845 section 4.1). A gap shorter than a frame, or longer than an hour, is only
+/// a jump of the granule position. Positions that go back are ignored: packets follow each other. Invalid packets are dropped and
+/// leave such a gap.
 ///
-/// **End.** The last page is marked as such, whatever the last packet was like. An input without a packet gives a file of
-/// no length: one empty frame, all of it pre-skip. An interruption takes the packet back that waits for its page, if it
-/// belongs to the reply that is over.
+/// **End.** The last page is always marked as such. An input without packets produces a file of zero length: one empty
+/// frame, all of it pre-skip. An interruption drops the packet that waits for its page if it belongs to the cancelled reply.
 ///
-/// **Safety.** The file is claimed while it is written: what another node or program reads or writes is refused, not
-/// emptied. The two header pages are written with the first packet, then a page every `page` milliseconds;
-/// one packet is held back for the mark of the last. A process that is killed leaves a file that plays up to
-/// the last page. An error of the disk or a closed pipe fails the node; what was written stays and plays.
+/// **Safety.** The file is claimed while it is written: a file that another node or program reads or writes is refused, not truncated. The
+/// two header pages are written with the first packet, then a page every `page` milliseconds; one packet is held back for the end
+/// mark. A process that is killed leaves a file that is playable up to the last page. A disk error or a closed pipe fails the node; what was
+/// written remains playable.
 ///
-/// Lane `bulk`: a write may wait for the disk. Heap: none once the page buffer has grown.
+/// Lane `bulk`: a write may block on the disk. Heap: none once the page buffer has grown.
 public struct OggWrite: ~Copyable, Node {
   private let path: String
   private let rate: Int
@@ -36,33 +34,32 @@ public struct OggWrite: ~Copyable, Node {
   private var held: Packet?
 
   private var hasHeaders = false
-  /// Samples at 48 kHz since the stream's start, and since the last page.
+  /// Samples at 48 kHz since the start of the stream, and since the last page.
   private var granule: Int64 = 0
   /// As `granule`, without the padding of the last packet.
   private var end: Int64 = 0
   private var sincePage = 0
   private var preSkip = 0
-  /// Position behind the packet written last, at the link's rate.
+  /// Position after the last packet written, at the link's rate.
   private var expected: Int64 = 0
   private var packetCount = 0
   private var gapSamples: Int64 = 0
-  /// What the first frame of the packet written last is like.
+  /// TOC byte of the last packet written.
   private var toc: UInt8 = 0
 
-  /// First byte of a packet of 20 ms in the wide band's speech layer, and the mark of two channels in it (RFC 6716
-  /// section 3.1).
+  /// TOC byte of a 20 ms wideband SILK packet, and its stereo flag (RFC 6716 section 3.1).
   private static let emptyFrame: UInt8 = 9 << 3
   private static let stereo: UInt8 = 1 << 2
 
-  /// Positions from which on they are not believed, in samples at the link's rate.
-  private static let farthest: Int64 = 1 << 48
+  /// Largest valid position, in samples at the link's rate.
+  private static let maximumPosition: Int64 = 1 << 48
 
   /// Longest jump that is filled with empty frames, in samples at 48 kHz.
   private static let longestFill: Int64 = 3600 * 48_000
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .opus(let rate, let channels) = setup.inputFormat() else {
-      throw NodeProblem("\"\(setup.name)\" takes Opus only")
+      throw NodeProblem("\"\(setup.name)\" takes only Opus")
     }
     file = try OutputFile(setup.parameters.string("path"))
     path = setup.parameters.string("path")
@@ -78,7 +75,7 @@ public struct OggWrite: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
-    // What is lost, or cannot be Opus, leaves a gap. The packet before it may still be the last.
+    // Lost and invalid packets leave a gap. The packet before may still be the last one.
     guard !packet.flags.contains(.lost), Self.samples(in: packet) > 0 else { return .done }
     if let before = held.take() { try write(before, isLast: false) }
     held = consume packet
@@ -92,7 +89,7 @@ public struct OggWrite: ~Copyable, Node {
       try writeEnd()
     }
     try writePages(isForced: true)
-    // Whoever hears that the file is complete may use it.
+    // Release the file first: a listener of `written` may use it.
     file.release()
     postWritten(&ports)
     return .ended
@@ -106,7 +103,7 @@ public struct OggWrite: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .system else { return nil }
     return FileMessages.writeFailure(
-      fault.code, "\"\(path)\"", kept: "the \(fault.detail) bytes before stay and play")
+      fault.code, "\"\(path)\"", kept: "the first \(fault.detail) bytes were written and are playable")
   }
 
   // MARK: Packets
@@ -114,8 +111,8 @@ public struct OggWrite: ~Copyable, Node {
   private mutating func write(_ packet: consuming Packet, isLast: Bool) throws(NodeFault) {
     let bytes = packet.samples(of: UInt8.self)
     let samples = Self.samples(in: packet)
-    // Positions beyond any recording would overflow; they can only come from damage.
-    let position = min(max(packet.position, -Self.farthest), Self.farthest)
+    // Larger positions would overflow; they can only come from corrupt data.
+    let position = min(max(packet.position, -Self.maximumPosition), Self.maximumPosition)
     if !hasHeaders {
       preSkip = Int(
         rescale(max(0, -position) + Int64(packet.trimStart), from: rate, to: OpusRates.granule))
@@ -134,12 +131,12 @@ public struct OggWrite: ~Copyable, Node {
     try writePages(isForced: sincePage >= pageSamples)
   }
 
-  /// Samples at 48 kHz that a packet's own bytes tell of; 0 or less when they cannot be Opus.
+  /// Length of a packet by its own bytes, in samples at 48 kHz; 0 or less if it is invalid.
   private static func samples(in packet: borrowing Packet) -> Int {
     LibopusDecoder.samples(in: packet.samples(of: UInt8.self), rate: OpusRates.granule)
   }
 
-  /// Ends a file whose last packet is in it already, or that has none: an empty frame of which nothing is heard.
+  /// Ends a file that has no packet to mark as the last: writes an empty frame, none of which is audible.
   private mutating func writeEnd() throws(NodeFault) {
     if packetCount == 0 {
       toc = Self.emptyFrame | (channels == 2 ? Self.stereo : 0)
@@ -147,7 +144,7 @@ public struct OggWrite: ~Copyable, Node {
       end = Int64(preSkip)
       try writeHeaders()
     }
-    // A granule position that does not go on trims the whole frame off (RFC 7845 section 4.4).
+    // A granule position that does not advance trims the whole frame (RFC 7845 section 4.4).
     let empty: InlineArray<1, UInt8> = [toc & 0xFC]
     pager.add(empty.span, granule: end, isLast: true)
   }
@@ -164,13 +161,12 @@ public struct OggWrite: ~Copyable, Node {
       rest -= count * frame
     }
     if rest == 0 { return }
-    // A hole may only stand between two pages.
+    // A gap is only allowed between two pages.
     try writePages(isForced: true)
     granule += rest
   }
 
-  /// A packet of frames without bytes: one alone, or several of one size (RFC 6716 section 3.2, codes 0 and
-  /// 3).
+  /// Adds a packet of empty frames: a single one, or several of one size (RFC 6716 section 3.2, codes 0 and 3).
   private mutating func addEmpty(frames: UInt8, samples: Int64) throws(NodeFault) {
     granule += samples
     sincePage += Int(samples)
@@ -185,7 +181,7 @@ public struct OggWrite: ~Copyable, Node {
     hasHeaders = true
     let head = OpusHeader(channels: channels, preSkip: min(preSkip, 0xFFFF), inputRate: rate).bytes
     let tags = OpusHeader.tags(vendor: "millrace", comments: comments)
-    // Each header has pages of its own (RFC 7845 section 3).
+    // Each header has its own page (RFC 7845 section 3).
     pager.add(head.span, granule: 0, isFirst: true)
     try writePages(isForced: true)
     pager.add(tags.span, granule: 0)
@@ -198,7 +194,7 @@ public struct OggWrite: ~Copyable, Node {
       var code = unsafe file.write(pager.header)
       if code == 0 { code = unsafe file.write(pager.body) }
       guard code != 0 else { continue }
-      // A node made anew may have the file.
+      // A recreated node may open the file.
       file.release()
       throw NodeFault(.system, code: code, detail: file.byteCount)
     }
@@ -215,7 +211,7 @@ public struct OggWrite: ~Copyable, Node {
     }
   }
 
-  /// A stream number made of the node's name (FNV-1a), so that the same graph writes the same bytes.
+  /// A serial number derived from the node's name (FNV-1a), so that the same graph writes the same bytes.
   private static func serial(of name: String) -> Int32 {
     var hash: UInt32 = 2_166_136_261
     for byte in name.utf8 { hash = (hash ^ UInt32(byte)) &* 16_777_619 }

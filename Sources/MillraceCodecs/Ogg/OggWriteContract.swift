@@ -6,8 +6,8 @@ extension OggWrite {
     NodeContract(
       "ogg.write", "writes Opus packets to an Ogg Opus file",
       text: """
-        The file plays up to its last page at any moment, also when the process is killed. Unsent silence and gaps are kept in \
-        their length, and the end is exact to the sample.
+        The file is playable up to its last page at any time, even if the process is killed. Untransmitted silence and gaps keep \
+        their length, and the end is sample-accurate.
         """,
       inputs: [
         PortContract(
@@ -16,18 +16,20 @@ extension OggWrite {
       parameters: [
         ParameterContract(
           "path", .path, required: true,
-          text: "the file, pipe or device to write; a file that exists is replaced"),
+          text: "the file, pipe or device to write; an existing file is replaced"),
         ParameterContract(
           "page", .integer(20...10_000), unit: "ms", default: 200,
-          text: "sound in one page: what a killed process loses at most, at some 30 bytes a page"),
+          text:
+            "length of a page, and the most that is lost if the process is killed; each page adds about 30 bytes"
+        ),
         ParameterContract(
           "tags", .list(of: .string, count: 0...64), default: [],
-          text: "remarks for the file's tags, each NAME=value"),
+          text: "comment tags for the file, each NAME=value"),
       ],
       events: [
         EventContract(
           "written",
-          text: "the file is complete: bytes, packets, pages, seconds of sound, seconds of filled gaps")
+          text: "the file is complete: bytes, packets, pages, seconds of audio, seconds of filled gaps")
       ],
       lane: .bulk,
       examples: [
@@ -40,16 +42,15 @@ extension OggWrite {
   private static func resolve(_ resolution: inout Resolution) {
     for tag in resolution.parameters.strings("tags") where !isTag(tag) {
       resolution.refuse(
-        "tags", "\"\(tag)\" is no tag",
-        cure: "write it as NAME=value, the name in plain letters, digits and spaces")
+        "tags", "\"\(tag)\" is not a tag",
+        cure: "write it as NAME=value, with a name of ASCII letters, digits and spaces")
     }
     do throws(NodeProblem) { try FileCheck.writing(resolution.parameters.string("path")) } catch {
       resolution.refuse("path", error.text, cure: error.cure)
     }
   }
 
-  /// Field names are printable ASCII without `=` (the Vorbis comment rules that RFC 7845 section 5.2 refers
-  /// to).
+  /// Field names are printable ASCII without `=` (the Vorbis comment rules that RFC 7845 section 5.2 refers to).
   private static func isTag(_ text: String) -> Bool {
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")), equals > text.utf8.startIndex else {
       return false

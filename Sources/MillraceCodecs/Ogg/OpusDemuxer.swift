@@ -2,50 +2,49 @@ internal import COgg
 internal import COpus
 internal import MillraceCore
 
-/// Takes the Opus packets out of an Ogg file and places them (RFC 7845), one chained stream after the other.
+/// Extracts the Opus packets of an Ogg file and assigns their positions (RFC 7845), one chained stream after the other.
 ///
-/// Other streams multiplexed with it are passed over. Positions go on through a chain: each stream's first
-/// sound sample follows the last of the stream before, and its pre-skip is told as `trimStart` there, as a
-/// negative position in the first.
+/// Other streams multiplexed with it are skipped. Positions continue through a chain: each stream's first audible sample follows the last
+/// one of the previous stream. The pre-skip is a negative position in the first stream and `trimStart` in later ones.
 ///
-/// What the bytes say is bounded here: positions by `farthest`, and what waits for the rest of a packet by `longestPacket`.
+/// Values from the file are bounded here: positions by `maximumPosition`, incomplete packets by `longestPacket`.
 @safe
 struct OpusDemuxer: ~Copyable {
-  /// Why sound is missing; numbered from 0.
+  /// Why audio is missing; numbered from 0.
   enum Damage: Int, CaseIterable {
-    /// Bytes that belong to no sound page.
+    /// Bytes that do not belong to a valid page.
     case noise
-    /// A page is missing, by its number.
+    /// A page is missing, by its sequence number.
     case missingPage
-    /// A packet that cannot be Opus.
+    /// A packet that is not valid Opus.
     case badPacket
-    /// A granule position beyond any recording; its page is placed behind the one before.
+    /// A granule position out of range; its page is placed after the previous one.
     case badPosition
-    /// A stream this node does not read: other channel mappings than mono and stereo, or damaged headers.
+    /// An unsupported stream: a channel mapping other than mono or stereo, or damaged headers.
     case badStream
-    /// A hole longer than anybody waits for. Told by who paces, which goes on at once.
-    case longHole
+    /// A gap too long to wait for. Reported by the paced reader, which continues at once.
+    case longGap
   }
 
-  /// What came next.
+  /// The next item in the file.
   @unsafe
   enum Step {
     case opened(OpusHeader)
     case packet(PagedPacket)
     case damage(Damage)
-    /// The file ends inside a page or without the mark of the last page; `damagedBytes` are left of the page. `end` follows.
+    /// The file ends inside a page or without an end-of-stream page; `damagedBytes` are left of the page. `end` follows.
     case cut
     case end
     case failed(Int32)
-    /// Bytes have to be fed first; only of a stream that is fed.
+    /// More bytes have to be fed; only for a fed stream.
     case needsMore
   }
 
-  /// Positions from which on a granule position is damage, in samples at 48 kHz: three years. Sums of so few stay far from the
-  /// ends of 64 bits, also in nanoseconds.
-  static let farthest: Int64 = 1 << 42
-  /// Bytes of a packet that may wait for its end: an Opus packet has at most 48 frames of 1,275 bytes and their lengths (RFC 6716
-  /// section 3.2). Longer tags, with a picture in them, are passed over.
+  /// Granule positions from here on count as damage, in samples at 48 kHz: three years. Sums of such values stay far from the limits of
+  /// 64 bits, even in nanoseconds.
+  static let maximumPosition: Int64 = 1 << 42
+  /// Most bytes buffered for an incomplete packet: an Opus packet has at most 48 frames of 1,275 bytes and their lengths (RFC 6716
+  /// section 3.2). Longer tags, such as those with a picture, are skipped.
   private static let longestPacket = 131_072
 
   private enum Stage {
@@ -60,20 +59,19 @@ struct OpusDemuxer: ~Copyable {
   private var header = OpusHeader(channels: 1, preSkip: 0, inputRate: 0)
   private var hasEnded = false
   private var pendingDamage: Damage?
-  /// Bytes that the damage told last made useless; 0 where sound is missing and no bytes are.
+  /// Bytes lost to the latest damage; 0 where audio is missing without lost bytes.
   private(set) var damagedBytes = 0
-  /// The stream's own count, pre-skip included: where the next packet begins; nil before the first page of
-  /// sound.
+  /// Position of the next packet in the stream's own count, including pre-skip; nil before the first audio page.
   private var cursor: Int64?
-  /// What the count began with.
+  /// First position of that count.
   private var base: Int64 = 0
-  /// Where this stream's sound begins, in the count of the whole chain.
+  /// Start of this stream's audio in the count of the whole chain.
   private var chainStart: Int64 = 0
-  /// Where the sound found so far ends, in the same count.
+  /// End of the audio so far, in the same count.
   private var soundEnd: Int64 = 0
   private var isFirstStream = true
   private var isRestart = false
-  private var hasToldCut = false
+  private var hasReportedTruncation = false
 
   /// Opens a file and claims it for as long as it is open.
   init(_ path: String) throws(NodeProblem) {
@@ -88,7 +86,7 @@ struct OpusDemuxer: ~Copyable {
     unsafe stream.deallocate()
   }
 
-  /// Takes a stream that is fed.
+  /// Demultiplexes a stream that is fed.
   init() {
     pages = OggPages()
     unsafe stream = .allocate(capacity: 1)
@@ -96,10 +94,10 @@ struct OpusDemuxer: ~Copyable {
     _ = unsafe ogg_stream_init(stream, 0)
   }
 
-  /// Appends bytes of the stream; only after `needsMore`.
+  /// Appends bytes of the stream; call it only after `needsMore`.
   mutating func feed(_ bytes: Span<UInt8>) { pages.feed(bytes) }
 
-  /// Forgets the stream that was fed: another begins, with positions of its own.
+  /// Discards the fed stream: another one starts, with its own positions.
   mutating func reset() {
     rewind()
     page.clear()
@@ -107,15 +105,15 @@ struct OpusDemuxer: ~Copyable {
     (chainStart, soundEnd) = (0, 0)
   }
 
-  /// Bytes of the file taken in so far.
+  /// Bytes read so far.
   var byteCount: Int { pages.byteCount }
-  /// The byte that what was found last begins with: a packet's page, or a stretch that is damaged.
+  /// Offset of the latest item: a packet's page, or a damaged range.
   var foundAt: Int { pages.foundAt }
 
-  /// Sound pages found so far, of any stream.
+  /// Valid pages found so far, of any stream.
   private(set) var pageCount = 0
 
-  /// The next thing in the file. A packet's bytes are valid until the next call.
+  /// The next item in the file. A packet's bytes are valid until the next call.
   @unsafe
   mutating func next() -> Step {
     while true {
@@ -131,11 +129,11 @@ struct OpusDemuxer: ~Copyable {
       case .skipped(let count):
         noteDamage(.noise, bytes: count)
       case .end(let leftOver):
-        // A stream without its last page was cut off; a file whose first pages are not there yet, too.
+        // A stream without its last page was truncated; so was a file without its first pages.
         let isCut = leftOver > 0 || (stage != .seekingHead && !hasEnded)
         hasEnded = true
-        if isCut && !hasToldCut {
-          hasToldCut = true
+        if isCut && !hasReportedTruncation {
+          hasReportedTruncation = true
           damagedBytes = leftOver
           return unsafe .cut
         }
@@ -146,21 +144,21 @@ struct OpusDemuxer: ~Copyable {
     }
   }
 
-  /// Bytes of an unfinished page that were fed last; 0 where the stream ends with a whole one.
+  /// Bytes of an incomplete page at the end of what was fed; 0 if it ends with a complete page.
   var leftOver: Int { pages.leftOver }
-  /// True when nothing follows what was fed and the stream is not whole: it ends inside a page, or without the mark of the last.
+  /// True if the stream would be incomplete without more bytes: it ends inside a page, or has no end-of-stream page.
   var isCut: Bool { leftOver > 0 || (stage != .seekingHead && !hasEnded) }
 
-  /// Begins again at the start of the file; positions go on.
+  /// Restarts at the beginning of the file; positions continue.
   mutating func rewind() {
     pages.rewind()
-    hasToldCut = false
+    hasReportedTruncation = false
     endStream()
   }
 
   // MARK: Pages
 
-  /// Of what is wrong with one page the first kind is told, with all the bytes of that kind.
+  /// Records damage. For one page the first kind is reported, with all bytes of that kind.
   private mutating func noteDamage(_ damage: Damage, bytes: Int = 0) {
     isRestart = true
     if pendingDamage == nil { (pendingDamage, damagedBytes) = (damage, 0) }
@@ -169,7 +167,7 @@ struct OpusDemuxer: ~Copyable {
 
   private mutating func takePage() -> OpusHeader? {
     if pages.beginsStream {
-      // Streams that begin together are multiplexed and only one is read; one that begins later is the next
+      // Streams that start together are multiplexed, and only one is read; a stream that starts later is the next one
       // of a chain.
       if stage == .sound && cursor != nil { endStream() }
       if stage == .seekingHead { return open() }
@@ -178,12 +176,12 @@ struct OpusDemuxer: ~Copyable {
     guard stage != .seekingHead, pages.serial == serial else { return nil }
     _ = unsafe ogg_stream_pagein(stream, pages.page)
     if stage == .seekingTags { takeTags() } else { collect() }
-    forgetEndless()
+    dropEndlessPacket()
     return nil
   }
 
-  /// Gives up a packet that has no end, and would take any memory. What follows of it is passed over.
-  private mutating func forgetEndless() {
+  /// Drops a packet that never ends and would use unlimited memory. Its continuation is skipped.
+  private mutating func dropEndlessPacket() {
     let waiting = unsafe Int(stream.pointee.body_fill) - Int(stream.pointee.body_returned)
     guard waiting > Self.longestPacket else { return }
     _ = unsafe ogg_stream_reset_serialno(stream, serial)
@@ -194,7 +192,7 @@ struct OpusDemuxer: ~Copyable {
     }
   }
 
-  /// Reads the first page of a stream. Only a stream that can be read is opened.
+  /// Reads the first page of a stream. Opens only streams that are supported.
   private mutating func open() -> OpusHeader? {
     let bytes = unsafe Span(_unsafeElements: pages.body)
     guard bytes.starts(with: "OpusHead") else { return nil }
@@ -223,12 +221,12 @@ struct OpusDemuxer: ~Copyable {
       let bytes = unsafe Span(_unsafeStart: UnsafePointer(start), count: packet.bytes)
       if bytes.starts(with: "OpusTags") { return }
     }
-    // The tags are lost; what follows is sound all the same.
+    // The tags are lost, but the audio follows.
     noteDamage(.missingPage)
     collect()
   }
 
-  /// Takes the packets that end in the page just read, and places them by its granule position.
+  /// Takes the packets that end in the current page, and places them by its granule position.
   private mutating func collect() {
     page.clear()
     var packet = unsafe ogg_packet()
@@ -253,22 +251,22 @@ struct OpusDemuxer: ~Copyable {
 
   private mutating func place() {
     var end = pages.granule
-    if end >= 0, isTooFar(end) {
+    if end >= 0, isOutOfRange(end) {
       noteDamage(.badPosition)
       end = -1
     }
     let total = page.samples
-    // The first page may begin in the middle of a broadcast (RFC 7845 section 4.3), but not when it is the
-    // last too: then a low granule position is end trimming.
+    // The first page may start in the middle of a broadcast (RFC 7845 section 4.3), unless it is also the last: then a low granule
+    // position means end trimming.
     let first = pages.endsStream || end < 0 ? 0 : max(0, end &- total)
     if cursor == nil { base = first }
     var start = cursor ?? first
     if end >= 0 && end &- total > start {
-      // The count went on without packets: a hole in the recording, or damage.
+      // The count advanced without packets: a gap in the recording, or damage.
       start = end &- total
       isRestart = isRestart || cursor != nil
     }
-    // Of its own page at most: what lies before was heard, and a stream that is chained behind must not begin inside it.
+    // At most its own page: earlier audio was already emitted, and a chained stream must not start inside it.
     let trim = pages.endsStream && end >= 0 ? min(total, max(0, start &+ total &- end)) : 0
     let sound = start &- base &- Int64(header.preSkip)
     let skip = isFirstStream ? 0 : max(0, -sound)
@@ -278,12 +276,12 @@ struct OpusDemuxer: ~Copyable {
     soundEnd = chainStart &+ max(0, sound &+ total &- trim)
   }
 
-  /// True for a position that no stream has, counted from where this one began. A stream may begin anywhere (RFC 7845 section
-  /// 4.3), but one whose first page is its last begins at 0.
-  private borrowing func isTooFar(_ granule: Int64) -> Bool {
+  /// True for a position that no stream can have, relative to its start. A stream may start anywhere (RFC 7845 section 4.3), except that one
+  /// whose first page is its last starts at 0.
+  private borrowing func isOutOfRange(_ granule: Int64) -> Bool {
     if cursor == nil && !pages.endsStream { return granule > Int64.max / 2 }
     let start = cursor == nil ? 0 : base
-    return granule > start + max(0, Self.farthest - chainStart)
+    return granule > start + max(0, Self.maximumPosition - chainStart)
   }
 
   private mutating func finishStream() {
@@ -291,7 +289,7 @@ struct OpusDemuxer: ~Copyable {
     endStream()
   }
 
-  /// Makes ready for another stream behind this one.
+  /// Prepares for a chained stream.
   private mutating func endStream() {
     if cursor != nil {
       isFirstStream = false

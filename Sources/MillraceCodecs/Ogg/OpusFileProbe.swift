@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import MillraceFiles
 
-/// What must be known of an Ogg Opus file before it is read: found by running through it without decoding.
+/// The properties of an Ogg Opus file needed before it is read; found by scanning it without decoding.
 struct OpusFileProbe {
   var header: OpusHeader
   /// Samples of the first packet at 48 kHz.
@@ -9,10 +9,10 @@ struct OpusFileProbe {
   /// Bytes of the largest packet.
   var packetBytes: Int
 
-  /// Bytes looked at most; beyond them packets are assumed to be no larger than their length allows.
+  /// Most bytes scanned; packets after that are assumed to have the maximum size for their length.
   private static let reach = 16 << 20
 
-  /// Looks at a file; throws in words what makes it unreadable.
+  /// Scans a file; throws the reason if it cannot be read.
   init(_ path: String) throws(NodeProblem) {
     var demuxer = try OpusDemuxer(path)
     var header: OpusHeader?
@@ -36,7 +36,7 @@ struct OpusFileProbe {
       }
     }
     guard let header, packetSamples > 0 else {
-      throw Self.trouble(
+      throw Self.problem(
         path, hasPages: demuxer.pageCount > 0, hasHeader: header != nil, isCut: isCut,
         isDamaged: isDamaged, hasBadStream: hasBadStream)
     }
@@ -49,8 +49,8 @@ struct OpusFileProbe {
     self.packetBytes = packetBytes
   }
 
-  /// Why there is no Opus to be had from a file, in words.
-  static func trouble(
+  /// The error for a file without readable Opus.
+  static func problem(
     _ path: String, hasPages: Bool, hasHeader: Bool, isCut: Bool, isDamaged: Bool, hasBadStream: Bool
   ) -> NodeProblem {
     func problem(_ text: String, cure: String) -> NodeProblem {
@@ -60,16 +60,16 @@ struct OpusFileProbe {
     if hasHeader {
       if isDamaged { return problem("is damaged before its first Opus packet", cure: "use a complete file") }
       return problem(
-        isCut ? "is cut off before its first Opus packet" : "holds no Opus packet",
+        isCut ? "ends before its first Opus packet" : "contains no Opus packet",
         cure: "use a complete file")
     }
     if hasBadStream {
       return problem(
-        "holds Opus that is neither mono nor stereo, or its header is damaged",
+        "contains Opus that is neither mono nor stereo, or its header is damaged",
         cure: "convert it, for example with ffmpeg -i IN -ac 2 OUT.opus")
     }
-    if hasPages { return problem("is an Ogg file without Opus in it", cure: conversion) }
-    if isCut { return problem("is cut off inside its first page", cure: "use a complete file") }
-    return problem("is no Ogg file", cure: conversion)
+    if hasPages { return problem("is an Ogg file without an Opus stream", cure: conversion) }
+    if isCut { return problem("ends inside its first page", cure: "use a complete file") }
+    return problem("is not an Ogg file", cure: conversion)
   }
 }

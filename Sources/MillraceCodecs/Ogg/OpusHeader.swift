@@ -1,13 +1,13 @@
 /// The first packet of an Ogg Opus stream (RFC 7845 section 5.1).
 struct OpusHeader: Equatable {
   var channels: Int
-  /// Samples at 48 kHz that a decoder throws away first.
+  /// Samples at 48 kHz that a decoder discards first.
   var preSkip: Int
-  /// Rate of what was coded in Hz, for information; 0 is unknown.
+  /// Rate of the encoder's input in Hz, for information only; 0 if unknown.
   var inputRate: Int
   /// Gain to apply to the output, in 1/256 dB.
   var gain: Int
-  /// How channels are coded: 0 is mono or stereo in one stream.
+  /// Channel mapping family: 0 is mono or stereo in one stream.
   var mappingFamily: Int
 
   init(channels: Int, preSkip: Int, inputRate: Int, gain: Int = 0, mappingFamily: Int = 0) {
@@ -33,7 +33,7 @@ struct OpusHeader: Equatable {
     return bytes
   }
 
-  /// Reads a header; nil when the bytes are none, or of a version this text does not cover. No heap.
+  /// Parses a header; nil if it is invalid or of an unsupported version. No heap.
   init?(_ bytes: Span<UInt8>) {
     guard bytes.count >= 19, bytes.starts(with: "OpusHead") else { return nil }
     // Versions 0 to 15 are compatible with 1 (RFC 7845 section 5.1).
@@ -45,7 +45,7 @@ struct OpusHeader: Equatable {
     mappingFamily = Int(bytes[18])
   }
 
-  /// The second packet: who wrote the stream, and `NAME=value` remarks (RFC 7845 section 5.2).
+  /// The second packet: the vendor string, and comments `NAME=value` (RFC 7845 section 5.2).
   static func tags(vendor: String, comments: [String]) -> [UInt8] {
     var bytes = tagsMagic
     bytes.appendText(vendor)
@@ -56,7 +56,7 @@ struct OpusHeader: Equatable {
 }
 
 extension Span<UInt8> {
-  /// True when the bytes begin with a text.
+  /// True if the bytes start with a text.
   func starts(with text: StaticString) -> Bool {
     guard count >= text.utf8CodeUnitCount else { return false }
     for index in 0..<text.utf8CodeUnitCount where unsafe self[index] != text.utf8Start[index] { return false }

@@ -1,26 +1,25 @@
-/// One Opus packet found in a page, placed in samples at 48 kHz.
+/// An Opus packet of a page, placed in samples at 48 kHz.
 @unsafe
 struct PagedPacket {
   /// The bytes, inside the demultiplexer; valid until its next page.
   var start: UnsafePointer<UInt8>?
   var count = 0
-  /// Position of its first sample; negative before the stream's sound begins.
+  /// Position of its first sample; negative during pre-skip.
   var position: Int64 = 0
   var samples = 0
   var trimStart = 0
   var trimEnd = 0
-  /// Something is missing before it, or another stream begins with it.
+  /// True if data is missing before it, or another stream starts with it.
   var isRestart = false
 }
 
-/// The packets of one page: at most 255, since each needs at least one of a page's lacing values (RFC 3533
-/// section 6).
+/// The packets of one page: at most 255, since each needs at least one of a page's lacing values (RFC 3533 section 6).
 @safe
 struct OpusPage: ~Copyable {
   private let packets: UnsafeMutablePointer<PagedPacket>
   private(set) var count = 0
   private var taken = 0
-  /// Samples of all packets together.
+  /// Total samples of all packets.
   private(set) var samples: Int64 = 0
 
   static let capacity = 256
@@ -55,8 +54,8 @@ struct OpusPage: ~Copyable {
     return unsafe packets[taken]
   }
 
-  /// Gives every packet its place: the first one begins at `start`, of which `skip` samples are the
-  /// pre-skip's rest, and the last `trim` samples of the page are padding. Where both want a sample, it is padding.
+  /// Assigns positions to all packets: the first one starts at `start`, its first `skip` samples are the rest of the pre-skip, and the last
+  /// `trim` samples of the page are padding. A sample that is both counts as padding.
   mutating func place(from start: Int64, skip: Int64, trim: Int64, isRestart: Bool) {
     var position = start
     var skip = min(skip, samples - trim)

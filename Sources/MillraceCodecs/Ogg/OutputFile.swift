@@ -2,39 +2,38 @@ internal import Glibc
 internal import MillraceCore
 internal import MillraceFiles
 
-/// A file, pipe or device open for writing, owned: closed with the value. Bulk lane: every write may wait for
-/// the disk.
+/// An owned file, pipe or device open for writing; it is closed with the value. Bulk lane: every write may block on the disk.
 struct OutputFile: ~Copyable {
   private let descriptor: Int32
-  /// Writing to a pipe without reader raises a signal, which must not end the process.
+  /// Writing to a pipe without a reader raises SIGPIPE, which must not kill the process.
   private let maySignal: Bool
   /// Bytes written so far.
   private(set) var byteCount: Int64 = 0
 
-  /// What an older file holds is still there.
+  /// True until the content of an older file is truncated.
   private var isFull: Bool
 
-  /// Opens the path for writing and claims it. The first write empties it.
+  /// Opens the path for writing and claims it. The first write truncates the file.
   init(_ path: String) throws(NodeProblem) {
     let file = try OpenedFile(path, for: .writing)
     descriptor = file.descriptor
     maySignal = file.kind == .pipe
     isFull = file.kind == .file
-    // Not to wait was for the opening only: a reader that is slow holds the writer up.
+    // O_NONBLOCK was for opening only: a slow reader blocks the writer.
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
   }
 
   deinit {
-    // Closed only, it would stay claimed while a program that is being started has it open as well: see `FileLock`.
+    // Closing alone would keep the claim while a child process that is being started still has it open: see `FileLock`.
     release()
     close(descriptor)
   }
 
-  /// Lets others use the file: nothing more will be written.
+  /// Releases the claim: nothing more will be written.
   borrowing func release() { FileLock.unlock(descriptor) }
 
-  /// Writes all bytes. Answers 0, or the `errno` that stopped it; part of the bytes may have been written
-  /// then.
+  /// Writes all bytes. Returns 0, or the `errno` of the failure; part of the bytes may have been written
+  /// by then.
   @unsafe
   mutating func write(_ bytes: UnsafeBufferPointer<UInt8>) -> Int32 {
     if isFull {

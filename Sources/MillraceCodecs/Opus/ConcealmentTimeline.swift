@@ -1,34 +1,33 @@
-/// What a decoder does next: conceal, recover, be silent or decode, and for which positions.
+/// Decides what a decoder does next: conceal, recover, emit silence or decode, and for which positions.
 ///
-/// A pure state machine over positions at the output's rate: it is told of every packet and answers steps. It
-/// holds no bytes.
+/// A pure state machine over positions at the output's rate: it takes packets and returns steps. It holds no bytes.
 struct ConcealmentTimeline {
-  /// One packet, placed.
+  /// A packet with its position.
   struct Arrival: Equatable {
     enum Kind: Equatable {
-      /// Can be decoded; carries a copy of so many samples of what came before it.
+      /// Decodable; carries a copy of this many samples before it.
       case sound(recoverable: Int)
       case lost
       case damaged
-      /// Silence the encoder did not send.
+      /// Silence the encoder did not transmit.
       case unsent
     }
     var kind = Kind.lost
     /// Position of its first sample.
     var position: Int64
-    /// Samples it stands for.
+    /// Number of samples it represents.
     var samples: Int
-    /// The stretch that is not thrown away.
+    /// The range of positions that is kept.
     var keptStart: Int64
     var keptEnd: Int64
-    /// It had no duration: it follows what came before.
+    /// It has no duration and follows the previous packet.
     var isUnplaced = false
-    /// It begins before position 0, as only a stream's first packets do.
+    /// It starts before position 0, as only the first packets of a stream do.
     var isPreSkip = false
     var isRestart = false
     var followsSilence = false
 
-    /// Sets how many samples it really holds, where it did not say.
+    /// Sets the actual number of samples, if the packet did not declare it.
     mutating func setSamples(_ count: Int) {
       guard isUnplaced else { return }
       samples = count
@@ -36,29 +35,29 @@ struct ConcealmentTimeline {
     }
   }
 
-  /// What to do next. Positions are those of the first sample that results.
+  /// The next action. Positions are those of the first resulting sample.
   enum Step: Equatable {
-    /// Extrapolate; `mayFade` is false for unsent silence, which extrapolation turns into comfort noise.
+    /// Extrapolate; `mayFade` is false for untransmitted silence, which extrapolation turns into comfort noise.
     case conceal(position: Int64, count: Int, mayFade: Bool)
     case silence(position: Int64, count: Int)
-    /// Decode the copy that the waiting packet carries.
+    /// Decode the copy in the waiting packet.
     case recover(position: Int64, count: Int)
-    /// The state is too old to go on from.
+    /// Reset the decoder: its state is too old to continue from.
     case reset
-    /// Decode the waiting packet and keep the samples `from..<to` of it.
+    /// Decode the waiting packet and keep samples `from..<to` of it.
     case decode(position: Int64, from: Int, to: Int)
   }
 
-  /// Something that was missing, to be told.
+  /// A loss to report.
   struct Loss: Equatable {
     var start: Int64
     var count: Int64
-    /// Samples that a copy gives back.
+    /// Samples recovered from a copy.
     var recoverable: Int
     var isFilled: Bool
   }
 
-  /// What an arrival means for the stream.
+  /// The effect of a packet on the stream.
   struct Verdict: Equatable {
     var resets = false
     var jumps = false
@@ -71,22 +70,22 @@ struct ConcealmentTimeline {
   private let fillLimit: Int64
   private let recovers: Bool
 
-  /// Position of the next sample to come out; nil before the first packet.
+  /// Position of the next output sample; nil before the first packet.
   private var expected: Int64?
-  /// Fill up to here before anything else.
+  /// Fill up to this position before anything else.
   private var gapEnd = Int64.min
-  /// Known to be missing up to here, though the next packet may still bring it.
+  /// Missing up to this position, although the next packet may still recover it.
   private var missingEnd = Int64.min
   private var gapIsUnsent = false
-  /// Samples extrapolated since something was decoded.
+  /// Samples extrapolated since the last decoded packet.
   private var concealed = 0
   private var isStale = false
   private var lossStart: Int64?
-  /// Samples of the gap's end that the waiting packet can give back.
+  /// Samples at the end of the gap that the waiting packet can recover.
   private var recoverable = 0
   private var waiting: Arrival?
   private var usualSamples: Int
-  /// The stretch given to decode last, and what `concealed` was before it.
+  /// The range decoded last, and the value of `concealed` before it.
   private var decoding: (start: Int64, end: Int64, concealed: Int) = (0, 0, 0)
 
   init(linkRate: Int, rate: Int, concealLimit: Int, fillLimit: Int64, recovers: Bool) {
@@ -98,14 +97,14 @@ struct ConcealmentTimeline {
     usualSamples = rate / 50
   }
 
-  /// Places a packet by what it says of itself at the link's rate.
+  /// Places a packet by its own position and duration at the link's rate.
   func place(position: Int64, duration: Int, trimStart: Int, trimEnd: Int) -> Arrival {
     let length = Int64(max(0, duration))
     if length == 0 {
       let start = expected ?? 0
       return Arrival(position: start, samples: 0, keptStart: start, keptEnd: start, isUnplaced: true)
     }
-    // Positions beyond any recording would overflow; they can only come from damage.
+    // Larger positions would overflow; they can only come from corrupt data.
     let position = min(max(position, -(1 << 48)), 1 << 48)
     let end = position &+ length
     let keptStart = min(max(position &+ Int64(max(0, trimStart)), 0), max(end, 0))
@@ -120,7 +119,7 @@ struct ConcealmentTimeline {
 
   // MARK: Arrivals
 
-  /// Takes note of a packet. Only when `next` has nothing left to do.
+  /// Takes a packet. Call it only when `next` has returned nil.
   mutating func admit(_ arrival: Arrival) -> Verdict {
     var verdict = Verdict()
     var arrival = arrival
@@ -130,12 +129,12 @@ struct ConcealmentTimeline {
     }
     arrive(at: arrival, &verdict)
     let start = expected ?? arrival.keptStart
-    var isSound = false
-    if case .sound = arrival.kind { isSound = true }
-    let reach = isSound ? arrival.keptStart : arrival.keptEnd
+    var isAudio = false
+    if case .sound = arrival.kind { isAudio = true }
+    let reach = isAudio ? arrival.keptStart : arrival.keptEnd
     if reach &- max(start, missingEnd) > fillLimit {
-      leap(to: reach, &verdict)
-      if !isSound { return verdict }
+      jump(to: reach, &verdict)
+      if !isAudio { return verdict }
     }
     switch arrival.kind {
     case .sound(let copy):
@@ -159,7 +158,7 @@ struct ConcealmentTimeline {
     return verdict
   }
 
-  /// Decides whether a packet goes on with the stream or begins one.
+  /// Decides whether a packet continues the stream or starts a new one.
   private mutating func arrive(at arrival: Arrival, _ verdict: inout Verdict) {
     guard let known = expected else {
       expected = arrival.isPreSkip ? 0 : arrival.keptStart
@@ -172,10 +171,10 @@ struct ConcealmentTimeline {
     verdict.resets = true
     verdict.jumps = goesBack
     verdict.loss = goesBack ? takeLoss(upTo: max(known, missingEnd)) : nil
-    if goesBack { startAnew(at: arrival.isPreSkip ? 0 : arrival.keptStart) }
+    if goesBack { restart(at: arrival.isPreSkip ? 0 : arrival.keptStart) }
   }
 
-  private mutating func startAnew(at position: Int64) {
+  private mutating func restart(at position: Int64) {
     expected = position
     gapEnd = position
     missingEnd = position
@@ -185,12 +184,12 @@ struct ConcealmentTimeline {
   }
 
   /// Gives up filling: the output jumps.
-  private mutating func leap(to position: Int64, _ verdict: inout Verdict) {
+  private mutating func jump(to position: Int64, _ verdict: inout Verdict) {
     let from = lossStart ?? expected ?? position
     verdict.resets = true
     verdict.jumps = true
     verdict.loss = Loss(start: from, count: position &- from, recoverable: 0, isFilled: false)
-    startAnew(at: position)
+    restart(at: position)
   }
 
   private var gapSize: Int64 {
@@ -209,16 +208,16 @@ struct ConcealmentTimeline {
     return Loss(start: start, count: end &- start, recoverable: recoverable, isFilled: true)
   }
 
-  /// Says that the input is over: what was held back for a copy is to be concealed. nil when nothing is open.
+  /// Ends the input: a loss held back for a copy is concealed now. nil if there is none.
   mutating func close() -> Loss? {
     guard let loss = takeLoss(upTo: missingEnd) else { return nil }
     gapEnd = missingEnd
     return loss
   }
 
-  /// The stream so far counts no more; the next packet starts anew.
-  mutating func forget() {
-    startAnew(at: 0)
+  /// Forgets the stream so far; the next packet starts a new one.
+  mutating func reset() {
+    restart(at: 0)
     expected = nil
     gapEnd = Int64.min
     missingEnd = Int64.min
@@ -228,7 +227,7 @@ struct ConcealmentTimeline {
 
   // MARK: Steps
 
-  /// True when `next` has a step.
+  /// True if `next` has a step.
   var hasWork: Bool { gapSize > 0 || waiting != nil }
 
   /// The next step; nil when another packet is needed.
@@ -244,13 +243,13 @@ struct ConcealmentTimeline {
     concealed = 0
     expected = arrival.keptEnd
     missingEnd = arrival.keptEnd
-    // A packet that is thrown away whole must still be decoded, for what it leaves in the decoder.
+    // Decode even a packet that is discarded completely, for its effect on the decoder's state.
     let to = min(Int(arrival.keptEnd &- arrival.position), arrival.samples)
     let from = min(Int(arrival.keptStart &- arrival.position), to)
     return .decode(position: arrival.keptStart, from: from, to: to)
   }
 
-  /// What `next` gave to decode could not be decoded after all: its place is to be filled.
+  /// Reports that the packet from `next` could not be decoded: its range is concealed.
   mutating func failedToDecode() {
     guard decoding.end > decoding.start else { return }
     expected = decoding.start

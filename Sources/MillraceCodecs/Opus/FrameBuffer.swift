@@ -1,13 +1,13 @@
 internal import MillraceCore
 
-/// A fixed piece of memory for samples or bytes that wait, aligned for any sample type.
+/// A fixed-size buffer for samples or bytes, aligned for any sample type.
 @safe
 struct FrameBuffer: ~Copyable {
   /// The first byte.
   let start: UnsafeMutableRawPointer
   let byteCount: Int
 
-  /// Reserves and clears the memory.
+  /// Allocates and clears the memory.
   init(byteCount: Int) {
     self.byteCount = byteCount
     unsafe start = .allocate(byteCount: max(byteCount, 1), alignment: 64)
@@ -16,7 +16,7 @@ struct FrameBuffer: ~Copyable {
 
   deinit { unsafe start.deallocate() }
 
-  /// All of it, or its first elements, as a type, to write. Lives no longer than the buffer, which the compiler does not see.
+  /// A writable view of the buffer or its first elements. It must not outlive the buffer, which the compiler cannot check.
   @unsafe
   @_lifetime(immortal)
   func room<S: BitwiseCopyable>(for type: S.Type, count: Int? = nil) -> MutableSpan<S> {
@@ -27,7 +27,7 @@ struct FrameBuffer: ~Copyable {
     return unsafe _overrideLifetime(span, copying: ())
   }
 
-  /// Its first elements of a type, to read; as for `room`.
+  /// A readable view of the first elements; the same rule as for `room` applies.
   @unsafe
   @_lifetime(immortal)
   func contents<S: BitwiseCopyable>(of type: S.Type, count: Int) -> Span<S> {
@@ -37,7 +37,7 @@ struct FrameBuffer: ~Copyable {
     return unsafe _overrideLifetime(span, copying: ())
   }
 
-  /// Zeroes a stretch, which is silence in either sample type.
+  /// Zeroes a range, which is silence in either sample format.
   mutating func clear(from offset: Int = 0, count: Int? = nil) {
     let count = count ?? byteCount - offset
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
@@ -50,13 +50,13 @@ struct FrameBuffer: ~Copyable {
     return unsafe start.load(fromByteOffset: offset, as: UInt8.self)
   }
 
-  /// Brings a stretch of bytes to the front; it may overlap its new place.
-  mutating func bringForward(from offset: Int, count: Int) {
+  /// Moves a range of bytes to the front; source and destination may overlap.
+  mutating func moveToFront(from offset: Int, count: Int) {
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
     unsafe start.copyMemory(from: start + offset, byteCount: count)
   }
 
-  /// Copies bytes in.
+  /// Copies bytes into the buffer.
   mutating func copy(_ bytes: Span<UInt8>, to offset: Int) {
     precondition(offset >= 0 && offset + bytes.count <= byteCount, "outside the buffer")
     let target = unsafe start + offset
@@ -66,14 +66,14 @@ struct FrameBuffer: ~Copyable {
     }
   }
 
-  /// Copies a stretch of a packet's bytes in.
+  /// Copies a range of a packet's bytes into the buffer.
   mutating func copy(_ packet: borrowing Packet, from source: Int, to offset: Int, count: Int) {
     let bytes = packet.samples(of: UInt8.self)
     precondition(source >= 0 && count >= 0 && source + count <= bytes.count, "outside the packet")
     copy(bytes.extracting(source..<source + count), to: offset)
   }
 
-  /// Copies a stretch of bytes out.
+  /// Copies a range of bytes out of the buffer.
   borrowing func copy(from offset: Int, count: Int, into bytes: inout MutableSpan<UInt8>) {
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
     precondition(count <= bytes.count, "more than the packet holds")

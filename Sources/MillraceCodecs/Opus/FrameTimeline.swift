@@ -1,35 +1,34 @@
 internal import MillraceCore
 
-/// Where the samples of an encoder go: which frame, at which place, between how much silence.
+/// Assigns input samples to an encoder's frames: which frame, at which offset, with how much silence around them.
 ///
-/// A pure state machine: it is told of packets and closed at the end, and answers what to do next. It holds
-/// no samples. Positions inside count from the first input sample ever, or
-/// from 0 when that lies before 0.
+/// A pure state machine: it takes packets, is closed at the end, and returns the next step. It holds no samples. Internal positions count
+/// from the first input sample, or from 0 if that lies before 0.
 struct FrameTimeline {
-  /// What to do next.
+  /// The next action.
   enum Step: Equatable {
-    /// Put `count` samples of silence into the frame behind the first `offset`.
+    /// Write `count` samples of silence into the frame at `offset`.
     case silence(offset: Int, count: Int)
-    /// Put the next `count` samples of the input into the frame behind the first `offset`.
+    /// Write the next `count` input samples into the frame at `offset`.
     case samples(offset: Int, count: Int)
-    /// Whole frames of silence are left out here: forget the signal so far.
+    /// Skip whole frames of silence and reset the encoder.
     case skip
-    /// Code the frame.
+    /// Encode the frame.
     case encode(Slot)
   }
 
-  /// What describes one coded frame.
+  /// Metadata of an encoded frame.
   struct Slot: Equatable {
     /// Position of its first decoded sample.
     var position: Int64
     var duration: Int
-    /// Padding at its end.
+    /// Padding samples at its end.
     var trimEnd: Int
     /// Time of its first decoded sample.
     var timestamp: Nanoseconds
-    /// Nothing comes after it.
+    /// True for the last frame of the stream.
     var isLast: Bool
-    /// The last of an utterance lies in it.
+    /// True if an utterance ends in it.
     var endsUtterance = false
   }
 
@@ -41,17 +40,17 @@ struct FrameTimeline {
   private var origin: Int64?
   private var frameStart: Int64 = 0
   private var fill = 0
-  /// Silence is wanted up to here.
+  /// Silence is needed up to this position.
   private var target: Int64 = 0
-  /// Where the last real sample ended.
+  /// End of the last real sample.
   private var signalEnd: Int64 = 0
-  /// Where the frames of an utterance that is over end; nil: they have all been coded, or it is not over.
+  /// End of the frames of a finished utterance; nil if they are all encoded, or the utterance is not finished.
   private var utteranceEnd: Int64?
-  /// Nothing has come since an utterance was over.
+  /// True between the end of an utterance and the next packet.
   private var isBetween = false
-  /// Samples the input had in all; set by `close`.
+  /// Total number of input samples; set by `close`.
   private var total: Int64?
-  /// The time of one known position, from the packet admitted last.
+  /// A known position and its time, from the latest packet.
   private var anchor: (position: Int64, time: Nanoseconds) = (0, 0)
   private var frameTime: Nanoseconds = 0
 
@@ -61,17 +60,17 @@ struct FrameTimeline {
     self.lookahead = lookahead
   }
 
-  /// Position the next packet gets.
+  /// Position of the next output packet.
   var nextPosition: Int64 { frameStart &- Int64(lookahead) }
 
-  /// Position the next input sample gets.
+  /// Position of the next input sample.
   private var next: Int64 { frameStart &+ Int64(fill) }
 
-  /// Takes note of a packet. Ask for steps until there are none before the next one.
+  /// Takes a packet. Call `next` until it returns nil before taking another one.
   mutating func admit(position: Int64, count: Int, isLost: Bool, timestamp: Nanoseconds) {
     if origin == nil {
-      // A stream that begins late begins at 0. One that begins before 0 carries a filter's run-in, which stays before 0 and
-      // is thrown away behind the decoder together with the look-ahead.
+      // A stream that starts late starts at 0. One that starts before 0 carries a filter's run-in, which stays before 0 and is
+      // discarded by the decoder together with the look-ahead.
       origin = max(0, position)
       frameStart = min(0, position)
     }
@@ -85,13 +84,13 @@ struct FrameTimeline {
     target = isLost ? place &+ Int64(count) : place
   }
 
-  /// What was waiting is void, here and inside the encoder; the place it had will be silence.
-  mutating func forgetPending() {
+  /// Discards pending samples, here and inside the encoder; silence takes their place.
+  mutating func discardPending() {
     target = next
     signalEnd = min(signalEnd, frameStart &- Int64(lookahead))
   }
 
-  /// Says that an utterance is over: silence fills the frames that its end lies in. False when all of it has come out already.
+  /// Ends an utterance: silence completes the frames that its end lies in. False if all of it has been encoded.
   mutating func endUtterance() -> Bool {
     isBetween = true
     guard origin != nil, fill > 0 || frameStart < signalEnd &+ Int64(lookahead) else { return false }
@@ -100,7 +99,7 @@ struct FrameTimeline {
     return true
   }
 
-  /// Says that the input is over. False when everything has come out already.
+  /// Ends the input. False if everything has been encoded.
   mutating func close() -> Bool {
     guard total == nil, next > 0, !isBetween else { return false }
     total = next
@@ -108,19 +107,19 @@ struct FrameTimeline {
     return true
   }
 
-  /// Where the frame ends out of which the newest sample comes.
+  /// End of the frame that outputs the newest sample.
   private var lastFrameEnd: Int64 {
     let frames = (next &+ Int64(lookahead) &- frameStart &+ Int64(frame) &- 1) / Int64(frame)
     return frameStart &+ frames &* Int64(frame)
   }
 
-  /// True when so many input samples, or silence that is due anyhow, complete a frame.
+  /// True if this many input samples, or silence that is due anyway, complete a frame.
   func completesFrame(available: Int) -> Bool {
     fill + available + Int(clamping: max(0, target &- next)) >= frame
   }
 
-  /// The next step, nil when nothing can be done without another packet.
-  /// - Parameter available: input samples at hand.
+  /// The next step; nil when another packet is needed.
+  /// - Parameter available: number of input samples at hand.
   mutating func next(available: Int) -> Step? {
     if fill == frame { return .encode(takeSlot()) }
     if next < target {
@@ -135,10 +134,10 @@ struct FrameTimeline {
     return .samples(offset: offset, count: count)
   }
 
-  /// Leaves out whole frames of silence, once nothing of the signal is left inside the encoder.
+  /// Skips whole frames of silence once the encoder holds nothing of the signal.
   private mutating func skips() -> Bool {
     guard fill == 0, frameStart >= signalEnd &+ Int64(lookahead) else { return false }
-    // The last frame of all is always sent: it carries the padding. So is an utterance's: it carries the mark.
+    // The last frame of the stream is always sent, because it carries the padding; that of an utterance, because it carries the mark.
     let count = (target &- frameStart) / Int64(frame) - (total == nil && utteranceEnd == nil ? 0 : 1)
     guard count > 0 else { return false }
     frameStart &+= count &* Int64(frame)

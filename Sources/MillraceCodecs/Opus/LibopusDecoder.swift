@@ -1,8 +1,7 @@
 internal import COpus
 internal import MillraceCore
 
-/// One decoder of libopus, owned: given back with the value. One thread at a time; no call allocates but
-/// `init`.
+/// An owned libopus decoder. Not thread-safe; allocates in `init` only.
 @safe
 struct LibopusDecoder: ~Copyable {
   private let state: OpaquePointer
@@ -12,7 +11,8 @@ struct LibopusDecoder: ~Copyable {
   init(rate: Int, channels: Int, sample: SampleType) throws(NodeProblem) {
     var error: Int32 = 0
     guard let state = unsafe opus_decoder_create(opus_int32(rate), Int32(channels), &error) else {
-      throw NodeProblem("libopus makes no decoder for \(rate) Hz \(channels) ch: \(libopusWords(error))")
+      throw NodeProblem(
+        "libopus cannot create a decoder for \(rate) Hz, \(channels) channels: \(libopusMessage(error))")
     }
     unsafe self.state = unsafe state
     self.rate = rate
@@ -21,21 +21,20 @@ struct LibopusDecoder: ~Copyable {
 
   deinit { unsafe opus_decoder_destroy(state) }
 
-  /// Forgets the signal so far and keeps the gain.
+  /// Resets the decoder state and keeps the gain.
   func reset() { _ = unsafe millrace_opus_decoder_reset(state) }
 
-  /// Gain on the output in dB; libopus takes it in steps of 1/256 dB.
+  /// Output gain in dB, in steps of 1/256 dB.
   func set(gain: Double) {
     let steps = (gain * 256).rounded()
     let value = opus_int32(min(max(steps, -32_768), 32_767))
     _ = unsafe millrace_opus_decoder_set_gain(state, value)
   }
 
-  /// Decodes a packet; without bytes, conceals `room` samples; with `recovers`, decodes the copy of the frame
-  /// *before* that the packet carries. Answers samples per channel, or libopus' negative error.
+  /// Decodes a packet; without bytes, conceals `room` samples; with `recovers`, decodes the copy of the *previous* frame that the packet
+  /// carries. Returns samples per channel, or a negative libopus error.
   ///
-  /// When concealing or recovering `room` is the wanted length and a multiple of 2.5 ms, else the room at
-  /// `output`.
+  /// When concealing or recovering, `room` is the wanted length, a multiple of 2.5 ms; otherwise it is the capacity of `output`.
   @unsafe
   func decode(
     _ bytes: UnsafePointer<UInt8>?, count: Int, recovers: Bool = false, to output: UnsafeMutableRawPointer,
@@ -55,8 +54,7 @@ struct LibopusDecoder: ~Copyable {
     return Int(written)
   }
 
-  /// Samples per channel a packet decodes to at a rate, from its first bytes; negative when they make no
-  /// sense.
+  /// Samples per channel that a packet decodes to at a rate, from its first bytes; negative if they are invalid.
   static func samples(in bytes: Span<UInt8>, rate: Int) -> Int {
     if bytes.isEmpty { return Int(OPUS_INVALID_PACKET) }
     return unsafe bytes.withUnsafeBufferPointer { buffer in
@@ -71,15 +69,14 @@ struct LibopusDecoder: ~Copyable {
     return unsafe Int(opus_packet_get_samples_per_frame(&toc, opus_int32(rate)))
   }
 
-  /// Samples per channel that can be recovered of what came before a packet: one frame when it carries a
-  /// copy, else 0.
+  /// Samples per channel that can be recovered of the audio before a packet: one frame if it carries a copy, otherwise 0.
   ///
-  /// The flag stands behind one voice flag a 20 ms piece, in the first byte of the speech layer, first for
-  /// the middle channel, then for the side (RFC 6716 section 4.2.3).
+  /// The flag follows one voice flag per 20 ms, in the first byte of the SILK layer, first for the mid channel, then for the side channel
+  /// (RFC 6716 section 4.2.3).
   static func recoverable(from bytes: Span<UInt8>, rate: Int) -> Int {
     guard bytes.count > 1 else { return 0 }
     let toc = bytes[0]
-    // Bit 7 marks a packet without speech layer (RFC 6716 table 2).
+    // Bit 7 marks a packet without a SILK layer (RFC 6716 table 2).
     if toc & 0x80 != 0 { return 0 }
     let first = unsafe bytes.withUnsafeBufferPointer { unsafe firstByteOfFirstFrame($0) }
     guard let first else { return 0 }
@@ -94,7 +91,7 @@ struct LibopusDecoder: ~Copyable {
   private static func firstByteOfFirstFrame(_ packet: UnsafeBufferPointer<UInt8>) -> UInt8? {
     var toc: UInt8 = 0
     var offset: Int32 = 0
-    // A packet has 48 frames at most (RFC 6716 section 3.2.5).
+    // A packet has at most 48 frames (RFC 6716 section 3.2.5).
     return unsafe withUnsafeTemporaryAllocation(of: UnsafePointer<UInt8>?.self, capacity: 48) { frames in
       unsafe frames.initialize(repeating: nil)
       return unsafe withUnsafeTemporaryAllocation(of: opus_int16.self, capacity: 48) { sizes in

@@ -1,13 +1,12 @@
 internal import COpus
 internal import MillraceCore
 
-/// One encoder of libopus, owned: given back with the value. One thread at a time; no call allocates but
-/// `init`.
+/// An owned libopus encoder. Not thread-safe; allocates in `init` only.
 @safe
 struct LibopusEncoder: ~Copyable {
   private let state: OpaquePointer
 
-  /// What the encoder is tuned for; fixed once made.
+  /// What the encoder is tuned for; fixed at creation.
   enum Application: String, CaseIterable {
     case voip, audio, lowdelay
 
@@ -19,18 +18,17 @@ struct LibopusEncoder: ~Copyable {
       }
     }
 
-    /// The look-ahead in samples: 2.5 ms of window overlap, and 4 ms that equalise the speech layer's delay
-    /// where there is one (libopus 1.3, `opus_encoder_init`). The encoder tells the same number once it is
-    /// made.
+    /// The look-ahead in samples: 2.5 ms of window overlap, and 4 ms to match the delay of the SILK layer where there is one (libopus 1.3,
+    /// `opus_encoder_init`). The encoder reports the same value after creation.
     func lookahead(rate: Int) -> Int { rate / 400 + (self == .lowdelay ? 0 : rate / 250) }
   }
 
-  /// How the rate may vary from packet to packet.
+  /// How the bitrate may vary between packets.
   enum RateControl: String, CaseIterable {
     case vbr, cvbr, cbr
   }
 
-  /// What the encoder is told about the signal.
+  /// A hint about the kind of signal.
   enum Signal: String, CaseIterable {
     case auto, voice, music
 
@@ -64,14 +62,15 @@ struct LibopusEncoder: ~Copyable {
     guard
       let state = unsafe opus_encoder_create(opus_int32(rate), Int32(channels), application.code, &error)
     else {
-      throw NodeProblem("libopus makes no encoder for \(rate) Hz \(channels) ch: \(libopusWords(error))")
+      throw NodeProblem(
+        "libopus cannot create an encoder for \(rate) Hz, \(channels) channels: \(libopusMessage(error))")
     }
     unsafe self.state = unsafe state
   }
 
   deinit { unsafe opus_encoder_destroy(state) }
 
-  /// Samples at the encoder's rate by which what comes out lags behind what went in.
+  /// Delay from input to output, in samples at the encoder's rate.
   var lookahead: Int {
     var value: opus_int32 = 0
     _ = unsafe millrace_opus_encoder_get_lookahead(state, &value)
@@ -94,13 +93,13 @@ struct LibopusEncoder: ~Copyable {
     _ = unsafe millrace_opus_encoder_set_vbr_constraint(state, rateControl == .vbr ? 0 : 1)
   }
 
-  /// Forgets the signal so far and keeps the settings.
+  /// Resets the encoder state and keeps the settings.
   func reset() { _ = unsafe millrace_opus_encoder_reset(state) }
 
-  /// Codes one frame. Answers the bytes written, or libopus' negative error.
+  /// Encodes one frame. Returns the number of bytes written, or a negative libopus error.
   /// - Parameters:
   ///   - pcm: interleaved samples, `frame` per channel, of the type `sample`.
-  ///   - room: bytes at `output`; also an upper bound of this packet's rate.
+  ///   - room: bytes at `output`; also an upper bound of this packet's bitrate.
   @unsafe
   func encode(
     _ pcm: UnsafeRawPointer, sample: SampleType, frame: Int, to output: UnsafeMutablePointer<UInt8>, room: Int
@@ -118,8 +117,8 @@ struct LibopusEncoder: ~Copyable {
   }
 }
 
-/// What libopus calls one of its errors. Control side.
-func libopusWords(_ code: Int32) -> String {
+/// The libopus message for an error code. Control side.
+func libopusMessage(_ code: Int32) -> String {
   guard let text = unsafe opus_strerror(code) else { return "error \(code)" }
   return unsafe String(cString: text)
 }

@@ -1,34 +1,29 @@
 public import MillraceCore
 
-/// `opus.decode`: Opus packets in, PCM out.
+/// `opus.decode`: decodes Opus packets to PCM.
 ///
-/// In: packets whose positions and durations count at the link's rate, up to 120 ms each. Out: s16 or f32 at
-/// any Opus rate, 1 or 2 channels whatever the packets hold, in packets no longer than the input's usual one
-/// (20 ms where that is not known).
+/// Input: packets of up to 120 ms, whose positions and durations count at the link's rate. Output: s16 or f32 at any Opus rate, 1 or 2
+/// channels whatever the packets hold, in packets no longer than the input's usual length (20 ms where that is unknown).
 ///
-/// **Placement.** Output positions are the packets' own, at the output's rate. What lies before position 0
-/// and what `trimStart` and `trimEnd` name is decoded and thrown away, so that an encoder's input comes back
-/// complete and aligned to the sample. At another rate than the link's a boundary at position *p* falls on
-/// the first sample at or after it.
+/// **Placement.** Output positions are those of the packets, at the output's rate. Samples before position 0, and those covered by `trimStart`
+/// and `trimEnd`, are decoded and discarded, so that the encoder's input is restored completely and sample-aligned. At a rate other than the
+/// link's, a boundary at position *p* falls on the first sample at or after it.
 ///
-/// **Loss.** A jump of positions or a packet marked `lost` is concealed: by the copy the next packet carries
-/// (`fec`; then a lost packet waits for the next one), else by extrapolation for at most `conceal`
-/// milliseconds, then by silence, and told by the event `gap`. Jumps longer than `fill` are not filled: the
-/// output's position jumps too, marked `discontinuity`. Silence that the encoder did not send (the packet
-/// behind it is marked `silence`) is filled with comfort noise and is no loss.
+/// **Loss.** A jump of positions or a packet marked `lost` is concealed: from the copy in the next packet (`fec`; a lost packet then waits for
+/// the next one), otherwise by extrapolation for at most `conceal` milliseconds, then by silence. The event `gap` reports it. Jumps longer
+/// than `fill` are not filled: the output's position jumps too, marked `discontinuity`. Silence that the encoder did not transmit (the
+/// packet after it is marked `silence`) is filled with comfort noise and is not a loss.
 ///
-/// **Utterances.** The end of one is handed on behind its last sample, as an empty packet; what was held back for a copy is concealed
-/// before it. What follows is decoded afresh.
+/// **Utterances.** The end of an utterance is passed on after its last sample, as an empty packet; anything held back for a copy is concealed
+/// first. The decoder is reset for what follows.
 ///
-/// **Bad input.** A packet that libopus refuses, or whose length is not what it claims, is concealed like a
-/// lost one and told by the event `damaged`, once a second at most and what is left at the utterance's end. No content can fault the
-/// node.
+/// **Bad input.** A packet that libopus rejects, or whose length differs from its declared one, is concealed like a lost one and reported by
+/// the event `damaged`, at most once a second; the rest is reported at the end of the utterance. No input can make the node fail.
 ///
-/// **Restarts.** A position that goes back, and `discontinuity` without a jump, begin a new stream: the
-/// decoder forgets the old one. So does an interruption, which also drops what was decoded and not yet
-/// emitted.
+/// **Restarts.** A position that goes back, and `discontinuity` without a jump, start a new stream and reset the decoder. So does an
+/// interruption, which also drops decoded samples that were not emitted.
 ///
-/// Heap: none after `init`. One call decodes or conceals at most one packet that gives output.
+/// Heap: none after `init`. One call decodes or conceals at most one packet that produces output.
 public struct OpusDecode: ~Copyable, Node {
   private let decoder: LibopusDecoder
   private let rate: Int
@@ -36,33 +31,33 @@ public struct OpusDecode: ~Copyable, Node {
   private let sampleBytes: Int
   /// Samples of the longest packet emitted.
   private let chunk: Int
-  /// Samples `scratch` has room for.
+  /// Capacity of `scratch` in samples.
   private let room: Int
   private let extrapolates: Bool
   private let gainIndex: Int?
 
   private var timeline: ConcealmentTimeline
   private var scratch: FrameBuffer
-  /// The stretch of `scratch` that is still to be emitted, and the position of its first sample.
+  /// The range of `scratch` still to be emitted, and the position of its first sample.
   private var pieceStart = 0
   private var pieceEnd = 0
   private var piecePosition: Int64 = 0
   /// The packet to decode once the gap before it is filled.
   private var held: Packet?
   private var heldBytes = 0
-  /// The time of one position, from the packet taken last.
+  /// A known position and its time, from the latest packet.
   private var anchor: (position: Int64, time: Nanoseconds) = (0, 0)
   private var reply = HeldReply()
   private var hasJumped = false
-  /// The utterance's last packet was taken; its end is to be handed on. `isBetween`: and nothing has come since.
+  /// The utterance's last packet was taken; its end is still to be emitted. `isBetween`: nothing has arrived since.
   private var isEnding = false
   private var isBetween = false
-  private var damage = DamageTally()
+  private var damage = DamageReporter()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .opus(let linkRate, _) = setup.inputFormat(),
       case .pcm(let rate, let channels, let sample) = setup.outputFormat()
-    else { throw NodeProblem("\"\(setup.name)\" takes Opus and gives PCM") }
+    else { throw NodeProblem("\"\(setup.name)\" takes Opus and produces PCM") }
     let parameters = setup.parameters
     decoder = try LibopusDecoder(rate: rate, channels: channels, sample: sample)
     decoder.set(gain: parameters.number("gain"))
@@ -82,7 +77,7 @@ public struct OpusDecode: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    tellDamage(&ports)
+    postDamage(&ports)
     while true {
       while pieceStart == pieceEnd, let step = timeline.next() { carryOut(step, &ports) }
       if pieceStart < pieceEnd {
@@ -115,7 +110,7 @@ public struct OpusDecode: ~Copyable, Node {
         try emitEnd(&ports)
         return .again
       } else {
-        tellDamage(&ports, isLast: true)
+        postDamage(&ports, isLast: true)
         return .ended
       }
     }
@@ -127,17 +122,17 @@ public struct OpusDecode: ~Copyable, Node {
 
   public mutating func interrupted(_ ports: inout Ports) {
     guard reply.isVoid(at: ports.generation) else { return }
-    tellDamage(&ports, isLast: true)
+    postDamage(&ports, isLast: true)
     held = nil
     pieceStart = 0
     pieceEnd = 0
-    timeline.forget()
+    timeline.reset()
     decoder.reset()
     hasJumped = true
     isEnding = false
   }
 
-  // MARK: In
+  // MARK: Input
 
   private mutating func admit(_ packet: consuming Packet, _ ports: inout Ports) {
     reply.follow(packet)
@@ -158,7 +153,7 @@ public struct OpusDecode: ~Copyable, Node {
     if case .sound = arrival.kind { held = consume packet }
   }
 
-  /// What the timeline needs to know of a packet, in samples at the output's rate.
+  /// Describes a packet for the timeline, in samples at the output's rate.
   private borrowing func describe(_ packet: borrowing Packet) -> ConcealmentTimeline.Arrival {
     let bytes = packet.samples(of: UInt8.self)
     let isEmpty = bytes.isEmpty
@@ -214,7 +209,7 @@ public struct OpusDecode: ~Copyable, Node {
     piecePosition = position
   }
 
-  /// Decodes the held packet or what it carries of the one before; negative or 0 when libopus refuses.
+  /// Decodes the held packet, or its copy of the previous one; 0 or negative if libopus rejects it.
   private mutating func decodeHeld(recovers: Bool, room: Int) -> Int {
     guard let packet = held.take() else { return 0 }
     let count = decode(packet, recovers: recovers, room: room)
@@ -229,9 +224,9 @@ public struct OpusDecode: ~Copyable, Node {
     }
   }
 
-  /// Extrapolates `count` samples, or fills with silence when that is switched off.
+  /// Extrapolates `count` samples, or writes silence if extrapolation is off.
   private mutating func conceal(_ count: Int, mayFade: Bool) {
-    // libopus conceals multiples of 2.5 ms only.
+    // libopus conceals only multiples of 2.5 ms.
     let unit = rate / 400
     let asked = min((count + unit - 1) / unit * unit, room)
     if extrapolates || !mayFade {
@@ -241,7 +236,7 @@ public struct OpusDecode: ~Copyable, Node {
     scratch.clear(from: 0, count: count * sampleBytes)
   }
 
-  // MARK: Out
+  // MARK: Output
 
   private mutating func emitPiece(_ ports: inout Ports) throws(NodeFault) {
     let count = min(pieceEnd - pieceStart, chunk)
@@ -258,9 +253,9 @@ public struct OpusDecode: ~Copyable, Node {
     ports.emit(packet)
   }
 
-  /// An empty packet that ends the utterance.
+  /// Emits an empty packet that ends the utterance.
   private mutating func emitEnd(_ ports: inout Ports) throws(NodeFault) {
-    tellDamage(&ports, isLast: true)
+    postDamage(&ports, isLast: true)
     var packet = try ports.makePacket(bytes: 0, of: reply)
     packet.position = piecePosition
     packet.duration = 0
@@ -282,10 +277,10 @@ public struct OpusDecode: ~Copyable, Node {
 
   private mutating func noteDamage(position: Int64, _ ports: inout Ports) {
     damage.note(at: position, bytes: Int64(heldBytes))
-    tellDamage(&ports)
+    postDamage(&ports)
   }
 
-  private mutating func tellDamage(_ ports: inout Ports, isLast: Bool = false) {
+  private mutating func postDamage(_ ports: inout Ports, isLast: Bool = false) {
     guard let account = damage.due(at: ports.now, isLast: isLast) else { return }
     let seconds = Double(account.place) / Double(rate)
     ports.post(Event.damaged.rawValue) { event in

@@ -3,13 +3,13 @@ public import MillraceCore
 extension OpusDecode {
   public static var contract: NodeContract {
     NodeContract(
-      "opus.decode", "decodes Opus packets to PCM and conceals what is missing",
+      "opus.decode", "decodes Opus packets to PCM and conceals losses",
       text: """
-        Positions are kept; what an encoder put before position 0 and its padding at the end are cut off, so the samples of \
-        the encoder's input come back complete and in their places.
+        Positions are preserved. Encoder pre-skip (before position 0) and end padding are trimmed, so the encoder's input is \
+        restored completely and sample-aligned.
 
-        With fec a lost packet is held back until the next one, which may carry a copy: one packet of latency, for lost \
-        ones only. An Ogg Opus file's output gain is told by the event opened of ogg.read; set it here as gain.
+        With fec, a lost packet is held back until the next one, which may carry a copy: this adds one packet of latency, for lost \
+        packets only. The event opened of ogg.read reports a file's output gain; set it here as gain.
         """,
       inputs: [
         PortContract(
@@ -20,20 +20,20 @@ extension OpusDecode {
       outputs: [
         PortContract(
           "out", .pcm(rates: .oneOf(OpusRates.all), channels: .range(1...2), samples: [.s16, .f32]),
-          text: "samples, in packets no longer than the input's")
+          text: "PCM, in packets no longer than the input's")
       ],
       parameters: parameters,
       events: [
         EventContract(
           "gap",
           text:
-            "something was missing: position (s), ms, how many ms a later packet's copy gave back, and whether the rest was filled"
+            "audio was lost: position (s), ms, how many ms were recovered from a later packet's copy, and whether the rest was filled"
         ),
         EventContract(
           "damaged",
           text: """
-            packets could not be decoded and were concealed: `position` (s) of the first, `bytes` of them all, `count` so far; at most \
-            once a second, and the rest at the utterance's end
+            invalid packets were concealed: `position` (s) of the first, total `bytes`, `count` so far; at most once a second, and the rest at \
+            the end of the utterance
             """),
       ],
       budget: 400,
@@ -48,27 +48,28 @@ extension OpusDecode {
     [
       ParameterContract(
         "rate", .integer(8000...48_000), unit: "Hz",
-        text: "rate of the output: 8000, 12000, 16000, 24000 or 48000; the link's when absent"),
+        text: "output rate: 8000, 12000, 16000, 24000 or 48000; defaults to the link's"),
       ParameterContract(
         "channels", .integer(1...2),
-        text: "channels of the output, whatever the packets hold; the link's when absent"),
+        text: "output channels, whatever the packets hold; defaults to the link's"),
       ParameterContract(
         "sample", .choice(SampleType.allCases.map(\.rawValue)), default: "s16",
-        text: "how a sample is stored"),
+        text: "sample format"),
       ParameterContract(
-        "plc", .bool, default: true, text: "extrapolate what is lost; false: silence at once"),
+        "plc", .bool, default: true, text: "extrapolate lost audio; false: insert silence"),
       ParameterContract(
         "fec", .bool, default: false,
         text:
-          "use the copy of a lost packet that the next one may carry; a lost packet then waits for the next"),
+          "use the copy of a lost packet that the next packet may carry; a lost packet then waits for the next one"
+      ),
       ParameterContract(
         "conceal", .integer(0...1000), unit: "ms", default: 120,
-        text: "how much of one loss to extrapolate before silence takes over"),
+        text: "longest extrapolation of a loss; silence follows"),
       ParameterContract(
         "fill", .integer(0...3_600_000), unit: "ms", default: 10_000,
-        text: "longest jump of positions to fill; a longer one stays a jump"),
+        text: "longest jump of positions to fill; longer ones stay jumps"),
       ParameterContract(
-        "gain", .number(-128...127), unit: "dB", default: 0, live: true, text: "gain on the output"),
+        "gain", .number(-128...127), unit: "dB", default: 0, live: true, text: "output gain"),
     ]
   }
 
@@ -76,8 +77,8 @@ extension OpusDecode {
     if resolution.parameters.has("rate"), !OpusRates.all.contains(resolution.parameters.integer("rate")) {
       let rate = resolution.parameters.integer("rate")
       resolution.refuse(
-        "rate", "Opus does not decode to \(rate) Hz",
-        cure: "use \(OpusRates.listed); for another rate put audio.resample behind")
+        "rate", "Opus cannot decode to \(rate) Hz",
+        cure: "use \(OpusRates.listed); for another rate add audio.resample after it")
       return
     }
     guard let input = resolution.input, case .opus(let linkRate, let linkChannels) = input.format else {
@@ -88,7 +89,7 @@ extension OpusDecode {
       resolution.parameters.has("channels") ? resolution.parameters.integer("channels") : linkChannels
     guard OpusRates.all.contains(rate) else {
       resolution.refuse(
-        nil, "its input counts at \(linkRate) Hz, which Opus does not decode to",
+        nil, "its input's positions count at \(linkRate) Hz, which Opus cannot decode to",
         cure: "set \"rate\" to \(OpusRates.listed)")
       return
     }

@@ -1,37 +1,34 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `opus.encode`: PCM in, one Opus packet per frame out.
+/// `opus.encode`: encodes PCM to Opus, one packet per frame.
 ///
-/// In: s16 or f32 at 8, 12, 16, 24 or 48 kHz, 1 or 2 channels, in packets of any length; they are cut anew
-/// into frames. Out: Opus at the same rate. Positions and durations count samples at that rate.
+/// Input: s16 or f32 at 8, 12, 16, 24 or 48 kHz, 1 or 2 channels, in packets of any length; they are re-cut into frames. Output: Opus at the
+/// same rate. Positions and durations count samples at that rate.
 ///
-/// **Placement.** The first input sample has position 0, whatever its packet said. The first packet out has
-/// the position -look-ahead, so that decoded sample *i* of the stream is input sample *i* - look-ahead, and a
-/// decoder that throws away what lies before 0 gives back the input aligned to the sample. At the end the
-/// look-ahead is flushed out and the padding of the last frame is stated in its `trimEnd`: as many samples
-/// come out of a decoder as went in. Timestamps are those of the packet's first decoded sample: the capture
-/// time of the frame's first sample less the look-ahead.
+/// **Placement.** The first input sample has position 0, whatever its packet's position. The first output packet has the position -look-ahead,
+/// so that decoded sample *i* of the stream is input sample *i* - look-ahead, and a decoder that discards everything before 0 restores
+/// the input sample-aligned. At the end the look-ahead is flushed, and the padding of the last frame is declared in its `trimEnd`: a
+/// decoder returns as many samples as went in. Timestamps are those of the packet's first decoded sample: the capture time of the
+/// frame's first sample minus the look-ahead.
 ///
-/// **Latency.** One frame and the look-ahead: 6.5 ms, or 2.5 ms with `lowdelay`.
+/// **Latency.** One frame plus the look-ahead: 6.5 ms, or 2.5 ms with `lowdelay`.
 ///
-/// **Gaps.** Where positions jump forward, and for packets marked `lost`, silence takes the place of what is
-/// missing: the frames it shares with sound are sent, whole frames of it are not. The packet behind unsent
-/// frames is marked `discontinuity`, and the encoder starts afresh there. Positions that go back are not
-/// believed: the stream goes on without a gap.
+/// **Gaps.** Where positions jump forward, and for packets marked `lost`, silence fills the gap: frames shared with audio are
+/// sent, whole frames of silence are not. The packet after untransmitted frames is marked `discontinuity`, and the encoder is reset
+/// there. Positions that go back are ignored: the stream continues without a gap.
 ///
-/// **Utterances.** Where one ends, silence fills the frames its end lies in, so that it is sent at once; the last of them carries
-/// the mark, or an empty packet when all has been sent. The encoder starts afresh there, and what follows without a gap counts on
-/// behind the silence.
+/// **Utterances.** At the end of an utterance, silence completes the frames that it lies in, so that it is sent at once. The last of them
+/// carries the mark, or an empty packet if everything has been sent. The encoder is reset there, and following audio without a gap
+/// continues after the silence.
 ///
-/// **DTX.** With `dtx`, frames of 2 bytes or less are not sent (the library sends a fuller one at least every
-/// 400 ms); the next packet is marked `silence`, and the jump of its position tells how long. The last packet of
-/// an utterance and the very last one are always sent.
+/// **DTX.** With `dtx`, frames of 2 bytes or less are not sent (libopus sends a fuller one at least every 400 ms); the next packet is marked
+/// `silence`, and the jump of its position shows the length. The last packet of an utterance and of the stream is always sent.
 ///
-/// **Interruption.** Samples of the interrupted reply that wait for their frame are silenced and the rest of
-/// their packet is dropped; uplink audio, which belongs to no reply, is not touched.
+/// **Interruption.** Pending samples of the interrupted reply are silenced and the rest of their packet is dropped; uplink audio, which
+/// belongs to no reply, is not affected.
 ///
-/// Heap: none after `init`. One call codes at most one frame, sent or not.
+/// Heap: none after `init`. One call encodes at most one frame, sent or not.
 public struct OpusEncode: ~Copyable, Node {
   private let encoder: LibopusEncoder
   private let sample: SampleType
@@ -45,14 +42,14 @@ public struct OpusEncode: ~Copyable, Node {
 
   private var timeline: FrameTimeline
   private var buffer: FrameBuffer
-  /// The packet whose samples are being cut up.
+  /// The packet whose samples are being cut into frames.
   private var held: Packet?
-  /// Samples of `held` that are used up, and that are still to be coded.
+  /// Samples of `held` that are consumed, and that are left.
   private var heldOffset = 0
   private var heldRest = 0
   private var hasUnsentSilence = false
   private var hasSkipped = false
-  /// When the utterance ends that what is held is the last of, until that is seen to; nil: it goes on.
+  /// Time at which the utterance of the held packet ends, until that is handled; nil if it continues.
   private var ending: Nanoseconds?
   private var errorCorrection: Bool
   private var expectedLoss: Int
@@ -138,18 +135,18 @@ public struct OpusEncode: ~Copyable, Node {
     heldRest = 0
     buffer.clear()
     encoder.reset()
-    timeline.forgetPending()
+    timeline.discardPending()
     ending = nil
     hasSkipped = true
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    fault.reason == .library ? "libopus refused a frame: \(libopusWords(fault.code))" : nil
+    fault.reason == .library ? "libopus could not encode a frame: \(libopusMessage(fault.code))" : nil
   }
 
-  // MARK: Pieces
+  // MARK: Frames
 
-  /// True when another frame can be coded without new input.
+  /// True if another frame can be encoded without new input.
   private var hasWork: Bool { ending != nil || timeline.completesFrame(available: heldRest) }
 
   private mutating func admit(_ packet: consuming Packet) {
@@ -167,7 +164,7 @@ public struct OpusEncode: ~Copyable, Node {
     held = consume packet
   }
 
-  /// Does one step of the timeline. True when a frame was coded, be it sent or not: that is as much as a call may cost.
+  /// Performs one step of the timeline. True if a frame was encoded, sent or not: that is the limit for one call.
   private mutating func carryOut(_ step: FrameTimeline.Step, _ ports: inout Ports) throws(NodeFault) -> Bool {
     switch step {
     case .silence(let offset, let count):
@@ -197,7 +194,7 @@ public struct OpusEncode: ~Copyable, Node {
     var output = packet.mutableSamples(of: UInt8.self)
     let room = packetBytes
     if sample == .f32 {
-      // What is no sound would stay in libopus' filters for the rest of the stream.
+      // NaN and infinities would stay in libopus' filters for the rest of the stream.
       var frame = unsafe buffer.room(for: Float.self, count: slot.duration * sampleBytes / sample.byteCount)
       SampleMath.sanitize(&frame)
     }
@@ -224,7 +221,7 @@ public struct OpusEncode: ~Copyable, Node {
     ports.emit(packet)
   }
 
-  /// The end alone of an utterance of which everything has been sent.
+  /// Emits the end of an utterance whose audio has all been sent.
   private mutating func emitEnd(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
     var packet = try ports.makePacket(bytes: 0, of: reply)
     packet.position = timeline.nextPosition
@@ -234,14 +231,14 @@ public struct OpusEncode: ~Copyable, Node {
     ports.emit(packet)
   }
 
-  /// Without an expected loss the library leaves the copies out even when they are switched on.
+  /// Sets the expected loss. Without one, libopus omits the copies even if error correction is on.
   private mutating func applyLoss() {
     encoder.set(errorCorrection: errorCorrection)
     let least = errorCorrection ? OpusEncodeSettings.leastLoss : 0
     encoder.set(expectedLoss: max(expectedLoss, least))
   }
 
-  /// Where the live parameters stand in the contract.
+  /// Indices of the live parameters in the contract.
   private struct LiveIndices {
     let bitrate: Int?
     let complexity: Int?

@@ -3,25 +3,26 @@ public import MillraceCore
 extension OpusEncode {
   public static var contract: NodeContract {
     NodeContract(
-      "opus.encode", "codes PCM as Opus, one packet a frame",
+      "opus.encode", "encodes PCM to Opus, one packet per frame",
       text: """
-        Takes packets of any length and cuts them anew into frames. The first packet has the position -look-ahead and the \
-        last says its padding in trimEnd, so that decoding gives back exactly the input's samples in their places.
+        Packets of any length are re-cut into frames. The first packet has the position -look-ahead, and the last declares its \
+        padding in trimEnd, so that decoding restores exactly the input's samples at their positions.
 
-        Constant bitrate costs 2.3 times the processor of variable bitrate for speech (16 kHz, 24 kbit/s, complexity 5) \
-        and sounds no better; choose it only where the size of packets must tell nothing.
+        For speech, constant bitrate costs 2.3 times the CPU time of variable bitrate (16 kHz, 24 kbit/s, complexity 5) and \
+        sounds no better; use it only where packet sizes must not reveal anything.
         """,
       inputs: [
         PortContract(
           "in", .pcm(rates: .oneOf(OpusRates.all), channels: .range(1...2), samples: [.s16, .f32]),
-          text: "samples, in packets of any length",
+          text: "PCM, in packets of any length",
           holds: 1)
       ],
       outputs: [
         PortContract(
           "out", .opus(rates: .oneOf(OpusRates.all), channels: .range(1...2)),
           text:
-            "one packet a frame, at the input's rate; unsent silence and gaps show as jumps of the position")
+            "one packet per frame, at the input's rate; untransmitted silence and gaps appear as jumps of the position"
+        )
       ],
       parameters: parameters,
       budget: 500,
@@ -37,41 +38,41 @@ extension OpusEncode {
       ParameterContract(
         "bitrate", .integer(6000...510_000), unit: "bit/s", default: 24_000, live: true,
         text:
-          "the rate to keep to on average; libopus takes at most 300,000 a channel, and 1276 bytes a packet"),
+          "average bitrate; libopus allows at most 300,000 per channel and 1276 bytes per packet"),
       ParameterContract(
         "complexity", .integer(0...10), default: 5, live: true,
-        text: "effort, 0 to 10; for 16 kHz speech 5 costs half of 10 and twice of 0"),
+        text: "encoder effort, 0 to 10; for 16 kHz speech, 5 costs half as much as 10 and twice as much as 0"),
       ParameterContract(
         "application", .choice(LibopusEncoder.Application.allCases.map(\.rawValue)), default: "voip",
         text:
-          "voip favours speech and filters rumble out, audio the likeness of the waveform, lowdelay a look-ahead of 2.5 ms without the speech layer"
+          "voip favours speech and filters rumble, audio favours fidelity, lowdelay has a look-ahead of 2.5 ms and no SILK layer"
       ),
       ParameterContract(
         "frame", .number(2.5...60), unit: "ms", default: 20,
-        text: "length of a packet: 2.5, 5, 10, 20, 40 or 60 ms; below 10 ms there is no speech layer"),
+        text: "length of a packet: 2.5, 5, 10, 20, 40 or 60 ms; below 10 ms there is no SILK layer"),
       ParameterContract(
         "rateControl", .choice(LibopusEncoder.RateControl.allCases.map(\.rawValue)), default: "cvbr",
         text:
-          "vbr varies freely, cvbr within one frame's worth, cbr not at all: at 2.3 times the processor for speech"
+          "vbr varies freely, cvbr within one frame's worth, cbr not at all, at 2.3 times the CPU time for speech"
       ),
       ParameterContract(
         "fec", .bool, default: false, live: true,
         text:
-          "put a coarse copy of each frame into the next packet; speech layer only, at the cost of bandwidth when bits are few; an expected loss below 10 % counts as 10 %"
+          "send a low-bitrate copy of each frame in the next packet; SILK layer only, and reduces audio bandwidth at low bitrates; an expected loss below 10 % counts as 10 %"
       ),
       ParameterContract(
         "dtx", .bool, default: false,
-        text: "send next to nothing in silence; frames of 2 bytes or less are left out"),
+        text: "discontinuous transmission: frames of 2 bytes or less are not sent in silence"),
       ParameterContract(
         "loss", .integer(0...100), unit: "%", default: 0, live: true,
-        text: "loss to expect on the way: trades clean quality for resistance"),
+        text: "expected packet loss: trades quality for robustness"),
       ParameterContract(
         "signal", .choice(LibopusEncoder.Signal.allCases.map(\.rawValue)), default: "auto",
-        text: "what the signal is, where that is known"),
+        text: "kind of signal, if known"),
       ParameterContract(
         "bandwidth", .choice(LibopusEncoder.Bandwidth.allCases.map(\.rawValue)), default: "auto",
         text:
-          "the audio band to code: narrow 4 kHz, medium 6, wide 8, superwide 12, full 20; auto lets the encoder choose"
+          "the audio bandwidth to encode: narrow 4 kHz, medium 6, wide 8, superwide 12, full 20; auto lets the encoder choose"
       ),
     ]
   }
@@ -89,20 +90,20 @@ extension OpusEncode {
         settings.application == .lowdelay
         ? "application \"lowdelay\" has" : "packets of \(settings.frameMilliseconds) ms have"
       resolution.refuse(
-        "fec", "\(reason) no speech layer, which alone carries error correction",
-        cure: "use application \"voip\" with packets of 10 ms or more, or leave \"fec\" out")
+        "fec", "\(reason) no SILK layer, and only that carries error correction",
+        cure: "use application \"voip\" with packets of 10 ms or more, or remove \"fec\"")
     }
     guard case .pcm(let rate, let channels, _)? = resolution.input?.format else { return }
     guard OpusRates.all.contains(rate) else {
       resolution.refuse(
-        nil, "Opus does not code \(rate) Hz",
-        cure: "put audio.resample (rate \(OpusRates.holding(rate))) in front of it")
+        nil, "Opus cannot encode \(rate) Hz",
+        cure: "add audio.resample (rate \(OpusRates.holding(rate))) before it")
       return
     }
     guard channels <= 2 else {
       resolution.refuse(
         nil, "Opus packets hold 1 or 2 channels, not \(channels)",
-        cure: "put audio.convert (channels 1) in front of it")
+        cure: "add audio.convert (channels 1) before it")
       return
     }
     let frame = settings.frame(rate: rate)
@@ -115,17 +116,16 @@ extension OpusEncode {
   }
 }
 
-/// The parameters of `opus.encode` as checked.
+/// The checked parameters of `opus.encode`.
 struct OpusEncodeSettings {
-  /// Frame lengths an Opus packet of this encoder can have, in milliseconds (RFC 6716 table 2; 40 and 60 ms
-  /// for speech).
+  /// Frame lengths of this encoder's packets, in milliseconds (RFC 6716 table 2; 40 and 60 ms for speech).
   static let frames = [2.5, 5, 10, 20, 40, 60]
 
-  /// Packets of so many bytes need not be sent (libopus, `opus_encode`).
+  /// Packets of up to this many bytes need not be sent (libopus, `opus_encode`).
   static let unsentBytes = 2
 
-  /// The expected loss, in percent, that error correction counts with at the least: up to 5 % libopus leaves
-  /// the copies out at the rates of speech (`decide_fec` in libopus 1.3).
+  /// The least expected loss, in percent, used with error correction: up to 5 % libopus omits the copies at speech bitrates (`decide_fec`
+  /// in libopus 1.3).
   static let leastLoss = 10
 
   let bitrate: Int
@@ -154,15 +154,14 @@ struct OpusEncodeSettings {
 
   var hasValidFrame: Bool { Self.frames.contains(frameMilliseconds) }
 
-  /// Samples of a frame; exact, because every Opus rate is a multiple of 400 Hz.
+  /// Samples per frame; exact, because every Opus rate is a multiple of 400 Hz.
   func frame(rate: Int) -> Int { Int(frameMilliseconds * Double(rate) / 1000) }
 
-  /// Bytes of the largest packet: one full frame and its code byte. libopus keeps longer packets to it too,
-  /// which bounds 60 ms at 170 kbit/s.
+  /// Size of the largest packet: one full frame and its TOC byte. libopus limits longer packets to it too, which bounds 60 ms at
+  /// 170 kbit/s.
   var packetBytes: Int { OpusRates.frameBytes + 1 }
 
-  /// Microseconds one call may take: twice what 20 ms cost at most on the slowest machine measured, per 20 ms
-  /// and channel.
+  /// Budget of a call in microseconds: twice the highest cost of 20 ms on the slowest machine measured, per 20 ms and channel.
   func budget(rate: Int, channels: Int) -> Int {
     let pieces = max(1, Int(frameMilliseconds / 20))
     let each = 150 + 50 * complexity

@@ -1,6 +1,6 @@
 internal import MillraceCore
 
-/// Replies in Opus: one packet a packet, or an Ogg stream cut anywhere.
+/// Decodes replies in Opus: one Opus packet per packet, or an Ogg stream cut anywhere.
 final class OpusReply: ReplyDecoder {
   private let decoder: LibopusDecoder
   private let channels: Int
@@ -8,20 +8,20 @@ final class OpusReply: ReplyDecoder {
   private var decoded: FrameBuffer
   private var output: FrameBuffer
   private let pages: OggFeed?
-  /// The frames of `decoded` that wait to be resampled.
+  /// The frames of `decoded` that are not resampled yet.
   private var kept = 0..<0
-  private var isUnderWay = false
+  private var isActive = false
   private var hasSound = false
-  /// What is to be told before decoding goes on.
+  /// A notice to report before decoding continues.
   private var notice: ReplyNotice?
   private var fed: Int64 = 0
 
-  /// Most bytes of Ogg taken at a time.
+  /// Most bytes of Ogg consumed at a time.
   private static let piece = 4_096
-  /// Positions further before 0 than this, in samples, count as this far: they can only come from damage.
-  private static let farthest: Int64 = 1 << 48
+  /// Positions further below 0, in samples, are clamped to this: they can only come from corrupt data.
+  private static let maximumPosition: Int64 = 1 << 48
 
-  init(isInOgg: Bool, rate: Int, channels: Int) throws(NodeProblem) {
+  init(isOgg: Bool, rate: Int, channels: Int) throws(NodeProblem) {
     let coded = OpusRates.holding(rate)
     let decoder = try LibopusDecoder(rate: coded, channels: channels, sample: .f32)
     let longest = coded * OpusRates.longestPacket / 1_000
@@ -31,7 +31,7 @@ final class OpusReply: ReplyDecoder {
     decoded = FrameBuffer(byteCount: longest * channels * 4)
     output = FrameBuffer(byteCount: bank.longest * channels * 4)
     self.bank = bank
-    pages = isInOgg ? OggFeed() : nil
+    pages = isOgg ? OggFeed() : nil
     super.init()
   }
 
@@ -55,8 +55,8 @@ final class OpusReply: ReplyDecoder {
   }
 
   private func begin() {
-    guard !isUnderWay else { return }
-    isUnderWay = true
+    guard !isActive else { return }
+    isActive = true
     hasSound = false
     fed = 0
     decoder.reset()
@@ -66,14 +66,14 @@ final class OpusReply: ReplyDecoder {
 
   // MARK: Packets
 
-  /// Decodes one packet of a link, or conceals it.
+  /// Decodes or conceals one packet of the link.
   private func take(_ bytes: Span<UInt8>, _ entry: ReplyQueue.Entry) {
     let isLost = bytes.isEmpty || entry.flags.contains(.lost)
     if bytes.isEmpty && !entry.flags.contains(.lost) { return }
     if isLost { return conceal(entry.duration) }
     let span = max(1, entry.duration)
-    // What lies before position 0 is an encoder's pre-skip.
-    let before = 0 - max(-Self.farthest, min(0, entry.position))
+    // Before position 0 lies the encoder's pre-skip.
+    let before = 0 - max(-Self.maximumPosition, min(0, entry.position))
     let skip = min(span, max(entry.trimStart, Int(min(Int64(span), before))))
     let padding = min(span, max(0, entry.trimEnd))
     let isGood = unsafe bytes.withUnsafeBufferPointer { unsafe decode($0.baseAddress, $0.count) }
@@ -82,19 +82,19 @@ final class OpusReply: ReplyDecoder {
       return conceal(entry.duration)
     }
     let frames = kept.upperBound
-    // Trims count at the link's rate, which is the packet's duration over its length.
+    // Trims count at the link's rate, which is the packet's duration divided by its length.
     let (from, to) = (frames * skip / span, frames - frames * padding / span)
     kept = entry.duration > 0 ? min(from, to)..<to : kept
   }
 
-  /// Decodes bytes into `decoded`; false when libopus refuses.
+  /// Decodes bytes into `decoded`; false if libopus rejects them.
   private func decode(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Bool {
     let made = unsafe decoder.decode(bytes, count: count, to: decoded.start, room: room)
     kept = 0..<max(0, made)
     return made > 0
   }
 
-  /// Extrapolates a lost packet; 20 ms where its length is not known.
+  /// Extrapolates a lost packet; 20 ms if its length is unknown.
   private func conceal(_ duration: Int) {
     let unit = decoder.rate / 400
     let wanted = duration > 0 ? duration : decoder.rate / 50
@@ -103,7 +103,7 @@ final class OpusReply: ReplyDecoder {
     kept = 0..<max(0, made)
   }
 
-  // MARK: Out
+  // MARK: Output
 
   override func next() -> Step {
     count = 0
@@ -155,11 +155,11 @@ final class OpusReply: ReplyDecoder {
 
   override func finish() -> Step? {
     count = 0
-    guard isUnderWay else { return nil }
+    guard isActive else { return nil }
     if let pages, let cut = pages.takeCut() {
       return .notice(.truncated(offset: cut.place, count: cut.count))
     }
-    isUnderWay = false
+    isActive = false
     var target = unsafe output.room(for: Float.self)
     count = bank.flush(0, into: &target)
     if !hasSound && fed > 0 {
@@ -169,45 +169,45 @@ final class OpusReply: ReplyDecoder {
     return count > 0 ? .sound : nil
   }
 
-  override func forget() {
-    super.forget()
+  override func reset() {
+    super.reset()
     kept = 0..<0
     notice = nil
-    isUnderWay = false
+    isActive = false
   }
 }
 
-/// An Ogg Opus stream that comes in pieces: the demultiplexer behind a class, so that there may be none.
+/// Demultiplexes an Ogg Opus stream that arrives in pieces. A class, so that it can be optional.
 final class OggFeed {
-  /// What came next.
+  /// The next item in the stream.
   @unsafe
   enum Step {
     case opened(OpusHeader)
     case packet(PagedPacket)
-    /// So many bytes from `place` of the stream on are no sound; 0: something is missing there.
+    /// `count` bytes from offset `place` are invalid; 0: data is missing there.
     case damage(place: Int64, count: Int64)
     case needsMore
   }
 
   private var demuxer = OpusDemuxer()
-  /// Byte of the stream that what came last begins with.
+  /// Offset of the latest item in the stream.
   var place: Int64 { Int64(demuxer.foundAt) }
 
-  private var hasToldCut = false
+  private var hasReportedTruncation = false
 
   func feed(_ bytes: Span<UInt8>) { demuxer.feed(bytes) }
 
-  /// The page that the stream ends inside, once. That a service leaves the mark of the last page out is no cut.
+  /// The incomplete page at the end of the stream, reported once. A missing end-of-stream mark alone does not count: services omit it.
   func takeCut() -> (place: Int64, count: Int64)? {
-    guard !hasToldCut, demuxer.leftOver > 0 else { return nil }
-    hasToldCut = true
+    guard !hasReportedTruncation, demuxer.leftOver > 0 else { return nil }
+    hasReportedTruncation = true
     return (Int64(demuxer.byteCount - demuxer.leftOver), Int64(demuxer.leftOver))
   }
 
-  /// Begins another stream.
+  /// Starts another stream.
   func reset() {
     demuxer.reset()
-    hasToldCut = false
+    hasReportedTruncation = false
   }
 
   @unsafe

@@ -1,14 +1,14 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// Decodes one utterance after the other to float PCM of one rate and channel count, whatever it comes as.
+/// Decodes a sequence of utterances in any supported format to float PCM with a fixed rate and channel count.
 ///
-/// Feed only when `next` answers `needsMore`. A class, so that the node holds any of them; no heap after `init` but what a
-/// library takes where an utterance begins. One thread at a time.
+/// Feed only when `next` returns `needsMore`. A class, so that the node can hold any of them. No heap after `init`, except what a library
+/// allocates when an utterance starts. Not thread-safe.
 class ReplyDecoder {
-  /// What came next.
+  /// The result of a decoding step.
   enum Step: Equatable {
-    /// `count` frames are in `sound`, until the next call.
+    /// `count` frames are in `sound`, valid until the next call.
     case sound
     case notice(ReplyNotice)
     case needsMore
@@ -19,30 +19,30 @@ class ReplyDecoder {
 
   init() {}
 
-  /// The frames that came out last, interleaved.
+  /// The latest frames, interleaved.
   @unsafe
-  var sound: UnsafePointer<Float> { fatalError("a subclass answers sound") }
+  var sound: UnsafePointer<Float> { fatalError("subclasses override sound") }
 
-  /// Takes bytes of a packet from `offset` on and answers how many; all of them in the end.
+  /// Takes bytes of a packet from `offset` on and returns how many; eventually all of them.
   func feed(_ bytes: Span<UInt8>, from offset: Int, of entry: ReplyQueue.Entry) -> Int {
-    fatalError("a subclass answers feed")
+    fatalError("subclasses override feed")
   }
 
-  /// Decodes on.
-  func next() -> Step { fatalError("a subclass answers next") }
+  /// Decodes the next step.
+  func next() -> Step { fatalError("subclasses override next") }
 
-  /// Gives what is left at an utterance's end; nil: nothing.
+  /// Returns what is left at the end of an utterance; nil if nothing is.
   func finish() -> Step? { nil }
 
-  /// Forgets the utterance.
-  func forget() { count = 0 }
+  /// Drops the utterance.
+  func reset() { count = 0 }
 
-  /// The decoder for a format; nil: that format carries no reply.
+  /// The decoder for a format; nil if the format cannot carry a reply.
   static func make(for input: Format, rate: Int, channels: Int) throws(NodeProblem) -> ReplyDecoder? {
     switch input {
     case .mp3: try MP3Reply(rate: rate, channels: channels)
-    case .opus: try OpusReply(isInOgg: false, rate: rate, channels: channels)
-    case .ogg: try OpusReply(isInOgg: true, rate: rate, channels: channels)
+    case .opus: try OpusReply(isOgg: false, rate: rate, channels: channels)
+    case .ogg: try OpusReply(isOgg: true, rate: rate, channels: channels)
     case .pcm(let from, let count, let sample):
       try PCMReply(from: from, channels: count, sample: sample, to: rate, channels: channels)
     default: nil
@@ -50,18 +50,18 @@ class ReplyDecoder {
   }
 }
 
-/// Something about an utterance that has to be told.
+/// Something to report about an utterance.
 enum ReplyNotice: Equatable {
   case format(rate: Int, channels: Int)
-  /// So many bytes from `offset` of the utterance on were no sound.
+  /// `count` bytes from `offset` of the utterance were not audio.
   case damaged(offset: Int64, count: Int64)
-  /// The utterance ended inside a frame or a page; so many bytes of it came, from `offset` on.
+  /// The utterance ended inside a frame or a page; `count` bytes of it arrived, from `offset`.
   case truncated(offset: Int64, count: Int64)
-  /// An utterance without sound in it.
+  /// An utterance without audio.
   case silent(count: Int64)
 }
 
-/// Replies in MP3.
+/// Decodes replies in MP3.
 final class MP3Reply: ReplyDecoder {
   private var stream: MP3Stream
 
@@ -78,16 +78,16 @@ final class MP3Reply: ReplyDecoder {
     stream.feed(bytes.extracting(offset..<bytes.count))
   }
 
-  override func next() -> Step { told(stream.next()) }
+  override func next() -> Step { convert(stream.next()) }
 
-  override func finish() -> Step? { stream.finish().map { told($0) } }
+  override func finish() -> Step? { stream.finish().map { convert($0) } }
 
-  override func forget() {
-    super.forget()
-    stream.forget()
+  override func reset() {
+    super.reset()
+    stream.reset()
   }
 
-  private func told(_ step: MP3Stream.Step) -> Step {
+  private func convert(_ step: MP3Stream.Step) -> Step {
     count = stream.count
     switch step {
     case .sound: return .sound
@@ -101,22 +101,22 @@ final class MP3Reply: ReplyDecoder {
   }
 }
 
-/// Replies in PCM of any rate.
+/// Decodes replies in PCM of any rate.
 final class PCMReply: ReplyDecoder {
   private let frameBytes: Int
   private let sample: SampleType
   private let channels: Int
   private let matrix: ChannelMatrix?
   private var bank: ResamplerBank
-  /// A piece as floats, and with the output's channels; then at its rate.
+  /// A piece as float samples, then with the output's channels, then at the output's rate.
   private var floats: FrameBuffer
   private var folded: FrameBuffer
   private var output: FrameBuffer
-  /// Frames in `folded` that wait for `next`.
+  /// Frames in `folded` that `next` has not taken.
   private var waiting = 0
-  private var isUnderWay = false
+  private var isActive = false
 
-  /// Frames taken at a time.
+  /// Frames consumed at a time.
   private static let piece = 1_024
 
   init(from: Int, channels inputs: Int, sample: SampleType, to rate: Int, channels: Int) throws(NodeProblem) {
@@ -138,10 +138,10 @@ final class PCMReply: ReplyDecoder {
 
   override func feed(_ bytes: Span<UInt8>, from offset: Int, of entry: ReplyQueue.Entry) -> Int {
     let frames = min((bytes.count - offset) / frameBytes, Self.piece)
-    // A rest shorter than a frame is no sound.
+    // A remainder shorter than a frame is ignored.
     guard frames > 0 else { return bytes.count - offset }
-    if !isUnderWay { bank.reset(0) }
-    isUnderWay = true
+    if !isActive { bank.reset(0) }
+    isActive = true
     let taken = frames * frameBytes
     unsafe bytes.extracting(offset..<offset + taken).withUnsafeBytes { unsafe convert($0, frames: frames) }
     waiting = frames
@@ -158,7 +158,7 @@ final class PCMReply: ReplyDecoder {
     case .f32:
       let source = unsafe bytes.bindMemory(to: Float.self)
       for index in 0..<values { target[index] = unsafe source[index] }
-      // What is no sound would stay in the filters.
+      // NaN and infinities would stay in the filters.
       SampleMath.sanitize(&target)
     }
     guard let matrix else { return }
@@ -181,15 +181,15 @@ final class PCMReply: ReplyDecoder {
 
   override func finish() -> Step? {
     count = 0
-    guard isUnderWay else { return nil }
-    isUnderWay = false
+    guard isActive else { return nil }
+    isActive = false
     var room = unsafe output.room(for: Float.self)
     count = bank.flush(0, into: &room)
     return count > 0 ? .sound : nil
   }
 
-  override func forget() {
-    super.forget()
-    (waiting, isUnderWay) = (0, false)
+  override func reset() {
+    super.reset()
+    (waiting, isActive) = (0, false)
   }
 }

@@ -1,18 +1,18 @@
 internal import MillraceCore
 
-/// What a service has sent of its replies and nobody has decoded yet: packets' bytes in their order, copied, so that no block
-/// of a pool waits here.
+/// Queues what a service has sent of its replies until it is decoded. Packets' bytes are copied, so that no pool block waits
+/// here.
 ///
-/// Bounded in bytes and in packets; memory is touched only as far as it is used. One thread at a time; no heap after `init`.
+/// Bounded in bytes and in packets; touches memory only as far as it is used. Not thread-safe; no heap after `init`.
 @safe
 struct ReplyQueue: ~Copyable {
-  /// One packet's description; its bytes lie together.
+  /// The metadata of a packet; its bytes are contiguous.
   struct Entry {
     fileprivate(set) var offset = 0
     fileprivate(set) var byteCount = 0
     var reply = HeldReply()
     var flags: PacketFlags = []
-    /// When it came.
+    /// Time of arrival.
     var arrival: Nanoseconds = 0
     var position: Int64 = 0
     var duration = 0
@@ -20,7 +20,7 @@ struct ReplyQueue: ~Copyable {
     var trimEnd = 0
   }
 
-  /// Packets it holds at most.
+  /// Most packets in the queue.
   static let packets = 4_096
 
   private let byteLimit: Int
@@ -28,9 +28,9 @@ struct ReplyQueue: ~Copyable {
   private let entries: UnsafeMutablePointer<Entry>
   private var first = 0
   private var count = 0
-  /// Where the next packet's bytes go.
+  /// Offset of the next packet's bytes.
   private var writeAt = 0
-  /// Utterances whose end is queued.
+  /// Number of ends of utterances in the queue.
   private(set) var ends = 0
 
   init(byteLimit: Int) {
@@ -47,9 +47,9 @@ struct ReplyQueue: ~Copyable {
 
   var isEmpty: Bool { count == 0 }
 
-  /// The packet to decode next. Traps when there is none.
+  /// The packet to decode next. Precondition: the queue is not empty.
   var front: Entry {
-    precondition(count > 0, "nothing is queued")
+    precondition(count > 0, "the queue is empty")
     return unsafe entries[first]
   }
 
@@ -61,10 +61,10 @@ struct ReplyQueue: ~Copyable {
     return unsafe UnsafeBufferPointer(start: start, count: entry.byteCount)
   }
 
-  /// True when a packet of so many bytes has room.
+  /// True if a packet of this size fits.
   func hasRoom(for byteCount: Int) -> Bool { count < Self.packets && place(for: byteCount) != nil }
 
-  /// Where so many bytes can lie together; nil: nowhere now.
+  /// Offset of a contiguous free range of this size; nil if there is none now.
   private func place(for byteCount: Int) -> Int? {
     // Aligned for any sample type.
     let size = (byteCount + 7) & ~7
@@ -77,7 +77,7 @@ struct ReplyQueue: ~Copyable {
     return writeAt + size < oldest ? writeAt : nil
   }
 
-  /// Copies a packet in; false when it has no room.
+  /// Copies a packet into the queue; false if it does not fit.
   mutating func append(_ packet: borrowing Packet, arrival: Nanoseconds) -> Bool {
     let size = Int(packet.byteCount)
     guard count < Self.packets, let offset = place(for: size) else { return false }
@@ -104,8 +104,8 @@ struct ReplyQueue: ~Copyable {
     if count == 0 { writeAt = 0 }
   }
 
-  /// Drops every packet at the front that an interruption has made worthless.
-  mutating func dropVoid(at generation: UInt32) {
+  /// Drops all packets at the front that belong to a cancelled reply.
+  mutating func dropStale(at generation: UInt32) {
     while count > 0, front.reply.isVoid(at: generation) { drop() }
   }
 }

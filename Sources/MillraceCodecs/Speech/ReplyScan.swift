@@ -1,17 +1,17 @@
 internal import MillraceCore
 internal import MillraceFiles
 
-/// Looks over a coded reply as its bytes go by, without decoding it: whether there is sound in it, and whether it ends where it
-/// should. No heap once its buffers have the size of the largest page.
+/// Scans an encoded reply as its bytes pass, without decoding it: whether it contains audio, and whether it is complete. No heap once its
+/// buffers have the size of the largest page.
 struct ReplyScan: ~Copyable {
-  /// Where a reply breaks off: the byte that the frame or page begins at, and how many bytes of it are there. For Ogg without its
-  /// last page, the reply's end and 0.
+  /// Where a reply is truncated: offset of the incomplete frame or page, and how many bytes of it are there. For Ogg without its last page: the
+  /// end of the reply, and 0.
   struct Cut: Equatable {
     var place: Int64
     var bytes: Int64
   }
 
-  /// A frame that others confirm, or a packet of Opus, was found.
+  /// True if a confirmed MP3 frame or an Opus packet was found.
   private(set) var hasSound = false
   private let isMP3: Bool
   private var framer = MP3Framer()
@@ -23,7 +23,7 @@ struct ReplyScan: ~Copyable {
 
   init(isMP3: Bool) { self.isMP3 = isMP3 }
 
-  /// Takes the next bytes.
+  /// Scans the next bytes.
   mutating func feed(_ bytes: Span<UInt8>) {
     guard isMP3 else {
       demuxer.feed(bytes)
@@ -36,7 +36,7 @@ struct ReplyScan: ~Copyable {
     }
   }
 
-  /// Says that the reply is over and answers where it breaks off; nil: nowhere. What is fed next is another.
+  /// Ends the reply and returns where it is truncated; nil if it is complete. The next bytes belong to another reply.
   mutating func finish() -> Cut? {
     if isMP3 {
       drainFrames(isEnding: true)
@@ -49,10 +49,10 @@ struct ReplyScan: ~Copyable {
     return cut.take()
   }
 
-  /// Why nothing of a file that was fed whole can be played. Before `finish`. `head`: its first bytes.
-  borrowing func trouble(_ path: String, bytes: Int, head: [UInt8]) -> NodeProblem {
+  /// The error for a file without playable audio, which was fed completely. Call it before `finish`. `head`: its first bytes.
+  borrowing func problem(_ path: String, bytes: Int, head: [UInt8]) -> NodeProblem {
     if isMP3 { return MP3File.noSound(path, bytes: bytes, head: head) }
-    return OpusFileProbe.trouble(
+    return OpusFileProbe.problem(
       path, hasPages: demuxer.pageCount > 0, hasHeader: hasHeader, isCut: demuxer.isCut, isDamaged: isDamaged,
       hasBadStream: hasBadStream)
   }

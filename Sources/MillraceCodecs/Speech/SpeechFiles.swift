@@ -2,34 +2,34 @@ internal import Glibc
 internal import MillraceCore
 internal import MillraceFiles
 
-/// The files that a path of `speech.read` names.
+/// The files behind the parameter `path` of `speech.read`.
 enum SpeechFiles {
   private static let endings = [".mp3", ".opus", ".ogg"]
   /// Bytes read at a time.
   private static let piece = 16_384
 
-  /// The file, or the coded files of the folder in the order of their names. Control side.
+  /// The file, or the encoded files of the folder, sorted by name. Control side.
   static func paths(_ path: String) throws(NodeProblem) -> [String] {
     guard isFolder(path) else {
       try FileCheck.reading(path)
       guard isCoded(path) else {
         throw NodeProblem(
-          "\"\(path)\" is neither .mp3 nor .opus nor .ogg by its name", parameter: "path",
-          cure: "read other sound with audio.read, whose parameter \"reply\" makes it a reply")
+          "\"\(path)\" does not end in .mp3, .opus or .ogg", parameter: "path",
+          cure: "use audio.read for other formats; its parameter \"reply\" makes it a reply")
       }
       return [path]
     }
     let names = names(in: path).filter(isCoded).sorted()
     guard !names.isEmpty else {
       throw NodeProblem(
-        "\"\(path)\" holds no .mp3, .opus or .ogg file", parameter: "path", cure: "name another folder")
+        "\"\(path)\" contains no .mp3, .opus or .ogg file", parameter: "path", cure: "name another folder")
     }
     let paths = names.map { path.hasSuffix("/") ? path + $0 : path + "/" + $0 }
     for path in paths { try FileCheck.reading(path) }
     return paths
   }
 
-  /// Throws in words when there is no sound in a file, or with `arePieces` in all of them together. Control side.
+  /// Throws the reason if a file, or with `arePieces` all files together, contains no audio. Control side.
   static func check(_ paths: [String], arePieces: Bool) throws(NodeProblem) {
     var scan = ReplyScan(isMP3: isMP3(paths[0]))
     var (total, head) = (0, [UInt8]())
@@ -38,19 +38,19 @@ enum SpeechFiles {
         scan = ReplyScan(isMP3: isMP3(path))
         (total, head) = (0, [])
       }
-      try look(into: path, &scan, &total, &head)
+      try scanFile(path, &scan, &total, &head)
       if scan.hasSound && arePieces { return }
-      // The end may be what confirms a frame.
+      // The end of the file may confirm a frame.
       guard !scan.hasSound, !arePieces || index == paths.count - 1 else { continue }
-      let trouble = scan.trouble(path, bytes: total, head: head)
+      let problem = scan.problem(path, bytes: total, head: head)
       _ = scan.finish()
-      if !scan.hasSound { throw trouble }
+      if !scan.hasSound { throw problem }
     }
   }
 
-  /// Reads a file until there is sound in it, or to its end.
-  private static func look(
-    into path: String, _ scan: inout ReplyScan, _ total: inout Int, _ head: inout [UInt8]
+  /// Reads a file until audio is found, or to its end.
+  private static func scanFile(
+    _ path: String, _ scan: inout ReplyScan, _ total: inout Int, _ head: inout [UInt8]
   ) throws(NodeProblem) {
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw FileMessages.problem(errno, path, for: .reading) }

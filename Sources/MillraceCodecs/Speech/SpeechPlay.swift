@@ -1,27 +1,27 @@
 public import MillraceCore
 internal import MillraceDSP
 
-/// `speech.play`: replies as a service streams them, to sound in time.
+/// `speech.play`: turns replies, as a service streams them, into continuous audio.
 ///
-/// - In `in`: MP3 or Ogg Opus cut anywhere, Opus packets, or PCM. An utterance ends with `endOfUtterance`, with another reply's
-///   packet, `discontinuity`, or the input's end; each has a decoder of its own. Utterances queue in the order they come.
-/// - Out `out`: float, 10 ms a packet, each at its time on the graph's clock, `lead` ahead of it. Positions count through the
-///   utterances of a reply and begin at 0 with the next one. The last packet of an utterance is marked; it may be empty.
-/// - **Pace.** See `ReplyPacing`: when it begins, how it slows down, how long it waits after running dry. Speed changes at most
-///   1 % every 10 ms, the pitch stays. Every way to silence and back within an utterance is a ramp of 5 ms.
-/// - **Interruption.** What is void is dropped, in the queue and in the decoder. What was *heard* of it `audio.play` knows, to
-///   the sample; of the samples handed on, `stretched` says how many the service did not send.
-/// - **Ducking.** With `duck` `hold` nothing is handed on until `resume`; `audio.play` holds what it already has.
-/// - **Bad input** is passed over and told, once a second at most and what is left at the utterance's end. Utterances that end inside a
-///   frame (`truncated`) or have no sound (`silent`) are told; when all that came were of the latter, the node fails at its input's end.
-///   NaN and infinities in PCM are silence; what is louder than +120 dBFS is held there. A queue that is full lets packets wait in the link.
-/// - Heap: none of its own after `init`. Latency: `start`.
+/// - Input `in`: MP3 or Ogg Opus cut anywhere, Opus packets, or PCM. An utterance ends with `endOfUtterance`, with a packet of another
+///   reply, `discontinuity`, or the end of the input; each has its own decoder state. Utterances queue in order of arrival.
+/// - Output `out`: float, 10 ms per packet, each emitted at its time on the graph's clock, `lead` ahead of it. Positions count through the
+///   utterances of a reply and start at 0 with the next one. The last packet of an utterance is marked; it may be empty.
+/// - **Pacing.** See `ReplyPacing`: when playback starts, how it slows down, and how long it waits after an underrun. Speed changes by at most
+///   1 % every 10 ms, at constant pitch. Every transition to silence and back within an utterance is a ramp of 5 ms.
+/// - **Interruption.** The cancelled reply is dropped from the queue and the decoder. `audio.play` knows how much of it was *heard*, to the
+///   sample; of the samples emitted here, `stretched` says how many were inserted by slowing down.
+/// - **Ducking.** If `duck` is `hold`, nothing is emitted until `resume`; `audio.play` holds what it already has.
+/// - **Bad input** is skipped and reported, at most once a second; the rest is reported at the end of the utterance. Utterances that end
+///   inside a frame (`truncated`) or have no audio (`silent`) are reported; if all were silent, the node fails at the end of its input.
+///   NaN and infinities in PCM become silence; samples above +120 dBFS are clipped. If the queue is full, packets wait in the link.
+/// - Heap: none after `init`, apart from the decoding libraries. Latency: `start`.
 public struct SpeechPlay: ~Copyable, Node {
-  /// Milliseconds the decoder works ahead of all that is ever waited for.
+  /// How far the decoder works ahead of the longest wait, in milliseconds.
   private static let aheadMilliseconds = 200
-  /// Frames of a decoder, or pieces fed to it, in one call.
+  /// Most decoder frames, or pieces fed to it, per call.
   private static let stepsPerCall = 6
-  /// Milliseconds of the ramps around silence.
+  /// Length of the ramps around silence, in milliseconds.
   private static let fadeMilliseconds = 5
 
   let rate: Int
@@ -29,42 +29,42 @@ public struct SpeechPlay: ~Copyable, Node {
   private let lead: Nanoseconds
   private let holdsWhenDucked: Bool
   private let fade: Int
-  /// Frames that are decoded ahead.
+  /// Frames to decode ahead.
   private let ahead: Int
 
   private var queue: ReplyQueue
-  /// A packet that had no room there.
+  /// A packet that did not fit in the queue.
   private var waiting: Packet?
   private let decoder: ReplyDecoder
   private var stretcher: TimeStretcher
   private var pacing: ReplyPacing
-  /// Decoded frames that had no room, from this one on.
-  private var given = 0
-  /// Bytes of the queue's front packet that were fed.
+  /// Index of the first decoded frame that did not fit in the stretcher.
+  private var consumed = 0
+  /// Bytes of the front packet that were fed.
   private var fed = 0
 
   private var reply = HeldReply()
-  private var isUnderWay = false
-  /// Nothing more of the utterance will be fed; `isDecoded`: nor come out of the decoder.
+  private var isActive = false
+  /// All of the utterance was fed; `isDecoded`: and decoded.
   private var isEnding = false
   private var isDecoded = false
 
   private var isHeld = false
-  /// When the utterance's first byte came.
+  /// When the utterance's first byte arrived.
   private var began: Nanoseconds = 0
   /// When the next packet is due.
   private var due: Nanoseconds = 0
-  /// Position of the next frame; frames of this utterance, and those put in before it began.
+  /// Position of the next frame; frames emitted of this utterance.
   private var position: Int64 = 0
-  private var handedOn: Int64 = 0
+  private var emitted: Int64 = 0
   private var hasJumped = true
   private var fadesIn = false
-  private var damage = DamageTally()
-  private var tally = SoundTally()
+  private var damage = DamageReporter()
+  private var inputCheck = EmptyInputCheck()
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, .f32) = setup.outputFormat() else {
-      throw NodeProblem("\"\(setup.name)\" gives float PCM")
+      throw NodeProblem("\"\(setup.name)\" produces float PCM")
     }
     let input = setup.inputFormat()
     guard let decoder = try ReplyDecoder.make(for: input, rate: rate, channels: channels) else {
@@ -79,13 +79,13 @@ public struct SpeechPlay: ~Copyable, Node {
     lead = time("lead")
     holdsWhenDucked = values.string("duck") == "hold"
     fade = rate * Self.fadeMilliseconds / 1_000
-    // Any packet has room in an empty queue.
+    // Any packet fits in an empty queue.
     let largest = setup.inputs[0].shape?.packetBytes ?? 0
     queue = ReplyQueue(byteLimit: max(values.integer("buffer") * 1_024, largest + 64))
     waiting = nil
     ahead =
       max(frames("start"), frames("longestWait"), frames("comfort")) + rate * Self.aheadMilliseconds / 1_000
-    // A piece may come on top.
+    // Plus one piece.
     stretcher = TimeStretcher(rate: rate, channels: channels, capacity: ahead + rate / 10)
     pacing = ReplyPacing(
       ReplyPacing.Limits(
@@ -97,10 +97,10 @@ public struct SpeechPlay: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    takeIn(&ports)
+    takePackets(&ports)
     var steps = 0
-    while wantsMore, steps < Self.stepsPerCall, decodeOn(&ports) { steps += 1 }
-    damage.tell(Event.damaged.rawValue, &ports)
+    while wantsMore, steps < Self.stepsPerCall, decodeStep(&ports) { steps += 1 }
+    damage.post(Event.damaged.rawValue, &ports)
     let isPlaying = try play(&ports)
     if isPlaying || (steps == Self.stepsPerCall && wantsMore) { return .again }
     if let time = nextTime { ports.wake(at: time) }
@@ -109,21 +109,21 @@ public struct SpeechPlay: ~Copyable, Node {
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if try process(&ports) == .again { return .again }
-    if queue.isEmpty && !isUnderWay && waiting == nil {
-      try tally.check()
+    if queue.isEmpty && !isActive && waiting == nil {
+      try inputCheck.check()
       return .ended
     }
-    // Held, it waits for a word that may come at any time.
+    // While held, it waits for `resume`, which may come at any time.
     if isHeld { ports.wake(at: ports.now &+ .milliseconds(10)) }
     return .again
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    SoundTally.words(fault, kind: "sound of the format it should have")
+    EmptyInputCheck.message(for: fault, kind: "audio in the expected format")
   }
 
-  /// Moves packets from the link to the queue, as far as it has room.
-  private mutating func takeIn(_ ports: inout Ports) {
+  /// Moves packets from the link to the queue, as far as they fit.
+  private mutating func takePackets(_ ports: inout Ports) {
     while let packet = waiting.take() ?? ports.next() {
       guard queue.append(packet, arrival: ports.now) else {
         waiting = consume packet
@@ -145,13 +145,13 @@ public struct SpeechPlay: ~Copyable, Node {
     if let packet = waiting.take(), !HeldReply(of: packet).isVoid(at: ports.generation) {
       waiting = consume packet
     }
-    queue.dropVoid(at: ports.generation)
+    queue.dropStale(at: ports.generation)
     if isHeld { release(&ports) }
-    guard isUnderWay, reply.isVoid(at: ports.generation) else { return }
-    damage.tell(Event.damaged.rawValue, &ports, isLast: true)
-    tell(.interrupted, &ports)
+    guard isActive, reply.isVoid(at: ports.generation) else { return }
+    damage.post(Event.damaged.rawValue, &ports, isLast: true)
+    post(.interrupted, &ports)
     fed = 0
-    leave()
+    endUtterance()
   }
 
   private mutating func release(_ ports: inout Ports) {
@@ -164,55 +164,55 @@ public struct SpeechPlay: ~Copyable, Node {
   /// True while less is decoded than should be.
   private var wantsMore: Bool { !isDecoded && stretcher.room > 0 && stretcher.buffered < ahead }
 
-  /// Goes one step on with decoding; false when that takes another packet, or room.
-  private mutating func decodeOn(_ ports: inout Ports) -> Bool {
-    if given < decoder.count { return moveOn() }
+  /// Performs one decoding step; false if that needs another packet, or room.
+  private mutating func decodeStep(_ ports: inout Ports) -> Bool {
+    if consumed < decoder.count { return moveToStretcher() }
     if isDecoded { return false }
     switch decoder.next() {
     case .sound:
-      given = 0
-      tally.noteSound()
-      return moveOn()
+      consumed = 0
+      inputCheck.noteAudio()
+      return moveToStretcher()
     case .notice(let notice):
-      tell(notice, &ports)
+      post(notice, &ports)
       return true
     case .needsMore: break
     }
-    (given, decoder.count) = (0, 0)
+    (consumed, decoder.count) = (0, 0)
     if !isEnding && feed(&ports) { return true }
-    guard isEnding || (isUnderWay && queue.isEmpty && isInputOver(ports)) else { return false }
+    guard isEnding || (isActive && queue.isEmpty && isInputOver(ports)) else { return false }
     isEnding = true
     endDecoding(&ports)
     return true
   }
 
-  /// Gives decoded frames to the stretcher; false when it has no room.
-  private mutating func moveOn() -> Bool {
-    let start = unsafe decoder.sound + given * channels
-    let frames = unsafe Span(_unsafeStart: start, count: (decoder.count - given) * channels)
+  /// Moves decoded frames to the stretcher; false if it is full.
+  private mutating func moveToStretcher() -> Bool {
+    let start = unsafe decoder.sound + consumed * channels
+    let frames = unsafe Span(_unsafeStart: start, count: (decoder.count - consumed) * channels)
     let taken = stretcher.write(frames)
-    given += taken
+    consumed += taken
     return taken > 0
   }
 
   private mutating func endDecoding(_ ports: inout Ports) {
     switch decoder.finish() {
     case .sound:
-      given = 0
-      tally.noteSound()
-      _ = moveOn()
-    case .notice(let notice): tell(notice, &ports)
+      consumed = 0
+      inputCheck.noteAudio()
+      _ = moveToStretcher()
+    case .notice(let notice): post(notice, &ports)
     case .needsMore, nil: isDecoded = true
     }
   }
 
-  /// Feeds the queue's front packet; false when there is none.
+  /// Feeds the front packet of the queue; false if there is none.
   private mutating func feed(_ ports: inout Ports) -> Bool {
-    if fed == 0 { queue.dropVoid(at: ports.generation) }
+    if fed == 0 { queue.dropStale(at: ports.generation) }
     guard !queue.isEmpty else { return false }
     let entry = queue.front
     if fed == 0 && begins(entry) {
-      if isUnderWay {
+      if isActive {
         isEnding = true
         return true
       }
@@ -228,7 +228,7 @@ public struct SpeechPlay: ~Copyable, Node {
   }
 
   private func begins(_ entry: ReplyQueue.Entry) -> Bool {
-    !isUnderWay || entry.flags.contains(.discontinuity) || entry.reply.generation != reply.generation
+    !isActive || entry.flags.contains(.discontinuity) || entry.reply.generation != reply.generation
   }
 
   private mutating func begin(_ entry: ReplyQueue.Entry) {
@@ -237,51 +237,51 @@ public struct SpeechPlay: ~Copyable, Node {
       hasJumped = true
     }
     reply = entry.reply
-    decoder.forget()
+    decoder.reset()
     stretcher.reset()
     pacing.begin(at: entry.arrival)
     began = entry.arrival
-    (given, handedOn) = (0, 0)
-    (isUnderWay, isEnding, isDecoded, fadesIn) = (true, false, false, false)
+    (consumed, emitted) = (0, 0)
+    (isActive, isEnding, isDecoded, fadesIn) = (true, false, false, false)
   }
 
-  /// The utterance is over.
-  private mutating func leave() {
-    decoder.forget()
+  /// Ends the utterance.
+  private mutating func endUtterance() {
+    decoder.reset()
     stretcher.reset()
     pacing.end()
-    given = 0
-    (isUnderWay, isEnding, isDecoded) = (false, false, false)
+    consumed = 0
+    (isActive, isEnding, isDecoded) = (false, false, false)
   }
 
   // MARK: Playing
 
-  /// Nothing more will come than what is decoded or queued.
+  /// True if nothing will follow what is decoded or queued.
   private func isComplete(_ ports: borrowing Ports) -> Bool {
     isEnding || queue.ends > 0 || isInputOver(ports)
   }
 
   private func isInputOver(_ ports: borrowing Ports) -> Bool { waiting == nil && ports.isOver() }
 
-  /// When something is to be done though no packet comes; nil: never.
+  /// When to call again without new input; nil: never.
   private var nextTime: Nanoseconds? {
     if isHeld { return nil }
     return pacing.state == .playing ? due &- lead : pacing.deadline(fill: stretcher.buffered)
   }
 
-  /// Hands a packet on when one is due; true when it did, or when the next utterance may begin.
+  /// Emits a packet if one is due. True if it did, or if the next utterance may start.
   private mutating func play(_ ports: inout Ports) throws(NodeFault) -> Bool {
-    guard isUnderWay, !isHeld else { return false }
+    guard isActive, !isHeld else { return false }
     let wasPlaying = pacing.state == .playing
     guard pacing.mayPlay(fill: stretcher.buffered, isComplete: isComplete(ports), now: ports.now) else {
       return false
     }
     if !wasPlaying { start(&ports) }
-    // What could not go out in time is not caught up with.
+    // Audio that is late is not caught up with.
     due = max(due, ports.now)
     guard due &- lead <= ports.now else { return false }
     if isDecoded && stretcher.buffered <= stretcher.hop { return try end(&ports) }
-    if !isDecoded && stretcher.buffered < stretcher.hop + fade { return try runDry(&ports) }
+    if !isDecoded && stretcher.buffered < stretcher.hop + fade { return try underrun(&ports) }
     stretcher.setSpeed(pacing.speed(fill: stretcher.buffered, isComplete: isComplete(ports)))
     try emit(&ports, fadesOut: false)
     return true
@@ -289,33 +289,33 @@ public struct SpeechPlay: ~Copyable, Node {
 
   private mutating func start(_ ports: inout Ports) {
     due = max(due, ports.now)
-    fadesIn = pacing.droughts > 0
-    if pacing.droughts == 0 { tell(.started, &ports) }
+    fadesIn = pacing.underruns > 0
+    if pacing.underruns == 0 { post(.started, &ports) }
   }
 
-  /// Gives the rest that is there a ramp to silence, unless decoding is only behind.
-  private mutating func runDry(_ ports: inout Ports) throws(NodeFault) -> Bool {
+  /// Handles an underrun: fades out the rest, unless only decoding is behind.
+  private mutating func underrun(_ ports: inout Ports) throws(NodeFault) -> Bool {
     if isComplete(ports) {
-      // All of it is here: this call's decoding was cut short.
+      // All of it has arrived; decoding was limited in this call.
       return !queue.isEmpty || isEnding
     }
-    let waits = pacing.runDry(now: ports.now)
-    tellUnderrun(waits: waits, &ports)
+    let waits = pacing.underrun(now: ports.now)
+    postUnderrun(waits: waits, &ports)
     guard stretcher.buffered > 0 else { return false }
     try emit(&ports, fadesOut: true)
     return true
   }
 
-  /// Hands on the last packet of the utterance.
+  /// Emits the last packet of the utterance.
   private mutating func end(_ ports: inout Ports) throws(NodeFault) -> Bool {
     try emit(&ports, fadesOut: false, isLast: true)
-    damage.tell(Event.damaged.rawValue, &ports, isLast: true)
-    tell(.finished, &ports)
-    leave()
+    damage.post(Event.damaged.rawValue, &ports, isLast: true)
+    post(.finished, &ports)
+    endUtterance()
     return true
   }
 
-  /// Hands on the next hop, or at an end what is left.
+  /// Emits the next hop, or at an end the rest.
   private mutating func emit(_ ports: inout Ports, fadesOut: Bool, isLast: Bool = false) throws(NodeFault) {
     var packet = try ports.makePacket(bytes: stretcher.hop * channels * 4, of: reply)
     var samples = packet.mutableSamples(of: Float.self)
@@ -330,7 +330,7 @@ public struct SpeechPlay: ~Copyable, Node {
     if isLast { packet.flags.insert(.endOfUtterance) }
     (hasJumped, fadesIn) = (false, false)
     position &+= Int64(count)
-    handedOn &+= Int64(count)
+    emitted &+= Int64(count)
     due &+= .samples(Int64(count), rate: rate)
     ports.emit(packet)
   }
@@ -351,7 +351,7 @@ public struct SpeechPlay: ~Copyable, Node {
 
   private func milliseconds(_ frames: Int) -> Double { Double(frames) * 1_000 / Double(rate) }
 
-  private func tell(_ event: Event, _ ports: inout Ports) {
+  private func post(_ event: Event, _ ports: inout Ports) {
     let waited = Double(ports.now &- began) / 1e6
     ports.post(event.rawValue) { fields in
       fields.field("reply", Int(reply.generation))
@@ -360,22 +360,22 @@ public struct SpeechPlay: ~Copyable, Node {
         fields.field("ms", milliseconds(stretcher.buffered), decimals: 1)
         return
       }
-      fields.field("samples", Int(handedOn))
+      fields.field("samples", Int(emitted))
       fields.field("stretched", Int(stretcher.inserted))
-      if event == .finished { fields.field("underruns", pacing.droughts) }
+      if event == .finished { fields.field("underruns", pacing.underruns) }
     }
   }
 
-  private func tellUnderrun(waits: Int, _ ports: inout Ports) {
+  private func postUnderrun(waits: Int, _ ports: inout Ports) {
     ports.post(Event.underrun.rawValue) { fields in
       fields.field("reply", Int(reply.generation))
       fields.field("position", Int(position))
-      fields.field("count", pacing.droughts)
+      fields.field("count", pacing.underruns)
       fields.field("waits", milliseconds(waits), decimals: 1)
     }
   }
 
-  private mutating func tell(_ notice: ReplyNotice, _ ports: inout Ports) {
+  private mutating func post(_ notice: ReplyNotice, _ ports: inout Ports) {
     switch notice {
     case .format(let rate, let channels):
       ports.post(Event.format.rawValue) { fields in
@@ -384,14 +384,14 @@ public struct SpeechPlay: ~Copyable, Node {
       }
     case .damaged(let offset, let bytes):
       damage.note(at: offset, bytes: bytes)
-      damage.tell(Event.damaged.rawValue, &ports)
+      damage.post(Event.damaged.rawValue, &ports)
     case .truncated(let offset, let bytes):
       ports.post(Event.truncated.rawValue) { fields in
         fields.field("byte", Int(offset))
         fields.field("bytes", Int(bytes))
       }
     case .silent(let bytes):
-      tally.noteSilence(bytes: bytes)
+      inputCheck.noteSilence(bytes: bytes)
       ports.post(Event.silent.rawValue) { $0.field("bytes", Int(bytes)) }
     }
   }

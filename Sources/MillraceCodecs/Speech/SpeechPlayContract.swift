@@ -3,14 +3,14 @@ public import MillraceCore
 extension SpeechPlay {
   public static var contract: NodeContract {
     NodeContract(
-      "speech.play", "turns streamed replies into sound in time: MP3, PCM, Opus packets or Ogg Opus",
+      "speech.play", "plays streamed replies in real time: MP3, PCM, Opus packets or Ogg Opus",
       text: """
-        Takes replies as a service sends them, faster or slower than they are spoken, and hands sound on in time with the \
-        clock. It begins when `start` is there, at the end of the utterance, or `patience` after the first byte. When the \
-        service falls behind it speaks more slowly, at an unchanged pitch, and when it runs dry it fades and waits.
+        Takes replies at whatever rate a service sends them, and emits audio in real time. Playback starts when `start` \
+        is buffered, at the end of the utterance, or `patience` after the first byte. When the \
+        service falls behind, speech slows down at constant pitch; on an underrun it fades out and waits.
 
-        Replies queue behind each other. An interruption drops what is void; `audio.play` behind it tells how much was heard. When \
-        nothing of all that came was sound, the node fails at the end of its input.
+        Replies are queued. An interruption drops cancelled replies; a following `audio.play` reports how much was heard. If nothing \
+        received was audio, the node fails at the end of its input.
         """,
       inputs: [
         PortContract(
@@ -22,43 +22,44 @@ extension SpeechPlay {
       outputs: [
         PortContract(
           "out", .pcm(rates: .range(8_000...96_000), channels: .range(1...2), samples: [.f32]),
-          text: "sound, 10 ms a packet, each when it is due")
+          text: "audio, 10 ms per packet, each when it is due")
       ],
       parameters: parameters,
       events: [
         EventContract(
           "started",
-          text: "an utterance begins to sound: `reply`, `waited` ms since its first byte, `ms` that are there"
+          text: "an utterance starts: `reply`, `waited` ms since its first byte, `ms` buffered"
         ),
         EventContract(
           "underrun",
           text:
-            "the service fell behind: `reply`, `position`, `count` in this utterance, `waits` for so many ms"),
+            "the service fell behind: `reply`, `position`, `count` in this utterance, `waits` for this many ms"
+        ),
         EventContract(
           "finished",
           text: """
-            an utterance was handed on to its end: `reply`, `samples`, of which `stretched` were put in by slowing down, \
+            an utterance was emitted to its end: `reply`, `samples`, of which `stretched` were inserted by slowing down, \
             `underruns`
             """),
         EventContract(
           "interrupted",
           text: """
-            a reply was cut off: `reply`, `samples` handed on, of which `stretched` were put in; `audio.play` tells how many \
-            of them were heard
+            a reply was cut off: `reply`, `samples` emitted, of which `stretched` were inserted; `audio.play` reports how many of them \
+            were heard
             """),
-        EventContract("format", text: "what a coded stream really is: `rate`, `channels`"),
+        EventContract("format", text: "the actual format of an encoded stream: `rate`, `channels`"),
         EventContract(
           "damaged",
           text: """
-            stretches of an utterance were no sound: `byte` the first begins at, `bytes` of them all, `count` of stretches so far; \
-            at most once a second, and the rest before `finished`
+            invalid bytes in an utterance: `byte` offset of the first range, total `bytes`, `count` of ranges so far; at most once a \
+            second, and the rest before `finished`
             """),
         EventContract(
           "truncated",
           text:
-            "an utterance ended inside a frame or a page: the `byte` it begins at, and how many `bytes` of it came"
+            "an utterance ended inside a frame or a page: `byte` offset of that frame or page, and how many `bytes` of it arrived"
         ),
-        EventContract("silent", text: "an utterance had no sound in it at all: `bytes`"),
+        EventContract("silent", text: "an utterance contained no audio: its length in `bytes`"),
       ],
       budget: 800, drive: .itself, asynchronousPaths: [AsynchronousPath(from: "in", to: "out")],
       playsReplies: true,
@@ -72,31 +73,32 @@ extension SpeechPlay {
   private static var parameters: [ParameterContract] {
     [
       ParameterContract(
-        "rate", .integer(8_000...96_000), unit: "Hz", default: 24_000, text: "rate of the output"),
-      ParameterContract("channels", .integer(1...2), default: 1, text: "channels of the output"),
+        "rate", .integer(8_000...96_000), unit: "Hz", default: 24_000, text: "output rate"),
+      ParameterContract("channels", .integer(1...2), default: 1, text: "output channels"),
       ParameterContract(
         "start", .number(0...2_000), unit: "ms", default: 200,
-        text: "sound that is there before an utterance begins"),
+        text: "audio buffered before an utterance starts"),
       ParameterContract(
         "patience", .number(0...10_000), unit: "ms", default: 250,
-        text: "after the first byte an utterance begins with less than that"),
+        text: "longest wait for `start` after the first byte"),
       ParameterContract(
-        "comfort", .number(0...1_000), unit: "ms", default: 400, text: "with less than this it goes slower"),
+        "comfort", .number(0...1_000), unit: "ms", default: 400,
+        text: "below this buffer level, speech slows down"),
       ParameterContract(
-        "slowest", .number(0.5...1), default: 0.8, text: "how slow it may get; 1: never slower"),
+        "slowest", .number(0.5...1), default: 0.8, text: "slowest playback speed; 1: never slow down"),
       ParameterContract(
         "longestWait", .number(20...1_000), unit: "ms", default: 1_000,
         text:
-          "most sound to wait for after running dry; `start` the first time, then twice as much each time"),
+          "most audio to wait for after an underrun: `start` the first time, then twice as much each time"),
       ParameterContract(
         "lead", .number(0...200), unit: "ms", default: 20,
-        text: "how far ahead of its time sound is handed on"),
+        text: "how far ahead of its time audio is emitted"),
       ParameterContract(
         "duck", .choice(["hold", "lower"]), default: "hold",
-        text: "what ducking does, as said to audio.play: hold, or go on at the lower level it makes"),
+        text: "what ducking does; must match audio.play: hold, or continue at the lower level set there"),
       ParameterContract(
         "buffer", .integer(64...65_536), unit: "KiB", default: 2_048,
-        text: "room for what was sent and is not decoded; beyond it the link holds it"),
+        text: "buffer for received data that is not decoded yet; more than that waits in the link"),
     ]
   }
 
@@ -110,8 +112,8 @@ extension SpeechPlay {
     if values.number("longestWait") < values.number("start") {
       resolution.refuse(
         "longestWait",
-        "waiting for at most \(values.number("longestWait")) ms is less than the start's \(values.number("start")) ms",
-        cure: "give \"longestWait\" at least as much as \"start\"")
+        "the longest wait, \(values.number("longestWait")) ms, is below \"start\", \(values.number("start")) ms",
+        cure: "set \"longestWait\" to at least \"start\"")
     }
   }
 }

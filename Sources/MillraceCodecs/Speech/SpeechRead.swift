@@ -2,16 +2,16 @@ internal import Glibc
 public import MillraceCore
 internal import MillraceFiles
 
-/// `speech.read`: coded replies out of files, cut and timed as a service would send them.
+/// `speech.read`: reads encoded replies from files, cut and timed as a service would send them.
 ///
-/// Out: MP3 or Ogg Opus in pieces of `chunk` bytes, one every `interval` ms (0: as fast as they are taken). `path` is a file, or
-/// a folder whose files are read in the order of their names. Each file is an utterance, its last piece marked; with `pieces`
-/// the files of a folder are pieces of one utterance.
+/// Output: MP3 or Ogg Opus in pieces of `chunk` bytes, one every `interval` ms (0: as fast as they are taken). `path` is a file, or a folder
+/// whose files are read in the order of their names. Each file is an utterance, and its last piece is marked; with `pieces` the files of a
+/// folder are pieces of one utterance.
 ///
-/// The packets carry the reply's generation, and an interruption ends the replies. A file without sound is refused when the graph is
-/// checked. An utterance that ends inside a frame or a page, or Ogg without its last page, is told (`truncated`) and, where the parameter
-/// says so, a fault behind its last piece. A file that cannot be read any more is a fault. Lane `bulk`; no heap once the files are open
-/// and the scan's buffer has the size of the largest page.
+/// The packets carry the reply's generation, and an interruption ends the replies. A file without audio is refused when the graph is
+/// checked. An utterance that ends inside a frame or a page, or Ogg without its last page, is reported (`truncated`) and, if the parameter
+/// says so, fails the node after its last piece. A read error fails the node. Lane `bulk`; no heap once the files are open and the scan's
+/// buffer has the size of the largest page.
 @safe
 public struct SpeechRead: ~Copyable, Node {
   private let paths: [String]
@@ -19,14 +19,14 @@ public struct SpeechRead: ~Copyable, Node {
   private let pause: Nanoseconds
   private let arePieces: Bool
   private let chunk: Int
-  /// The file being read, and its number.
+  /// The file being read, and its index.
   private var descriptor: Int32 = -1
   private var file = 0
   private var due: Nanoseconds?
   private var wasInterrupted = false
   private let truncation: Truncation
   private var scan: ReplyScan
-  /// The fault of an utterance that broke off, for when its last piece is out.
+  /// The fault for a truncated utterance, thrown after its last piece.
   private var fault: NodeFault?
 
   /// Events, in the contract's order.
@@ -66,7 +66,7 @@ public struct SpeechRead: ~Copyable, Node {
     let ends = isLast && (!arePieces || file + 1 == paths.count)
     if ends { packet.flags.insert(.endOfUtterance) }
     ports.emit(packet)
-    if ends, let cut = scan.finish() { tell(cut, &ports) }
+    if ends, let cut = scan.finish() { post(cut, &ports) }
     let next = time &+ interval &+ (isLast && !arePieces ? pause : 0)
     due = next
     if isLast { try openNext() }
@@ -82,7 +82,7 @@ public struct SpeechRead: ~Copyable, Node {
     ports.wake(at: ports.now)
   }
 
-  /// Fills a packet from the file; whether that was the last of it is known at once, so that the mark comes in time.
+  /// Fills a packet from the file. Checks for the end at once, so that the last piece is marked.
   private mutating func fill(_ packet: inout Packet) throws(NodeFault) -> (count: Int, isLast: Bool) {
     var bytes = packet.mutableSamples(of: UInt8.self)
     let descriptor = descriptor
@@ -98,7 +98,7 @@ public struct SpeechRead: ~Copyable, Node {
     return (count, count == 0 || Int64(lseek(descriptor, 0, SEEK_CUR)) >= Int64(status.st_size))
   }
 
-  private mutating func tell(_ cut: ReplyScan.Cut, _ ports: inout Ports) {
+  private mutating func post(_ cut: ReplyScan.Cut, _ ports: inout Ports) {
     if truncation == .fail { fault = Truncation.fault(at: Int64(file)) }
     let number = file + 1
     ports.post(Event.truncated.rawValue) { event in
@@ -120,24 +120,26 @@ public struct SpeechRead: ~Copyable, Node {
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard paths.indices.contains(Int(fault.detail)) else { return nil }
     if Truncation.isFault(fault) {
-      return "\"\(paths[Int(fault.detail)])\" is cut off, and \"truncated\" is \"fail\"; use a complete file"
+      return
+        "\"\(paths[Int(fault.detail)])\" is truncated, and \"truncated\" is \"fail\"; use a complete file"
     }
     guard fault.reason == .system else { return nil }
-    return "reading \"\(paths[Int(fault.detail)])\" failed: \(SystemError.text(fault.code))"
+    return "cannot read \"\(paths[Int(fault.detail)])\": \(SystemError.text(fault.code))"
   }
 }
 
 extension SpeechRead {
   public static var contract: NodeContract {
     NodeContract(
-      "speech.read", "sends coded replies from files in pieces, as a service streams them",
+      "speech.read", "sends encoded replies from files in pieces, as a service streams them",
       text: """
-        For trying playback without a service. Each file is an utterance; the files of a folder follow each other in the \
-        order of their names. With `pieces` they are the pieces of one utterance, as recorded from a service.
+        For testing playback without a service. Each file is an utterance; the files of a folder follow each other in the order of \
+        their names. With `pieces` they are the pieces of one utterance, as recorded from a service.
         """,
       outputs: [
         PortContract(
-          "out", .kind(.mp3).or(.kind(.ogg)), text: "pieces of MP3 or Ogg Opus, by the first file's ending")
+          "out", .kind(.mp3).or(.kind(.ogg)),
+          text: "pieces of MP3 or Ogg Opus, depending on the first file's extension")
       ],
       parameters: [
         ParameterContract(
@@ -146,20 +148,20 @@ extension SpeechRead {
           "chunk", .integer(1...65_536), unit: "bytes", default: 1_024, text: "length of a piece"),
         ParameterContract(
           "interval", .number(0...60_000), unit: "ms", default: 50,
-          text: "time from one piece to the next; 0: as fast as they are taken"),
+          text: "interval between pieces; 0: as fast as they are taken"),
         ParameterContract(
-          "pause", .number(0...600_000), unit: "ms", default: 0, text: "time between two utterances, besides"
+          "pause", .number(0...600_000), unit: "ms", default: 0, text: "additional pause between utterances"
         ),
         ParameterContract(
-          "pieces", .bool, default: false, text: "true: the folder's files are pieces of one utterance"),
+          "pieces", .bool, default: false, text: "treat the folder's files as pieces of one utterance"),
         .truncated,
       ],
       events: [
         EventContract(
           "truncated",
           text: """
-            an utterance breaks off inside a frame or a page, or is Ogg without its last page: number of the `file`, the `byte` of the \
-            utterance that the broken part begins at, and how many `bytes` of it are there
+            an utterance ends inside a frame or a page, or is Ogg without its last page: number of the `file`, `byte` offset of the \
+            incomplete part in the utterance, and how many `bytes` of it are there
             """)
       ],
       lane: .bulk, budget: 5_000, drive: .itself,
@@ -172,7 +174,7 @@ extension SpeechRead {
 
   private static func resolve(_ resolution: inout Resolution) {
     let values = resolution.parameters
-    // Held back without loss: a file can wait, whatever time it keeps.
+    // Back-pressure loses nothing: a file can wait, even when timed.
     resolution.pacing = .waits
     let paths: [String]
     do throws(NodeProblem) { paths = try SpeechFiles.paths(values.string("path")) } catch {
@@ -181,8 +183,9 @@ extension SpeechRead {
     let format: Format = SpeechFiles.isMP3(paths[0]) ? .mp3 : .ogg
     for path in paths where SpeechFiles.isMP3(path) != (format == .mp3) {
       resolution.refuse(
-        "path", "\"\(values.string("path"))\" holds MP3 and Ogg Opus: \"\(paths[0])\" and \"\(path)\"",
-        cure: "keep one kind in a folder")
+        "path",
+        "\"\(values.string("path"))\" contains both MP3 and Ogg Opus: \"\(paths[0])\" and \"\(path)\"",
+        cure: "keep one format per folder")
       return
     }
     do throws(NodeProblem) { try SpeechFiles.check(paths, arePieces: values.bool("pieces")) } catch {

@@ -2,29 +2,31 @@ internal import Glibc
 public import MillraceCore
 internal import MillraceFiles
 
-/// `image.write`: keeps pictures in files.
+/// `image.write`: writes pictures to files.
 ///
-/// - In `in`: JPEG or PNG, one a packet; nothing of it is changed.
-/// - A path with `{number}` in it makes a file of every picture, counted from 1 with six digits. A path that ends in `.mjpeg` gets
-///   one picture after the other; it may be a pipe, whose reader holds the graph's pictures up when it is slow. Any other path always
-///   shows the last picture.
-/// - A picture is written beside its place (`.part` behind its name), brought onto the disk, and put there in one step: nobody
-///   ever reads half of one, and a crash leaves the picture before or this one. Links are replaced, not followed (`AtomicFile`).
-/// - The path is the node's own from the start on, with `{number}` from the first picture on: another node that writes there is refused,
-///   or this one. So is a node that reads what lies there before the first picture has come. Pictures of this node anybody may read.
-/// - A disk that refuses is a fault; what was written before is whole. Bulk lane; takes heap.
+/// - Input `in`: JPEG or PNG, one per packet, written unchanged.
+/// - A path that contains `{number}` makes a file of every picture, numbered from 1 with six digits. A path that ends in `.mjpeg` collects all
+///   pictures in one file; it may be a pipe, whose slow reader applies back-pressure to the graph. Any other path always holds the latest
+///   picture.
+/// - A picture is written to a temporary file (suffix `.part`), synced to disk, and renamed into place: no reader ever sees half a picture, and
+///   a crash leaves either the previous picture or this one. Links are replaced, not followed (`AtomicFile`).
+/// - The node claims the path when it starts; with `{number}`, with the first picture. Another node that writes there is refused, and so is
+///   a node that reads an existing file there before the first picture is written. Any node may read this node's pictures.
+/// - A disk error fails the node; earlier pictures are complete. Bulk lane; allocates.
 @safe
 public struct ImageWrite: ~Copyable, Node {
   public static let contract = NodeContract(
-    "image.write", "keeps pictures in files: one each, one after the other, or always the last",
-    inputs: [PortContract("in", .kind(.jpeg).or(.kind(.png)), text: "the pictures")],
+    "image.write", "writes pictures to files: one file each, all in one file, or always the latest",
+    inputs: [PortContract("in", .kind(.jpeg).or(.kind(.png)), text: "pictures to write")],
     parameters: [
       ParameterContract(
         "path", .path, required: true,
-        text: "where to; `{number}` stands for 000001, 000002 and so on; `.mjpeg` collects them in one file")
+        text:
+          "output path; `{number}` is replaced by 000001, 000002 and so on; `.mjpeg` collects all pictures in one file"
+      )
     ],
     events: [
-      EventContract("written", text: "at the end: `pictures` and `bytes` in all")
+      EventContract("written", text: "at the end: total `pictures` and `bytes`")
     ],
     lane: .bulk, budget: 50_000,
     examples: [
@@ -33,17 +35,17 @@ public struct ImageWrite: ~Copyable, Node {
     ])
 
   private enum Event { static let written = 0 }
-  /// What stands for the number of a picture.
+  /// Placeholder for the number of a picture.
   private static let mark = "{number}"
   private static let digits = 6
 
   private let path: String
   private let collects: Bool
-  /// The one file that collects pictures; nil: there is none.
+  /// The file that collects all pictures; nil if there is none.
   private let collection: OpenedFile?
-  /// The next picture's file, where it is made already.
+  /// The next picture's file, if it was created already.
   private var next: AtomicFile?
-  /// What keeps others from the path: the last picture, or the first of many.
+  /// Holds the claim on the path: the last picture, or the first of many.
   private var held: AtomicFile?
   private var count = 0
   private var byteCount = 0
@@ -53,20 +55,20 @@ public struct ImageWrite: ~Copyable, Node {
     let collects = path.hasSuffix(".mjpeg")
     guard !collects || setup.inputFormat() == .jpeg else {
       throw NodeProblem(
-        "\"\(path)\" collects JPEG pictures, not \(setup.inputFormat())", parameter: "path",
-        cure: "put {number} into the name")
+        "\"\(path)\" collects JPEG pictures only, not \(setup.inputFormat())", parameter: "path",
+        cure: "use {number} in the name")
     }
     let first = Self.name(path, 1)
     try FileCheck.writing(first)
     guard collects || FileCheck.isPlain(first) else {
       throw NodeProblem(
-        "\"\(first)\" is a pipe or a device, whose place a picture would take", parameter: "path",
-        cure: "name a file, or let a name that ends in .mjpeg lead there")
+        "\"\(first)\" is a pipe or a device, which a picture would replace", parameter: "path",
+        cure: "name a regular file, or link a name that ends in .mjpeg to it")
     }
     let collection = collects ? try Self.open(path) : nil
     next = nil
     do throws(AtomicFile.Refusal) {
-      // One file is claimed before the first picture comes; of many, each with its picture.
+      // A single file is claimed before the first picture; numbered files are claimed one by one.
       if first == path && !collects { next = try AtomicFile(first) }
       if first != path && !collects { try AtomicFile.check(first) }
     } catch {
@@ -80,17 +82,17 @@ public struct ImageWrite: ~Copyable, Node {
 
   deinit { if let collection { _ = close(collection.descriptor) } }
 
-  /// Opens the file that collects. A link may lead to a pipe or a device, which nobody can lose anything by.
+  /// Opens the collecting file. A link may lead only to a pipe or a device, where no content can be lost.
   private static func open(_ path: String) throws(NodeProblem) -> OpenedFile {
     var status = stat()
     let isLink = unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
     guard !isLink || !FileCheck.isPlain(path) else {
       throw NodeProblem(
         "\"\(path)\" is a link to a file", parameter: "path",
-        cure: "name the file itself, or let the link lead to a pipe or a device")
+        cure: "name the file itself, or link to a pipe or a device")
     }
     let file = try OpenedFile(path, for: .writing, followsLinks: isLink)
-    // Not to wait was for the opening only.
+    // O_NONBLOCK was for opening only.
     _ = fcntl(file.descriptor, F_SETFL, fcntl(file.descriptor, F_GETFL) & ~O_NONBLOCK)
     return file
   }
@@ -138,7 +140,7 @@ public struct ImageWrite: ~Copyable, Node {
     switch refusal {
     case .system(let code): NodeFault(.system, code: code, detail: Int64(count))
     case .taken: NodeFault(.custom, code: Self.isTaken, detail: Int64(count))
-    case .inTheWay: NodeFault(.custom, code: Self.isInTheWay, detail: Int64(count))
+    case .inTheWay: NodeFault(.custom, code: Self.isBlocked, detail: Int64(count))
     }
   }
 
@@ -165,8 +167,8 @@ public struct ImageWrite: ~Copyable, Node {
     return PipeSignal.withBlocked { unsafe Self.write(bytes, to: file.descriptor) }
   }
 
-  /// Codes of the faults when somebody else writes the file, and when something lies where it would be written.
-  private static let (isTaken, isInTheWay): (Int32, Int32) = (-1, -2)
+  /// Fault codes: another node or program uses the file; something else occupies the temporary path.
+  private static let (isTaken, isBlocked): (Int32, Int32) = (-1, -2)
 
   private static func problem(_ refusal: AtomicFile.Refusal, _ path: String) -> NodeProblem {
     switch refusal {
@@ -177,13 +179,13 @@ public struct ImageWrite: ~Copyable, Node {
         cure: "write to another file")
     case .inTheWay:
       NodeProblem(
-        "\"\(path)\(AtomicFile.temporarySuffix)\", where the picture is written before it takes its place, is no file",
+        "\"\(path)\(AtomicFile.temporarySuffix)\", the temporary path of the picture, is not a regular file",
         parameter: "path",
         cure: "remove it, or name another file")
     }
   }
 
-  /// Writes all bytes; answers 0 or an `errno`.
+  /// Writes all bytes; returns 0 or an `errno`.
   private static func write(_ bytes: UnsafeRawBufferPointer, to file: Int32) -> Int32 {
     var done = 0
     while done < bytes.count {
@@ -201,12 +203,12 @@ public struct ImageWrite: ~Copyable, Node {
     }
     guard fault.reason == .system else { return nil }
     return FileMessages.writeFailure(
-      fault.code, "\"\(target)\"", kept: "\(fault.detail) pictures before it are whole")
+      fault.code, "\"\(target)\"", kept: "the first \(fault.detail) pictures are complete")
   }
 }
 
 extension String {
-  /// The text with a part of it replaced.
+  /// The text with a range replaced.
   fileprivate func replacingCharacters(_ part: Range<String.Index>, with text: String) -> String {
     String(self[..<part.lowerBound]) + text + String(self[part.upperBound...])
   }

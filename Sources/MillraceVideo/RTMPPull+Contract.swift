@@ -3,56 +3,56 @@ public import MillraceCore
 
 extension RTMPPull {
   public static let contract = NodeContract(
-    "rtmp.pull", "plays a live stream: pictures and sound of an RTMP server",
+    "rtmp.pull", "receives a live stream from an RTMP server: pictures and audio",
     text: """
-      Pictures come in the size that is asked for, whatever the stream's: whole, in the middle, with black where the shapes differ. \
-      They are planar 4:2:0 with the colours of JPEG (BT.601, full range). Both ports go by one clock. Nothing is held back: a picture \
-      goes on when it is decoded, sound when a packet of it is full. A stream that is lost is connected to again, also one that is \
-      not there yet.
+      Pictures are scaled to the requested size, whole and centred, with black bars where the aspect ratios differ. They are planar \
+      4:2:0 with JPEG colours (BT.601, full range). Both outputs share one clock. Nothing is held back: a picture is emitted when \
+      it is decoded, audio when a packet is full. A stream that is lost, or not there yet, is reconnected.
       """,
     outputs: [
-      PortContract("out", .video(pixels: [.i420]), text: "the pictures, as they come", required: false),
-      PortContract("audio", AudioLimits.pcm, text: "the sound, as it comes", required: false),
+      PortContract("out", .video(pixels: [.i420]), text: "pictures as they arrive", required: false),
+      PortContract("audio", AudioLimits.pcm, text: "audio as it arrives", required: false),
     ],
     parameters: [
       ParameterContract(
         "url", .string, required: true, secret: .address,
-        text: "the stream: `rtmp:` or `rtmps:`, host, application, name"),
+        text: "the stream's address: `rtmp:` or `rtmps:`, host, application, stream name"),
       .streamRoots,
       ParameterContract(
-        "width", .integer(2...7_680), unit: "px", default: 1_280, text: "width of the pictures"),
+        "width", .integer(2...7_680), unit: "px", default: 1_280, text: "output width"),
       ParameterContract(
-        "height", .integer(2...4_320), unit: "px", default: 720, text: "height of the pictures"),
+        "height", .integer(2...4_320), unit: "px", default: 720, text: "output height"),
       ParameterContract(
         "rate", .integer(1...120), unit: "pictures/s", default: 30,
-        text: "pictures a second the stream is taken to have; more or fewer come as they come"),
+        text: "nominal frame rate of the stream; pictures are emitted as they arrive"),
       ParameterContract(
-        "soundRate", .integer(AudioLimits.rates), unit: "Hz", default: 48_000, text: "of the sound"),
-      ParameterContract("channels", .integer(1...2), default: 1, text: "of the sound"),
+        "soundRate", .integer(AudioLimits.rates), unit: "Hz", default: 48_000, text: "output sample rate"),
+      ParameterContract("channels", .integer(1...2), default: 1, text: "output channels"),
       .maxPixels, .frame,
-      ParameterContract("sample", SampleType.choice, default: "s16", text: "sample type of the sound"),
+      ParameterContract("sample", SampleType.choice, default: "s16", text: "output sample format"),
       ParameterContract(
         "timeout", .number(100...600_000), unit: "ms", default: 5_000,
-        text: "longest time without anything from the server"),
+        text: "longest time without data from the server"),
       .streamReconnect, .streamFirst, .streamMost, .streamGiveUp,
     ],
     events: [
       EventContract(
         "connected",
         text:
-          "the stream comes: `ms` from the attempt to its first packet, `attempts` since it was last there"),
-      EventContract("size", text: "pictures are `width` by `height` from here on, as the stream has them"),
-      EventContract("disconnected", text: "there is no stream: `reason`"),
-      EventContract("reconnecting", text: "another attempt comes in `ms`"),
+          "the stream arrives: `ms` from the attempt to the first packet, `attempts` since the last connection"
+      ),
+      EventContract("size", text: "the stream's picture size from here on: `width`, `height`"),
+      EventContract("disconnected", text: "the stream was lost or could not be opened: `reason`"),
+      EventContract("reconnecting", text: "the next attempt follows in `ms`"),
       EventContract(
         "damaged",
         text: """
-          packets could not be decoded and were left out: `count` so far; at most once a second, and at the end of a connection
+          packets could not be decoded and were dropped: `count` so far; at most once a second, and at the end of a connection
           """),
       EventContract(
         "overrun",
         text: """
-          pictures were not taken in time and the oldest left out: `count` so far; at most once a second, and at the end of a \
+          the graph did not keep up and the oldest pictures were dropped: `count` so far; at most once a second, and at the end of a \
           connection
           """),
     ],
@@ -75,7 +75,7 @@ extension RTMPPull {
     resolution.outputs["out"] = .video(
       width: values.integer("width"), height: values.integer("height"),
       rate: FrameRate(values.integer("rate")))
-    // Room for what a library says.
+    // Room for a library's message.
     resolution.outputs[NodeContract.eventsPort] = OutputShape(.event, packetDuration: nil, packetBytes: 1_024)
     let rate = values.integer("soundRate")
     resolution.outputs["audio"] = .pcm(

@@ -1,28 +1,28 @@
 internal import MillraceAudio
 public import MillraceCore
 
-/// `rtmp.pull`: pictures and sound of a live stream.
+/// `rtmp.pull`: receives pictures and audio of a live stream.
 ///
-/// - Out `out`: planar 4:2:0, BT.601 of full range, `width` by `height`, the stream's picture whole with black beside it; position
-///   counts pictures. Out `audio`: packets of `frame` milliseconds in the rate, channels and sample type asked for; positions count
-///   samples and leave out what the stream leaves out, and the time it was away.
-/// - Timestamps of both: when it should have come had the way been as quick as it was at its best in the last seconds. So pictures
-///   and sound stay together, and a packet's age is what it lost on the way beyond that.
-/// - Connects, reads and decodes on a thread of its own, one thread a codec. A loss, a server that says nothing for `timeout`, and
-///   a stream that is not there are told (`disconnected`) and followed by another attempt, later each time. Without
-///   `reconnect`, or after `giveUp`, they are faults. A stop waits for nothing.
-/// - With `rtmps:` a certificate that does not verify is an error, as a server that is not there is.
-/// - What the graph does not take is bounded: the oldest pictures go (`overrun`), of sound what is over two seconds.
-/// - Real time only. Bulk lane.
+/// - Output `out`: planar 4:2:0, BT.601 full range, `width` by `height`, letterboxed; position counts pictures. Output `audio`: packets of
+///   `frame` milliseconds with the requested rate, channels and sample type; positions count samples and skip what the stream skips and the
+///   time it was gone.
+/// - Timestamps of both: when the data would have arrived at the stream's shortest recent delay. Pictures and audio therefore stay in sync,
+///   and a packet's age is the delay it suffered beyond that.
+/// - Connects, reads and decodes on its own thread, with one thread per codec. A loss, a server that sends nothing for `timeout`, and a stream
+///   that does not exist are reported (`disconnected`) and retried with backoff. Without `reconnect`, or after `giveUp`, they fail the
+///   node. Stopping never blocks.
+/// - With `rtmps:` a certificate that is not trusted is treated like a server that cannot be reached.
+/// - Data that the graph does not take is bounded: the oldest pictures are dropped (`overrun`), and audio beyond two seconds.
+/// - Real-time clock only. Bulk lane.
 @safe
 public struct RTMPPull: ~Copyable, Node {
   private let thread: PullThread
-  private let picture: FittedPicture
+  private let picture: LetterboxedPicture
   private var sound: StreamSoundQueue?
   private let address: StreamAddress
   private let words = LastWords()
   private var times = GraphTimes()
-  /// The picture that is next.
+  /// The next picture.
   private var next: DecodedPicture?
   private var count: Int64 = 0
   private var lastTime = Nanoseconds.min
@@ -30,7 +30,7 @@ public struct RTMPPull: ~Copyable, Node {
   private var damaged = CountedEvent()
   private var overrun = CountedEvent()
 
-  /// Why there is no stream any more; kept for `explain`.
+  /// Why the stream ended; kept for `explain`.
   private final class LastWords {
     var text: String?
   }
@@ -38,28 +38,29 @@ public struct RTMPPull: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let values = setup.parameters
     guard case .video(let width, let height, _, _) = setup.outputFormat() else {
-      throw NodeProblem("\"\(setup.name)\" makes pictures only")
+      throw NodeProblem("\"\(setup.name)\" produces pictures only")
     }
     guard !setup.isVirtual else {
-      throw NodeProblem("a live stream does not follow a virtual clock", cure: "run the graph in real time")
+      throw NodeProblem(
+        "a live stream cannot follow a virtual clock", cure: "run the graph on the real-time clock")
     }
     let address = try StreamAddress(values)
     try address.checkRoots()
     var sound: StreamSoundQueue?
-    var terms = PullThread.Terms(
-      address: address, patience: values.nanoseconds("timeout"), backoff: Backoff(values),
+    var settings = PullThread.Settings(
+      address: address, timeout: values.nanoseconds("timeout"), backoff: Backoff(values),
       reconnects: values.bool("reconnect"), sound: nil, mostPixels: values.integer("maxPixels"))
     if setup.outputs[1].isLinked, let shape = setup.outputs[1].shape, let rate = shape.format.rate,
       let channels = shape.format.channels, let sample = shape.format.sample, let frames = shape.frames
     {
       sound = StreamSoundQueue(rate: rate, frameBytes: channels * sample.byteCount, frames: frames)
-      terms.sound = (rate, channels, sample)
+      settings.sound = (rate, channels, sample)
     }
-    let thread = try PullThread.start(terms, waker: setup.waker)
+    let thread = try PullThread.start(settings, waker: setup.waker)
     self.address = address
     self.sound = sound
     self.thread = thread
-    picture = FittedPicture(width: width, height: height)
+    picture = LetterboxedPicture(width: width, height: height)
   }
 
   deinit { thread.stop() }
@@ -68,16 +69,16 @@ public struct RTMPPull: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     times.note(ports.now, monotonic: Clock(.realtime).now)
-    let caught = thread.fetch(picture: next == nil)
-    if let picture = caught.picture { next = picture }
-    sound?.append(caught.sound)
-    report(caught, &ports)
+    let update = thread.fetch(picture: next == nil)
+    if let picture = update.picture { next = picture }
+    sound?.append(update.sound)
+    report(update, &ports)
     let ready = sound?.prepare() ?? 0
     if ready > 0, let time = sound?.time, time <= next?.time ?? .max {
       try emitSound(ready, &ports)
     } else if let picture = next.take() {
       try emit(picture, &ports)
-    } else if let ending = caught.ending {
+    } else if let ending = update.ending {
       words.text = ending
       throw NodeFault(.gone)
     } else {
@@ -98,7 +99,7 @@ public struct RTMPPull: ~Copyable, Node {
     var packet = try ports.makePacket(bytes: picture.byteCount, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     picture.write(into: &target)
-    // Another connection's times may lie before those of the one before.
+    // A new connection's times may lie before those of the previous one.
     lastTime = max(times.time(next.time), lastTime &+ 1)
     packet.timestamp = lastTime
     packet.position = count
@@ -123,31 +124,31 @@ public struct RTMPPull: ~Copyable, Node {
 
   // MARK: Events
 
-  private mutating func report(_ caught: PullThread.Catch, _ ports: inout Ports, isLast: Bool = false) {
-    for note in caught.notes {
-      switch note {
+  private mutating func report(_ update: PullThread.Update, _ ports: inout Ports, isLast: Bool = false) {
+    for event in update.events {
+      switch event {
       case .connected(let time, let attempts):
         ports.post(Event.connected.rawValue) { event in
           event.field("ms", Double(time) / 1e6, decimals: 0)
           event.field("attempts", attempts)
         }
       case .disconnected(let reason):
-        reportLosses(caught, &ports, isLast: true)
+        reportLosses(update, &ports, isLast: true)
         ports.post(Event.disconnected.rawValue) { $0.field("reason", utf8: reason.utf8.span) }
       case .waits(let time):
         ports.post(Event.reconnecting.rawValue) { $0.field("ms", Double(time) / 1e6, decimals: 0) }
       }
     }
-    reportLosses(caught, &ports, isLast: isLast)
+    reportLosses(update, &ports, isLast: isLast)
   }
 
-  /// Tells what was left out, at most once a second, and all of it at the end of a connection.
-  private mutating func reportLosses(_ caught: PullThread.Catch, _ ports: inout Ports, isLast: Bool) {
-    if damaged.isDue(caught.damage, at: ports.now, isLast: isLast) {
-      ports.post(Event.damaged.rawValue) { $0.field("count", caught.damage) }
+  /// Posts what was dropped, at most once a second, and all of it at the end of a connection.
+  private mutating func reportLosses(_ update: PullThread.Update, _ ports: inout Ports, isLast: Bool) {
+    if damaged.isDue(update.damage, at: ports.now, isLast: isLast) {
+      ports.post(Event.damaged.rawValue) { $0.field("count", update.damage) }
     }
-    if overrun.isDue(caught.lost, at: ports.now, isLast: isLast) {
-      ports.post(Event.overrun.rawValue) { $0.field("count", caught.lost) }
+    if overrun.isDue(update.lost, at: ports.now, isLast: isLast) {
+      ports.post(Event.overrun.rawValue) { $0.field("count", update.lost) }
     }
   }
 
@@ -163,8 +164,8 @@ public struct RTMPPull: ~Copyable, Node {
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     switch fault.reason {
-    case .gone: "the stream \(address.name) is gone: \(words.text ?? "it gives nothing more")"
-    case .library: "pictures of \(address.name) are of a kind that cannot be converted"
+    case .gone: "lost the stream \(address.name): \(words.text ?? "it ended")"
+    case .library: "pictures of \(address.name) have an unsupported pixel format"
     default: nil
     }
   }

@@ -3,60 +3,60 @@ public import MillraceCore
 
 extension RTMPPush {
   public static let contract = NodeContract(
-    "rtmp.push", "sends a live stream: pictures and sound to an RTMP server",
+    "rtmp.push", "sends a live stream of pictures and audio to an RTMP server",
     text: """
-      H.264 and AAC, as every RTMP server takes them. Pictures go by their times and sound stays with them. A connection that is lost is \
-      made again; what cannot be sent meanwhile waits, but not for long. The source has to be live or paced.
+      H.264 and AAC, which every RTMP server accepts. Pictures keep their timestamps, and audio stays in sync. A lost connection is \
+      re-established; meanwhile the stream is queued for a limited time. The source has to be live or paced.
       """,
     inputs: [
-      PortContract("in", .video(), text: "the pictures"),
+      PortContract("in", .video(), text: "pictures to send"),
       PortContract(
         "audio", .pcm(rates: .range(AudioLimits.rates), channels: .range(1...2), samples: [.s16, .f32]),
-        text: "the sound", required: false, holds: 1),
+        text: "audio to send", required: false, holds: 1),
     ],
     parameters: [
       ParameterContract(
         "url", .string, required: true, secret: .address,
-        text: "where to: `rtmp:` or `rtmps:`, host, application, name (the stream's key)"),
+        text: "destination: `rtmp:` or `rtmps:`, host, application, stream name (the stream key)"),
       .streamRoots,
       ParameterContract(
         "bitrate", .integer(16_000...100_000_000), unit: "bit/s",
-        text: "of the pictures; absent: a tenth of a bit for each pixel"),
-      .filmSoundBitrate, .filmKeyInterval, .filmThreads,
+        text: "video bitrate; default: 0.1 bit per pixel"),
+      .soundBitrate, .keyInterval, .encoderThreads,
       ParameterContract(
         "patience", .number(0...10_000), unit: "ms", default: 300,
-        text: "how long one of pictures and sound waits for the other, before it goes on without"),
+        text: "longest wait of pictures for audio, and of audio for pictures"),
       ParameterContract(
         "queue", .number(100...60_000), unit: "ms", default: 2_000,
-        text: "how much waits while there is no connection, or a slow one"),
+        text: "how much of the stream is queued while there is no connection, or a slow one"),
       ParameterContract(
         "timeout", .number(100...600_000), unit: "ms", default: 5_000,
-        text: "longest time without anything from the server where it has to answer, or to take a packet"),
+        text: "longest wait for an answer of the server, or for it to accept a packet"),
       .streamReconnect, .streamFirst, .streamMost, .streamGiveUp,
       ParameterContract(
         "progress", .number(100...60_000), unit: "ms", default: 5_000,
-        text: "stream one `progress` event stands for"),
+        text: "length of stream between `progress` events"),
     ],
     events: [
       EventContract(
         "connected",
         text:
-          "the server takes the stream: `ms` the attempt took, `attempts` since it was last there, `again` true after a loss"
+          "the server accepted the stream: `ms` the attempt took, `attempts` since the last connection, `again` is true after a loss"
       ),
-      EventContract("lost", text: "the server does not take it any more: `reason`"),
-      EventContract("refused", text: "an attempt has failed: `reason`"),
-      EventContract("reconnecting", text: "another attempt comes in `ms`"),
+      EventContract("lost", text: "the connection was lost: `reason`"),
+      EventContract("refused", text: "an attempt failed: `reason`"),
+      EventContract("reconnecting", text: "the next attempt follows in `ms`"),
       EventContract(
         "dropped",
         text:
-          "what waited for too long was left out, up to the next key frame, and sound of before the picture that a connection began with: `pictures` and packets of `sound` so far; at most once a second"
+          "data that was queued too long was dropped, up to the next key frame, and audio from before the first picture of a connection: `pictures` and packets of `sound` so far; at most once a second"
       ),
       EventContract(
         "progress",
-        text: "so much is encoded: `seconds`; of it are sent `pictures` and `bytes`, and `waiting` ms are not"
+        text: "progress: `seconds` encoded, `pictures` and `bytes` sent, `waiting` ms queued"
       ),
-      .filmLate, .filmMoved,
-      EventContract("completed", text: "the end of the stream was sent: `seconds`, `pictures`, `bytes`"),
+      .videoLate, .soundMoved,
+      EventContract("completed", text: "the stream was sent completely: `seconds`, `pictures`, `bytes`"),
     ],
     lane: .bulk, budget: 100_000, drive: .itself, followsVirtualClock: false,
     examples: [
@@ -73,9 +73,9 @@ extension RTMPPush {
     do throws(NodeProblem) { _ = try StreamAddress(resolution.parameters) } catch {
       resolution.refuse(error.parameter, error.text, cure: error.cure)
     }
-    // Room for what a library says.
+    // Room for a library's message.
     resolution.outputs[NodeContract.eventsPort] = OutputShape(.event, packetDuration: nil, packetBytes: 1_024)
-    FilmCheck.pictures(.h264, &resolution)
-    FilmCheck.sound("RTMP", rates: RecordingFormat.m4a.rates, &resolution)
+    VideoInputCheck.pictures(.h264, &resolution)
+    VideoInputCheck.sound("RTMP", rates: RecordingFormat.m4a.rates, &resolution)
   }
 }

@@ -1,51 +1,51 @@
 internal import Glibc
 public import MillraceCore
 
-/// `video.capture`: pictures of a screen or a camera, or made-up ones.
+/// `video.capture`: captures a screen or a camera, or generates test pictures.
 ///
-/// - Out `out`: planar 4:2:0 or what `pixel` says, `width` by `height`; position counts pictures, the timestamp is when the device
-///   took it. A camera that gives another size is scaled.
-/// - `screen` is an X display (x11grab): a part of it at `left`, `top`, which has to lie on the screen. `camera` is a V4L2 device.
-///   `test` is a moving picture of FFmpeg's (testsrc2), in time with the graph's clock and the same in every run.
-/// - Screen and camera are read on a thread of their own; what the graph does not take in time is superseded by the next, and test
-///   pictures that are 200 ms late are left out. Devices do not follow a virtual clock. When no picture comes for `stall`, event `stalled`, and `resumed` when they come again; a
-///   device that is gone is a fault.
+/// - Output `out`: planar 4:2:0 or the format set by `pixel`, `width` by `height`; position counts pictures, the timestamp is the time of capture.
+///   Pictures of a camera with another size are scaled.
+/// - `screen` is an X display (x11grab): a region of it at `left`, `top`, which has to lie on the screen. `camera` is a V4L2 device. `test` is
+///   FFmpeg's moving test picture (testsrc2), timed by the graph's clock and identical in every run.
+/// - Screen and camera are read on their own thread; a picture that the graph does not take in time is superseded by the next one. Test
+///   pictures that are 200 ms late are skipped. Devices cannot follow a virtual clock. Without a picture for `stall`, event
+///   `stalled` is posted, and `resumed` when pictures return; a lost device fails the node.
 /// - Latency: up to one picture. Bulk lane.
 @safe
 public struct VideoCapture: ~Copyable, Node {
   public static let contract = NodeContract(
-    "video.capture", "takes pictures of a screen or a camera, or makes test pictures",
-    outputs: [PortContract("out", .video(), text: "the pictures")],
+    "video.capture", "captures a screen or a camera, or generates test pictures",
+    outputs: [PortContract("out", .video(), text: "the captured pictures")],
     parameters: [
       ParameterContract(
-        "source", .choice(["screen", "camera", "test"]), default: "screen", text: "what to look at"),
+        "source", .choice(["screen", "camera", "test"]), default: "screen", text: "what to capture"),
       ParameterContract(
         "device", .string,
         text: "the X display, such as `:0` (default: DISPLAY), or the camera (default: /dev/video0)"),
       ParameterContract(
-        "width", .integer(1...7_680), unit: "px", default: 1_280, text: "width of the pictures"),
+        "width", .integer(1...7_680), unit: "px", default: 1_280, text: "output width"),
       ParameterContract(
-        "height", .integer(1...4_320), unit: "px", default: 720, text: "height of the pictures"),
+        "height", .integer(1...4_320), unit: "px", default: 720, text: "output height"),
       ParameterContract(
-        "rate", .integer(1...120), unit: "pictures/s", default: 30, text: "pictures a second"),
+        "rate", .integer(1...120), unit: "pictures/s", default: 30, text: "frame rate"),
       ParameterContract(
-        "left", .integer(0...32_767), unit: "px", default: 0, text: "left edge of the part of a screen"),
+        "left", .integer(0...32_767), unit: "px", default: 0, text: "left edge of the screen region"),
       ParameterContract(
-        "top", .integer(0...32_767), unit: "px", default: 0, text: "top edge of the part of a screen"),
+        "top", .integer(0...32_767), unit: "px", default: 0, text: "top edge of the screen region"),
       ParameterContract(
-        "pointer", .bool, default: true, text: "true: the mouse pointer is part of a screen's picture"),
-      ParameterContract("pixel", PixelType.choice, default: "i420", text: "pixel type to make"),
+        "pointer", .bool, default: true, text: "include the mouse pointer when capturing a screen"),
+      ParameterContract("pixel", PixelType.choice, default: "i420", text: "output pixel format"),
       ParameterContract(
         "stall", .number(100...3_600_000), unit: "ms", default: 2_000,
-        text: "time without a picture that is told"),
+        text: "time without a picture after which `stalled` is posted"),
     ],
     events: [
-      EventContract("stalled", text: "no picture came for `ms`"),
-      EventContract("resumed", text: "pictures come again: after `ms`"),
+      EventContract("stalled", text: "no picture arrived for `ms`"),
+      EventContract("resumed", text: "pictures arrive again: after `ms`"),
       EventContract(
         "damaged",
         text:
-          "pictures of a camera could not be decoded and were left out: `count` so far; at most once a second"
+          "pictures of a camera could not be decoded and were dropped: `count` so far; at most once a second"
       ),
     ],
     lane: .bulk, budget: 50_000, drive: .itself,
@@ -65,13 +65,13 @@ public struct VideoCapture: ~Copyable, Node {
     case stalled, resumed, damaged
   }
 
-  /// A test picture later than this is left out, unless none came for so long.
-  private static let patience = Nanoseconds.milliseconds(200)
+  /// Test pictures later than this are skipped, unless none was emitted for that long.
+  private static let longestDelay = Nanoseconds.milliseconds(200)
 
-  /// Where pictures come from.
+  /// The source of pictures.
   private enum Source {
     case device(CaptureThread)
-    case film(FilmReader)
+    case test(VideoFileReader)
   }
 
   private let source: Source
@@ -82,16 +82,16 @@ public struct VideoCapture: ~Copyable, Node {
   private let rate: FrameRate
   private var start: Nanoseconds?
   private var times = GraphTimes()
-  /// When the last picture came, or the node began to wait.
+  /// When the last picture arrived, or the node started to wait.
   private var lastCame: Nanoseconds?
   private var hasStalled = false
   private var count: Int64 = 0
-  /// Test pictures so far, those that were left out among them.
+  /// Test pictures so far, including skipped ones.
   private var madeCount: Int64 = 0
   private var damaged = CountedEvent()
   private let words = LastWords()
 
-  /// Why a device is gone; kept for `explain`.
+  /// Why the device was lost; kept for `explain`.
   private final class LastWords {
     var text: String?
   }
@@ -99,17 +99,17 @@ public struct VideoCapture: ~Copyable, Node {
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let values = setup.parameters
     guard case .video(let width, let height, let pixel, let rate) = setup.outputFormat() else {
-      throw NodeProblem("\"\(setup.name)\" makes pictures only")
+      throw NodeProblem("\"\(setup.name)\" produces pictures only")
     }
     let place = try Self.place(values)
     let source: Source
     if values.string("source") == "test" {
-      source = .film(try FilmReader(place, threads: 1, sound: nil))
+      source = .test(try VideoFileReader(place, threads: 1, sound: nil))
     } else {
       guard !setup.isVirtual else {
         throw NodeProblem(
-          "\(place.name) does not follow a virtual clock", parameter: "source",
-          cure: "run the graph in real time, or take `test` pictures")
+          "\(place.name) cannot follow a virtual clock", parameter: "source",
+          cure: "run the graph on the real-time clock, or use `test` pictures")
       }
       source = .device(try CaptureThread.start(place, waker: setup.waker))
     }
@@ -123,8 +123,8 @@ public struct VideoCapture: ~Copyable, Node {
 
   deinit { if case .device(let thread) = source { thread.stop() } }
 
-  /// What the libraries are to open.
-  private static func place(_ values: ParameterValues) throws(NodeProblem) -> Demuxer.Place {
+  /// The input for the libraries to open.
+  private static func place(_ values: ParameterValues) throws(NodeProblem) -> Demuxer.Source {
     let (width, height) = (values.integer("width"), values.integer("height"))
     let rate = values.integer("rate")
     switch values.string("source") {
@@ -132,32 +132,33 @@ public struct VideoCapture: ~Copyable, Node {
       let given = values.has("device") ? values.string("device") : Self.environment("DISPLAY")
       guard let display = given, !display.isEmpty else {
         throw NodeProblem(
-          "there is no display: neither `device` nor DISPLAY names one", parameter: "device",
-          cure: "run it inside an X session, or name a display such as \":0\"")
+          "no display: neither `device` nor DISPLAY is set", parameter: "device",
+          cure: "run inside an X session, or set a display such as \":0\"")
       }
-      return Demuxer.Place(
+      return Demuxer.Source(
         device: "x11grab", url: "\(display)+\(values.integer("left")),\(values.integer("top"))",
         options: [
           "video_size": "\(width)x\(height)", "framerate": "\(rate)",
           "draw_mouse": values.bool("pointer") ? "1" : "0",
         ], name: "the display \"\(display)\"",
-        cure: "check that it is there, that you may use it, and that the part lies on the screen")
+        cure: "check that it exists, that you have access, and that the region lies on the screen")
     case "camera":
       let device = values.has("device") ? values.string("device") : "/dev/video0"
       guard unsafe access(device, F_OK) == 0 else {
         throw NodeProblem(
-          "there is no camera \"\(device)\"", parameter: "device",
-          cure: "plug one in, or name another: ls /dev/video*")
+          "no camera \"\(device)\"", parameter: "device",
+          cure: "connect a camera, or use another device: ls /dev/video*")
       }
-      return Demuxer.Place(
+      return Demuxer.Source(
         device: "v4l2", url: device,
         options: ["video_size": "\(width)x\(height)", "framerate": "\(rate)", "timestamps": "abs"],
         name: "the camera \"\(device)\"",
-        cure: "name another (ls /dev/video*), or a size and rate that it has: v4l2-ctl --list-formats-ext")
+        cure: "use another device (ls /dev/video*), or a supported size and rate: v4l2-ctl --list-formats-ext"
+      )
     default:
-      // The filter has no pictures of a single row or column; larger ones are scaled.
+      // The filter does not support a single row or column; the picture is scaled down from a larger one.
       let size = "\(max(2, width))x\(max(2, height))"
-      return Demuxer.Place(
+      return Demuxer.Source(
         device: "lavfi", url: "testsrc2=size=\(size):rate=\(rate)", name: "the test picture")
     }
   }
@@ -170,30 +171,32 @@ public struct VideoCapture: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     switch source {
-    case .film(let film): try processFilm(film, &ports)
+    case .test(let video): try processTest(video, &ports)
     case .device(let thread): try processDevice(thread, &ports)
     }
   }
 
-  private mutating func processFilm(_ film: FilmReader, _ ports: inout Ports) throws(NodeFault) -> Outcome {
+  private mutating func processTest(_ video: VideoFileReader, _ ports: inout Ports) throws(NodeFault)
+    -> Outcome
+  {
     let begin = start ?? ports.now
     start = begin
-    guard film.pictureTime != nil, let pictures = film.pictures else { return .ended }
+    guard video.pictureTime != nil, let pictures = video.pictures else { return .ended }
     let due = begin &+ rate.time(ofPictures: madeCount)
     guard due <= ports.now else {
       ports.wake(at: due)
       return .done
     }
-    // A machine that has no time for all of them would otherwise fall behind for good.
-    let isLate = ports.now &- due > Self.patience
-    let isOver = isLate && lastCame.map { ports.now &- $0 < Self.patience } ?? false
+    // An overloaded machine would otherwise fall behind permanently.
+    let isLate = ports.now &- due > Self.longestDelay
+    let isOver = isLate && lastCame.map { ports.now &- $0 < Self.longestDelay } ?? false
     if !isOver {
       guard unsafe scaler.scale(UnsafePointer(pictures.decoder.frame)) else { throw NodeFault(.library) }
       lastCame = ports.now
       try emit(at: due, &ports)
     }
     madeCount += 1
-    try film.advancePicture()
+    try video.advancePicture()
     return .again
   }
 
@@ -201,21 +204,21 @@ public struct VideoCapture: ~Copyable, Node {
     _ thread: CaptureThread, _ ports: inout Ports
   ) throws(NodeFault) -> Outcome {
     times.note(ports.now, monotonic: Clock(.realtime).now)
-    let caught = thread.fetch()
-    if let picture = caught.newest {
+    let update = thread.fetch()
+    if let picture = update.newest {
       guard unsafe scaler.scale(picture.frame) else { throw NodeFault(.library) }
       noteArrival(&ports)
       try emit(at: times.time(picture.time), &ports)
     }
-    if damaged.isDue(caught.damage, at: ports.now, isLast: caught.ending != nil) {
-      ports.post(Event.damaged.rawValue) { $0.field("count", caught.damage) }
+    if damaged.isDue(update.damage, at: ports.now, isLast: update.ending != nil) {
+      ports.post(Event.damaged.rawValue) { $0.field("count", update.damage) }
     }
-    if caught.newest == nil, let ending = caught.ending {
+    if update.newest == nil, let ending = update.ending {
       words.text = ending
       throw NodeFault(.gone)
     }
     watchForStall(&ports)
-    return caught.ending == nil ? .done : .again
+    return update.ending == nil ? .done : .again
   }
 
   private mutating func emit(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
@@ -256,8 +259,8 @@ public struct VideoCapture: ~Copyable, Node {
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     switch fault.reason {
-    case .gone: "\(name) is gone: \(words.text ?? "it gives no more pictures")"
-    case .library: "pictures of \(name) are of a kind that cannot be converted"
+    case .gone: "lost \(name): \(words.text ?? "it delivers no more pictures")"
+    case .library: "pictures of \(name) have an unsupported pixel format"
     default: nil
     }
   }

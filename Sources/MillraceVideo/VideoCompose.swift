@@ -1,57 +1,57 @@
 public import MillraceCore
 
-/// `video.compose`: several pictures in one.
+/// `video.compose`: composes several pictures into one.
 ///
-/// - In `in1` to `in16`: raw pictures of any sizes, pixel types and rates. Out `out`: planar 4:2:0, `width` by `height`, a picture every
-///   period of `rate` on the graph's clock, beginning with the first picture of any input; position counts them.
-/// - Each shows the newest picture of every input. `floatRight`, `floatLeft`: the first input that has a picture whole over all, the
-///   others in small over it. `gridFit`, `gridFill`: equal cells, as many as inputs have a picture. What no picture
-///   covers has the colour `background`. `layout` can be changed while running.
-/// - An input without a picture takes no place. One that gives nothing new keeps its last picture, also when it has ended, unless
-///   `keep` says for how long. One that gives nothing for `stall` is told (`stalled`, `resumed`).
-/// - Ends when all inputs have ended. Films want `pace`: of what comes faster than it is shown the newest stays.
-/// - Latency up to one period. Bulk lane; no heap while the sizes of the places stay.
+/// - Inputs `in1` to `in16`: raw pictures of any size, pixel type and rate. Output `out`: planar 4:2:0, `width` by `height`, one picture every
+///   period of `rate` on the graph's clock, starting with the first picture of any input; position counts them.
+/// - Each output shows the newest picture of every input. `floatRight`, `floatLeft`: the first input with a picture fills the output, the
+///   others are insets. `gridFit`, `gridFill`: equal cells, as many as inputs have a picture. Uncovered areas have the colour
+///   `background`. `layout` can be changed while running.
+/// - An input without a picture takes no space. An input without new pictures keeps its last one, even after it has ended, unless `keep`
+///   limits that. An input without pictures for `stall` is reported (`stalled`, `resumed`).
+/// - Ends when all inputs have ended. Video files need `pace`: of faster input only the newest picture is shown.
+/// - Latency: up to one period. Bulk lane; no heap while cell sizes are constant.
 @safe
 public struct VideoCompose: ~Copyable, Node {
   /// Most inputs.
   static let most = 16
 
   public static let contract = NodeContract(
-    "video.compose", "puts several pictures into one: picture in picture, or a grid",
+    "video.compose", "composes several pictures into one: picture-in-picture, or a grid",
     text: """
-      `floatRight` and `floatLeft` show the first input whole and the others in small, in a column at that edge from the lower \
-      corner up, cut to the shape of the output. `gridFit` shows all whole in equal cells, `gridFill` cuts them to fill their \
-      cells. Only inputs that have a picture take a place.
+      `floatRight` and `floatLeft` show the first input full size, cropped to the output's aspect ratio, and the others as insets \
+      in a column at that edge, from the lower corner up. `gridFit` shows all pictures whole in equal cells, `gridFill` crops \
+      them to fill their cells. Only inputs that have a picture get a cell.
       """,
     inputs: [PortContract("in", .video(), text: "pictures", copies: 1...most, holds: 1)],
     outputs: [PortContract("out", .video(pixels: [.i420]), text: "the composed pictures")],
     parameters: [
       ParameterContract(
         "layout", .choice(ComposeLayout.allCases.map(\.rawValue)), default: "floatRight", live: true,
-        text: "where the pictures go"),
+        text: "arrangement of the pictures"),
       ParameterContract(
-        "width", .integer(16...7_680), unit: "px", default: 1_280, text: "width of what comes out"),
+        "width", .integer(16...7_680), unit: "px", default: 1_280, text: "output width"),
       ParameterContract(
-        "height", .integer(16...4_320), unit: "px", default: 720, text: "height of what comes out"),
+        "height", .integer(16...4_320), unit: "px", default: 720, text: "output height"),
       ParameterContract(
-        "rate", .integer(1...120), unit: "pictures/s", default: 30, text: "pictures a second"),
+        "rate", .integer(1...120), unit: "pictures/s", default: 30, text: "output frame rate"),
       ParameterContract(
         "background", .list(of: .integer(0...255), count: 3...3), default: .list([0, 0, 0]),
-        text: "red, green and blue of what no picture covers"),
+        text: "red, green and blue of uncovered areas"),
       ParameterContract(
-        "inset", .number(0.05...0.5), default: 0.25, text: "size of small pictures, as a part of the whole"),
+        "inset", .number(0.05...0.5), default: 0.25, text: "size of insets, as a fraction of the output"),
       ParameterContract(
-        "margin", .integer(0...256), unit: "px", default: 16, text: "space around small pictures"),
+        "margin", .integer(0...256), unit: "px", default: 16, text: "space around insets"),
       ParameterContract(
         "keep", .number(0...3_600_000), unit: "ms", default: 0,
-        text: "an input that gives nothing for so long is no longer shown; 0: its last picture stays"),
+        text: "an input without pictures for this long is no longer shown; 0: its last picture stays"),
       ParameterContract(
         "stall", .number(100...3_600_000), unit: "ms", default: 2_000,
-        text: "time without a picture of an input that is told"),
+        text: "time without a picture after which `stalled` is posted"),
     ],
     events: [
-      EventContract("stalled", text: "`input` has given no picture for `ms`"),
-      EventContract("resumed", text: "`input` gives pictures again, after `ms`"),
+      EventContract("stalled", text: "no picture from `input` for `ms`"),
+      EventContract("resumed", text: "pictures from `input` again, after `ms`"),
     ],
     lane: .bulk, budget: 50_000,
     examples: [
@@ -77,21 +77,21 @@ public struct VideoCompose: ~Copyable, Node {
   private let inset: ComposeLayout.Inset
   private let keep: Nanoseconds
   private let stall: Nanoseconds
-  /// nil where nothing is linked.
+  /// nil for unlinked inputs.
   private let inputs: [ComposedInput?]
   private var layout: ComposeLayout
-  /// Cells of the present layout for so many pictures.
+  /// Cells of the current layout and number of pictures.
   private var cells: [ComposeLayout.Cell] = []
   /// When the first picture was due.
   private var start: Nanoseconds?
   private var count: Int64 = 0
-  /// Something came that no picture shows yet.
+  /// True if a new picture has not been shown yet.
   private var hasNew = false
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let values = setup.parameters
     guard case .video(let width, let height, _, let rate) = setup.outputFormat() else {
-      throw NodeProblem("\"\(setup.name)\" makes pictures only")
+      throw NodeProblem("\"\(setup.name)\" produces pictures only")
     }
     var inputs: [ComposedInput?] = []
     for index in setup.inputs.indices {
@@ -114,7 +114,7 @@ public struct VideoCompose: ~Copyable, Node {
     cells.reserveCapacity(Self.most)
   }
 
-  /// A colour as pictures of the graph have it: BT.601 of full range (JFIF).
+  /// Converts a colour to the graph's pictures: BT.601, full range (JFIF).
   private static func luma(_ colour: [Double]) -> (y: UInt8, u: UInt8, v: UInt8) {
     let (r, g, b) = (colour[0], colour[1], colour[2])
     let y = 0.299 * r + 0.587 * g + 0.114 * b
@@ -131,7 +131,7 @@ public struct VideoCompose: ~Copyable, Node {
     if due <= ports.now {
       try emit(at: due, &ports)
       count += 1
-      // What should have been drawn while the machine stood still is left out.
+      // Periods missed while the machine was stalled are skipped.
       while begin &+ rate.time(ofPictures: count + 1) <= ports.now { count += 1 }
     }
     ports.wake(at: begin &+ rate.time(ofPictures: count))
@@ -154,7 +154,7 @@ public struct VideoCompose: ~Copyable, Node {
     }
   }
 
-  /// Takes all pictures that wait; the newest of each input stays.
+  /// Takes all waiting pictures; the newest of each input stays.
   private mutating func takeNewest(_ ports: inout Ports) {
     for index in inputs.indices {
       guard let input = inputs[index] else { continue }
@@ -207,7 +207,7 @@ public struct VideoCompose: ~Copyable, Node {
     inputs[index]?.draw(cell, onto: &target, width: width, height: height) ?? false
   }
 
-  /// Gives the whole picture the colour of the background.
+  /// Fills the picture with the background colour.
   private func paint(_ target: inout MutableSpan<UInt8>) {
     let luma = width * height
     let chroma = (bytes - luma) / 2
@@ -244,6 +244,6 @@ public struct VideoCompose: ~Copyable, Node {
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    fault.reason == .library ? "pictures of these sizes cannot be put into \(width)x\(height)" : nil
+    fault.reason == .library ? "pictures of these sizes cannot be composed into \(width)x\(height)" : nil
   }
 }

@@ -1,7 +1,7 @@
 public import MillraceCore
 
 extension Catalogue {
-  /// The picture nodes: files, screens, live streams, sizes, and JPEG under a byte budget.
+  /// The video nodes: files, screens, live streams, scaling, and JPEG under a byte budget.
   public static let videoNodes: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(VideoRead.self)

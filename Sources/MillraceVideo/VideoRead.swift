@@ -2,114 +2,115 @@ internal import MillraceAudio
 public import MillraceCore
 internal import MillraceFiles
 
-/// `video.read`: plays a film into the graph, pictures and sound.
+/// `video.read`: plays a video file into the graph, pictures and audio.
 ///
-/// - Out `out`: planar 4:2:0, BT.601 of full range, in the size of the first picture after turning; position counts pictures.
-///   Out `audio`: s16 or f32 at the file's own rate and channels, in packets of `frame` milliseconds; positions without holes.
-/// - Time 0 of both is when the earlier of the two begins. A picture's time is the file's; times that stand still, go back or
-///   leap by more than ten minutes are put a period after the one before. Sound goes by its samples; where the file's times say that some are missing, there is silence.
-/// - Not paced (the default): as fast as the graph takes, in the order of the times. Paced: at its time, decoded before.
-/// - `interval` gives only the pictures that stand at a slot of a grid; the others are decoded, and neither converted nor copied.
-/// - Pictures of more than `maxPixels` are refused before they are decoded; on the way, such a picture is a fault.
-/// - `loop` begins again when both have ended; sound that is shorter is filled up with silence.
-/// - Damaged parts are left out; event `damaged`. Pictures that change their size are scaled to the first's; event `resized`.
-///   A film that ends too early gives what it has; event `truncated`, where that can be known (`FilmTail`), and with
-///   `truncated` set to `fail` a fault after that. Sound that changes rate or channels, and a disk that fails, are faults.
-/// - Latency none; runs on the bulk lane. A call decodes a picture, on one thread unless told otherwise, or converts one.
+/// - Output `out`: planar 4:2:0, BT.601 full range, in the size of the first picture after rotation; position counts pictures. Output `audio`:
+///   s16 or f32 at the file's own rate and channels, in packets of `frame` milliseconds; positions without gaps.
+/// - Time 0 of both outputs is when the earlier of the two starts. A picture's time is the file's; times that repeat, go back or jump by more than
+///   ten minutes are replaced by one period after the previous one. Audio is timed by its samples; where the file's times show a gap, it is
+///   filled with silence.
+/// - Without `pace` (the default): as fast as the graph takes it, in order of time. With `pace`: at its time, decoded ahead.
+/// - `interval` emits only the pictures at the slots of a grid; the others are decoded, but neither converted nor copied.
+/// - Pictures of more than `maxPixels` are refused before they are decoded; in mid-stream such a picture fails the node.
+/// - `loop` starts again when both have ended; shorter audio is padded with silence.
+/// - Damaged parts are skipped; event `damaged`. Pictures that change size are scaled to the first size; event `resized`. A truncated file plays
+///   what it has; event `truncated`, if that can be detected (`FileCompleteness`); with `truncated` set to `fail` the node then
+///   fails. Audio that changes rate or channels, and read errors, fail the node.
+/// - No latency; bulk lane. A call decodes one picture, on one thread by default, or converts one.
 @safe
 public struct VideoRead: ~Copyable, Node {
   private let values: ParameterValues
   private let claim: FileLock
-  private var film: FilmReader
+  private var video: VideoFileReader
   private let width: Int
   private let height: Int
   private let paces: Bool
   private let loops: Bool
-  /// Sound as it was resolved; nil when nobody listens.
+  /// The resolved audio format; nil if the output is not linked.
   private let sound: (rate: Int, frames: Int, frameBytes: Int)?
-  /// When the graph's first call was.
+  /// Time of the graph's first call.
   private var start: Nanoseconds?
-  /// When the first picture of all is due.
+  /// When the very first picture is due.
   private let firstPicture: Nanoseconds
-  /// What the passes before this one lasted.
+  /// Total length of the previous passes.
   private var offset: Nanoseconds = 0
-  /// When the first sample of all is due.
+  /// When the very first sample is due.
   private let soundStart: Nanoseconds
   private var soundPosition: Int64 = 0
-  /// Silent samples due before the film's own.
+  /// Silent samples before the file's own.
   private var silence: Int64 = 0
   private var pictureCount: Int64 = 0
-  /// Pictures and samples of this pass.
-  private var given: Int64 = 0
+  /// Pictures and samples emitted in this pass.
+  private var emitted: Int64 = 0
   private var codedSize: (width: Int, height: Int)
-  /// The picture decoded last is given.
-  private var isPictureGiven = false
+  /// True if the latest decoded picture was emitted.
+  private var isPictureEmitted = false
   private var damaged = CountedEvent()
   private var otherDamage = 0
   private var isOver = false
-  private var hasToldEnd = false
-  /// The film ended too early, which is to be a fault once that was told.
+  private var hasReportedEnd = false
+  /// The file is truncated, which fails the node once that was reported.
   private var mustFail = false
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let values = setup.parameters
     let claim = try FileLock(values.string("path"), for: .reading)
     let listens = setup.outputs[1].isLinked
-    let film = try Self.open(values, sound: listens)
-    guard let pictures = film.pictures, case .video(let width, let height, _, _) = setup.outputFormat(),
+    let video = try Self.open(values, sound: listens)
+    guard let pictures = video.pictures, case .video(let width, let height, _, _) = setup.outputFormat(),
       pictures.width == width, pictures.height == height
     else { throw Self.changed(values) }
     var sound: (rate: Int, frames: Int, frameBytes: Int)?
     if listens, let shape = setup.outputs[1].shape, let frameBytes = shape.format.frameBytes,
       let rate = shape.format.rate
     {
-      guard film.sound?.rate == rate, film.sound?.channels == shape.format.channels else {
+      guard video.sound?.rate == rate, video.sound?.channels == shape.format.channels else {
         throw Self.changed(values)
       }
       sound = (rate, shape.packetBytes / frameBytes, frameBytes)
     }
     self.values = values
     self.claim = claim
-    self.film = film
+    self.video = video
     self.sound = sound
     self.width = width
     self.height = height
     codedSize = pictures.codedSize
     paces = setup.pacing == .paced
     loops = values.bool("loop")
-    soundStart = film.soundTime ?? 0
-    firstPicture = film.pictureTime ?? 0
+    soundStart = video.soundTime ?? 0
+    firstPicture = video.pictureTime ?? 0
   }
 
   private static func changed(_ values: ParameterValues) -> NodeProblem {
     NodeProblem(
-      "\"\(values.string("path"))\" has changed since the graph was checked", parameter: "path",
+      "\"\(values.string("path"))\" changed after the graph was checked", parameter: "path",
       cure: "start the graph again")
   }
 
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if mustFail { throw Truncation.fault(at: film.end) }
+    if mustFail { throw Truncation.fault(at: video.end) }
     guard !isOver else { return .ended }
     let begin = start ?? ports.now
     start = begin
     let ready = try prepareSound()
     reportDamage(&ports)
-    let picture = film.pictureTime.map { $0 &+ offset }
-    if isPictureGiven {
-      // Sound that is due while pictures are passed over does not wait for the next that is wanted.
+    let picture = video.pictureTime.map { $0 &+ offset }
+    if isPictureEmitted {
+      // Audio that is due does not wait while unwanted pictures are skipped.
       guard paces, ready > 0, soundTime <= picture ?? .max, begin &+ soundTime <= ports.now else {
         return try decodeNext(&ports)
       }
       try emitSound(ready, at: begin &+ soundTime, &ports)
       return .again
     }
-    if film.sound?.isSought == true && silence == 0 {
-      // Nothing is known of it before it is found. By the clock, pictures do not wait for that.
+    if video.sound?.isSought == true && silence == 0 {
+      // The time of audio is unknown until it is found. With `pace`, pictures do not wait for that.
       guard paces, let picture, begin &+ picture <= ports.now else { return .again }
     }
-    guard picture != nil || ready > 0 else { return try beginAgain(&ports) }
+    guard picture != nil || ready > 0 else { return try restart(&ports) }
     let isSound = ready > 0 && soundTime <= picture ?? .max
     let time = isSound ? soundTime : picture ?? 0
     if paces && begin &+ time > ports.now {
@@ -124,10 +125,10 @@ public struct VideoRead: ~Copyable, Node {
     return .again
   }
 
-  /// Decodes the next picture, in a call of its own: what waits for the worker, such as the slot of a sampler, waits for a decoder or
-  /// for a conversion, not for both.
+  /// Decodes the next picture in its own call: other work on the worker, such as a sampler's slot, waits for a decode or a conversion, but not
+  /// for both.
   private mutating func decodeNext(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    isPictureGiven = try !film.advancePicture()
+    isPictureEmitted = try !video.advancePicture()
     reportDamage(&ports)
     return .again
   }
@@ -140,14 +141,14 @@ public struct VideoRead: ~Copyable, Node {
   /// When the next sample is due.
   private var soundTime: Nanoseconds { soundStart &+ .samples(soundPosition, rate: sound?.rate ?? 1) }
 
-  /// Samples that can be given in one packet now; fewer than a packet has only at the end.
+  /// Samples available for one packet; fewer than a packet only at the end.
   private mutating func prepareSound() throws(NodeFault) -> Int {
-    guard let sound, let track = film.sound else { return 0 }
+    guard let sound, let track = video.sound else { return 0 }
     return silence > 0 ? Int(min(silence, Int64(sound.frames))) : try track.prepare(sound.frames)
   }
 
   private mutating func emitPicture(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
-    guard let pictures = film.pictures else { return }
+    guard let pictures = video.pictures else { return }
     if pictures.codedSize != codedSize {
       codedSize = pictures.codedSize
       reportSize(&ports)
@@ -161,13 +162,13 @@ public struct VideoRead: ~Copyable, Node {
     packet.flags.insert(.key)
     ports.emit(packet)
     pictureCount += 1
-    given += 1
-    isPictureGiven = true
+    emitted += 1
+    isPictureEmitted = true
   }
 
   private mutating func emitSound(_ count: Int, at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault)
   {
-    guard let sound, let track = film.sound else { return }
+    guard let sound, let track = video.sound else { return }
     var packet = try ports.makePacket(1, bytes: count * sound.frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     if silence > 0 {
@@ -181,32 +182,32 @@ public struct VideoRead: ~Copyable, Node {
     packet.duration = count
     ports.emit(packet, to: 1)
     soundPosition += Int64(count)
-    given += Int64(count)
+    emitted += Int64(count)
   }
 
-  /// At the end of the film: the end, or its beginning.
-  private mutating func beginAgain(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+  /// At the end of the file: ends or loops.
+  private mutating func restart(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     reportDamage(&ports, isLast: true)
     reportEnd(&ports)
     if mustFail { return .again }
-    // A pass that gave nothing would be followed by another one, for ever.
-    guard loops && given > 0 else {
+    // A pass that emitted nothing would loop forever.
+    guard loops && emitted > 0 else {
       isOver = true
       return .ended
     }
-    offset &+= film.end
-    otherDamage += film.damageCount
-    do throws(NodeProblem) { film = try Self.open(values, sound: sound != nil) } catch {
+    offset &+= video.end
+    otherDamage += video.damageCount
+    do throws(NodeProblem) { video = try Self.open(values, sound: sound != nil) } catch {
       throw NodeFault(.gone)
     }
-    guard film.pictures?.width == width, film.pictures?.height == height, film.sound?.rate == sound?.rate
+    guard video.pictures?.width == width, video.pictures?.height == height, video.sound?.rate == sound?.rate
     else {
       throw NodeFault(.gone)
     }
-    otherDamage -= film.damageCount
-    film.beginSlots(at: firstPicture &- offset)
-    given = 0
-    if let sound, let begins = film.soundTime {
+    otherDamage -= video.damageCount
+    video.beginSlots(at: firstPicture &- offset)
+    emitted = 0
+    if let sound, let begins = video.soundTime {
       let due = Double(offset &+ begins &- soundStart) * Double(sound.rate) / 1e9
       silence = max(0, Int64(due.rounded()) - soundPosition)
     }
@@ -216,9 +217,9 @@ public struct VideoRead: ~Copyable, Node {
   // MARK: Events
 
   private mutating func reportDamage(_ ports: inout Ports, isLast: Bool = false) {
-    let count = otherDamage + film.damageCount
+    let count = otherDamage + video.damageCount
     guard damaged.isDue(count, at: ports.now, isLast: isLast) else { return }
-    let seconds = Double(film.pictureTime ?? film.end) / 1e9
+    let seconds = Double(video.pictureTime ?? video.end) / 1e9
     ports.post(Event.damaged.rawValue) { event in
       event.field("at", seconds, decimals: 3)
       event.field("count", count)
@@ -227,7 +228,7 @@ public struct VideoRead: ~Copyable, Node {
 
   private func reportSize(_ ports: inout Ports) {
     let size = codedSize
-    let seconds = Double(film.pictureTime ?? 0) / 1e9
+    let seconds = Double(video.pictureTime ?? 0) / 1e9
     ports.post(Event.resized.rawValue) { event in
       event.field("width", size.width)
       event.field("height", size.height)
@@ -235,48 +236,48 @@ public struct VideoRead: ~Copyable, Node {
     }
   }
 
-  /// Compares what the film had with what it says; at the end of the first pass.
+  /// Compares the length played with the declared one, at the end of the first pass.
   private mutating func reportEnd(_ ports: inout Ports) {
-    guard let pictures = film.pictures, !hasToldEnd else { return }
-    hasToldEnd = true
-    let seconds = Double(film.end) / 1e9
-    let expected = film.announced.map { Double($0) / 1e9 }
-    // Where sound ends and what a picture stands for is not stated to the sample; half a second is no cut.
+    guard let pictures = video.pictures, !hasReportedEnd else { return }
+    hasReportedEnd = true
+    let seconds = Double(video.end) / 1e9
+    let expected = video.declaredDuration.map { Double($0) / 1e9 }
+    // The end of audio and the duration of the last picture are not exact; half a second is not a truncation.
     let slack = 0.5 + 2 * Double(pictures.rate.time(ofPictures: 1)) / 1e9
     let isShort = expected.map { seconds < $0 - slack } ?? false
     let reason: String
-    switch film.tail(values.string("path")) {
-    case .cut(let found): reason = found
-    case .unknown where isShort: reason = "it is shorter than it says"
-    // Nothing need say how long the last picture of a file stands that is whole.
-    case .unknown, .whole: return
+    switch video.tail(values.string("path")) {
+    case .truncated(let found): reason = found
+    case .unknown where isShort: reason = "it is shorter than its declared length"
+    // A complete file need not declare the duration of its last picture.
+    case .unknown, .complete: return
     }
     mustFail = values.truncation == .fail
     ports.post(Event.truncated.rawValue) { event in
       event.field("seconds", seconds, decimals: 3)
       if isShort, let expected { event.field("expected", expected, decimals: 3) }
       event.field("reason", utf8: reason.utf8.span)
-      event.field("cure", "copy it again from where it came; what is there was played")
+      event.field("cure", "copy it again from its source; what is there was played")
     }
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     let path = values.string("path")
     switch fault.reason {
-    case .system: return "reading \"\(path)\" failed: \(SystemError.text(fault.code))"
+    case .system: return "cannot read \"\(path)\": \(SystemError.text(fault.code))"
     case .custom where Truncation.isFault(fault):
       return
-        "\"\(path)\" is cut off after \(fault.detail / 1_000_000) ms, and \"truncated\" is \"fail\"; use a complete file"
-    case .custom where fault.code == PictureBound.fault:
-      let (size, most) = (PictureBound.size(fault), values.integer("maxPixels"))
-      return "\"\(path)\" has \(PictureBound.text(size, atMost: most)); \(PictureBound.cure(size))"
-    case .custom where fault.code == FilmReader.soundChanged:
+        "\"\(path)\" is truncated after \(fault.detail / 1_000_000) ms, and \"truncated\" is \"fail\"; use a complete file"
+    case .custom where fault.code == PictureLimit.fault:
+      let (size, most) = (PictureLimit.size(fault), values.integer("maxPixels"))
+      return "\"\(path)\" has \(PictureLimit.text(size, atMost: most)); \(PictureLimit.cure(size))"
+    case .custom where fault.code == VideoFileReader.soundChanged:
       return
-        "the sound of \"\(path)\" changes its rate or channels; convert it again, or leave the port \"audio\" unlinked"
-    case .gone: return film.demuxer.refusal.map { "\($0)" } ?? "\"\(path)\" has changed or is gone"
+        "the audio of \"\(path)\" changes its rate or channels; convert it again, or do not link the port \"audio\""
+    case .gone: return video.demuxer.refusal.map { "\($0)" } ?? "\"\(path)\" changed or was removed"
     case .library:
       return
-        "decoding \"\(path)\" failed: \(film.words ?? "its pictures are of a kind that cannot be converted"); "
+        "cannot decode \"\(path)\": \(video.words ?? "its pixel format is not supported"); "
         + "check that it plays, or convert it again"
     default: return nil
     }

@@ -2,58 +2,58 @@ internal import MillraceAudio
 public import MillraceCore
 internal import MillraceFiles
 
-/// `video.record`: records pictures, and one sound if linked, into a file.
+/// `video.record`: records pictures, and audio if linked, to a file.
 ///
-/// - In `in`: raw pictures of any kind and size. In `audio`: s16 or f32, mono or stereo, at a rate the file's kind of sound has.
-/// - **Times.** A picture is shown at its packet's time, whatever was dropped before it; one that is not later than the last is
-///   left out (`late`). Sound begins at its first packet's time and goes on by positions; gaps are silence. When positions and times
-///   disagree by more than 20 ms for 200 ms, or by 250 ms at once, sound is moved to its packets' times (`moved`).
-/// - **Waiting.** What came waits for what did not, until that has brought nothing for `patience`; then silence takes the place of the sound, and what comes of it later
-///   is cut (`late`). A film whose pictures begin later than that begins with a black one. Each may end before the other: the last
-///   picture stands, given again every second, until the sound ends.
-/// - **Sizes.** 4:2:0 has even sides: an odd one is made a pixel longer by repeating the last column or row. Colours are BT.601 of
-///   video range, and said so.
-/// - `stop` completes the file at once, `cancel` removes it. `duration` completes it after so much film.
-/// - A killed process leaves a file that plays up to the last second or two. An existing file is replaced by the first picture or
-///   sound, not by a graph that never starts; a missing folder is refused, not made.
-/// - A write the system refuses (disk full) is event `refused` and a fault; what was written before stays readable.
-/// - Latency none. Bulk lane, where it also encodes: 10 ms for a picture of 1280x720. Takes heap.
+/// - Input `in`: raw pictures of any pixel type and size. Input `audio`: s16 or f32, mono or stereo, at a rate the file's audio codec supports.
+/// - **Times.** A picture is shown at its packet's time, whatever was dropped before it; a picture not later than the previous one is
+///   dropped (`late`). Audio starts at its first packet's time and continues by position; gaps become silence. If positions and times disagree
+///   by more than 20 ms for 200 ms, or by 250 ms at once, audio is moved to its packets' times (`moved`).
+/// - **Waiting.** Each track waits for the other, until that has delivered nothing for `patience`; then silence replaces missing audio, and
+///   audio that arrives later is cut (`late`). If pictures start later than that, the recording starts with a black one. Each may end
+///   before the other: the last picture is repeated every second until the audio ends.
+/// - **Sizes.** 4:2:0 needs even sides: an odd one is padded by repeating the last column or row. Colours are BT.601, video range, and
+///   tagged as such.
+/// - `stop` completes the file at once, `cancel` removes it. `duration` completes it at that length.
+/// - If the process is killed, the file is playable up to the last second or two. An existing file is replaced by the first picture or audio, not by
+///   a graph that never starts; a missing folder is an error and is not created.
+/// - A failed write (disk full) posts event `refused` and fails the node; what was written before stays readable.
+/// - No latency. Bulk lane, where it also encodes: 10 ms for a picture of 1280x720. Allocates.
 @safe
 public struct VideoRecord: ~Copyable, Node {
   private static let stop = contract.parameterIndex("stop")
   private static let cancel = contract.parameterIndex("cancel")
-  /// Time between two visits of what was written to the disk.
+  /// Interval at which data is flushed to the disk.
   private static let refreshInterval = Nanoseconds.milliseconds(1_000)
 
   private let path: String
-  let encoder: FilmEncoder
-  private let file: FilmFile
-  /// Given back when the file is complete, and with the first fault, so that a node made anew can write it.
+  let encoder: MediaEncoder
+  private let file: VideoFileWriter
+  /// Released when the file is complete, and with the first fault, so that a recreated node can write it.
   private var claim: FileLock?
   private let duration: Nanoseconds?
   private let progress: Nanoseconds
   private var told: Nanoseconds = 0
   private var isOver = false
   private var stops = false
-  /// Film and time at the last visit to the disk.
+  /// Recorded length and time of the last flush.
   private var refreshed: Nanoseconds = 0
   private var refreshedAt: Nanoseconds?
-  private var leftOut = LeftOutEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
+  private var drops = DropEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     try self.init(setup, calls: FileBytes.Calls())
   }
 
-  /// As the other; tests put refusing system calls in.
+  /// As above; tests inject failing system calls.
   init(_ setup: borrowing NodeSetup, calls: FileBytes.Calls) throws(NodeProblem) {
     let values = setup.parameters
     let path = values.string("path")
-    guard let format = FilmFormat(values) else {
-      throw NodeProblem("\"\(path)\" does not end like a film", parameter: "path", cure: "end it in .mp4")
+    guard let format = VideoFileFormat(values) else {
+      throw NodeProblem("\"\(path)\" has no known video extension", parameter: "path", cure: "use .mp4")
     }
     try RecordingPath.check(path, medium: "pictures")
-    let encoder = try FilmEncoder(
-      FilmEncoder.Settings(
+    let encoder = try MediaEncoder(
+      MediaEncoder.Settings(
         pictures: PictureEncoder.Settings(
           coding: Self.coding(values, format),
           bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
@@ -64,7 +64,7 @@ public struct VideoRecord: ~Copyable, Node {
         cure: format == .mp4 ? "record as mkv" : "record as mp4"),
       setup.inputs)
     let claim = try FileLock(path, for: .writing)
-    let file = try FilmFile(path, format, encoder, calls: calls)
+    let file = try VideoFileWriter(path, format, encoder, calls: calls)
     self.path = path
     self.encoder = encoder
     self.file = file
@@ -77,7 +77,7 @@ public struct VideoRecord: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard !isOver else { return .ended }
-    do throws(NodeFault) { return try record(&ports) } catch { throw freed(error, &ports) }
+    do throws(NodeFault) { return try record(&ports) } catch { throw releasing(error, &ports) }
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
@@ -86,7 +86,7 @@ public struct VideoRecord: ~Copyable, Node {
       try takeAndWrite(&ports)
       try complete("ended", &ports)
       return .ended
-    } catch { throw freed(error, &ports) }
+    } catch { throw releasing(error, &ports) }
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
@@ -100,14 +100,14 @@ public struct VideoRecord: ~Copyable, Node {
     }
   }
 
-  /// Gives the file free with a fault, and says what is safe of it.
-  private mutating func freed(_ fault: NodeFault, _ ports: inout Ports) -> NodeFault {
+  /// Releases the file on a fault, and reports what is safe.
+  private mutating func releasing(_ fault: NodeFault, _ ports: inout Ports) -> NodeFault {
     claim = nil
     if fault.reason == .system {
       ports.post(Event.refused.rawValue) { $0.field("seconds", Double(fault.detail) / 1e3, decimals: 3) }
     }
     guard fault.reason == .library else { return fault }
-    // What was encoded before can be kept. A disk that refuses that too leaves what it has.
+    // Keep what was encoded before. If the disk refuses that too, it keeps what it has.
     if file.hasBegun { do throws(NodeFault) { try file.refresh() } catch {} }
     return NodeFault(.library, code: fault.code, detail: file.safe / 1_000_000)
   }
@@ -127,8 +127,8 @@ public struct VideoRecord: ~Copyable, Node {
     try encoder.take(&ports)
     if let duration, encoder.end == nil, let begin = encoder.begin { encoder.end = begin + duration }
     try write(&ports, isLast: false)
-    leftOut.tell(encoder, &ports)
-    tellProgress(&ports)
+    drops.post(encoder, &ports)
+    postProgress(&ports)
   }
 
   private mutating func write(_ ports: inout Ports, isLast: Bool) throws(NodeFault) {
@@ -143,7 +143,7 @@ public struct VideoRecord: ~Copyable, Node {
     if !hadBegun && file.hasBegun { tellBegin(&ports) }
   }
 
-  /// Brings the file up to date after a second of film or of clock; answers when to look again.
+  /// Flushes the file after a second of video or of clock; returns when to check again.
   private mutating func refreshIfDue(_ ports: inout Ports) throws(NodeFault) -> Nanoseconds {
     let length = length
     guard file.hasBegun, length != refreshed else { return .max }
@@ -156,7 +156,7 @@ public struct VideoRecord: ~Copyable, Node {
     return .max
   }
 
-  /// How much film there is.
+  /// Recorded length.
   private var length: Nanoseconds {
     guard let begin = encoder.begin, let front = encoder.front else { return 0 }
     return min(front - begin, duration ?? .max)
@@ -167,10 +167,10 @@ public struct VideoRecord: ~Copyable, Node {
   private mutating func complete(_ reason: StaticString, _ ports: inout Ports) throws(NodeFault) {
     try write(&ports, isLast: true)
     try file.finish(at: encoder.front ?? 0)
-    // Whoever hears that the file is complete may use it.
+    // Release the file first: a listener of `completed` may use it.
     claim = nil
     isOver = true
-    leftOut.tell(encoder, &ports, always: true)
+    drops.post(encoder, &ports, always: true)
     let (seconds, pictures, bytes) = (Double(length) / 1e9, encoder.pictureCount, file.byteCount)
     ports.post(Event.completed.rawValue) { event in
       event.field("seconds", seconds, decimals: 3)
@@ -202,7 +202,7 @@ public struct VideoRecord: ~Copyable, Node {
     }
   }
 
-  private mutating func tellProgress(_ ports: inout Ports) {
+  private mutating func postProgress(_ ports: inout Ports) {
     let length = length
     guard length >= told + progress else { return }
     told = length / progress * progress
@@ -220,8 +220,8 @@ public struct VideoRecord: ~Copyable, Node {
     case .system: return FileMessages.writeFailure(fault.code, "\"\(path)\"", kept: place)
     case .library:
       return
-        "encoding \"\(path)\" failed: \(encoder.words ?? LibraryMessage.describe(fault.code)); \(place); "
-        + "bring the pictures to another size (video.scale), or name another \"format\""
+        "cannot encode \"\(path)\": \(encoder.words ?? LibraryMessage.describe(fault.code)); \(place); "
+        + "scale the pictures (video.scale), or set another \"format\""
     default: return nil
     }
   }

@@ -2,51 +2,51 @@ public import MillraceCore
 
 extension VideoSample {
   public static let contract = NodeContract(
-    "video.sample", "takes a picture every so often and makes a JPEG of it, under a byte budget",
+    "video.sample", "samples pictures at a fixed interval as JPEG, under a byte budget",
     text: """
-      For services that look at single pictures, each with a limit in bytes. Slots lie on a grid that never drifts; each takes the \
-      newest picture. In a graph that is paced by the clock the grid is the clock's; where pictures come as fast as they are taken \
-      it is that of their own times. The JPEG is baseline 4:2:0, as good as the budget allows: of finely scaled tables, encoded \
-      once or twice, and made smaller where that looks better than coarse tables.
+      For services that take single pictures, each with a size limit. Slots lie on a grid that never drifts; each takes the newest \
+      picture. In a graph paced by the clock, the grid follows the clock; where pictures are read as fast as possible, it follows \
+      their own timestamps. The JPEG is baseline 4:2:0, as good as the budget allows: with finely scaled quantization tables, encoded \
+      once or twice, and scaled down where that looks better than coarse tables.
       """,
     inputs: [PortContract("in", .video(), text: "raw pictures", holds: 2)],
-    outputs: [PortContract("out", .kind(.jpeg), text: "the pictures taken")],
+    outputs: [PortContract("out", .kind(.jpeg), text: "the sampled pictures")],
     parameters: [
       ParameterContract(
-        "interval", .number(10...86_400_000), unit: "ms", default: 500, text: "time from slot to slot"),
+        "interval", .number(10...86_400_000), unit: "ms", default: 500, text: "sampling interval"),
       ParameterContract(
         "maxBytes", .integer(1_000...64_000_000), unit: "bytes", default: 180_000,
-        text: "the limit; every picture stays strictly under it"),
+        text: "size limit; every picture is strictly smaller"),
       ParameterContract(
         "count", .choice(ByteBudget.Count.allCases.map(\.rawValue)), default: "jpeg",
-        text: "what stays under the limit: the JPEG, or its base64 text"),
+        text: "what the limit applies to: the JPEG, or its base64 text"),
       ParameterContract(
         "resize", .bool, default: true,
         text:
-          "true: pictures are made smaller where that looks better; false: only where nothing fits otherwise"),
+          "true: scale pictures down where that looks better; false: only if nothing fits otherwise"),
       ParameterContract(
         "skipStill", .bool, default: false,
-        text: "true: a picture that looks like the last one taken is left out"),
+        text: "skip pictures that look like the last one sampled"),
     ],
     events: [
       EventContract(
         "picture",
         text: """
-          one was taken: `bytes`, `width`, `height`, `quality` (of libjpeg, 1 to 98), `scale` (of width and height), `encodes` it \
-          took, `age` of the picture in ms at its slot
+          a picture was sampled: `bytes`, `width`, `height`, `quality` (of libjpeg, 1 to 98), `scale` (of width and height), number of \
+          `encodes`, `age` of the picture in ms at its slot
           """),
       EventContract(
         "skipped",
         text: """
-          a slot passes without a picture, the first in a row: `reason` is `noNew` (nothing new came), `busy` (two pictures are \
-          still on their way) or `still`; `count` so far of that reason
+          a slot produced no picture, the first in a row: `reason` is `noNew` (nothing new arrived), `busy` (two pictures are still in \
+          use) or `still`; `count` so far of that reason
           """),
-      EventContract("tooLarge", text: "a picture fits at no size and is dropped: `count` so far"),
+      EventContract("tooLarge", text: "a picture does not fit at any size and is dropped: `count` so far"),
       EventContract("late", text: "slots were missed because the machine was busy: `slots`, `count` so far"),
       EventContract(
         "sampled",
         text: """
-          at the end: `pictures` taken, `superseded` by newer ones before their slot, slots without one by reason (`noNew`, \
+          at the end: `pictures` sampled, `superseded` by newer ones before their slot, slots without a picture by reason (`noNew`, \
           `busy`, `still`, `tooLarge`, `late`), and `encodes`
           """),
     ],

@@ -1,33 +1,33 @@
 public import MillraceCore
 
-/// `video.sample`: a JPEG of the newest picture at every slot of a grid, strictly under a byte budget.
+/// `video.sample`: emits a JPEG of the newest picture at every slot of a grid, strictly under a byte budget.
 ///
-/// - In `in`: raw pictures of any size and pixel type, at most two of them held. Out `out`: JPEG, one a packet, in blocks of just
-///   the budget: nothing larger can leave. Position counts slots; the timestamp is the picture's own.
-/// - The first slot is at the first picture; slot n is n intervals later, computed and never added up. Each takes the newest
-///   picture not yet taken; older ones are counted as superseded.
-/// - Paced by the clock, a slot is when the clock says so. A graph whose source waits to be taken from has no such time: there slots
-///   go by the pictures' own timestamps, and a slot takes the newest picture up to it. Nothing is skipped for a slow reader
-///   then; the link makes the source wait.
-/// - A slot passes without a picture when nothing new came, when two pictures sent before are still held by somebody (on the
-///   clock only), or, with `skipStill`, when the picture looks like the last one taken.
-/// - A picture that fits at no size is dropped; event `tooLarge`. Sizes from 1x1 on; what comes is what the format says.
-/// - Latency: up to one interval, and the encoding: about 10 ms at 1280x720. Bulk lane; takes heap, as libjpeg does.
+/// - Input `in`: raw pictures of any size and pixel type; at most two are held. Output `out`: JPEG, one per packet, in blocks of exactly the
+///   budget, so nothing larger can leave. Position counts slots; the timestamp is the picture's own.
+/// - The first slot is at the first picture; slot n is n intervals later, computed, not accumulated. Each takes the newest picture
+///   not sampled yet; older ones are counted as superseded.
+/// - If the graph is paced, slots follow the clock. If its source waits to be read, there is no such clock: slots follow the
+///   pictures' own timestamps, and a slot takes the newest picture up to it. Nothing is skipped for a slow reader then; back-pressure
+///   makes the source wait.
+/// - A slot produces no picture if nothing new arrived, if two earlier pictures are still in use (on the clock only), or, with `skipStill`, if
+///   the picture looks like the last one sampled.
+/// - A picture that does not fit at any size is dropped; event `tooLarge`. Supports sizes from 1x1.
+/// - Latency: up to one interval, plus encoding: about 10 ms at 1280x720. Bulk lane; allocates, as libjpeg does.
 @safe
 public struct VideoSample: ~Copyable, Node {
   private let pixel: PixelType
   private let width: Int
   private let height: Int
-  /// Slots go by the clock, not by the pictures' times.
+  /// True if slots follow the clock, not the pictures' timestamps.
   private let followsClock: Bool
   private let skipsStill: Bool
   private let encoder: BudgetEncoder
-  /// Makes planar 4:2:0 of other pixel types.
+  /// Converts other pixel types to planar 4:2:0.
   private let converter: PictureScaler?
   private var grid: SampleGrid
   private var newest: Packet?
-  private var sent = SentPictures()
-  private var still = StillWatch()
+  private var sent = InFlightPictures()
+  private var still = StillDetector()
   private var counts = Counts()
   private var lastSkip: Skip?
 
@@ -46,7 +46,7 @@ public struct VideoSample: ~Copyable, Node {
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .video(let width, let height, let pixel, _) = setup.inputFormat() else {
-      throw NodeProblem("\"\(setup.name)\" takes pictures only")
+      throw NodeProblem("\"\(setup.name)\" takes only pictures")
     }
     let values = setup.parameters
     self.width = width
@@ -65,7 +65,7 @@ public struct VideoSample: ~Copyable, Node {
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    // The last picture of a file has no successor that would show its slot to be over.
+    // The last picture of a file has no successor to end its slot.
     if !followsClock, let picture = newest.take() {
       let due = grid.next(now: picture.timestamp)
       if due <= picture.timestamp { try take(picture, at: due, &ports) }
@@ -82,7 +82,7 @@ public struct VideoSample: ~Copyable, Node {
       newest = consume packet
     }
     if grid.next(now: ports.now) <= ports.now {
-      // Of several slots that are over the newest picture is that of the last.
+      // Of several past slots, the newest picture belongs to the last.
       let missed = grid.advance(upTo: ports.now)
       if missed > 0 { tellLate(Int(missed), &ports) }
       try sample(&ports)
@@ -103,7 +103,7 @@ public struct VideoSample: ~Copyable, Node {
   private mutating func processByTimes(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
     let time = packet.timestamp
-    // Every slot before this picture is over. Only the first of them can have something new.
+    // Every slot before this picture is over. Only the first of them can have a new picture.
     let due = grid.next(now: time)
     if due < time {
       if let picture = newest.take() {
@@ -120,7 +120,7 @@ public struct VideoSample: ~Copyable, Node {
 
   // MARK: Pictures
 
-  /// Encodes a picture and sends it.
+  /// Encodes a picture and emits it.
   private mutating func take(
     _ picture: consuming Packet, at time: Nanoseconds, _ ports: inout Ports
   ) throws(NodeFault) {
@@ -142,12 +142,12 @@ public struct VideoSample: ~Copyable, Node {
     encoder.copy(result, into: &target)
     packet.timestamp = picture.timestamp
     packet.position = grid.slot
-    tell(result, age: time &- picture.timestamp, &ports)
+    post(result, age: time &- picture.timestamp, &ports)
     if followsClock { sent.note(packet) }
     ports.emit(packet)
   }
 
-  /// The JPEG of a picture, in the encoder; nil when it is to be left out as still.
+  /// Encodes a picture; nil if it is skipped as still.
   private mutating func encode(_ picture: borrowing Packet) throws(BudgetEncoder.Failure) -> BudgetEncoder
     .Result?
   {
@@ -199,7 +199,7 @@ public struct VideoSample: ~Copyable, Node {
     }
   }
 
-  private func tell(_ result: BudgetEncoder.Result, age: Nanoseconds, _ ports: inout Ports) {
+  private func post(_ result: BudgetEncoder.Result, age: Nanoseconds, _ ports: inout Ports) {
     let scale = Double(result.width) / Double(width)
     ports.post(Event.picture.rawValue) { event in
       event.field("bytes", result.byteCount)
@@ -228,6 +228,6 @@ public struct VideoSample: ~Copyable, Node {
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     guard fault.reason == .library else { return nil }
-    return "a picture of \(width)x\(height) could not be encoded: \(encoder.words); put video.scale before it"
+    return "a picture of \(width)x\(height) could not be encoded: \(encoder.words); add video.scale before it"
   }
 }

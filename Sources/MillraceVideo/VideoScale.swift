@@ -1,32 +1,32 @@
 public import MillraceCore
 
-/// `video.scale`: another size, part, direction, pixel type or rate of pictures.
+/// `video.scale`: changes the size, region, orientation, pixel type or rate of pictures.
 ///
-/// - In `in`, out `out`: raw pictures. In this order: pictures too many for `rate` are dropped, the part `crop` is cut out, scaled,
-///   mirrored left and right, turned. `width` and `height` are those of what comes out; of one alone the other follows.
-/// - Scaling is swscale's, Lanczos; the colours stay BT.601 of full range. What changes nothing is handed on as it is.
-/// - Dropping goes by the pictures' times on a grid from the first: the first picture of each period stays. Positions count what comes out.
-/// - Latency none. Bulk lane: 4 ms from 1920x1080 to 1280x720.
+/// - Input `in`, output `out`: raw pictures. In this order: pictures beyond `rate` are dropped, the region `crop` is cut out, scaled, mirrored
+///   horizontally, rotated. `width` and `height` are those of the output; if only one is given, the other follows.
+/// - Scaling uses swscale with Lanczos; colours stay BT.601 full range. Pictures that need no change are passed on as they are.
+/// - Dropping follows the pictures' timestamps on a grid from the first one: the first picture of each period is kept. Positions count the output.
+/// - No latency. Bulk lane: 4 ms from 1920x1080 to 1280x720.
 @safe
 public struct VideoScale: ~Copyable, Node {
   public static let contract = NodeContract(
-    "video.scale", "changes size, part, direction, pixel type and rate of pictures",
+    "video.scale", "crops, scales, mirrors and rotates pictures, and changes pixel type and rate",
     inputs: [PortContract("in", .video(), text: "raw pictures")],
     outputs: [PortContract("out", .video(), text: "the changed pictures")],
     parameters: [
-      ParameterContract("width", .integer(ScalePlan.sides), unit: "px", text: "width of what comes out"),
-      ParameterContract("height", .integer(ScalePlan.sides), unit: "px", text: "height of what comes out"),
+      ParameterContract("width", .integer(ScalePlan.sides), unit: "px", text: "output width"),
+      ParameterContract("height", .integer(ScalePlan.sides), unit: "px", text: "output height"),
       ParameterContract(
         "crop", .list(of: .integer(0...16_384), count: 4...4), unit: "px",
-        text: "left, top, width and height of the part that is kept"),
-      ParameterContract("mirror", .bool, default: false, text: "true: left and right change places"),
+        text: "left, top, width and height of the region to keep"),
+      ParameterContract("mirror", .bool, default: false, text: "mirror horizontally"),
       ParameterContract(
         "rotate", .choice(["0", "90", "180", "270"]), default: "0",
-        text: "degrees to turn by, clockwise, after mirroring"),
+        text: "clockwise rotation in degrees, after mirroring"),
       ParameterContract(
         "rate", .number(0.01...240), unit: "pictures/s",
-        text: "the most pictures a second; those beyond are dropped"),
-      ParameterContract("pixel", PixelType.choice, text: "pixel type to make; absent: as it comes"),
+        text: "highest frame rate; pictures beyond it are dropped"),
+      ParameterContract("pixel", PixelType.choice, text: "output pixel type; default: the input's"),
     ],
     lane: .bulk, budget: 50_000,
     examples: [
@@ -66,27 +66,27 @@ public struct VideoScale: ~Copyable, Node {
   private let height: Int
   private let plan: ScalePlan
   private let outputBytes: Int
-  /// nil: pictures stay as they are.
+  /// nil if pictures are not changed.
   private let scaler: PictureScaler?
-  /// The rate they are thinned out to; nil: all stay.
+  /// The reduced frame rate; nil if all pictures are kept.
   private let rate: FrameRate?
   private var start: Nanoseconds?
-  /// The period of the picture that stayed last.
+  /// The period of the last picture kept.
   private var period: Int64 = -1
   private var count: Int64 = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .video(let width, let height, let pixel, let input) = setup.inputFormat(),
       case .video(_, _, let output, let rate) = setup.outputFormat()
-    else { throw NodeProblem("\"\(setup.name)\" takes pictures only") }
-    // Nothing of the node is read before all of it is set: Documentation/decisions.md, 52.
+    else { throw NodeProblem("\"\(setup.name)\" takes only pictures") }
+    // No member is read before all are set: Documentation/decisions.md, 52.
     let plan: ScalePlan
     do throws(ScalePlan.Refusal) {
       plan = try ScalePlan(setup.parameters, width: width, height: height, pixel: pixel)
     } catch {
       throw NodeProblem(error.text, parameter: error.parameter, cure: error.cure)
     }
-    let isSame = output == pixel && plan.changesNothing(width: width, height: height)
+    let isSame = output == pixel && plan.isIdentity(width: width, height: height)
     self.width = width
     self.height = height
     self.pixel = pixel
@@ -129,7 +129,7 @@ public struct VideoScale: ~Copyable, Node {
     guard let rate else { return true }
     let begin = start ?? time
     start = begin
-    // A hundredth of a period early still counts as in time: times of files are rounded.
+    // Up to 1 % of a period early counts as on time: file timestamps are rounded.
     let length = Double(rate.denominator) * 1e9 / Double(rate.numerator)
     let present = Int64((Double(time &- begin) / length + 0.01).rounded(.down))
     guard present != period else { return false }

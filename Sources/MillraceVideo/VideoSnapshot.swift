@@ -1,33 +1,33 @@
 public import MillraceCore
 
-/// `video.snapshot`: the next picture, as JPEG or PNG, whenever it is told to.
+/// `video.snapshot`: emits the next picture as JPEG or PNG on request.
 ///
-/// - In `in`: raw pictures of any size and pixel type; all are let go of but those asked for. Out `out`: JPEG or PNG.
-/// - Any text sent to the node asks for one picture, the first that comes after it; two texts ask for two pictures. Where none comes
-///   any more, event `missed`.
-/// - With `maxBytes` a JPEG stays strictly under it, as with `video.sample`; otherwise it has the quality asked for.
-/// - A picture that comes out larger than its budget, or than three bytes a pixel, is not sent; event `tooLarge`.
-/// - Latency: the encoding, some 10 ms at 1280x720, for PNG 30 ms. Bulk lane; takes heap, as the libraries do.
+/// - Input `in`: raw pictures of any size and pixel type; all except requested ones are released. Output `out`: JPEG or PNG.
+/// - Any text sent to the node requests one picture, the first that arrives after it; two texts request two pictures. If none arrives any more,
+///   event `missed`.
+/// - With `maxBytes` a JPEG is strictly smaller, as in `video.sample`; otherwise it has the requested quality.
+/// - A picture larger than its budget, or than three bytes per pixel, is not emitted; event `tooLarge`.
+/// - Latency: encoding, about 10 ms at 1280x720, 30 ms for PNG. Bulk lane; allocates, as the libraries do.
 @safe
 public struct VideoSnapshot: ~Copyable, Node {
   public static let contract = NodeContract(
-    "video.snapshot", "makes a JPEG or PNG of the next picture when it is told to",
+    "video.snapshot", "takes a snapshot of the next picture on request, as JPEG or PNG",
     text:
-      "Send the node any text to get a picture: `millrace run` takes it from the terminal, a program from its run.",
+      "Send the node any text to request a picture: from the terminal with `millrace run`, or from a program through its run.",
     inputs: [PortContract("in", .video(), text: "raw pictures")],
-    outputs: [PortContract("out", .kind(.jpeg).or(.kind(.png)), text: "the pictures asked for")],
+    outputs: [PortContract("out", .kind(.jpeg).or(.kind(.png)), text: "the requested pictures")],
     parameters: [
-      ParameterContract("format", .choice(["jpeg", "png"]), default: "jpeg", text: "the kind of file"),
+      ParameterContract("format", .choice(["jpeg", "png"]), default: "jpeg", text: "image format"),
       ParameterContract(
-        "quality", .integer(1...100), default: 90, text: "quality of a JPEG, as libjpeg counts it"),
+        "quality", .integer(1...100), default: 90, text: "JPEG quality, as in libjpeg"),
       ParameterContract(
         "maxBytes", .integer(1_000...64_000_000), unit: "bytes",
-        text: "a JPEG stays strictly under it, whatever quality that takes; absent: `quality` decides"),
+        text: "size limit of a JPEG, whatever quality that takes; default: use `quality`"),
     ],
     events: [
-      EventContract("taken", text: "a picture was sent: `bytes`, `width`, `height`"),
-      EventContract("tooLarge", text: "a picture has too many bytes and is not sent"),
-      EventContract("missed", text: "at the end: no picture came any more for `count` texts"),
+      EventContract("taken", text: "a picture was emitted: `bytes`, `width`, `height`"),
+      EventContract("tooLarge", text: "a picture was too large and was not emitted"),
+      EventContract("missed", text: "at the end: `count` requests got no picture"),
     ],
     lane: .bulk, budget: 200_000,
     examples: [#"{ "type": "video.snapshot", "format": "png" }"#],
@@ -38,11 +38,11 @@ public struct VideoSnapshot: ~Copyable, Node {
       if !isPNG { JPEGEncoder.check(&resolution) }
       let bytes =
         isPNG
-        ? PNGEncoder.mostBytes(width: width, height: height)
+        ? PNGEncoder.maximumBytes(width: width, height: height)
         : values.has("maxBytes") ? values.integer("maxBytes") - 1 : 65_536 + 3 * width * height
       if isPNG && values.has("maxBytes") {
         resolution.refuse(
-          "maxBytes", "a PNG cannot be brought under a budget", cure: "make a JPEG, or leave it out")
+          "maxBytes", "a PNG cannot be limited in size", cure: "use jpeg, or remove \"maxBytes\"")
       }
       resolution.outputs["out"] = OutputShape(isPNG ? .png : .jpeg, packetDuration: nil, packetBytes: bytes)
     })
@@ -62,19 +62,19 @@ public struct VideoSnapshot: ~Copyable, Node {
   private let height: Int
   private let work: Work
   private let converter: PictureScaler?
-  private let mostBytes: Int
-  /// Pictures asked for and not yet there.
+  private let maximumBytes: Int
+  /// Pending requests.
   private var wanted = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard case .video(let width, let height, let pixel, _) = setup.inputFormat(),
       let shape = setup.outputs[0].shape
-    else { throw NodeProblem("\"\(setup.name)\" takes pictures only") }
+    else { throw NodeProblem("\"\(setup.name)\" takes only pictures") }
     work = try Self.work(setup.parameters, shape, width: width, height: height)
     self.width = width
     self.height = height
     self.pixel = pixel
-    mostBytes = shape.packetBytes
+    maximumBytes = shape.packetBytes
     let isDirect = pixel == .i420 || shape.format == .png
     converter = isDirect ? nil : PictureScaler(to: .i420, width: width, height: height)
   }
@@ -84,7 +84,7 @@ public struct VideoSnapshot: ~Copyable, Node {
   ) throws(NodeProblem) -> Work {
     if shape.format == .png {
       guard let encoder = PNGEncoder(width: width, height: height) else {
-        throw NodeProblem("this build of FFmpeg writes no PNG", parameter: "format", cure: "make a JPEG")
+        throw NodeProblem("this build of FFmpeg has no PNG encoder", parameter: "format", cure: "use jpeg")
       }
       return .png(encoder)
     }
@@ -101,7 +101,7 @@ public struct VideoSnapshot: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let picture = ports.next(), wanted > 0 else { return .done }
     wanted -= 1
-    var packet = try ports.makePacket(bytes: mostBytes, of: HeldReply(of: picture))
+    var packet = try ports.makePacket(bytes: maximumBytes, of: HeldReply(of: picture))
     let view = PictureView(picture.samples(of: UInt8.self), pixel, width: width, height: height)
     guard let count = try fill(&packet, view) else {
       ports.post(Event.tooLarge.rawValue)
@@ -126,7 +126,7 @@ public struct VideoSnapshot: ~Copyable, Node {
     return .ended
   }
 
-  /// Writes the file into a packet and answers its bytes; nil when they are too many.
+  /// Writes the file into a packet and returns its size; nil if it is too large.
   private func fill(_ packet: inout Packet, _ picture: borrowing PictureView) throws(NodeFault) -> Int? {
     guard let converter else { return try encode(picture, into: &packet) }
     guard converter.scale(picture) else { throw NodeFault(.library) }
@@ -175,6 +175,6 @@ public struct VideoSnapshot: ~Copyable, Node {
       case .budget(let encoder): encoder.words
       }
     return "a picture of \(width)x\(height) could not be encoded\(words.isEmpty ? "" : ": " + words); "
-      + "put video.scale before it"
+      + "add video.scale before it"
   }
 }

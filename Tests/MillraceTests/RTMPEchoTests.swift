@@ -12,13 +12,13 @@ struct RTMPEchoTests {
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func echo() throws {
     let folder = TemporaryFolder()
-    var film = FilmFile()
-    (film.width, film.height, film.pictures) = (160, 120, 50)
-    film.colour = { _ in (90, 128, 128) }
-    film.sound = [Int16](repeating: 0, count: 96_000)
-    film.write(to: folder.file("film.mp4"))
+    var video = TestVideo()
+    (video.width, video.height, video.pictures) = (160, 120, 50)
+    video.colour = { _ in (90, 128, 128) }
+    video.sound = [Int16](repeating: 0, count: 96_000)
+    video.write(to: folder.file("video.mp4"))
     let server = try #require(StreamServer())
-    let stream = LiveStream(film: folder.file("film.mp4"), to: server.url("first-name"))
+    let stream = LiveStream(video: folder.file("video.mp4"), to: server.url("first-name"))
     defer { stream.stop() }
     try #require(stream.waitForStart(), "\(stream.problem ?? "")")
 
@@ -45,7 +45,7 @@ struct RTMPEchoTests {
       return pictures.count > 20 && sounds > 20
     }
     #expect(hasCome, "\(pictures.count) pictures, \(sounds) sounds: \(watch.events()) \(server.log)")
-    // A film whose sound was there first begins black.
+    // A video whose sound was there first begins black.
     let last = try #require(pictures.last)
     #expect(abs(Int(last.bytes[5_000]) - 90) < 8, "\(pictures.map { $0.bytes[5_000] })")
     #expect(watch.close() == [])

@@ -12,7 +12,7 @@ struct BudgetEncoderTests {
   }
 
   @Test(
-    "pictures of any size come out whole, within the limit, and as they went in",
+    "pictures of any size are encoded completely, within the limit, and unchanged",
     arguments: [
       (1, 1), (2, 2), (17, 3), (3, 17), (15, 16), (16, 16), (33, 31), (640, 480), (1_279, 719), (720, 1_280),
     ])
@@ -28,10 +28,10 @@ struct BudgetEncoderTests {
     }
   }
 
-  @Test("a picture of 8K is under the limit, and whole")
+  @Test("an 8K picture is under the limit and complete")
   func huge() throws {
     let (width, height) = (7_680, 4_320)
-    // Rows of detail, each the one before moved by a pixel.
+    // Detailed rows, each shifted by a pixel from the previous one.
     var state: UInt32 = 9
     let line = (0..<width + 64).map { _ in
       state = state &* 1_664_525 &+ 1_013_904_223
@@ -62,7 +62,7 @@ struct BudgetEncoderTests {
     }
   }
 
-  @Test("what fits at no quality is made smaller until it does")
+  @Test("a picture that fits at no quality is scaled down until it fits")
   func shrinks() throws {
     let encoder = BudgetEncoder(limit: 2_000, width: 1_280, height: 720)
     let (result, bytes) = try encode(encoder, TestPicture.i420(1_280, 720, noise: 100), 1_280, 720)
@@ -71,7 +71,7 @@ struct BudgetEncoderTests {
     #expect(decoded.width == result.width && decoded.height == result.height)
   }
 
-  @Test("where not even one pixel fits there is no picture")
+  @Test("if not even one pixel fits, there is no picture")
   func impossible() {
     let encoder = BudgetEncoder(limit: 100, width: 64, height: 64)
     #expect(throws: BudgetEncoder.Failure.tooLarge) {
@@ -79,7 +79,7 @@ struct BudgetEncoderTests {
     }
   }
 
-  @Test("large pictures of much detail are made smaller, of little are not")
+  @Test("large detailed pictures are scaled down, plain ones are not")
   func rule() throws {
     let (width, height) = (1_920, 1_080)
     let busy = BudgetEncoder(limit: 134_997, width: width, height: height)
@@ -93,7 +93,7 @@ struct BudgetEncoderTests {
     #expect(whole.result.width == width && whole.bytes.count <= 134_997)
   }
 
-  @Test("rows with gaps and a probe give what the same rows without gaps give")
+  @Test("row padding changes neither encodes nor probes")
   func strides() {
     let picture = TestPicture.i420(40, 64)
     let tight = PictureView(picture.span, .i420, width: 40, height: 64)
@@ -111,7 +111,7 @@ struct BudgetEncoderTests {
     #expect(part! < first! && part! > 300)
   }
 
-  @Test("a target that is too small holds the beginning, and the size is told all the same")
+  @Test("a target that is too small holds the start, and the full size is returned")
   func overflow() {
     let picture = TestPicture.i420(320, 240, noise: 60)
     let view = PictureView(picture.span, .i420, width: 320, height: 240)
@@ -129,7 +129,7 @@ struct BudgetEncoderTests {
     }
   }
 
-  @Test("a size that JPEG cannot hold is refused in words")
+  @Test("a size that JPEG does not support is reported with a message")
   func refused() {
     let picture = [UInt8](repeating: 0, count: PixelType.i420.byteCount(width: 70_000, height: 2))
     let view = PictureView(picture.span, .i420, width: 70_000, height: 2)
@@ -137,7 +137,7 @@ struct BudgetEncoderTests {
     let answer = encoder.probe(view, scale: 50, first: 0, step: 1)
     #expect(answer == nil)
     #expect(encoder.words.contains("65500"))
-    // The next picture is none the worse for it.
+    // The next picture is not affected.
     let small = TestPicture.i420(16, 16)
     let next = PictureView(small.span, .i420, width: 16, height: 16)
     let size = encoder.probe(next, scale: 50, first: 0, step: 1)

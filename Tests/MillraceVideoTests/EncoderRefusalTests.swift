@@ -8,12 +8,12 @@ import Testing
 
 @testable import MillraceVideo
 
-/// What libx264, libvpx, AAC and libjpeg do not take is a fault that says what, where and what to do.
-@Suite("What an encoder refuses")
+/// A failure of libx264, libvpx, AAC or libjpeg is a fault that says what failed, where, and what to do.
+@Suite("encoder failures")
 struct EncoderRefusalTests {
   private let folder = TemporaryFolder()
 
-  /// The words of a node's fault; nil when there is none.
+  /// The message of a node's fault; nil if there is none.
   private func fault(_ body: () throws -> Void) -> String? {
     do {
       try body()
@@ -21,11 +21,11 @@ struct EncoderRefusalTests {
     } catch let fault as BenchFault { return fault.text } catch { return "no fault: \(error)" }
   }
 
-  @Test("pictures of a size that is none of an encoder's are a problem before anything runs")
+  @Test("picture sizes that an encoder does not support are reported before anything runs")
   func size() {
     var settings = PictureEncoder.Settings(
       coding: .h264, bitrate: nil, keyInterval: 1_000_000_000, threads: 1)
-    // H.263 has five sizes, and 64x48 is none of them.
+    // H.263 has five sizes, and 64x48 is not one of them.
     settings.encoder = "h263"
     func problem() -> String? {
       do {
@@ -34,16 +34,17 @@ struct EncoderRefusalTests {
       } catch { return "\(error)" }
     }
     let words = problem()
-    #expect(words?.hasPrefix("the encoder for H.264 refuses pictures of 64x48: ") == true, "\(words ?? "")")
+    #expect(
+      words?.hasPrefix("the H.264 encoder does not accept pictures of 64x48: ") == true, "\(words ?? "")")
     #expect(words?.hasSuffix("; change their size with video.scale, or set \"video\" to \"vp8\"") == true)
     settings.hasChoice = false
     #expect(problem()?.hasSuffix("; change their size with video.scale") == true, "\(problem() ?? "")")
   }
 
   @Test(
-    "an encoder that takes nothing more ends the film with a fault, and what was recorded plays",
-    arguments: ["film.mp4", "film.mkv", "film.webm"], FilmTrack.allCases)
-  func recording(name: String, track: FilmTrack) throws {
+    "an encoder that accepts no more input fails the recording, and what was recorded plays",
+    arguments: ["video.mp4", "video.mkv", "video.webm"], MediaTrack.allCases)
+  func recording(name: String, track: MediaTrack) throws {
     let path = folder.file(name)
     let bench = try NodeBench(
       EndingRecord.self, ["path": .string(path), "stop": .bool(track == .sound)],
@@ -60,19 +61,19 @@ struct EncoderRefusalTests {
       }
     }
     let text = try #require(words)
-    #expect(text.hasPrefix("encoding \"\(path)\" failed: End of file; the "), "\(text)")
+    #expect(text.hasPrefix("cannot encode \"\(path)\": End of file; the "), "\(text)")
     #expect(
       text.hasSuffix(
-        " ms before can be played; bring the pictures to another size (video.scale), or name another \"format\""
+        " ms before can be played; scale the pictures (video.scale), or set another \"format\""
       ), "\(text)")
     let safe = try #require(text.split(separator: " ").compactMap { Double($0) }.last)
     #expect(safe > 1_000 && safe < 3_040, "\(text)")
     #expect(bench.close() == [])
-    let film = try PlayedFilm(path)
-    #expect((film.times.last ?? 0) >= safe - 40, "\(film.times.last ?? 0) ms of \(safe)")
+    let video = try PlayedFilm(path)
+    #expect((video.times.last ?? 0) >= safe - 40, "\(video.times.last ?? 0) ms of \(safe)")
   }
 
-  @Test("an encoder that takes nothing more ends a stream with a fault", .timeLimit(.minutes(30)))
+  @Test("an encoder that accepts no more input fails the stream", .timeLimit(.minutes(30)))
   func sending() throws {
     let port = Loopback.freePort()
     let bench = try NodeBench(
@@ -84,12 +85,12 @@ struct EncoderRefusalTests {
     }
     #expect(
       words
-        == "encoding for \"rtmp://127.0.0.1:\(port)/live/•••\" failed: End of file; "
-        + "bring the pictures to another size with video.scale")
+        == "cannot encode for \"rtmp://127.0.0.1:\(port)/live/•••\": End of file;  "
+        + "scale the pictures with video.scale")
     #expect(bench.close() == [])
   }
 
-  @Test("pictures that are too long for JPEG are refused when the graph is checked")
+  @Test("pictures too large for JPEG are refused when the graph is checked")
   func tooLong() {
     let input = OutputShape.video(width: 66_000, height: 1, rate: FrameRate(25))
     func problem(_ body: () throws -> Void) -> String? {
@@ -98,19 +99,20 @@ struct EncoderRefusalTests {
         return nil
       } catch { return "\(error)" }
     }
-    let words = "JPEG has no pictures of 66000x1; the longest side is 65500; put video.scale before it"
+    let words =
+      "JPEG does not support pictures of 66000x1; the longest side is 65500; add video.scale before it"
     #expect(problem { _ = try NodeBench(VideoSample.self, inputs: ["in": input]) }?.contains(words) == true)
     #expect(problem { _ = try NodeBench(VideoSnapshot.self, inputs: ["in": input]) }?.contains(words) == true)
     #expect(
       problem { _ = try NodeBench(VideoSnapshot.self, ["format": "png"], inputs: ["in": input]) } == nil)
   }
 
-  @Test("what libjpeg refuses all the same is a fault with its words")
+  @Test("other libjpeg errors are faults with its message")
   func jpeg() throws {
     let input = OutputShape.video(width: 66_000, height: 1, rate: FrameRate(25))
     let picture = TestPicture.flat(66_000, 1, y: 100)
     let words =
-      "a picture of 66000x1 could not be encoded: Maximum supported image dimension is 65500 pixels; put video.scale before it"
+      "a picture of 66000x1 could not be encoded: Maximum supported image dimension is 65500 pixels; add video.scale before it"
     let sampler = try NodeBench(Unchecked<VideoSample>.self, inputs: ["in": input], pacing: .paced)
     sampler.push(bytes: picture)
     #expect(fault { try sampler.run() } == words)
@@ -123,7 +125,7 @@ struct EncoderRefusalTests {
   }
 }
 
-/// `video.record` whose encoder has come to its end after three seconds; that of the sound where `stop` was set from the beginning.
+/// `video.record` whose encoder ends after three seconds; the audio encoder if `stop` was set from the start.
 private struct EndingRecord: ~Copyable, Node {
   static var contract: NodeContract { VideoRecord.contract }
   private var node: VideoRecord
@@ -144,7 +146,7 @@ private struct EndingRecord: ~Copyable, Node {
   borrowing func explain(_ fault: NodeFault) -> String? { node.explain(fault) }
 }
 
-/// `rtmp.push` whose encoder of pictures has come to its end.
+/// `rtmp.push` whose video encoder has ended.
 private struct EndingPush: ~Copyable, Node {
   static var contract: NodeContract { RTMPPush.contract }
   private var node: RTMPPush
@@ -158,7 +160,7 @@ private struct EndingPush: ~Copyable, Node {
   borrowing func explain(_ fault: NodeFault) -> String? { node.explain(fault) }
 }
 
-/// A node that makes JPEG, in a graph that nobody checked.
+/// A node that produces JPEG, in an unchecked graph.
 private struct Unchecked<Inner: Node & ~Copyable>: ~Copyable, Node {
   static var contract: NodeContract {
     var contract = Inner.contract

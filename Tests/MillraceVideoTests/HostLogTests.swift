@@ -8,19 +8,19 @@ import Testing
 
 @testable import MillraceVideo
 
-@Suite("The log of a program that embeds Millrace")
+@Suite("logging in a program that embeds Millrace")
 struct HostLogTests {
-  @Test("stays the program's, whatever nodes open, read, encode and write")
+  @Test("the program's log is unaffected, whatever nodes open, read, encode and write")
   func stays() async {
     await #expect(processExitsWith: .success) {
       let folder = TemporaryFolder()
-      var film = TestMedia.FilmFile()
-      film.sound = [Int16](repeating: 0, count: 48_000)
-      film.write(to: folder.file("film.mp4"))
+      var video = TestVideo()
+      video.sound = [Int16](repeating: 0, count: 48_000)
+      video.write(to: folder.file("video.mp4"))
       put([UInt8](repeating: 9, count: 5_000), at: folder.file("noise.mp4"))
       test_log_count()
       let read = try NodeBench(
-        VideoRead.self, ["path": .string(folder.file("film.mp4"))], outputs: ["out", "audio"])
+        VideoRead.self, ["path": .string(folder.file("video.mp4"))], outputs: ["out", "audio"])
       let picture = read.shape()
       try read.run(calls: 20)
       #expect(throws: BenchProblem.self) {
@@ -33,7 +33,7 @@ struct HostLogTests {
         VideoRecord.self, ["path": .string(folder.file("made.mp4"))], inputs: ["in": picture])
       for packet in read.packets() { record.push(packet) }
       try record.finish()
-      let sound = try NodeBench(AudioRead.self, ["path": .string(folder.file("film.mp4"))])
+      let sound = try NodeBench(AudioRead.self, ["path": .string(folder.file("video.mp4"))])
       try sound.run(calls: 20)
       let before = test_log_lines()
       test_log_say()
@@ -41,7 +41,7 @@ struct HostLogTests {
     }
   }
 
-  @Test("has what the library said to a node in it, and the node's error still says what is wrong")
+  @Test("library messages reach the program's log, and the node's error still contains them")
   func words() async {
     await #expect(processExitsWith: .success) {
       let folder = TemporaryFolder()

@@ -4,9 +4,9 @@ import MillraceCore
 import MillraceTesting
 import MillraceVideo
 
-/// Raw pictures that tests make for themselves.
+/// Raw test pictures.
 enum TestPicture {
-  /// Planar 4:2:0 of a scene with soft shades, edges and noise, as much as wanted. `seed` moves it.
+  /// Planar 4:2:0 of a scene with soft shades, edges and adjustable noise. `seed` moves it.
   static func i420(_ width: Int, _ height: Int, noise: Int = 0, seed: Int = 0) -> [UInt8] {
     let (half, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
     var bytes = [UInt8](repeating: 0, count: width * height + 2 * half * halfHeight)
@@ -30,7 +30,7 @@ enum TestPicture {
     return bytes
   }
 
-  /// One colour all over.
+  /// A picture of one colour.
   static func flat(_ width: Int, _ height: Int, y: UInt8, u: UInt8 = 128, v: UInt8 = 128) -> [UInt8] {
     let half = ((width + 1) / 2) * ((height + 1) / 2)
     return [UInt8](repeating: y, count: width * height) + [UInt8](repeating: u, count: half)
@@ -38,14 +38,14 @@ enum TestPicture {
   }
 }
 
-/// A JPEG as somebody else sees it.
+/// A JPEG as another decoder sees it.
 struct DecodedJPEG {
   let width: Int
   let height: Int
-  /// Planar 4:2:0 without gaps.
+  /// Planar 4:2:0 without row padding.
   let planes: [UInt8]
 
-  /// Decodes; nil when it is no whole JPEG of 4:2:0.
+  /// Decodes; nil if it is not a complete 4:2:0 JPEG.
   init?(_ bytes: [UInt8]) {
     guard bytes.starts(with: [0xFF, 0xD8, 0xFF]), bytes.suffix(2) == [0xFF, 0xD9],
       let size = Self.size(bytes)

@@ -6,25 +6,24 @@ import TestMedia
 import TestSystem
 import Testing
 
-/// Prints how late pictures of a stream are; `make bench-streams`. Not among the tests: what a machine with other work on it gives
-/// says nothing.
+/// Prints the delay of a stream's pictures; `make bench-streams`. Not part of the tests: figures from a busy machine mean nothing.
 @Suite(
   "rtmp.pull, figures", .serialized, .enabled(if: getenv("MILLRACE_FIGURES") != nil, "make bench-streams"))
 struct RTMPPullFigures {
   private static let period: Nanoseconds = 40_000_000
   private static let pictures = 50
 
-  /// A film whose pictures tell their number, at a size that is worth decoding.
-  private func film(_ folder: TemporaryFolder) -> String {
-    var film = FilmFile()
-    (film.width, film.height, film.pictures) = (1_280, 720, Self.pictures)
-    film.colour = { (UInt8(20 + 4 * $0), 128, 128) }
+  /// A video whose pictures encode their number, at a realistic size.
+  private func makeVideo(_ folder: TemporaryFolder) -> String {
+    var video = TestVideo()
+    (video.width, video.height, video.pictures) = (1_280, 720, Self.pictures)
+    video.colour = { (UInt8(20 + 4 * $0), 128, 128) }
     let path = folder.file("numbers.mp4")
-    film.write(to: path)
+    video.write(to: path)
     return path
   }
 
-  /// When a picture was sent: its number is in its luma, and which time round it was is what is nearest before.
+  /// When a picture was sent: its luma encodes the number; the pass is the nearest earlier one.
   private func sent(_ picture: [UInt8], start: Nanoseconds, before now: Nanoseconds) -> Nanoseconds {
     let number = (Int64(picture[1_280 * 360 + 640]) - 18) / 4
     let pass = Int64(Self.pictures) * Self.period
@@ -45,7 +44,7 @@ struct RTMPPullFigures {
   func figures() throws {
     let folder = TemporaryFolder()
     let server = try #require(StreamServer())
-    let stream = LiveStream(film: film(folder), to: server.url("numbers"))
+    let stream = LiveStream(video: makeVideo(folder), to: server.url("numbers"))
     defer { stream.stop() }
     try #require(stream.waitForStart())
     let start = try #require(stream.start)
@@ -62,7 +61,7 @@ struct RTMPPullFigures {
         let now = clock.now
         for packet in bench.packets() {
           let sent = sent(packet.bytes, start: start, before: now)
-          // Available is a key frame when it was sent; or at once, when it comes after the player.
+          // A key frame is available when it was sent, or at once if it was sent after the player connected.
           if count == 0 { firsts.append(now - max(sent, begin)) }
           if count > 25 {
             delays.append(now - sent)

@@ -5,21 +5,21 @@ import TestMedia
 import TestSystem
 import Testing
 
-/// In turn: each has a server, a sender and a player that go by the real clock.
+/// Serialized: each test has a server, a sender and a player on the real-time clock.
 @Suite("rtmp.pull", .serialized)
 struct RTMPPullTests {
   private let folder = TemporaryFolder()
 
-  /// Two seconds with a flash and a click after one.
-  private func film(width: Int = 160, height: Int = 120) -> String {
-    var film = FilmFile()
-    (film.width, film.height, film.pictures) = (width, height, 50)
-    film.colour = { number in ((25..<28).contains(number) ? 230 : 60, 128, 128) }
-    film.sound = (0..<96_000).map {
+  /// Two seconds with a flash and a click after one second.
+  private func makeVideo(width: Int = 160, height: Int = 120) -> String {
+    var video = TestVideo()
+    (video.width, video.height, video.pictures) = (width, height, 50)
+    video.colour = { number in ((25..<28).contains(number) ? 230 : 60, 128, 128) }
+    video.sound = (0..<96_000).map {
       (48_000..<48_480).contains($0) ? ($0 / 12 % 2 == 0 ? 20_000 : -20_000) : 0
     }
-    let path = folder.file("film\(width).mp4")
-    film.write(to: path)
+    let path = folder.file("video\(width).mp4")
+    video.write(to: path)
     return path
   }
 
@@ -34,7 +34,7 @@ struct RTMPPullTests {
     return try NodeBench(RTMPPull.self, values, outputs: outputs, clock: .realtime)
   }
 
-  /// The words of a run that fails; nil when it does not.
+  /// The message of a run that fails; nil if it does not.
   private func failure(_ url: String, _ parameters: [String: ParameterValue] = [:]) -> String? {
     do {
       let bench = try bench(url, parameters)
@@ -46,11 +46,11 @@ struct RTMPPullTests {
   private static func closed() -> String { "rtmp://127.0.0.1:\(Loopback.freePort())/live/hush-key" }
 
   @Test(
-    "pictures and sound of a stream come as it has them, by one clock",
+    "pictures and audio of a stream arrive unchanged, on one clock",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func sync() throws {
     let server = try #require(StreamServer())
-    let stream = LiveStream(film: film(), to: server.url("sync"))
+    let stream = LiveStream(video: makeVideo(), to: server.url("sync"))
     defer { stream.stop() }
     try #require(stream.waitForStart(), "\(stream.problem ?? "")")
     let bench = try bench(server.url("sync"))
@@ -71,7 +71,7 @@ struct RTMPPullTests {
     #expect(pictures.allSatisfy { abs(Int($0.bytes[0]) - 60) < 6 || abs(Int($0.bytes[0]) - 230) < 6 })
     #expect(sound.dropLast().allSatisfy { $0.duration == 960 && $0.bytes.count == 1_920 })
     #expect(zip(sound, sound.dropFirst()).allSatisfy { $0.position + Int64($0.duration) <= $1.position })
-    // A flash and the click nearest to it.
+    // A flash and the nearest click.
     let flash = pictures[try #require(first(after: 26))]
     let clicks = sound.compactMap { packet in
       packet.int16.firstIndex { abs(Int($0)) > 8_000 }.map {
@@ -87,11 +87,11 @@ struct RTMPPullTests {
   }
 
   @Test(
-    "a picture of another shape is whole, in the middle, black beside it",
+    "a picture with another aspect ratio is letterboxed",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func fitted() throws {
     let server = try #require(StreamServer())
-    let stream = LiveStream(film: film(width: 96, height: 96), to: server.url("square"))
+    let stream = LiveStream(video: makeVideo(width: 96, height: 96), to: server.url("square"))
     defer { stream.stop() }
     let bench = try bench(server.url("square"), ["width": 200, "height": 100], outputs: ["out", "events"])
     var pictures: [CapturedPacket] = []
@@ -109,12 +109,12 @@ struct RTMPPullTests {
   }
 
   @Test(
-    "a stream that is lost, with its server or its sender, is played again when it is there",
+    "a stream lost with its server or its sender is played again when it returns",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func again() throws {
     let server = try #require(StreamServer())
-    let film = film()
-    let first = LiveStream(film: film, to: server.url("twice"))
+    let video = makeVideo()
+    let first = LiveStream(video: video, to: server.url("twice"))
     let bench = try bench(server.url("twice"))
     var pictures: [CapturedPacket] = []
     var sound: [CapturedPacket] = []
@@ -135,10 +135,10 @@ struct RTMPPullTests {
     #expect(isTold)
     let before = (pictures.count, sound.count)
     #expect(server.start())
-    let second = LiveStream(film: film, to: server.url("twice"))
+    let second = LiveStream(video: video, to: server.url("twice"))
     let isBack = try wait { pictures.count > before.0 + 5 && sound.count > before.1 + 5 }
     #expect(isBack && events.filter { $0 == "connected" }.count == 2, "\(events)")
-    // Positions keep the time in between.
+    // Positions account for the time in between.
     #expect(zip(sound, sound.dropFirst()).contains { $0.position + Int64($0.duration) < $1.position })
     #expect(pictures.map(\.position) == (0..<Int64(pictures.count)).map { $0 })
     let told = events.count
@@ -149,11 +149,11 @@ struct RTMPPullTests {
   }
 
   @Test(
-    "a stream that has another size from some moment on fits as before, and the size is told",
+    "a stream that changes size is still scaled to fit, and the size is reported",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func resized() throws {
     let server = try #require(StreamServer())
-    let first = LiveStream(film: film(), to: server.url("resized"))
+    let first = LiveStream(video: makeVideo(), to: server.url("resized"))
     let bench = try bench(server.url("resized"), outputs: ["out", "events"])
     var sizes: [[Double?]] = []
     var last: CapturedPacket?
@@ -170,7 +170,7 @@ struct RTMPPullTests {
     let hasBegun = try wait([160, 120])
     #expect(hasBegun, "\(sizes)")
     first.stop()
-    let second = LiveStream(film: film(width: 96, height: 240), to: server.url("resized"))
+    let second = LiveStream(video: makeVideo(width: 96, height: 240), to: server.url("resized"))
     defer { second.stop() }
     let isOther = try wait([96, 240])
     #expect(isOther, "\(sizes) \(second.problem ?? "")")
@@ -183,18 +183,18 @@ struct RTMPPullTests {
   }
 
   @Test(
-    "of much damage the first is told, then once a second how much it is, and all of it when the stream ends",
+    "continuous damage is reported at once, then once a second, and completely when the stream ends",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func damaged() throws {
     let server = try #require(StreamServer())
-    var film = FilmFile()
-    (film.width, film.height, film.pictures) = (160, 120, 120)
-    let path = folder.file("film.flv")
-    film.write(to: path)
+    var video = TestVideo()
+    (video.width, video.height, video.pictures) = (160, 120, 120)
+    let path = folder.file("video.flv")
+    video.write(to: path)
     let damaged = DamagedFilm(contents(path))
     try #require(damaged.count == 110)
     put(damaged.bytes, at: path)
-    let stream = LiveStream(film: path, to: server.url("damaged"), passes: 1)
+    let stream = LiveStream(video: path, to: server.url("damaged"), passes: 1)
     defer { stream.stop() }
     try #require(stream.waitForStart(), "\(stream.problem ?? "")")
     let bench = try bench(server.url("damaged"), outputs: ["out", "events"])
@@ -207,11 +207,11 @@ struct RTMPPullTests {
     }
     #expect(isOver, "\(events) \(stream.problem ?? "")")
     let names = events.map(\.name)
-    // The first attempts may come before the server has the stream, and others after it is gone.
+    // The first attempts may precede the stream on the server, and later ones may follow its end.
     let begin = try #require(names.firstIndex(of: "connected"))
     let end = try #require(names[begin...].firstIndex(of: "disconnected"))
     #expect(names[end - 1] == "damaged", "\(names)")
-    // Eleven behind each key frame.
+    // Eleven after each key frame.
     let told = events.filter { $0.name == "damaged" }
     #expect(told.last?.number("count") == Double(11 * pictures), "\(pictures) pictures, \(told)")
     let times = told.dropLast().map(\.time)
@@ -220,15 +220,15 @@ struct RTMPPullTests {
   }
 
   @Test(
-    "a server that says nothing is a fault in words, and a loss where there is another attempt",
+    "a silent server fails with a message, or is a loss if there is another attempt",
     .timeLimit(.minutes(30)))
   func silent() throws {
     let server = SilentServer()
     let url = "rtmp://127.0.0.1:\(server.port)/live/hush-key"
     let words = failure(url, ["timeout": 200, "reconnect": false])
     let name = "\"rtmp://127.0.0.1:\(server.port)/live/•••\""
-    #expect(words == "the stream \(name) is gone: nothing came from \(name) for 200 ms", "\(words ?? "")")
-    #expect(server.waitForGoodbye())
+    #expect(words == "lost the stream \(name): no data from \(name) for 200 ms", "\(words ?? "")")
+    #expect(server.waitForClose())
     let bench = try bench(url, ["timeout": 200])
     var events: [BenchEvent] = []
     let isTold = try bench.wait(120) {
@@ -239,17 +239,17 @@ struct RTMPPullTests {
     #expect(events.allSatisfy { !$0.json.contains("hush") })
   }
 
-  @Test("an end leaves nothing waiting on a server that says nothing", .timeLimit(.minutes(30)))
+  @Test("stopping does not wait for a silent server", .timeLimit(.minutes(30)))
   func stopped() throws {
     let server = SilentServer()
     let bench = try bench("rtmp://127.0.0.1:\(server.port)/live/hush-key", ["timeout": 600_000])
-    #expect(server.waitForVisitor())
+    #expect(server.waitForClient())
     #expect(bench.close() == [])
-    let hasLeft = server.waitForGoodbye()
+    let hasLeft = server.waitForClose()
     #expect(hasLeft)
   }
 
-  @Test("nobody at the other end is a fault in words after giveUp", .timeLimit(.minutes(30)))
+  @Test("without a server, giveUp fails with a message", .timeLimit(.minutes(30)))
   func nobody() {
     let words = failure(Self.closed(), ["giveUp": 150])
     #expect(words?.contains("/live/•••\" is gone: ") == true, "\(words ?? "")")
@@ -257,16 +257,16 @@ struct RTMPPullTests {
       words?.contains("Connection refused") == true && words?.contains("hush") == false, "\(words ?? "")")
   }
 
-  @Test("a host that has no address is told as that", .timeLimit(.minutes(30)))
+  @Test("an unknown host is reported as such", .timeLimit(.minutes(30)))
   func nameless() {
-    // A label of more than 63 characters is looked up nowhere (RFC 1035, 2.3.4).
+    // A label of more than 63 characters is never looked up (RFC 1035, 2.3.4).
     let host = String(repeating: "x", count: 70) + ".invalid"
     let words = failure("rtmp://\(host)/live/hush-key", ["reconnect": false])
-    #expect(words?.contains("is gone: the host \"\(host)\" has no address: ") == true, "\(words ?? "")")
+    #expect(words?.contains("host not found: \"\(host)\":  ") == true, "\(words ?? "")")
   }
 
   @Test(
-    "addresses that are none are refused with the cure",
+    "invalid addresses are refused with the cure",
     arguments: [
       ("http://127.0.0.1/live/hush", "does not begin with rtmp: or rtmps:"),
       ("hush", "does not begin with rtmp: or rtmps:"),
@@ -283,7 +283,7 @@ struct RTMPPullTests {
     } catch { #expect("\(error)".contains(words) && !"\(error)".contains("hush"), "\(error)") }
   }
 
-  @Test("what is secret in an address is nowhere in the words of its refusal")
+  @Test("secrets in an address do not appear in its error")
   func secrets() {
     let port = Loopback.freePort()
     let words = failure(

@@ -8,14 +8,14 @@ import Testing
 
 @testable import MillraceVideo
 
-/// In turn: each has a server, a sender and a player that go by the real clock.
+/// Serialized: each test has a server, a sender and a player on the real-time clock.
 @Suite("rtmp.push", .serialized)
 struct RTMPPushTests {
-  /// Pictures and sound that are made as time goes by: a flash and a click every 800 ms.
+  /// Pictures and audio made in real time: a flash and a click every 800 ms.
   private final class Sender {
     let node: NodeBench
     private(set) var events: [BenchEvent] = []
-    /// True: pictures alone.
+    /// True: pictures only.
     var isMute = false
     private let start: Nanoseconds
     private var sent = 0
@@ -24,7 +24,7 @@ struct RTMPPushTests {
       throws
     {
       var values: [String: ParameterValue] = [
-        // Nothing is given up, and nothing dropped, because the machine has other work for some seconds.
+        // Nothing is abandoned or dropped if the machine is busy for some seconds.
         "url": .string(url), "first": 20, "most": 100, "timeout": 120_000, "keyInterval": 1_000,
         "patience": 5_000, "queue": 60_000,
       ]
@@ -38,7 +38,7 @@ struct RTMPPushTests {
     private let width: Int
     private let height: Int
 
-    /// Brings what is due by now.
+    /// Pushes what is due by now.
     func sendDue() throws {
       let now = Int((node.now - start) / 1_000_000)
       while sent + 40 <= now { try send() }
@@ -46,7 +46,7 @@ struct RTMPPushTests {
       events += node.events()
     }
 
-    /// Brings the next 40 ms, due or not.
+    /// Pushes the next 40 ms, due or not.
     func send() throws {
       let flashes = [sent / 800 * 800 + 400]
       let time = start + .milliseconds(Int64(sent))
@@ -61,7 +61,7 @@ struct RTMPPushTests {
       events += node.events()
     }
 
-    /// Goes on until a condition holds; false after two minutes.
+    /// Runs until a condition holds; false after two minutes.
     func send(until condition: () -> Bool) throws -> Bool {
       let end = Clock(.realtime).now + .milliseconds(120_000)
       while !condition() {
@@ -74,14 +74,14 @@ struct RTMPPushTests {
 
     func names(_ name: String) -> [BenchEvent] { events.filter { $0.name == name } }
 
-    /// All words the node ever said.
+    /// All messages of the node.
     var words: String { events.map(\.json).joined(separator: "\n") }
   }
 
   private static func closed() -> String { "rtmp://127.0.0.1:\(Loopback.freePort())/live/hush-key" }
 
   @Test(
-    "what is sent comes back from the server, sound in step with its pictures",
+    "a stream comes back from the server with audio and pictures in sync",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func sync() throws {
     let server = try #require(StreamServer())
@@ -96,7 +96,7 @@ struct RTMPPushTests {
       let nearest = seen.clicks.map { $0 - flash }.min { abs($0) < abs($1) }
       #expect(abs(nearest ?? 999) < 10, "\(seen.flashes) \(seen.clicks)")
     }
-    // Every picture came, each 40 ms after the one before.
+    // Every picture arrived, each 40 ms after the previous one.
     #expect(zip(seen.times, seen.times.dropFirst()).allSatisfy { abs($1 - $0 - 40) <= 1.01 }, "\(seen.times)")
     let connected = try #require(sender.names("connected").first)
     #expect(connected.number("attempts") == 1 && connected.bool("again") == false)
@@ -110,7 +110,7 @@ struct RTMPPushTests {
   }
 
   @Test(
-    "sound that is not there when the pictures begin costs no connection",
+    "audio that starts after the pictures does not cost the connection",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func lateSound() throws {
     let server = try #require(StreamServer())
@@ -129,7 +129,7 @@ struct RTMPPushTests {
   }
 
   @Test(
-    "what rtmp.pull makes of it is in step too, and is not long on its way",
+    "rtmp.pull receives it in sync and with low delay",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func pulled() throws {
     let server = try #require(StreamServer())
@@ -169,7 +169,7 @@ struct RTMPPushTests {
   }
 
   @Test(
-    "a sender that freezes is told by rtmp.pull, and seen again when it goes on",
+    "rtmp.pull reports a sender that freezes, and recovers when it continues",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func frozen() throws {
     let server = try #require(StreamServer())
@@ -196,7 +196,7 @@ struct RTMPPushTests {
     events = []
     let isTold = try pull.wait(120) {
       look()
-      return events.contains { $0.json.contains("nothing came from") }
+      return events.contains { $0.json.contains("no data from") }
     }
     #expect(isTold, "\(events)")
     count = 0
@@ -223,7 +223,7 @@ struct RTMPPushTests {
   }
 
   @Test(
-    "a server that goes away and comes back has the stream again, from a key frame on",
+    "a server that restarts gets the stream again, starting with a key frame",
     .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"), .timeLimit(.minutes(30)))
   func again() throws {
     let server = try #require(StreamServer())
@@ -235,7 +235,7 @@ struct RTMPPushTests {
     server.stop()
     let isLost = try sender.send { !sender.names("lost").isEmpty && sender.names("refused").count > 3 }
     #expect(isLost, "\(sender.events)")
-    // Longer away than may wait.
+    // Away for longer than the queue holds.
     let isDropped = try sender.send { !sender.names("dropped").isEmpty }
     #expect(isDropped)
     #expect(server.start())
@@ -257,7 +257,7 @@ struct RTMPPushTests {
     #expect(sender.node.close() == [])
   }
 
-  @Test("without a server attempts are told, and the words hold no key", .timeLimit(.minutes(30)))
+  @Test("without a server, attempts are reported without the stream key", .timeLimit(.minutes(30)))
   func refused() throws {
     let sender = try Sender(Self.closed())
     let isTold = try sender.send { sender.names("refused").count >= 2 }
@@ -267,7 +267,7 @@ struct RTMPPushTests {
   }
 
   @Test(
-    "what becomes of the attempts is told when it does, also before the first picture",
+    "attempts are reported at once, even before the first picture",
     .timeLimit(.minutes(30)))
   func refusedEarly() throws {
     let sender = try Sender(Self.closed())
@@ -280,7 +280,7 @@ struct RTMPPushTests {
     #expect(sender.node.close() == [])
   }
 
-  @Test("where nothing is to be sent, the end waits for no server", .timeLimit(.minutes(30)))
+  @Test("with nothing to send, the end does not wait for a server", .timeLimit(.minutes(30)))
   func vainEnd() throws {
     let sender = try Sender(Self.closed(), ["timeout": 600_000])
     try sender.node.finish()
@@ -288,7 +288,7 @@ struct RTMPPushTests {
     #expect(sender.node.close() == [])
   }
 
-  @Test("where there is no other attempt, it is a fault in words", .timeLimit(.minutes(30)))
+  @Test("without reconnect, a failed attempt fails with a message", .timeLimit(.minutes(30)))
   func fault() throws {
     let url = Self.closed()
     let sender = try Sender(url, ["reconnect": false])
@@ -302,25 +302,25 @@ struct RTMPPushTests {
   }
 
   @Test(
-    "a server that accepts and says nothing is told after the timeout, and holds up no stop",
+    "a server that accepts but stays silent is reported after the timeout and does not block stopping",
     .timeLimit(.minutes(30)))
   func silent() throws {
     let server = SilentServer()
     let sender = try Sender("rtmp://127.0.0.1:\(server.port)/live/hush-key", ["timeout": 300])
     let isTold = try sender.send { !sender.names("refused").isEmpty }
-    #expect(isTold && sender.words.contains("it said nothing for 300 ms"), "\(sender.words)")
+    #expect(isTold && sender.words.contains("no answer for 300 ms"), "\(sender.words)")
     #expect(sender.node.close() == [])
     // One that would wait for ten minutes ends when it is dropped.
     let other = SilentServer()
     let patient = try Sender("rtmp://127.0.0.1:\(other.port)/live/hush-key", ["timeout": 600_000])
     try patient.send()
-    #expect(other.waitForVisitor())
+    #expect(other.waitForClient())
     #expect(patient.node.close() == [])
-    let hasLeft = other.waitForGoodbye()
+    let hasLeft = other.waitForClose()
     #expect(hasLeft)
   }
 
-  @Test("the end of the inputs waits for a connection, but not for ever", .timeLimit(.minutes(30)))
+  @Test("the end of the inputs waits for a connection, but not forever", .timeLimit(.minutes(30)))
   func ending() throws {
     let sender = try Sender(Self.closed(), ["timeout": 400, "queue": 60_000])
     for _ in 0..<50 { try sender.send() }
@@ -333,7 +333,7 @@ struct RTMPPushTests {
   }
 
   @Test(
-    "what has no connection waits as long as it may, and is dropped up to a key frame then",
+    "without a connection, data is queued up to the limit and then dropped up to a key frame",
     .timeLimit(.minutes(30)))
   func bounded() throws {
     let sender = try Sender(Self.closed(), ["queue": 1_500, "progress": 1_000])
@@ -345,7 +345,7 @@ struct RTMPPushTests {
     #expect(sender.node.close() == [])
   }
 
-  @Test("addresses and sounds that cannot be are refused, with the cure")
+  @Test("invalid addresses and audio formats are refused, with the cure")
   func problems() {
     func refusal(_ url: String, _ sound: OutputShape = soundInput()) -> String? {
       do {
@@ -355,8 +355,8 @@ struct RTMPPushTests {
         return nil
       } catch { return "\(error)" }
     }
-    #expect(refusal("http://example.org/live/hush")?.contains("does not begin with rtmp: or rtmps:") == true)
-    #expect(refusal("rtmp://example.org/hush")?.contains("names no stream of an application") == true)
+    #expect(refusal("http://example.org/live/hush")?.contains("does not start with rtmp: or rtmps:") == true)
+    #expect(refusal("rtmp://example.org/hush")?.contains("has no stream name after the application") == true)
     #expect(
       refusal(Self.closed(), soundInput(50_000))?.contains(
         "RTMP has no sound of 50000 Hz; put audio.resample (rate 48000) before the input \"audio\"") == true)
@@ -366,9 +366,9 @@ struct RTMPPushTests {
   }
 }
 
-@Suite("What waits to be sent")
+@Suite("the push queue")
 struct PushQueueTests {
-  private func packet(_ track: FilmTrack, _ milliseconds: Int64, key: Bool = false) -> EncodedPacket {
+  private func packet(_ track: MediaTrack, _ milliseconds: Int64, key: Bool = false) -> EncodedPacket {
     let made = av_packet_alloc()!
     if key || track == .sound { made.pointee.flags |= AV_PKT_FLAG_KEY }
     defer {
@@ -387,7 +387,7 @@ struct PushQueueTests {
     return found
   }
 
-  @Test("goes out in the order it came in")
+  @Test("packets leave in order of arrival")
   func order() {
     var queue = PushQueue(limit: .milliseconds(1_000))
     for time in stride(from: Int64(0), to: 1_000, by: 250) {
@@ -399,7 +399,7 @@ struct PushQueueTests {
     #expect(queue.dropped == (0, 0) && !queue.awaitsKey)
   }
 
-  @Test("too much is dropped up to the first key picture that leaves little enough")
+  @Test("an overflow is dropped up to the first key frame that leaves little enough")
   func bound() {
     var queue = PushQueue(limit: .milliseconds(1_000))
     for time in stride(from: Int64(0), through: 1_250, by: 250) {
@@ -410,7 +410,7 @@ struct PushQueueTests {
     #expect(queue.dropped == (2, 2))
   }
 
-  @Test("without a key picture all goes, and nothing is taken before the next")
+  @Test("without a key frame everything is dropped, and nothing is accepted before the next one")
   func key() {
     var queue = PushQueue(limit: .milliseconds(500))
     queue.put(packet(.pictures, 0, key: true))
@@ -422,7 +422,7 @@ struct PushQueueTests {
     #expect(!queue.awaitsKey && all(&queue) == ["K1250", "s1250"])
   }
 
-  @Test("a new connection begins with a key picture")
+  @Test("a new connection starts with a key frame")
   func connection() {
     var queue = PushQueue(limit: .milliseconds(5_000))
     for time in stride(from: Int64(250), through: 1_000, by: 250) {

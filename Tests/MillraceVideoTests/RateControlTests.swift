@@ -2,14 +2,14 @@ import Glibc
 import MillraceVideo
 import Testing
 
-/// A picture as rate control sees it: bytes by scale, of the whole and of the probed rows.
+/// A picture model for the rate control: size by scale, of the whole and of the probed rows.
 private struct Subject {
-  /// Bytes at scale 100.
+  /// Size at scale 100.
   var bytes: Double
   var slope = -0.62
-  /// Bytes of the whole over what the probed rows stand for.
+  /// Ratio of the whole picture's size to that of the probed rows, scaled up.
   var unevenness = 1.0
-  /// How far the slope bends over a factor of e in scale.
+  /// Change of the slope over a factor of e in scale.
   var bend = 0.0
   let rows: Int
 
@@ -23,7 +23,7 @@ private struct Subject {
     return Int(330 + Double(size(scale) - 330) / unevenness * probed / Double(rows))
   }
 
-  /// What came of a picture.
+  /// The result for a picture.
   struct Outcome {
     var kept: Int?
     var encodes = 0
@@ -63,7 +63,7 @@ struct RateControlTests {
   private static let limit = 179_999
 
   @Test(
-    "finds any picture's scale within two encodes, close under the limit",
+    "finds the scale of any picture within two encodes, just under the limit",
     arguments: [20_000.0, 60_000, 110_000, 250_000, 600_000, 1_500_000], [-0.35, -0.5, -0.62, -0.9, -1.15])
   func cold(bytes: Double, slope: Double) throws {
     for unevenness in [0.93, 1, 1.07] {
@@ -81,7 +81,7 @@ struct RateControlTests {
     }
   }
 
-  @Test("goes on in a scene with one probe and one encode")
+  @Test("needs one probe and one encode within a scene")
   func steady() throws {
     var control = RateControl()
     _ = Subject(bytes: 200_000, unevenness: 1.08, rows: 45).run(&control, limit: Self.limit)
@@ -97,7 +97,7 @@ struct RateControlTests {
     #expect(encodes <= 22, "\(encodes) encodes of 20 pictures")
   }
 
-  @Test("sees a change of scene and probes twice")
+  @Test("detects a scene change and probes twice")
   func sceneCut() throws {
     var control = RateControl()
     _ = Subject(bytes: 150_000, rows: 45).run(&control, limit: Self.limit)
@@ -107,7 +107,7 @@ struct RateControlTests {
     #expect(try #require(outcome.kept) > 170_000)
   }
 
-  @Test("a picture that fits at its best is encoded once, and needs one probe the next time")
+  @Test("a picture that fits at the best quality is encoded once, and needs one probe the next time")
   func easy() {
     var control = RateControl()
     let subject = Subject(bytes: 5_000, rows: 45)
@@ -117,7 +117,7 @@ struct RateControlTests {
     #expect(next.kept == subject.size(RateControl.finest))
   }
 
-  @Test("never keeps what is over the limit, however crooked the picture")
+  @Test("never keeps anything over the limit, however nonlinear the picture")
   func crooked() {
     for bend in [-0.12, -0.06, 0.06, 0.12] {
       for bytes in stride(from: 60_000.0, through: 900_000, by: 60_000) {
@@ -125,7 +125,7 @@ struct RateControlTests {
         for unevenness in [0.6, 1.5, 1, 0.75] {
           let subject = Subject(bytes: bytes, slope: -0.6, unevenness: unevenness, bend: bend, rows: 45)
           let outcome = subject.run(&control, limit: Self.limit)
-          #expect(outcome.encodes <= RateControl.mostEncodes)
+          #expect(outcome.encodes <= RateControl.maximumEncodes)
           #expect((outcome.kept == nil) != (outcome.shrink == nil))
           if let kept = outcome.kept { #expect(kept <= Self.limit) }
         }
@@ -133,7 +133,7 @@ struct RateControlTests {
     }
   }
 
-  @Test("a picture that fits at no scale is to be made smaller, the more the farther it is over")
+  @Test("a picture that fits at no scale is scaled down, the more the larger it is")
   func impossible() throws {
     var control = RateControl()
     let far = Subject(bytes: 40_000_000, slope: -0.62, rows: 45).run(&control, limit: Self.limit)
@@ -144,7 +144,7 @@ struct RateControlTests {
     #expect((0.5...0.8).contains(try #require(near.shrink)))
   }
 
-  @Test("a picture of few rows is not probed")
+  @Test("a picture with few rows is not probed")
   func small() {
     var control = RateControl()
     let outcome = Subject(bytes: 3_000, rows: 1).run(&control, limit: Self.limit)
@@ -153,7 +153,7 @@ struct RateControlTests {
   }
 
   @Test(
-    "the quality of a scale is libjpeg's own",
+    "the quality of a scale matches libjpeg",
     arguments: [(4.0, 98.0), (50, 75), (100, 50), (200, 25), (5_000, 1)])
   func quality(scale: Double, quality: Double) {
     #expect(RateControl.quality(ofScale: scale) == quality)
@@ -186,7 +186,7 @@ struct SizeRuleTests {
     #expect(rule.size(factor: 1) == (width, height))
   }
 
-  @Test("1080p gets smaller as its content needs coarser tables, 4K is brought to 1440 lines first")
+  @Test("1080p is scaled down as its content needs coarser tables, 4K is first scaled to 1440 lines")
   func large() {
     var rule = SizeRule(width: 1_920, height: 1_080)
     #expect(rule.mayChange && rule.first == 1)
@@ -205,7 +205,7 @@ struct SizeRuleTests {
     #expect(portrait.size(factor: portrait.factor(scale: 900)) == (720, 1_280))
   }
 
-  @Test("content at the edge of a rule does not make the size flap")
+  @Test("content at a threshold does not make the size oscillate")
   func hold() {
     var rule = SizeRule(width: 1_920, height: 1_080)
     #expect(rule.factor(scale: 62) == 1)

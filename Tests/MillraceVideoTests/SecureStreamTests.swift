@@ -7,12 +7,12 @@ import Testing
 
 @testable import MillraceVideo
 
-/// In turn: each has a server, a sender and a player that go by the real clock.
+/// Serialized: each test has a server, a sender and a player on the real-time clock.
 @Suite("rtmps:", .serialized)
 struct SecureStreamTests {
   private let folder = TemporaryFolder()
 
-  /// Certificates of the network's tests: of an authority, of 127.0.0.1, and of another host.
+  /// Certificates of the network tests: of an authority, of 127.0.0.1, and of another host.
   private static func path(_ name: String) -> String {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .appendingPathComponent("../MillraceNetTests/Certificates/\(name)").standardized.path
@@ -35,8 +35,8 @@ struct SecureStreamTests {
     return try NodeBench(RTMPPush.self, values, inputs: ["in": pictureInput(160, 120)], clock: .realtime)
   }
 
-  /// Why a run without another attempt failed; nil when it did not in two minutes.
-  /// - Parameter sends: true: pictures go in, as they have to before there is anything to connect for.
+  /// Why a run without reconnect failed; nil if it did not within two minutes.
+  /// - Parameter sends: push pictures, which a sender needs before it connects.
   private func failure(sends: Bool = false, _ bench: () throws -> NodeBench) -> String? {
     do {
       let bench = try bench()
@@ -58,7 +58,7 @@ struct SecureStreamTests {
   }
 
   @Test(
-    "a server is believed when somebody vouches for it, in both directions",
+    "a server with a trusted certificate is accepted, in both directions",
     .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(30)))
   func believed() throws {
     let server = try #require(StreamServer(identity: Self.own))
@@ -86,56 +86,57 @@ struct SecureStreamTests {
   }
 
   @Test(
-    "a certificate that nobody vouches for is refused in words, in both directions",
+    "a certificate that is not trusted is refused with a message, in both directions",
     .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(30)))
   func unknown() throws {
     let server = try #require(StreamServer(identity: Self.own))
     let name = "\"rtmps://127.0.0.1:\(server.securePort)/live/•••\""
-    let words =
-      "the certificate of \"127.0.0.1\" does not verify: nobody this system believes (\"roots\" names others) vouches for it"
+    let message =
+      "certificate not trusted: the certificate of \"127.0.0.1\" is not trusted by this system (\"roots\" sets other authorities)"
     let pulled = failure { try pull(server.secureURL("hush-key"), ["reconnect": false]) }
-    #expect(pulled == "the stream \(name) is gone: \(words)")
+    #expect(pulled == "lost the stream \(name): \(message)")
     let pushed = failure(sends: true) { try push(server.secureURL("hush-key"), ["reconnect": false]) }
-    #expect(pushed == "the stream \(name) is not taken any more: \(words)")
-    // Those of `roots` count in place of the system's.
+    #expect(pushed == "lost the stream \(name): \(message)")
+    // `roots` replaces the system's authorities.
     let other = ParameterValue.string(Self.other.certificate)
     let strange = failure { try pull(server.secureURL("hush-key"), ["reconnect": false, "roots": other]) }
     #expect(
-      strange?.hasSuffix("does not verify: nobody that \"\(Self.other.certificate)\" names vouches for it")
+      strange?.hasSuffix("is not trusted by the authorities in \"\(Self.other.certificate)\"")
         == true, "\(strange ?? "")")
   }
 
   @Test(
-    "a certificate of another host is refused, whoever vouches for it",
+    "a certificate of another host is refused, even if it is trusted",
     .enabled(if: StreamServer.hasTLS, "needs nginx-rtmp and libnginx-mod-stream"), .timeLimit(.minutes(30)))
   func otherHost() throws {
     let server = try #require(StreamServer(identity: Self.other))
     let parameters: [String: ParameterValue] = ["reconnect": false, "roots": .string(Self.authority)]
-    let words = "the server's certificate is not that of \"127.0.0.1\""
+    let message = "host name mismatch: the server's certificate is not for \"127.0.0.1\""
     let pulled = failure { try pull(server.secureURL("hush-key"), parameters) }
     let pushed = failure(sends: true) { try push(server.secureURL("hush-key"), parameters) }
-    #expect(pulled?.hasSuffix(words) == true, "\(pulled ?? "")")
-    #expect(pushed?.hasSuffix(words) == true, "\(pushed ?? "")")
+    #expect(pulled?.hasSuffix(message) == true, "\(pulled ?? "")")
+    #expect(pushed?.hasSuffix(message) == true, "\(pushed ?? "")")
   }
 
-  @Test("roots that are none, and roots where nothing is encrypted, are refused before anything runs")
+  @Test("invalid roots, and roots without TLS, are refused before anything runs")
   func roots() {
     let path = folder.file("none.pem")
     let missing = failure { try pull("rtmps://127.0.0.1/live/hush", ["roots": .string(path)]) }
     #expect(
-      missing?.contains("\"\(path)\" cannot be read as certificates (PEM): No such file or directory; name")
+      missing?.contains("\"\(path)\" cannot be read as certificates (PEM): No such file or directory; use")
         == true, "\(missing ?? "")")
     put(Array("nothing\n".utf8), at: path)
     let empty = failure { try push("rtmps://127.0.0.1/live/hush", ["roots": .string(path)]) }
     #expect(
-      empty?.contains("\"\(path)\" cannot be read as certificates (PEM); name a file") == true,
+      empty?.contains("\"\(path)\" cannot be read as certificates (PEM); use a file") == true,
       "\(empty ?? "")")
     let device = failure { try pull("rtmps://127.0.0.1/live/hush", ["roots": "/dev/null"]) }
     #expect(
-      device?.contains("\"/dev/null\" cannot be read as certificates (PEM): it is no file; name") == true)
+      device?.contains("\"/dev/null\" cannot be read as certificates (PEM): it is not a regular file; use")
+        == true)
     let plain = failure { try push("rtmp://127.0.0.1/live/hush", ["roots": .string(Self.authority)]) }
     #expect(
-      plain?.contains("nothing is encrypted with rtmp:, and there is no certificate; leave it out") == true,
+      plain?.contains("certificates apply to rtmps: only; remove \"roots\"") == true,
       "\(plain ?? "")")
   }
 }

@@ -5,9 +5,9 @@ import TestMedia
 import TestSystem
 import Testing
 
-@Suite("stream server of the tests")
+@Suite("the tests' stream server")
 struct StreamServerTests {
-  /// Plays a stream for so many packets of pictures; answers FFmpeg's status.
+  /// Plays a number of video packets of a stream; returns FFmpeg's status.
   private func play(_ url: String, pictures: Int) -> (status: Int32, seen: Int) {
     millrace_av_capture_log()
     var context: UnsafeMutablePointer<AVFormatContext>?
@@ -35,12 +35,12 @@ struct StreamServerTests {
   )
   func playedBack() throws {
     let folder = TemporaryFolder()
-    var film = FilmFile()
-    film.pictures = 50
-    film.sound = [Int16](repeating: 1_000, count: 96_000)
-    film.write(to: folder.file("film.mp4"))
+    var video = TestVideo()
+    video.pictures = 50
+    video.sound = [Int16](repeating: 1_000, count: 96_000)
+    video.write(to: folder.file("video.mp4"))
     let server = try #require(StreamServer())
-    let stream = LiveStream(film: folder.file("film.mp4"), to: server.url("one"))
+    let stream = LiveStream(video: folder.file("video.mp4"), to: server.url("one"))
     let hasStarted = stream.waitForStart()
     #expect(hasStarted, "\(stream.problem ?? "")")
     let played = play(server.url("one"), pictures: 30)

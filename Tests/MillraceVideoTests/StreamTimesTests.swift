@@ -2,14 +2,14 @@ import MillraceCore
 import MillraceVideo
 import Testing
 
-@Suite("The times of a live stream")
+@Suite("timestamps of a live stream")
 struct StreamTimesTests {
   private static let second: Nanoseconds = 1_000_000_000
   private static let millisecond: Nanoseconds = 1_000_000
 
   // MARK: The clock
 
-  @Test("what came quickest took no time, and the others are as late as they are")
+  @Test("the fastest packet has no delay, and the others are late relative to it")
   func quickest() {
     var clock = StreamClock()
     for (time, arrival) in [(0, 100), (40, 130), (80, 200)] as [(Int64, Int64)] {
@@ -19,14 +19,14 @@ struct StreamTimesTests {
     #expect(clock.time(80 * Self.millisecond) == 170 * Self.millisecond)
   }
 
-  @Test("a sender whose clock is slow is followed within ten seconds, and one that is fast at once")
+  @Test("a slow sender clock is followed within ten seconds, a fast one at once")
   func drift() {
     for rate in [1_000, -1_000] as [Int64] {
       var clock = StreamClock()
       var last: Nanoseconds = 0
       for step in 0..<6_000 as Range<Int64> {
         let time = step * 10 * Self.millisecond
-        // A thousandth slow or fast, a hundred times worse than any real clock.
+        // 0.1 % slow or fast, a hundred times worse than a real clock.
         last = time + time / rate
         _ = clock.note(time, arrival: last)
       }
@@ -36,19 +36,19 @@ struct StreamTimesTests {
     }
   }
 
-  @Test("three seconds of delay are a delay; times that begin anew are told and followed")
-  func anew() {
+  @Test("three seconds of delay count as delay; timestamps that restart are detected and followed")
+  func restart() {
     var clock = StreamClock()
     let first = clock.note(60 * Self.second, arrival: 100 * Self.second)
     let delayed = clock.note(61 * Self.second, arrival: 104 * Self.second)
     #expect(first && delayed)
     #expect(clock.time(61 * Self.second) == 101 * Self.second)
-    let anew = clock.note(0, arrival: 105 * Self.second)
-    #expect(!anew)
+    let restart = clock.note(0, arrival: 105 * Self.second)
+    #expect(!restart)
     #expect(clock.time(Self.second) == 106 * Self.second)
   }
 
-  @Test("a call that the machine puts aside does not make what it gives older")
+  @Test("a preempted call does not make its data older")
   func putAside() {
     var times = GraphTimes()
     times.note(20 * Self.second, monotonic: 500 * Self.second + Self.millisecond)
@@ -60,7 +60,7 @@ struct StreamTimesTests {
 
   // MARK: Sound
 
-  /// A piece of mono sound of 16 bits at 1 kHz, whose bytes all have one value.
+  /// A piece of 16-bit mono audio at 1 kHz, whose bytes all have one value.
   private func piece(
     _ value: UInt8, ms: Int, at streamTime: Int64, came: Int64, connection: Int = 1
   ) -> StreamSound {
@@ -69,7 +69,7 @@ struct StreamTimesTests {
       streamTime: streamTime * Self.millisecond, connection: connection)
   }
 
-  /// Everything that can be given now: position, time in ms, samples, first value.
+  /// Everything available now: position, time in ms, samples, first value.
   private func given(_ queue: inout StreamSoundQueue) -> [[Int]] {
     var all: [[Int]] = []
     while true {
@@ -96,7 +96,7 @@ struct StreamTimesTests {
   }
 
   @Test(
-    "where the stream leaves something out the rest before it goes first, and positions keep the place"
+    "before a gap in the stream the rest is emitted first, and positions keep the gap"
   )
   func hole() {
     var queue = StreamSoundQueue(rate: 1_000, frameBytes: 2, frames: 20)
@@ -104,7 +104,7 @@ struct StreamTimesTests {
     #expect(given(&queue) == [[0, 1_000, 20, 1], [20, 1_020, 10, 1], [130, 1_130, 20, 2]])
   }
 
-  @Test("another connection's sound lies where the clock says, never before what was given")
+  @Test("another connection's audio is placed by the clock, never before what was emitted")
   func connections() {
     var queue = StreamSoundQueue(rate: 1_000, frameBytes: 2, frames: 20)
     queue.append([

@@ -6,7 +6,7 @@ import TestMedia
 
 @testable import MillraceVideo
 
-/// A player of a stream, on a thread of its own: what it shows and when, by the stream's own times.
+/// Plays a stream on its own thread, and records what it shows and when, in stream time.
 final class StreamWatcher: Sendable {
   struct Seen: Sendable {
     /// Times of the pictures in ms, and the luma of their first pixel.
@@ -24,7 +24,7 @@ final class StreamWatcher: Sendable {
       times.indices.dropFirst().filter { lumas[$0] > 128 && lumas[$0 - 1] <= 128 }.map { times[$0] }
     }
 
-    /// When sound becomes loud after 100 ms without.
+    /// When audio becomes loud after 100 ms of silence.
     var clicks: [Double] {
       var found: [Double] = []
       var quiet = 0
@@ -42,7 +42,7 @@ final class StreamWatcher: Sendable {
   private let wantsEnd = Locked(false)
   private let url: String
 
-  /// Begins to watch; a stream that is not there is tried again.
+  /// Starts playing; retries a stream that is not there.
   init(_ url: String) {
     self.url = url
     _ = OwnThread.start("watcher") { self.run() }
@@ -50,24 +50,24 @@ final class StreamWatcher: Sendable {
 
   var seen: Seen { shared.withLock { $0 } }
 
-  /// Ends it, after the packet it waits for.
+  /// Stops after the packet it waits for.
   func stop() { wantsEnd.withLock { $0 = true } }
 
   private func run() {
     while !wantsEnd.withLock({ $0 }) {
-      var place = Demuxer.Place(file: "")
+      var place = Demuxer.Source(file: "")
       place.url = url
       place.options = [
         "rtmp_live": "live", "rtmp_buffer": "0", "tcp_nodelay": "1", "rw_timeout": "120000000",
       ]
-      if let film = try? FilmReader(place, threads: 1, sound: .s16) { watch(film) }
+      if let video = try? VideoFileReader(place, threads: 1, sound: .s16) { watch(video) }
       usleep(50_000)
     }
     shared.withLock { $0.hasEnded = true }
   }
 
-  private func watch(_ film: FilmReader) {
-    guard let pictures = film.pictures, let sound = film.sound else { return }
+  private func watch(_ video: VideoFileReader) {
+    guard let pictures = video.pictures, let sound = video.sound else { return }
     let start = Double(sound.start) / 1e6
     let size = (pictures.width, pictures.height)
     shared.withLock { seen in

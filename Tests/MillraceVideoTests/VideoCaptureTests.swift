@@ -5,17 +5,17 @@ import MillraceVideo
 import TestSystem
 import Testing
 
-/// An X server without a screen that anybody could see.
+/// A headless X server.
 private final class HiddenScreen {
   let display: String
   private var server: TestProgram?
 
-  /// nil where there is no Xvfb.
+  /// nil if Xvfb is not installed.
   init?(width: Int, height: Int) {
     var ends: [Int32] = [-1, -1]
     guard let path = TestProgram.path(of: "Xvfb"), pipe(&ends) == 0 else { return nil }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    // The server looks for a free number itself and tells it when it is ready.
+    // The server picks a free display number and reports it when it is ready.
     server = try? TestProgram(
       path, ["-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp", "-noreset"],
       output: .descriptor(ends[1]))
@@ -57,7 +57,7 @@ struct VideoCaptureTests {
     } catch { return "\(error)" }
   }
 
-  @Test("test pictures come in time with the clock, move, and are the same in every run")
+  @Test("test pictures follow the clock, move, and are identical in every run")
   func test() throws {
     let parameters: [String: ParameterValue] = ["source": "test", "width": 320, "height": 240, "rate": 10]
     let bench = try NodeBench(VideoCapture.self, parameters)
@@ -82,17 +82,17 @@ struct VideoCaptureTests {
     #expect(bench.close() == [])
   }
 
-  @Test("of test pictures a busy machine leaves out those that are over, and goes on in time")
+  @Test("a busy machine skips past test pictures and continues on time")
   func busy() throws {
     let parameters: [String: ParameterValue] = ["source": "test", "width": 64, "height": 48, "rate": 10]
     let bench = try NodeBench(VideoCapture.self, parameters)
     try bench.advance(to: .milliseconds(250))
-    // The bench meets timers at their time; a machine that is late looks like a clock that jumps.
+    // The bench fires timers exactly; a jump of the clock simulates a late machine.
     bench.clock.advance(to: .milliseconds(3_010))
     try bench.run()
     try bench.advance(to: .milliseconds(3_150))
     let packets = bench.packets()
-    // One that is old at once, for who waits for any; then those that are late by 200 ms at most.
+    // An old one at once, for readers that wait for any; then those that are at most 200 ms late.
     #expect(packets.map { $0.timestamp / 1_000_000 } == [0, 100, 200, 300, 2_900, 3_000, 3_100])
     #expect(packets.map(\.position) == (0..<7).map { $0 })
     let whole = try NodeBench(VideoCapture.self, parameters)
@@ -136,7 +136,7 @@ struct VideoCaptureTests {
   }
 
   @Test(
-    "a screen that goes away is a fault in words", .enabled(if: hasScreen, "needs Xvfb and xsetroot"),
+    "a screen that disappears fails with a message", .enabled(if: hasScreen, "needs Xvfb and xsetroot"),
     .timeLimit(.minutes(30)))
   func gone() throws {
     let screen = try #require(HiddenScreen(width: 320, height: 200))
@@ -145,10 +145,10 @@ struct VideoCaptureTests {
       clock: .realtime)
     let hasBegun = try bench.wait(120) { !bench.packets().isEmpty }
     #expect(hasBegun)
-    // A screen that was slow to begin had a stall before.
+    // A slow screen may have stalled before.
     _ = bench.events()
     screen.stop()
-    // FFmpeg's screen reader either tells that the connection broke, or waits for it: then the stall is told.
+    // FFmpeg's screen reader either reports the broken connection, or waits for it: then the stall is reported.
     var names: [String] = []
     do {
       _ = try bench.wait(120) {
@@ -171,15 +171,15 @@ struct VideoCaptureTests {
         "; check that it is there, that you may use it, and that the part lies on the screen") == true)
     #expect(
       refusal(["source": "camera", "device": "/dev/video97"])
-        == "there is no camera \"/dev/video97\"; plug one in, or name another: ls /dev/video*")
-    // What is there but is no camera.
+        == "no camera \"/dev/video97\"; connect a camera, or use another device: ls /dev/video*")
+    // A file that exists but is not a camera.
     #expect(
       refusal(["source": "camera", "device": "/dev/null"])?.contains(
         "the camera \"/dev/null\" cannot be opened") == true)
     let empty = refusal(["device": ""])
     #expect(
       empty
-        == "there is no display: neither `device` nor DISPLAY names one; run it inside an X session, or name a display such as \":0\""
+        == "no display: neither `device` nor DISPLAY is set; run inside an X session, or set a display such as \":0\""
     )
   }
 
@@ -193,13 +193,13 @@ struct VideoCaptureTests {
     #expect(text?.contains("cannot be opened") == true)
   }
 
-  @Test("screens and cameras do not follow a virtual clock")
+  @Test("screens and cameras cannot follow a virtual clock")
   func virtual() {
     do {
       _ = try NodeBench(VideoCapture.self, ["device": ":0"])
       Issue.record("was made")
     } catch {
-      #expect("\(error)".contains("does not follow a virtual clock"))
+      #expect("\(error)".contains("cannot follow a virtual clock"))
     }
   }
 }

@@ -45,27 +45,27 @@ struct VideoComposeTests {
     return Shown(bytes: bytes, width: width, height: height)
   }
 
-  /// What came out, by places.
+  /// The output, by regions.
   private struct Shown {
     var bytes: [UInt8]
     var width: Int
     var height: Int
     func y(_ x: Int, _ y: Int) -> UInt8 { bytes[y * width + x] }
-    /// Left, top, right and bottom edge of what has a luma; nil where nothing has it.
+    /// Left, top, right and bottom edge of the region with a luma; nil if there is none.
     func box(_ luma: UInt8) -> [Int]? {
       let all = (0..<width * height).filter { bytes[$0] == luma }
       guard let first = all.first, let last = all.last else { return nil }
       let columns = all.map { $0 % width }
       return [columns.min() ?? 0, first / width, (columns.max() ?? 0) + 1, last / width + 1]
     }
-    /// True when everything in the box has its luma.
+    /// True if everything in the box has its luma.
     func isFull(_ luma: UInt8) -> Bool {
       guard let box = box(luma) else { return false }
       return bytes[..<(width * height)].count { $0 == luma } == (box[2] - box[0]) * (box[3] - box[1])
     }
   }
 
-  @Test("floatRight shows the first whole and the others in small at the right edge, from below")
+  @Test("floatRight shows the first picture full size and the others as insets at the right edge, from below")
   func floatRight() throws {
     let shown = try composed(
       [Flat(width: 64, height: 32, y: 50), Flat(y: 100), Flat(y: 150)], ["layout": "floatRight"])
@@ -75,7 +75,7 @@ struct VideoComposeTests {
     #expect(shown.box(150) == [46, 12, 62, 20] && shown.isFull(150))
   }
 
-  @Test("floatLeft is its mirror image, and a first picture of another shape is whole")
+  @Test("floatLeft is its mirror image, with a first picture of another aspect ratio")
   func floatLeft() throws {
     let shown = try composed(
       [Flat(y: 50), Flat(y: 100)], ["layout": "floatLeft", "background": [255, 255, 255]])
@@ -84,7 +84,7 @@ struct VideoComposeTests {
     #expect(shown.y(0, 0) == 255 && shown.y(63, 31) == 255)
   }
 
-  @Test("a column of many is made smaller until all find room")
+  @Test("a column of many insets is shrunk until all fit")
   func column() throws {
     let shown = try composed((0..<8).map { Flat(y: UInt8(20 + 25 * $0)) }, ["width": 128, "height": 72])
     let boxes = (1..<8).compactMap { shown.box(UInt8(20 + 25 * $0)) }
@@ -92,7 +92,7 @@ struct VideoComposeTests {
     #expect(zip(boxes, boxes.dropFirst()).allSatisfy { $0[1] >= $1[3] && $0[0] == $1[0] }, "\(boxes)")
   }
 
-  @Test("gridFit shows all whole in equal cells")
+  @Test("gridFit shows all pictures whole in equal cells")
   func gridFit() throws {
     let two = try composed([Flat(y: 50), Flat(width: 16, height: 32, y: 100)], ["layout": "gridFit"])
     #expect(two.box(50) == [0, 0, 32, 32] && two.isFull(50))
@@ -106,13 +106,13 @@ struct VideoComposeTests {
     #expect(tall.box(50) == [0, 0, 32, 32] && tall.box(100) == [0, 32, 32, 64])
   }
 
-  @Test("gridFill cuts every picture to fill its cell, from the middle")
+  @Test("gridFill crops every picture to the centre to fill its cell")
   func gridFill() throws {
     let four = try composed(
       (0..<4).map { Flat(y: UInt8(50 + 40 * $0)) }, ["layout": "gridFill"])
     #expect(four.box(50) == [0, 0, 32, 16] && four.box(90) == [32, 0, 64, 16])
     #expect(four.box(130) == [0, 16, 32, 32] && four.box(170) == [32, 16, 64, 32])
-    // A picture whose outer quarters are bright: cut off, they are gone.
+    // A picture with bright outer quarters: cropped, they disappear.
     var bytes = TestPicture.flat(64, 32, y: 60)
     for row in 0..<32 {
       for x in Array(0..<8) + Array(56..<64) { bytes[row * 64 + x] = 250 }
@@ -125,7 +125,7 @@ struct VideoComposeTests {
     #expect(cut[..<1_024].allSatisfy { $0 == 60 })
   }
 
-  @Test("the background has its colour, and pixel types of inputs are as they come")
+  @Test("the background has its colour, and inputs may have any pixel type")
   func colours() throws {
     let shown = try composed(
       [Flat(width: 16, height: 16, y: 200, pixel: .rgb24), Flat(width: 16, height: 16, y: 90, pixel: .nv12)],
@@ -134,7 +134,7 @@ struct VideoComposeTests {
     #expect(shown.box(200) == [16, 0, 48, 32] && shown.box(90) == [80, 0, 112, 32])
   }
 
-  @Test("a picture comes every period, with the newest of every input")
+  @Test("a picture is emitted every period, with the newest of every input")
   func grid() throws {
     let bench = try bench([Flat(y: 50), Flat(y: 100)], ["layout": "gridFit"])
     push(Flat(y: 50).bytes, to: "in1", bench)
@@ -146,7 +146,7 @@ struct VideoComposeTests {
     let packets = bench.packets()
     #expect(packets.map(\.timestamp) == [0, 1, 2, 3].map { $0 * 100_000_000 })
     #expect(packets.map(\.position) == [0, 1, 2, 3])
-    // Alone it has the whole; with another, its half.
+    // Alone it fills the output; with another, half of it.
     #expect(packets[0].bytes[32 * 64 / 2 + 32] == 50 && packets[0].bytes[0] == 0)
     #expect(packets[2].bytes[0] == 70 && packets[2].bytes[63] == 100)
     bench.end("in1")
@@ -155,7 +155,7 @@ struct VideoComposeTests {
     #expect(bench.packets().isEmpty && bench.hasEnded && bench.close() == [])
   }
 
-  @Test("what comes last before the end is shown")
+  @Test("the last picture before the end is shown")
   func last() throws {
     let bench = try bench([Flat(y: 50)])
     push(Flat(y: 50).bytes, to: "in1", bench)
@@ -166,7 +166,7 @@ struct VideoComposeTests {
     #expect(packets.count == 2 && packets.last?.bytes[32] == 90 && packets.last?.timestamp == 100_000_000)
   }
 
-  @Test("a frozen input is told, keeps its picture, and is told when it is back")
+  @Test("a stalled input is reported, keeps its picture, and is reported when it resumes")
   func frozen() throws {
     let bench = try bench([Flat(y: 50), Flat(y: 100)], ["layout": "gridFit", "stall": 250])
     push(Flat(y: 100).bytes, to: "in2", bench)
@@ -183,7 +183,7 @@ struct VideoComposeTests {
     #expect(told == ["stalled 2.0 300.0", "resumed 2.0 500.0"], "\(told)")
   }
 
-  @Test("with keep, an input that gives nothing loses its place, and gets it back")
+  @Test("with keep, an input without pictures loses its cell, and gets it back")
   func keep() throws {
     let bench = try bench([Flat(y: 50), Flat(y: 100)], ["layout": "gridFit", "keep": 200])
     push(Flat(y: 100).bytes, to: "in2", bench)
@@ -213,7 +213,7 @@ struct VideoComposeTests {
     #expect(packets[1].bytes[63] == 0 && packets[1].bytes[25 * 64 + 6] == 100)
   }
 
-  @Test("a machine that stood still leaves pictures out, and the next are in time")
+  @Test("a stalled machine skips pictures, and the next ones are on time")
   func late() throws {
     let bench = try bench([Flat(y: 50)])
     push(Flat(y: 50).bytes, to: "in1", bench)
@@ -229,7 +229,7 @@ struct VideoComposeTests {
     #expect(packets.last?.timestamp == 600_000_000)
   }
 
-  @Test("the heap is asked for nothing while places stay")
+  @Test("no allocation while cells are unchanged")
   func heap() throws {
     let bench = try bench(
       [Flat(width: 320, height: 180, y: 50), Flat(width: 100, height: 80, y: 100)],
@@ -246,7 +246,7 @@ struct VideoComposeTests {
     #expect(bench.heapRequests == 0)
   }
 
-  @Test("odd and tiny sizes have room", arguments: [(1, 1), (17, 3), (3, 17), (640, 2)])
+  @Test("odd and tiny sizes work", arguments: [(1, 1), (17, 3), (3, 17), (640, 2)])
   func sizes(width: Int, height: Int) throws {
     for layout in ["floatRight", "floatLeft", "gridFit", "gridFill"] {
       for size in [(16, 16), (17, 33), (64, 31)] {

@@ -9,11 +9,13 @@ import Testing
 struct VideoReadTests {
   private let folder = TemporaryFolder()
 
-  private func film(_ name: String = "film.mp4", _ change: (inout FilmFile) -> Void = { _ in }) -> String {
-    var film = FilmFile()
-    change(&film)
+  private func makeVideo(_ name: String = "video.mp4", _ change: (inout TestVideo) -> Void = { _ in })
+    -> String
+  {
+    var video = TestVideo()
+    change(&video)
     let path = folder.file(name)
-    film.write(to: path)
+    video.write(to: path)
     return path
   }
 
@@ -32,12 +34,12 @@ struct VideoReadTests {
     } catch { return "\(error)" }
   }
 
-  /// Sound of one second with a click at 500 ms.
+  /// One second of audio with a click at 500 ms.
   private static let click = (0..<48_000).map { (24_000..<24_096).contains($0) ? Int16(20_000) : 0 }
 
-  @Test("gives every picture at its time, with the colours it was made of")
+  @Test("emits every picture at its time, with its original colours")
   func pictures() throws {
-    let bench = try bench(film())
+    let bench = try bench(makeVideo())
     try bench.run()
     let packets = bench.packets()
     #expect(packets.map(\.timestamp) == (0..<25).map { Int64($0) * 40_000_000 })
@@ -52,10 +54,10 @@ struct VideoReadTests {
     #expect(bench.resolution.pacing == .waits)
   }
 
-  @Test("sound and pictures of one file come by one time")
+  @Test("audio and pictures of a file share one timeline")
   func sync() throws {
     // A flash at 500 ms, where the click is.
-    let path = film {
+    let path = makeVideo {
       $0.sound = Self.click
       $0.colour = { number in (number == 12 || number == 13 ? 230 : 30, 128, 128) }
     }
@@ -79,9 +81,9 @@ struct VideoReadTests {
     #expect(bench.close() == [])
   }
 
-  @Test("paced pictures and sound come at their time, never before")
+  @Test("paced pictures and audio are emitted at their time, never before")
   func paced() throws {
-    let bench = try bench(film { $0.sound = Self.click }, ["pace": true], sound: true)
+    let bench = try bench(makeVideo { $0.sound = Self.click }, ["pace": true], sound: true)
     try bench.advance(to: .milliseconds(100))
     #expect(bench.packets().map(\.timestamp) == [0, 40_000_000, 80_000_000])
     let sound = bench.packets("audio")
@@ -91,9 +93,9 @@ struct VideoReadTests {
     #expect(bench.resolution.pacing == .paced)
   }
 
-  @Test("a loop goes on in time, sound without a hole in its positions")
+  @Test("a loop continues in time, with audio positions without gaps")
   func loop() throws {
-    let path = film {
+    let path = makeVideo {
       $0.pictures = 10
       $0.sound = Array(Self.click.prefix(12_000))
     }
@@ -112,9 +114,9 @@ struct VideoReadTests {
     #expect(place > 56_000 && bench.events().isEmpty)
   }
 
-  @Test("pictures are turned as the file asks", arguments: [0, 1, 2, 3])
+  @Test("pictures are rotated as the file requests", arguments: [0, 1, 2, 3])
   func turned(quarters: Int) throws {
-    let path = film {
+    let path = makeVideo {
       $0.quarters = quarters
       $0.edge = 100
       $0.colour = { _ in (60, 128, 128) }
@@ -135,7 +137,7 @@ struct VideoReadTests {
   }
 
   @Test(
-    "any kind of pixel comes out as planar 4:2:0 of full range",
+    "any pixel format is converted to full-range planar 4:2:0",
     arguments: [
       ("ffv1", "yuv444p10le"), ("ffv1", "yuv422p"), ("ffv1", "gray"), ("ffv1", "gray10le"),
       ("ffv1", "yuva420p"),
@@ -143,9 +145,9 @@ struct VideoReadTests {
     ], [false, true])
   func pixels(kind: (codec: String, pixel: String), isHD: Bool) throws {
     let (codec, pixel) = kind
-    try #require(FilmFile.canEncode(codec))
+    try #require(TestVideo.canEncode(codec))
     let isGrey = pixel.hasPrefix("gray")
-    let path = film("film.mkv") {
+    let path = makeVideo("video.mkv") {
       $0.codec = codec
       $0.pixel = pixel
       $0.pictures = 3
@@ -166,7 +168,7 @@ struct VideoReadTests {
 
   @Test("pictures of any size", arguments: [(1, 1), (17, 3), (3, 17), (2, 2), (719, 1_279), (7_680, 4_320)])
   func sizes(width: Int, height: Int) throws {
-    let path = film("film.mkv") {
+    let path = makeVideo("video.mkv") {
       $0.codec = "ffv1"
       $0.pixel = "yuv444p"
       $0.width = width
@@ -187,9 +189,9 @@ struct VideoReadTests {
     }
   }
 
-  @Test("one picture is a film of one picture", arguments: ["picture.png", "picture.jpg"])
+  @Test("a picture file is a video of one picture", arguments: ["picture.png", "picture.jpg"])
   func photograph(name: String) throws {
-    let path = film(name) {
+    let path = makeVideo(name) {
       $0.codec = name.hasSuffix("png") ? "png" : "mjpeg"
       $0.pixel = name.hasSuffix("png") ? "rgba" : "yuvj420p"
       $0.pictures = 1
@@ -200,11 +202,11 @@ struct VideoReadTests {
     #expect(bench.packets().count == 1 && bench.hasEnded && bench.events().isEmpty)
   }
 
-  @Test("pictures that change their size are scaled to the first's, and told")
+  @Test("pictures that change size are scaled to the first size, and reported")
   func resized() throws {
     var bytes: [UInt8] = []
     for (width, height) in [(64, 48), (32, 32), (128, 96)] {
-      let part = film("part.mjpeg") {
+      let part = makeVideo("part.mjpeg") {
         $0.codec = "mjpeg"
         $0.pixel = "yuvj420p"
         $0.isFullRange = true
@@ -226,12 +228,12 @@ struct VideoReadTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a pause in the times is kept, a leap of hours is none", arguments: [300_000, 10_800_000])
+  @Test("a pause in the timestamps is kept, a jump of hours is not", arguments: [300_000, 10_800_000])
   func leap(pause: Int) throws {
-    let part = ChangingFilm.Part(width: 64, height: 48, luma: 60)
+    let part = ChangingVideo.Part(width: 64, height: 48, luma: 60)
     var second = part
     second.pause = pause
-    let path = ChangingFilm(kind: .flv, parts: [part, second]).write(in: folder)
+    let path = ChangingVideo(kind: .flv, parts: [part, second]).write(in: folder)
     let bench = try bench(path)
     try bench.run()
     let kept = pause < 600_000 ? pause : 0
@@ -240,10 +242,10 @@ struct VideoReadTests {
     #expect(bench.hasEnded && bench.close() == [])
   }
 
-  @Test("pictures and sound whose times lie hours apart begin together")
+  @Test("pictures and audio with timestamps hours apart start together")
   func apart() throws {
-    let path = film("film.flv") { $0.sound = Self.click }
-    put(ChangingFilm.tags(contents(path), from: 10_800_000, isFirst: true, moved: 9), at: path)
+    let path = makeVideo("video.flv") { $0.sound = Self.click }
+    put(ChangingVideo.tags(contents(path), from: 10_800_000, isFirst: true, moved: 9), at: path)
     let bench = try bench(path, ["pace": true], sound: true)
     try bench.advance(to: .milliseconds(500))
     #expect(bench.packets().map(\.timestamp) == (0..<13).map { Int64($0) * 40_000_000 })
@@ -252,7 +254,7 @@ struct VideoReadTests {
   }
 
   private func photograph() -> String {
-    film("picture.jpg") {
+    makeVideo("picture.jpg") {
       $0.codec = "mjpeg"
       $0.pixel = "yuvj420p"
       $0.pictures = 1
@@ -262,7 +264,7 @@ struct VideoReadTests {
   }
 
   @Test(
-    "what lies behind a photograph's end is no damage",
+    "data after the end of a photograph is not damage",
     arguments: [[0, 0, 0], [0xFF, 0x20, 7]] as [[UInt8]])
   func behindPhotograph(bytes: [UInt8]) throws {
     let path = photograph()
@@ -272,7 +274,7 @@ struct VideoReadTests {
     #expect(bench.packets().count == 1 && bench.events().isEmpty && bench.close() == [])
   }
 
-  @Test("a photograph that is cut off is told", arguments: [1, 2, 40])
+  @Test("a truncated photograph is reported", arguments: [1, 2, 40])
   func cutPhotograph(missing: Int) throws {
     let path = photograph()
     put(contents(path).dropLast(missing), at: path)
@@ -282,9 +284,9 @@ struct VideoReadTests {
     #expect(bench.events().first?.name == "damaged" && bench.close() == [])
   }
 
-  @Test("a file cut off gives what it has and says so")
+  @Test("a truncated file plays what it has and is reported")
   func truncated() throws {
-    let path = film("film.mkv") { $0.pictures = 100 }
+    let path = makeVideo("video.mkv") { $0.pictures = 100 }
     let whole = contents(path)
     put(Array(whole.prefix(whole.count * 6 / 10)), at: path)
     let bench = try bench(path)
@@ -295,9 +297,9 @@ struct VideoReadTests {
     #expect(event.name == "truncated" && event.number("seconds")! < 4)
   }
 
-  @Test("damage is left out and counted, and the film goes on to its end", arguments: 0..<6)
+  @Test("damage is skipped and counted, and the video plays to its end", arguments: 0..<6)
   func corrupt(seed: Int) throws {
-    let path = film("film.mkv") {
+    let path = makeVideo("video.mkv") {
       $0.pictures = 60
       $0.codec = seed % 2 == 0 ? "libx264" : "mjpeg"
       $0.pixel = seed % 2 == 0 ? "yuv420p" : "yuvj420p"
@@ -320,15 +322,15 @@ struct VideoReadTests {
     #expect(bench.close() == [])
   }
 
-  /// Three seconds of which all but the key frames are damaged, and how many packets that is.
+  /// Three seconds with damage in all but the key frames, and the number of damaged packets.
   private func damagedFilm() -> (path: String, count: Int) {
-    let path = film("film.flv") { $0.pictures = 72 }
+    let path = makeVideo("video.flv") { $0.pictures = 72 }
     let damaged = DamagedFilm(contents(path))
     put(damaged.bytes, at: path)
     return (path, damaged.count)
   }
 
-  @Test("of much damage the first is told, then once a second how much it is, and all of it at the end")
+  @Test("continuous damage is reported at once, then once a second, and completely at the end")
   func muchDamage() throws {
     let (path, count) = damagedFilm()
     try #require(count == 66)
@@ -340,24 +342,24 @@ struct VideoReadTests {
     let times = told.dropLast().map(\.time)
     #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= 0.999 }, "\(told)")
     #expect(paced.packets().count == 6 && paced.hasEnded && paced.close() == [])
-    // Where the clock stands still: what the first call met, and the sum.
+    // With the clock stopped: what the first call met, and the total.
     let unpaced = try bench(path)
     try unpaced.run()
     #expect(unpaced.events().map { $0.number("count") } == [11, 66])
   }
 
-  @Test("a picture is converted in one call and the next decoded in another, so that nothing waits for both")
+  @Test("conversion of a picture and decoding of the next are separate calls, so that nothing waits for both")
   func turns() throws {
     let (path, _) = damagedFilm()
     let bench = try bench(path)
     try bench.run(calls: 1)
     #expect(bench.packets().count == 1 && bench.events().isEmpty)
-    // Behind the key frame lies damage, which the decoder meets.
+    // Damage follows the key frame, and the decoder meets it.
     try bench.run(calls: 1)
     #expect(bench.packets().isEmpty && bench.events().map(\.name) == ["damaged"])
   }
 
-  @Test("what was not told of the damage is told when the graph drains")
+  @Test("unreported damage is reported when the graph drains")
   func drained() throws {
     let (path, _) = damagedFilm()
     let bench = try bench(path, ["pace": true])
@@ -368,31 +370,31 @@ struct VideoReadTests {
     #expect(told.count == 1 && told[0].number("count") ?? 0 > 10, "\(told)")
   }
 
-  @Test("what cannot be played is refused with the reason and the cure")
+  @Test("unplayable files are refused with the reason and the cure")
   func refused() throws {
     let missing = folder.file("missing.mp4")
     #expect(refusal(missing)?.contains("there is no file \"\(missing)\"; check the path") == true)
     let text = folder.file("text.mp4")
-    put(Array("this is no film at all, whatever its name says".utf8), at: text)
+    put(Array("this is no video at all, whatever its name says".utf8), at: text)
     #expect(refusal(text)?.contains("\"\(text)\" cannot be opened: ") == true)
-    #expect(refusal(text)?.hasSuffix("; check that it is whole, and a film or a picture") == true)
+    #expect(refusal(text)?.hasSuffix("; check that it is a complete video or picture file") == true)
     #expect(refusal(text)?.contains("@ 0x") == false)
-    let headless = film("headless.mp4")
+    let headless = makeVideo("headless.mp4")
     put(Array(contents(headless).prefix(2_000)), at: headless)
     #expect(refusal(headless) != nil)
-    let mute = film("mute.mp4")
+    let mute = makeVideo("mute.mp4")
     #expect(
       refusal(mute, sound: true)?.contains(
-        "holds no sound, only video h264; leave the port \"audio\" unlinked") == true)
+        "contains no audio, only video h264; do not link the port \"audio\"") == true)
     let sound = folder.file("sound.wav")
     MediaFile.write([Int16](repeating: 100, count: 4_800), codec: "pcm_s16le", rate: 48_000, to: sound)
     #expect(
-      refusal(sound)?.contains("holds no pictures, only audio pcm_s16le; read it with audio.read") == true)
+      refusal(sound)?.contains("contains no pictures, only audio pcm_s16le; read it with audio.read") == true)
   }
 
-  @Test("of a truncated file of any length nothing hangs and nothing crashes")
+  @Test("a truncated file of any length neither hangs nor crashes")
   func everyLength() throws {
-    let path = film("film.mkv") { $0.sound = Array(Self.click.prefix(24_000)) }
+    let path = makeVideo("video.mkv") { $0.sound = Array(Self.click.prefix(24_000)) }
     let whole = contents(path)
     let cut = folder.file("cut.mkv")
     for share in stride(from: 1, through: 96, by: 5) {
@@ -403,9 +405,9 @@ struct VideoReadTests {
     }
   }
 
-  @Test("a film that lies in wait for its reader does not run ahead")
+  @Test("a video does not run ahead of a slow reader")
   func heldBack() throws {
-    let bench = try bench(film())
+    let bench = try bench(makeVideo())
     bench.hold()
     try bench.run()
     #expect(bench.linkCounts()?.pushed == 8)
@@ -415,7 +417,7 @@ struct VideoReadTests {
   }
 
   @Test(
-    "the recorded clips play to their end",
+    "recorded clips play to the end",
     .enabled(if: Corpus.has("video"), "needs the clips (MILLRACE_CORPUS)"))
   func corpus() throws {
     let path = try #require(Corpus.path("video/home_dog_720p30.mp4"))

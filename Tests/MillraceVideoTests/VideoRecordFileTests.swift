@@ -22,7 +22,7 @@ struct VideoRecordFileTests {
     } catch { return "\(error)" }
   }
 
-  /// One colour all over, in any pixel type.
+  /// A picture of one colour, in any pixel type.
   private func flat(_ pixel: PixelType, _ width: Int, _ height: Int) -> [UInt8] {
     let half = (width + 1) / 2 * ((height + 1) / 2)
     // A red: luma 110, blue difference 90, red difference 200 are red 211, green 69, blue 43 (JFIF).
@@ -36,7 +36,7 @@ struct VideoRecordFileTests {
   }
 
   @Test(
-    "colours come back, whatever the pixels are", arguments: PixelType.allCases, ["film.mp4", "film.webm"])
+    "colours come back, whatever the pixels are", arguments: PixelType.allCases, ["video.mp4", "video.webm"])
   func colours(pixel: PixelType, name: String) throws {
     let path = folder.file(name)
     let bench = try NodeBench(
@@ -53,8 +53,8 @@ struct VideoRecordFileTests {
   }
 
   @Test(
-    "pictures of any size; an odd side is a pixel longer",
-    arguments: [(1, 1), (17, 3), (3, 17), (2, 2), (719, 1_279), (1_280, 720)], ["film.mp4", "film.webm"])
+    "pictures of any size; an odd side is padded by a pixel",
+    arguments: [(1, 1), (17, 3), (3, 17), (2, 2), (719, 1_279), (1_280, 720)], ["video.mp4", "video.webm"])
   func sizes(size: (width: Int, height: Int), name: String) throws {
     let path = folder.file(name)
     let (width, height) = size
@@ -69,21 +69,22 @@ struct VideoRecordFileTests {
     try bench.finish()
     let began = try #require(bench.events().first)
     #expect(bench.close() == [])
-    let film = try PlayedFilm(path, sound: false)
+    let video = try PlayedFilm(path, sound: false)
     let (wide, high) = ((width + 1) / 2 * 2, (height + 1) / 2 * 2)
-    #expect(film.width == wide && film.height == high && film.times.count == 3)
+    #expect(video.width == wide && video.height == high && video.times.count == 3)
     #expect(began.number("width") == Double(wide) && began.number("height") == Double(high))
     // The added column and row too.
-    let luma = film.picture.prefix(wide * high)
+    let luma = video.picture.prefix(wide * high)
     #expect(luma.allSatisfy { abs(Int($0) - 110) <= 4 }, "\(Set(luma))")
-    #expect(film.picture.dropFirst(wide * high).prefix(wide * high / 4).allSatisfy { abs(Int($0) - 90) <= 4 })
+    #expect(
+      video.picture.dropFirst(wide * high).prefix(wide * high / 4).allSatisfy { abs(Int($0) - 90) <= 4 })
   }
 
-  @Test("a film that changes its size on the way is recorded in the size it began with")
+  @Test("a video that changes size is recorded at its first size")
   func resized() throws {
     var bytes: [UInt8] = []
     for (width, height) in [(64, 48), (32, 32), (128, 96)] {
-      var part = FilmFile()
+      var part = TestVideo()
       part.codec = "mjpeg"
       part.pixel = "yuvj420p"
       part.isFullRange = true
@@ -94,43 +95,43 @@ struct VideoRecordFileTests {
     }
     let source = folder.file("whole.mjpeg")
     put(bytes, at: source)
-    let film = try NodeBench(VideoRead.self, ["path": .string(source)], outputs: ["out", "events"])
-    let path = folder.file("film.mp4")
-    let record = try NodeBench(VideoRecord.self, ["path": .string(path)], inputs: ["in": film.shape()])
-    try film.run()
-    for packet in film.packets() { record.push(packet, to: "in") }
+    let video = try NodeBench(VideoRead.self, ["path": .string(source)], outputs: ["out", "events"])
+    let path = folder.file("video.mp4")
+    let record = try NodeBench(VideoRecord.self, ["path": .string(path)], inputs: ["in": video.shape()])
+    try video.run()
+    for packet in video.packets() { record.push(packet, to: "in") }
     try record.finish()
-    #expect(film.events().map(\.name) == ["resized", "resized"])
-    #expect(film.close() == [] && record.close() == [])
+    #expect(video.events().map(\.name) == ["resized", "resized"])
+    #expect(video.close() == [] && record.close() == [])
     let played = try PlayedFilm(path, sound: false)
     #expect(played.width == 64 && played.height == 48 && played.times.count == 12)
   }
 
-  @Test("several threads encode the same film", arguments: ["film.mp4", "film.webm"])
+  @Test("several threads encode the same video", arguments: ["video.mp4", "video.webm"])
   func threads(name: String) throws {
     let path = folder.file(name)
     let bench = try RecordBench(path, ["threads": 4])
     try bench.push(to: 1_600)
     _ = try bench.finish()
-    let film = try PlayedFilm(path)
-    #expect(film.times.count == 40 && film.flashes.count == 2 && film.offsets.allSatisfy { abs($0) < 3 })
+    let video = try PlayedFilm(path)
+    #expect(video.times.count == 40 && video.flashes.count == 2 && video.offsets.allSatisfy { abs($0) < 3 })
   }
 
-  @Test("key frames come in time, by the pictures' own times", arguments: ["film.mkv", "film.webm"])
+  @Test("key frames follow the pictures' own timestamps", arguments: ["video.mkv", "video.webm"])
   func keys(name: String) throws {
     let path = folder.file(name)
     let bench = try RecordBench(path, ["keyInterval": 500], ["in": pictureInput()])
-    // Five pictures a second, where 25 were announced.
+    // Five pictures a second, with 25 declared.
     for time in stride(from: 0, to: 4_000, by: 200) { bench.picture(time) }
     _ = try bench.finish()
-    #expect(try FilmPackets(path).keys == [0, 600, 1_200, 1_800, 2_400, 3_000, 3_600])
+    #expect(try VideoPackets(path).keys == [0, 600, 1_200, 1_800, 2_400, 3_000, 3_600])
   }
 
-  @Test("more bits make a better picture, and no more than were allowed")
+  @Test("a higher bitrate gives a better picture, within the limit")
   func bitrate() throws {
     var sizes: [Int] = []
     for bitrate in [100_000, 800_000] {
-      let path = folder.file("film\(bitrate).mp4")
+      let path = folder.file("video\(bitrate).mp4")
       let bench = try RecordBench(path, ["bitrate": .integer(bitrate)], ["in": pictureInput(320, 240)])
       for number in 0..<100 {
         bench.node.push(
@@ -139,7 +140,7 @@ struct VideoRecordFileTests {
       }
       _ = try bench.finish()
       sizes.append(contents(path).count)
-      // Four seconds of it, and the buffer of two.
+      // Four seconds of it, and a buffer of two.
       #expect(contents(path).count < bitrate / 8 * 7, "\(sizes)")
     }
     #expect(sizes[1] > 4 * sizes[0], "\(sizes)")
@@ -148,8 +149,8 @@ struct VideoRecordFileTests {
   // MARK: Killed, full
 
   @Test(
-    "a killed process leaves a film that plays, but for the last second or two",
-    arguments: ["film.mp4", "film.mkv", "film.webm"])
+    "a killed process leaves a video that plays, except for the last second or two",
+    arguments: ["video.mp4", "video.mkv", "video.webm"])
   func killed(name: String) async throws {
     let path = folder.file(name)
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
@@ -157,13 +158,13 @@ struct VideoRecordFileTests {
       try bench.push(to: 5_000, clock: true)
       kill(getpid(), SIGKILL)
     }
-    let film = try PlayedFilm(path)
-    #expect(film.times.count >= 75, "\(film.times.count) pictures of 125")
-    #expect(film.samples.count >= 3 * 48_000, "\(film.samples.count) samples of 240,000")
-    #expect(film.flashes.count == 4 && film.offsets.allSatisfy { abs($0) < 3 }, "\(film.offsets)")
+    let video = try PlayedFilm(path)
+    #expect(video.times.count >= 75, "\(video.times.count) pictures of 125")
+    #expect(video.samples.count >= 3 * 48_000, "\(video.samples.count) samples of 240,000")
+    #expect(video.flashes.count == 4 && video.offsets.allSatisfy { abs($0) < 3 }, "\(video.offsets)")
   }
 
-  @Test("of pictures alone too", arguments: ["film.mp4", "film.webm"])
+  @Test("a killed process leaves a playable video of pictures only", arguments: ["video.mp4", "video.webm"])
   func killedWithoutSound(name: String) async throws {
     let path = folder.file(name)
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
@@ -178,7 +179,9 @@ struct VideoRecordFileTests {
     #expect(try PlayedFilm(path, sound: false).times.count >= 75)
   }
 
-  @Test("of one picture with sound too", arguments: ["film.mp4", "film.webm"])
+  @Test(
+    "a killed process leaves a playable video of one picture with audio",
+    arguments: ["video.mp4", "video.webm"])
   func killedSlide(name: String) async throws {
     let path = folder.file(name)
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
@@ -191,11 +194,13 @@ struct VideoRecordFileTests {
       }
       kill(getpid(), SIGKILL)
     }
-    let film = try PlayedFilm(path)
-    #expect(film.times.count >= 2 && film.samples.count >= 2 * 48_000, "\(film.times) \(film.samples.count)")
+    let video = try PlayedFilm(path)
+    #expect(
+      video.times.count >= 2 && video.samples.count >= 2 * 48_000, "\(video.times) \(video.samples.count)")
   }
 
-  @Test("a full disk is told with what is safe, and that can be played", arguments: ["film.mp4", "film.mkv"])
+  @Test(
+    "a full disk is reported with what is safe, and that is playable", arguments: ["video.mp4", "video.mkv"])
   func full(name: String) throws {
     let path = folder.file(name)
     let bench = try NodeBench(
@@ -219,48 +224,49 @@ struct VideoRecordFileTests {
     #expect(refused.name == "refused")
     let safe = try #require(refused.number("seconds"))
     #expect(safe >= 1, "\(safe)")
-    // The file is free for a node made anew.
+    // The file is free for a recreated node.
     #expect(throws: Never.self) { try RecordBench(path).finish() }
     #expect(bench.close() == [])
     let kept = folder.file("kept" + name)
     put(OnFullDisk.kept(path), at: kept)
-    let film = try PlayedFilm(kept)
-    #expect((film.times.last ?? 0) / 1e3 >= safe - 0.04, "\(film.times.last ?? 0) ms of \(safe) s")
+    let video = try PlayedFilm(kept)
+    #expect((video.times.last ?? 0) / 1e3 >= safe - 0.04, "\(video.times.last ?? 0) ms of \(safe) s")
   }
 
   // MARK: Refusals
 
-  @Test("what cannot be recorded is refused with the reason and the cure")
+  @Test("unsupported recordings are refused with the reason and the cure")
   func refused() {
     #expect(
-      refusal(["path": .string("/tmp/no-such-folder/film.mp4")])?.contains(
+      refusal(["path": .string("/tmp/no-such-folder/video.mp4")])?.contains(
         "does not exist; create it: mkdir -p") == true)
     #expect(
-      refusal(["path": .string(folder.file("film.avi"))])?.contains(
-        "does not end like a film; end it in .mp4, .mkv or .webm, or say the \"format\"") == true)
+      refusal(["path": .string(folder.file("video.avi"))])?.contains(
+        "has no known video extension; use .mp4, .mkv or .webm, or set \"format\"") == true)
     #expect(
-      refusal(["path": .string(folder.file("film.mp4")), "video": "vp8"])?.contains(
-        "MP4 has no pictures of VP8; record as mkv, or set \"video\" to \"h264\"") == true)
+      refusal(["path": .string(folder.file("video.mp4")), "video": "vp8"])?.contains(
+        "MP4 does not support VP8; record as mkv, or set \"video\" to \"h264\"") == true)
     #expect(
-      refusal(["path": .string(folder.file("film.webm")), "video": "h264"])?.contains(
-        "WebM has no pictures of H.264") == true)
+      refusal(["path": .string(folder.file("video.webm")), "video": "h264"])?.contains(
+        "WebM does not support H.264") == true)
     #expect(
       refusal(
-        ["path": .string(folder.file("film.webm"))], ["in": pictureInput(), "audio": soundInput(44_100)])?
+        ["path": .string(folder.file("video.webm"))], ["in": pictureInput(), "audio": soundInput(44_100)])?
         .contains(
-          "WebM with Opus has no sound of 44100 Hz; put audio.resample (rate 48000) before the input \"audio\""
+          "WebM with Opus does not support audio of 44100 Hz; add audio.resample (rate 48000) before the input \"audio\""
         )
         == true)
     #expect(
-      refusal(["path": .string(folder.file("film.mp4"))], ["in": pictureInput(20_000, 2)])?.contains(
-        "H.264 has no pictures of 20000x2; the longest side is 16384; put video.scale before it") == true)
+      refusal(["path": .string(folder.file("video.mp4"))], ["in": pictureInput(20_000, 2)])?.contains(
+        "H.264 does not support pictures of 20000x2; the longest side is 16384; add video.scale before it")
+        == true)
     let pipe = folder.file("pipe.mp4")
     mkfifo(pipe, 0o600)
     #expect(
       refusal(["path": .string(pipe)])?.contains("is a pipe; a recording is completed by going back") == true)
   }
 
-  @Test("a system without an encoder is told so, with the cure")
+  @Test("a missing encoder is reported with the cure")
   func noEncoder() {
     var settings = PictureEncoder.Settings(
       coding: .h264, bitrate: nil, keyInterval: 1_000_000_000, threads: 1)
@@ -269,13 +275,13 @@ struct VideoRecordFileTests {
       _ = try PictureEncoder(settings, width: 64, height: 48, rate: FrameRate(25))
     } throws: { error in
       "\(error)"
-        == "this system's FFmpeg has no encoder \"libx264-of-another-system\" for H.264; install Debian's libavcodec59, which has it, or set \"video\" to \"vp8\""
+        == "this system's FFmpeg has no encoder \"libx264-of-another-system\" for H.264; install Debian's libavcodec59, which includes it, or set \"video\" to \"vp8\""
     }
   }
 
-  @Test("a file that is being recorded is nobody else's, until it is complete")
+  @Test("a file that is being recorded is claimed until it is complete")
   func claimed() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path)
     #expect(
       refusal(["path": .string(path)])?.contains("is being read or written by another node or program")
@@ -286,7 +292,7 @@ struct VideoRecordFileTests {
 
   @Test("an existing file is replaced by the first picture, not by a graph that never starts")
   func replaced() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     put(Array("what was there".utf8), at: path)
     let bench = try RecordBench(path)
     #expect(bench.node.close() == [] && contents(path) == Array("what was there".utf8))
@@ -297,7 +303,7 @@ struct VideoRecordFileTests {
   }
 }
 
-/// `video.record` on a disk that takes so many bytes and no more.
+/// `video.record` on a disk that accepts only so many bytes.
 private struct OnFullDisk: ~Copyable, Node {
   static var contract: NodeContract { VideoRecord.contract }
   static let room = 400_000

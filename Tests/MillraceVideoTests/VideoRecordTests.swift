@@ -7,7 +7,7 @@ import Testing
 @testable import MillraceAudio
 @testable import MillraceVideo
 
-/// A node that records, and what is brought to it.
+/// A recording node, and its input.
 struct RecordBench {
   /// Times of flashes and clicks in ms.
   static let times = [400, 1_200, 2_000, 2_800]
@@ -21,21 +21,21 @@ struct RecordBench {
       VideoRecord.self, parameters.merging(["path": .string(path)]) { first, _ in first }, inputs: inputs)
   }
 
-  /// A picture of a time in ms.
+  /// A picture for a time in ms.
   func picture(_ time: Int, width: Int = 64, height: Int = 48) {
     node.push(
       bytes: FlashAndClick.picture(time, Self.times, width: width, height: height), to: "in", duration: 1,
       timestamp: .milliseconds(Int64(time)), flags: .key)
   }
 
-  /// Sound of so many ms from a time on.
+  /// Audio for so many ms from a time on.
   func sound(_ time: Int, _ milliseconds: Int = 40, flags: PacketFlags = []) {
     node.push(
       FlashAndClick.sound(Self.times, start: time, milliseconds: milliseconds), to: "audio",
       timestamp: .milliseconds(Int64(time)), flags: flags)
   }
 
-  /// Pictures every 40 ms and sound from one time to another, as they come; of some times, one of the two only.
+  /// Pictures every 40 ms and audio from one time to another, in order; for some times, only one of the two.
   func push(
     from start: Int = 0, to end: Int, clock: Bool = false, pictures hasPicture: (Int) -> Bool = { _ in true },
     sound hasSound: (Int) -> Bool = { _ in true }
@@ -48,7 +48,7 @@ struct RecordBench {
     }
   }
 
-  /// Ends the inputs; the names of all events, and that nothing is amiss.
+  /// Ends the inputs; returns the names of all events, and checks that nothing failed.
   func finish() throws -> [BenchEvent] {
     try node.finish()
     let events = node.events()
@@ -62,14 +62,17 @@ struct VideoRecordTests {
   private let folder = TemporaryFolder()
   private let times = RecordBench.times
 
-  /// Flashes where they belong, and clicks in step with them.
-  private func expectStep(_ film: PlayedFilm, flashes: Int = 4, within limit: Double = 3) {
-    #expect(film.flashes.count == flashes && film.clicks.count == flashes, "\(film.flashes) \(film.clicks)")
-    #expect(film.offsets.allSatisfy { abs($0) < limit }, "\(film.offsets)")
-    #expect(film.events == [])
+  /// Checks that flashes are at their times, and clicks in sync with them.
+  private func expectStep(_ video: PlayedFilm, flashes: Int = 4, within limit: Double = 3) {
+    #expect(
+      video.flashes.count == flashes && video.clicks.count == flashes, "\(video.flashes) \(video.clicks)")
+    #expect(video.offsets.allSatisfy { abs($0) < limit }, "\(video.offsets)")
+    #expect(video.events == [])
   }
 
-  @Test("pictures and sound come back in step", arguments: ["film.mp4", "film.mkv", "film.webm", "film.mov"])
+  @Test(
+    "pictures and audio are recorded in sync",
+    arguments: ["video.mp4", "video.mkv", "video.webm", "video.mov"])
   func sync(name: String) throws {
     let path = folder.file(name)
     let bench = try RecordBench(path)
@@ -81,18 +84,18 @@ struct VideoRecordTests {
     #expect(
       last.number("seconds") == 3.2 && last.number("pictures") == 80 && last.string("reason") == "ended")
     #expect(last.number("bytes").map { Int($0) } == contents(path).count)
-    let film = try PlayedFilm(path)
-    expectStep(film)
-    #expect(film.times.count == 80 && film.rate == 48_000 && film.channels == 1)
-    // What was recorded, and no more than a codec's block or two around it.
-    #expect((153_600..<157_000).contains(film.samples.count), "\(film.samples.count)")
+    let video = try PlayedFilm(path)
+    expectStep(video)
+    #expect(video.times.count == 80 && video.rate == 48_000 && video.channels == 1)
+    // What was recorded, plus no more than a codec block or two.
+    #expect((153_600..<157_000).contains(video.samples.count), "\(video.samples.count)")
   }
 
   @Test(
-    "sound of any rate and kind that the file can have",
+    "audio of every rate and format that the file supports",
     arguments: [
-      ("film.mp4", 8_000, 1, SampleType.s16), ("film.mp4", 44_100, 2, .f32), ("film.mkv", 16_000, 2, .s16),
-      ("film.webm", 24_000, 1, .f32),
+      ("video.mp4", 8_000, 1, SampleType.s16), ("video.mp4", 44_100, 2, .f32), ("video.mkv", 16_000, 2, .s16),
+      ("video.webm", 24_000, 1, .f32),
     ])
   func kinds(name: String, rate: Int, channels: Int, sample: SampleType) throws {
     let path = folder.file(name)
@@ -115,31 +118,32 @@ struct VideoRecordTests {
       try bench.node.run()
     }
     _ = try bench.finish()
-    let film = try PlayedFilm(path)
-    // Speech coding of lower rates softens the beginning of a click.
-    expectStep(film, within: rate < 32_000 ? 10 : 4)
-    #expect(film.channels == channels)
+    let video = try PlayedFilm(path)
+    // At lower rates, speech coding softens the onset of a click.
+    expectStep(video, within: rate < 32_000 ? 10 : 4)
+    #expect(video.channels == channels)
   }
 
-  @Test("pictures alone make a film", arguments: ["film.mp4", "film.webm"])
+  @Test("pictures alone make a video", arguments: ["video.mp4", "video.webm"])
   func pictures(name: String) throws {
     let path = folder.file(name)
     let bench = try RecordBench(path, [:], ["in": pictureInput()])
     for time in stride(from: 0, to: 2_000, by: 40) { bench.picture(time) }
     let events = try bench.finish()
     #expect(events.last?.number("seconds") == 2 && events.first?.number("rate") == nil)
-    let film = try PlayedFilm(path, sound: false)
-    #expect(film.times == (0..<50).map { Double($0) * 40 } && film.flashes == [400, 1_200])
+    let video = try PlayedFilm(path, sound: false)
+    #expect(video.times == (0..<50).map { Double($0) * 40 } && video.flashes == [400, 1_200])
   }
 
   @Test(
-    "every picture is shown at its time, whatever was dropped before it", arguments: ["film.mp4", "film.mkv"])
+    "every picture is shown at its time, whatever was dropped before it",
+    arguments: ["video.mp4", "video.mkv"])
   func dropped(name: String) throws {
     let path = folder.file(name)
     let bench = try RecordBench(path)
     var kept: [Double] = []
     for time in stride(from: 0, to: 3_200, by: 40) {
-      // Some alone, and half a second in one piece.
+      // Some single ones, and half a second in one piece.
       let isKept = time % 360 != 0 && !(1_400..<1_900).contains(time) || time == 0
       if isKept { bench.picture(time) }
       if isKept { kept.append(Double(time)) }
@@ -147,16 +151,16 @@ struct VideoRecordTests {
       try bench.node.run()
     }
     _ = try bench.finish()
-    let film = try PlayedFilm(path)
-    let lead = film.times[0]
-    let errors = zip(film.times, kept).map { abs($0 - lead - $1) }
-    #expect(film.times.count == kept.count && errors.allSatisfy { $0 <= 1 }, "\(film.times)")
-    expectStep(film, within: 4)
+    let video = try PlayedFilm(path)
+    let lead = video.times[0]
+    let errors = zip(video.times, kept).map { abs($0 - lead - $1) }
+    #expect(video.times.count == kept.count && errors.allSatisfy { $0 <= 1 }, "\(video.times)")
+    expectStep(video, within: 4)
   }
 
-  @Test("pictures that come late, twice or cut are left out and counted")
+  @Test("late, duplicate and truncated pictures are dropped and counted")
   func late() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path)
     try bench.push(to: 400)
     bench.picture(360)
@@ -174,7 +178,7 @@ struct VideoRecordTests {
 
   // MARK: Gaps in sound
 
-  @Test("a gap in the sound's positions is silence", arguments: ["film.mp4", "film.mkv"])
+  @Test("a gap in audio positions becomes silence", arguments: ["video.mp4", "video.mkv"])
   func gap(name: String) throws {
     let path = folder.file(name)
     let bench = try RecordBench(path)
@@ -192,31 +196,35 @@ struct VideoRecordTests {
     expectStep(try PlayedFilm(path))
   }
 
-  @Test("sound that pauses and counts on goes on at its time", arguments: [60, 200, 480, 2_000])
+  @Test(
+    "audio that pauses without a gap in its positions continues at its time",
+    arguments: [60, 200, 480, 2_000])
   func pause(length: Int) throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path)
-    // The positions are the bench's own: they go on without a gap.
+    // The positions are the bench's own: they continue without a gap.
     for time in stride(from: 0, to: 3_200, by: 20) {
       if time % 40 == 0 { bench.picture(time) }
       if !(500..<500 + length).contains(time) { bench.sound(time, 20) }
       try bench.node.run()
     }
     let events = try bench.finish()
-    let film = try PlayedFilm(path)
+    let video = try PlayedFilm(path)
     let expected = times.filter { !(500..<500 + length).contains($0) }
-    #expect(film.clicks.count == expected.count)
-    for (click, time) in zip(film.clicks, expected) { #expect(abs(click - film.times[0] - Double(time)) < 4) }
+    #expect(video.clicks.count == expected.count)
+    for (click, time) in zip(video.clicks, expected) {
+      #expect(abs(click - video.times[0] - Double(time)) < 4)
+    }
     let moved = events.filter { $0.name == "moved" }
     #expect(
       length > 250 ? moved.isEmpty : abs((moved.first?.number("ms") ?? 0) - Double(length)) < 1, "\(moved)")
   }
 
-  @Test("sound of a clock that goes wrong stays with its pictures", arguments: [-10_000, 10_000])
+  @Test("audio with a drifting clock stays in sync", arguments: [-10_000, 10_000])
   func drift(ppm: Int) throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path, ["progress": 60_000])
-    // Wrong by what takes a bad clock minutes: 120 ms in 12 s.
+    // A deviation that takes a bad clock minutes: 120 ms in 12 s.
     let factor = 1 + Double(ppm) / 1e6
     let length = 12_000
     let every = stride(from: 400, to: length, by: 800).map { $0 }
@@ -225,7 +233,7 @@ struct VideoRecordTests {
       bench.node.push(
         bytes: FlashAndClick.picture(time, every), to: "in", duration: 1,
         timestamp: .milliseconds(Int64(time)))
-      // As many samples as the wrong clock makes of this time, each where the true time has it.
+      // As many samples as the wrong clock produces in this time, each at its true time.
       let end = Int(Double(time + 40) * 48 * factor)
       let samples = (position..<end).map { index -> Int16 in
         let due = Double(index) / 48 / factor
@@ -247,9 +255,9 @@ struct VideoRecordTests {
     expectStep(try PlayedFilm(path), flashes: every.count, within: 40)
   }
 
-  @Test("a time that cannot be is not believed", arguments: [Int64(20_000_000_000_000), -20_000_000_000_000])
+  @Test("an impossible timestamp is ignored", arguments: [Int64(20_000_000_000_000), -20_000_000_000_000])
   func absurd(offset: Int64) throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path)
     for time in stride(from: 0, to: 3_200, by: 40) {
       bench.picture(time)
@@ -258,28 +266,28 @@ struct VideoRecordTests {
       try bench.node.run()
     }
     _ = try bench.finish()
-    let film = try PlayedFilm(path)
-    #expect(film.flashes.count == 4 && film.clicks.count == 4, "\(film.clicks)")
-    #expect((153_600..<200_000).contains(film.samples.count))
+    let video = try PlayedFilm(path)
+    #expect(video.flashes.count == 4 && video.clicks.count == 4, "\(video.clicks)")
+    #expect((153_600..<200_000).contains(video.samples.count))
   }
 
-  @Test("sound that stays away becomes silence, and is in step when it comes back")
+  @Test("missing audio becomes silence, and is in sync when it returns")
   func away() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path, ["patience": 300])
     try bench.push(to: 1_800, clock: true, sound: { $0 < 600 })
-    // While it is away the film goes on: half a second of patience and blocks behind.
+    // While it is missing, the recording continues: half a second of patience and blocks behind.
     #expect(contents(path).count > 1_000)
     try bench.push(from: 1_800, to: 3_200, clock: true)
     _ = try bench.finish()
-    let film = try PlayedFilm(path)
-    #expect(film.flashes.count == 4 && film.clicks.count == 3)
-    #expect(abs(film.clicks[1] - film.flashes[2]) < 3 && abs(film.clicks[2] - film.flashes[3]) < 3)
+    let video = try PlayedFilm(path)
+    #expect(video.flashes.count == 4 && video.clicks.count == 3)
+    #expect(abs(video.clicks[1] - video.flashes[2]) < 3 && abs(video.clicks[2] - video.flashes[3]) < 3)
   }
 
-  @Test("sound that comes later than the patience is cut and counted")
+  @Test("audio later than the patience is cut and counted")
   func tooLate() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path, ["patience": 200])
     try bench.push(to: 400, clock: true)
     try bench.push(from: 400, to: 1_600, clock: true, sound: { _ in false })
@@ -287,21 +295,21 @@ struct VideoRecordTests {
     try bench.push(from: 1_600, to: 3_200, clock: true)
     let events = try bench.finish()
     let cut = events.filter { $0.name == "late" }.compactMap { $0.number("samples") }.reduce(0, +)
-    // A second and 160 ms had been given up when it came.
+    // 1.16 s had been abandoned when it arrived.
     #expect((44_000..<50_000).contains(cut), "\(cut)")
-    let film = try PlayedFilm(path)
+    let video = try PlayedFilm(path)
     // The clicks at 400 and 1,200 ms were in it.
-    #expect(film.flashes.count == 4 && film.clicks.count == 2)
-    #expect(abs(film.clicks[0] - film.flashes[2]) < 3 && abs(film.clicks[1] - film.flashes[3]) < 3)
+    #expect(video.flashes.count == 4 && video.clicks.count == 2)
+    #expect(abs(video.clicks[0] - video.flashes[2]) < 3 && abs(video.clicks[1] - video.flashes[3]) < 3)
   }
 
-  @Test("what comes slowly is waited for, and nothing of it is lost")
+  @Test("a slow track is waited for, and nothing of it is lost")
   func slow() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path, ["patience": 300])
     bench.sound(0, 3_200)
     bench.node.end("audio")
-    // Pictures of 40 ms every 200 ms: a film that is hard to decode, beside sound that is not.
+    // Pictures of 40 ms every 200 ms: a video that is expensive to decode, with audio that is not.
     for time in stride(from: 0, to: 3_200, by: 40) {
       try bench.node.advance(to: .milliseconds(Int64(5 * time)))
       bench.picture(time)
@@ -309,12 +317,12 @@ struct VideoRecordTests {
     }
     let events = try bench.finish()
     #expect(!events.map(\.name).contains("late") && events.last?.number("pictures") == 80)
-    let film = try PlayedFilm(path)
-    #expect(film.times.count == 80)
-    expectStep(film)
+    let video = try PlayedFilm(path)
+    #expect(video.times.count == 80)
+    expectStep(video)
   }
 
-  /// A recording of which the second picture, which waits, is a minute after the first, and its sound 40 ms long.
+  /// A recording whose second, pending picture is a minute after the first, with 40 ms of audio.
   private func leaping(_ path: String) throws -> NodeBench {
     let bench = try NodeBench(
       CountingRecord.self, ["path": .string(path), "patience": 100],
@@ -329,21 +337,21 @@ struct VideoRecordTests {
     bench.push(bytes: FlashAndClick.picture(0, []), to: "in", duration: 1, timestamp: .milliseconds(time))
   }
 
-  @Test("after a leap of the pictures' times no call writes all of the silence")
+  @Test("after a jump of the pictures' times, no single call writes all of the silence")
   func leap() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try leaping(path)
     try bench.advance(to: .milliseconds(300))
     let frames = CountingRecord.frames(path)
-    // Five seconds, and a block of the codec that they may complete.
+    // Five seconds, plus a codec block that they may complete.
     #expect(zip(frames, frames.dropFirst()).allSatisfy { $1 - $0 <= 5 * 48_000 + 1_024 }, "\(frames)")
     #expect((frames.last ?? 0) > 59 * 48_000, "\(frames)")
     #expect(bench.close() == [])
   }
 
-  @Test("sound that ends while silence is put in leaves nothing to do")
+  @Test("audio that ends while silence is inserted leaves nothing to do")
   func leapAndEnd() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try leaping(path)
     try bench.run()
     bench.clock.advance(to: .milliseconds(300))
@@ -360,9 +368,10 @@ struct VideoRecordTests {
   // MARK: Beginning and ending
 
   @Test(
-    "a film begins with what comes first, and the other joins at its time", arguments: [-320, -80, 80, 320])
+    "a recording starts with the first track, and the other joins at its time",
+    arguments: [-320, -80, 80, 320])
   func beginning(offset: Int) throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path)
     try bench.push(to: 3_200, pictures: { $0 >= offset }, sound: { $0 >= -offset })
     let events = try bench.finish()
@@ -370,21 +379,21 @@ struct VideoRecordTests {
     expectStep(try PlayedFilm(path))
   }
 
-  @Test("pictures that do not begin are black until they do, and nothing of the sound is lost")
+  @Test("missing pictures are black until they start, and no audio is lost")
   func black() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path, ["patience": 300])
     try bench.push(to: 3_200, clock: true, pictures: { $0 >= 1_000 })
     _ = try bench.finish()
-    let film = try PlayedFilm(path)
-    #expect(film.clicks.count == 4 && film.flashes.count == 3)
-    #expect(film.lumas[0] < 6 && film.times.count == 56)
-    #expect(abs(film.clicks[1] - film.flashes[0]) < 3)
+    let video = try PlayedFilm(path)
+    #expect(video.clicks.count == 4 && video.flashes.count == 3)
+    #expect(video.lumas[0] < 6 && video.times.count == 56)
+    #expect(abs(video.clicks[1] - video.flashes[0]) < 3)
   }
 
-  @Test("one ends before the other", arguments: [true, false])
+  @Test("one track ends before the other", arguments: [true, false])
   func ending(picturesFirst: Bool) throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path)
     try bench.push(to: 1_600)
     bench.node.end(picturesFirst ? "in" : "audio")
@@ -392,24 +401,24 @@ struct VideoRecordTests {
       from: 1_600, to: 3_200, pictures: { _ in !picturesFirst }, sound: { _ in picturesFirst })
     let events = try bench.finish()
     #expect(abs((events.last?.number("seconds") ?? 0) - 3.2) < 0.001)
-    let film = try PlayedFilm(path)
-    #expect(film.clicks.count == (picturesFirst ? 4 : 2) && film.flashes.count == (picturesFirst ? 2 : 4))
-    #expect(film.events == [])
-    // The last picture is shown again after a second.
-    let lead = film.times[0]
-    #expect(film.times.count == (picturesFirst ? 41 : 80))
-    if picturesFirst { #expect(film.times.suffix(2).map { ($0 - lead).rounded() } == [1_560, 2_560]) }
+    let video = try PlayedFilm(path)
+    #expect(video.clicks.count == (picturesFirst ? 4 : 2) && video.flashes.count == (picturesFirst ? 2 : 4))
+    #expect(video.events == [])
+    // The last picture is repeated after a second.
+    let lead = video.times[0]
+    #expect(video.times.count == (picturesFirst ? 41 : 80))
+    if picturesFirst { #expect(video.times.suffix(2).map { ($0 - lead).rounded() } == [1_560, 2_560]) }
   }
 
-  @Test("a film that never began is no film, but a file all the same")
+  @Test("a recording that never started leaves the file as it was")
   func empty() throws {
-    let path = folder.file("film.mkv")
+    let path = folder.file("video.mkv")
     let events = try RecordBench(path).finish()
     #expect(events.map(\.name) == ["began", "completed"] && events.last?.number("pictures") == 0)
     #expect(contents(path).starts(with: [0x1A, 0x45, 0xDF, 0xA3]))
   }
 
-  @Test("the duration ends it", arguments: ["film.mp4", "film.webm"])
+  @Test("the duration ends it", arguments: ["video.mp4", "video.webm"])
   func duration(name: String) throws {
     let path = folder.file(name)
     let bench = try RecordBench(path, ["duration": 1_500])
@@ -419,15 +428,15 @@ struct VideoRecordTests {
     #expect(
       last.string("reason") == "duration" && last.number("seconds") == 1.5 && last.number("pictures") == 38)
     #expect(bench.node.close() == [])
-    let film = try PlayedFilm(path)
-    #expect(film.times.count == 38 && film.flashes.count == 2)
-    // 1.5 s, and the codec's blocks around them.
-    #expect((72_000..<75_500).contains(film.samples.count), "\(film.samples.count)")
+    let video = try PlayedFilm(path)
+    #expect(video.times.count == 38 && video.flashes.count == 2)
+    // 1.5 s, plus the codec's blocks.
+    #expect((72_000..<75_500).contains(video.samples.count), "\(video.samples.count)")
   }
 
-  @Test("stop completes the film at once, and the file may be used")
+  @Test("stop completes the recording at once, and the file may be used")
   func stopped() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path)
     try bench.push(to: 1_000)
     try bench.node.set("stop", true)
@@ -439,7 +448,7 @@ struct VideoRecordTests {
 
   @Test("cancel removes the file")
   func cancelled() throws {
-    let path = folder.file("film.mp4")
+    let path = folder.file("video.mp4")
     let bench = try RecordBench(path)
     try bench.push(to: 1_000)
     try bench.node.set("cancel", true)
@@ -449,14 +458,14 @@ struct VideoRecordTests {
   }
 }
 
-/// `video.record` that notes after each call how many frames of sound the encoder was given.
+/// `video.record` that records after each call how many frames of audio the encoder received.
 private struct CountingRecord: ~Copyable, Node {
   static var contract: NodeContract { VideoRecord.contract }
   private static let noted = Locked<[String: [Int64]]>([:])
   private var node: VideoRecord
   private let path: String
 
-  /// What the node of a file noted.
+  /// What the node of a file recorded.
   static func frames(_ path: String) -> [Int64] { noted.withLock { $0[path] ?? [] } }
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {

@@ -13,17 +13,17 @@ struct VideoSampleTests {
     try NodeBench(VideoSample.self, parameters, inputs: ["in": shape], pacing: pacing)
   }
 
-  /// Gives a picture at a time, as a camera would.
+  /// Pushes a picture at a time, as a camera would.
   private func push(_ bench: NodeBench, at time: Int64, seed: Int) throws {
     try bench.advance(to: .milliseconds(time))
     bench.push(CapturedPacket(bytes: TestPicture.i420(64, 48, seed: seed), timestamp: bench.now))
     try bench.run()
   }
 
-  @Test("takes the newest picture at every slot of an absolute grid")
+  @Test("samples the newest picture at every slot of an absolute grid")
   func grid() throws {
     let bench = try bench()
-    // 40 ms apart, so that no picture falls on a slot but the first; the last are 2.96 and 3 s.
+    // 40 ms apart, so that only the first picture falls on a slot; the last are at 2.96 and 3 s.
     for frame in 0...75 { try push(bench, at: Int64(frame) * 40 + (frame == 0 ? 0 : 3), seed: frame) }
     let packets = bench.packets()
     #expect(packets.map(\.position) == [0, 1, 2, 3, 4, 5, 6])
@@ -44,7 +44,8 @@ struct VideoSampleTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a source that freezes passes slots without a picture, told once, and goes on where it comes back")
+  @Test(
+    "slots of a stalled source pass without a picture, reported once, and sampling continues when it resumes")
   func frozen() throws {
     let bench = try bench()
     try push(bench, at: 0, seed: 1)
@@ -57,7 +58,7 @@ struct VideoSampleTests {
     #expect(events[3].number("count") == 5)
   }
 
-  @Test("skips slots while the reader still holds two pictures")
+  @Test("skips slots while the reader still uses two pictures")
   func busy() throws {
     let bench = try bench()
     bench.hold()
@@ -66,7 +67,7 @@ struct VideoSampleTests {
     let held = [bench.take()?.position, bench.take()?.position]
     #expect(held == [0, 1])
     #expect(bench.linkCounts()?.pushed == 2)
-    // Both were dropped by the line above.
+    // Both were released by the line above.
     try push(bench, at: 2_490, seed: 9)
     try bench.advance(to: .milliseconds(2_500))
     #expect(bench.take()?.position == 5)
@@ -79,7 +80,7 @@ struct VideoSampleTests {
   }
 
   @Test(
-    "every picture stays strictly under the limit, as a file or as base64 text",
+    "every picture is strictly under the limit, as a file or as base64 text",
     arguments: ["jpeg", "base64"])
   func limit(count: String) throws {
     let shape = OutputShape.video(width: 320, height: 240, rate: FrameRate(25))
@@ -103,7 +104,7 @@ struct VideoSampleTests {
     #expect(bench.shape().packetBytes == (count == "jpeg" ? 8_999 : 6_747))
   }
 
-  @Test("a still picture is left out when asked, and taken again as soon as it changes")
+  @Test("a still picture is skipped if requested, and sampled again as soon as it changes")
   func still() throws {
     let bench = try bench(["skipStill": true])
     for (slot, seed) in [1, 1, 1, 40, 40].enumerated() {
@@ -117,7 +118,7 @@ struct VideoSampleTests {
     #expect(plain.packets().count == 3)
   }
 
-  @Test("where the source waits, slots go by the pictures' own times")
+  @Test("with a waiting source, slots follow the pictures' own timestamps")
   func byTimes() throws {
     let bench = try bench(pacing: nil)
     for frame in 0..<60 {
@@ -133,7 +134,7 @@ struct VideoSampleTests {
   }
 
   @Test(
-    "of a photograph, which is a film of one picture, one JPEG is made",
+    "a photograph yields one JPEG",
     arguments: [nil, .paced] as [Pacing?])
   func single(pacing: Pacing?) throws {
     let bench = try bench(pacing: pacing)
@@ -142,7 +143,7 @@ struct VideoSampleTests {
     #expect(bench.packets().count == 1)
   }
 
-  @Test("a picture whose time is decades away does not hold anything up")
+  @Test("a picture whose timestamp is decades away blocks nothing")
   func leap() throws {
     let bench = try bench(["interval": 10], pacing: nil)
     let decades: Nanoseconds = 2_000_000_000 * 1_000_000_000
@@ -154,7 +155,7 @@ struct VideoSampleTests {
     #expect(bench.events().last?.number("noNew") == 199_999_999_998)
   }
 
-  @Test("pictures farther apart than slots are each taken once")
+  @Test("pictures further apart than slots are each sampled once")
   func slowSource() throws {
     let bench = try bench(["interval": 100], pacing: nil)
     for frame in 0..<4 {
@@ -168,7 +169,7 @@ struct VideoSampleTests {
     #expect(packets.map(\.position) == [0, 3, 5])
   }
 
-  @Test("a picture that fits at no size is dropped and counted")
+  @Test("a picture that does not fit at any size is dropped and counted")
   func tooLarge() throws {
     let shape = OutputShape.video(width: 16, height: 16, rate: FrameRate(25))
     let bench = try bench(["maxBytes": 1_000], shape: shape)
@@ -182,7 +183,7 @@ struct VideoSampleTests {
     }
   }
 
-  @Test("takes every pixel type, with its colours", arguments: PixelType.allCases)
+  @Test("accepts every pixel type, with its colours", arguments: PixelType.allCases)
   func pixels(pixel: PixelType) throws {
     let shape = OutputShape.video(width: 34, height: 20, pixel: pixel, rate: FrameRate(25))
     let bench = try bench(shape: shape)
@@ -209,14 +210,14 @@ struct VideoSampleTests {
   func late() throws {
     let bench = try bench()
     try push(bench, at: 0, seed: 0)
-    // The bench meets timers at their time; a machine that is late looks like a clock that jumps.
+    // The bench fires timers exactly; a jump of the clock simulates a late machine.
     bench.clock.advance(to: .milliseconds(1_730))
     bench.push(CapturedPacket(bytes: TestPicture.i420(64, 48, seed: 2), timestamp: bench.now))
     try bench.run()
     #expect(bench.timerWish == .milliseconds(2_000))
     let late = try #require(bench.events().first { $0.name == "late" })
     #expect(late.number("slots") == 2)
-    // It is the picture of the last slot that is over, not of the first.
+    // It belongs to the last past slot, not the first.
     #expect(bench.packets().map(\.position) == [0, 3])
   }
 }

@@ -14,12 +14,12 @@ struct VideoScaleTests {
       inputs: ["in": .video(width: width, height: height, pixel: pixel, rate: rate)])
   }
 
-  /// The format that comes out, or the refusal.
+  /// The output format, or the error.
   private func outcome(_ parameters: [String: ParameterValue]) -> String {
     do { return "\(try bench(parameters).shape().format)" } catch { return "\(error)" }
   }
 
-  /// What comes of one picture.
+  /// The result for one picture.
   private func run(_ bench: NodeBench, _ bytes: [UInt8]) throws -> [UInt8] {
     bench.push(CapturedPacket(bytes: bytes, timestamp: 40_000_000, position: 7))
     try bench.finish()
@@ -29,11 +29,11 @@ struct VideoScaleTests {
     return packet.bytes
   }
 
-  /// 4x2 luma that tells every corner, with flat chroma.
+  /// 4x2 luma that identifies every corner, with flat chroma.
   private static let corners: [UInt8] = [10, 20, 30, 40, 50, 60, 70, 80] + [128, 90] + [128, 200]
 
   @Test(
-    "width and height are those of what comes out, and one follows from the other",
+    "width and height are those of the output, and one follows from the other",
     arguments: [
       ([:], "i420 64x48 25 fps"), (["width": 32], "i420 32x24 25 fps"),
       (["height": 96], "i420 128x96 25 fps"),
@@ -48,18 +48,18 @@ struct VideoScaleTests {
     #expect(outcome(parameters) == format)
   }
 
-  @Test("what cannot be cut is refused with the reason and the cure")
+  @Test("an invalid region is refused with the reason and the cure")
   func refused() {
-    #expect(outcome(["crop": [60, 0, 20, 10]]).contains("a part of 20x10 at (60, 0) is not within 64x48"))
+    #expect(outcome(["crop": [60, 0, 20, 10]]).contains("a region of 20x10 at (60, 0) is not within 64x48"))
     #expect(outcome(["crop": [0, 0, 0, 10]]).contains("is not within"))
     #expect(
       outcome(["crop": [3, 2, 20, 10]]).contains(
         "i420 pictures can be cut at even places only, not at (3, 2); begin at (2, 2)"))
-    #expect(outcome(["width": 16_384, "crop": [0, 0, 2, 48]]).contains("is no size for a picture"))
+    #expect(outcome(["width": 16_384, "crop": [0, 0, 2, 48]]).contains("is not a valid picture size"))
   }
 
   @Test(
-    "turns and mirrors every pixel to its place",
+    "rotates and mirrors every pixel",
     arguments: [
       ("0", false, [10, 20, 30, 40, 50, 60, 70, 80]), ("90", false, [50, 10, 60, 20, 70, 30, 80, 40]),
       ("180", false, [80, 70, 60, 50, 40, 30, 20, 10]), ("270", false, [40, 80, 30, 70, 20, 60, 10, 50]),
@@ -74,9 +74,9 @@ struct VideoScaleTests {
     #expect(Array(bytes[8..<10]) == (isSwapped ? [90, 128] : [128, 90]))
   }
 
-  @Test("cuts the part that is asked for, to the byte", arguments: PixelType.allCases)
+  @Test("crops the requested region exactly", arguments: PixelType.allCases)
   func crop(pixel: PixelType) throws {
-    // Every byte of 8x6 pixels tells its place; what is wanted are rows 2 to 4, columns 2 to 5.
+    // Every byte of 8x6 pixels encodes its position; rows 2 to 4, columns 2 to 5 are wanted.
     func part(_ bytes: [UInt8], _ rowBytes: Int, rows: Range<Int>, _ columns: Range<Int>) -> [UInt8] {
       rows.flatMap { row in columns.map { bytes[row * rowBytes + $0] } }
     }
@@ -94,7 +94,7 @@ struct VideoScaleTests {
     #expect(try run(bench, bytes) == wanted)
   }
 
-  @Test("flat colours stay what they are at any size and pixel type", arguments: PixelType.allCases)
+  @Test("flat colours are preserved at any size and pixel type", arguments: PixelType.allCases)
   func colours(pixel: PixelType) throws {
     let picture = TestPicture.flat(64, 48, y: 76, u: 85, v: 255)
     let there = try run(bench(["pixel": .string(pixel.rawValue), "width": 100, "height": 30]), picture)
@@ -106,7 +106,7 @@ struct VideoScaleTests {
   }
 
   @Test(
-    "a picture of an odd width has its colours up to the last column",
+    "a picture of odd width has correct colours up to the last column",
     arguments: [PixelType.rgb24, .bgrx], [[1, 1], [3, 2], [1, 17], [17, 3], [641, 2]])
   func oddWidth(pixel: PixelType, size: [Int]) throws {
     let (width, height) = (size[0], size[1])
@@ -123,7 +123,7 @@ struct VideoScaleTests {
   }
 
   @Test(
-    "drops what is too much for the rate, by the pictures' times",
+    "drops pictures beyond the rate, by their timestamps",
     arguments: [(30, 15.0, 2), (30, 10, 3), (25, 12.5, 2), (30, 7.5, 4)])
   func rate(input: Int, rate: Double, every: Int) throws {
     let frameRate = FrameRate(input)
@@ -140,7 +140,7 @@ struct VideoScaleTests {
     #expect(packets.map(\.position) == (0..<Int64(packets.count)).map { $0 })
   }
 
-  @Test("what changes nothing is handed on without a copy")
+  @Test("pictures that need no change are passed on without a copy")
   func identity() throws {
     let picture = TestPicture.i420(64, 48)
     #expect(try run(bench(["width": 64]), picture) == picture)

@@ -25,7 +25,7 @@ struct VideoSnapshotTests {
     }
   }
 
-  @Test("gives the next picture after every text, and no other")
+  @Test("emits the next picture after every text, and no other")
   func onCommand() throws {
     let bench = try bench()
     try push(bench, 0...3)
@@ -47,7 +47,7 @@ struct VideoSnapshotTests {
     #expect(bench.close() == [])
   }
 
-  @Test("texts that no picture came for are told at the end")
+  @Test("texts without a picture are reported at the end")
   func missed() throws {
     let bench = try bench()
     try bench.send("now")
@@ -60,7 +60,7 @@ struct VideoSnapshotTests {
     #expect(bench.packets().count == 1 && bench.close() == [])
   }
 
-  @Test("quality is libjpeg's: more of it, more bytes and less error")
+  @Test("quality is libjpeg's: higher quality, more bytes and less error")
   func quality() throws {
     var last = (bytes: 0, psnr: 0.0)
     for quality in [1, 20, 50, 75, 90, 100] {
@@ -75,7 +75,7 @@ struct VideoSnapshotTests {
     #expect(last.psnr > 45)
   }
 
-  @Test("a JPEG stays under a budget when it has one")
+  @Test("a JPEG with a budget stays under it")
   func budget() throws {
     let shape = OutputShape.video(width: 320, height: 240, rate: FrameRate(25))
     let bench = try bench(["maxBytes": 5_000], shape: shape)
@@ -98,7 +98,7 @@ struct VideoSnapshotTests {
     #expect(bytes.starts(with: [0x89, 0x50, 0x4E, 0x47]) && bench.shape().format == .png)
     let path = folder.file("picture.png")
     put(bytes, at: path)
-    // Read back and brought to RGB again it is the same but for the rounding of YUV.
+    // Decoded and converted to RGB again it is identical except for YUV rounding.
     let reader = try NodeBench(VideoRead.self, ["path": .string(path)], outputs: ["out", "events"])
     try reader.run()
     #expect(
@@ -107,7 +107,7 @@ struct VideoSnapshotTests {
     #expect(decodedPNG(path, width: width, height: height) == pixels)
   }
 
-  /// RGB of a PNG file, by FFmpeg.
+  /// The RGB content of a PNG file, decoded by FFmpeg.
   private func decodedPNG(_ path: String, width: Int, height: Int) -> [UInt8] {
     var context: UnsafeMutablePointer<AVFormatContext>?
     guard avformat_open_input(&context, "file:" + path, nil, nil) >= 0 else { return [] }
@@ -156,14 +156,14 @@ struct VideoSnapshotTests {
     #expect(event.name == "written" && event.number("pictures") == 3 && event.number("bytes") == 6)
   }
 
-  @Test("without a number the file always shows the last picture, and nothing is left beside it")
+  @Test("without a number the file always holds the latest picture, and no other file is left")
   func latest() throws {
     put([9, 9, 9, 9], at: folder.file("latest.jpg"))
     _ = try write("latest.jpg", [[1, 2], [3]])
     #expect(folder.names == ["latest.jpg"] && contents(folder.file("latest.jpg")) == [3])
   }
 
-  @Test("a file that collects gets one picture after the other, and loses nothing before the first")
+  @Test("a collecting file gets all pictures in order, and keeps its content until the first")
   func collected() throws {
     put([9, 9, 9, 9], at: folder.file("all.mjpeg"))
     _ = try write("all.mjpeg", [])
@@ -172,7 +172,7 @@ struct VideoSnapshotTests {
     #expect(contents(folder.file("all.mjpeg")) == [1, 2, 3])
   }
 
-  @Test("a pipe that collects gets all pictures, and its reader's end is a fault in words")
+  @Test("a collecting pipe gets all pictures, and fails with a message when its reader ends")
   func pipe() throws {
     let path = folder.file("pipe.mjpeg")
     mkfifo(path, 0o600)
@@ -195,18 +195,18 @@ struct VideoSnapshotTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a device that takes nothing is a fault in words")
+  @Test("a full device fails with a message")
   func fullDevice() throws {
     let path = folder.file("full.mjpeg")
     #expect(symlink("/dev/full", path) == 0)
     let fault = #expect(throws: BenchFault.self) { try write("full.mjpeg", [[1, 2]]) }
-    #expect(fault?.text?.contains("failed: No space left on device (errno 28); 0 pictures") == true)
+    #expect(fault?.text?.contains("failed: No space left on device (errno 28); the first 0 pictures") == true)
   }
 
-  @Test("no picture takes the place of a pipe or a device")
+  @Test("a picture never replaces a pipe or a device")
   func devices() throws {
     let (link, pipe) = (folder.file("device.jpg"), folder.file("pipe.jpg"))
-    // By way of a link, which goes instead of the device should this fail.
+    // Through a link, which is lost instead of the device if this test fails.
     #expect(symlink("/dev/null", link) == 0 && mkfifo(pipe, 0o600) == 0)
     for path in [link, pipe] {
       let problem = #expect(throws: BenchProblem.self) {
@@ -222,13 +222,13 @@ struct VideoSnapshotTests {
     #expect(folder.names == ["device.jpg", "pipe.jpg"])
   }
 
-  @Test("no picture takes the place of a file that another node or program writes")
+  @Test("a picture never replaces a file that another node or program writes")
   func claimed() throws {
-    let path = folder.file("film.jpg")
+    let path = folder.file("video.jpg")
     let words = "\"\(path)\" is being read or written by another node or program; write to another file"
     let jpeg = OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)
     let bench = try NodeBench(ImageWrite.self, ["path": .string(path)], inputs: ["in": jpeg])
-    // As whoever writes a file holds it.
+    // As a writer holds a file.
     let writer = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
     #expect(flock(writer, LOCK_EX | LOCK_NB) == 0)
     let problem = #expect(throws: BenchProblem.self) {
@@ -238,20 +238,20 @@ struct VideoSnapshotTests {
     bench.push(bytes: [1, 2])
     let fault = #expect(throws: BenchFault.self) { try bench.run() }
     #expect(fault?.text == words)
-    #expect(folder.names == ["film.jpg"] && contents(path) == [])
+    #expect(folder.names == ["video.jpg"] && contents(path) == [])
     close(writer)
-    // A node that reads holds it like this; who reads without a claim may go on.
+    // As a reading node holds it; a reader without a claim is not affected.
     let reader = open(path, O_RDONLY | O_CLOEXEC)
     #expect(flock(reader, LOCK_SH | LOCK_NB) == 0)
-    let held = #expect(throws: BenchProblem.self) { try write("film.jpg", [[3]]) }
+    let held = #expect(throws: BenchProblem.self) { try write("video.jpg", [[3]]) }
     #expect(held?.description == words)
     #expect(flock(reader, LOCK_UN) == 0)
-    _ = try write("film.jpg", [[3]])
+    _ = try write("video.jpg", [[3]])
     #expect(contents(path) == [3])
     close(reader)
   }
 
-  @Test("no picture takes the place of a file that has come there since the start")
+  @Test("a picture never replaces a file created after the start")
   func newcomer() throws {
     let path = folder.file("new.jpg")
     let bench = try NodeBench(
@@ -263,7 +263,7 @@ struct VideoSnapshotTests {
     #expect(contents(path) == [7])
   }
 
-  @Test("a folder that is not there is refused before anything runs, one that goes away is a fault in words")
+  @Test("a missing folder is refused before anything runs, one that disappears fails with a message")
   func refusals() throws {
     #expect(throws: (any Error).self) { try write("missing/{number}.jpg", [[1]]) }
     mkdir(folder.file("gone"), 0o755)

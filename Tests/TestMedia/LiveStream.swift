@@ -2,8 +2,8 @@ import CFFmpeg
 import CMediaShim
 import Glibc
 
-/// A film sent to a stream server as it would be live: every packet at its time, from a thread of its own, over and over. The
-/// film's own packets are sent (H.264, AAC), so that nothing but the server stands between the sender's clock and the player's.
+/// Publishes a video to a stream server as a live stream: every packet at its time, from its own thread, repeatedly. The video's own packets
+/// (H.264, AAC) are sent, so that only the server is between the sender's clock and the player's.
 public final class LiveStream: @unchecked Sendable {
   private struct State {
     var wantsEnd = false
@@ -14,13 +14,13 @@ public final class LiveStream: @unchecked Sendable {
   private var state = State()
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let bound = millrace_av_bound_new()!
-  private let film: String
+  private let video: String
   private let url: String
   private let passes: Int
 
-  /// Sends a film so many times over, without a gap.
-  public init(film: String, to url: String, passes: Int = .max) {
-    self.film = film
+  /// Sends a video this many times, without a gap.
+  public init(video: String, to url: String, passes: Int = .max) {
+    self.video = video
     self.url = url
     self.passes = passes
     mutex.initialize(to: pthread_mutex_t())
@@ -50,20 +50,20 @@ public final class LiveStream: @unchecked Sendable {
     return body(&state)
   }
 
-  /// When the film's time 0 was sent, in nanoseconds of the monotonic clock; nil before it was.
+  /// When the video's time 0 was sent, in nanoseconds of the monotonic clock; nil before it was.
   public var start: Int64? { with { $0.start } }
 
-  /// Why it ended early; nil while all is well.
+  /// Why it ended early; nil if it did not fail.
   public var problem: String? { with { $0.problem } }
 
-  /// Ends it as a program does that is killed: the server sees the connection go.
+  /// Ends it like a killed program: the server sees the connection close.
   public func stop() {
     with { $0.wantsEnd = true }
     millrace_av_bound_cancel(bound)
     while !with({ $0.hasEnded }) { usleep(1_000) }
   }
 
-  /// Waits until it is on its way; false when it failed.
+  /// Waits until it is being sent; false if it failed.
   public func waitForStart() -> Bool {
     while true {
       let (start, hasEnded) = with { ($0.start, $0.hasEnded) }
@@ -87,7 +87,7 @@ public final class LiveStream: @unchecked Sendable {
 
   private func send() -> Int32 {
     var input: UnsafeMutablePointer<AVFormatContext>?
-    var status = avformat_open_input(&input, film, nil, nil)
+    var status = avformat_open_input(&input, video, nil, nil)
     guard status >= 0, let input else { return status }
     defer {
       var input: UnsafeMutablePointer<AVFormatContext>? = input

@@ -2,12 +2,12 @@ import CFFmpeg
 import CMediaShim
 import Glibc
 
-/// Compressed sound files, made with FFmpeg's libraries.
+/// Compressed audio files, made with FFmpeg's libraries.
 public enum MediaFile {
-  /// True when this system can encode with a codec.
+  /// True if this system can encode with a codec.
   public static func canEncode(_ codec: String) -> Bool { avcodec_find_encoder_by_name(codec) != nil }
 
-  /// Encodes 16-bit samples. The path's ending chooses the container.
+  /// Encodes 16-bit samples. The path's extension chooses the container.
   public static func write(
     _ samples: [Int16], codec name: String, rate: Int, channels: Int = 1, bitRate: Int = 96_000,
     to path: String

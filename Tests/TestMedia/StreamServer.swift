@@ -2,34 +2,34 @@ import Glibc
 import Synchronization
 import TestSystem
 
-/// An RTMP server of the test's own on loopback: nginx with its RTMP module, in one process, with a folder and a port of its own.
+/// A private RTMP server on loopback: nginx with its RTMP module, in one process, with its own folder and port.
 ///
-/// What is published under a name is played under it. A player gets pictures from the next key frame on. A publisher that sends
-/// nothing for five minutes is dropped. With a certificate it has a second port, which TLS has to be spoken on.
+/// A stream published under a name is played under it. A player gets pictures from the next key frame on. A publisher that is silent for
+/// five minutes is dropped. With a certificate it has a second port, with TLS.
 public final class StreamServer {
   private static let module = "/usr/lib/nginx/modules/ngx_rtmp_module.so"
   private static let proxyModule = "/usr/lib/nginx/modules/ngx_stream_module.so"
 
-  /// True when this system has the server: Debian's packages nginx and libnginx-mod-rtmp.
+  /// True if the server is installed: Debian's packages nginx and libnginx-mod-rtmp.
   public static var isInstalled: Bool { nginx != nil && access(module, R_OK) == 0 }
 
-  /// True when it has TLS too: Debian's package libnginx-mod-stream.
+  /// True if it supports TLS too: Debian's package libnginx-mod-stream.
   public static var hasTLS: Bool { isInstalled && access(proxyModule, R_OK) == 0 }
 
-  /// A system's server, which `PATH` of a plain user does not show.
+  /// The system's server, which is not in the `PATH` of an ordinary user.
   private static var nginx: String? {
     access("/usr/sbin/nginx", X_OK) == 0 ? "/usr/sbin/nginx" : TestProgram.path(of: "nginx")
   }
 
   /// Its port on 127.0.0.1, the same after a stop and a start.
   public let port: Int
-  /// That of TLS.
+  /// The TLS port.
   public let securePort: Int
   private let identity: (certificate: String, key: String)?
   private let folder = TemporaryFolder()
   private var program: TestProgram?
 
-  /// Starts a server that answers; nil where none can be started.
+  /// Starts a server and waits until it answers; nil if none can be started.
   /// - Parameter identity: files in PEM, for TLS.
   public init?(identity: (certificate: String, key: String)? = nil) {
     guard identity == nil ? Self.isInstalled : Self.hasTLS else { return nil }
@@ -42,14 +42,14 @@ public final class StreamServer {
   /// The address of a stream.
   public func url(_ stream: String) -> String { "rtmp://127.0.0.1:\(port)/live/\(stream)" }
 
-  /// The same stream through TLS.
+  /// The same stream over TLS.
   public func secureURL(_ stream: String) -> String { "rtmps://127.0.0.1:\(securePort)/live/\(stream)" }
 
-  /// What the server logged, for the words of a test that fails.
+  /// The server's log, for failure messages.
   public var log: String { String(decoding: contents(folder.file("error.log")), as: UTF8.self) }
 
-  /// Starts it, again after a stop; false when it does not come up. It is killed when it still runs after a quarter of an hour,
-  /// whatever becomes of the tests.
+  /// Starts the server, possibly again after a stop; false if it does not come up. It is killed after a quarter of an hour, whatever happens to
+  /// the tests.
   @discardableResult
   public func start() -> Bool {
     guard program == nil, let nginx = Self.nginx else { return false }
@@ -68,9 +68,9 @@ public final class StreamServer {
     return false
   }
 
-  /// Ends it: who is connected is cut off.
+  /// Stops the server: clients are disconnected.
   public func stop() {
-    // `timeout` hands the signal on, and ends with the server.
+    // `timeout` forwards the signal, and ends with the server.
     program?.send(SIGTERM)
     program?.wait()
     program = nil
@@ -78,7 +78,7 @@ public final class StreamServer {
 
   deinit { stop() }
 
-  /// Takes TLS off what comes to the second port, and hands it to the first.
+  /// Terminates TLS on the second port, and forwards to the first.
   private var proxy: String {
     guard let identity else { return "" }
     return """
@@ -94,7 +94,7 @@ public final class StreamServer {
   }
 
   private func writeConfiguration() {
-    // `daemon off` and `master_process off`: the process that was started is the server, and ends with its signal.
+    // `daemon off` and `master_process off`: the process that was started is the server, and ends on the signal.
     let text = """
       load_module \(Self.module);
       \(identity == nil ? "" : "load_module \(Self.proxyModule);")
@@ -128,11 +128,11 @@ public final class StreamServer {
 
 /// TCP on 127.0.0.1.
 public enum Loopback {
-  /// Below those that the system gives to whoever asks for any.
+  /// Below the ephemeral ports.
   private static let ports = 20_000..<32_000
   private static let next = Atomic(0)
 
-  /// A port that nobody listens on, and that nobody gets who asks the system for any. Each call answers another one.
+  /// A port without a listener, outside the ephemeral range. Each call returns another one.
   public static func freePort() -> Int {
     while true {
       let place = Int(getpid()) * 101 + next.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -143,14 +143,14 @@ public enum Loopback {
     }
   }
 
-  /// True when somebody accepts connections.
+  /// True if connections are accepted.
   public static func answers(_ port: Int) -> Bool {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
     return withAddress(port) { connect(descriptor, $0, $1) } == 0
   }
 
-  /// A socket bound to a port, 0: any; nil where it is taken.
+  /// A socket bound to a port, 0: any; nil if it is taken.
   fileprivate static func bind(to port: Int) -> Int32? {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     precondition(descriptor >= 0, "no socket")
@@ -180,42 +180,42 @@ public enum Loopback {
   }
 }
 
-/// A server that takes connections and never says a word.
+/// A server that accepts connections and never sends anything.
 public final class SilentServer {
   private let descriptor: Int32
   public let port: Int
-  private var visitor: Int32 = -1
+  private var client: Int32 = -1
 
   public init() {
     guard let socket = Loopback.bind(to: 0) else { preconditionFailure("no port on loopback") }
     descriptor = socket
     port = Loopback.port(of: descriptor)
-    // The system itself accepts those that wait; nobody ever reads what they send.
+    // The system completes pending connections; their data is never read.
     listen(descriptor, 16)
   }
 
-  /// Waits for the next visitor; false when none came within two minutes.
-  public func waitForVisitor() -> Bool {
+  /// Waits for the next client; false when none came within two minutes.
+  public func waitForClient() -> Bool {
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     guard poll(&entry, 1, 120_000) == 1 else { return false }
-    if visitor >= 0 { close(visitor) }
-    visitor = accept(descriptor, nil, nil)
-    return visitor >= 0
+    if client >= 0 { close(client) }
+    client = accept(descriptor, nil, nil)
+    return client >= 0
   }
 
-  /// Reads what the visitor sends until it hangs up, the next one where nobody was waited for; false when it did not within two
+  /// Reads what the client sends until it closes the connection; waits for a client first if there is none. False if that takes more than two
   /// minutes.
-  public func waitForGoodbye() -> Bool {
-    guard visitor >= 0 || waitForVisitor() else { return false }
+  public func waitForClose() -> Bool {
+    guard client >= 0 || waitForClient() else { return false }
     defer {
-      close(visitor)
-      visitor = -1
+      close(client)
+      client = -1
     }
     var patience = timeval(tv_sec: 120, tv_usec: 0)
-    setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     var bytes = [UInt8](repeating: 0, count: 4_096)
     while true {
-      let count = recv(visitor, &bytes, bytes.count, 0)
+      let count = recv(client, &bytes, bytes.count, 0)
       if count < 0 { return errno == ECONNRESET }
       if count == 0 { return true }
     }
@@ -223,6 +223,6 @@ public final class SilentServer {
 
   deinit {
     close(descriptor)
-    if visitor >= 0 { close(visitor) }
+    if client >= 0 { close(client) }
   }
 }

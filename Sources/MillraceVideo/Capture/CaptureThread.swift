@@ -5,41 +5,42 @@ internal import MillraceAudio
 internal import MillraceCore
 internal import Synchronization
 
-/// A screen or camera read on a thread of its own, because reading waits for the next picture. Keeps the newest only.
+/// Reads a screen or camera on its own thread, because reading blocks until the next picture. Keeps only the newest.
 final class CaptureThread: Sendable {
-  /// What there is for the node.
-  struct Catch {
-    /// The newest picture; nil when it was fetched already.
+  /// What is new for the node.
+  struct Update {
+    /// The newest picture; nil if it was fetched already.
     var newest: DecodedPicture?
     /// Pictures that could not be decoded, so far.
     var damage = 0
-    /// Why the device is gone, once it is.
+    /// Why the device was lost, once it was.
     var ending: String?
   }
 
-  private let shared = Locked(Catch())
+  private let shared = Locked(Update())
   private let isStopped = Atomic<Bool>(false)
   private let waker: Waker
 
   private init(_ waker: Waker) { self.waker = waker }
 
-  /// Opens the device and starts to read it.
-  static func start(_ place: Demuxer.Place, waker: Waker) throws(NodeProblem) -> CaptureThread {
+  /// Opens the device and starts reading it.
+  static func start(_ place: Demuxer.Source, waker: Waker) throws(NodeProblem) -> CaptureThread {
     let demuxer = try Demuxer(place)
     guard let (index, codec) = unsafe try demuxer.best(AVMEDIA_TYPE_VIDEO) else {
-      throw demuxer.problem("gives no pictures, only \(demuxer.streamNames)", cure: nil)
+      throw demuxer.problem("delivers no pictures, only \(demuxer.streamNames)", cure: nil)
     }
     let decoder = unsafe try StreamDecoder(demuxer, index, codec, threads: 1)
     let capture = CaptureThread(waker)
     let source = Source(demuxer: demuxer, decoder: decoder)
     guard OwnThread.start("millrace-grab", { capture.run(source) }) == 0 else {
       throw NodeProblem(
-        "no thread is left for \(place.name)", cure: "raise the limit of processes (ulimit -u)")
+        "the system cannot create another thread for \(place.name)",
+        cure: "raise the limit of processes (ulimit -u)")
     }
     return capture
   }
 
-  /// Handed to the thread, which alone uses it from then on.
+  /// Owned by the thread, which alone uses it from then on.
   private final class Source: @unchecked Sendable {
     let demuxer: Demuxer
     let decoder: StreamDecoder
@@ -50,7 +51,7 @@ final class CaptureThread: Sendable {
   }
 
   private func run(_ source: Source) {
-    var ending = "it gives no more pictures"
+    var ending = "it delivers no more pictures"
     do throws(NodeFault) {
       while !isStopped.load(ordering: .acquiring), try source.decoder.next() {
         guard let picture = DecodedPicture(source.decoder, time: Self.time(source.decoder)) else { break }
@@ -62,10 +63,10 @@ final class CaptureThread: Sendable {
         waker.wake()
       }
       if source.demuxer.isCut, let words = source.demuxer.words.text { ending = words }
-    } catch  where error.code == PictureBound.fault && error.reason == .custom {
-      let (width, height) = PictureBound.size(error)
+    } catch  where error.code == PictureLimit.fault && error.reason == .custom {
+      let (width, height) = PictureLimit.size(error)
       ending =
-        "it gives pictures of \(width)x\(height), more than \(PictureHeader.mostPixels) pixels; set it to a smaller size"
+        "it delivers pictures of \(width)x\(height), more than \(PictureHeader.mostPixels) pixels; set it to a smaller size"
     } catch {
       ending = source.decoder.lastMessage ?? source.demuxer.words.text ?? LibraryMessage.describe(error.code)
     }
@@ -74,8 +75,8 @@ final class CaptureThread: Sendable {
     waker.wake()
   }
 
-  /// When the picture was taken: devices stamp by the wall clock, which is read beside the monotonic one. A stamp that makes no
-  /// sense is replaced by now.
+  /// Capture time of the picture. Devices use the wall clock, which is read together with the monotonic one. An implausible timestamp is
+  /// replaced by the current time.
   private static func time(_ decoder: StreamDecoder) -> Nanoseconds {
     var wall = timespec()
     _ = unsafe clock_gettime(CLOCK_REALTIME, &wall)
@@ -87,14 +88,14 @@ final class CaptureThread: Sendable {
 
   // MARK: The node's side
 
-  /// Takes what there is. The lock is held by either side for an assignment only.
-  func fetch() -> Catch {
+  /// Takes what is new. Both sides hold the lock only for an assignment.
+  func fetch() -> Update {
     shared.withLock { shared in
       defer { shared.newest = nil }
       return shared
     }
   }
 
-  /// Lets the thread end after the picture it waits for. Waits for nothing.
+  /// Stops the thread after the picture it waits for. Does not block.
   func stop() { isStopped.store(true, ordering: .releasing) }
 }

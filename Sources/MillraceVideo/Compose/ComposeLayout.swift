@@ -1,35 +1,35 @@
 internal import MillraceCore
 
-/// Where several pictures go on one: in a grid, or the first over all and the others in small over it.
+/// Arranges several pictures on one: in a grid, or as insets over the first one.
 ///
-/// The four ways are those of NetEase's interactive live video (`NIMNetCallVideoMixMode`: floating right, floating left, lattice fit,
+/// The four layouts are those of NetEase's interactive live video (`NIMNetCallVideoMixMode`: floating right, floating left, lattice fit,
 /// lattice fill).
 enum ComposeLayout: String, CaseIterable, Sendable {
-  /// The first picture whole, the others in a column at the right edge, from the lower corner up.
+  /// The first picture full size, the others in a column at the right edge, from the lower corner up.
   case floatRight
   /// The same at the left edge.
   case floatLeft
   /// A grid of equal cells, every picture whole.
   case gridFit
-  /// A grid of equal cells, every picture cut to fill its own.
+  /// A grid of equal cells, every picture cropped to fill its cell.
   case gridFill
 
-  /// One picture's place.
+  /// The cell of a picture.
   struct Cell: Equatable {
-    var place: PicturePlace
-    /// True: cut to fill it. False: whole, with room beside it.
+    var place: PictureRect
+    /// True: cropped to fill the cell. False: whole, letterboxed.
     var fills: Bool
   }
 
-  /// Size of small pictures as a part of the whole, and pixels of space around them.
+  /// Size of insets as a fraction of the output, and space around them in pixels.
   struct Inset {
     var share: Double
     var margin: Int
   }
 
-  /// The cells of so many pictures, at least one, in the order of the inputs. Cells begin at even pixels.
+  /// The cells of `count` pictures, at least one, in the order of the inputs. Cells start at even pixels.
   func cells(_ count: Int, width: Int, height: Int, inset: Inset) -> [Cell] {
-    let whole = PicturePlace(left: 0, top: 0, width: width, height: height)
+    let whole = PictureRect(left: 0, top: 0, width: width, height: height)
     switch self {
     case .floatRight, .floatLeft:
       return [Cell(place: whole, fills: false)]
@@ -41,10 +41,10 @@ enum ComposeLayout: String, CaseIterable, Sendable {
     }
   }
 
-  /// Small places in a column, made smaller where they would not all find room.
+  /// Insets in a column, shrunk if they would not all fit.
   private static func column(
-    _ count: Int, _ whole: PicturePlace, _ inset: Inset, isRight: Bool
-  ) -> [PicturePlace] {
+    _ count: Int, _ whole: PictureRect, _ inset: Inset, isRight: Bool
+  ) -> [PictureRect] {
     guard count > 0 else { return [] }
     let room = Double(whole.height - (count + 1) * inset.margin) / Double(count)
     let height = max(2, min(Double(whole.height) * inset.share, room))
@@ -55,12 +55,12 @@ enum ComposeLayout: String, CaseIterable, Sendable {
       0, isRight ? even(Double(whole.width - size.0 - inset.margin)) : even(Double(inset.margin)))
     return (0..<count).map { index in
       let top = whole.height - (index + 1) * (size.1 + inset.margin)
-      return PicturePlace(left: left, top: max(0, even(Double(top))), width: size.0, height: size.1)
+      return PictureRect(left: left, top: max(0, even(Double(top))), width: size.0, height: size.1)
     }
   }
 
-  /// Equal cells in rows; those of the last row stand in its middle.
-  private static func grid(_ count: Int, _ whole: PicturePlace) -> [PicturePlace] {
+  /// Equal cells in rows; the last row is centred.
+  private static func grid(_ count: Int, _ whole: PictureRect) -> [PictureRect] {
     let side = Int(Double(count).squareRoot().rounded(.up))
     let isWide = whole.width >= whole.height
     let columns = isWide ? side : (count + side - 1) / side
@@ -70,12 +70,12 @@ enum ComposeLayout: String, CaseIterable, Sendable {
       let (row, column) = (index / columns, index % columns)
       let inRow = min(columns, count - row * columns)
       let left = (whole.width - inRow * width) / 4 * 2 + column * width
-      return PicturePlace(
+      return PictureRect(
         left: left, top: (whole.height - rows * height) / 4 * 2 + row * height, width: width, height: height)
     }
   }
 
-  /// A length cut into so many even ones; undivided it stays as it is.
+  /// A length divided into equal even parts; a single part keeps the length.
   private static func cut(_ length: Int, _ parts: Int) -> Int {
     parts == 1 ? length : max(2, length / parts / 2 * 2)
   }

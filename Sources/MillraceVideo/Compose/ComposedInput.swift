@@ -1,6 +1,6 @@
 internal import MillraceCore
 
-/// One input of `video.compose`: its newest picture, and that in the size in which it is shown.
+/// An input of `video.compose`: its newest picture, and that picture scaled to its cell.
 @safe
 final class ComposedInput {
   let width: Int
@@ -10,7 +10,7 @@ final class ComposedInput {
   private var scaler: PictureScaler?
   private var cell: ComposeLayout.Cell?
   private var isScaled = false
-  /// When the newest picture came, on the graph's clock.
+  /// When the newest picture arrived, on the graph's clock.
   private(set) var came: Nanoseconds = 0
   var hasStalled = false
 
@@ -23,7 +23,7 @@ final class ComposedInput {
   /// True once it has a picture.
   private(set) var hasPicture = false
 
-  /// Takes a picture in place of the one before.
+  /// Replaces the picture.
   func take(_ picture: consuming Packet, at now: Nanoseconds) {
     newest = consume picture
     hasPicture = true
@@ -31,7 +31,7 @@ final class ComposedInput {
     isScaled = false
   }
 
-  /// Scales what is new for a cell, and puts it there. False when swscale refuses the sizes. Asks the heap where the cell changes.
+  /// Scales a new picture to a cell and draws it. False if swscale refuses the sizes. Allocates only when the cell changes.
   func draw(
     _ wanted: ComposeLayout.Cell, onto target: inout MutableSpan<UInt8>, width canvasWidth: Int,
     height canvasHeight: Int

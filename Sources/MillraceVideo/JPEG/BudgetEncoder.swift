@@ -1,32 +1,32 @@
 internal import CMediaShim
 internal import MillraceCore
 
-/// Encodes pictures as JPEG under a byte budget, as well as it allows: size rule, rate control, and the encoder between them.
+/// Encodes pictures as JPEG under a byte budget with the best possible quality: combines the size rule, the rate control and the encoder.
 ///
-/// Memory for one size of source is taken with the first picture. One thread at a time; takes milliseconds and heap.
+/// Allocates for one source size with the first picture. Not thread-safe; a call takes milliseconds and allocates.
 @safe
 package final class BudgetEncoder {
-  /// How a picture came out.
+  /// The result of encoding.
   package struct Result: Sendable {
-    /// Bytes of the JPEG, at most the limit.
+    /// Size of the JPEG, at most the limit.
     package var byteCount = 0
     package var width = 0
     package var height = 0
-    /// Scale of the tables in percent.
+    /// Scale of the quantization tables in percent.
     package var scale = 0.0
-    /// Whole encodes it took, at all sizes.
+    /// Full encodes, at all sizes.
     package var encodes = 0
     package var probes = 0
 
-    /// libjpeg's quality with the nearest tables, 1 to 98.
+    /// The libjpeg quality with the nearest tables, 1 to 98.
     package var quality: Double { RateControl.quality(ofScale: scale) }
   }
 
-  /// Why there is no picture.
+  /// Why encoding failed.
   package enum Failure: Error {
-    /// Nothing fitted, however small.
+    /// No size fits.
     case tooLarge
-    /// libjpeg or swscale refused.
+    /// libjpeg or swscale failed.
     case refused
   }
 
@@ -35,24 +35,24 @@ package final class BudgetEncoder {
   private let encoder = JPEGEncoder()
   private var rule: SizeRule
   private let scaling: Bool
-  /// Knowledge of one size: its rate control, and what makes pictures of that size.
+  /// State for one size: its rate control and its scaler.
   private struct Stage {
     var control = RateControl()
     var scaler: PictureScaler?
   }
-  /// By width.
+  /// Stages by width.
   private var stages: [Int: Stage] = [:]
-  /// The encode under way, and the best so far.
+  /// The current encode, and the best so far.
   private var trial: UnsafeMutableRawBufferPointer
   private var best: UnsafeMutableRawBufferPointer
-  /// Sizes to try before a picture is given up.
-  private static let mostShrinks = 6
+  /// Sizes to try before giving up on a picture.
+  private static let maximumShrinks = 6
 
   /// - Parameters:
   ///   - limit: the most bytes a JPEG may have.
   ///   - width: of the sources.
   ///   - height: of the sources.
-  ///   - scaling: false: pictures keep their size as long as anything fits.
+  ///   - scaling: if false, pictures keep their size as long as anything fits.
   package init(limit: Int, width: Int, height: Int, scaling: Bool = true) {
     self.limit = limit
     self.scaling = scaling
@@ -66,19 +66,19 @@ package final class BudgetEncoder {
     unsafe best.deallocate()
   }
 
-  /// The bytes of the picture encoded last; as many as its result says. Until the next picture.
+  /// The bytes of the last encoded picture, as many as its result says. Valid until the next picture.
   package var bytes: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(best) }
 
-  /// Copies the picture encoded last, with the result it had.
+  /// Copies the last encoded picture, with its result.
   func copy(_ result: Result, into target: inout MutableSpan<UInt8>) {
-    precondition(target.count >= result.byteCount, "too little room for the picture")
+    precondition(target.count >= result.byteCount, "the target is too small for the picture")
     unsafe target.withUnsafeMutableBufferPointer { target in
       unsafe UnsafeMutableRawBufferPointer(target).copyMemory(
         from: UnsafeRawBufferPointer(rebasing: best[..<result.byteCount]))
     }
   }
 
-  /// What libjpeg said when it refused; where it said nothing, swscale did not find a way to a smaller size.
+  /// The libjpeg error message; if there is none, swscale could not scale to a smaller size.
   package var words: String { encoder.words.isEmpty ? "it cannot be scaled" : encoder.words }
 
   /// Encodes a picture of planar 4:2:0.
@@ -96,7 +96,7 @@ package final class BudgetEncoder {
     return try encode(picture, factor: factor, &result)
   }
 
-  /// The scale of the tables a picture would need at a size.
+  /// The table scale that a picture would need at a size.
   private func probe(
     _ picture: borrowing PictureView, factor: Double, _ result: inout Result
   ) throws(Failure) -> Double {
@@ -110,21 +110,21 @@ package final class BudgetEncoder {
     return stage.control.present
   }
 
-  /// Encodes at a size, at smaller ones when nothing fits. `isProbed`: the first size's probes were made just now.
+  /// Encodes at a size, or at smaller ones if nothing fits. `isProbed`: the first size was probed just now.
   private func encode(
     _ picture: borrowing PictureView, factor: Double, isProbed: Bool = false, _ result: inout Result
   ) throws(Failure) -> Result {
     var (factor, isProbed) = (factor, isProbed)
-    for _ in 0...Self.mostShrinks {
+    for _ in 0...Self.maximumShrinks {
       guard let smaller = try attempt(picture, factor, isProbed: isProbed, &result) else { return result }
-      // Where a size cannot get smaller nothing more can be done.
+      // The size cannot be reduced any further.
       guard rule.size(factor: factor * smaller) != rule.size(factor: factor) else { break }
       (factor, isProbed) = (factor * smaller, false)
     }
     throw .tooLarge
   }
 
-  /// Encodes at one size; nil when it fits, otherwise the factor that may help.
+  /// Encodes at one size; nil if it fits, otherwise the scale factor to try next.
   private func attempt(
     _ picture: borrowing PictureView, _ factor: Double, isProbed: Bool, _ result: inout Result
   ) throws(Failure) -> Double? {
@@ -164,7 +164,7 @@ package final class BudgetEncoder {
 
   private func width(_ factor: Double) -> Int { rule.size(factor: factor).width }
 
-  /// The stage of a size, its picture made.
+  /// The stage of a size, with its picture scaled.
   private func prepare(_ picture: borrowing PictureView, _ factor: Double) throws(Failure) -> Stage {
     let size = rule.size(factor: factor)
     var stage = stages[size.width] ?? Stage()

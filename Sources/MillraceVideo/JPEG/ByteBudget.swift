@@ -1,8 +1,8 @@
 internal import MillraceCore
 
-/// How many bytes a picture may have, and where they are counted.
+/// The size limit of a picture, and what it applies to.
 package struct ByteBudget: Sendable, Hashable {
-  /// What has to stay under the limit.
+  /// What the limit applies to.
   package enum Count: String, Sendable, CaseIterable {
     /// The JPEG file.
     case jpeg
@@ -10,7 +10,7 @@ package struct ByteBudget: Sendable, Hashable {
     case base64
   }
 
-  /// The limit; a picture stays strictly under it.
+  /// The limit; a picture is strictly smaller.
   package let maxBytes: Int
   package let count: Count
 
@@ -19,7 +19,7 @@ package struct ByteBudget: Sendable, Hashable {
     self.count = count
   }
 
-  /// Bytes of the largest JPEG that is under the limit: one less than it, or what fills whole groups of four characters.
+  /// Size of the largest JPEG under the limit: one byte less, or what fills whole groups of four base64 characters.
   package var largestJPEG: Int {
     switch count {
     case .jpeg: maxBytes - 1

@@ -1,21 +1,21 @@
 internal import CMediaShim
 internal import MillraceCore
 
-/// libjpeg behind its C shell: one picture at one scale of the tables. One thread at a time; takes heap with every picture.
+/// Encodes one picture at one table scale with libjpeg, through a C shim. Not thread-safe; allocates with every picture.
 @safe
 package final class JPEGEncoder {
   private let encoder: OpaquePointer
-  /// The longest side that libjpeg takes (JPEG_MAX_DIMENSION of jmorecfg.h).
-  static let mostSide = 65_500
+  /// The longest side that libjpeg supports (JPEG_MAX_DIMENSION of jmorecfg.h).
+  static let longestSide = 65_500
 
-  /// Refuses pictures that no JPEG can be of.
+  /// Refuses pictures that JPEG cannot represent.
   static func check(_ resolution: inout Resolution) {
     guard case .video(let width, let height, _, _)? = resolution.input?.format,
-      max(width, height) > mostSide
+      max(width, height) > longestSide
     else { return }
     resolution.refuse(
-      nil, "JPEG has no pictures of \(width)x\(height); the longest side is \(mostSide)",
-      cure: "put video.scale before it")
+      nil, "JPEG does not support pictures of \(width)x\(height); the longest side is \(longestSide)",
+      cure: "add video.scale before it")
   }
 
   package init() {
@@ -25,8 +25,8 @@ package final class JPEGEncoder {
 
   deinit { unsafe millrace_jpeg_free(encoder) }
 
-  /// Encodes a picture and answers how many bytes its JPEG has; what is beyond the target's end is only counted. nil when
-  /// libjpeg refuses: see `words`.
+  /// Encodes a picture and returns the size of its JPEG; bytes beyond the end of the target are only counted. nil if libjpeg fails: see
+  /// `words`.
   package func encode(
     _ picture: borrowing PictureView, scale: Double, into target: UnsafeMutableRawBufferPointer
   ) -> Int? {
@@ -37,7 +37,7 @@ package final class JPEGEncoder {
     return size < 0 ? nil : Int(size)
   }
 
-  /// How many bytes a sample of a picture has: every `step`-th row of 16 lines, from row `first` on.
+  /// The encoded size of a sample of a picture: every `step`-th row of 16 lines, from row `first` on.
   package func probe(_ picture: borrowing PictureView, scale: Double, first: Int, step: Int) -> Int? {
     let size = unsafe picture.withPlanes { planes in
       unsafe millrace_jpeg_encode(encoder, &planes, scale, Int32(first), Int32(step), nil, 0)
@@ -45,6 +45,6 @@ package final class JPEGEncoder {
     return size < 0 ? nil : Int(size)
   }
 
-  /// What libjpeg said when it refused.
+  /// The libjpeg error message.
   package var words: String { unsafe String(cString: millrace_jpeg_error(encoder)) }
 }

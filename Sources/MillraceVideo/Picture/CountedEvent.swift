@@ -1,11 +1,11 @@
 internal import MillraceCore
 
-/// Says when an event about something that is counted is to be told: when the count has grown, and at the pace of `EventPace`.
+/// Decides when to post an event about a count: when it has grown, rate-limited by `EventPace`.
 struct CountedEvent {
   private var told = 0
   private var pace = EventPace()
 
-  /// True when a count, which only grows, is to be told now; it then counts as told. `isLast`: at an end, whatever the time.
+  /// True if a count, which only grows, is to be posted now; it then counts as posted. `isLast`: at an end, regardless of time.
   mutating func isDue(_ count: Int, at now: Nanoseconds, isLast: Bool = false) -> Bool {
     guard count > told, pace.allows(at: now, isLast: isLast) else { return false }
     told = count

@@ -12,7 +12,7 @@ extension UnsafePointer<AVFrame> {
     }
   }
 
-  /// Bytes from row to row of the planes.
+  /// The strides of the planes in bytes.
   var lineSizes: UnsafePointer<Int32>? {
     guard let offset = unsafe MemoryLayout<AVFrame>.offset(of: \.linesize) else { return nil }
     return unsafe (UnsafeRawPointer(self) + offset).assumingMemoryBound(to: Int32.self)

@@ -2,7 +2,7 @@ internal import CFFmpeg
 internal import CMediaShim
 internal import MillraceCore
 
-/// Pictures as PNG of 8 bits a colour, through libavcodec. One thread at a time; takes heap.
+/// Encodes pictures as PNG with 8 bits per channel, through libavcodec. Not thread-safe; allocates.
 @safe
 final class PNGEncoder {
   private let width: Int
@@ -11,12 +11,12 @@ final class PNGEncoder {
   private var codec: UnsafeMutablePointer<AVCodecContext>?
   private var frame: UnsafeMutablePointer<AVFrame>?
   private var packet: UnsafeMutablePointer<AVPacket>?
-  /// Of zlib. With rows as differences, level 1 takes less than half the time of the library's own choice, level 6 without, and makes
-  /// smaller files: measured on 3840x2160, 260 against 600 ms and 6.9 against 11.3 MB for a film's pictures, 103 against 104 KB for a
+  /// The zlib level. With difference-filtered rows, level 1 takes less than half the time of the library's default, level 6 unfiltered, and makes
+  /// smaller files: measured on 3840x2160, 260 against 600 ms and 6.9 against 11.3 MB for a video's pictures, 103 against 104 KB for a
   /// test picture of 1280x720.
   private static let level: Int32 = 1
 
-  /// nil when this build of FFmpeg writes no PNG.
+  /// nil if this build of FFmpeg has no PNG encoder.
   init?(width: Int, height: Int) {
     self.width = width
     self.height = height
@@ -35,7 +35,7 @@ final class PNGEncoder {
     unsafe codec.pointee.compression_level = Self.level
     var options: OpaquePointer?
     defer { unsafe av_dict_free(&options) }
-    // Rows as the difference to the one above.
+    // Filter: each row as the difference to the one above.
     unsafe av_dict_set(&options, "pred", "up", 0)
     guard unsafe avcodec_open2(codec, encoder, &options) >= 0 else { return nil }
   }
@@ -46,13 +46,13 @@ final class PNGEncoder {
     unsafe av_packet_free(&packet)
   }
 
-  /// Bytes no PNG of a size exceeds: what deflate makes of rows it cannot shorten, and room for the chunks around them.
-  static func mostBytes(width: Int, height: Int) -> Int {
+  /// Upper bound of the size of a PNG: deflate output for incompressible rows, and room for the chunks.
+  static func maximumBytes(width: Int, height: Int) -> Int {
     let rows = (3 * width + 1) * height
     return rows + rows / 1_000 + 16_384
   }
 
-  /// Encodes a picture and hands its bytes out; false when it is refused.
+  /// Encodes a picture and passes its bytes to `body`; false if encoding fails.
   func encode(_ picture: borrowing PictureView, _ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
     guard let frame = unsafe frame, let packet = unsafe packet, scaler.scale(picture) else { return false }
     unsafe av_frame_unref(frame)

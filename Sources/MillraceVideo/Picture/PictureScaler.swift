@@ -3,13 +3,13 @@ internal import CMediaShim
 internal import Glibc
 package import MillraceCore
 
-/// Changes the size, the pixel type and the colours of pictures with swscale. The result is a picture of the graph: BT.601, full
-/// range, unless video range is asked for. Keeps the result until the next call. One thread at a time; takes heap only where the kind of source changes.
+/// Converts the size, pixel type and colours of pictures with swscale. The result is BT.601, full range, unless video range is requested. The
+/// result is valid until the next call. Not thread-safe; allocates only when the kind of source changes.
 @safe
 package final class PictureScaler {
-  /// What a source's numbers mean.
+  /// The format of a source.
   struct Source: Equatable {
-    /// FFmpeg's pixel format, none of the `yuvj` ones.
+    /// FFmpeg's pixel format, excluding the `yuvj` ones.
     var format: Int32
     var width: Int
     var height: Int
@@ -24,7 +24,7 @@ package final class PictureScaler {
       self.height = height
     }
 
-    /// A frame as a decoder gave it. Where it does not say its colours, they are BT.601, as FFmpeg and its players take them.
+    /// A decoder's frame. If it does not declare its colours, they are BT.601, as FFmpeg and its players assume.
     init(_ frame: UnsafePointer<AVFrame>) {
       let given = unsafe frame.pointee.format
       format = Int32(millrace_av_pixel_plain(given))
@@ -50,12 +50,12 @@ package final class PictureScaler {
   private let isFullRange: Bool
   private var context: OpaquePointer?
   private var source: Source?
-  /// Rows with gaps: swscale's vector code writes whole vectors, also beyond the end of a row.
+  /// Rows with padding: swscale's vector code writes whole vectors, beyond the end of a row too.
   private let memory: UnsafeMutablePointer<UInt8>
   private let strides: (Int, Int, Int)
   private let offsets: (Int, Int, Int)
 
-  /// Bytes of the vectors that rows are aligned to.
+  /// Row alignment in bytes.
   private static let alignment = 64
 
   package init(to pixel: PixelType, width: Int, height: Int, isFullRange: Bool = true) {
@@ -84,7 +84,7 @@ package final class PictureScaler {
   /// The result of the last call.
   package var view: PictureView {
     @_lifetime(borrow self) get {
-      precondition(pixel == .i420, "a view with gaps is of planar 4:2:0")
+      precondition(pixel == .i420, "a view with row padding must be planar 4:2:0")
       let view = unsafe PictureView(
         y: memory, u: memory + offsets.1, v: memory + offsets.2, lumaStride: strides.0,
         chromaStride: strides.1, width: width, height: height)
@@ -92,13 +92,13 @@ package final class PictureScaler {
     }
   }
 
-  /// Scales a picture of the graph. False when swscale refuses the pair of sizes.
+  /// Scales a picture of the graph. False if swscale refuses the pair of sizes.
   package func scale(_ picture: borrowing PictureView) -> Bool {
     unsafe scale(
       Source(picture.pixel, width: picture.width, height: picture.height), picture.planes, picture.strides)
   }
 
-  /// Scales a part of a picture of the graph.
+  /// Scales a region of a picture of the graph.
   func scale(_ picture: borrowing PictureView, left: Int, top: Int, width: Int, height: Int) -> Bool {
     let (pixel, half) = (picture.pixel, (left / 2, top / 2))
     var (first, second, third) = unsafe picture.planes
@@ -117,7 +117,7 @@ package final class PictureScaler {
     return unsafe scale(Source(pixel, width: width, height: height), (first, second, third), strides)
   }
 
-  /// Whether a decoder's frames are of a kind that can be scaled.
+  /// Whether a decoder's frames have a supported pixel format.
   static func takes(_ frame: UnsafePointer<AVFrame>) -> Bool {
     let format = unsafe Int32(millrace_av_pixel_plain(frame.pointee.format))
     return sws_isSupportedInput(AVPixelFormat(format)) != 0
@@ -144,26 +144,26 @@ package final class PictureScaler {
     }
   }
 
-  /// What a source of the result's own kind is like.
+  /// A source with the result's own format.
   private var itself: Source {
     var source = Source(pixel, width: width, height: height)
     source.isFullRange = isFullRange
     return source
   }
 
-  /// Copies planes of the result's own kind, which swscale does not get right: of Y and UV it copies half of a UV row, and
-  /// more planes than there are.
+  /// Copies planes that have the result's format, which swscale gets wrong: of Y and UV it copies half of a UV row, and more planes than
+  /// there are.
   private func keep(
     _ planes: (UnsafePointer<UInt8>, UnsafePointer<UInt8>, UnsafePointer<UInt8>), _ steps: (Int, Int, Int)
   ) {
     unsafe move(
-      planes, steps, PictureTurn(), to: (memory, memory + offsets.1, memory + offsets.2), strides)
+      planes, steps, PictureOrientation(), to: (memory, memory + offsets.1, memory + offsets.2), strides)
   }
 
-  /// Copies planes of the result's kind and size, turned.
+  /// Copies planes of the result's format and size, with rotation.
   private func move(
     _ source: (UnsafePointer<UInt8>, UnsafePointer<UInt8>, UnsafePointer<UInt8>), _ steps: (Int, Int, Int),
-    _ turn: PictureTurn,
+    _ turn: PictureOrientation,
     to target: (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>),
     _ lengths: (Int, Int, Int)
   ) {
@@ -174,9 +174,9 @@ package final class PictureScaler {
     if pixel == .i420 { unsafe Self.move(source.2, steps.2, half, 1, turn, to: target.2, lengths.2) }
   }
 
-  /// Copies one plane, turned.
+  /// Copies one plane, with rotation.
   private static func move(
-    _ source: UnsafePointer<UInt8>, _ step: Int, _ size: (Int, Int), _ bytes: Int, _ turn: PictureTurn,
+    _ source: UnsafePointer<UInt8>, _ step: Int, _ size: (Int, Int), _ bytes: Int, _ turn: PictureOrientation,
     to target: UnsafeMutablePointer<UInt8>, _ length: Int
   ) {
     unsafe millrace_plane_turn(
@@ -193,7 +193,7 @@ package final class PictureScaler {
       return true
     }
     guard prepare(source) else { return false }
-    // A plane that is named is read, whether the format has it or not.
+    // swscale reads every plane it is given, whether the format has it or not.
     let count = Self.planeCount(of: source.format)
     var starts: (UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?) =
       unsafe (planes.0, count > 1 ? planes.1 : nil, count > 2 ? planes.2 : nil, nil)
@@ -207,7 +207,7 @@ package final class PictureScaler {
     }
   }
 
-  /// Planes of a pixel type of the graph, by FFmpeg's number.
+  /// Number of planes of an FFmpeg pixel format.
   private static func planeCount(of format: Int32) -> Int {
     switch format {
     case PixelType.rgb24.library, PixelType.bgrx.library: 1
@@ -244,10 +244,10 @@ package final class PictureScaler {
     if wanted == source, unsafe context != nil { return true }
     unsafe sws_freeContext(context)
     source = wanted
-    // Lanczos keeps what detail a smaller size can hold; rounding exactly costs little and keeps flat areas flat.
+    // Lanczos preserves the detail a smaller size can hold; exact rounding costs little and keeps flat areas flat.
     let isSame = wanted.width == width && wanted.height == height
     var flags = (isSame ? SWS_BICUBIC : SWS_LANCZOS) | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT
-    // The chroma of RGB is that of pairs of pixels, and the last pixel of an odd row would be paired with what lies behind it.
+    // Chroma of RGB is computed from pairs of pixels; the last pixel of an odd row would be paired with what follows it in memory.
     if wanted.width % 2 != 0 { flags |= SWS_FULL_CHR_H_INP }
     let from = millrace_sws_side(
       format: wanted.format, width: Int32(wanted.width), height: Int32(wanted.height),
@@ -260,46 +260,49 @@ package final class PictureScaler {
     return unsafe context != nil
   }
 
-  /// Copies the result into a packet, without gaps, turned as asked.
-  func copy(into target: inout MutableSpan<UInt8>, turned turn: PictureTurn = PictureTurn()) {
+  /// Copies the result into a packet, without row padding, with rotation.
+  func copy(into target: inout MutableSpan<UInt8>, turned turn: PictureOrientation = PictureOrientation()) {
     precondition(
-      target.count >= pixel.byteCount(width: width, height: height), "too little room for the picture")
+      target.count >= pixel.byteCount(width: width, height: height), "the target is too small for the picture"
+    )
     unsafe target.withUnsafeMutableBufferPointer { target in
       guard let start = target.baseAddress else { return }
       unsafe copy(to: start, turn)
     }
   }
 
-  /// Copies the result, planar 4:2:0, onto a larger picture of planar 4:2:0 without gaps. `left` and `top` are even.
+  /// Copies the planar 4:2:0 result onto a larger one without row padding. `left` and `top` are even.
   func copy(
     onto target: inout MutableSpan<UInt8>, width canvasWidth: Int, height canvasHeight: Int, left: Int,
     top: Int
   ) {
-    precondition(left % 2 == 0 && top % 2 == 0, "chroma begins at even pixels")
-    precondition(left + width <= canvasWidth && top + height <= canvasHeight, "it does not lie on the other")
+    precondition(left % 2 == 0 && top % 2 == 0, "chroma starts at even pixels")
+    precondition(
+      left + width <= canvasWidth && top + height <= canvasHeight, "it does not lie within the canvas")
     let room = target.count
     precondition(
-      pixel == .i420 && room >= pixel.byteCount(width: canvasWidth, height: canvasHeight), "too little room")
+      pixel == .i420 && room >= pixel.byteCount(width: canvasWidth, height: canvasHeight),
+      "the canvas is too small")
     let layout = PlaneLayout(pixel, width: canvasWidth, height: canvasHeight)
     let (luma, half) = (top * layout.strides.0 + left, top / 2 * layout.strides.1 + left / 2)
-    // Used while the target is held, which it is until the end of this call.
+    // Used only while the target is alive, until the end of this call.
     let start = unsafe target.withUnsafeMutableBufferPointer { $0.baseAddress }
     guard let start = unsafe start else { return }
     unsafe move(
       (UnsafePointer(memory), UnsafePointer(memory + offsets.1), UnsafePointer(memory + offsets.2)), strides,
-      PictureTurn(),
+      PictureOrientation(),
       to: (start + luma, start + layout.offsets.1 + half, start + layout.offsets.2 + half), layout.strides)
   }
 
-  /// Copies the rows of the first plane to rows that lie `step` bytes apart.
+  /// Copies the rows of the first plane to rows that are `step` bytes apart.
   func copyRows(to start: UnsafeMutablePointer<UInt8>, step: Int) {
     unsafe millrace_plane_turn(
       memory, strides.0, Int32(width), Int32(height), Int32(pixel.pixelBytes), 0, 0, start, step)
   }
 
-  /// The rows of a plane of planar 4:2:0, and the bytes from row to row. Valid until the next call.
+  /// The rows of a plane of planar 4:2:0, and the stride. Valid until the next call.
   func plane(_ index: Int) -> (start: UnsafePointer<UInt8>, step: Int) {
-    precondition(pixel == .i420, "only planar 4:2:0 has planes of one kind")
+    precondition(pixel == .i420, "only planar 4:2:0 has such planes")
     return switch index {
     case 0: unsafe (UnsafePointer(memory), strides.0)
     case 1: unsafe (UnsafePointer(memory + offsets.1), strides.1)
@@ -307,7 +310,7 @@ package final class PictureScaler {
     }
   }
 
-  private func copy(to start: UnsafeMutablePointer<UInt8>, _ turn: PictureTurn) {
+  private func copy(to start: UnsafeMutablePointer<UInt8>, _ turn: PictureOrientation) {
     let tight = PlaneLayout(
       pixel, width: turn.isSideways ? height : width, height: turn.isSideways ? width : height)
     unsafe move(

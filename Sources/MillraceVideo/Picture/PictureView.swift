@@ -2,30 +2,30 @@ internal import CFFmpeg
 package import CMediaShim
 package import MillraceCore
 
-/// A raw picture that lies somewhere else: its planes for as long as their memory is held.
+/// A view of a raw picture: its planes, for as long as their memory is alive.
 @safe
 package struct PictureView: ~Escapable {
   /// Width and height in pixels.
   package let width: Int
   package let height: Int
   package let pixel: PixelType
-  /// First bytes and bytes from row to row, of as many planes as the pixel type has.
+  /// Start addresses and strides of as many planes as the pixel type has.
   package let planes: (UnsafePointer<UInt8>, UnsafePointer<UInt8>, UnsafePointer<UInt8>)
   package let strides: (Int, Int, Int)
 
-  /// A picture without gaps.
+  /// A picture without row padding.
   @_lifetime(copy bytes)
   package init(_ bytes: Span<UInt8>, _ pixel: PixelType, width: Int, height: Int) {
     precondition(
       bytes.count >= pixel.byteCount(width: width, height: height), "too few bytes for the picture")
-    // The planes live as long as the span they were made from, which the compiler checks by the lifetime above.
+    // The planes live as long as their span; the lifetime annotation above lets the compiler check that.
     let start = unsafe bytes.withUnsafeBufferPointer { $0.baseAddress }
     guard let start = unsafe start else { fatalError("a picture has at least one pixel") }
     let view = unsafe PictureView(start, pixel, width: width, height: height)
     self = unsafe _overrideLifetime(view, copying: bytes)
   }
 
-  /// A picture without gaps, by its first byte.
+  /// A picture without row padding, by its start address.
   @unsafe
   @_lifetime(borrow start)
   package init(_ start: UnsafePointer<UInt8>, _ pixel: PixelType, width: Int, height: Int) {
@@ -39,7 +39,7 @@ package struct PictureView: ~Escapable {
     strides = layout.strides
   }
 
-  /// A picture of planar 4:2:0 whose rows may have gaps.
+  /// A planar 4:2:0 picture that may have row padding.
   @unsafe
   @_lifetime(borrow y)
   package init(
@@ -53,9 +53,9 @@ package struct PictureView: ~Escapable {
     strides = (lumaStride, chromaStride, chromaStride)
   }
 
-  /// Lends planar 4:2:0 to the C encoder.
+  /// Passes the planes to the C encoder.
   package borrowing func withPlanes<Answer>(_ body: (inout millrace_jpeg_picture) -> Answer) -> Answer {
-    precondition(pixel == .i420, "only planar 4:2:0 is encoded")
+    precondition(pixel == .i420, "only planar 4:2:0 can be encoded")
     var picture = unsafe millrace_jpeg_picture(
       width: Int32(width), height: Int32(height), y: planes.0, u: planes.1, v: planes.2,
       y_stride: strides.0, chroma_stride: strides.1)
@@ -63,7 +63,7 @@ package struct PictureView: ~Escapable {
   }
 }
 
-/// Where the planes of a picture without gaps begin, and how long their rows are.
+/// Offsets and strides of the planes of a picture without row padding.
 struct PlaneLayout {
   let offsets: (Int, Int, Int)
   let strides: (Int, Int, Int)
@@ -88,7 +88,7 @@ struct PlaneLayout {
 }
 
 extension PixelType {
-  /// Planes a picture has.
+  /// Number of planes.
   var planeCount: Int {
     switch self {
     case .i420: 3
@@ -97,7 +97,7 @@ extension PixelType {
     }
   }
 
-  /// Bytes of a pixel in the first plane.
+  /// Bytes per pixel in the first plane.
   var pixelBytes: Int {
     switch self {
     case .i420, .nv12: 1
@@ -106,7 +106,7 @@ extension PixelType {
     }
   }
 
-  /// FFmpeg's number for it.
+  /// FFmpeg's pixel format.
   var library: Int32 {
     switch self {
     case .i420: millrace_av_pixel_i420

@@ -1,17 +1,17 @@
 internal import CMediaShim
 package import MillraceCore
 
-/// A picture of planar 4:2:0 in memory of its own, for measuring.
+/// A planar 4:2:0 picture that owns its memory, for measurements.
 package struct RawPicture: Sendable {
   package let width: Int
   package let height: Int
-  /// Planes without gaps.
+  /// The planes, without row padding.
   package let bytes: [UInt8]
 
   package init(width: Int, height: Int, bytes: [UInt8]) {
     self.width = width
     self.height = height
-    // swscale reads whole vectors, also behind the last pixel.
+    // swscale reads whole vectors, beyond the last pixel too.
     var padded = bytes
     padded.reserveCapacity(bytes.count + 64)
     self.bytes = padded
@@ -24,13 +24,13 @@ package struct RawPicture: Sendable {
     }
   }
 
-  /// The pictures of a film or photograph: the first, and the first after every so many nanoseconds from there.
+  /// The pictures of a video or photograph: the first one, then one per interval.
   package static func read(_ path: String, every interval: Nanoseconds) throws -> [RawPicture] {
-    let film = try FilmReader(Demuxer.Place(file: path), threads: 1, sound: nil)
-    guard let pictures = film.pictures else { return [] }
+    let video = try VideoFileReader(Demuxer.Source(file: path), threads: 1, sound: nil)
+    guard let pictures = video.pictures else { return [] }
     var all: [RawPicture] = []
     var due: Nanoseconds = 0
-    while let time = film.pictureTime {
+    while let time = video.pictureTime {
       if time >= due {
         var bytes = [UInt8](repeating: 0, count: pictures.byteCount)
         var span = bytes.mutableSpan
@@ -38,17 +38,17 @@ package struct RawPicture: Sendable {
         all.append(RawPicture(width: pictures.width, height: pictures.height, bytes: bytes))
         due += interval
       }
-      try film.advancePicture()
+      try video.advancePicture()
     }
     return all
   }
 
-  /// The same in another size; nil when swscale refuses.
+  /// A scaled copy; nil if swscale fails.
   package func scaled(width: Int, height: Int) -> RawPicture? {
     part(left: 0, top: 0, width: self.width, height: self.height, toWidth: width, height: height)
   }
 
-  /// A part in its own size; left and top are even.
+  /// A cropped copy; left and top are even.
   package func part(left: Int, top: Int, width: Int, height: Int) -> RawPicture? {
     part(left: left, top: top, width: width, height: height, toWidth: width, height: height)
   }
@@ -64,7 +64,7 @@ package struct RawPicture: Sendable {
     return RawPicture(width: toWidth, height: toHeight, bytes: bytes)
   }
 
-  /// What a JPEG of 4:2:0 shows; nil when it is damaged.
+  /// Decodes a 4:2:0 JPEG; nil if it is damaged.
   package static func decoded(_ jpeg: UnsafeRawBufferPointer, width: Int, height: Int) -> RawPicture? {
     var bytes = [UInt8](repeating: 0, count: PixelType.i420.byteCount(width: width, height: height))
     guard let start = unsafe jpeg.baseAddress?.assumingMemoryBound(to: UInt8.self),
@@ -73,7 +73,7 @@ package struct RawPicture: Sendable {
     return RawPicture(width: width, height: height, bytes: bytes)
   }
 
-  /// Structural similarity of the luma of two pictures of one size: 1 is equal. Windows of 8x8 pixels, 4 apart, as in x264 and
+  /// Structural similarity of the luma of two pictures of equal size: 1 means identical. Windows of 8x8 pixels, 4 apart, as in x264 and
   /// FFmpeg's filter (Wang et al., IEEE Transactions on Image Processing 13(4), 2004).
   package func similarity(to other: RawPicture) -> Double {
     precondition(width == other.width && height == other.height, "pictures of different sizes")
@@ -93,7 +93,7 @@ package struct RawPicture: Sendable {
     return sum / Double((columns - 1) * (rows - 1))
   }
 
-  /// Sums over a block of 4x4: of either, of the squares of both, and of the products.
+  /// Sums over a 4x4 block: of each picture, of the squares of both, and of the products.
   private func moments(_ other: RawPicture, column: Int, row: Int) -> SIMD4<Int32> {
     var sums = SIMD4<Int32>.zero
     for y in 4 * row..<4 * row + 4 {

@@ -1,40 +1,41 @@
 internal import MillraceCore
 
-/// What `video.scale` does to a picture, in numbers: a part of it, a size, a turn.
+/// The numbers of `video.scale`: a region, a size, a rotation.
 struct ScalePlan: Sendable, Equatable {
-  /// The part that is kept.
+  /// The region that is kept.
   var left = 0
   var top = 0
   var partWidth: Int
   var partHeight: Int
-  /// Size before turning.
+  /// Size before rotation.
   var width: Int
   var height: Int
-  var turn: PictureTurn
+  var turn: PictureOrientation
 
-  /// Size after turning.
+  /// Size after rotation.
   var outputWidth: Int { turn.isSideways ? height : width }
   var outputHeight: Int { turn.isSideways ? width : height }
 
-  /// Whether what comes out of a picture of this size is that picture.
-  func changesNothing(width: Int, height: Int) -> Bool {
+  /// Whether a picture of this size passes unchanged.
+  func isIdentity(width: Int, height: Int) -> Bool {
     turn.isIdentity && (partWidth, partHeight) == (width, height)
       && (self.width, self.height) == (width, height)
   }
 
-  /// Why a plan cannot be made: the parameter, the reason, the cure.
+  /// Why a plan is invalid: parameter, reason, cure.
   struct Refusal: Error, Equatable {
     var parameter: String
     var text: String
     var cure: String
   }
 
-  /// Sides that are handled.
+  /// Supported side lengths.
   static let sides = 1...16_384
 
-  /// From the node's parameters and the size of what comes in.
+  /// Makes the plan from the node's parameters and the input size.
   init(_ values: ParameterValues, width: Int, height: Int, pixel: PixelType) throws(Refusal) {
-    turn = PictureTurn(quarters: (Int(values.string("rotate")) ?? 0) / 90, isMirrored: values.bool("mirror"))
+    turn = PictureOrientation(
+      quarters: (Int(values.string("rotate")) ?? 0) / 90, isMirrored: values.bool("mirror"))
     (partWidth, partHeight) = (width, height)
     if values.has("crop") {
       let crop = values.numbers("crop").map { Int($0) }
@@ -42,16 +43,17 @@ struct ScalePlan: Sendable, Equatable {
       guard partWidth > 0 && partHeight > 0 && left + partWidth <= width && top + partHeight <= height else {
         throw Refusal(
           parameter: "crop",
-          text: "a part of \(partWidth)x\(partHeight) at (\(left), \(top)) is not within \(width)x\(height)",
-          cure: "give left, top, width and height of a part of the picture")
+          text:
+            "a region of \(partWidth)x\(partHeight) at (\(left), \(top)) is not within \(width)x\(height)",
+          cure: "set left, top, width and height of a region of the picture")
       }
-      // A chroma sample of 4:2:0 stands for two columns and two rows.
+      // A 4:2:0 chroma sample covers two columns and two rows.
       let isHalved = pixel == .i420 || pixel == .nv12
       guard !isHalved || (left % 2 == 0 && top % 2 == 0) else {
         throw Refusal(
           parameter: "crop",
-          text: "\(pixel.rawValue) pictures can be cut at even places only, not at (\(left), \(top))",
-          cure: "begin at (\(left / 2 * 2), \(top / 2 * 2))")
+          text: "\(pixel.rawValue) pictures can be cropped at even positions only, not at (\(left), \(top))",
+          cure: "use (\(left / 2 * 2), \(top / 2 * 2))")
       }
     }
     let natural = turn.isSideways ? (partHeight, partWidth) : (partWidth, partHeight)
@@ -59,7 +61,7 @@ struct ScalePlan: Sendable, Equatable {
     let wanted = Self.size(asked.0, asked.1, natural: natural)
     guard Self.sides.contains(wanted.0) && Self.sides.contains(wanted.1) else {
       throw Refusal(
-        parameter: "width", text: "\(wanted.0)x\(wanted.1) is no size for a picture",
+        parameter: "width", text: "\(wanted.0)x\(wanted.1) is not a valid picture size",
         cure: "stay within \(Self.sides.lowerBound) to \(Self.sides.upperBound)")
     }
     (self.width, self.height) = turn.isSideways ? (wanted.1, wanted.0) : wanted
@@ -69,7 +71,7 @@ struct ScalePlan: Sendable, Equatable {
     values.has(name) ? values.integer(name) : nil
   }
 
-  /// The side that is not given follows from the other, even so that chroma fits.
+  /// A missing side follows from the other one, rounded so that chroma fits.
   private static func size(_ width: Int?, _ height: Int?, natural: (Int, Int)) -> (Int, Int) {
     func following(_ given: Int, _ own: Int, _ other: Int) -> Int {
       let exact = Double(given) * Double(other) / Double(own)

@@ -2,8 +2,8 @@ internal import CFFmpeg
 internal import CMediaShim
 internal import MillraceCore
 
-/// Reads the size of pictures from the packets a decoder can begin with, before it is given them: a stream may change it anywhere.
-/// One thread at a time; looks at headers only.
+/// Reads the picture size from packets that a decoder can start with, before they are decoded: a stream may change it anywhere. Not
+/// thread-safe; looks at headers only.
 @safe
 final class DeclaredSize {
   private let codec: AVCodecID
@@ -11,12 +11,12 @@ final class DeclaredSize {
   private var parser: UnsafeMutablePointer<AVCodecParserContext>?
   private var context: UnsafeMutablePointer<AVCodecContext>?
 
-  /// Pictures whose headers are read without the library, which has no parser for them, or one that passes sizes over.
+  /// Still-image codecs whose headers we parse ourselves: the library has no parser for them, or one that ignores sizes.
   private static let stills = [
     AV_CODEC_ID_MJPEG, AV_CODEC_ID_PNG, AV_CODEC_ID_APNG, AV_CODEC_ID_GIF, AV_CODEC_ID_WEBP,
   ]
 
-  /// For a stream of pictures; nil for sound.
+  /// Makes a parser for a video stream; nil for audio.
   init?(_ parameters: UnsafePointer<AVCodecParameters>) {
     guard unsafe parameters.pointee.codec_type == AVMEDIA_TYPE_VIDEO else { return nil }
     codec = unsafe parameters.pointee.codec_id
@@ -33,8 +33,8 @@ final class DeclaredSize {
     unsafe avcodec_free_context(&context)
   }
 
-  /// The size that a packet declares; nil where it says nothing.
-  func size(_ packet: UnsafePointer<AVPacket>) -> PictureBound.Size? {
+  /// The size that a packet declares; nil if it declares none.
+  func size(_ packet: UnsafePointer<AVPacket>) -> PictureLimit.Size? {
     guard unsafe packet.pointee.flags & AV_PKT_FLAG_KEY != 0, let data = unsafe packet.pointee.data else {
       return nil
     }
@@ -48,8 +48,8 @@ final class DeclaredSize {
     return unsafe parse(data, count)
   }
 
-  /// The size in a packet that the library's parser knows.
-  private func parse(_ data: UnsafePointer<UInt8>, _ count: Int) -> PictureBound.Size? {
+  /// The size in a packet, from the library's parser.
+  private func parse(_ data: UnsafePointer<UInt8>, _ count: Int) -> PictureLimit.Size? {
     guard let parser = unsafe parser, let context = unsafe context else { return nil }
     unsafe parser.pointee.width = 0
     unsafe parser.pointee.height = 0
@@ -58,14 +58,14 @@ final class DeclaredSize {
     let unknown = millrace_av_no_timestamp
     _ = unsafe av_parser_parse2(
       parser, context, &result, &resultCount, data, Int32(clamping: count), unknown, unknown, 0)
-    // The parser of MPEG-4 notes it in the decoder's context instead.
+    // The MPEG-4 parser stores it in the decoder's context instead.
     let isThere = unsafe parser.pointee.width > 0
     let width = unsafe Int(isThere ? parser.pointee.width : context.pointee.width)
     let height = unsafe Int(isThere ? parser.pointee.height : context.pointee.height)
     return width > 0 && height > 0 ? (width, height) : nil
   }
 
-  /// Begins anew with the header that a container puts in front of a packet when the stream changes.
+  /// Restarts with the new header that a container attaches to a packet when the stream changes.
   private func takeNewHeader(_ packet: UnsafePointer<AVPacket>) {
     var count = 0
     guard let bytes = unsafe av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, &count), count > 0,

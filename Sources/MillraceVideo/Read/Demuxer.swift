@@ -5,31 +5,31 @@ internal import MillraceAudio
 internal import MillraceCore
 internal import MillraceFiles
 
-/// The packets of a file, stream by stream; or of a live stream, as they come. While one stream of a file is looked for, what the file
-/// has of the other waits in a queue, up to a bound. Where they lie further apart, the one that is behind is read by itself, from the
-/// file opened once more.
+/// Demultiplexes a file stream by stream, or a live stream in order of arrival. While one stream of a file is read, packets of the other
+/// wait in a bounded queue. If the streams are interleaved too far apart, the one that lags is read separately, from a second handle of the
+/// file.
 ///
-/// Blocks; one thread at a time.
+/// Blocks; not thread-safe.
 @safe
 final class Demuxer {
-  /// Where the packets come from.
-  struct Place: Sendable {
-    /// As libavformat names it.
+  /// The input to open.
+  struct Source: Sendable {
+    /// The URL for libavformat.
     var url: String
     /// An input device instead of a file, such as `lavfi`.
     var device: String?
     var options: [String: String] = [:]
-    /// As messages name it.
+    /// The name in messages.
     var name: String
     /// The same without quotes.
     var shownPath: String { name.hasPrefix("\"") ? String(name.dropFirst().dropLast()) : name }
-    /// What to do when it cannot be opened.
+    /// The cure if it cannot be opened.
     var cure: String?
-    /// Of a live stream: what ends its waiting. Its packets are taken as they come, and nothing is looked into ahead.
-    var bound: StreamBound?
-    /// What is taken out of the library's words.
+    /// For a live stream: interrupts waiting. Its packets are read as they arrive, without probing ahead.
+    var bound: StreamInterrupt?
+    /// Secrets to remove from the library's messages.
     var secrets = Secrets()
-    /// Pixels of the largest picture that is decoded.
+    /// Size of the largest picture to decode, in pixels.
     var mostPixels = PictureHeader.mostPixels
 
     /// A file.
@@ -39,7 +39,7 @@ final class Demuxer {
       url = "file:" + path
       options = SupportedContainer.options
       name = "\"\(path)\""
-      cure = "check that it is whole, and a film or a picture"
+      cure = "check that it is a complete video or picture file"
     }
 
     /// An input device of libavdevice.
@@ -54,7 +54,7 @@ final class Demuxer {
     }
 
     /// A live stream.
-    init(_ address: StreamAddress, options: [String: String], bound: StreamBound, mostPixels: Int) {
+    init(_ address: StreamAddress, options: [String: String], bound: StreamInterrupt, mostPixels: Int) {
       self.mostPixels = mostPixels
       url = address.url
       name = address.name
@@ -64,38 +64,38 @@ final class Demuxer {
     }
   }
 
-  let place: Place
+  let source: Source
   private(set) var context: UnsafeMutablePointer<AVFormatContext>?
-  /// The file ended inside a packet, or was given up before its end.
-  var isCut: Bool { endsInDamage || isLastCorrupt && hasEnded || apart.values.contains { $0.isCut } }
+  /// True if the file ended inside a packet, or was abandoned before its end.
+  var isCut: Bool { endsInDamage || isLastCorrupt && hasEnded || separate.values.contains { $0.isCut } }
   private(set) var words = LibraryMessage()
-  /// Why a stream could not be read by itself; nil: it could, or need not.
+  /// Why a stream could not be read separately; nil if there was no error.
   private(set) var refusal: NodeProblem?
   private var queues: [Int: PacketQueue] = [:]
-  /// Streams that are read by themselves.
-  private var apart: [Int: Demuxer] = [:]
-  /// Packets of each stream that were read so far.
+  /// Streams that are read separately.
+  private var separate: [Int: Demuxer] = [:]
+  /// Packets read so far, by stream.
   private var counts: [Int: Int] = [:]
   private var hasEnded = false
   private var endsInDamage = false
-  /// The library marked the packet read last as one that the file has not all of.
+  /// The library marked the last packet as incomplete.
   private var isLastCorrupt = false
-  /// Packets that may wait, and bytes of them: a file in proper order needs a second of either, which of 8K is 25 MB.
-  static let mostWaiting = (packets: 8_192, bytes: 64 << 20)
-  /// Packets of other streams that one look for a stream passes over: some milliseconds of reading.
-  private static let mostPassed = 256
+  /// Most packets, and bytes of them, in the queues: a well-interleaved file needs a second of either, which is 25 MB for 8K.
+  static let maximumQueued = (packets: 8_192, bytes: 64 << 20)
+  /// Most packets of other streams skipped in one call: some milliseconds of reading.
+  private static let maximumSkipped = 256
 
-  /// Opens a file or device and looks what streams it has.
-  init(_ place: Place) throws(NodeProblem) {
-    self.place = place
+  /// Opens a file or device and finds its streams.
+  init(_ source: Source) throws(NodeProblem) {
+    self.source = source
     millrace_av_clear_log()
     var format: UnsafePointer<AVInputFormat>?
-    if let device = place.device {
+    if let device = source.device {
       unsafe format = millrace_av_find_device(device)
       guard unsafe format != nil else { throw Self.noDevice(device) }
     }
-    if let bound = place.bound {
-      // Said, because finding it out waits for two kilobytes.
+    if let bound = source.bound {
+      // Set explicitly, because probing would wait for two kilobytes.
       unsafe format = av_find_input_format("flv")
       guard let made = unsafe avformat_alloc_context() else { fatalError("no memory for a stream") }
       unsafe made.pointee.flags |= AVFMT_FLAG_NOBUFFER
@@ -103,25 +103,25 @@ final class Demuxer {
       unsafe context = made
     }
     var options: OpaquePointer?
-    for (key, value) in place.options { unsafe av_dict_set(&options, key, value, 0) }
-    let status = unsafe avformat_open_input(&context, place.url, format, &options)
+    for (key, value) in source.options { unsafe av_dict_set(&options, key, value, 0) }
+    let status = unsafe avformat_open_input(&context, source.url, format, &options)
     unsafe av_dict_free(&options)
     guard status >= 0 else {
-      if let problem = FileMessages.exhaustion(-status, place.shownPath, for: .reading) { throw problem }
-      if place.device == nil, place.bound == nil,
-        let name = SupportedContainer.unknownName(place.url, status: status)
+      if let problem = FileMessages.exhaustion(-status, source.shownPath, for: .reading) { throw problem }
+      if source.device == nil, source.bound == nil,
+        let name = SupportedContainer.unknownName(source.url, status: status)
       {
         let refusal = SupportedContainer.refusal(name)
         throw problem(refusal.text, cure: refusal.cure)
       }
-      throw problem("cannot be opened: \(reason(status))", cure: place.cure)
+      throw problem("cannot be opened: \(reason(status))", cure: source.cure)
     }
-    // Looking into a live stream takes seconds, and what it is its packets say by themselves.
-    guard place.bound == nil else { return }
+    // Probing a live stream takes seconds, and its packets describe it anyway.
+    guard source.bound == nil else { return }
     try checkOnlyStream()
-    let most = PictureBound.withEdges(place.mostPixels)
+    let most = PictureLimit.withEdges(source.mostPixels)
     let found = unsafe context.map { unsafe millrace_av_find_stream_info($0, most) } ?? 0
-    guard found >= 0 else { throw problem("cannot be read: \(reason(found))", cure: place.cure) }
+    guard found >= 0 else { throw problem("cannot be read: \(reason(found))", cure: source.cure) }
     discardAll()
   }
 
@@ -130,8 +130,8 @@ final class Demuxer {
     unsafe avformat_close_input(&context)
   }
 
-  /// Refuses a film of pictures that the container says are too large, before the library looks into them and forgets what it said. Where
-  /// there are more streams of pictures, what is chosen of them is checked then.
+  /// Refuses a file whose container declares too large pictures, before the library probes it and discards that value. With several video
+  /// streams, the chosen one is checked later.
   private func checkOnlyStream() throws(NodeProblem) {
     guard let context = unsafe context else { return }
     var pictures: [UnsafePointer<AVCodecParameters>] = unsafe []
@@ -147,23 +147,23 @@ final class Demuxer {
   private static func noDevice(_ device: String) -> NodeProblem {
     let refusal = unsafe String(cString: millrace_av_device_error())
     return NodeProblem(
-      "FFmpeg's input device \"\(device)\" is not there" + (refusal.isEmpty ? "" : ": \(refusal)"),
+      "FFmpeg's input device \"\(device)\" is not available" + (refusal.isEmpty ? "" : ": \(refusal)"),
       cure: "install libavdevice")
   }
 
-  /// Says what is wrong with the place.
+  /// An error about the source.
   func problem(_ text: String, cure: String?) -> NodeProblem {
-    NodeProblem("\(place.name) \(text)", parameter: place.device == nil ? "path" : nil, cure: cure)
+    NodeProblem("\(source.name) \(text)", parameter: source.device == nil ? "path" : nil, cure: cure)
   }
 
-  /// The library's line if it logged one, with the code's own text otherwise.
+  /// The line that the library logged, if any; otherwise the message for the code.
   func reason(_ code: Int32) -> String {
     words.keep()
     let described = LibraryMessage.describe(code)
-    guard let line = words.text else { return place.secrets.removed(from: described) }
-    // A protocol's line says what failed, and leaves out what the system said.
-    let isMore = place.bound != nil && (1..<4_096).contains(-code) && !line.contains(described)
-    return place.secrets.removed(from: isMore ? "\(line): \(described)" : line)
+    guard let line = words.text else { return source.secrets.removed(from: described) }
+    // A protocol's line says what failed, but not the system error.
+    let isMore = source.bound != nil && (1..<4_096).contains(-code) && !line.contains(described)
+    return source.secrets.removed(from: isMore ? "\(line): \(described)" : line)
   }
 
   // MARK: Streams
@@ -173,25 +173,25 @@ final class Demuxer {
     unsafe context?.pointee.streams[index]
   }
 
-  /// The best stream of a kind and its decoder; nil when there is none.
+  /// The best stream of a kind and its decoder; nil if there is none.
   func best(
     _ kind: AVMediaType, beside other: Int = -1
   ) throws(NodeProblem) -> (index: Int, decoder: UnsafePointer<AVCodec>)? {
     var decoder: UnsafePointer<AVCodec>?
     let index = unsafe av_find_best_stream(context, kind, -1, Int32(other), &decoder, 0)
     if index == millrace_averror_decoder_not_found {
-      throw problem("holds what this system has no decoder for", cure: "convert it to H.264 and AAC")
+      throw problem("uses a codec for which this system has no decoder", cure: "convert it to H.264 and AAC")
     }
     guard index >= 0, let decoder = unsafe decoder else { return nil }
     return unsafe (Int(index), decoder)
   }
 
-  /// The container, as the libraries call it: `avi`, `mov,mp4,m4a,3gp,3g2,mj2`.
+  /// libavformat's name of the container: `avi`, `mov,mp4,m4a,3gp,3g2,mj2`.
   var containerName: String {
     unsafe context.map { unsafe String(cString: $0.pointee.iformat.pointee.name) } ?? ""
   }
 
-  /// What the streams are, such as `audio aac, subtitle subrip`.
+  /// The streams, such as `audio aac, subtitle subrip`.
   var streamNames: String { unsafe LibraryMessage.streams(of: context) }
 
   private func discardAll() {
@@ -201,20 +201,20 @@ final class Demuxer {
     }
   }
 
-  /// What waits now.
+  /// The current content of the queues.
   var waiting: (packets: Int, bytes: Int) {
     queues.values.reduce((0, 0)) { ($0.0 + $1.count, $0.1 + $1.byteCount) }
   }
 
-  /// Has packets of a stream kept from now on.
+  /// Queues packets of a stream from now on.
   func use(_ index: Int) {
     if queues[index] == nil { queues[index] = PacketQueue() }
     unsafe stream(index)?.pointee.discard = AVDISCARD_DEFAULT
   }
 
-  /// How long a file of so many streams says it is as a whole (Matroska does); nil when it does not, or has more streams. A
-  /// length reckoned from the bit rate is a guess, and not given.
-  func announced(streams: Int) -> Int64? {
+  /// The declared duration of a file with this many streams (Matroska declares it); nil if there is none, or more streams. A duration
+  /// estimated from the bitrate is ignored.
+  func declaredDuration(streams: Int) -> Int64? {
     guard let context = unsafe context, unsafe context.pointee.nb_streams == UInt32(streams),
       unsafe context.pointee.duration_estimation_method != AVFMT_DURATION_FROM_BITRATE,
       unsafe context.pointee.duration > 0
@@ -224,8 +224,8 @@ final class Demuxer {
 
   // MARK: Packets
 
-  /// The next packet of a live stream, whichever of its streams it is of; the caller's to free. nil at the stream's end.
-  /// Throws `library` with the library's code, for which `words` has its line.
+  /// The next packet of any stream of a live stream; the caller frees it. nil at the end. Throws `library` with the library's code, for which
+  /// `words` has its message.
   func nextOfAny() throws(NodeFault) -> UnsafeMutablePointer<AVPacket>? {
     guard let packet = unsafe av_packet_alloc() else {
       throw NodeFault(.library, code: millrace_averror_no_memory)
@@ -243,15 +243,15 @@ final class Demuxer {
     }
   }
 
-  /// The next packet of a stream, which is the caller's to free; nil at the end, and where only other streams' came so far:
-  /// `hasMore` tells.
+  /// The next packet of a stream; the caller frees it. nil at the end, and if only packets of other streams were found so far: see
+  /// `hasMore`.
   func next(_ index: Int) throws(NodeFault) -> UnsafeMutablePointer<AVPacket>? {
-    if let other = apart[index] { return unsafe try other.next(index) }
-    for _ in 0..<Self.mostPassed {
+    if let other = separate[index] { return unsafe try other.next(index) }
+    for _ in 0..<Self.maximumSkipped {
       if let packet = unsafe queues[index]?.take() { return unsafe packet }
       guard !hasEnded else { return nil }
-      guard waiting.packets < Self.mostWaiting.packets && waiting.bytes < Self.mostWaiting.bytes else {
-        return unsafe try part(index).next(index)
+      guard waiting.packets < Self.maximumQueued.packets && waiting.bytes < Self.maximumQueued.bytes else {
+        return unsafe try separateReader(index).next(index)
       }
       try read()
     }
@@ -259,17 +259,17 @@ final class Demuxer {
   }
 
   /// True while a stream may have another packet.
-  func hasMore(_ index: Int) -> Bool { apart[index]?.hasMore(index) ?? !hasEnded }
+  func hasMore(_ index: Int) -> Bool { separate[index]?.hasMore(index) ?? !hasEnded }
 
-  /// Reads a stream by itself from now on. Its queue is empty.
-  private func part(_ index: Int) throws(NodeFault) -> Demuxer {
+  /// Reads a stream separately from now on. Its queue is empty.
+  private func separateReader(_ index: Int) throws(NodeFault) -> Demuxer {
     let other: Demuxer
-    do throws(NodeProblem) { other = try Demuxer(place) } catch {
+    do throws(NodeProblem) { other = try Demuxer(source) } catch {
       refusal = error
       throw NodeFault(.gone)
     }
     other.use(index)
-    // Passed over here and not inside the library, which would look through all of the file in one call.
+    // Skipped here and not inside the library, which would scan the whole file in one call.
     for stream in queues.keys where stream != index {
       unsafe other.stream(stream)?.pointee.discard = AVDISCARD_DEFAULT
     }
@@ -282,13 +282,13 @@ final class Demuxer {
       unsafe av_packet_free(&packet)
       passed += 1
     }
-    apart[index] = other
+    separate[index] = other
     queues[index] = nil
     unsafe stream(index)?.pointee.discard = AVDISCARD_ALL
     return other
   }
 
-  /// Reads one packet and puts it where it belongs.
+  /// Reads one packet into its queue.
   private func read() throws(NodeFault) {
     guard let packet = unsafe av_packet_alloc() else {
       throw NodeFault(.library, code: millrace_averror_no_memory)
@@ -298,7 +298,7 @@ final class Demuxer {
     guard status >= 0 else {
       unsafe av_packet_free(&unused)
       if status == millrace_averror_again { return }
-      // A disk that fails is a fault; bytes that make no sense any more are the end.
+      // A read error fails the node; undecodable bytes count as the end.
       if status == millrace_averror(EIO) { throw NodeFault(.system, code: EIO) }
       if status != millrace_averror_eof {
         words.keep()
@@ -318,7 +318,7 @@ final class Demuxer {
   }
 }
 
-/// Packets of one stream in order.
+/// A queue of packets of one stream.
 @safe
 private final class PacketQueue {
   private var packets: [UnsafeMutablePointer<AVPacket>] = unsafe []

@@ -1,21 +1,21 @@
 internal import MillraceCore
 
-/// Which pictures of a film a grid of slots needs: those that stand at a slot. The first slot is when the first picture is due.
+/// Selects the pictures of a video that are current at the slots of a grid. The first slot is when the first picture is due.
 struct PictureSlots: Sendable {
   private let interval: Nanoseconds
   private var start: Nanoseconds?
-  /// When the next slot is.
+  /// Time of the next slot.
   private var due: Nanoseconds = 0
 
   init(interval: Nanoseconds) { self.interval = interval }
 
-  /// Has the grid go by a first slot that may long be over.
+  /// Starts the grid at a first slot, which may be far in the past.
   mutating func begin(at start: Nanoseconds) {
     self.start = start
     due = start
   }
 
-  /// True for a picture that stands at a slot, from when it is due to the next one. Times only grow.
+  /// True for a picture that is current at a slot, from when it is due to the next picture. Times must not decrease.
   mutating func needs(from time: Nanoseconds, upTo end: Nanoseconds) -> Bool {
     guard let start else {
       self.start = time

@@ -3,8 +3,8 @@ internal import CMediaShim
 internal import Glibc
 internal import MillraceCore
 
-/// Turns decoded sound of any kind into interleaved samples of one rate, channel count and type, with libswresample. One thread at
-/// a time; takes heap.
+/// Converts decoded audio of any format to interleaved samples with a fixed rate, channel count and type, with libswresample. Not thread-safe;
+/// allocates.
 @safe
 final class SoundConverter {
   let rate: Int
@@ -13,7 +13,7 @@ final class SoundConverter {
   private var context: OpaquePointer?
   private var source = Source()
 
-  /// What comes in.
+  /// The input format.
   private struct Source: Equatable {
     var format: Int32 = -1
     var rate: Int32 = 0
@@ -30,13 +30,13 @@ final class SoundConverter {
 
   private var frameBytes: Int { channels * sample.byteCount }
 
-  /// How much of what came in has not come out yet: the resampler's memory. Nothing while the rate stays.
+  /// Input not output yet: the resampler's delay. Zero if the rate does not change.
   var delay: Nanoseconds {
     guard unsafe context != nil else { return 0 }
     return unsafe swr_get_delay(context, 1_000_000_000)
   }
 
-  /// Appends a frame's samples; answers how many per channel, or nil when the library refuses the kind.
+  /// Appends a frame's samples; returns how many per channel, or nil if the library does not support the format.
   func convert(_ frame: UnsafePointer<AVFrame>, into stock: inout [UInt8]) -> Int? {
     let count = unsafe frame.pointee.nb_samples
     guard unsafe prepare(frame) else { return nil }
@@ -61,7 +61,7 @@ final class SoundConverter {
     if wanted == source, unsafe context != nil { return true }
     unsafe swr_free(&context)
     source = wanted
-    // The usual layout of the count: where a frame states another, its channels are taken in their order.
+    // The default layout for the channel count: a frame with another layout keeps the order of its channels.
     var from = unsafe millrace_av_default_layout(wanted.channels)
     var to = unsafe millrace_av_default_layout(Int32(channels))
     let type = AVSampleFormat(rawValue: sample == .s16 ? millrace_av_sample_s16 : millrace_av_sample_f32)

@@ -4,27 +4,27 @@ internal import Glibc
 internal import MillraceAudio
 internal import MillraceCore
 
-/// Decodes one stream of a file, frame by frame. Blocks; one thread at a time; takes heap, as the libraries do.
+/// Decodes one stream of a file, frame by frame. Blocks; not thread-safe; allocates, as the libraries do.
 @safe
 final class StreamDecoder {
   let index: Int
-  /// The frame decoded last. What it holds belongs to the decoder until the next call.
+  /// The latest frame. Its content belongs to the decoder and is valid until the next call.
   let frame: UnsafeMutablePointer<AVFrame>
-  /// Packets the decoder gave up, and pictures of which it has only a part.
+  /// Packets that could not be decoded, and incomplete pictures.
   var damageCount: Int { frames.damageCount + partCount }
-  /// Pixels of the largest picture that the library takes memory for.
+  /// Size of the largest picture that the library allocates memory for, in pixels.
   var mostPixels: Int { unsafe Int(codec?.pointee.max_pixels ?? 0) }
-  /// The library's words at the last failure.
+  /// The library's message for the last failure.
   var lastMessage: String? { frames.lastMessage }
 
   private let demuxer: Demuxer
-  /// What packets say of their pictures' size; nil for sound, and for codecs that say it nowhere but in the picture.
+  /// Reads sizes from packets; nil for audio, and for codecs that declare the size only inside the picture.
   private let declared: DeclaredSize?
   private var codec: UnsafeMutablePointer<AVCodecContext>?
   private var isDraining = false
   private var frames = DecodedFrames()
   private var partCount = 0
-  /// True when the picture given last has no end.
+  /// True if the last picture has no end marker.
   private(set) var endsInPart = false
   private static let nanosecond = AVRational(num: 1, den: 1_000_000_000)
 
@@ -38,7 +38,8 @@ final class StreamDecoder {
     else { fatalError("no memory for a decoder") }
     guard unsafe stream.pointee.codecpar.pointee.codec_id != AV_CODEC_ID_SVG else {
       throw demuxer.problem(
-        "is a drawing (SVG), which can take any time to draw", cure: "convert it to a PNG first")
+        "is a vector drawing (SVG), which may take unlimited time to render",
+        cure: "convert it to a PNG first")
     }
     unsafe try demuxer.checkSize(stream.pointee.codecpar)
     self.demuxer = demuxer
@@ -47,10 +48,10 @@ final class StreamDecoder {
     unsafe self.frame = unsafe frame
     unsafe self.codec = unsafe codec
     unsafe codec.pointee.pkt_timebase = stream.pointee.time_base
-    // Left to itself the library starts a thread a core, and each holds a frame back.
+    // By default the library starts a thread per core, each of which delays a frame.
     unsafe codec.pointee.thread_count = Int32(threads)
-    // What `declared` does not see, the decoder refuses before it takes memory.
-    unsafe codec.pointee.max_pixels = PictureBound.withEdges(demuxer.place.mostPixels)
+    // If `declared` misses a size, the decoder refuses it before it allocates.
+    unsafe codec.pointee.max_pixels = PictureLimit.withEdges(demuxer.source.mostPixels)
     demuxer.use(index)
     let status = unsafe avcodec_open2(codec, decoder, nil)
     guard status >= 0 else {
@@ -64,12 +65,12 @@ final class StreamDecoder {
     unsafe av_frame_free(&frame)
   }
 
-  /// Decodes the next frame; false at the end. Damaged packets are counted and left out.
+  /// Decodes the next frame; false at the end. Damaged packets are counted and skipped.
   func next() throws(NodeFault) -> Bool {
     while true { if let isThere = try look() { return isThere } }
   }
 
-  /// Decodes the next frame; false at the end, nil where the file has had only other streams for a while: ask again.
+  /// Decodes the next frame; false at the end, nil if only other streams had packets for a while: call again.
   func look() throws(NodeFault) -> Bool? {
     while true {
       if let isThere = unsafe try frames.receive(codec, into: frame) {
@@ -80,17 +81,17 @@ final class StreamDecoder {
     }
   }
 
-  /// Takes a frame of what the decoder was given; false when it wants more first.
+  /// Takes a frame from the decoder; false if it needs more input first.
   func receive() throws(NodeFault) -> Bool {
     guard unsafe try frames.receive(codec, into: frame) == true else { return false }
     countPart()
     return true
   }
 
-  /// Counts a frame that the decoder has filled up with what it guessed.
+  /// Counts a frame with concealed errors.
   private func countPart() { if unsafe frame.pointee.decode_error_flags != 0 { partCount += 1 } }
 
-  /// Gives the decoder the next packet of the stream, or the end; false where neither has come yet.
+  /// Feeds the decoder the next packet of the stream, or the end; false if neither is available yet.
   private func feed() throws(NodeFault) -> Bool {
     guard !isDraining else { return true }
     guard let packet = unsafe try demuxer.next(index) else {
@@ -105,29 +106,29 @@ final class StreamDecoder {
     return true
   }
 
-  /// Gives the decoder a packet of its stream, which stays the caller's.
+  /// Feeds the decoder a packet of its stream, which the caller keeps.
   func give(_ packet: UnsafePointer<AVPacket>) throws(NodeFault) {
-    if let size = unsafe declared?.size(packet), !PictureBound.allows(size, atMost: demuxer.place.mostPixels)
+    if let size = unsafe declared?.size(packet), !PictureLimit.allows(size, atMost: demuxer.source.mostPixels)
     {
-      throw PictureBound.fault(size)
+      throw PictureLimit.fault(size)
     }
     endsInPart = unsafe isCutJPEG(packet)
     if endsInPart { partCount += 1 }
     let status = unsafe avcodec_send_packet(codec, packet)
-    // A decoder that was just empty takes one packet.
+    // A decoder that was just drained accepts a packet.
     if status < 0 && status != millrace_averror_again && status != millrace_averror_eof {
       try frames.refuse(status)
     }
   }
 
-  /// True for a JPEG of a file whose end is missing, of which the decoder says nothing. Devices leave ends out on purpose.
+  /// True for a JPEG file without an end marker, which the decoder does not report. Devices omit it on purpose.
   private func isCutJPEG(_ packet: UnsafePointer<AVPacket>) -> Bool {
-    guard demuxer.place.device == nil, let codec = unsafe codec,
+    guard demuxer.source.device == nil, let codec = unsafe codec,
       unsafe codec.pointee.codec_id == AV_CODEC_ID_MJPEG
     else { return false }
     let bytes = unsafe UnsafeBufferPointer(start: packet.pointee.data, count: Int(packet.pointee.size))
-    // Behind the last beginning of a scan (SOS) has to be an end (EOI; ITU-T T.81, B.1.1.3). What lies behind that is no part of it,
-    // and the end of a small picture in the header is not that of the whole.
+    // After the last start of scan (SOS) there has to be an end (EOI; ITU-T T.81, B.1.1.3). Data after that is not part of it, and the
+    // end of a thumbnail in the header is not that of the whole.
     var place = bytes.count - 2
     while place >= 0 {
       let (first, second) = unsafe (bytes[place], bytes[place + 1])
@@ -137,7 +138,7 @@ final class StreamDecoder {
     return true
   }
 
-  /// When the frame is due in the file's own time; nil when nobody knows.
+  /// When the frame is due in the file's own time; nil if unknown.
   var time: Nanoseconds? {
     guard let stream = unsafe demuxer.stream(index) else { return nil }
     let time = unsafe frame.pointee.best_effort_timestamp
@@ -145,14 +146,14 @@ final class StreamDecoder {
     return unsafe av_rescale_q(time, stream.pointee.time_base, Self.nanosecond)
   }
 
-  /// How long the frame lasts, as the file says; nil when it does not.
+  /// The frame's declared duration; nil if there is none.
   var duration: Nanoseconds? {
     guard let stream = unsafe demuxer.stream(index), unsafe frame.pointee.pkt_duration > 0 else { return nil }
     return unsafe av_rescale_q(frame.pointee.pkt_duration, stream.pointee.time_base, Self.nanosecond)
   }
 
-  /// How long the stream says it is; nil when it does not.
-  var announced: Nanoseconds? {
+  /// The stream's declared duration; nil if there is none.
+  var declaredDuration: Nanoseconds? {
     guard let stream = unsafe demuxer.stream(index), unsafe stream.pointee.duration > 0 else { return nil }
     return unsafe av_rescale_q(stream.pointee.duration, stream.pointee.time_base, Self.nanosecond)
   }

@@ -1,26 +1,26 @@
 internal import CFFmpeg
 internal import MillraceCore
 
-/// The tracks of a film.
-enum FilmTrack: Int, CaseIterable, Sendable {
+/// The tracks of a recording or stream.
+enum MediaTrack: Int, CaseIterable, Sendable {
   case pictures, sound
 
-  /// As events call it.
+  /// The name in events.
   var name: StaticString { self == .pictures ? "pictures" : "sound" }
 }
 
-/// What an encoder gave, with its time. May be handed from thread to thread; one at a time.
+/// An encoder's packet with its time. May be moved between threads; used by one at a time.
 @safe
 final class EncodedPacket: @unchecked Sendable {
-  let track: FilmTrack
-  /// When it is due, on the graph clock; encoders that hold no pictures back give them in the order of their times.
+  let track: MediaTrack
+  /// When it is due, on the graph's clock; encoders without delay produce packets in order of time.
   let time: Nanoseconds
-  /// A decoder may start here.
+  /// True if a decoder can start here.
   let isKey: Bool
   let packet: UnsafeMutablePointer<AVPacket>
 
-  /// Takes over what the encoder's packet holds.
-  init(_ track: FilmTrack, at time: Nanoseconds, moving packet: UnsafeMutablePointer<AVPacket>) {
+  /// Takes over the content of the encoder's packet.
+  init(_ track: MediaTrack, at time: Nanoseconds, moving packet: UnsafeMutablePointer<AVPacket>) {
     guard let own = unsafe av_packet_alloc() else { fatalError("no memory for a packet") }
     unsafe av_packet_move_ref(own, packet)
     self.track = track
@@ -34,7 +34,7 @@ final class EncodedPacket: @unchecked Sendable {
     unsafe av_packet_free(&packet)
   }
 
-  /// Puts time and duration into a stream's time base, counted from an origin.
+  /// Sets time and duration in a stream's time base, relative to an origin.
   func setTime(_ base: AVRational, origin: Nanoseconds, duration: Nanoseconds) {
     let nanosecond = AVRational(num: 1, den: 1_000_000_000)
     let place = av_rescale_q(time - origin, nanosecond, base)

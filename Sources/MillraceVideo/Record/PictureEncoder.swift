@@ -3,39 +3,39 @@ internal import CMediaShim
 internal import MillraceAudio
 internal import MillraceCore
 
-/// Encodes pictures of the graph as H.264 or VP8: no picture is held back, none refers to a later one.
+/// Encodes pictures to H.264 or VP8 without delay: no picture is held back, and none references a later one.
 ///
-/// - Colours are those every player takes for granted, BT.601 of video range. 4:2:0 of H.264 has even sides: an odd one is made a
-///   pixel longer by repeating the last.
-/// - A key frame comes when `keyInterval` is over, by the pictures' times, and when `wantsKey` is set.
+/// - Colours are the ones every player assumes: BT.601, video range. H.264 with 4:2:0 needs even sides: an odd one is padded by repeating
+///   the last column or row.
+/// - A key frame is made every `keyInterval`, by the pictures' times, and when `wantsKey` is set.
 ///
-/// Blocks, 7 ms for 1280x720 on one thread; takes heap. One thread at a time.
+/// Blocks, 7 ms for 1280x720 on one thread; allocates. Not thread-safe.
 @safe
 final class PictureEncoder {
-  /// What is asked of it.
+  /// The encoder's settings.
   struct Settings {
     var coding: PictureCoding
-    /// Bits a second; nil: what pictures of good quality take.
+    /// Bitrate in bit/s; nil: constant quality.
     var bitrate: Int?
-    /// From key frame to key frame.
+    /// Interval between key frames.
     var keyInterval: Nanoseconds
     var threads: Int
-    /// The rate is kept within half a second, for a network: pictures of bad quality rather than late ones.
+    /// Limits the bitrate within half a second, for streaming: lower quality rather than delay.
     var isSteady = false
-    /// The node has a parameter `video` for another coding, which errors may advise.
+    /// True if the node has a parameter `video`, which errors may suggest.
     var hasChoice = true
-    /// The system's encoder, if another one is to be used, as it is.
+    /// Another FFmpeg encoder to use instead, without options.
     var encoder: String?
   }
 
-  /// Takes a packet that is ready; what it holds is the taker's.
+  /// Receives a finished packet and owns its content.
   typealias Take = (EncodedPacket) throws(NodeFault) -> Void
 
   let codec: UnsafeMutablePointer<AVCodecContext>
-  /// Sides of what is encoded.
+  /// The encoded size.
   let width: Int
   let height: Int
-  /// Time of one picture at the nominal rate.
+  /// Period at the nominal frame rate.
   let period: Nanoseconds
   /// Makes the next picture a key frame.
   var wantsKey = false
@@ -44,16 +44,16 @@ final class PictureEncoder {
   private let frame: UnsafeMutablePointer<AVFrame>
   private let scaler: PictureScaler
   private let keyInterval: Nanoseconds
-  /// When the first picture was due, and the ticks of the last.
+  /// When the first picture was due, and the ticks of the last one.
   private var base: Nanoseconds?
   private var last: Int64 = -1
   private var keyTime: Nanoseconds = 0
 
-  /// Ticks a second of the pictures' times: those of MPEG systems, in which all usual rates are whole.
+  /// Time base in ticks per second: that of MPEG systems, in which all common frame rates are integers.
   private static let ticks: Int32 = 90_000
-  /// Constant rate factor of x264 and its counterpart of libvpx: small losses, at sizes of recordings.
+  /// Constant rate factor of x264 and its counterpart in libvpx: small losses, at sizes suitable for recordings.
   private static let quality = (h264: "23", vp8: "12")
-  /// Bits for a pixel where the graph says nothing: 2.8 Mbit/s for 1280x720 at 30 pictures a second.
+  /// Default bits per pixel: 2.8 Mbit/s for 1280x720 at 30 pictures a second.
   private static let bitsPerPixel = 0.1
   private static let bitrates = 64_000.0...40_000_000.0
 
@@ -67,7 +67,7 @@ final class PictureEncoder {
     guard let encoder = unsafe avcodec_find_encoder_by_name(name) else {
       throw NodeProblem(
         "this system's FFmpeg has no encoder \"\(name)\" for \(coding.name)", parameter: settings.parameter,
-        cure: "install Debian's libavcodec59, which has it" + settings.otherCoding)
+        cure: "install Debian's libavcodec59, which includes it" + settings.otherCoding)
     }
     guard let packet = unsafe av_packet_alloc(), let frame = unsafe av_frame_alloc(),
       let codec = unsafe avcodec_alloc_context3(encoder)
@@ -86,7 +86,7 @@ final class PictureEncoder {
     let status = unsafe avcodec_open2(codec, encoder, &options)
     guard status >= 0 else {
       throw LibraryMessage.problem(
-        "the encoder for \(coding.name) refuses pictures of \(width)x\(height)", status,
+        "the \(coding.name) encoder does not accept pictures of \(width)x\(height)", status,
         parameter: settings.parameter, cure: "change their size with video.scale" + settings.otherCoding)
     }
     unsafe frame.pointee.width = Int32(width)
@@ -125,12 +125,12 @@ final class PictureEncoder {
       num: Int32(clamping: rate.numerator), den: Int32(clamping: rate.denominator))
     unsafe codec.pointee.max_b_frames = 0
     unsafe codec.pointee.thread_count = Int32(settings.threads)
-    // Key frames go by the clock; the library's own count is only the worst case.
+    // Key frames follow the clock; the library's own interval is only the worst case.
     let pictures = Double(settings.keyInterval) / 1e9 * perSecond
     unsafe codec.pointee.gop_size = Int32(min(max(4 * pictures, 2), 10_000))
     unsafe codec.pointee.flags |= AudioEncoder.globalHeader
     let isConstantQuality = settings.bitrate == nil && !settings.isSteady
-    // x264 takes a rate beside a quality for the rate alone; libvpx for the highest.
+    // With a quality set, x264 takes a bitrate for the target, libvpx for the maximum.
     if !isConstantQuality || settings.coding == .vp8 {
       unsafe codec.pointee.bit_rate = Int64(bitrate) * (isConstantQuality ? 2 : 1)
     }
@@ -148,7 +148,7 @@ final class PictureEncoder {
       unsafe av_dict_set(&options, "preset", "superfast", 0)
       unsafe av_dict_set(&options, "tune", "zerolatency", 0)
       unsafe av_dict_set(&options, "forced-idr", "1", 0)
-      // Key frames go by the clock, not by what is in the pictures.
+      // Key frames follow the clock, not the content.
       unsafe av_dict_set(&options, "sc_threshold", "0", 0)
       if isConstantQuality { unsafe av_dict_set(&options, "crf", quality.h264, 0) }
     case .vp8:
@@ -163,7 +163,7 @@ final class PictureEncoder {
 
   // MARK: Encoding
 
-  /// Encodes a picture. False when it is left out, because it is due no later than the one before.
+  /// Encodes a picture. False if it was dropped because it is not later than the previous one.
   func encode(_ picture: borrowing PictureView, at time: Nanoseconds, _ take: Take) throws(NodeFault) -> Bool
   {
     guard let tick = tick(time) else { return false }
@@ -174,14 +174,14 @@ final class PictureEncoder {
     return true
   }
 
-  /// Encodes the last picture once more.
+  /// Encodes the last picture again.
   func encodeAgain(at time: Nanoseconds, _ take: Take) throws(NodeFault) {
     guard let tick = tick(time) else { return }
     try prepare()
     try send(tick, time, take)
   }
 
-  /// Encodes a picture without light.
+  /// Encodes a black picture.
   func encodeBlack(at time: Nanoseconds, _ take: Take) throws(NodeFault) {
     guard let tick = tick(time) else { return }
     try prepare()
@@ -191,7 +191,7 @@ final class PictureEncoder {
     try send(tick, time, take)
   }
 
-  /// Ticks of a time; nil when they are not later than the last.
+  /// The ticks of a time; nil if they are not later than the last.
   private func tick(_ time: Nanoseconds) -> Int64? {
     let base = base ?? time
     let tick = av_rescale(time - base, Int64(Self.ticks), 1_000_000_000)
@@ -201,7 +201,7 @@ final class PictureEncoder {
   }
 
   private func prepare() throws(NodeFault) {
-    // The encoder may still hold the last one.
+    // The encoder may still reference the last picture.
     try unsafe check(av_frame_make_writable(frame))
   }
 
@@ -216,7 +216,7 @@ final class PictureEncoder {
     try drain(take)
   }
 
-  /// Gives what is left; nothing may be encoded after it.
+  /// Flushes the encoder; nothing may be encoded afterwards.
   func finish(_ take: Take) throws(NodeFault) {
     try unsafe check(avcodec_send_frame(codec, nil))
     try drain(take)
@@ -238,7 +238,7 @@ final class PictureEncoder {
 
   // MARK: Planes
 
-  /// Copies the scaled picture, its last column and row repeated where a side is odd.
+  /// Copies the scaled picture, repeating the last column and row if a side is odd.
   private func copyPlanes() {
     copy(0, columns: scaler.width, rows: scaler.height, to: height)
     for plane in 1...2 { copy(plane, columns: width / 2, rows: height / 2, to: height / 2) }
@@ -265,10 +265,10 @@ final class PictureEncoder {
 }
 
 extension PictureEncoder.Settings {
-  /// The parameter that errors are about.
+  /// The parameter that errors refer to.
   fileprivate var parameter: String? { hasChoice ? "video" : nil }
 
-  /// What is added to a cure where another coding is one.
+  /// Added to a cure if another codec can be chosen.
   fileprivate var otherCoding: String {
     hasChoice ? ", or set \"video\" to \"\(coding.other.rawValue)\"" : ""
   }

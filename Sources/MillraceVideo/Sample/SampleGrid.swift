@@ -1,6 +1,6 @@
 internal import MillraceCore
 
-/// Slots at a fixed distance from a first time, each computed from its number, so that nothing drifts.
+/// A grid of slots at a fixed interval from a start time, each computed from its number, so that nothing drifts.
 struct SampleGrid: Sendable {
   let interval: Nanoseconds
   private var start: Nanoseconds?
@@ -9,24 +9,24 @@ struct SampleGrid: Sendable {
 
   init(interval: Nanoseconds) { self.interval = interval }
 
-  /// When the next slot is. The first question fixes the grid: its first slot is at `now`.
+  /// The time of the next slot. The first call fixes the grid: its first slot is at `now`.
   mutating func next(now: Nanoseconds) -> Nanoseconds {
     let begin = start ?? now
     start = begin
     return begin &+ slot &* interval
   }
 
-  /// Goes on to the next slot.
+  /// Advances to the next slot.
   mutating func advance() { slot += 1 }
 
-  /// Goes on to the last slot up to a time, and answers how many it passes: they were missed.
+  /// Advances to the last slot up to a time, and returns how many were missed.
   mutating func advance(upTo now: Nanoseconds) -> Int64 {
     let last = max(slot, (now &- (start ?? now)) / interval)
     defer { slot = last }
     return last - slot
   }
 
-  /// Goes on to the first slot not before a time, and answers how many it passes.
+  /// Advances to the first slot not before a time, and returns how many were skipped.
   mutating func advance(to time: Nanoseconds) -> Int64 {
     let first = max(slot, (time &- (start ?? time) &+ interval - 1) / interval)
     defer { slot = first }

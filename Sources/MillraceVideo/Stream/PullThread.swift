@@ -5,86 +5,87 @@ internal import MillraceAudio
 internal import MillraceCore
 internal import Synchronization
 
-/// A live stream, connected to, read and decoded on a thread of its own, and connected to again when it is lost.
+/// Connects to, reads and decodes a live stream on its own thread, and reconnects when it is lost.
 ///
-/// Everything is handed over as soon as it is decoded. What is not fetched is bounded: the oldest goes and is counted.
+/// Everything is handed over as soon as it is decoded. What is not fetched is bounded: the oldest is dropped and counted.
 final class PullThread: Sendable {
-  /// How to pull.
-  struct Terms: Sendable {
+  /// The settings of a connection.
+  struct Settings: Sendable {
     var address: StreamAddress
-    /// The longest that anything may take to come: a connection, an answer, the next packet.
-    var patience: Nanoseconds
+    /// Longest wait for a connection, an answer, or the next packet.
+    var timeout: Nanoseconds
     var backoff: Backoff
     var reconnects: Bool
-    /// What sound becomes; nil: it is left alone.
+    /// The audio format; nil: audio is ignored.
     var sound: (rate: Int, channels: Int, sample: SampleType)?
-    /// Pixels of the largest picture that is decoded.
+    /// Size of the largest picture to decode, in pixels.
     var mostPixels = PictureHeader.mostPixels
   }
 
-  /// What there is for the node.
-  struct Catch {
-    /// The oldest picture that waits; those behind it stay, so that the bound on them is the bound on how late one can be.
+  /// What is new for the node.
+  struct Update {
+    /// The oldest waiting picture; newer ones stay in the queue, whose bound limits how late one can be.
     var picture: DecodedPicture?
     var sound: [StreamSound] = []
-    var notes: [StreamNote] = []
-    /// Packets that could not be decoded, so far, of all connections.
+    var events: [StreamEvent] = []
+    /// Packets that could not be decoded, so far, on all connections.
     var damage = 0
     /// Pictures that were not fetched in time, so far.
     var lost = 0
-    /// Why there will be no more behind what is here, once that is so.
+    /// Why the stream ended, once it has.
     var ending: String?
   }
 
   private struct Shared {
     var pictures: [DecodedPicture] = []
-    /// All but the picture.
-    var present = Catch()
+    /// Everything but the picture.
+    var present = Update()
   }
 
-  /// Pictures that may wait: half a second of most streams.
+  /// Most waiting pictures: half a second of most streams.
   static let mostPictures = 16
-  /// Decoded pieces of sound that may wait: two seconds of AAC at 48 kHz.
+  /// Most waiting pieces of audio: two seconds of AAC at 48 kHz.
   static let mostSound = 96
-  /// Notes that may wait for a node that is not called.
-  static let mostNotes = 32
+  /// Most waiting events for a node that is not called.
+  static let maximumEvents = 32
 
   private let shared = Locked(Shared())
   private let isStopped = Atomic<Bool>(false)
-  private let bound = StreamBound()
+  private let bound = StreamInterrupt()
   private let waker: Waker
-  private let terms: Terms
+  private let settings: Settings
 
-  private init(_ terms: Terms, _ waker: Waker) {
-    self.terms = terms
+  private init(_ settings: Settings, _ waker: Waker) {
+    self.settings = settings
     self.waker = waker
   }
 
-  /// Starts to connect.
-  static func start(_ terms: Terms, waker: Waker) throws(NodeProblem) -> PullThread {
-    let thread = PullThread(terms, waker)
+  /// Starts the thread, which connects.
+  static func start(_ settings: Settings, waker: Waker) throws(NodeProblem) -> PullThread {
+    let thread = PullThread(settings, waker)
     guard OwnThread.start("millrace-pull", { thread.run() }) == 0 else {
       throw NodeProblem(
-        "no thread is left for \(terms.address.name)", cure: "raise the limit of processes (ulimit -u)")
+        "the system cannot create another thread for \(settings.address.name)",
+        cure: "raise the limit of processes (ulimit -u)")
     }
     return thread
   }
 
   // MARK: The node's side
 
-  /// Takes one picture, where one is wanted, and all else there is. The lock is held by either side for moves only.
-  func fetch(picture isWanted: Bool) -> Catch {
+  /// Takes one picture, if wanted, and everything else that is new. Both sides hold the lock only for moves.
+  func fetch(picture isWanted: Bool) -> Update {
     shared.withLock { shared in
-      var caught = shared.present
+      var update = shared.present
       shared.present.sound = []
-      shared.present.notes = []
-      if isWanted, !shared.pictures.isEmpty { caught.picture = shared.pictures.removeFirst() }
-      if !shared.pictures.isEmpty { caught.ending = nil }
-      return caught
+      shared.present.events = []
+      if isWanted, !shared.pictures.isEmpty { update.picture = shared.pictures.removeFirst() }
+      if !shared.pictures.isEmpty { update.ending = nil }
+      return update
     }
   }
 
-  /// Ends what the thread waits for, and the thread. Waits for nothing.
+  /// Cancels what the thread waits for, and stops the thread. Does not block.
   func stop() {
     isStopped.store(true, ordering: .releasing)
     bound.cancel()
@@ -94,27 +95,27 @@ final class PullThread: Sendable {
 
   private var wantsEnd: Bool { isStopped.load(ordering: .acquiring) }
 
-  private func tell(_ note: StreamNote) {
+  private func post(_ event: StreamEvent) {
     shared.withLock { shared in
-      if shared.present.notes.count >= Self.mostNotes { shared.present.notes.removeFirst() }
-      shared.present.notes.append(note)
+      if shared.present.events.count >= Self.maximumEvents { shared.present.events.removeFirst() }
+      shared.present.events.append(event)
     }
     waker.wake()
   }
 
   private func run() {
-    var backoff = terms.backoff
+    var backoff = settings.backoff
     var attempts = 0
     var connection = 0
     while !wantsEnd {
       attempts += 1
       connection += 1
       let begin = Clock(.realtime).now
-      var pull = StreamPull(terms, bound: bound, connection: connection)
+      var pull = StreamPull(settings, bound: bound, connection: connection)
       let reason = pull.run(
         whileTrue: { !self.wantsEnd },
         came: { [attempts] in
-          self.tell(.connected(after: Clock(.realtime).now &- begin, attempts: attempts))
+          self.post(.connected(after: Clock(.realtime).now &- begin, attempts: attempts))
         },
         give: { self.give($0) })
       guard !wantsEnd else { return }
@@ -122,13 +123,13 @@ final class PullThread: Sendable {
         backoff.reset()
         attempts = 0
       }
-      tell(.disconnected(reason))
-      guard terms.reconnects, let wait = backoff.next(at: Clock(.realtime).now) else {
+      post(.disconnected(reason))
+      guard settings.reconnects, let wait = backoff.next(at: Clock(.realtime).now) else {
         shared.withLock { $0.present.ending = reason }
         waker.wake()
         return
       }
-      tell(.waits(wait))
+      post(.waits(wait))
       rest(wait)
     }
   }
@@ -151,7 +152,7 @@ final class PullThread: Sendable {
     waker.wake()
   }
 
-  /// Waits between attempts; looks every 20 ms whether it is to end.
+  /// Waits between attempts; checks every 20 ms whether to stop.
   private func rest(_ time: Nanoseconds) {
     let end = Clock(.realtime).now &+ time
     while !wantsEnd {

@@ -1,40 +1,40 @@
 internal import MillraceCore
 
-/// What was encoded and is not sent yet: so much and no more, and never a picture whose key frame was dropped. A value; takes heap.
+/// A bounded queue of encoded packets to send; it never keeps a picture whose key frame was dropped. A value type; allocates.
 struct PushQueue {
-  /// The longest time between the oldest and the newest of it.
+  /// Longest time between the oldest and the newest packet.
   private let limit: Nanoseconds
-  /// Bytes that may wait, whatever their times say: two seconds of 8K.
-  static let mostBytes = 64 << 20
+  /// Most bytes in the queue, regardless of time: two seconds of 8K.
+  static let maximumBytes = 64 << 20
   private var byteCount = 0
   private var waiting: [EncodedPacket] = []
-  /// True while nothing is taken but a key picture, and what comes behind it.
+  /// True while packets are dropped until the next key frame.
   private(set) var awaitsKey = false
-  /// What was left out, so far.
+  /// Packets dropped so far.
   private(set) var dropped = (pictures: 0, sound: 0)
 
   init(limit: Nanoseconds) { self.limit = limit }
 
   var isEmpty: Bool { waiting.isEmpty }
 
-  /// The time between the oldest and the newest.
+  /// The time between the oldest and the newest packet.
   var length: Nanoseconds {
     guard let first = waiting.first, let last = waiting.last else { return 0 }
     return last.time - first.time
   }
 
-  /// Adds a packet; what has become too old goes, up to the next key picture.
+  /// Adds a packet; drops what is too old, up to the next key frame.
   mutating func put(_ packet: EncodedPacket) {
     if awaitsKey && !packet.isKeyPicture { return note(packet) }
     awaitsKey = false
     waiting.append(packet)
     byteCount += packet.byteCount
-    guard length > limit || byteCount > Self.mostBytes else { return }
+    guard length > limit || byteCount > Self.maximumBytes else { return }
     let newest = packet.time
     var left = byteCount
     let key = waiting.indices.dropFirst().first { index in
       left -= waiting[index - 1].byteCount
-      return waiting[index].isKeyPicture && newest - waiting[index].time <= limit && left <= Self.mostBytes
+      return waiting[index].isKeyPicture && newest - waiting[index].time <= limit && left <= Self.maximumBytes
     }
     drop(key ?? waiting.count)
   }
@@ -45,15 +45,15 @@ struct PushQueue {
     return waiting.removeFirst()
   }
 
-  /// A connection begins: so does what is sent over it, with a key picture.
+  /// Starts a connection: the queue starts at a key frame.
   mutating func begin() { drop(waiting.firstIndex(where: \.isKeyPicture) ?? waiting.count) }
 
-  /// A packet was taken and did not arrive.
+  /// Records that a packet was taken but not sent.
   mutating func note(_ packet: EncodedPacket) {
     if packet.track == .pictures { dropped.pictures += 1 } else { dropped.sound += 1 }
   }
 
-  /// Leaves out what waits.
+  /// Drops everything.
   mutating func clear() { drop(waiting.count) }
 
   private mutating func drop(_ count: Int) {
@@ -67,6 +67,6 @@ struct PushQueue {
 }
 
 extension EncodedPacket {
-  /// Where whoever sees it first can begin.
+  /// True for a picture at which a viewer can start.
   var isKeyPicture: Bool { track == .pictures && isKey }
 }

@@ -2,119 +2,123 @@ internal import Glibc
 internal import MillraceCore
 internal import Synchronization
 
-/// A stream that is sent on a thread of its own, and connected to again when it is lost.
+/// Sends a stream on its own thread, and reconnects when the connection is lost.
 ///
-/// What is encoded waits in a bounded queue while there is no connection, or a slow one.
+/// Encoded packets wait in a bounded queue while there is no connection, or a slow one.
 final class PushThread: Sendable {
-  /// How to push.
-  struct Terms: Sendable {
+  /// The settings of a connection.
+  struct Settings: Sendable {
     var address: StreamAddress
-    /// The longest that anything may take: a connection, an answer, the sending of a packet.
-    var patience: Nanoseconds
+    /// Longest wait for a connection, an answer, or the sending of a packet.
+    var timeout: Nanoseconds
     var backoff: Backoff
     var reconnects: Bool
-    /// Time of the stream that may wait to be sent.
+    /// Length of the queue in stream time.
     var queue: Nanoseconds
   }
 
-  /// What became of the stream.
-  enum Note: Sendable {
-    /// It is being sent, so long after the attempt of this number began; and whether it had been before.
+  /// What happened to the connection.
+  enum Event: Sendable {
+    /// Connected, this long after the given attempt started; `again` if it had been connected before.
     case connected(after: Nanoseconds, attempts: Int, again: Bool)
-    /// It was being sent and is not any more.
+    /// The connection was lost.
     case lost(String)
-    /// An attempt has failed.
+    /// An attempt failed.
     case refused(String)
-    /// Another one comes after so long.
+    /// The next attempt follows after this time.
     case waits(Nanoseconds)
   }
 
-  /// What there is for the node.
-  struct Catch: Sendable {
-    var notes: [Note] = []
-    /// Nothing is sent before the next key picture.
+  /// What is new for the node.
+  struct Update: Sendable {
+    var events: [Event] = []
+    /// Nothing is sent before the next key frame.
     var awaitsKey = false
-    /// What was left out so far.
+    /// Dropped so far.
     var dropped = (pictures: 0, sound: 0)
-    /// What was sent so far.
+    /// Sent so far.
     var sent = (pictures: 0, bytes: 0)
-    /// Time of the stream that waits, and whether nothing does.
+    /// Queued stream time, and whether the queue is empty.
     var waiting: Nanoseconds = 0
     var isEmpty = true
-    /// All was sent after `finish`, or given up.
+    /// After `finish`, everything was sent or abandoned.
     var isOver = false
-    /// Why nothing more is sent, if something went wrong.
+    /// Why sending ended, if it failed.
     var ending: String?
   }
 
   private struct Shared {
     var queue: PushQueue
-    var present = Catch()
+    var present = Update()
     var finishes = false
   }
 
-  /// Notes that may wait for a node that is not called.
-  private static let mostNotes = 32
+  /// Most waiting events for a node that is not called.
+  private static let maximumEvents = 32
 
   private let shared: Locked<Shared>
   private let isStopped = Atomic<Bool>(false)
-  private let bound = StreamBound()
+  private let bound = StreamInterrupt()
   private let bell: PipeBell
   private let waker: Waker
-  private let terms: Terms
+  private let settings: Settings
   private let header: StreamHeader
 
-  private init(_ terms: Terms, _ header: StreamHeader, _ bell: PipeBell, _ waker: Waker) {
-    self.terms = terms
+  private init(_ settings: Settings, _ header: StreamHeader, _ bell: PipeBell, _ waker: Waker) {
+    self.settings = settings
     self.header = header
     self.bell = bell
     self.waker = waker
-    shared = Locked(Shared(queue: PushQueue(limit: terms.queue)))
+    shared = Locked(Shared(queue: PushQueue(limit: settings.queue)))
   }
 
-  /// Starts to connect.
-  static func start(_ terms: Terms, _ header: StreamHeader, waker: Waker) throws(NodeProblem) -> PushThread {
+  /// Starts the thread, which connects.
+  static func start(_ settings: Settings, _ header: StreamHeader, waker: Waker) throws(NodeProblem)
+    -> PushThread
+  {
     guard let bell = PipeBell() else {
       throw NodeProblem(
-        "no file is left to open for \(terms.address.name)", cure: "raise the limit of open files (ulimit -n)"
+        "too many open files: cannot connect to \(settings.address.name)",
+        cure: "raise the limit of open files (ulimit -n)"
       )
     }
-    let thread = PushThread(terms, header, bell, waker)
+    let thread = PushThread(settings, header, bell, waker)
     guard OwnThread.start("millrace-push", { thread.run() }) == 0 else {
       throw NodeProblem(
-        "no thread is left for \(terms.address.name)", cure: "raise the limit of processes (ulimit -u)")
+        "the system cannot create another thread for \(settings.address.name)",
+        cure: "raise the limit of processes (ulimit -u)")
     }
     return thread
   }
 
   // MARK: The node's side
 
-  /// Has packets sent. The lock is held by either side for moves only.
+  /// Queues a packet for sending. Both sides hold the lock only for moves.
   func put(_ packet: EncodedPacket) {
     shared.withLock { $0.queue.put(packet) }
     bell.ring()
   }
 
-  /// Takes what there is to tell.
-  func fetch() -> Catch {
+  /// Takes what is new.
+  func fetch() -> Update {
     shared.withLock { shared in
-      var caught = shared.present
-      shared.present.notes = []
-      caught.awaitsKey = shared.queue.awaitsKey
-      caught.dropped = shared.queue.dropped
-      caught.waiting = shared.queue.length
-      caught.isEmpty = shared.queue.isEmpty
-      return caught
+      var update = shared.present
+      shared.present.events = []
+      update.awaitsKey = shared.queue.awaitsKey
+      update.dropped = shared.queue.dropped
+      update.waiting = shared.queue.length
+      update.isEmpty = shared.queue.isEmpty
+      return update
     }
   }
 
-  /// Nothing more comes: the thread ends when all is sent.
+  /// Ends the input: the thread ends once everything is sent.
   func finish() {
     shared.withLock { $0.finishes = true }
     bell.ring()
   }
 
-  /// Ends what the thread waits for, and the thread. Waits for nothing.
+  /// Cancels what the thread waits for, and stops the thread. Does not block.
   func stop() {
     isStopped.store(true, ordering: .releasing)
     bound.cancel()
@@ -125,39 +129,41 @@ final class PushThread: Sendable {
 
   private var wantsEnd: Bool { isStopped.load(ordering: .acquiring) }
 
-  private func tell(_ note: Note) {
+  private func post(_ event: Event) {
     shared.withLock { shared in
-      if shared.present.notes.count >= Self.mostNotes { shared.present.notes.removeFirst() }
-      shared.present.notes.append(note)
+      if shared.present.events.count >= Self.maximumEvents { shared.present.events.removeFirst() }
+      shared.present.events.append(event)
     }
     waker.wake()
   }
 
   private func run() {
-    var backoff = terms.backoff
+    var backoff = settings.backoff
     var attempts = 0
-    var wasThere = false
+    var wasConnected = false
     while !wantsEnd {
       attempts += 1
       let begin = Clock(.realtime).now
-      let connection = StreamPush(terms, bound: bound)
+      let connection = StreamPush(settings, bound: bound)
       var reason = connection.open(header)
-      let isThere = reason == nil
-      if isThere {
-        if wasThere { shared.withLock { $0.queue.begin() } }
-        tell(.connected(after: Clock(.realtime).now &- begin, attempts: attempts, again: wasThere))
-        wasThere = true
+      let isConnected = reason == nil
+      if isConnected {
+        if wasConnected { shared.withLock { $0.queue.begin() } }
+        post(.connected(after: Clock(.realtime).now &- begin, attempts: attempts, again: wasConnected))
+        wasConnected = true
         attempts = 0
         let count = sentPictures
         reason = send(connection)
-        // A server that takes nothing and hangs up is no success.
+        // A server that accepts nothing and closes the connection is not a success.
         if sentPictures > count { backoff.reset() }
       }
       connection.close()
       guard !wantsEnd, let reason else { return over(nil) }
-      tell(isThere ? .lost(reason) : .refused(reason))
-      guard terms.reconnects, let wait = backoff.next(at: Clock(.realtime).now) else { return over(reason) }
-      tell(.waits(wait))
+      post(isConnected ? .lost(reason) : .refused(reason))
+      guard settings.reconnects, let wait = backoff.next(at: Clock(.realtime).now) else {
+        return over(reason)
+      }
+      post(.waits(wait))
       rest(wait)
     }
     over(nil)
@@ -165,7 +171,7 @@ final class PushThread: Sendable {
 
   private var sentPictures: Int { shared.withLock { $0.present.sent.pictures } }
 
-  /// Sends what comes, until all is sent (nil) or something goes wrong.
+  /// Sends packets until everything is sent (nil) or an error occurs.
   private func send(_ connection: StreamPush) -> String? {
     while !wantsEnd {
       bell.clear()
@@ -202,19 +208,19 @@ final class PushThread: Sendable {
     waker.wake()
   }
 
-  /// Waits between attempts, or until it is to end.
+  /// Waits between attempts, or until asked to stop.
   private func rest(_ time: Nanoseconds) {
     let end = Clock(.realtime).now &+ time
     while !wantsEnd {
       let left = end &- Clock(.realtime).now
       guard left > 0 else { return }
       bell.clear()
-      // Packets ring too; what they bring waits.
+      // Packets wake the thread too, but stay queued.
       if !wantsEnd { wait(Int32(min(left / 1_000_000 + 1, 60_000))) }
     }
   }
 
-  /// Waits for a ring; milliseconds, or -1 for ever.
+  /// Waits for a wake signal; milliseconds, or -1 without limit.
   private func wait(_ milliseconds: Int32) {
     var entry = pollfd(fd: bell.descriptor, events: Int16(POLLIN), revents: 0)
     _ = unsafe poll(&entry, 1, milliseconds)

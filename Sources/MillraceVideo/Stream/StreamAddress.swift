@@ -1,56 +1,56 @@
 internal import MillraceCore
 
-/// Where a live stream is: an RTMP address, checked, and how it may be spoken of.
+/// A validated RTMP address of a live stream, and the form in which it may be shown.
 ///
-/// Whoever knows an address to publish to can publish, so nothing of it is shown but scheme, host and application: not the stream's
-/// name, which services call its key, nor a user, a password or what follows a question mark.
+/// Knowing the address of a stream is enough to publish to it. Only scheme, host and application are ever shown, not the stream's name
+/// (services call it the stream key), nor user, password or query.
 struct StreamAddress: Sendable {
-  /// As it was given; for the library alone.
+  /// The original address; for the library only.
   let url: String
-  /// As messages name it, such as `"rtmp://live.example.org/app/•••"`.
+  /// The form for messages, such as `"rtmp://live.example.org/app/•••"`.
   let name: String
-  /// What has to be taken out of the library's words.
+  /// Secrets to remove from the library's messages.
   let secrets: Secrets
-  /// The host alone, without its port.
+  /// The host without port.
   let host: String
-  /// Whether TLS lies under it.
+  /// True if it uses TLS.
   let isSecure: Bool
-  /// The file of certificates (PEM) that are believed in place of the system's; nil: the system's.
+  /// A file of trusted certificates (PEM) that replaces the system's; nil: the system's.
   let roots: String?
 
-  /// Schemes that are spoken.
+  /// Supported schemes.
   static let schemes = ["rtmp", "rtmps"]
 
-  /// Checks what a node's parameters say; the file of certificates is not looked at before `checkRoots`.
+  /// Checks a node's parameters; the certificate file is not read before `checkRoots`.
   init(_ values: ParameterValues) throws(NodeProblem) {
     try self.init(values.string("url"), roots: values.has("roots") ? values.string("roots") : nil)
   }
 
-  /// Checks an address, given as the parameter `url`.
+  /// Checks an address given as the parameter `url`.
   private init(_ url: String, roots: String?) throws(NodeProblem) {
     guard let mark = url.firstRange(of: "://"), Self.schemes.contains(url[..<mark.lowerBound].lowercased())
     else {
-      throw Self.refusal("does not begin with rtmp: or rtmps:")
+      throw Self.refusal("does not start with rtmp: or rtmps:")
     }
     let rest = url[mark.upperBound...]
     guard !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
-      throw Self.refusal("has a space or a control character in it")
+      throw Self.refusal("contains a space or a control character")
     }
     let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
     let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
     guard host.contains(where: { $0 != ":" }), host.first != ":" else {
-      throw Self.refusal("names no host")
+      throw Self.refusal("has no host")
     }
     let path = rest.dropFirst(authority.count)
     let parts = path.prefix { $0 != "?" && $0 != "#" }.split(separator: "/")
     guard parts.count >= 2 else {
-      throw Self.refusal("names no stream of an application")
+      throw Self.refusal("has no stream name after the application")
     }
     isSecure = url[..<mark.lowerBound].lowercased() == "rtmps"
     guard isSecure || roots == nil else {
       throw NodeProblem(
-        "nothing is encrypted with rtmp:, and there is no certificate", parameter: "roots",
-        cure: "leave it out, or begin the address with rtmps:")
+        "certificates apply to rtmps: only", parameter: "roots",
+        cure: "remove \"roots\", or use an rtmps: address")
     }
     self.url = url
     self.roots = roots
@@ -66,7 +66,7 @@ struct StreamAddress: Sendable {
     secrets = Secrets(hidden)
   }
 
-  /// The brackets of IPv6 stay.
+  /// Keeps the brackets of IPv6.
   private static func withoutPort(_ host: Substring) -> Substring {
     let end = host.lastIndex(of: "]") ?? host.startIndex
     return host[..<(host[end...].firstIndex(of: ":") ?? host.endIndex)]
@@ -74,7 +74,8 @@ struct StreamAddress: Sendable {
 
   private static func refusal(_ text: String) -> NodeProblem {
     NodeProblem(
-      "the address \(text)", parameter: "url", cure: "give one such as \"rtmp://live.example.org/app/stream\""
+      "the address \(text)", parameter: "url",
+      cure: "use an address such as \"rtmp://live.example.org/app/stream\""
     )
   }
 }

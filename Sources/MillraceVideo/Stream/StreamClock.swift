@@ -1,21 +1,21 @@
 package import MillraceCore
 
-/// Puts the times of a live stream onto this machine's clock: as if what came quickest had taken no time at all.
+/// Maps the timestamps of a live stream to this machine's clock, as if the fastest packet had no delay.
 ///
-/// The quickest of the last five to ten seconds counts, so that a sender's clock that runs slow is followed. Pictures and sound of
-/// one stream go by one such clock and stay together. Values; no heap.
+/// The fastest packet of the last five to ten seconds counts, so that a slow sender clock is followed. Pictures and audio of a stream share
+/// one clock and stay in sync. A value type; no heap.
 package struct StreamClock {
-  /// The smallest difference between arrival and the stream's own time, of the present window and of the one before.
+  /// Smallest difference between arrival and stream time, in the current and the previous window.
   private var present = Nanoseconds.max
   private var past = Nanoseconds.max
   private var windowEnd = Nanoseconds.min
   private static let window: Nanoseconds = 5_000_000_000
-  /// A difference that grows by more at once is no delay: the stream's own times have begun anew.
+  /// A larger jump of the difference is not delay: the stream's timestamps restarted.
   private static let jump: Nanoseconds = 10_000_000_000
 
   package init() {}
 
-  /// Something of the stream's time `time` came at `arrival`. Answers false when the times have begun anew.
+  /// Records that data with stream time `time` arrived at `arrival`. False if the timestamps restarted.
   package mutating func note(_ time: Nanoseconds, arrival: Nanoseconds) -> Bool {
     let difference = arrival &- time
     let isAnew = offset != .max && abs(difference &- offset) > Self.jump
@@ -31,25 +31,24 @@ package struct StreamClock {
 
   private var offset: Nanoseconds { min(present, past) }
 
-  /// When something of the stream's time should have come. Not before the first `note`.
+  /// The expected arrival of data with this stream time. Call `note` first.
   package func time(_ time: Nanoseconds) -> Nanoseconds { offset == .max ? time : time &+ offset }
 }
 
-/// Puts times of the monotonic clock onto the graph's clock, for a node with a thread that stamps by the former.
+/// Maps the monotonic clock to the graph's clock, for nodes whose thread uses the former for timestamps.
 ///
-/// A call knows the graph's time of its own beginning, and the machine may put the thread aside before the node reads the other
-/// clock, for seconds when it has much else to do. So the two are taken for as far apart as they were seen at the closest in the last
-/// five to ten seconds. Values; no heap.
+/// A call knows the graph's time at its start, and the thread may be preempted before the node reads the other clock, for seconds on a busy
+/// machine. The offset is therefore the smallest seen in the last five to ten seconds. A value type; no heap.
 package struct GraphTimes {
   private var clock = StreamClock()
 
   package init() {}
 
-  /// Both clocks as a call sees them: the graph's when it began, the other one after that.
+  /// Records both clocks in a call: the graph's from its start, the monotonic one read later.
   package mutating func note(_ graph: Nanoseconds, monotonic: Nanoseconds) {
     _ = clock.note(graph, arrival: monotonic)
   }
 
-  /// The graph's time of a monotonic one. Not before the first `note`.
+  /// Converts a monotonic time to the graph's clock. Call `note` first.
   package func time(_ monotonic: Nanoseconds) -> Nanoseconds { monotonic &- clock.time(0) }
 }

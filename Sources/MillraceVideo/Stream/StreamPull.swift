@@ -3,25 +3,25 @@ internal import CMediaShim
 internal import MillraceAudio
 internal import MillraceCore
 
-/// One connection to a live stream, from its attempt to its end. Blocks; one thread.
+/// One connection to a live stream, from the attempt to the end. Blocks; confined to one thread.
 struct StreamPull {
-  /// What comes of it.
+  /// What it delivers.
   enum Piece {
     case picture(DecodedPicture)
     case sound(StreamSound)
-    /// So many packets more could not be decoded.
+    /// This many more packets could not be decoded.
     case damage(Int)
   }
 
-  /// A stream of the connection that is decoded.
+  /// A decoded stream of the connection.
   private struct Track {
     let decoder: StreamDecoder
     /// nil: pictures.
     let converter: SoundConverter?
   }
 
-  private let terms: PullThread.Terms
-  private let bound: StreamBound
+  private let settings: PullThread.Settings
+  private let bound: StreamInterrupt
   private let connection: Int
   private var demuxer: Demuxer?
   private var tracks: [Int: Track] = [:]
@@ -32,34 +32,34 @@ struct StreamPull {
   /// True once something was decoded.
   private(set) var hasGiven = false
 
-  init(_ terms: PullThread.Terms, bound: StreamBound, connection: Int) {
-    self.terms = terms
+  init(_ settings: PullThread.Settings, bound: StreamInterrupt, connection: Int) {
+    self.settings = settings
     self.bound = bound
     self.connection = connection
   }
 
-  /// Low delay: what comes is given at once, the server is asked for no stock, and nothing is looked into ahead (measured beside other
-  /// settings on a server on the same machine: the first picture after 155 ms instead of 3 s).
+  /// Low-latency options: data is passed on at once, the server is asked for no buffer, and nothing is probed ahead (measured against other
+  /// settings on a local server: first picture after 155 ms instead of 3 s).
   private var options: [String: String] {
-    terms.address.options(patience: terms.patience).merging(["rtmp_buffer": "0"]) { $1 }
+    settings.address.options(timeout: settings.timeout).merging(["rtmp_buffer": "0"]) { $1 }
   }
 
-  /// Connects and hands over what comes, until the end; answers why it ended.
+  /// Connects and passes on what arrives, until the end; returns why it ended.
   mutating func run(
     whileTrue goesOn: () -> Bool, came: () -> Void, give: (Piece) -> Void
   ) -> String {
-    bound.allow(terms.patience)
+    bound.allow(settings.timeout)
     do throws(NodeProblem) {
       demuxer = try Demuxer(
-        Demuxer.Place(terms.address, options: options, bound: bound, mostPixels: terms.mostPixels))
+        Demuxer.Source(settings.address, options: options, bound: bound, mostPixels: settings.mostPixels))
     } catch {
-      return bound.isReached ? silence : terms.address.cause ?? error.text
+      return bound.isReached ? silence : settings.address.cause ?? error.text
     }
     guard let demuxer else { return silence }
     do throws(NodeFault) {
       while goesOn() {
-        bound.allow(terms.patience)
-        guard let packet = unsafe try demuxer.nextOfAny() else { return "the stream is over" }
+        bound.allow(settings.timeout)
+        guard let packet = unsafe try demuxer.nextOfAny() else { return "the stream ended" }
         var given: UnsafeMutablePointer<AVPacket>? = unsafe packet
         defer { unsafe av_packet_free(&given) }
         if !hasCome {
@@ -70,20 +70,20 @@ struct StreamPull {
       }
     } catch {
       if bound.isReached { return silence }
-      if error.reason == .custom, error.code == PictureBound.fault {
-        return "it has \(PictureBound.text(PictureBound.size(error), atMost: terms.mostPixels))"
+      if error.reason == .custom, error.code == PictureLimit.fault {
+        return "it has \(PictureLimit.text(PictureLimit.size(error), atMost: settings.mostPixels))"
       }
-      if error.reason == .custom { return "it holds what this system has no decoder for" }
+      if error.reason == .custom { return "it uses a codec for which this system has no decoder" }
       return demuxer.reason(error.code)
     }
     return silence
   }
 
   private var silence: String {
-    "nothing came from \(terms.address.name) for \(terms.patience / 1_000_000) ms"
+    "no data from \(settings.address.name) for \(settings.timeout / 1_000_000) ms"
   }
 
-  /// Decodes a packet and hands over what that gives.
+  /// Decodes a packet and passes on the result.
   private mutating func take(
     _ packet: UnsafePointer<AVPacket>, from demuxer: Demuxer, _ give: (Piece) -> Void
   ) throws(NodeFault) {
@@ -91,7 +91,7 @@ struct StreamPull {
     let index = unsafe Int(packet.pointee.stream_index)
     guard let track = try track(index, of: demuxer) else { return }
     if let time = unsafe demuxer.time(of: packet), !clock.note(time, arrival: arrival) { epoch += 1 }
-    defer { tellDamage(give) }
+    defer { reportDamage(give) }
     unsafe try track.decoder.give(packet)
     while try track.decoder.receive() {
       let streamTime = track.decoder.time ?? arrival
@@ -114,27 +114,29 @@ struct StreamPull {
     }
   }
 
-  private mutating func tellDamage(_ give: (Piece) -> Void) {
+  private mutating func reportDamage(_ give: (Piece) -> Void) {
     let damage = tracks.values.reduce(0) { $0 + $1.decoder.damageCount }
     guard damage > reportedDamage else { return }
     give(.damage(damage - reportedDamage))
     reportedDamage = damage
   }
 
-  /// The decoder of a stream, made when its first packet comes: before that a live stream has not said what it is. nil for what
-  /// nobody wants.
+  /// The decoder of a stream, made when its first packet arrives, since a live stream is not described before that. nil for unwanted
+  /// streams.
   private mutating func track(_ index: Int, of demuxer: Demuxer) throws(NodeFault) -> Track? {
     if let track = tracks[index] { return track }
     guard let parameters = unsafe demuxer.stream(index)?.pointee.codecpar else { return nil }
     let kind = unsafe parameters.pointee.codec_type
-    guard kind == AVMEDIA_TYPE_VIDEO || kind == AVMEDIA_TYPE_AUDIO && terms.sound != nil else { return nil }
+    guard kind == AVMEDIA_TYPE_VIDEO || kind == AVMEDIA_TYPE_AUDIO && settings.sound != nil else {
+      return nil
+    }
     let size = unsafe (Int(parameters.pointee.width), Int(parameters.pointee.height))
-    guard PictureBound.allows(size, atMost: terms.mostPixels) else { throw PictureBound.fault(size) }
+    guard PictureLimit.allows(size, atMost: settings.mostPixels) else { throw PictureLimit.fault(size) }
     guard let codec = unsafe avcodec_find_decoder(parameters.pointee.codec_id) else {
       throw NodeFault(.custom)
     }
     do throws(NodeProblem) {
-      let sound = kind == AVMEDIA_TYPE_AUDIO ? terms.sound : nil
+      let sound = kind == AVMEDIA_TYPE_AUDIO ? settings.sound : nil
       let track = Track(
         decoder: unsafe try StreamDecoder(demuxer, index, codec, threads: 1),
         converter: sound.map { SoundConverter(rate: $0.rate, channels: $0.channels, sample: $0.sample) })
@@ -145,7 +147,7 @@ struct StreamPull {
 }
 
 extension Demuxer {
-  /// When a packet is due in the stream's own time; nil when nobody knows.
+  /// When a packet is due in stream time; nil if unknown.
   func time(of packet: UnsafePointer<AVPacket>) -> Nanoseconds? {
     guard let stream = unsafe stream(Int(packet.pointee.stream_index)) else { return nil }
     let dts = unsafe packet.pointee.dts

@@ -3,16 +3,16 @@ internal import CMediaShim
 internal import MillraceAudio
 internal import MillraceCore
 
-/// What a stream is made of, as its encoders describe it; apart from them, since they belong to another thread.
+/// The parameters of a stream's encoders, copied, since the encoders belong to another thread.
 @safe
 final class StreamHeader: @unchecked Sendable {
-  /// Of the pictures, and of the sound if there is any.
+  /// Of the pictures, and of the audio if there is any.
   let parameters: [UnsafeMutablePointer<AVCodecParameters>]
   let rate: AVRational
-  /// What a packet lasts.
+  /// Durations of a packet.
   let durations: [Nanoseconds]
 
-  init(_ encoder: FilmEncoder) {
+  init(_ encoder: MediaEncoder) {
     var codecs = unsafe [encoder.pictures.codec]
     var durations = [encoder.pictures.period]
     if let sound = encoder.sound {
@@ -38,27 +38,27 @@ final class StreamHeader: @unchecked Sendable {
   }
 }
 
-/// One connection to a server, from its attempt to its end. Blocks within its bound; one thread.
+/// One connection to a server, from the attempt to the end. Blocks within its deadline; confined to one thread.
 @safe
 final class StreamPush {
-  private let terms: PushThread.Terms
-  private let bound: StreamBound
+  private let settings: PushThread.Settings
+  private let bound: StreamInterrupt
   private var context: UnsafeMutablePointer<AVFormatContext>?
   private var hasHeader = false
-  /// The time that is the connection's 0.
+  /// The time that corresponds to 0 on this connection.
   private var origin: Nanoseconds?
 
-  init(_ terms: PushThread.Terms, bound: StreamBound) {
-    self.terms = terms
+  init(_ settings: PushThread.Settings, bound: StreamInterrupt) {
+    self.settings = settings
     self.bound = bound
   }
 
   deinit { close() }
 
-  /// Connects and announces the stream; answers why that failed.
+  /// Connects and publishes the stream; returns the error if that fails.
   func open(_ header: StreamHeader) -> String? {
     millrace_av_clear_log()
-    bound.allow(terms.patience)
+    bound.allow(settings.timeout)
     let made = unsafe avformat_alloc_output_context2(&context, nil, "flv", nil)
     guard made >= 0, let context = unsafe context else { return words(made) }
     unsafe bound.attach(to: context)
@@ -73,15 +73,16 @@ final class StreamPush {
     }
     var options: OpaquePointer?
     defer { unsafe av_dict_free(&options) }
-    for (key, value) in terms.address.options(patience: terms.patience) {
+    for (key, value) in settings.address.options(timeout: settings.timeout) {
       unsafe av_dict_set(&options, key, value, 0)
     }
     var status = unsafe avio_open2(
-      &context.pointee.pb, terms.address.url, AVIO_FLAG_WRITE, &context.pointee.interrupt_callback, &options)
-    guard status >= 0 else { return terms.address.cause ?? words(status) }
+      &context.pointee.pb, settings.address.url, AVIO_FLAG_WRITE, &context.pointee.interrupt_callback,
+      &options)
+    guard status >= 0 else { return settings.address.cause ?? words(status) }
     var flags: OpaquePointer?
     defer { unsafe av_dict_free(&flags) }
-    // A stream has no end yet that could be written into its beginning.
+    // A live stream has no duration to write into its header.
     unsafe av_dict_set(&flags, "flvflags", "no_duration_filesize", 0)
     status = unsafe avformat_write_header(context, &flags)
     guard status >= 0 else { return words(status) }
@@ -89,26 +90,26 @@ final class StreamPush {
     return nil
   }
 
-  /// Whether a packet lies before what the connection began with: sound that came later than its picture. FLV has no times before
-  /// its beginning, and libavformat ends the stream over one.
+  /// True for a packet before the connection's first one: audio that arrived later than its picture. FLV has no negative times, and
+  /// libavformat fails on them.
   func isTooEarly(_ packet: EncodedPacket) -> Bool { origin.map { packet.time < $0 } ?? false }
 
-  /// Sends a packet; answers why that failed.
+  /// Sends a packet; returns the error if that fails.
   func send(_ packet: EncodedPacket, _ header: StreamHeader) -> String? {
     guard let context = unsafe context, let stream = unsafe context.pointee.streams[packet.track.rawValue]
-    else { return "there is no connection" }
+    else { return "not connected" }
     let start = origin ?? packet.time
     origin = start
     packet.setTime(
       unsafe stream.pointee.time_base, origin: start, duration: header.durations[packet.track.rawValue])
     unsafe packet.packet.pointee.stream_index = Int32(packet.track.rawValue)
-    bound.allow(terms.patience)
+    bound.allow(settings.timeout)
     millrace_av_clear_log()
     let status = unsafe av_write_frame(context, packet.packet)
     return status < 0 ? words(status) : nil
   }
 
-  /// Takes leave of the server, within a second.
+  /// Closes the connection properly, within a second.
   func close() {
     guard let context = unsafe context else { return }
     bound.allow(.milliseconds(1_000))
@@ -119,14 +120,14 @@ final class StreamPush {
     hasHeader = false
   }
 
-  /// Why the library gave up, without what nobody may see.
+  /// The library's error, without secrets.
   private func words(_ status: Int32) -> String {
     if bound.isReached || status == millrace_averror(ETIMEDOUT) {
-      return "it said nothing for \(terms.patience / 1_000_000) ms"
+      return "no answer for \(settings.timeout / 1_000_000) ms"
     }
     let line = unsafe String(cString: millrace_av_last_log())
     let code = LibraryMessage.describe(status)
     let text = line.isEmpty ? code : "\(LibraryMessage.withoutAddresses(line)) (\(code))"
-    return terms.address.secrets.removed(from: text)
+    return settings.address.secrets.removed(from: text)
   }
 }

@@ -1,28 +1,28 @@
 package import MillraceCore
 
-/// Sound of a stream that was decoded and not yet given: cut into packets of one length, each at its place.
+/// Queues decoded audio of a stream, and cuts it into packets of one length, each at its position.
 ///
-/// Pieces that follow one another in the stream follow one another in positions, however late they came. Where the stream leaves
-/// something out, or another connection's sound begins, the positions do so too, by as much as the clock says.
+/// Pieces that are contiguous in the stream get contiguous positions, however late they arrive. Where the stream has a gap, or another
+/// connection starts, positions have a gap as well, of the length the clock shows.
 package struct StreamSoundQueue {
   package let rate: Int
   package let frameBytes: Int
-  /// Samples per channel of a packet.
+  /// Samples per channel in a packet.
   package let frames: Int
-  /// Position of the next sample given.
+  /// Position of the next sample.
   package private(set) var position: Int64 = 0
-  /// When it should have come, on the monotonic clock.
+  /// Its expected arrival, on the monotonic clock.
   package private(set) var time: Nanoseconds = 0
 
   private var waiting: [StreamSound] = []
   private var stock: [UInt8] = []
   private var used = 0
-  /// When sound began, on the monotonic clock.
+  /// When audio started, on the monotonic clock.
   private var origin: Nanoseconds?
-  /// Where in its own time the stream goes on, if nothing is left out.
+  /// Stream time of the next piece, if there is no gap.
   private var expected: Nanoseconds = 0
   private var connection = -1
-  /// A smaller jump of the stream's times is their coarseness.
+  /// Smaller jumps are timestamp rounding.
   private static let jitter: Nanoseconds = 50_000_000
 
   package init(rate: Int, frameBytes: Int, frames: Int) {
@@ -35,11 +35,11 @@ package struct StreamSoundQueue {
 
   private var stocked: Int { (stock.count - used) / frameBytes }
 
-  /// Samples that can be given in one packet now; fewer than a packet has only where the sound is cut off.
+  /// Samples available for one packet; fewer than a packet only before a gap.
   package mutating func prepare() -> Int {
     while stocked < frames, let piece = waiting.first {
       guard piece.connection == connection, abs(piece.streamTime &- expected) <= Self.jitter else {
-        // What is left of the sound before goes first, as a shorter packet.
+        // The rest of the previous audio is emitted first, as a shorter packet.
         if stocked > 0 { return stocked }
         begin(piece)
         continue
@@ -52,7 +52,7 @@ package struct StreamSoundQueue {
     return stocked >= frames ? frames : 0
   }
 
-  /// Goes to the place of a piece that does not follow the one before.
+  /// Moves to the position of a piece that does not follow the previous one.
   private mutating func begin(_ piece: StreamSound) {
     connection = piece.connection
     expected = piece.streamTime
@@ -62,7 +62,7 @@ package struct StreamSoundQueue {
     position = max(position, Int64(place.rounded()))
   }
 
-  /// Writes the next samples; as many as the target holds must be prepared.
+  /// Writes the next samples; the target must not hold more than are prepared.
   package mutating func write(into target: inout MutableSpan<UInt8>) {
     for index in target.indices { target[index] = stock[used + index] }
     used += target.count

@@ -4,29 +4,29 @@ internal import MillraceAudio
 internal import MillraceCore
 internal import MillraceFiles
 
-/// What lies under a connection, the same for both directions: TCP without delay, bounded waiting, and TLS that is verified.
+/// The transport of a connection, the same for both directions: TCP without delay, bounded waiting, and verified TLS.
 ///
-/// libavformat believes every certificate unless it is told not to. Here it is always told: somebody who is believed has to vouch for
-/// it, and it has to be the host's. A machine of one's own is believed by `roots`.
+/// libavformat trusts every certificate by default. Here verification is always on: the certificate has to be trusted and has to match the
+/// host. `roots` adds trust for private servers.
 extension StreamAddress {
-  /// How libavformat is to connect.
-  /// - Parameter patience: the longest that a read or a write may take.
-  func options(patience: Nanoseconds) -> [String: String] {
-    // The library's own `timeout` makes a server of it.
+  /// Connection options for libavformat.
+  /// - Parameter timeout: longest time for a read or a write.
+  func options(timeout: Nanoseconds) -> [String: String] {
+    // The library's option `timeout` would make it listen as a server.
     var options = [
-      "rtmp_live": "live", "tcp_nodelay": "1", "rw_timeout": "\(max(1, patience / 1_000))",
+      "rtmp_live": "live", "tcp_nodelay": "1", "rw_timeout": "\(max(1, timeout / 1_000))",
     ]
     guard isSecure else { return options }
     options["tls_verify"] = "1"
-    // Without it the library believes whom the system believes.
+    // Without it the library uses the system's certificates.
     options["ca_file"] = roots
     return options
   }
 
-  /// Looks whether there are certificates in `roots`: the library itself would go on without, and refuse everybody.
+  /// Checks that `roots` contains certificates: the library itself would continue without any, and trust no server.
   func checkRoots() throws(NodeProblem) {
     guard let roots else { return }
-    guard FileCheck.isPlain(roots) else { throw Self.noCertificates(roots, ": it is no file") }
+    guard FileCheck.isPlain(roots) else { throw Self.noCertificates(roots, ": it is not a regular file") }
     guard let file = unsafe fopen(roots, "re") else {
       throw Self.noCertificates(roots, unsafe ": \(String(cString: strerror(errno)))")
     }
@@ -44,27 +44,28 @@ extension StreamAddress {
   private static func noCertificates(_ path: String, _ reason: String) -> NodeProblem {
     NodeProblem(
       "\"\(path)\" cannot be read as certificates (PEM)\(reason)", parameter: "roots",
-      cure: "name a file with the certificate of whoever vouches for the server")
+      cure: "use a file with the certificate of the server's authority")
   }
 
-  /// Why the call that just failed on this thread did, where it was for what lies under RTMP: the host has no address, or TLS does not
-  /// believe it. nil for all else.
+  /// The cause, if the call that just failed on this thread failed below RTMP: host not found, or certificate not trusted. nil for anything
+  /// else.
   var cause: String? {
-    // RTMP's own line comes later, and says no more than that there is no connection.
+    // RTMP's own message follows, and only says that there is no connection.
     let line = unsafe String(cString: millrace_av_first_log())
     if line.contains("Failed to resolve hostname") {
       let reason = line.split(separator: ": ").last.map { ": \($0)" } ?? ""
-      return "the host \"\(host)\" has no address\(reason)"
+      return "host not found: \"\(host)\"\(reason)"
     }
     return isSecure ? distrust(line) : nil
   }
 
   private func distrust(_ line: String) -> String? {
     if line.contains("does not match hostname") {
-      return "the server's certificate is not that of \"\(host)\""
+      return "host name mismatch: the server's certificate is not for \"\(host)\""
     }
     guard line.contains("certificate") else { return nil }
-    let believed = roots.map { "that \"\($0)\" names" } ?? "this system believes (\"roots\" names others)"
-    return "the certificate of \"\(host)\" does not verify: nobody \(believed) vouches for it"
+    let authorities =
+      roots.map { "the authorities in \"\($0)\"" } ?? "this system (\"roots\" sets other authorities)"
+    return "certificate not trusted: the certificate of \"\(host)\" is not trusted by \(authorities)"
   }
 }

@@ -1,51 +1,51 @@
 internal import Glibc
 internal import MillraceCore
 
-/// Where the sound of a film goes: packets by their positions, and positions by their packets' times.
+/// Places audio in a recording: packets by their positions, and positions by their packets' times.
 ///
-/// The first sample is placed by its time, and all after it by position, so that nothing is cut or stretched by the coarseness of
-/// times. But pictures have only times; where the two disagree for long, times win. That is a source that stopped and counts
-/// on, or one whose clock goes wrong: 100 ppm are a picture in seven minutes.
-struct SoundPlaces {
-  /// Where a packet goes.
+/// The first sample is placed by its time, all later ones by position, so that rounded timestamps neither cut nor stretch audio. But pictures
+/// have only times; if the two disagree for long, times win. That happens if a source stopped without a gap in its positions, or if its
+/// clock drifts: 100 ppm is one picture in seven minutes.
+struct SoundTimeline {
+  /// The placement of a packet.
   struct Place: Equatable {
     /// Frames of silence before it.
     var silence: Int64 = 0
-    /// Frames of it that came too late.
+    /// Frames of it that are too late.
     var cut = 0
-    /// Frames of it that are written after those.
+    /// Frames of it to write after those.
     var count = 0
   }
 
-  /// A disagreement that is no coarseness of times, however short it lasts.
+  /// A deviation too large for timestamp rounding, however short.
   static let jump = Nanoseconds.milliseconds(250)
-  /// One that is heard beside pictures when it lasts, and how long it may.
+  /// An audible loss of sync, and how long it may last.
   static let tolerance = Nanoseconds.milliseconds(20)
   static let patience = Nanoseconds.milliseconds(200)
-  /// Longest silence: a time further away is not believed.
+  /// Longest silence: times further away are ignored.
   static let longestSilence = Nanoseconds.milliseconds(3_600_000)
 
   let rate: Int
-  /// Time of frame 0 of the line; nil before anything came.
+  /// Time of frame 0; nil before anything arrived.
   private(set) var start: Nanoseconds?
-  /// Frames that have a place.
+  /// Frames written so far.
   private(set) var written: Int64 = 0
-  /// Frames by which the line was moved to follow the times, since the last look: more than 0 is silence put in.
+  /// Frames by which audio was moved since the last call; positive: silence was inserted.
   private(set) var moved: Int64 = 0
-  /// What a packet's position lacks to its place.
+  /// Difference between a frame's place on the timeline and its packet's position.
   private var offset: Int64?
-  /// The smallest disagreement of those seen on one side of the tolerance, and since when.
+  /// The smallest deviation on one side of the tolerance, and since when.
   private var suspicion: (frames: Int64, since: Nanoseconds)?
 
   init(rate: Int) { self.rate = rate }
 
-  /// Up to when everything is known.
+  /// End of what is known.
   var front: Nanoseconds? { start.map { $0 &+ .samples(written, rate: rate) } }
 
-  /// Begins the line, with silence, where nothing has come yet.
+  /// Starts the timeline, with silence, if nothing has arrived.
   mutating func begin(at time: Nanoseconds) { if start == nil { start = time } }
 
-  /// Silence up to a time; the frames it takes.
+  /// The frames of silence needed up to a time.
   mutating func fill(to time: Nanoseconds) -> Int64 {
     begin(at: time)
     let count = max(0, frames(to: time) - written)
@@ -53,11 +53,11 @@ struct SoundPlaces {
     return count
   }
 
-  /// Finds the place of so many frames. Nothing of it is written yet: see `note`.
+  /// Places a packet. Call `note` once it was written.
   mutating func place(
     frames count: Int, position: Int64, time: Nanoseconds, isNew: Bool
   ) -> Place {
-    // The run-in of a filter or an encoder lies before position 0.
+    // A filter's or encoder's run-in lies before position 0.
     let runIn = offset == nil ? Int(max(0, min(Int64(count), -position))) : 0
     guard count > runIn else { return Place() }
     let position = position &+ Int64(runIn)
@@ -72,10 +72,10 @@ struct SoundPlaces {
     return Place(silence: left > 0 ? max(0, first - written) : 0, cut: cut, count: left)
   }
 
-  /// Notes what was written of a place.
+  /// Records frames that were written.
   mutating func note(_ frames: Int64) { written += frames }
 
-  /// Takes the count of frames the line was moved by.
+  /// Takes and resets the number of frames moved.
   mutating func takeMoved() -> Int64 {
     defer { moved = 0 }
     return moved
@@ -86,7 +86,7 @@ struct SoundPlaces {
     Int64((Double(time &- (start ?? time)) * Double(rate) / 1e9).rounded())
   }
 
-  /// The offset to use, when by its time a packet would have `timed`.
+  /// The offset to use for a packet whose time implies the offset `timed`.
   private mutating func follow(
     _ timed: Int64, isNew: Bool, at time: Nanoseconds, first position: Int64
   ) -> Int64 {

@@ -4,34 +4,34 @@ internal import MillraceAudio
 internal import MillraceCore
 internal import MillraceFiles
 
-/// A film that grows in a file. Blocks; bulk lane; one thread at a time.
+/// Writes a recording to a file. Blocks; bulk lane; not thread-safe.
 ///
-/// Nothing is touched before `begin`: what the file held until then goes with the first picture, not with a graph that never starts.
+/// The file is not touched before `begin`: its old content is replaced by the first picture, not by a graph that never starts.
 @safe
-final class FilmFile {
+final class VideoFileWriter {
   let path: String
-  /// What can be played from the disk, at least.
+  /// How much is playable from the disk, at least.
   private(set) var safe: Nanoseconds = 0
   private let container: MediaContainer
 
   private struct Stream {
     var index: Int
-    /// What a packet lasts.
+    /// Duration of a packet.
     var duration: Nanoseconds
-    /// What the container wants added to the times.
+    /// Offset that the container requires.
     var shift: Nanoseconds = 0
   }
-  private let tracks: [FilmTrack: Stream]
-  /// A picture whose length is not known before the next: MP4 has lengths where others have times.
+  private let tracks: [MediaTrack: Stream]
+  /// A picture whose duration is unknown until the next one: MP4 stores durations instead of times.
   private var held: EncodedPacket?
   private let holds: Bool
-  /// Up to when there is something in it.
+  /// End of the content so far.
   private var front: Nanoseconds = 0
   private var origin: Nanoseconds = 0
 
-  /// Opens a file for the encoders' streams. The path must have been checked and claimed.
+  /// Opens a file for the encoders' streams. The path must be checked and claimed.
   init(
-    _ path: String, _ format: FilmFormat, _ encoder: FilmEncoder, calls: FileBytes.Calls
+    _ path: String, _ format: VideoFileFormat, _ encoder: MediaEncoder, calls: FileBytes.Calls
   ) throws(NodeProblem) {
     self.path = path
     holds = format == .mp4
@@ -41,9 +41,9 @@ final class FilmFile {
     }
     let names = format.library
     container = try MediaContainer(
-      names.container, options: names.options, bytes, cure: "name another \"format\"")
+      names.container, options: names.options, bytes, cure: "set another \"format\"")
     var tracks = unsafe [
-      FilmTrack.pictures: Stream(
+      MediaTrack.pictures: Stream(
         index: container.add(encoder.pictures.codec), duration: encoder.pictures.period)
     ]
     if let sound = encoder.sound {
@@ -51,8 +51,8 @@ final class FilmFile {
       let rate = unsafe Int(sound.codec.pointee.sample_rate)
       tracks[.sound] = unsafe Stream(
         index: container.add(sound.codec), duration: .samples(block, rate: rate),
-        // Matroska's times of sound have the decoder's delay in them (RFC 9559, CodecDelay), which libavformat's writer
-        // leaves to us though its reader takes it out.
+        // Audio times in Matroska include the decoder delay (RFC 9559, CodecDelay); libavformat's muxer leaves that to
+        // us, although its demuxer subtracts it.
         shift: format == .mp4 ? 0 : .samples(Int64(sound.delay), rate: rate))
     }
     self.tracks = tracks
@@ -61,12 +61,12 @@ final class FilmFile {
   var hasBegun: Bool { container.hasBegun }
   var byteCount: Int { Int(container.byteCount) }
 
-  /// Empties the file and writes what comes first in it.
+  /// Truncates the file and writes its header.
   func begin() throws(NodeFault) {
     do throws(NodeFault) { try container.begin() } catch { throw withPlace(error) }
   }
 
-  /// Appends a packet; times count from the origin.
+  /// Appends a packet; times are relative to the origin.
   func write(_ packet: EncodedPacket, origin: Nanoseconds) throws(NodeFault) {
     self.origin = origin
     guard holds && packet.track == .pictures else { return try put(packet, nil) }
@@ -84,13 +84,13 @@ final class FilmFile {
     }
   }
 
-  /// Brings everything onto the disk that can be played from there.
+  /// Flushes everything playable to the disk.
   func refresh() throws(NodeFault) {
     do throws(NodeFault) { try container.flush() } catch { throw withPlace(error) }
-    safe = max(safe, front - FilmFormat.unfinished)
+    safe = max(safe, front - VideoFileFormat.unfinished)
   }
 
-  /// Completes the file: its last picture stands up to a time.
+  /// Completes the file; its last picture lasts until `end`.
   func finish(at end: Nanoseconds) throws(NodeFault) {
     if let held { try put(held, max(end - held.time, tracks[.pictures]?.duration ?? 0)) }
     held = nil
@@ -101,7 +101,7 @@ final class FilmFile {
   /// Removes the file from its folder.
   func remove() { unsafe unlink(path) }
 
-  /// The fault with the milliseconds that are safe.
+  /// Adds the playable milliseconds to a fault.
   private func withPlace(_ fault: NodeFault) -> NodeFault {
     NodeFault(fault.reason, code: fault.code, detail: safe / 1_000_000)
   }

@@ -3,55 +3,55 @@ internal import CMediaShim
 internal import MillraceAudio
 internal import MillraceCore
 
-/// Pictures and sound of a graph as encoded packets in the order of their times: what recording and sending have in common.
+/// Encodes pictures and audio of a graph to packets in order of time: the common part of recording and streaming.
 ///
-/// Pictures go by their packets' times; sound as `SoundPlaces` says; what a linked sound does not bring within the patience is
-/// silence, and pictures that have not begun by then begin with a black one. While sound goes on without pictures, the last is given
-/// again every second: whoever joins, or finds the file of a killed process, has one. Blocks; bulk lane; one thread at a time.
+/// Pictures keep their packets' times; audio is placed by `SoundTimeline`. Linked audio that does not arrive within the patience becomes
+/// silence, and pictures that have not started by then start with a black one. While audio continues without pictures, the last picture is
+/// repeated every second, so that a viewer who joins, or the file of a killed process, has one. Blocks; bulk lane; not thread-safe.
 @safe
-final class FilmEncoder {
-  /// What a node asks for.
+final class MediaEncoder {
+  /// A node's settings.
   struct Settings {
     var pictures: PictureEncoder.Settings
     var sound: RecordingFormat
-    /// Bits a second of the sound; nil: as many as speech takes.
+    /// Audio bitrate in bit/s; nil: a default for speech.
     var soundBitrate: Int?
     var patience: Nanoseconds
-    /// What to do without an encoder for the sound.
+    /// The cure if there is no audio encoder.
     var cure: String
   }
 
   let pictures: PictureEncoder
   let sound: AudioEncoder?
   let soundFormat: Format?
-  /// Pictures that were encoded.
+  /// Pictures encoded so far.
   private(set) var pictureCount = 0
-  /// Pictures that came too late, or had too few bytes, and frames of sound that came too late, since the last look.
-  private var leftOut = (pictures: 0, frames: 0)
-  /// Nothing due at this time or later is taken; nil: no end.
+  /// Since the last call: pictures that were late or incomplete, and late frames of audio.
+  private var drops = (pictures: 0, frames: 0)
+  /// Anything due at this time or later is ignored; nil: no limit.
   var end: Nanoseconds?
 
-  private var tracks: FilmTracks
-  private var places: SoundPlaces
+  private var tracks: TrackInterleaver
+  private var places: SoundTimeline
   private let source: (pixel: PixelType, width: Int, height: Int)
   private var held: Packet?
-  /// There is more silence to put in than one call may.
-  private var owesSilence = false
+  /// True if more silence has to be inserted than one call may insert.
+  private var hasMoreSilence = false
   private var refusal = LibraryMessage()
   private let samples: UnsafeMutableBufferPointer<Float>
   private var firstPicture: Nanoseconds?
 
-  /// How far one track is read ahead of the other, which its links hold back then.
-  private static let mostAhead = Nanoseconds.milliseconds(10_000)
-  /// Time after which a picture is given again.
+  /// How far one track may be ahead of the other; then its link is held back.
+  private static let maximumLead = Nanoseconds.milliseconds(10_000)
+  /// Interval at which the last picture is repeated.
   private static let longestPicture = Nanoseconds.milliseconds(1_000)
-  /// Most silence put in by one call.
+  /// Most silence inserted by one call.
   private static let silencePiece = Nanoseconds.milliseconds(5_000)
 
-  /// Opens the encoders for what the first two inputs of a node carry: pictures, and sound where the second is linked.
+  /// Opens the encoders for a node's first two inputs: pictures, and audio if the second is linked.
   init(_ settings: Settings, _ inputs: [NodeSetup.Port]) throws(NodeProblem) {
     guard case .video(let width, let height, let pixel, let rate)? = inputs.first?.shape?.format else {
-      throw NodeProblem("pictures are needed")
+      throw NodeProblem("the input must be video")
     }
     pictures = try PictureEncoder(settings.pictures, width: width, height: height, rate: rate)
     source = (pixel, width, height)
@@ -66,55 +66,55 @@ final class FilmEncoder {
     } else {
       sound = nil
     }
-    places = SoundPlaces(rate: shape?.format.rate ?? 1)
+    places = SoundTimeline(rate: shape?.format.rate ?? 1)
     unsafe samples = .allocate(capacity: (shape?.frames ?? 0) * (shape?.format.channels ?? 0))
     unsafe samples.initialize(repeating: 0)
-    tracks = FilmTracks(sound: sound != nil, patience: settings.patience)
+    tracks = TrackInterleaver(sound: sound != nil, patience: settings.patience)
   }
 
   deinit { unsafe samples.deallocate() }
 
-  // MARK: What is known
+  // MARK: State
 
-  /// When the first picture or sample is due; nil before anything came.
+  /// When the first picture or sample is due; nil before any arrived.
   var begin: Nanoseconds? {
     guard let firstPicture else { return places.start }
     return min(firstPicture, places.start ?? firstPicture)
   }
 
-  /// Up to when there is anything; nil before.
+  /// The end of what was encoded; nil if nothing was.
   var front: Nanoseconds? {
     let shown = tracks.front(.pictures).map { $0 + pictures.period }
     guard let heard = places.front else { return shown }
     return max(heard, shown ?? heard)
   }
 
-  /// The time that counts as the stream's 0: when the first packet is due, which may carry an encoder's delay.
+  /// The time that corresponds to 0 in the stream: when the first packet is due, including the encoder's delay.
   var origin: Nanoseconds? { tracks.origin }
 
-  /// True when nothing more is taken.
+  /// True if no more input is accepted.
   var isComplete: Bool { !tracks.isRunning(.pictures) && !tracks.isRunning(.sound) }
 
-  /// Takes the counts of what was left out.
-  func takeLeftOut() -> (pictures: Int, frames: Int) {
-    defer { leftOut = (0, 0) }
-    return leftOut
+  /// Takes and resets the drop counts.
+  func takeDropped() -> (pictures: Int, frames: Int) {
+    defer { drops = (0, 0) }
+    return drops
   }
 
-  /// Takes the time by which sound was moved to stay with the pictures.
+  /// Takes and resets the time by which audio was moved to stay in sync.
   func takeMoved() -> Nanoseconds { .samples(places.takeMoved(), rate: places.rate) }
 
-  /// When to look again, without new packets; nil: only with them.
+  /// When to call again without new packets; nil: only with new packets.
   func nextExpiry(after now: Nanoseconds) -> Nanoseconds? {
-    owesSilence ? now : tracks.nextExpiry(after: now)
+    hasMoreSilence ? now : tracks.nextExpiry(after: now)
   }
 
-  /// What the library said when it refused; nil when it said nothing.
+  /// The library's error message; nil if there is none.
   var words: String? { refusal.text }
 
-  // MARK: In
+  // MARK: Input
 
-  /// Encodes what waits: all sound, and one picture.
+  /// Encodes waiting input: all audio, and one picture.
   func take(_ ports: inout Ports) throws(NodeFault) {
     try keepingWords { () throws(NodeFault) in
       if sound != nil, tracks.isRunning(.sound) { try takeSound(&ports) }
@@ -122,7 +122,7 @@ final class FilmEncoder {
     }
   }
 
-  /// Keeps what the library says to a call that fails.
+  /// Keeps the library's message if a call fails.
   private func keepingWords(_ body: () throws(NodeFault) -> Void) throws(NodeFault) {
     millrace_av_clear_log()
     do throws(NodeFault) { try body() } catch {
@@ -132,7 +132,7 @@ final class FilmEncoder {
   }
 
   private func takePicture(_ ports: inout Ports) throws(NodeFault) {
-    guard tracks.hasRoom(.pictures, ahead: Self.mostAhead), let packet = ports.next(0) else {
+    guard tracks.hasRoom(.pictures, ahead: Self.maximumLead), let packet = ports.next(0) else {
       if ports.isOver(0) { tracks.end(.pictures) }
       return
     }
@@ -140,15 +140,15 @@ final class FilmEncoder {
     let time = packet.timestamp
     if let end, time >= end { return tracks.end(.pictures) }
     let bytes = packet.samples(of: UInt8.self)
-    // The first picture may be earlier than sound that began, never than what has left.
+    // The first picture may precede audio that has started, but not packets that were sent.
     let isLate = tracks.origin.map { time < $0 } ?? false
     guard !isLate, bytes.count >= source.pixel.byteCount(width: source.width, height: source.height) else {
-      leftOut.pictures += 1
+      drops.pictures += 1
       return
     }
     let view = PictureView(bytes, source.pixel, width: source.width, height: source.height)
     guard try pictures.encode(view, at: time, put) else {
-      leftOut.pictures += 1
+      drops.pictures += 1
       return
     }
     noteBegin(time)
@@ -159,7 +159,7 @@ final class FilmEncoder {
   private func noteBegin(_ time: Nanoseconds) { if firstPicture == nil { firstPicture = time } }
 
   private func takeSound(_ ports: inout Ports) throws(NodeFault) {
-    while tracks.hasRoom(.sound, ahead: Self.mostAhead) {
+    while tracks.hasRoom(.sound, ahead: Self.maximumLead) {
       guard let packet = held.take() ?? ports.next(1) else {
         if ports.isOver(1) { tracks.end(.sound) }
         return
@@ -170,11 +170,11 @@ final class FilmEncoder {
     }
   }
 
-  /// Writes a packet at its place; false when there is more silence before it than one call writes.
+  /// Writes a packet at its position; false if more silence precedes it than one call writes.
   private func write(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) -> Bool {
     guard case .pcm(let rate, let channels, let sample)? = soundFormat else { return true }
     let frames = Int(packet.byteCount) / (channels * sample.byteCount)
-    // What was lost is silence: the next packet's position tells how much.
+    // Lost audio becomes silence: the next packet's position shows how much.
     guard frames > 0 else { return true }
     let place = places.place(
       frames: frames, position: packet.position, time: packet.timestamp,
@@ -189,7 +189,7 @@ final class FilmEncoder {
       ports.wake(at: ports.now)
       return false
     }
-    leftOut.frames += place.cut
+    drops.frames += place.cut
     let count = Int(room(Int64(place.count)))
     guard count > 0 else { return true }
     let first = frames - place.count
@@ -198,7 +198,7 @@ final class FilmEncoder {
     return true
   }
 
-  /// Frames of so many that lie before the end.
+  /// How many of these frames lie before the end.
   private func room(_ count: Int64) -> Int64 {
     guard let end, let front = places.front else { return count }
     let left = Int64((Double(max(0, end - front)) * Double(places.rate) / 1e9).rounded())
@@ -216,7 +216,7 @@ final class FilmEncoder {
     case .f32:
       let source = packet.samples(of: Float.self).extracting(range)
       for index in source.indices {
-        // Not a number is silence; encoders take nothing beyond full scale.
+        // NaN becomes silence; encoders accept nothing beyond full scale.
         let value = source[index]
         unsafe samples[index] = value == value ? max(-1, min(1, value)) : 0
       }
@@ -237,9 +237,9 @@ final class FilmEncoder {
     tracks.note(.sound, upTo: time + .samples(length, rate: places.rate))
   }
 
-  // MARK: Out
+  // MARK: Output
 
-  /// Puts in what the patience has ended for, and hands on every packet whose turn it is.
+  /// Fills in tracks whose patience has expired, and passes on every packet that may leave.
   func release(
     at now: Nanoseconds, _ body: (EncodedPacket) throws(NodeFault) -> Void
   ) throws(NodeFault) {
@@ -247,11 +247,11 @@ final class FilmEncoder {
     while let packet = tracks.next() { try body(packet) }
   }
 
-  /// Puts in what the patience has ended for.
+  /// Fills in tracks whose patience has expired.
   private func fill(at now: Nanoseconds) throws(NodeFault) {
     tracks.look(at: now)
-    try fillSilence(upTo: tracks.givenUp(.sound))
-    let expired = tracks.givenUp(.pictures)
+    try fillSilence(upTo: tracks.abandonedUntil(.sound))
+    let expired = tracks.abandonedUntil(.pictures)
     if tracks.front(.pictures) == nil, tracks.isRunning(.pictures), let start = places.start, start <= expired
     {
       try pictures.encodeBlack(at: start, put)
@@ -271,18 +271,18 @@ final class FilmEncoder {
   }
 
   private func fillSilence(upTo expired: Nanoseconds) throws(NodeFault) {
-    owesSilence = false
+    hasMoreSilence = false
     guard sound != nil, tracks.isRunning(.sound), let begin, expired > begin else { return }
     places.begin(at: begin)
-    // After a leap of the pictures' times that may be hours.
+    // After a jump of the pictures' times that may be hours.
     let target = min(expired, end ?? .max)
     let piece = min(target, (places.front ?? begin) + Self.silencePiece)
-    owesSilence = piece < target
+    hasMoreSilence = piece < target
     try writeSilence(places.fill(to: piece))
     if let end, let front = places.front, front >= end { tracks.end(.sound) }
   }
 
-  /// Ends the encoders and hands on all that is left.
+  /// Flushes the encoders and passes on the rest.
   func finish(_ body: (EncodedPacket) throws(NodeFault) -> Void) throws(NodeFault) {
     try keepingWords { () throws(NodeFault) in try finishEncoders() }
     tracks.end(.pictures)

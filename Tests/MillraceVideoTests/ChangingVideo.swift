@@ -1,9 +1,9 @@
 import TestMedia
 import TestSystem
 
-/// A film of H.264 whose pictures have another size from some moment on, each part of one colour.
-struct ChangingFilm {
-  /// How the change lies in the file: in the stream itself (H.264 without a container, MPEG-TS), or as another sequence header (FLV).
+/// An H.264 video whose picture size changes; each part has one colour.
+struct ChangingVideo {
+  /// How the file signals the change: in the stream itself (H.264 without a container, MPEG-TS), or by another sequence header (FLV).
   enum Kind: String, CaseIterable, Sendable {
     case h264, ts, flv
   }
@@ -13,36 +13,36 @@ struct ChangingFilm {
     var height: Int
     var luma: UInt8
     var pictures = 10
-    /// Milliseconds without a picture before it; in FLV only.
+    /// Milliseconds without pictures before it; in FLV only.
     var pause = 0
   }
 
   var kind: Kind
   var parts: [Part]
 
-  /// Writes the film into a folder; its path.
+  /// Writes the video to a folder and returns its path.
   func write(in folder: TemporaryFolder) -> String {
     var bytes: [UInt8] = []
     var start = 0
     for part in parts {
-      var film = FilmFile()
-      (film.width, film.height, film.pictures) = (part.width, part.height, part.pictures)
-      film.colour = { _ in (part.luma, 128, 128) }
+      var video = TestVideo()
+      (video.width, video.height, video.pictures) = (part.width, part.height, part.pictures)
+      video.colour = { _ in (part.luma, 128, 128) }
       let path = folder.file("part.\(kind.rawValue)")
-      film.write(to: path)
+      video.write(to: path)
       start += part.pause
       bytes += kind == .flv ? Self.tags(contents(path), from: start, isFirst: bytes.isEmpty) : contents(path)
-      start += part.pictures * 1_000 / film.rate
+      start += part.pictures * 1_000 / video.rate
     }
     let path = folder.file("changing.\(kind.rawValue)")
     put(bytes, at: path)
     return path
   }
 
-  /// The tags of an FLV file, to be put behind others: their times from `start` ms on, and no end of the pictures among them (Adobe Flash
-  /// Video File Format Specification 10.1, E.3 and E.4).
+  /// The tags of an FLV file, to be appended to others: with times from `start` ms, and without an end of sequence (Adobe Flash Video File
+  /// Format Specification 10.1, E.3 and E.4).
   ///
-  /// - Parameter moved: the kind of tags that are moved; nil: all.
+  /// - Parameter moved: the kind of tags to shift; nil: all.
   static func tags(_ file: [UInt8], from start: Int, isFirst: Bool, moved: UInt8? = nil) -> [UInt8] {
     let header = 13
     var kept = isFirst ? Array(file.prefix(header)) : []

@@ -6,17 +6,17 @@ import Testing
 
 @testable import MillraceVideo
 
-/// `video.read` that gives only what a sampler takes.
-@Suite("Pictures of a film at the slots of a grid")
-struct FilmSlotTests {
+/// `video.read` that emits only what a sampler takes.
+@Suite("pictures of a video at the slots of a grid")
+struct VideoSlotTests {
   private let folder = TemporaryFolder()
 
-  private func film(_ change: (inout TestMedia.FilmFile) -> Void = { _ in }) -> String {
-    var film = TestMedia.FilmFile()
-    film.pictures = 40
-    change(&film)
-    let path = folder.file("film.mkv")
-    film.write(to: path)
+  private func makeVideo(_ change: (inout TestVideo) -> Void = { _ in }) -> String {
+    var video = TestVideo()
+    video.pictures = 40
+    change(&video)
+    let path = folder.file("video.mkv")
+    video.write(to: path)
     return path
   }
 
@@ -28,62 +28,62 @@ struct FilmSlotTests {
     return try NodeBench(VideoRead.self, values, outputs: ["out"])
   }
 
-  /// Pictures of a film as a sampler takes them: their places and bytes.
-  private func sample(_ film: NodeBench, _ interval: Double) throws -> (
+  /// The pictures that a sampler takes: their positions and bytes.
+  private func sample(_ video: NodeBench, _ interval: Double) throws -> (
     slots: [Int64], jpegs: [[UInt8]], given: Int
   ) {
     let sampler = try NodeBench(
-      VideoSample.self, ["interval": .number(interval)], inputs: ["in": film.shape()], pacing: .waits)
-    try film.run()
-    let given = film.packets()
+      VideoSample.self, ["interval": .number(interval)], inputs: ["in": video.shape()], pacing: .waits)
+    try video.run()
+    let given = video.packets()
     for packet in given {
       sampler.push(packet)
       try sampler.run()
     }
     try sampler.finish()
     let taken = sampler.packets()
-    #expect(film.close() == [] && sampler.close() == [])
+    #expect(video.close() == [] && sampler.close() == [])
     return (taken.map(\.position), taken.map(\.bytes), given.count)
   }
 
   @Test(
-    "are those a sampler takes of all, with the same bytes",
+    "are the pictures that a sampler takes, with the same bytes",
     arguments: [40.0, 70, 200, 333, 500, 10, 1_560, 1_600, 5_000])
   func same(interval: Double) throws {
-    let path = film()
+    let path = makeVideo()
     let all = try sample(try read(path, nil), interval)
     let few = try sample(try read(path, interval), interval)
     #expect(few.slots == all.slots && few.jpegs == all.jpegs)
     #expect(all.given == 40 && few.given <= all.slots.count + 2, "\(few.given) of \(all.slots)")
   }
 
-  @Test("also where pictures stand for different times", arguments: [100.0, 250, 410])
+  @Test("even if pictures have different durations", arguments: [100.0, 250, 410])
   func uneven(interval: Double) throws {
-    let path = film { film in
-      film.codec = "mpeg4"
-      film.time = { ($0 * $0 / 4 + $0, $0 / 2 + 1) }
+    let path = makeVideo { video in
+      video.codec = "mpeg4"
+      video.time = { ($0 * $0 / 4 + $0, $0 / 2 + 1) }
     }
     let all = try sample(try read(path, nil), interval)
     let few = try sample(try read(path, interval), interval)
     #expect(few.slots == all.slots && few.jpegs == all.jpegs && few.given < 40)
   }
 
-  @Test("go on over a loop, and come in time with the clock when they are paced")
+  @Test("continue through a loop, and follow the clock when paced")
   func looped() throws {
-    let path = film { $0.pictures = 25 }
+    let path = makeVideo { $0.pictures = 25 }
     let bench = try read(path, 200, ["loop": true, "pace": true])
     try bench.advance(to: .milliseconds(2_399))
     #expect(
       bench.packets().map { $0.timestamp / 1_000_000 } == [
-        // The last of each pass is given too.
+        // The last picture of each pass is emitted too.
         0, 200, 400, 600, 800, 960, 1_000, 1_200, 1_400, 1_600, 1_800, 1_960, 2_000, 2_200,
       ])
     #expect(bench.close() == [])
   }
 
-  @Test("are those of one grid over all passes of a loop")
+  @Test("follow one grid over all passes of a loop")
   func loopedGrid() throws {
-    let path = film { $0.pictures = 25 }
+    let path = makeVideo { $0.pictures = 25 }
     func slots(_ interval: Double?) throws -> [Nanoseconds] {
       let bench = try read(path, interval, ["loop": true])
       let sampler = try NodeBench(
@@ -102,9 +102,9 @@ struct FilmSlotTests {
     #expect(try slots(300) == slots(nil))
   }
 
-  @Test("leave the sound whole, and in its place")
+  @Test("leave the audio complete and in place")
   func sound() throws {
-    let path = film { $0.sound = [Int16](repeating: 100, count: 76_800) }
+    let path = makeVideo { $0.sound = [Int16](repeating: 100, count: 76_800) }
     func samples(_ interval: ParameterValue?) throws -> [Int16] {
       var values: [String: ParameterValue] = ["path": .string(path), "pace": true]
       values["interval"] = interval
@@ -118,13 +118,13 @@ struct FilmSlotTests {
     #expect(try all.count >= 76_800 && samples(500) == all)
   }
 
-  @Test("do not hold up sound that is late while the pictures between them are passed over")
+  @Test("do not delay late audio while the pictures between them are skipped")
   func lateSound() throws {
-    let path = film { $0.sound = [Int16](repeating: 100, count: 76_800) }
+    let path = makeVideo { $0.sound = [Int16](repeating: 100, count: 76_800) }
     let bench = try NodeBench(
       VideoRead.self, ["path": .string(path), "pace": true, "interval": 1_000], outputs: ["out", "audio"])
     try bench.advance(to: .milliseconds(800))
-    // Held up before a picture is given, with others behind it that are passed over.
+    // Late before a picture is emitted, with others after it that are skipped.
     bench.hold("audio")
     try bench.advance(to: .milliseconds(1_500))
     bench.release("audio")
@@ -137,7 +137,7 @@ struct FilmSlotTests {
       longest = max(longest, silent)
       heard += packets.map(\.timestamp)
     }
-    // A call that gives a picture, and one that passes over another, between those that give 40 ms of sound.
+    // One call emits a picture, another skips one, between calls that emit 40 ms of audio.
     #expect(longest <= 2 && bench.packets().count == 2, "\(longest) calls without sound")
     #expect(heard == heard.sorted() && bench.close() == [])
   }

@@ -1,27 +1,27 @@
 internal import Glibc
 internal import MillraceAudio
 
-/// How a file ends whose container says what its end has to be like. FFmpeg's libraries take whatever comes last for the end, and are
-/// silent where that lies between two packets.
+/// Whether a file is complete, for containers that declare how they end. FFmpeg's libraries accept any end of data as the end of the file, and
+/// do not report it if it lies between two packets.
 ///
-/// Known are AVI (RIFF), Matroska and WebM, GIF, Ogg. Other containers state nothing that the file's own bytes could be held against:
-/// MPEG-TS and MPEG-PS, FLV, MP4 in fragments, streams without a container; or, as ASF does, only what its players take no notice of.
-/// What a file states of its length in time is compared elsewhere, where its end says nothing.
-enum FilmTail: Equatable {
-  /// All is there.
-  case whole
-  /// Something is missing: how that is known.
-  case cut(String)
-  /// The container does not say.
+/// Supports AVI (RIFF), Matroska and WebM, GIF, Ogg. Other containers declare nothing that could be checked against the file's bytes:
+/// MPEG-TS and MPEG-PS, FLV, fragmented MP4, raw streams; or, like ASF, only values that players ignore. The declared duration is checked
+/// elsewhere, if this check is inconclusive.
+enum FileCompleteness: Equatable {
+  /// The file is complete.
+  case complete
+  /// The file is truncated; the evidence for it.
+  case truncated(String)
+  /// The container does not tell.
   case unknown
 
-  /// Looks at a file's end. A file that cannot be read is `unknown`: whoever reads it meets the reason. Reads little of a file, but all
-  /// of a GIF. Blocks.
+  /// Checks the end of a file. A file that cannot be read is `unknown`: its reader reports the reason. Reads little of a file, except for GIF,
+  /// which is read completely. Blocks.
   ///
-  /// - Parameter container: as libavformat names it.
+  /// - Parameter container: libavformat's name of the container.
   init(_ path: String, container: String) {
     if container == "ogg" {
-      self = OggTail.isTruncated(path) ? .cut("it has no last page") : .whole
+      self = OggTail.isTruncated(path) ? .truncated("it has no last page") : .complete
       return
     }
     self = .unknown
@@ -35,70 +35,70 @@ enum FilmTail: Equatable {
 
   // MARK: AVI
 
-  /// Bit 4 of `dwFlags` of the main header: there is an index (Microsoft, AVIMAINHEADER).
+  /// Bit 4 of `dwFlags` in the main header: the file has an index (Microsoft, AVIMAINHEADER).
   private static let hasIndex: UInt8 = 0x10
 
-  /// Every RIFF chunk (the first, and those of OpenDML behind it) states its bytes. A program that was killed has not come to write
-  /// them, nor the index its header promises.
-  private static func ofAVI(_ bytes: inout FileBytes) -> FilmTail {
+  /// Every RIFF chunk (the first one, and the OpenDML ones after it) declares its size. A program that was killed has written neither these
+  /// sizes nor the index announced in the header.
+  private static func ofAVI(_ bytes: inout FileBytes) -> FileCompleteness {
     var place = 0
     while bytes.hasMark("RIFF", at: place), let size = bytes.word(at: place + 4) {
       if size == 0 || size >= 0xFFFF_FFF0 {
-        return place == 0 ? ofUnfinishedAVI(&bytes) : .cut("it was not finished")
+        return place == 0 ? ofUnfinishedAVI(&bytes) : .truncated("it was not finished")
       }
-      // The byte that fills up an odd size may be missing.
-      if place + 8 + size > bytes.count { return .cut("it is shorter than its header says") }
+      // The padding byte of an odd size may be missing.
+      if place + 8 + size > bytes.count { return .truncated("it is shorter than its header says") }
       place += 8 + size + size & 1
     }
-    return place > 0 ? .whole : .unknown
+    return place > 0 ? .complete : .unknown
   }
 
-  /// A file of no stated size: whole when it was written so that nothing could be put in afterwards, to a pipe, and then it promises no
+  /// A file without a declared size: complete if it was written to a pipe, where nothing can be patched afterwards, and therefore announces no
   /// index.
-  private static func ofUnfinishedAVI(_ bytes: inout FileBytes) -> FilmTail {
-    // RIFF size AVI, LIST size hdrl, avih size: the header's fields begin at 32, and the flags are the fourth.
+  private static func ofUnfinishedAVI(_ bytes: inout FileBytes) -> FileCompleteness {
+    // RIFF size AVI, LIST size hdrl, avih size: the header's fields start at 32, and the flags are the fourth.
     guard bytes.hasMark("avih", at: 24), let flags = bytes.byte(at: 44), flags & hasIndex != 0 else {
       return .unknown
     }
     var place = 12
     while let size = bytes.word(at: place + 4) {
-      if bytes.hasMark("idx1", at: place) { return .whole }
-      // What was not finished has no size either: its parts follow.
+      if bytes.hasMark("idx1", at: place) { return .complete }
+      // An unfinished list has no size either: its children follow.
       let isOpen = bytes.hasMark("LIST", at: place) && (size == 0 || size >= 0xFFFF_FFF0)
       place += isOpen ? 12 : 8 + size + size & 1
     }
-    return .cut("its index is missing")
+    return .truncated("its index is missing")
   }
 
   // MARK: GIF
 
   /// Blocks up to the trailer (CompuServe, GIF89a specification, sections 17 to 27).
-  private static func ofGIF(_ bytes: inout FileBytes) -> FilmTail {
-    /// Bytes of a table of colours, as the field of flags before it says.
+  private static func ofGIF(_ bytes: inout FileBytes) -> FileCompleteness {
+    /// Size of a colour table, by the preceding flags field.
     func table(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
     guard let flags = bytes.byte(at: 10) else { return .unknown }
     var place = 13 + table(flags)
     while let kind = bytes.byte(at: place) {
       switch kind {
-      case 0x3B: return .whole
+      case 0x3B: return .complete
       case 0x21: place += 2
       case 0x2C:
-        guard let flags = bytes.byte(at: place + 9) else { return .cut("its end is missing") }
+        guard let flags = bytes.byte(at: place + 9) else { return .truncated("its end is missing") }
         place += 11 + table(flags)
-      // Something that is no GIF; the decoder has met it too.
+      // Not GIF data; the decoder has reported it too.
       default: return .unknown
       }
       while let length = bytes.byte(at: place), length > 0 { place += 1 + Int(length) }
       place += 1
     }
-    return .cut("its end is missing")
+    return .truncated("its end is missing")
   }
 
   // MARK: Matroska
 
-  /// The segment, which holds all but the file's first lines, states its bytes once it is finished (RFC 9559 section 5, RFC 8794 sections
-  /// 4 to 6).
-  private static func ofMatroska(_ bytes: inout FileBytes) -> FilmTail {
+  /// The segment, which contains everything but the file's first elements, declares its size once it is finished (RFC 9559 section 5, RFC 8794
+  /// sections 4 to 6).
+  private static func ofMatroska(_ bytes: inout FileBytes) -> FileCompleteness {
     let segment: [UInt8] = [0x18, 0x53, 0x80, 0x67]
     guard let header = bytes.elementSize(at: 4), let size = header.size else { return .unknown }
     let place = 4 + header.length + size
@@ -106,11 +106,11 @@ enum FilmTail: Equatable {
       let stated = whole.size
     else { return .unknown }
     let isShort = place + 4 + whole.length + stated > bytes.count
-    return isShort ? .cut("it is shorter than its header says") : .whole
+    return isShort ? .truncated("it is shorter than its header says") : .complete
   }
 }
 
-/// The bytes of a file, read in pieces where they are looked at.
+/// Random access to the bytes of a file, read in blocks on demand.
 private struct FileBytes: ~Copyable {
   let count: Int
   private let file: Int32
@@ -150,7 +150,7 @@ private struct FileBytes: ~Copyable {
     return true
   }
 
-  /// Four bytes, the lowest first.
+  /// Four bytes, little-endian.
   mutating func word(at place: Int) -> Int? {
     guard let highest = byte(at: place + 3) else { return nil }
     var value = Int(highest)
@@ -158,7 +158,7 @@ private struct FileBytes: ~Copyable {
     return value
   }
 
-  /// The size of an element of EBML and the bytes it is written in; a size of nil is not known. nil where there is none.
+  /// The size of an EBML element and the length of the size field; a size of nil means unknown. nil if there is no element.
   mutating func elementSize(at place: Int) -> (size: Int?, length: Int)? {
     guard let first = byte(at: place), first > 0, byte(at: place + first.leadingZeroBitCount) != nil else {
       return nil

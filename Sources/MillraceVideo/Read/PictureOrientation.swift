@@ -1,12 +1,12 @@
 internal import CFFmpeg
 internal import Glibc
 
-/// How a picture is to be turned before it is shown: after mirroring, by quarters of a circle, clockwise.
-struct PictureTurn: Sendable, Hashable {
+/// How a picture is displayed: mirrored horizontally, then rotated clockwise by quarter turns.
+struct PictureOrientation: Sendable, Hashable {
   var quarters = 0
   var isMirrored = false
 
-  /// As it lies.
+  /// No change.
   init() {}
 
   init(quarters: Int, isMirrored: Bool = false) {
@@ -14,7 +14,7 @@ struct PictureTurn: Sendable, Hashable {
     self.isMirrored = isMirrored
   }
 
-  /// What a file's display matrix asks for (phones write one). Angles between quarters are rounded to the nearest.
+  /// The orientation in a file's display matrix (phones write one). Angles are rounded to quarter turns.
   init(_ matrix: UnsafePointer<Int32>) {
     // The matrix maps (x, y) to (a x + c y, b x + d y), in 16.16: rows are a b u, c d v.
     let (a, b) = unsafe (Double(matrix[0]), Double(matrix[1]))
@@ -25,20 +25,20 @@ struct PictureTurn: Sendable, Hashable {
     quarters = angle.isFinite ? Int(angle.rounded()) & 3 : 0
   }
 
-  /// True when width and height change places.
+  /// True if width and height are swapped.
   var isSideways: Bool { quarters & 1 == 1 }
   var isIdentity: Bool { quarters == 0 && !isMirrored }
 }
 
 extension StreamDecoder {
-  /// How the stream asks its pictures to be turned.
-  func turn(_ stream: UnsafeMutablePointer<AVStream>?) -> PictureTurn {
+  /// The orientation requested by the stream.
+  func turn(_ stream: UnsafeMutablePointer<AVStream>?) -> PictureOrientation {
     var size = 0
     guard let stream = unsafe stream,
       let bytes = unsafe av_stream_get_side_data(stream, millrace_av_display_matrix, &size), size >= 36
-    else { return PictureTurn() }
+    else { return PictureOrientation() }
     return unsafe UnsafeRawPointer(bytes).withMemoryRebound(to: Int32.self, capacity: 9) {
-      unsafe PictureTurn($0)
+      unsafe PictureOrientation($0)
     }
   }
 }

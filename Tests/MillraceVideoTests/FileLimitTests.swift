@@ -9,9 +9,9 @@ import Testing
 
 @testable import MillraceVideo
 
-@Suite("A process that has no file left to open")
-struct FewFilesTests {
-  /// Opens all there are, does something, and gives them back.
+@Suite("a process at its limit of open files")
+struct FileLimitTests {
+  /// Opens as many files as possible, runs `body`, and closes them.
   private static func withoutFiles<R>(leaving few: Int = 0, _ body: () throws -> R) rethrows -> R {
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -41,22 +41,22 @@ struct FewFilesTests {
         "Too many open files (errno 24); raise the limit of open files (ulimit -n), or run fewer instances")
   }
 
-  /// Opens something; the files that takes at once, of which one less is too few.
+  /// Opens something that needs several files at once, so that one less is too few.
   enum Step: String, CaseIterable, Codable, Sendable {
     case read, sound, write, record, test
 
     func open(in folder: TemporaryFolder) throws {
-      let film = ParameterValue.string(folder.file("film.mp4"))
+      let path = ParameterValue.string(folder.file("video.mp4"))
       switch self {
-      case .read: _ = try NodeBench(VideoRead.self, ["path": film], outputs: ["out"])
-      case .sound: _ = try NodeBench(AudioRead.self, ["path": film])
+      case .read: _ = try NodeBench(VideoRead.self, ["path": path], outputs: ["out"])
+      case .sound: _ = try NodeBench(AudioRead.self, ["path": path])
       case .write:
         let jpeg = OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)
-        let values: [String: ParameterValue] = ["path": .string(folder.file("film.mp4"))]
+        let values: [String: ParameterValue] = ["path": .string(folder.file("video.mp4"))]
         _ = try NodeBench(ImageWrite.self, values, inputs: ["in": jpeg])
       case .record:
         let video = OutputShape.video(width: 64, height: 48, rate: FrameRate(25))
-        _ = try NodeBench(VideoRecord.self, ["path": film], inputs: ["in": video])
+        _ = try NodeBench(VideoRecord.self, ["path": path], inputs: ["in": video])
       case .test: _ = try NodeBench(VideoCapture.self, ["source": "test", "width": 64, "height": 48])
       }
     }
@@ -65,27 +65,27 @@ struct FewFilesTests {
   }
 
   @Test(
-    "says so of every file, ends nothing, and goes on when there are some again", arguments: Step.allCases)
+    "every open reports it, nothing crashes, and opening works again later", arguments: Step.allCases)
   func said(step: Step) async {
     await #expect(processExitsWith: .success) { [step = step as Step] in
       let folder = TemporaryFolder()
-      let path = folder.file("film.mp4")
-      var film = TestMedia.FilmFile()
-      film.sound = [Int16](repeating: 0, count: 48_000)
-      film.write(to: path)
+      let path = folder.file("video.mp4")
+      var video = TestVideo()
+      video.sound = [Int16](repeating: 0, count: 48_000)
+      video.write(to: path)
       for few in 0...4 {
-        let words = FewFilesTests.withoutFiles(leaving: few) {
-          FewFilesTests.words { try step.open(in: folder) }
+        let words = FileLimitTests.withoutFiles(leaving: few) {
+          FileLimitTests.words { try step.open(in: folder) }
         }
-        // A library of devices is refused in the words of the system's loader.
+        // A device library is reported with the message of the system's loader.
         if step == .test { continue }
-        #expect(few >= step.files || FewFilesTests.isSaid(words, of: path), "\(few): \(words)")
+        #expect(few >= step.files || FileLimitTests.isSaid(words, of: path), "\(few): \(words)")
       }
       try step.open(in: folder)
     }
   }
 
-  @Test("a picture that cannot be written for it is a fault in words, and the next can")
+  @Test("a picture that cannot be written fails with a message, and the next one is written")
   func onTheWay() async {
     await #expect(processExitsWith: .success) {
       let folder = TemporaryFolder()
@@ -93,7 +93,7 @@ struct FewFilesTests {
       let jpeg = OutputShape(.jpeg, packetDuration: nil, packetBytes: 1_000)
       let bench = try NodeBench(ImageWrite.self, ["path": .string(path)], inputs: ["in": jpeg])
       bench.push(bytes: [1])
-      let fault = FewFilesTests.withoutFiles { FewFilesTests.words { try bench.run() } }
+      let fault = FileLimitTests.withoutFiles { FileLimitTests.words { try bench.run() } }
       #expect(fault.contains("Too many open files (errno 24)") && fault.contains("(ulimit -n)"), "\(fault)")
     }
   }

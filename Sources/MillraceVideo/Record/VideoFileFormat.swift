@@ -1,28 +1,28 @@
 internal import MillraceAudio
 internal import MillraceCore
 
-/// How pictures are coded.
+/// The video codec.
 enum PictureCoding: String, CaseIterable {
   case h264, vp8
 
-  /// The name in texts.
+  /// The display name.
   var name: String { self == .h264 ? "H.264" : "VP8" }
 
   /// FFmpeg's name of the encoder.
   var encoder: String { self == .h264 ? "libx264" : "libvpx" }
 
-  /// The other one.
+  /// The other codec.
   var other: PictureCoding { self == .h264 ? .vp8 : .h264 }
 
-  /// The largest side it can have: of VP8 the bitstream's limit (RFC 6386, section 9.1), of x264 the library's.
-  var mostSide: Int { self == .h264 ? 16_384 : 16_383 }
+  /// The longest side: for VP8 the limit of the bitstream (RFC 6386, section 9.1), for x264 the library's.
+  var longestSide: Int { self == .h264 ? 16_384 : 16_383 }
 }
 
-/// The kinds of file a film may become, and what is in them.
-enum FilmFormat: String, CaseIterable {
+/// The container formats for recordings, and their contents.
+enum VideoFileFormat: String, CaseIterable {
   case mp4, mkv, webm
 
-  /// The kind that belongs to a path's ending; nil for one this module does not write.
+  /// The format for a path's extension; nil if it is not supported.
   init?(path: String) {
     guard let dot = path.lastIndex(of: ".") else { return nil }
     switch path[path.index(after: dot)...].lowercased() {
@@ -33,7 +33,7 @@ enum FilmFormat: String, CaseIterable {
     }
   }
 
-  /// The kind a node's parameters choose: `format`, or else the path's ending.
+  /// The format chosen by a node's parameters: `format`, or else the path's extension.
   init?(_ values: ParameterValues) {
     guard values.has("format") else {
       self.init(path: values.string("path"))
@@ -42,7 +42,7 @@ enum FilmFormat: String, CaseIterable {
     self.init(rawValue: values.string("format"))
   }
 
-  /// The name in texts.
+  /// The display name.
   var name: String {
     switch self {
     case .mp4: "MP4"
@@ -51,7 +51,7 @@ enum FilmFormat: String, CaseIterable {
     }
   }
 
-  /// What its pictures may be, the usual first.
+  /// Supported video codecs, the default first.
   var codings: [PictureCoding] {
     switch self {
     case .mp4: [.h264]
@@ -60,20 +60,20 @@ enum FilmFormat: String, CaseIterable {
     }
   }
 
-  /// What its sound is.
+  /// The audio format.
   var sound: RecordingFormat { self == .mp4 ? .m4a : .opus }
 
-  /// FFmpeg's name of the container, and its options: pieces of a second, each readable by itself, whether pictures or sound or
-  /// both come.
+  /// FFmpeg's name of the container, and its options: fragments of a second, each readable on its own, with pictures, audio or
+  /// both.
   var library: (container: String, options: [(String, String)]) {
     switch self {
-    // The index waits for the first piece, which tells the encoder's delay.
+    // The index is delayed until the first fragment, which determines the encoder's delay.
     case .mp4: ("mp4", [("movflags", "+delay_moov+default_base_moof"), ("frag_duration", "1000000")])
     case .mkv: ("matroska", [("cluster_time_limit", "1000")])
     case .webm: ("webm", [("cluster_time_limit", "1000")])
     }
   }
 
-  /// What may be on the disk without being readable there: the piece that is not complete.
+  /// Most content on disk that is not readable yet: the incomplete fragment.
   static let unfinished = Nanoseconds.milliseconds(1_200)
 }

@@ -1,11 +1,11 @@
 package import MillraceCore
 
-/// Decoded sound of a stream, in the samples of the graph.
+/// Decoded audio of a stream, in the graph's format.
 package struct StreamSound: Sendable {
   package var bytes: [UInt8]
-  /// When its first sample should have come, on the monotonic clock.
+  /// Expected arrival of its first sample, on the monotonic clock.
   package var time: Nanoseconds
-  /// The same in the stream's own time, and which connection's time that is.
+  /// The same in stream time, and the connection that time belongs to.
   package var streamTime: Nanoseconds
   package var connection: Int
 
@@ -17,12 +17,12 @@ package struct StreamSound: Sendable {
   }
 }
 
-/// What became of a stream.
-enum StreamNote: Sendable {
-  /// Its first packet came, so long after the attempt began, with the attempt of this number.
+/// What happened to the connection.
+enum StreamEvent: Sendable {
+  /// The first packet arrived this long after the given attempt started.
   case connected(after: Nanoseconds, attempts: Int)
-  /// There is none, or none any more: why.
+  /// The stream was lost or could not be opened, with the reason.
   case disconnected(String)
-  /// Another attempt comes after so long.
+  /// The next attempt follows after this time.
   case waits(Nanoseconds)
 }

@@ -7,8 +7,8 @@ import Testing
 
 @testable import MillraceVideo
 
-@Suite("Pictures that are put in their place whole")
-struct WholeFileTests {
+@Suite("pictures that replace files atomically")
+struct CompleteFileTests {
   private let folder = TemporaryFolder()
   private static let jpeg = OutputShape(.jpeg, packetDuration: nil, packetBytes: 1 << 20)
 
@@ -33,7 +33,7 @@ struct WholeFileTests {
     #expect(contents(victim) == [7, 7, 7])
   }
 
-  @Test("a link in the picture's place makes room, and what it leads to stays")
+  @Test("a link at the path is replaced, and its target stays")
   func linkInPlace() throws {
     let victim = folder.file("victim")
     put([7, 7, 7], at: victim)
@@ -43,7 +43,7 @@ struct WholeFileTests {
     #expect(folder.names == ["latest.jpg", "victim"])
   }
 
-  @Test("a link to a file collects nothing")
+  @Test("a link to a file is refused for collecting")
   func linkThatCollects() throws {
     let victim = folder.file("victim")
     put([7, 7, 7], at: victim)
@@ -80,7 +80,7 @@ struct WholeFileTests {
     } catch { return true }
   }
 
-  @Test("of numbered pictures the first keeps another node away")
+  @Test("the first of numbered pictures keeps other nodes away")
   func numberedClaims() throws {
     let path = folder.file("picture-{number}.jpg")
     let bench = try Self.bench(path)
@@ -96,32 +96,34 @@ struct WholeFileTests {
     #expect(bench.close() == [])
   }
 
-  @Test("what is no file stays where the picture would be written, and that is said")
+  @Test("something other than a file at the temporary path stays, and is reported")
   func inTheWay() throws {
     #expect(mkdir(folder.file("latest.jpg.part"), 0o755) == 0)
     let problem = #expect(throws: BenchProblem.self) { try write("latest.jpg", [[1]]) }
-    #expect(problem?.description.contains("before it takes its place, is no file; remove it") == true)
+    #expect(
+      problem?.description.contains("the temporary path of the picture, is not a regular file; remove it")
+        == true)
     #expect(folder.names == ["latest.jpg.part"])
   }
 
-  /// Each picture is of one byte's value, and as long as that says.
+  /// Each picture repeats one byte value, and its length follows from that value.
   private static func picture(_ number: Int) -> [UInt8] {
     [UInt8](repeating: UInt8(1 + number % 200), count: 1_000 * (1 + number % 200))
   }
 
-  @Test("a program that is killed leaves a whole picture, and nothing that stops the next", arguments: 0..<6)
+  @Test("a killed program leaves a complete picture, and nothing that blocks the next one", arguments: 0..<6)
   func killed(round: Int) async throws {
     let path = folder.file("latest.jpg")
     put(Self.picture(5), at: path)
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, round = round as Int] in
-      let bench = try WholeFileTests.bench(path)
+      let bench = try CompleteFileTests.bench(path)
       var timer = itimerval()
       timer.it_value.tv_usec = __suseconds_t(20_000 + 7_000 * round)
       signal(SIGALRM) { _ in kill(getpid(), SIGKILL) }
       setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil)
       var number = 0
       while true {
-        bench.push(bytes: WholeFileTests.picture(number))
+        bench.push(bytes: CompleteFileTests.picture(number))
         try bench.run()
         number += 1
       }

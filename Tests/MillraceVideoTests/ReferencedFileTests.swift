@@ -6,14 +6,15 @@ import Testing
 
 @testable import MillraceVideo
 
-@Suite("Films that name other files")
-struct FollowedFilesTests {
+@Suite("videos that reference other files")
+struct ReferencedFileTests {
   private let folder = TemporaryFolder()
 
-  @Test("are refused, and the others are not shown", arguments: ["ffconcat version 1.0\nfile 'other.mp4'\n"])
+  @Test(
+    "are refused, and the other files are not read", arguments: ["ffconcat version 1.0\nfile 'other.mp4'\n"])
   func playlist(text: String) {
-    FilmFile().write(to: folder.file("other.mp4"))
-    let path = folder.file("film.mp4")
+    TestVideo().write(to: folder.file("other.mp4"))
+    let path = folder.file("video.mp4")
     put(Array(text.utf8), at: path)
     let problem = #expect(throws: BenchProblem.self) {
       try NodeBench(VideoRead.self, ["path": .string(path)], outputs: ["out", "events"])
@@ -23,7 +24,7 @@ struct FollowedFilesTests {
       "\(String(describing: problem))")
   }
 
-  @Test("and drawings, which are programs, are refused", arguments: ["a.svg", "a.png"])
+  @Test("vector drawings are refused", arguments: ["a.svg", "a.png"])
   func drawing(name: String) {
     let path = folder.file(name)
     put(
@@ -41,15 +42,15 @@ struct FollowedFilesTests {
     }
   }
 
-  @Test("a picture whose name looks like a pattern is that picture, not a series")
+  @Test("a picture whose name looks like a pattern is one picture, not a sequence")
   func pattern() throws {
-    var film = FilmFile()
-    (film.codec, film.pixel, film.pictures) = ("mjpeg", "yuvj420p", 1)
+    var video = TestVideo()
+    (video.codec, video.pixel, video.pictures) = ("mjpeg", "yuvj420p", 1)
     for (name, luma) in [("picture%03d.jpg", UInt8(200)), ("picture000.jpg", 30), ("picture001.jpg", 30)] {
-      film.colour = { _ in (luma, 128, 128) }
-      film.write(to: folder.file("film.avi"))
-      // The film's only packet is a JPEG.
-      let bytes = contents(folder.file("film.avi"))
+      video.colour = { _ in (luma, 128, 128) }
+      video.write(to: folder.file("video.avi"))
+      // The video's only packet is a JPEG.
+      let bytes = contents(folder.file("video.avi"))
       let begin = try #require(bytes.indices.first { bytes[$0...].starts(with: [0xFF, 0xD8, 0xFF]) })
       let end = try #require(bytes.indices.last { bytes[$0...].starts(with: [0xFF, 0xD9]) })
       put(Array(bytes[begin...end + 1]), at: folder.file(name))
@@ -62,16 +63,16 @@ struct FollowedFilesTests {
   }
 
   @Test(
-    "a rate that no camera has is not believed",
+    "an implausible frame rate is ignored",
     arguments: [(UInt32(1), UInt32(0x7FFF_FFFF)), (0x7FFF_FFFF, 1)])
   func rate(pictures: UInt32, seconds: UInt32) throws {
-    var film = FilmFile()
-    (film.codec, film.pictures) = ("mpeg4", 3)
-    let path = folder.file("film.avi")
-    film.write(to: path)
+    var video = TestVideo()
+    (video.codec, video.pictures) = ("mpeg4", 3)
+    let path = folder.file("video.avi")
+    video.write(to: path)
     var bytes = contents(path)
     let mark = try #require(bytes.indices.first { bytes[$0...].starts(with: "strh".utf8) })
-    // AVISTREAMHEADER: dwScale and dwRate stand 20 and 24 bytes behind the head of the chunk.
+    // AVISTREAMHEADER: dwScale and dwRate are 20 and 24 bytes after the start of the chunk.
     for (offset, value) in [(28, seconds), (32, pictures)] {
       for byte in 0..<4 {
         bytes[mark + offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt32(byte)))

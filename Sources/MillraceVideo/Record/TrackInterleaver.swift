@@ -1,26 +1,26 @@
 internal import MillraceAudio
 internal import MillraceCore
 
-/// Encoded pictures and sound on their way into one stream, in the order of their times.
+/// Interleaves encoded pictures and audio into one stream, in order of time.
 ///
-/// A packet may leave when the other track is known as far, has ended, or is given up: when it brought nothing for the whole
-/// patience while the packet waited. One that comes slowly, from a film that is hard to decode, is not given up.
-struct FilmTracks {
+/// A packet may leave once the other track is known up to its time, has ended, or has been abandoned: it delivered nothing for the whole
+/// patience while the packet waited. A track that is merely slow, such as a video that is expensive to decode, is not abandoned.
+struct TrackInterleaver {
   private struct Lane {
     var waiting: [EncodedPacket] = []
-    /// Up to when everything of it was given; nil: nothing yet.
+    /// End of what it delivered; nil: nothing yet.
     var front: Nanoseconds?
     var isRunning: Bool
-    /// When something of it came last, on the graph clock.
+    /// When it delivered something last, on the graph's clock.
     var came: Nanoseconds?
-    /// Up to when nobody waits for it any longer.
-    var givenUp = Nanoseconds.min
+    /// The time up to which it is not waited for.
+    var abandonedUntil = Nanoseconds.min
   }
 
   private var lanes: [Lane]
   private let limit: Nanoseconds
   private var patience: WaitLimit
-  /// Time of the first packet that left: the film's 0.
+  /// Time of the first packet that left: the stream's 0.
   private(set) var origin: Nanoseconds?
 
   init(sound: Bool, patience: Nanoseconds) {
@@ -29,64 +29,64 @@ struct FilmTracks {
     self.patience = WaitLimit(patience)
   }
 
-  // MARK: In
+  // MARK: Input
 
   mutating func put(_ packet: EncodedPacket) {
     byteCount += packet.byteCount
     lanes[packet.track.rawValue].waiting.append(packet)
   }
 
-  /// Notes up to when a track is known.
-  mutating func note(_ track: FilmTrack, upTo time: Nanoseconds) {
+  /// Records up to which time a track is known.
+  mutating func note(_ track: MediaTrack, upTo time: Nanoseconds) {
     lanes[track.rawValue].front = max(lanes[track.rawValue].front ?? .min, time)
   }
 
-  /// Notes that something of a track has come.
-  mutating func noteArrival(_ track: FilmTrack, at now: Nanoseconds) { lanes[track.rawValue].came = now }
+  /// Records that a track delivered something.
+  mutating func noteArrival(_ track: MediaTrack, at now: Nanoseconds) { lanes[track.rawValue].came = now }
 
-  /// Nothing more comes of a track.
-  mutating func end(_ track: FilmTrack) { lanes[track.rawValue].isRunning = false }
+  /// Ends a track.
+  mutating func end(_ track: MediaTrack) { lanes[track.rawValue].isRunning = false }
 
-  func isRunning(_ track: FilmTrack) -> Bool { lanes[track.rawValue].isRunning }
-  func front(_ track: FilmTrack) -> Nanoseconds? { lanes[track.rawValue].front }
+  func isRunning(_ track: MediaTrack) -> Bool { lanes[track.rawValue].isRunning }
+  func front(_ track: MediaTrack) -> Nanoseconds? { lanes[track.rawValue].front }
 
-  /// How far a track is ahead of the other, if that runs.
-  func lead(_ track: FilmTrack) -> Nanoseconds {
+  /// How far a track is ahead of the other, if that is running.
+  func lead(_ track: MediaTrack) -> Nanoseconds {
     let other = lanes[1 - track.rawValue]
     guard other.isRunning, let front = lanes[track.rawValue].front else { return 0 }
     let first = lanes[track.rawValue].waiting.first?.time ?? front
     return front - (other.front ?? first)
   }
 
-  /// Bytes that may wait for the other track: two seconds of 8K.
-  static let mostBytes = 64 << 20
+  /// Most bytes that wait for the other track: two seconds of 8K.
+  static let maximumBytes = 64 << 20
   private var byteCount = 0
 
-  /// Whether more of a track may be taken: one that is ahead of the other waits for it, so much and so many bytes ahead.
-  func hasRoom(_ track: FilmTrack, ahead limit: Nanoseconds) -> Bool {
+  /// Whether more of a track may be accepted: a track that is ahead waits, limited in time and in bytes.
+  func hasRoom(_ track: MediaTrack, ahead limit: Nanoseconds) -> Bool {
     let lead = lead(track)
-    return lead < limit && (lead <= 0 || byteCount < Self.mostBytes)
+    return lead < limit && (lead <= 0 || byteCount < Self.maximumBytes)
   }
 
-  /// The later of both fronts; nil before anything came.
+  /// The later of both ends; nil before anything arrived.
   var front: Nanoseconds? { lanes.compactMap(\.front).max() }
 
   // MARK: Waiting
 
-  /// Gives up what has been waited for long enough.
+  /// Abandons tracks whose patience has expired.
   mutating func look(at now: Nanoseconds) {
     guard let front else { return }
     patience.note(front, at: now)
     let over = patience.expired(at: now)
     for index in lanes.indices where (lanes[index].came ?? .min) + limit <= now {
-      lanes[index].givenUp = max(lanes[index].givenUp, over)
+      lanes[index].abandonedUntil = max(lanes[index].abandonedUntil, over)
     }
   }
 
-  /// Up to when a track is not waited for any longer.
-  func givenUp(_ track: FilmTrack) -> Nanoseconds { lanes[track.rawValue].givenUp }
+  /// The time up to which a track is not waited for.
+  func abandonedUntil(_ track: MediaTrack) -> Nanoseconds { lanes[track.rawValue].abandonedUntil }
 
-  /// When the patience with what is missing ends; nil when nothing waits.
+  /// When the patience expires; nil if nothing waits.
   func nextExpiry(after now: Nanoseconds) -> Nanoseconds? {
     guard let front else { return nil }
     return lanes.compactMap { lane in
@@ -96,7 +96,7 @@ struct FilmTracks {
     }.min()
   }
 
-  // MARK: Out
+  // MARK: Output
 
   /// The next packet that may leave.
   mutating func next() -> EncodedPacket? {
@@ -104,7 +104,7 @@ struct FilmTracks {
     else { return nil }
     let time = head(index)
     let other = lanes[1 - index]
-    guard !other.isRunning || time <= other.front ?? .min || time <= other.givenUp else { return nil }
+    guard !other.isRunning || time <= other.front ?? .min || time <= other.abandonedUntil else { return nil }
     if origin == nil { origin = time }
     let packet = lanes[index].waiting.removeFirst()
     byteCount -= packet.byteCount

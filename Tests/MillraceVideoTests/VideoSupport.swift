@@ -6,13 +6,13 @@ import TestSystem
 
 @testable import MillraceVideo
 
-/// Flashes in pictures and clicks in sound at the same times, and where they are in a film.
+/// Flashes in pictures and clicks in audio at the same times, and detection of them in a video.
 enum FlashAndClick {
   static let rate = 48_000
   static let dark: UInt8 = 30
   static let bright: UInt8 = 220
 
-  /// Sound with a burst of 5 ms at each time, in ms; from `start` on.
+  /// Audio with a burst of 5 ms at each time, in ms, from `start` on.
   static func sound(_ times: [Int], start: Int = 0, milliseconds: Int, rate: Int = rate) -> [Int16] {
     (0..<milliseconds * rate / 1_000).map { frame in
       let time = start + frame * 1_000 / rate
@@ -28,7 +28,7 @@ enum FlashAndClick {
   }
 }
 
-/// A film as `video.read` gives it.
+/// A video as `video.read` emits it.
 struct PlayedFilm {
   var width = 0
   var height = 0
@@ -81,7 +81,7 @@ struct PlayedFilm {
     times.indices.filter { lumas[$0] > 128 && ($0 == 0 || lumas[$0 - 1] <= 128) }.map { times[$0] }
   }
 
-  /// When sound becomes loud after 100 ms without, in ms.
+  /// When audio becomes loud after 100 ms of silence, in ms.
   var clicks: [Double] {
     var found: [Double] = []
     var quiet = Int.max / 2
@@ -94,33 +94,33 @@ struct PlayedFilm {
     return found
   }
 
-  /// By how much each click is later than its flash, in ms.
+  /// The delay of each click after its flash, in ms.
   var offsets: [Double] { zip(flashes, clicks).map { $1 - $0 } }
 }
 
-/// What a bench's input of pictures carries.
+/// The shape of a bench's picture input.
 func pictureInput(_ width: Int = 64, _ height: Int = 48, pixel: PixelType = .i420, rate: Int = 25)
   -> OutputShape
 {
   .video(width: width, height: height, pixel: pixel, rate: FrameRate(rate))
 }
 
-/// What a bench's input of sound carries.
+/// The shape of a bench's audio input.
 func soundInput(
   _ rate: Int = FlashAndClick.rate, channels: Int = 1, sample: SampleType = .s16, frames: Int = 960
 ) -> OutputShape {
   .pcm(rate: rate, channels: channels, sample: sample, frames: frames)
 }
 
-/// The packets of a film's pictures, as they lie in the file.
-struct FilmPackets {
+/// The video packets of a file.
+struct VideoPackets {
   /// Times of the key frames in ms, from the first packet on.
   var keys: [Int] = []
-  /// Where in the file each packet begins.
+  /// Offset of each packet in the file.
   var places: [Int] = []
 
   init(_ path: String) throws {
-    let demuxer = try Demuxer(Demuxer.Place(file: path))
+    let demuxer = try Demuxer(Demuxer.Source(file: path))
     guard let (index, _) = try demuxer.best(AVMEDIA_TYPE_VIDEO) else { return }
     demuxer.use(index)
     var first: Double?
@@ -136,13 +136,13 @@ struct FilmPackets {
   }
 }
 
-/// A film of H.264 in FLV of which all but the key frames are damaged.
+/// An H.264 video in FLV in which all but the key frames are damaged.
 struct DamagedFilm {
   let bytes: [UInt8]
   /// Packets that are damaged.
   private(set) var count = 0
 
-  /// Damages a film: the lengths of its units are beyond all bounds (Adobe Flash Video File Format Specification 10.1, E.4.3; ISO/IEC
+  /// Damages a video by setting the lengths of its NAL units out of bounds (Adobe Flash Video File Format Specification 10.1, E.4.3; ISO/IEC
   /// 14496-15, 5.3.4.2).
   init(_ whole: [UInt8]) {
     var bytes = whole

@@ -1,13 +1,13 @@
 internal import MillraceCore
 
-/// Keeps a share of the pictures sent last, and so sees which of them somebody still holds.
-struct SentPictures: ~Copyable {
+/// Holds references to the last pictures sent, to detect whether they are still in use.
+struct InFlightPictures: ~Copyable {
   private var first: Packet?
   private var second: Packet?
 
   init() {}
 
-  /// Pictures on their way or in somebody's hands, of the two sent last. Those nobody holds any more are given back.
+  /// How many of the last two pictures are still in use. Others are released.
   mutating func held() -> Int {
     var count = 0
     if let packet = first.take(), !packet.block.isUnique {
@@ -21,12 +21,12 @@ struct SentPictures: ~Copyable {
     return count
   }
 
-  /// Notes a picture that is about to be sent. Traps when two are held: ask `held` first.
+  /// Records a picture about to be sent. Precondition: fewer than two are in use; call `held` first.
   mutating func note(_ packet: borrowing Packet) {
     if first == nil {
       first = packet.share()
     } else {
-      precondition(second == nil, "two pictures are on their way")
+      precondition(second == nil, "two pictures are in use")
       second = packet.share()
     }
   }

@@ -1,14 +1,14 @@
 internal import MillraceCore
 
-/// Tells whether a picture looks like the one taken last, by every fourth point of every fourth row.
+/// Detects whether a picture looks like the last one sampled, by every fourth point of every fourth row.
 ///
-/// The noise of a camera passes for no change, a cursor of 16x16 pixels in 1280x720 does not. Memory is taken once.
-struct StillWatch: ~Copyable {
-  /// Points in a row and rows apart that are looked at.
+/// Camera noise counts as no change; a cursor of 16x16 pixels in 1280x720 counts as a change. Allocates once.
+struct StillDetector: ~Copyable {
+  /// Distance of the compared points, in columns and rows.
   private static let step = 4
-  /// A difference in luma that noise does not reach.
+  /// A luma difference that noise does not reach.
   private static let visible = 16
-  /// One of so many points that may differ in a still picture.
+  /// A still picture may have one changed point in this many.
   private static let tolerance = 5_000
 
   private var points: [UInt8] = []
@@ -16,7 +16,7 @@ struct StillWatch: ~Copyable {
 
   init() {}
 
-  /// True when hardly a point has changed since the picture remembered last. The picture's points are kept until `remember`.
+  /// True if almost no point has changed since the remembered picture. The new points are kept until `remember`.
   mutating func isStill(_ picture: borrowing PictureView) -> Bool {
     read(picture)
     guard candidate.count == points.count else { return false }
@@ -27,7 +27,7 @@ struct StillWatch: ~Copyable {
     return changed * Self.tolerance <= candidate.count
   }
 
-  /// The picture looked at last is the one others are compared with.
+  /// Makes the last compared picture the reference.
   mutating func remember() { swap(&points, &candidate) }
 
   private mutating func read(_ picture: borrowing PictureView) {

@@ -2,40 +2,40 @@ import CFFmpeg
 import CMediaShim
 import Glibc
 
-/// Films of made-up pictures and sound, encoded with FFmpeg's libraries.
-public struct FilmFile {
-  /// The encoder of the pictures.
+/// Synthetic videos, encoded with FFmpeg's libraries.
+public struct TestVideo {
+  /// The video encoder.
   public var codec = "libx264"
-  /// FFmpeg's name of the pixel format they are encoded in.
+  /// FFmpeg's name of the pixel format to encode.
   public var pixel = "yuv420p"
   public var width = 64
   public var height = 48
   /// Pictures a second.
   public var rate = 25
   public var pictures = 25
-  /// When a picture is due and how long it stands, in periods of `rate`. Encoders that hold pictures back forget how long.
+  /// When a picture is due and its duration, in periods of `rate`. Encoders that delay pictures lose the duration.
   public var time: (Int) -> (due: Int, length: Int) = { ($0, 1) }
-  /// Quarters of a circle, clockwise, that players are asked to turn the pictures by.
+  /// The rotation that players are asked for, in clockwise quarter turns.
   public var quarters = 0
-  /// 16-bit mono sound at 48 kHz, as AAC; nil: none.
+  /// 16-bit mono audio at 48 kHz, as AAC; nil: none.
   public var sound: [Int16]?
-  /// Full range, where the pixel format has ranges.
+  /// Full range, if the pixel format has ranges.
   public var isFullRange = false
-  /// Colours of BT.709, as HD has them, instead of BT.601; and said so.
+  /// BT.709 colours, as in HD, instead of BT.601, tagged as such.
   public var isHD = false
-  /// Luma and chroma of the whole of a picture, of 8 bits and full range.
+  /// Luma and chroma of a whole picture, 8 bits, full range.
   public var colour: (Int) -> (y: UInt8, u: UInt8, v: UInt8) = {
     (UInt8(truncatingIfNeeded: 20 + 5 * $0), 128, 128)
   }
-  /// Left halves are this much brighter, so that a turned picture can be told.
+  /// Left halves are this much brighter, so that rotation can be detected.
   public var edge: UInt8 = 0
 
   public init() {}
 
-  /// True when this system can encode with a codec.
+  /// True if this system can encode with a codec.
   public static func canEncode(_ codec: String) -> Bool { MediaFile.canEncode(codec) }
 
-  /// Writes the film. The path's ending chooses the container.
+  /// Writes the video. The path's extension chooses the container.
   public func write(to path: String) {
     millrace_av_capture_log()
     var context: UnsafeMutablePointer<AVFormatContext>?

@@ -4,31 +4,31 @@ internal import Glibc
 internal import MillraceAudio
 internal import MillraceCore
 
-/// The sound of a film in one sample type, at its own rate: as many samples as its times say, silence where some are missing.
-/// Blocks; bulk lane.
+/// Reads the audio of a video in one sample format at its own rate: as many samples as its timestamps say, with silence for gaps. Blocks; bulk
+/// lane.
 @safe
-final class FilmSound {
+final class VideoSound {
   let rate: Int
   let channels: Int
   let sample: SampleType
   /// When the first sample is due, in the file's time.
   let start: Nanoseconds
-  /// Samples per channel given so far.
+  /// Samples per channel read so far.
   private(set) var position: Int64 = 0
   let decoder: StreamDecoder
   private let converter: SoundConverter
-  /// Decoded and not yet given.
+  /// Decoded samples not taken yet.
   private var stock: [UInt8] = []
   private var used = 0
   private var hasEnded = false
-  /// Where the next sample lies in the file is not known yet: `prepare` looks on.
+  /// The next sample was not found in the file yet: call `prepare` again.
   private(set) var isSought = false
-  /// Seconds of silence that a hole may become; a larger jump in the times is taken for an error in them.
-  private static let longestHole = 10.0
-  /// A smaller jump is the coarseness of the file's times.
+  /// Longest gap filled with silence, in seconds; a larger jump is taken for an error in the timestamps.
+  private static let longestGap = 10.0
+  /// Smaller jumps are timestamp rounding.
   private static let jitter = 0.05
 
-  /// Opens the sound of a film and decodes the first of it. nil when there is none.
+  /// Opens the audio of a video and decodes its start. nil if there is none.
   init?(_ demuxer: Demuxer, sample: SampleType, beside video: Int) throws(NodeProblem) {
     guard let (index, codec) = unsafe try demuxer.best(AVMEDIA_TYPE_AUDIO, beside: video) else { return nil }
     decoder = unsafe try StreamDecoder(demuxer, index, codec, threads: 1)
@@ -37,7 +37,7 @@ final class FilmSound {
       guard try decoder.next() else { throw NodeFault(.badInput) }
     } catch {
       throw demuxer.problem(
-        "holds no sound that can be decoded" + (decoder.lastMessage.map { ": \($0)" } ?? ""),
+        "contains no audio that can be decoded" + (decoder.lastMessage.map { ": \($0)" } ?? ""),
         cure: "check that it plays, or convert it again")
     }
     rate = unsafe Int(decoder.frame.pointee.sample_rate)
@@ -46,23 +46,23 @@ final class FilmSound {
     converter = SoundConverter(rate: rate, channels: channels, sample: sample)
     guard AudioLimits.rates.contains(rate), AudioLimits.channels.contains(channels) else {
       throw demuxer.problem(
-        "has sound of \(rate) Hz and \(channels) channels",
+        "has audio of \(rate) Hz with \(channels) channels, which is not supported",
         cure: "convert it first: ffmpeg -i FILE -ar 48000 -ac 2")
     }
     do throws(NodeFault) { try store() } catch {
-      throw demuxer.problem("has sound of an unknown kind", cure: "convert it to AAC")
+      throw demuxer.problem("has audio in an unknown format", cure: "convert it to AAC")
     }
   }
 
   private var frameBytes: Int { channels * sample.byteCount }
 
-  /// Samples per channel in stock.
+  /// Samples per channel in the buffer.
   private var stocked: Int { (stock.count - used) / frameBytes }
 
   /// When the next sample is due, in the file's time.
   var time: Nanoseconds { start &+ .samples(position, rate: rate) }
 
-  /// Decodes until so many samples are in stock; answers how many there are then: fewer only at the end, none while they are sought.
+  /// Decodes until this many samples are buffered; returns how many there are: fewer only at the end, 0 while they are being searched for.
   func prepare(_ count: Int) throws(NodeFault) -> Int {
     isSought = false
     while stocked < count && !hasEnded {
@@ -74,13 +74,13 @@ final class FilmSound {
         hasEnded = true
         break
       }
-      fillHole()
+      fillGap()
       try store()
     }
     return min(count, stocked)
   }
 
-  /// Writes the next samples; as many as the target holds must be in stock.
+  /// Writes the next samples; the target must not hold more than are buffered.
   func write(into target: inout MutableSpan<UInt8>) {
     for index in target.indices { target[index] = stock[used + index] }
     used += target.count
@@ -91,23 +91,23 @@ final class FilmSound {
     }
   }
 
-  /// Puts silence in front of the present frame when its time says that something before it is missing.
-  private func fillHole() {
+  /// Inserts silence before the current frame if its timestamp shows a gap.
+  private func fillGap() {
     guard let time = decoder.time else { return }
     let expected = position + Int64(stocked)
     let place = Int64((Double(time &- start) * Double(rate) / 1e9).rounded())
     let missing = place - expected
-    guard Double(missing) > Self.jitter * Double(rate), Double(missing) < Self.longestHole * Double(rate)
+    guard Double(missing) > Self.jitter * Double(rate), Double(missing) < Self.longestGap * Double(rate)
     else { return }
     stock.append(contentsOf: repeatElement(0, count: Int(missing) * frameBytes))
   }
 
-  /// Converts the present frame into the stock.
+  /// Converts the current frame into the buffer.
   private func store() throws(NodeFault) {
     let frame = unsafe UnsafePointer(decoder.frame)
     guard unsafe Int(frame.pointee.sample_rate) == rate,
       unsafe Int(frame.pointee.ch_layout.nb_channels) == channels
-    else { throw NodeFault(.custom, code: FilmReader.soundChanged) }
+    else { throw NodeFault(.custom, code: VideoFileReader.soundChanged) }
     guard unsafe converter.convert(frame, into: &stock) != nil else { throw NodeFault(.library, code: -1) }
   }
 }

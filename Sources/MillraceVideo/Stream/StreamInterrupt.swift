@@ -2,10 +2,10 @@ internal import CFFmpeg
 internal import CMediaShim
 internal import MillraceCore
 
-/// Ends a library's waiting: at a time, or when somebody says so. Lives longer than the contexts it is attached to, which keep it by
-/// its address alone. Any thread.
+/// Interrupts blocking calls of the library: at a deadline, or on cancellation. Outlives the contexts it is attached to, which hold only its
+/// address. Any thread.
 @safe
-final class StreamBound: @unchecked Sendable {
+final class StreamInterrupt: @unchecked Sendable {
   private let bound: OpaquePointer
 
   init() {
@@ -15,17 +15,17 @@ final class StreamBound: @unchecked Sendable {
 
   deinit { unsafe millrace_av_bound_free(bound) }
 
-  /// Makes the context's waiting heed this.
+  /// Attaches this to a context.
   func attach(to context: UnsafeMutablePointer<AVFormatContext>) {
     unsafe millrace_av_bound_attach(bound, context)
   }
 
-  /// What waits from now on waits for so long at most.
+  /// Limits calls from now on to this time.
   func allow(_ time: Nanoseconds) { unsafe millrace_av_bound_set_deadline(bound, time) }
 
-  /// Ends what waits now, and lets nothing wait again.
+  /// Interrupts current calls, and all later ones.
   func cancel() { unsafe millrace_av_bound_cancel(bound) }
 
-  /// Whether the time is over or somebody has cancelled.
+  /// True after the deadline or cancellation.
   var isReached: Bool { unsafe millrace_av_bound_is_reached(bound) }
 }

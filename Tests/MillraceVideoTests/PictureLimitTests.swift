@@ -7,8 +7,8 @@ import Testing
 
 @testable import MillraceVideo
 
-@Suite("Pictures beyond the bound")
-struct PictureBoundTests {
+@Suite("pictures beyond the size limit")
+struct PictureLimitTests {
   private let folder = TemporaryFolder()
 
   private func read(_ path: String, mostPixels: Int? = nil) throws -> NodeBench {
@@ -28,7 +28,7 @@ struct PictureBoundTests {
     "bomb.webp": Array("RIFF....WEBPVP8X....".utf8) + [0, 0, 0, 0, 0xDB, 0xFF, 0, 0xDB, 0xFF, 0],
   ]
 
-  @Test("are refused by what their header says, with their size and the cure", arguments: bombs.keys.sorted())
+  @Test("are refused by their header, with their size and the cure", arguments: bombs.keys.sorted())
   func bomb(name: String) throws {
     let path = folder.file(name)
     put(Self.bombs[name]! + [UInt8](repeating: 0, count: 400), at: path)
@@ -40,14 +40,14 @@ struct PictureBoundTests {
   }
 
   @Test(
-    "are refused of films by what the container or the first packet says",
+    "are refused in videos by the container or the first packet",
     arguments: ["mp4", "mkv", "flv", "avi"])
-  func film(container: String) throws {
-    var film = TestMedia.FilmFile()
-    film.pictures = 3
-    if container == "avi" { film.codec = "mpeg4" }
-    let path = folder.file("film.\(container)")
-    film.write(to: path)
+  func video(container: String) throws {
+    var video = TestVideo()
+    video.pictures = 3
+    if container == "avi" { video.codec = "mpeg4" }
+    let path = folder.file("video.\(container)")
+    video.write(to: path)
     let problem = #expect(throws: BenchProblem.self) { try read(path, mostPixels: 64 * 48 - 1) }
     #expect(
       problem?.description == "\"path\": "
@@ -59,13 +59,13 @@ struct PictureBoundTests {
   }
 
   @Test(
-    "are a fault where they begin on the way, after what was before", arguments: ChangingFilm.Kind.allCases)
-  func change(kind: ChangingFilm.Kind) throws {
+    "are a fault where they begin on the way, after what was before", arguments: ChangingVideo.Kind.allCases)
+  func change(kind: ChangingVideo.Kind) throws {
     let parts = [
-      ChangingFilm.Part(width: 64, height: 48, luma: 60),
-      ChangingFilm.Part(width: 640, height: 480, luma: 120),
+      ChangingVideo.Part(width: 64, height: 48, luma: 60),
+      ChangingVideo.Part(width: 640, height: 480, luma: 120),
     ]
-    let path = ChangingFilm(kind: kind, parts: parts).write(in: folder)
+    let path = ChangingVideo(kind: kind, parts: parts).write(in: folder)
     let bench = try read(path, mostPixels: 64 * 48)
     let fault = #expect(throws: BenchFault.self) { try bench.run() }
     #expect(
@@ -79,13 +79,13 @@ struct PictureBoundTests {
     #expect(whole.packets().count == 20)
   }
 
-  @Test("the decoder itself has the bound, for what says its size nowhere else")
+  @Test("the decoder enforces the limit for formats that declare the size nowhere else")
   func decoder() throws {
-    var film = TestMedia.FilmFile()
-    film.pictures = 2
-    let path = folder.file("film.mp4")
-    film.write(to: path)
-    let demuxer = try Demuxer(Demuxer.Place(file: path, mostPixels: 5_000))
+    var video = TestVideo()
+    video.pictures = 2
+    let path = folder.file("video.mp4")
+    video.write(to: path)
+    let demuxer = try Demuxer(Demuxer.Source(file: path, mostPixels: 5_000))
     let (index, codec) = try #require(try demuxer.best(AVMEDIA_TYPE_VIDEO))
     let decoder = try StreamDecoder(demuxer, index, codec, threads: 1)
     #expect((5_000..<100_000).contains(decoder.mostPixels))

@@ -9,7 +9,7 @@ enum VoiceModel {
   /// File name written by `Models/silero-vad.py`.
   static let fileName = "silero-vad-6.2.3.weights"
 
-  /// The default of the parameter `model`: see `UserDirectories.models`.
+  /// The default of the parameter `model`: see `UserFolder.models`.
   static var standardPath: String { UserDirectories.models + "/" + fileName }
 
   /// Throws if there is no readable file. Changes nothing.

@@ -23,7 +23,7 @@ extension Catalogue {
     catalogue.add(contentsOf: .videoNodes)
     catalogue.add(contentsOf: .flow)
     catalogue.add(contentsOf: .dialog)
-    catalogue.add(contentsOf: .wires)
+    catalogue.add(contentsOf: .webSocket)
     catalogue.add(contentsOf: .bailian)
     return catalogue
   }()

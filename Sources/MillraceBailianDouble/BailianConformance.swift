@@ -1,7 +1,7 @@
 public import MillraceConformance
 public import MillraceDialog
 
-/// The double of Bailian as the conformance kit drives it: `bailian.dialog` in duplex, with PCM replies that are numbered.
+/// The Bailian double for the conformance suite: `bailian.dialog` in duplex, with numbered PCM replies.
 public final class BailianConformance: ServiceDouble {
   public static let traits: ServiceTraits = {
     var traits = ServiceTraits(nodeType: "bailian.dialog", vendor: "bailian", key: "sk-nobody-may-see-this")
@@ -18,14 +18,14 @@ public final class BailianConformance: ServiceDouble {
 
   private let double: BailianDouble
   private let script: ServiceScript
-  private let mute: MutePort?
+  private let mute: SilentPort?
 
   public static func start(_ script: ServiceScript) async throws -> BailianConformance {
-    let mute = script.isMute ? try MutePort() : nil
+    let mute = script.isSilent ? try SilentPort() : nil
     return BailianConformance(try await BailianDouble.listen(Self.scenario(script)), script, mute)
   }
 
-  private init(_ double: BailianDouble, _ script: ServiceScript, _ mute: MutePort?) {
+  private init(_ double: BailianDouble, _ script: ServiceScript, _ mute: SilentPort?) {
     self.double = double
     self.script = script
     self.mute = mute
@@ -92,25 +92,25 @@ public final class BailianConformance: ServiceDouble {
       JSONValue.Member("app", "mm_1"), JSONValue.Member("user", "conformance"),
       JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),
     ]
-    if script.isMute { members.append(JSONValue.Member("open", 300)) }
-    // A silence that is due is noticed soon, and not so soon that a busy machine is taken for one.
+    if script.isSilent { members.append(JSONValue.Member("open", 300)) }
+    // Short enough to notice soon, and long enough not to be triggered by a busy machine.
     if script.fault?.kind == .stall {
       members += [JSONValue.Member("heartBeat", 200), JSONValue.Member("silence", 4_000)]
     }
     return members
   }
 
-  public var seen: ServiceSight {
+  public var seen: ServiceReport {
     let seen = double.seen
-    var sight = ServiceSight()
-    sight.visits = seen.visits
-    sight.turns = seen.begun
-    sight.soundBytes = seen.replyBytes
-    sight.goodByes = seen.stops
-    sight.voiceSamples = seen.voiceSamples
-    sight.oddities = seen.oddities
-    sight.violations = seen.violations.map(\.description)
-    return sight
+    var report = ServiceReport()
+    report.connections = seen.connections
+    report.turns = seen.begun
+    report.audioBytes = seen.replyBytes
+    report.sessionEnds = seen.stops
+    report.speechSamples = seen.speechSamples
+    report.unknownMessages = seen.unknownMessages
+    report.violations = seen.violations.map(\.description)
+    return report
   }
 
   public func forget() { double.forget() }

@@ -3,173 +3,174 @@ public import MillraceDialog
 public import MillraceNet
 internal import Synchronization
 
-/// The service on this machine: speaks the same wire from the other side, plays a scenario, and names what a client does wrong.
+/// A local double of the service: it implements the server side of the protocol, plays a scenario, and reports a client's mistakes.
 ///
-/// Replies are spoken by espeak-ng and sent in the form the client asks for. It hears by loudness alone: what was said is the
-/// scenario's. It shares no code with the client's messages, so that a mistake is not made on both sides.
+/// Replies are spoken by espeak-ng and sent in the format the client asks for. It detects speech by energy alone: what was said is set by
+/// the scenario. It shares no code with the client's messages, so that the same mistake cannot be made on both sides.
 @safe
 public final class BailianDouble: Sendable {
-  /// Something a client did that the service's documents forbid, or do not allow.
+  /// Something a client did that the service's documentation forbids, or does not allow.
   public struct Violation: Sendable, Hashable, CustomStringConvertible {
-    /// A word for it, such as `audioBeforeListening`.
+    /// Its name, such as `audioBeforeListening`.
     public var name: String
-    /// What was done, with its figures.
+    /// What was done, with figures.
     public var text: String
     public var description: String { "\(name): \(text)" }
   }
 
-  /// What it has seen and done.
+  /// What the double has observed and done.
   public struct Report: Sendable, Hashable {
-    /// Directives of the client and events of the double, in order: `> Start`, `< Listening`.
+    /// Messages of the client and events of the double, in order: `> Start`, `< Listening`.
     public var lines: [String] = []
-    /// What clients did wrong: the first thousand of it, and how often there was something.
+    /// The first thousand violations.
     public var violations: [Violation] = []
-    /// How often there was something, those that are not kept among them.
+    /// The number of violations, including those that are not kept.
     public var violationCount = 0
-    /// Connections that were asked for, refused ones among them.
-    public var visits = 0
-    /// Turns of the scenario that began.
+    /// Connections attempted, including refused ones.
+    public var connections = 0
+    /// Turns of the scenario that have begun.
     public var begun = 0
-    /// Replies that were played to their end, as the client told.
+    /// Replies that were played to their end, as the client reported.
     public var turns = 0
-    /// Bytes of the user's sound.
+    /// Bytes of the user's audio.
     public var bytesHeard = 0
-    /// Binary frames of it.
+    /// Binary messages with the user's audio.
     public var framesHeard = 0
-    /// Samples of PCM that came and are not silence.
-    public var voiceSamples = 0
-    /// Pictures of films.
+    /// PCM samples that are not silence.
+    public var speechSamples = 0
+    /// Images of the video channel.
     public var pictures = 0
-    /// Sound of replies, as it was sent.
+    /// The audio of replies, as it was sent.
     public var soundSent: [UInt8] = []
-    /// Of `Start`, as they came; the latest of them.
+    /// The content of `Start` messages; without `keeps` only the latest.
     public var starts: [JSONValue] = []
-    /// Bytes of the longest Base64 text of a picture.
+    /// Bytes of the longest image in Base64.
     public var largestPicture = 0
-    /// When pictures came, on the monotonic clock.
+    /// When images arrived, on the monotonic clock.
     public var pictureTimes: [Nanoseconds] = []
-    /// Frames of sound in duplex, those of them that came more than 20 ms later than the others let expect, and by how much the
-    /// latest did, in milliseconds.
+    /// Audio messages in duplex, those of them that arrived more than 20 ms later than the others suggest, and the delay of the latest
+    /// of these in milliseconds.
     public var framesTimed = 0
     public var framesLate = 0
     public var latest = 0.0
-    /// Replies that began to be made, whatever they answered.
+    /// Replies that were started.
     public var replies = 0
-    /// Bytes of sound of each of them that were sent.
+    /// Bytes of audio sent for each reply.
     public var replyBytes: [Int: Int] = [:]
-    /// Messages nobody knows that were sent.
-    public var oddities: [JSONValue] = []
-    /// Good-byes of clients: Stop.
+    /// Unknown messages that were sent.
+    public var unknownMessages: [JSONValue] = []
+    /// Sessions closed by clients with Stop.
     public var stops = 0
     var hasMisbehaved = false
     var hasExpired = false
   }
 
-  /// Somebody who looks on: told on the thread of the sockets, before anything else is made of it.
-  public struct Onlooker: Sendable {
-    /// A frame of sound has come.
-    public var heard: (@Sendable ([UInt8]) -> Void)?
-    /// A frame of a reply goes out.
+  /// Observes the audio. Called on the network thread, before anything else is done with it.
+  public struct AudioObserver: Sendable {
+    /// Called for each audio message received.
+    public var received: (@Sendable ([UInt8]) -> Void)?
+    /// Called for each audio message sent.
     public var sent: (@Sendable ([UInt8]) -> Void)?
-    /// Nobody: sees nothing.
+    /// Creates an observer without callbacks.
     public init() {}
   }
 
   let scenario: BailianScenario
   private let report = Locked(Report())
   private let server = Locked<WebSocketServer?>(nil)
-  private let voices = Locked(Voices())
-  /// Ids of tasks that began, the latest of them.
+  private let voices = Locked(SpeechCache())
+  /// The latest task ids.
   private let tasks = Locked(Latest<String>(1_000))
   private let watch: @Sendable (String) -> Void
-  let onlooker: Onlooker
+  let observer: AudioObserver
 
   /// The port it listens on.
   public var port: Int { server.withLock { $0?.port ?? 0 } }
   /// What has happened so far. Any thread.
   public var seen: Report { report.withLock { $0 } }
 
-  /// Begins to listen.
+  /// Starts listening.
   /// - Parameters:
-  ///   - scenario: what it plays.
-  ///   - host: the address to listen at; by default this machine's own, which no other can reach.
-  ///   - port: 0: the system chooses a free one.
-  ///   - identity: a certificate for TLS; nil: plain, which beyond this machine the door has to allow.
-  ///   - door: who may come in; by default everybody but pages of other sites, as many as a load test needs.
-  ///   - onlooker: is shown the sound.
-  ///   - watch: is handed each line of the report as it is written, on the thread of the sockets.
+  ///   - scenario: the scenario to play.
+  ///   - host: the address to listen on; by default loopback, which no other machine can reach.
+  ///   - port: the port; 0: the system chooses a free one.
+  ///   - identity: the certificate for TLS; nil: plaintext, which beyond this machine the admission rules must allow.
+  ///   - admission: the admission rules; by default no foreign origins, and as many clients as a load test needs.
+  ///   - observer: observes the audio.
+  ///   - watch: receives each line of the report as it is written, on the network thread.
   public static func listen(
     _ scenario: BailianScenario = BailianScenario(), host: String = "127.0.0.1", port: Int = 0,
-    identity: NetIdentity? = nil, door: WebSocketDoor = .crowd, onlooker: Onlooker = Onlooker(),
+    identity: NetIdentity? = nil, admission: WebSocketAdmission = .loadTest,
+    observer: AudioObserver = AudioObserver(),
     watch: @escaping @Sendable (String) -> Void = { _ in }
-  ) async throws(NetProblem) -> BailianDouble {
-    let double = BailianDouble(scenario, onlooker, watch)
+  ) async throws(NetError) -> BailianDouble {
+    let double = BailianDouble(scenario, observer, watch)
     var limits = WebSocketLimits()
     limits.message = 1 << 20
     limits.ping = 0
     let server = try await WebSocketServer.listen(
-      host: host, port: port, identity: identity, limits: limits, door: door,
-      refused: { double.tell($0) }
+      host: host, port: port, identity: identity, limits: limits, admission: admission,
+      refused: { double.log($0) }
     ) { double.decide($0) }
     double.server.withLock { $0 = server }
     return double
   }
 
   private init(
-    _ scenario: BailianScenario, _ onlooker: Onlooker, _ watch: @escaping @Sendable (String) -> Void
+    _ scenario: BailianScenario, _ observer: AudioObserver, _ watch: @escaping @Sendable (String) -> Void
   ) {
     self.scenario = scenario
-    self.onlooker = onlooker
+    self.observer = observer
     self.watch = watch
   }
 
-  /// Drops what is kept of what was said and sent, so that a long dialogue does not fill the memory. Counts stay.
+  /// Discards recorded audio and messages, so that a long dialogue does not exhaust memory. Counts are kept.
   public func forget() {
     report.withLock { report in
       report.lines = []
       report.soundSent = []
       report.replyBytes = [:]
-      report.oddities = []
+      report.unknownMessages = []
     }
-    voices.withLock { $0 = Voices() }
+    voices.withLock { $0 = SpeechCache() }
   }
 
-  /// Listens no more.
+  /// Stops listening.
   public func stop() { server.withLock { $0 }?.stop() }
 
-  /// What is refused on purpose is in the report already.
-  private func tell(_ refusals: WebSocketDoor.Refusals) {
+  /// Refusals by the scenario are in the report already.
+  private func log(_ refusals: WebSocketAdmission.Refusals) {
     guard refusals.latest.kind != .decision else { return }
-    watch("- refused \(refusals.count): \(refusals.place): \(refusals.latest)")
+    watch("- refused \(refusals.count): \(refusals.peer): \(refusals.latest)")
   }
 
-  private func decide(_ visitor: WebSocketServer.Visitor) -> WebSocketServer.Decision {
-    let visit = report.withLock { report in
-      report.visits += 1
-      return report.visits
+  private func decide(_ client: WebSocketServer.Client) -> WebSocketServer.Decision {
+    let connection = report.withLock { report in
+      report.connections += 1
+      return report.connections
     }
-    guard visitor.target.prefix(while: { $0 != "?" }) == "/api-ws/v1/inference" else {
-      return .refuse(status: 404, "not here")
+    guard client.target.prefix(while: { $0 != "?" }) == "/api-ws/v1/inference" else {
+      return .refuse(status: 404, "not found")
     }
-    if visit <= scenario.refusals { return .refuse(status: scenario.refusalStatus, "not now") }
-    let header = visitor["Authorization"] ?? ""
+    if connection <= scenario.refusals { return .refuse(status: scenario.refusalStatus, "busy") }
+    let header = client["Authorization"] ?? ""
     guard header.lowercased().hasPrefix("bearer ") else {
-      violate("noKey", "there is no header Authorization with a Bearer key")
-      return .refuse(status: 401, "no key")
+      violate("noKey", "missing header Authorization with a Bearer key")
+      return .refuse(status: 401, "missing key")
     }
     guard !seen.hasExpired else { return .refuse(status: 401, "the key has expired") }
     guard scenario.keys.isEmpty || scenario.keys.contains(String(header.dropFirst(7))) else {
-      return .refuse(status: 401, "wrong key")
+      return .refuse(status: 401, "invalid key")
     }
     return .accept { [self] socket in
-      let visit = DoubleVisit(self, socket)
-      return { visit.hear($0) }
+      let connection = DoubleConnection(self, socket)
+      return { connection.handle($0) }
     }
   }
 
-  // MARK: For visits
+  // MARK: For connections
 
-  /// Violations that are kept: whoever makes more of them makes the same.
+  /// The most violations kept: further ones of the same client are alike.
   private static let mostViolations = 1_000
 
   func violate(_ name: String, _ text: String) {
@@ -188,7 +189,7 @@ public final class BailianDouble: Sendable {
 
   func change(_ body: (inout Report) -> Void) { report.withLock(body) }
 
-  /// Notes a dialogue's beginning. False when the task was begun before.
+  /// Records the start of a dialogue. False when the task id was used before.
   func begin(task: String, _ payload: JSONValue) -> Bool {
     let keeps = scenario.keeps
     change { report in
@@ -201,7 +202,7 @@ public final class BailianDouble: Sendable {
     }
   }
 
-  /// The turn that begins now.
+  /// Starts the next turn of the scenario.
   func nextTurn() -> BailianScenario.Turn {
     let count = report.withLock { report in
       report.begun += 1
@@ -210,7 +211,7 @@ public final class BailianDouble: Sendable {
     return scenario.turns[min(count, scenario.turns.count) - 1]
   }
 
-  /// The number of the reply that begins now.
+  /// The number of the next reply.
   func nextReply() -> Int {
     report.withLock { report in
       report.replies += 1
@@ -218,7 +219,7 @@ public final class BailianDouble: Sendable {
     }
   }
 
-  /// The fault before the first turn, once.
+  /// The scenario's fault before the first turn, once.
   func firstFault(at place: BailianScenario.Fault.Place) -> BailianScenario.Fault? {
     guard let fault = scenario.fault, fault.place == place else { return nil }
     return report.withLock { report in
@@ -227,11 +228,11 @@ public final class BailianDouble: Sendable {
     }
   }
 
-  /// Words as sound; they are spoken once. Not on the thread of the sockets.
-  func speak(_ text: String, _ form: SpokenReply.Form, _ rate: Int) throws(SpeakerProblem) -> SpokenReply {
+  /// Speaks a text, or returns it from the cache. Not on the network thread.
+  func speak(_ text: String, _ form: SpokenReply.Form, _ rate: Int) throws(SynthesisError) -> SpokenReply {
     let key = "\(form.rawValue) \(rate) \(text)"
     if let known = voices.withLock({ $0.find(key) }) { return known }
-    let made = try Speaker.speak(text, voice: scenario.voice, form: form, rate: rate)
+    let made = try SpeechSynthesizer.speak(text, voice: scenario.voice, form: form, rate: rate)
     voices.withLock { $0.keep(made, key) }
     return made
   }

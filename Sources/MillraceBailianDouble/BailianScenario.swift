@@ -1,85 +1,84 @@
 public import MillraceDialog
 
-/// What a double plays: turns one after the other, and where it misbehaves. Read from JSON; `Documentation/bailian.md` has every
-/// member.
+/// What a double plays: a sequence of turns, and its faults. Read from JSON; `Documentation/bailian.md` lists every member.
 public struct BailianScenario: Sendable, Hashable {
-  /// One turn: what the service makes of what it hears, and what it answers.
+  /// A turn: what the service recognises, and what it answers.
   public struct Turn: Sendable, Hashable {
-    /// What was said, as recognition tells it.
+    /// The transcript.
     public var hears = "what was said"
-    /// What is answered.
+    /// The reply text.
     public var says = "This is the answer."
     /// Milliseconds of thinking.
     public var thinks = 200
-    /// Commands that go with the answer.
+    /// Commands sent with the reply.
     public var commands: [JSONValue] = []
     public var fault: Fault?
 
-    /// The usual: one answer, nothing goes wrong.
+    /// Creates a turn with one reply and no fault.
     public init() {}
   }
 
-  /// Something that goes wrong.
+  /// A fault.
   public struct Fault: Sendable, Hashable {
-    /// What can go wrong.
+    /// The kind of fault.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
-      /// The connection is gone without a good-bye.
+      /// Closes the connection without a close frame.
       case drop
-      /// Nothing more is said or heard.
+      /// Neither sends nor receives anything more.
       case stall
-      /// It goes no further from here; heartbeats and requests are answered.
+      /// Stays at this point; heartbeats and requests are answered.
       case hold
-      /// A text that is no JSON.
+      /// Sends a text message that is not JSON.
       case malformed
-      /// An event nobody knows.
+      /// Sends an unknown event.
       case unknown
-      /// A text of 2 MiB.
+      /// Sends a text message of 2 MiB.
       case oversized
-      /// The event `Error`, which passes.
+      /// Sends the event `Error`, which is not fatal.
       case error
-      /// `task-failed`, which does not.
+      /// Sends `task-failed`, which is fatal.
       case fail
-      /// Every event of the turn twice.
+      /// Sends every event of the turn twice.
       case repeated
-      /// RespondingContent and RespondingStarted before Responding, and RespondingEnded before the last sound.
+      /// Sends RespondingContent and RespondingStarted before Responding, and RespondingEnded before the last audio.
       case outOfOrder
-      /// The dialogue is ended: Stopped, task-finished, close.
+      /// Ends the dialogue: Stopped, task-finished, close frame.
       case kick
-      /// The connection is gone, and keys are no longer good.
+      /// Closes the connection, and rejects every key from then on.
       case expire
     }
-    /// Where it can.
+    /// Where it happens.
     public enum Place: String, Sendable, Hashable, CaseIterable {
-      /// Start has come.
+      /// After Start.
       case connecting
-      /// The first Listening was told.
+      /// After the first Listening.
       case listening
-      /// The answer is being made; its sound begins.
+      /// While thinking; when the audio of the reply begins.
       case thinking, responding
-      /// Half of the reply's sound has been sent.
+      /// After half of the reply's audio was sent.
       case midway
-      /// All of it has been sent.
+      /// After all of it was sent.
       case answered
     }
 
-    /// What goes wrong.
+    /// The kind of fault.
     public var kind: Kind
-    /// Where in the turn.
+    /// Where it happens.
     public var place = Place.responding
-    /// Of `error`: the vendor's number.
+    /// For `error`: the vendor's code.
     public var code = 500
-    /// Of `error` and `fail`: the vendor's name.
+    /// For `error` and `fail`: the vendor's name.
     public var name = "InternalLLMError"
-    /// A fault while the answer begins.
+    /// Creates a fault at the beginning of a reply.
     public init(_ kind: Kind) { self.kind = kind }
-    /// A fault at a place.
+    /// Creates a fault at a place.
     public init(_ kind: Kind, at place: Place) {
       self.kind = kind
       self.place = place
     }
   }
 
-  /// In which order a voice over a reply is told: the documents leave it open.
+  /// The order of events for a barge-in, which the documentation leaves open.
   public enum BargeIn: String, Sendable, Hashable, CaseIterable {
     /// RequestAccepted, Listening, SpeechStarted.
     case accepted
@@ -91,37 +90,37 @@ public struct BailianScenario: Sendable, Hashable {
     case ended
   }
 
-  /// One after the other; the last is repeated.
+  /// The turns; the last is repeated.
   public var turns = [Turn()]
-  /// Which comes first when a voice cuts a reply off.
+  /// The order of events for a barge-in.
   public var bargeIn = BargeIn.accepted
-  /// Keys that are let in; empty: any.
+  /// Accepted keys; empty: any.
   public var keys: [String] = []
-  /// Visits that are refused, with this status, before the first is let in.
+  /// How many connections are refused before the first is accepted.
   public var refusals = 0
-  /// The status of HTTP they get.
+  /// Their HTTP status.
   public var refusalStatus = 503
-  /// What goes wrong before the first turn, once: `connecting` or `listening`.
+  /// A fault before the first turn, once: `connecting` or `listening`.
   public var fault: Fault?
   /// Milliseconds from Start to Started.
   public var delay = 0
-  /// Replies are no speech: each sample is the number of the reply, from 1, and a word lasts 100 ms. For PCM; needs no
+  /// Replies are not speech: each sample is the number of the reply, from 1, and a word lasts 100 ms. For PCM; does not need
   /// espeak-ng.
   public var isNumbered = false
-  /// How much faster than it is spoken sound is sent.
+  /// How much faster than real time audio is sent.
   public var speed = 4.0
-  /// Bytes of a frame of sound: on purpose no whole number of anything.
+  /// Bytes of an audio message; deliberately not a multiple of anything.
   public var chunk = 1_787
-  /// The first frames of sound go before the state is Responding, as the vendor's own log shows.
+  /// The first audio messages are sent before the state is Responding, as in the vendor's own log.
   public var isEarly = true
-  /// True: a reply that is said to be heard before it can have been is a violation.
+  /// True: a reply that is reported as played before it can have been is a violation.
   public var checksPlayback = false
-  /// Seconds without sound while it listens after which the dialogue is ended with 444: 20, as the vendor's documents say.
+  /// Seconds without audio while listening after which the dialogue is ended with 444: 20, according to the documentation.
   public var silence = 20
-  /// True: the report holds every line, the sound that was sent and when pictures came, for tests; false: only numbers, however long
-  /// the double runs.
+  /// True: the report keeps every line, the audio sent and the times of images, for tests; false: only numbers, however long the double
+  /// runs.
   public var keeps = true
-  /// espeak-ng's voice.
+  /// The espeak-ng voice.
   public var voice = "en"
 
   public init() {}

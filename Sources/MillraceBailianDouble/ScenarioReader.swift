@@ -1,16 +1,16 @@
 internal import MillraceDialog
 internal import MillraceGraph
 
-/// Why a scenario cannot be read: `file:line:column: error: …`.
+/// Why a scenario is not valid: `file:line:column: error: …`.
 public struct ScenarioProblem: Error, Sendable, Hashable, CustomStringConvertible {
   public let description: String
 }
 
 extension BailianScenario {
-  /// Reads a scenario; every member may be left out, and one nobody knows is refused.
+  /// Parses a scenario. Every member is optional; unknown members are rejected.
   /// - Parameters:
   ///   - text: JSON.
-  ///   - name: what problems call the file.
+  ///   - name: the file name in messages.
   public init(parsing text: String, name: String = "scenario") throws(ScenarioProblem) {
     self.init()
     let document: JSONDocument
@@ -26,7 +26,7 @@ extension BailianScenario {
     case "turns":
       var turns: [Turn] = []
       for turn in try reader.list(member) { turns.append(try Turn(turn, reader)) }
-      guard !turns.isEmpty else { throw reader.problem(member.value, "\"turns\" has none") }
+      guard !turns.isEmpty else { throw reader.problem(member.value, "\"turns\" is empty") }
       self.turns = turns
     case "bargeIn": bargeIn = try reader.word(member)
     case "keys":
@@ -38,14 +38,14 @@ extension BailianScenario {
       let made = try Fault(member.value, reader)
       guard made.isBeforeTurns else {
         throw reader.problem(
-          member.value, "a fault of the scenario is at connecting or listening; this one belongs to a turn")
+          member.value, "a scenario's fault must be at connecting or listening; this one belongs to a turn")
       }
       fault = made
     case "delay": delay = try reader.integer(member, 0...600_000)
     case "numbered": isNumbered = try reader.bool(member)
     case "speed":
       guard let number = member.value.double, (0.01...1_000).contains(number) else {
-        throw reader.problem(member.value, "\"speed\" has to be a number from 0.01 to 1000")
+        throw reader.problem(member.value, "\"speed\" must be a number from 0.01 to 1000")
       }
       speed = number
     case "chunk": chunk = try reader.integer(member, 1...1_000_000)
@@ -107,7 +107,7 @@ extension BailianScenario.Fault {
   }
 }
 
-/// Reads members, and says where a wrong one stands.
+/// Reads members, and reports the position of an invalid one.
 private struct ScenarioReader {
   let document: JSONDocument
 
@@ -118,21 +118,21 @@ private struct ScenarioReader {
   func unknown(_ member: JSONMember, of what: String, _ names: [String]) -> ScenarioProblem {
     let near = Spelling.nearest(to: member.key, among: names)
     let problem = document.error(
-      at: member.keyRange, "\(Problem.quoted(member.key)) is nothing \(what) has",
-      hint: near.map { "did you mean \"\($0)\"?" } ?? "it may have \(names.joined(separator: ", "))")
+      at: member.keyRange, "unknown member \(Problem.quoted(member.key)) in \(what)",
+      hint: near.map { "did you mean \"\($0)\"?" } ?? "valid members: \(names.joined(separator: ", "))")
     return ScenarioProblem(description: problem.description)
   }
 
   func members(_ node: JSONNode, of what: String) throws(ScenarioProblem) -> [JSONMember] {
     guard let object = node.object else {
-      throw problem(node, "\(what) has to be an object, found \(node.kind)")
+      throw problem(node, "\(what) must be an object, found \(node.kind)")
     }
     return object.members
   }
 
   func list(_ member: JSONMember) throws(ScenarioProblem) -> [JSONNode] {
     guard let list = member.value.array else {
-      throw problem(member.value, "\"\(member.key)\" has to be a list, found \(member.value.kind)")
+      throw problem(member.value, "\"\(member.key)\" must be an array, found \(member.value.kind)")
     }
     return list
   }
@@ -142,13 +142,13 @@ private struct ScenarioReader {
   }
 
   func text(_ node: JSONNode, _ what: String) throws(ScenarioProblem) -> String {
-    guard let text = node.string else { throw problem(node, "\(what) has to be text, found \(node.kind)") }
+    guard let text = node.string else { throw problem(node, "\(what) must be a string, found \(node.kind)") }
     return text
   }
 
   func bool(_ member: JSONMember) throws(ScenarioProblem) -> Bool {
     guard let bool = member.value.bool else {
-      throw problem(member.value, "\"\(member.key)\" has to be true or false, found \(member.value.kind)")
+      throw problem(member.value, "\"\(member.key)\" must be true or false, found \(member.value.kind)")
     }
     return bool
   }
@@ -157,7 +157,7 @@ private struct ScenarioReader {
     guard let number = member.value.integer.flatMap({ Int(exactly: $0) }), range.contains(number) else {
       throw problem(
         member.value,
-        "\"\(member.key)\" has to be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        "\"\(member.key)\" must be an integer from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
   }
@@ -169,13 +169,13 @@ private struct ScenarioReader {
     guard let word = member.value.string.flatMap(Word.init(rawValue:)) else {
       let near = member.value.string.flatMap { Spelling.nearest(to: $0, among: words) }
       throw problem(
-        member.value, "\"\(member.key)\" is none of \(words.joined(separator: ", "))",
+        member.value, "\"\(member.key)\" must be one of \(words.joined(separator: ", "))",
         hint: near.map { "did you mean \"\($0)\"?" })
     }
     return word
   }
 
-  /// As the wire has it.
+  /// The JSON value of a node.
   func value(_ node: JSONNode) throws(ScenarioProblem) -> JSONValue {
     do throws(JSONProblem) {
       return try JSONValue(parsing: Array(document.source.bytes[node.range]))

@@ -5,7 +5,7 @@ internal import Glibc
 internal import MillraceCore
 internal import MillraceDSP
 
-/// Words as sound, in one of the forms the service sends.
+/// A spoken text, in one of the service's audio formats.
 struct SpokenReply: Sendable {
   enum Form: String, Sendable, Hashable, CaseIterable {
     case pcm, mp3, opus
@@ -14,12 +14,12 @@ struct SpokenReply: Sendable {
     case rawOpus2 = "raw-opus2"
   }
 
-  /// The whole of it; packets of Opus one by one, the header first.
+  /// The audio; Opus packets one by one, after the header.
   var pieces: [[UInt8]]
-  /// How long it is heard.
+  /// Its duration.
   var milliseconds: Int
 
-  /// Bytes of all of it.
+  /// Total size in bytes.
   var bytes: Int { pieces.reduce(0) { $0 + $1.count } }
 
   init(pieces: [[UInt8]], milliseconds: Int) {
@@ -27,7 +27,7 @@ struct SpokenReply: Sendable {
     self.milliseconds = milliseconds
   }
 
-  /// No speech, but PCM whose samples are the reply's number: 100 ms a word.
+  /// Not speech, but PCM whose samples are the reply's number: 100 ms per word.
   init(number: Int, words: Int, rate: Int) {
     let sample = [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8)]
     let count = words * rate / 10
@@ -36,16 +36,16 @@ struct SpokenReply: Sendable {
   }
 }
 
-/// What cannot be made into sound, and why.
-struct SpeakerProblem: Error, CustomStringConvertible {
+/// Why a text cannot be spoken.
+struct SynthesisError: Error, CustomStringConvertible {
   let description: String
 }
 
 extension BailianDouble {
-  /// Why a double cannot speak on this machine, and the cure; nil when it can. Speaks a word to find out: takes tens of milliseconds.
+  /// Why a double cannot speak on this machine, and the cure; nil when it can. Speaks a word to find out, which takes tens of milliseconds.
   package static var voiceProblem: String? {
     do {
-      _ = try Speaker.speak("yes", voice: BailianScenario().voice, form: .mp3, rate: 24_000)
+      _ = try SpeechSynthesizer.speak("yes", voice: BailianScenario().voice, form: .mp3, rate: 24_000)
       return nil
     } catch {
       return error.description
@@ -53,11 +53,11 @@ extension BailianDouble {
   }
 }
 
-/// Speaks with espeak-ng, and encodes with FFmpeg's libraries. Takes tens of milliseconds: not for the thread of the sockets.
-enum Speaker {
+/// Speaks with espeak-ng, and encodes with FFmpeg's libraries. Takes tens of milliseconds: not for the network thread.
+enum SpeechSynthesizer {
   static func speak(
     _ text: String, voice: String, form: SpokenReply.Form, rate: Int
-  ) throws(SpeakerProblem) -> SpokenReply {
+  ) throws(SynthesisError) -> SpokenReply {
     let (spoken, spokenRate) = try samples(of: text, voice)
     let sound = try resampled(spoken, from: spokenRate, to: rate)
     let time = sound.count * 1_000 / rate
@@ -80,7 +80,7 @@ enum Speaker {
 
   private static func resampled(
     _ samples: [Int16], from: Int, to: Int
-  ) throws(SpeakerProblem) -> [Int16] {
+  ) throws(SynthesisError) -> [Int16] {
     guard from != to else { return samples }
     do {
       var resampler = try Resampler(from: from, to: to)
@@ -90,23 +90,23 @@ enum Speaker {
       let progress = resampler.process(samples.span, into: &target)
       return Array(output.prefix(progress.produced))
     } catch {
-      throw SpeakerProblem(description: "\(error)")
+      throw SynthesisError(description: "\(error)")
     }
   }
 
   // MARK: espeak-ng
 
-  /// 16-bit samples of spoken words, and their rate.
-  private static func samples(of text: String, _ voice: String) throws(SpeakerProblem) -> ([Int16], Int) {
+  /// Speaks a text, and returns 16-bit samples and their rate.
+  private static func samples(of text: String, _ voice: String) throws(SynthesisError) -> ([Int16], Int) {
     var template = Array("/tmp/millrace-voice-XXXXXX".utf8CString)
     let descriptor = unsafe mkstemp(&template)
-    guard descriptor >= 0 else { throw SpeakerProblem(description: "no file can be made in /tmp") }
+    guard descriptor >= 0 else { throw SynthesisError(description: "cannot create a file in /tmp") }
     defer {
       close(descriptor)
       unsafe _ = template.withUnsafeBufferPointer { unsafe unlink($0.baseAddress!) }
     }
     let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    // Behind "--" nothing is an option, whatever the words are.
+    // After "--" nothing is taken for an option, whatever the text is.
     try run(espeak: voice, ["-w", path, "--", text])
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -118,15 +118,15 @@ enum Speaker {
     return try wave(bytes)
   }
 
-  private static func run(espeak voice: String, _ arguments: [String]) throws(SpeakerProblem) {
+  private static func run(espeak voice: String, _ arguments: [String]) throws(SynthesisError) {
     let words = unsafe (["espeak-ng", "-v", voice] + arguments).map { unsafe strdup($0) } + [nil]
-    // A key of the service that this program was given is not for the voice.
+    // A service key in the environment of this program is not passed on.
     let variables = unsafe InheritedVariables.with([]).map { unsafe strdup($0) } + [nil]
     defer {
       for index in unsafe words.indices { unsafe free(words[index]) }
       for index in unsafe variables.indices { unsafe free(variables[index]) }
     }
-    // What it complains of would stand in the middle of a screen that a dialogue is drawn on.
+    // Its error output would appear in the middle of a screen with a dialogue.
     var files = unsafe posix_spawn_file_actions_t()
     unsafe posix_spawn_file_actions_init(&files)
     defer { unsafe posix_spawn_file_actions_destroy(&files) }
@@ -134,31 +134,31 @@ enum Speaker {
     _ = unsafe millrace_spawn_close_from(&files, 3)
     var id = pid_t()
     guard unsafe posix_spawnp(&id, "espeak-ng", &files, nil, words, variables) == 0 else {
-      throw SpeakerProblem(
-        description: "espeak-ng, which speaks the replies, cannot be started; install the package espeak-ng")
+      throw SynthesisError(
+        description: "cannot start espeak-ng, which speaks the replies; install the package espeak-ng")
     }
     var status: Int32 = 0
     while unsafe waitpid(id, &status, 0) < 0 && errno == EINTR {}
     guard status == 0 else {
-      // Words are no reason to fail: it is the voice.
+      // The text is never a reason to fail: it is the voice.
       let end = status & 0x7F == 0 ? "status \(status >> 8)" : "signal \(status & 0x7F)"
-      throw SpeakerProblem(
+      throw SynthesisError(
         description:
           "espeak-ng cannot speak with the voice \"\(voice)\" (\(end)); espeak-ng --voices lists them")
     }
   }
 
-  /// A WAV file of 16-bit mono. espeak-ng writes sizes that it does not know yet, so what is there counts.
-  private static func wave(_ bytes: [UInt8]) throws(SpeakerProblem) -> ([Int16], Int) {
+  /// A WAV file of 16-bit mono. espeak-ng writes sizes before it knows them, so the actual length counts.
+  private static func wave(_ bytes: [UInt8]) throws(SynthesisError) -> ([Int16], Int) {
     func number(_ place: Int, _ count: Int) -> Int {
       (0..<count).reduce(0) { $0 | Int(bytes[place + $1]) << (8 * $1) }
     }
     guard bytes.count > 44, bytes.starts(with: Array("RIFF".utf8)) else {
-      throw SpeakerProblem(description: "espeak-ng wrote no WAV file")
+      throw SynthesisError(description: "espeak-ng did not write a WAV file")
     }
     let rate = number(24, 4)
     guard number(22, 2) == 1, number(34, 2) == 16, Resampler.rates.contains(rate) else {
-      throw SpeakerProblem(description: "espeak-ng wrote something else than 16-bit mono")
+      throw SynthesisError(description: "espeak-ng did not write 16-bit mono")
     }
     let samples = stride(from: 44, to: bytes.count - 1, by: 2).map {
       Int16(truncatingIfNeeded: number($0, 2))

@@ -1,44 +1,43 @@
 public import MillraceCore
 public import MillraceDialog
 
-/// Runs a service node against its double, case by case, and holds what comes out against what is true of every service node.
+/// Runs a service node against its double, case by case, and checks the invariants that hold for every service node.
 ///
-/// Each case is a graph of its own on the real clock. Waits end when what they wait for has come; only a wait that is over after
-/// `patience` fails a case, so that a busy machine makes it slow and never wrong. The command of the runner is
-/// `millrace test-node`.
+/// Each case is a graph of its own on the real-time clock. Waits end as soon as their condition holds; a case fails only after
+/// `patience`, so that a busy machine makes it slow but not wrong. The runner's command is `millrace test-node`.
 public struct Conformance: Sendable {
-  /// The other side of the node.
+  /// The double of the node's service.
   public let double: any ServiceDouble.Type
-  /// Has the node's type.
+  /// Contains the node's type.
   public let catalogue: Catalogue
-  /// Seconds that nothing takes.
+  /// Seconds after which a wait fails its case.
   public var patience = 60.0
 
   /// - Parameters:
-  ///   - double: the other side of the node.
-  ///   - catalogue: has the node's type.
+  ///   - double: the double of the node's service.
+  ///   - catalogue: contains the node's type.
   public init(_ double: any ServiceDouble.Type, catalogue: Catalogue) {
     self.double = double
     self.catalogue = catalogue
   }
 
-  /// Names of all cases, those that do not fit this service among them.
+  /// Names of all cases, including those that do not apply to this service.
   public static var names: [String] { ConformanceCase.all.map(\.name) }
 
-  /// The case that measures the heap of the whole process, which has to do nothing else meanwhile.
+  /// The case that measures the heap of the whole process, which must do nothing else meanwhile.
   public static let memoryCase = ConformanceCase.memory.name
 
-  /// Runs cases, one after the other.
+  /// Runs cases one after the other.
   /// - Parameters:
-  ///   - names: which; nil: all.
-  ///   - tell: is handed each result as it comes.
+  ///   - names: the cases to run; nil: all.
+  ///   - report: receives each result as soon as it is there.
   public func run(
-    _ names: Set<String>? = nil, tell: (ConformanceResult) -> Void = { _ in }
+    _ names: Set<String>? = nil, report: (ConformanceResult) -> Void = { _ in }
   ) async -> [ConformanceResult] {
     var results: [ConformanceResult] = []
     for made in ConformanceCase.all where names?.contains(made.name) ?? true {
       let result = await run(made)
-      tell(result)
+      report(result)
       results.append(result)
     }
     return results
@@ -46,29 +45,29 @@ public struct Conformance: Sendable {
 
   private func run(_ made: ConformanceCase) async -> ConformanceResult {
     var result = ConformanceResult(name: made.name, expected: made.text)
-    if let misfit = made.misfit(double.traits) {
+    if let reason = made.reasonToSkip(double.traits) {
       result.outcome = .leftOut
-      result.seen = misfit
+      result.seen = reason
       return result
     }
     let start = ContinuousClock.now
     do {
-      let rehearsal = try await Rehearsal(double, made.script, catalogue, patience: patience)
+      let run = try await CaseRun(double, made.script, catalogue, patience: patience)
       var findings: [String] = []
-      do { try await made.play(rehearsal) } catch {
-        findings.append((error as? Mismatch)?.text ?? "\(error)")
+      do { try await made.play(run) } catch {
+        findings.append((error as? CaseFailure)?.text ?? "\(error)")
       }
-      let record = await rehearsal.close()
+      let record = await run.close()
       var expectation = CaseExpectation(double.traits)
       made.expect(&expectation)
-      // A record whose beginning was let go of is not looked at; nor one whose case did not come to its end.
+      // The memory case discards its record, and that of a case which did not complete is not checked.
       if made.name != Self.memoryCase && findings.isEmpty {
         findings += Self.findings(record, expectation)
       }
       result.seen = record.description
       result.findings = findings
     } catch {
-      result.findings = [(error as? Mismatch)?.text ?? "the double does not start: \(error)"]
+      result.findings = [(error as? CaseFailure)?.text ?? "the double does not start: \(error)"]
     }
     result.outcome = result.findings.isEmpty ? .passed : .failed
     let time = (ContinuousClock.now - start).components
@@ -76,7 +75,7 @@ public struct Conformance: Sendable {
     return result
   }
 
-  /// What is amiss in a record: `invariant: words` each.
+  /// The violations in a record, each as `invariant: text`.
   public static func findings(_ record: ServiceRecord, _ expected: CaseExpectation) -> [String] {
     Invariant.all.flatMap { invariant in
       invariant.findings(record, expected).map { "\(invariant.name): \($0)" }
@@ -84,36 +83,36 @@ public struct Conformance: Sendable {
   }
 }
 
-/// What came of one case.
+/// The result of a case.
 public struct ConformanceResult: Sendable, Hashable {
-  /// What became of a case.
+  /// The outcome of a case.
   public enum Outcome: String, Sendable, Hashable, CaseIterable {
-    /// Nothing was amiss, or something was: `findings` says what.
+    /// No violations were found, or some were: see `findings`.
     case passed, failed
-    /// The case does not fit the service; `seen` says why.
+    /// The case does not apply to the service; `seen` says why.
     case leftOut
   }
 
   /// The case, such as `drop at midway`.
   public var name: String
-  /// What had to come of it.
+  /// What was expected.
   public var expected: String
-  /// The states, and what else came.
+  /// The sequence of states and other events.
   public var seen = ""
-  /// How long it took.
+  /// The duration.
   public var milliseconds = 0.0
-  /// What became of it.
+  /// The outcome.
   public var outcome = Outcome.leftOut
-  /// What was amiss.
+  /// The violations.
   public var findings: [String] = []
 
-  /// A case that has not been run.
+  /// Creates a result of a case that has not run.
   public init(name: String, expected: String) {
     self.name = name
     self.expected = expected
   }
 
-  /// One JSON object.
+  /// The result as a JSON object.
   public var json: JSONValue {
     [
       "case": .string(name), "expected": .string(expected), "seen": .string(seen),

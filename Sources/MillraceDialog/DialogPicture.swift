@@ -1,13 +1,13 @@
 public import MillraceCore
 
-/// `dialog.picture`: shows a service what it asks to see.
+/// `dialog.picture`: sends an image to a service that asks for one.
 ///
-/// - In `in`: JPEG; the newest is kept. Without a link there, nothing is shown, and every wish is told by `noPicture`.
-/// - In `service`: the events of a service node. A `command` with the name `command` is a wish; services tell of one when it
+/// - In `in`: JPEG; the latest is kept. Without a link no image is sent, and every request is reported as `noPicture`.
+/// - In `service`: the events of a service node. A `command` event with the name in `command` is a request; service nodes post it when it
 ///   may be answered.
 /// - Out `control`: `{"command":"ask","text":…,"images":[{"base64":…}]}` for `dialog.turn` or a service.
-/// - A JPEG that declares more than `maxPixels` is left out: a few bytes of it may take gigabytes to decode wherever it goes.
-/// - Lane `bulk`; no heap. One picture is copied once a wish.
+/// - A JPEG that declares more than `maxPixels` is discarded: a few bytes of it may take gigabytes to decode.
+/// - Lane `bulk`; does not allocate. One image is copied per request.
 public struct DialogPicture: Node, ~Copyable {
   private static var pictureInput: Int { 0 }
   private static var serviceInput: Int { 1 }
@@ -16,36 +16,36 @@ public struct DialogPicture: Node, ~Copyable {
     case shown, noPicture, tooLarge
   }
 
-  /// Bytes around the picture, beside the text.
+  /// Bytes around the image and the text.
   private static let frameBytes = 128
 
   public static let contract = NodeContract(
-    "dialog.picture", "shows a service the newest picture when it asks to see something",
+    "dialog.picture", "sends the latest image to a service that asks for one",
     text: """
-      A service that wants to see says so by a command, such as Bailian's visual_qa; the answer is a question with the newest \
-      picture. Put dialog.turn behind it, or the service itself.
+      A service requests an image with a command, such as Bailian's visual_qa; the answer is a question with the latest image. Link \
+      the output to dialog.turn, or to the service itself.
       """,
     inputs: [
-      PortContract("in", .kind(.jpeg), text: "pictures, of which the newest is shown", required: false),
+      PortContract("in", .kind(.jpeg), text: "images, of which the latest is sent", required: false),
       PortContract("service", .kind(.event), text: "events of the service"),
     ],
-    outputs: [PortContract("control", .kind(.event), text: "questions with a picture")],
+    outputs: [PortContract("control", .kind(.event), text: "questions with an image")],
     parameters: [
-      ParameterContract("command", .string, default: "visual_qa", text: "which command asks for a picture"),
+      ParameterContract("command", .string, default: "visual_qa", text: "the command that requests an image"),
       ParameterContract(
-        "text", .string, default: "", text: "the question's words; none: the user's own count"),
+        "text", .string, default: "", text: "the text of the question; empty: the user's own words count"),
       ParameterContract(
         "maxPixels", .integer(1...PictureHeader.mostEver), unit: "px",
         default: .integer(PictureHeader.mostPixels),
-        text: "the largest picture that is shown, width times height, as its header declares it"),
+        text: "the largest image that is sent, width times height as declared in its header"),
     ],
     events: [
-      EventContract("shown", text: "a picture goes with a question: `bytes` of the JPEG"),
-      EventContract("noPicture", text: "the service asks for a picture and there is none: `count` so far"),
+      EventContract("shown", text: "an image was sent with a question: `bytes` of the JPEG"),
+      EventContract("noPicture", text: "the service requested an image and there is none: `count` so far"),
       EventContract(
         "tooLarge",
         text: """
-          a picture declares more than `maxPixels` and is left out, the first in a row: `width`, `height`; put video.scale before it
+          an image declares more than `maxPixels` and was discarded, the first in a row: `width`, `height`; put video.scale before it
           """),
     ],
     lane: .bulk, drive: .itself,
@@ -64,15 +64,15 @@ public struct DialogPicture: Node, ~Copyable {
         packetBytes: (picture + 2) / 3 * 4 + text + frameBytes)
     })
 
-  /// The command whose name is waited for, as it stands in an event, with its quotes.
+  /// The name of the request, as JSON with quotes.
   private let wanted: [UInt8]
-  /// What stands before the picture, and behind it.
+  /// The JSON before and after the image.
   private let head: [UInt8]
   private static let tail = Array(#""}]}"#.utf8)
   private let mostPixels: Int
   private var newest: Packet?
   private var misses = 0
-  /// The picture before was too large.
+  /// The image before was too large.
   private var isTooLarge = false
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -92,14 +92,14 @@ public struct DialogPicture: Node, ~Copyable {
       return .again
     }
     guard ports.hasPacket(Self.serviceInput), let packet = ports.next(Self.serviceInput) else {
-      // Pictures have no end of their own.
+      // The image input has no end of its own.
       return ports.isOver(Self.serviceInput) ? .ended : .done
     }
-    if isWish(packet) { try show(&ports) }
+    if isRequest(packet) { try send(&ports) }
     return .again
   }
 
-  /// Keeps a picture, unless it is too large.
+  /// Keeps an image, unless it is too large.
   private mutating func take(_ picture: consuming Packet, _ ports: inout Ports) {
     let header = PictureHeader(picture.samples(of: UInt8.self))
     guard let header, header.pixels > mostPixels else {
@@ -115,12 +115,12 @@ public struct DialogPicture: Node, ~Copyable {
     }
   }
 
-  private func isWish(_ packet: consuming Packet) -> Bool {
-    let event = EventGlance(packet.samples(of: UInt8.self))
+  private func isRequest(_ packet: consuming Packet) -> Bool {
+    let event = EventPeek(packet.samples(of: UInt8.self))
     return event.has("event", "command") && event.equals("name", wanted.span)
   }
 
-  private mutating func show(_ ports: inout Ports) throws(NodeFault) {
+  private mutating func send(_ ports: inout Ports) throws(NodeFault) {
     guard let picture = newest.take() else {
       misses += 1
       let count = misses
@@ -129,7 +129,7 @@ public struct DialogPicture: Node, ~Copyable {
     let count = Int(picture.byteCount)
     ports.emit(try question(with: picture, &ports), to: 0)
     ports.post(Event.shown.rawValue) { $0.field("bytes", count) }
-    // It may be asked for again before the next one comes.
+    // It may be requested again before the next one arrives.
     newest = consume picture
   }
 
@@ -138,31 +138,31 @@ public struct DialogPicture: Node, ~Copyable {
     var packet = try ports.makePacket(
       0, bytes: head.count + (bytes.count + 2) / 3 * 4 + Self.tail.count, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
-    var place = 0
-    for byte in head { place = Self.put(byte, at: place, &target) }
-    place = Self.encode(bytes, at: place, &target)
-    for byte in Self.tail { place = Self.put(byte, at: place, &target) }
+    var index = 0
+    for byte in head { index = Self.put(byte, at: index, &target) }
+    index = Self.encode(bytes, at: index, &target)
+    for byte in Self.tail { index = Self.put(byte, at: index, &target) }
     return packet
   }
 
-  private static func put(_ byte: UInt8, at place: Int, _ target: inout MutableSpan<UInt8>) -> Int {
-    target[place] = byte
-    return place + 1
+  private static func put(_ byte: UInt8, at index: Int, _ target: inout MutableSpan<UInt8>) -> Int {
+    target[index] = byte
+    return index + 1
   }
 
-  /// Base64 with padding, RFC 4648 section 4. Answers the place behind it.
+  /// Base64 with padding, RFC 4648 section 4. Returns the index after it.
   private static func encode(_ bytes: Span<UInt8>, at start: Int, _ target: inout MutableSpan<UInt8>) -> Int {
-    var place = start
+    var position = start
     for first in stride(from: 0, to: bytes.count, by: 3) {
       let count = min(3, bytes.count - first)
       var group: UInt32 = 0
       for index in 0..<3 { group = group << 8 | (index < count ? UInt32(bytes[first + index]) : 0) }
       for index in 0..<4 {
         let digit = UInt8(truncatingIfNeeded: group >> UInt32(18 - 6 * index)) & 63
-        place = put(index <= count ? letter(digit) : UInt8(ascii: "="), at: place, &target)
+        position = put(index <= count ? letter(digit) : UInt8(ascii: "="), at: position, &target)
       }
     }
-    return place
+    return position
   }
 
   private static func letter(_ digit: UInt8) -> UInt8 {

@@ -1,24 +1,25 @@
 public import MillraceCore
 
 extension DialogTurn {
-  /// Bytes of the commands this node makes itself, and of those it copies: nearly all. Longer ones are handed on in the blocks they
-  /// came in.
+  /// Block size of the output: enough for the node's own commands, and for nearly all it copies. Longer packets are passed on in
+  /// the blocks they arrived in.
   private static let madeBytes = 512
-  /// Packets one call may send: what a timeout asks for, what the input does, and the input itself.
+  /// The most packets of one call: those of a timeout, those of an input, and the input itself.
   private static let burst = 6
 
   public static let contract = NodeContract(
-    "dialog.turn", "decides whose turn it is, and what a voice over a reply means",
+    "dialog.turn", "turn-taking: decides whose turn it is, and what a voice over a reply means",
     text: """
-      Sits between a service and everything that takes part in a turn: playback, a voice detector, the user's hand. It works \
-      the same for every service, because all of them speak in the same events and take the same commands.
+      Sits between a service and everything that takes part in a turn: playback, a voice detector, and the user. It works the \
+      same for every service, because all of them share the same events and commands.
       """,
     inputs: [
       PortContract("service", .kind(.event), text: "events of the service"),
       PortContract("playback", .kind(.event), text: "events of audio.play", required: false),
       PortContract("voice", .kind(.event), text: "events of audio.vad", required: false),
       PortContract(
-        "control", .kind(.event).or(.kind(.text)), text: "commands of the user or a program", required: false,
+        "control", .kind(.event).or(.kind(.text)), text: "commands of the user or the program",
+        required: false,
         holds: 2),
     ],
     outputs: [
@@ -26,18 +27,20 @@ extension DialogTurn {
     ],
     parameters: parameters,
     events: [
-      EventContract("turn", text: "the turn changed: `from`, `to`, `cause`"),
+      EventContract("turn", text: "the state changed: `from`, `to`, `cause`"),
       EventContract(
-        "bargeIn", text: "a reply was broken off: `by` voice, service or hand, `ms` after the voice began"),
-      EventContract("falseInterruption", text: "a voice over a reply was none: it held the reply for `ms`"),
+        "bargeIn", text: "a reply was interrupted: `by` voice, service or manual, `ms` after the voice began"),
       EventContract(
-        "heard", text: "what was heard of a reply: `reply`, `samples`, `ms`, `whole` or cut off there"),
-      EventContract("timedOut", text: "a wait took too long: `wait` is the state it was in"),
+        "falseInterruption", text: "a voice over a reply was not speech; the reply was ducked for `ms`"),
       EventContract(
-        "questionDropped", text: "a question will not be asked: another came, or nobody is there"),
-      EventContract("badCommand", text: "something on `control` is no command: `count` so far"),
+        "heard",
+        text: "how much of a reply was heard: `reply`, `samples`, `ms`; `whole` is false if it was cut off"),
+      EventContract("timedOut", text: "a state timed out: `wait` is its name"),
       EventContract(
-        "commandTooLong", text: "a command was not handed on: it has `bytes` of at most `most`"),
+        "questionDropped", text: "a question was discarded: replaced by another, or without a service"),
+      EventContract("badCommand", text: "an invalid command on `control`: `count` so far"),
+      EventContract(
+        "commandTooLong", text: "a command of `bytes` was discarded; the limit is `most`"),
     ],
     budget: 100, drive: .itself,
     asynchronousPaths: ["service", "playback", "voice", "control"].map {
@@ -58,7 +61,8 @@ extension DialogTurn {
         .event, packetDuration: nil, packetBytes: longest, burst: burst, madeBytes: max(madeBytes, reports))
       if parameters.number("confirm") < parameters.number("minSpeech") {
         resolution.refuse(
-          "confirm", "a voice can never come to \"minSpeech\" within it", cure: "make it at least as long")
+          "confirm", "it is shorter than \"minSpeech\"", cure: "make it at least as long"
+        )
       }
     })
 
@@ -71,22 +75,23 @@ extension DialogTurn {
     return [
       ParameterContract(
         "mode", .choice(DialogMode.allCases.map(\.rawValue)), default: "duplex",
-        text: "how the user takes the floor"),
+        text: "how the user takes a turn"),
       ParameterContract(
         "bargeIn", .choice(["voice", "service"]), default: "voice",
-        text: "what cuts a reply off in duplex: the local voice detector too, or only the service"),
+        text: "what interrupts a reply in duplex: the local voice detector too, or only the service"),
       ParameterContract(
         "commandBytes", .integer(512...16_777_216), unit: "bytes", default: 262_144,
-        text: "longest command of a program, such as a question with a picture in it"),
-      wait("minSpeech", usual.minimumSpeech, "voice it takes to cut a reply off, pauses not counted"),
-      wait("confirm", usual.confirmWindow, "time a voice has to come to `minSpeech`, from its beginning on"),
-      wait("connect", usual.connect, "longest wait for the service to be there"),
+        text: "longest command of a program, such as a question with an image"),
+      wait("minSpeech", usual.minimumSpeech, "speech needed for a barge-in, without pauses"),
+      wait(
+        "confirm", usual.confirmWindow, "time from the start of a voice in which it must reach `minSpeech`"),
+      wait("connect", usual.connect, "longest time to connect to the service"),
       wait("speech", usual.speech, "longest speech of the user"),
       wait("answer", usual.answer, "longest wait for an answer"),
-      wait("reply", usual.reply, "longest reply, to its last sample heard"),
+      wait("reply", usual.reply, "longest reply, until its last sample is played"),
       wait("listen", usual.listen, "longest wait for the service to listen again"),
       wait("reconnect", usual.reconnect, "longest time without a connection"),
-      wait("close", usual.close, "longest wait for the service's good-bye"),
+      wait("close", usual.close, "longest wait for the service to close the session"),
     ]
   }
 

@@ -1,17 +1,17 @@
 public import MillraceCore
 
-/// `dialog.turn`: whose turn it is. Between a service, playback, a voice detector and the user's hand, it decides what a voice over
-/// a reply means and tells the service what was really heard.
+/// `dialog.turn`: turn-taking. Between a service, playback, a voice detector and the user, it decides what a voice over a reply means
+/// and reports to the service what was really heard.
 ///
 /// - In `service`: the events of a service node. In `playback`: those of `audio.play`. In `voice`: those of `audio.vad`. In
-///   `control`: commands of the user or the program, the same as a service takes; they may also be sent to the node.
-/// - Out `control`: for the service's `control`: the commands that fit the turn, in order, and what playback reports.
-/// - A voice over a reply makes playback hold it (`duck`); when it has come to `minSpeech` the reply is voided and the service
-///   interrupted, otherwise the reply goes on with the sample after the last one heard.
-/// - A question that comes at the wrong time interrupts, and waits until the service listens; a newer one takes its place.
-/// - Every wait has a longest time; what happens then is told by `timedOut` and the change of state behind it.
-/// - Events it does not know pass by unseen. A command that is none is dropped and counted in `badCommand`.
-/// - Lane `voice`, 100 µs, no heap. The rules are in `TurnMachine`, which can be used without a graph.
+///   `control`: commands of the user or the program, as a service takes them; they may also be sent to the node.
+/// - Out `control`: for the service's `control`: the commands that fit the turn, in order, and the playback reports.
+/// - A voice over a reply ducks playback. Once it has spoken for `minSpeech`, the reply is cancelled and the service interrupted;
+///   otherwise playback resumes with the sample after the last one played.
+/// - A question at the wrong time interrupts, and waits until the service listens; a newer question replaces it.
+/// - Every wait has a timeout, reported by `timedOut` and the change of state that follows.
+/// - Unknown events are ignored. An invalid command is discarded and counted in `badCommand`.
+/// - Lane `voice`, 100 µs, does not allocate. The rules are in `TurnMachine`, which can be used without a graph.
 public struct DialogTurn: Node, ~Copyable {
   // Ports in the order of the contract.
   private static var serviceInput: Int { 0 }
@@ -28,8 +28,8 @@ public struct DialogTurn: Node, ~Copyable {
   /// Bytes of the output's blocks, and of the longest packet it may carry.
   private let madeBytes: Int
   private let mostBytes: Int
-  /// This node asked for an interruption and has not been told of it yet. Several before that are told of once.
-  private var isVoiding = false
+  /// This node requested an interruption whose notification is still to come. Several requests are notified once.
+  private var awaitsInterruption = false
   private var badCommands = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -42,8 +42,8 @@ public struct DialogTurn: Node, ~Copyable {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if machine.state == .idle { try handle(.start, "start", &ports) }
     try handle(.tick, "timeout", &ports)
-    // One packet a call: each may ask for more than one command. The user's hand goes first.
-    if try takeHand(&ports) { return .again }
+    // One packet per call: each may cause several commands. The user's commands come first.
+    if try takeControl(&ports) { return .again }
     if try takeService(&ports) { return .again }
     if try takeVoice(&ports) { return .again }
     if try takePlayback(&ports) { return .again }
@@ -51,7 +51,7 @@ public struct DialogTurn: Node, ~Copyable {
     return .done
   }
 
-  private mutating func takeHand(_ ports: inout Ports) throws(NodeFault) -> Bool {
+  private mutating func takeControl(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard ports.hasPacket(Self.controlInput), let packet = ports.next(Self.controlInput) else { return false }
     try takeCommand(packet, &ports)
     return true
@@ -59,13 +59,13 @@ public struct DialogTurn: Node, ~Copyable {
 
   private mutating func takeService(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard ports.hasPacket(Self.serviceInput), let packet = ports.next(Self.serviceInput) else { return false }
-    try hear(packet, &ports)
+    try handleService(packet, &ports)
     return true
   }
 
   private mutating func takeVoice(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard ports.hasPacket(Self.voiceInput), let packet = ports.next(Self.voiceInput) else { return false }
-    try listen(packet, &ports)
+    try handleVoice(packet, &ports)
     return true
   }
 
@@ -73,25 +73,25 @@ public struct DialogTurn: Node, ~Copyable {
     guard ports.hasPacket(Self.playbackInput), let packet = ports.next(Self.playbackInput) else {
       return false
     }
-    try follow(packet, &ports)
+    try handlePlayback(packet, &ports)
     return true
   }
 
-  // The packets are consumed: one that is only looked at costs a request to the heap in debug builds.
+  // The packets are consumed: borrowing one allocates in debug builds.
 
-  private mutating func hear(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
-    guard let input = TurnWords.service(EventGlance(packet.samples(of: UInt8.self))) else { return }
+  private mutating func handleService(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    guard let input = TurnMessages.service(EventPeek(packet.samples(of: UInt8.self))) else { return }
     try handle(input, input.name, &ports)
   }
 
-  private mutating func listen(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
-    guard let input = TurnWords.voice(EventGlance(packet.samples(of: UInt8.self))) else { return }
+  private mutating func handleVoice(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    guard let input = TurnMessages.voice(EventPeek(packet.samples(of: UInt8.self))) else { return }
     try handle(input, input.name, &ports)
   }
 
-  private mutating func follow(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
-    guard let input = TurnWords.playback(EventGlance(packet.samples(of: UInt8.self))) else { return }
-    // The service hears of it first: what it answers may be what the machine waits for.
+  private mutating func handlePlayback(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    guard let input = TurnMessages.playback(EventPeek(packet.samples(of: UInt8.self))) else { return }
+    // The service is notified first: the machine may be waiting for its answer.
     try pass(packet, &ports)
     try handle(input, input.name, &ports)
   }
@@ -103,12 +103,12 @@ public struct DialogTurn: Node, ~Copyable {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard !isVoiding else {
-      isVoiding = false
+    guard !awaitsInterruption else {
+      awaitsInterruption = false
       return
     }
-    // Only `voided` follows, which asks for nothing that could fail but a command's block.
-    do throws(NodeFault) { try handle(.voided, "voided", &ports) } catch {
+    // The only failure possible here is a missing block for a command.
+    do throws(NodeFault) { try handle(.replyCancelled, TurnInput.replyCancelled.name, &ports) } catch {
       ports.post(Event.badCommand.rawValue)
     }
   }
@@ -116,7 +116,7 @@ public struct DialogTurn: Node, ~Copyable {
   // MARK: Commands
 
   private mutating func takeCommand(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
-    // What comes over links is as long as they were resolved to carry; a program's message may be longer.
+    // Packets on links are as long as was resolved; a program's message may be longer.
     let count = Int(packet.byteCount)
     guard count <= mostBytes else {
       let most = mostBytes
@@ -125,7 +125,7 @@ public struct DialogTurn: Node, ~Copyable {
         $0.field("most", most)
       }
     }
-    switch TurnWords.command(EventGlance(packet.samples(of: UInt8.self))) {
+    switch TurnMessages.command(EventPeek(packet.samples(of: UInt8.self))) {
     case .input(let input): try handle(input, input.name, &ports)
     case .question:
       if question != nil { ports.post(Event.questionDropped.rawValue) }
@@ -139,8 +139,8 @@ public struct DialogTurn: Node, ~Copyable {
     }
   }
 
-  /// Hands a packet on to the service: a copy, so that its own block is free again; one that is longer than the blocks of this
-  /// output, as it is.
+  /// Passes a packet on to the service: copied, so that its own block is free again, or as it is when it is longer than the blocks
+  /// of this output.
   private func pass(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
     guard ports.isLinked(output: 0) else { return }
     guard packet.byteCount <= madeBytes else {
@@ -186,16 +186,16 @@ public struct DialogTurn: Node, ~Copyable {
       if let packet = question.take() { try pass(packet, &ports) }
     case .dropQuestion:
       if question.take() != nil { ports.post(Event.questionDropped.rawValue) }
-    case .voidReplies:
-      isVoiding = true
+    case .cancelReplies:
+      awaitsInterruption = true
       ports.interruptReplies()
     case .duck: ports.duckReplies()
     case .resume: ports.resumeReplies()
-    default: tell(action, cause, &ports)
+    default: post(action, cause, &ports)
     }
   }
 
-  private func tell(_ action: TurnAction, _ cause: StaticString, _ ports: inout Ports) {
+  private func post(_ action: TurnAction, _ cause: StaticString, _ ports: inout Ports) {
     switch action {
     case .changed(let from, let to):
       ports.post(Event.turn.rawValue) {
@@ -203,9 +203,9 @@ public struct DialogTurn: Node, ~Copyable {
         $0.field("to", to.name)
         $0.field("cause", cause)
       }
-    case .bargedIn(let breaker, let time):
+    case .bargedIn(let source, let time):
       ports.post(Event.bargeIn.rawValue) {
-        $0.field("by", breaker.name)
+        $0.field("by", source.name)
         $0.field("ms", time)
       }
     case .falseInterruption(let time): ports.post(Event.falseInterruption.rawValue) { $0.field("ms", time) }

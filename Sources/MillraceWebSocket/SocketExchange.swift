@@ -3,39 +3,39 @@ internal import MillraceDialog
 internal import MillraceNet
 internal import Synchronization
 
-/// What the node and the thread of the sockets share.
+/// The state shared by the node and the network thread.
 ///
-/// The node writes `outgoing` and reads `incoming`; the keeper, on the thread of the sockets, the other way round.
+/// The node writes `outgoing` and reads `incoming`; `SocketConnection`, on the network thread, does the reverse.
 @safe
 final class SocketExchange: Sendable {
   /// Kinds of records.
   static let text: UInt8 = 1
   static let binary: UInt8 = 2
-  /// No message: what follows comes over a new connection.
-  static let beginning: UInt8 = 3
-  /// A text that is no event: why it is none.
-  static let noEvent: UInt8 = 4
+  /// Not a message: what follows arrived over a new connection.
+  static let connectionStart: UInt8 = 3
+  /// A text message that is not an event; the record says why.
+  static let invalidText: UInt8 = 4
 
   let outgoing: ByteQueue
   let incoming: ByteQueue
   let waker: Waker
-  /// Has the keeper look.
-  let ringer = NetRinger()
-  /// There will be no connection any more, nor anything of the last one that is not in `incoming`.
+  /// Wakes the connection to send and receive.
+  let wakeSignal = NetWakeSignal()
+  /// The final end: no connection follows, and everything received is in `incoming`.
   let end: SessionEnd
-  /// A connection is there.
+  /// The connection is open.
   let isOpen = Atomic<Bool>(false)
-  /// No more will come to be sent than the node has: there is no other connection after this one.
+  /// The inputs have ended: the node sends what it still has, and no connection follows this one.
   let isEnding = Atomic<Bool>(false)
-  /// The node has handed over all of it.
+  /// The node has handed over everything.
   let isOver = Atomic<Bool>(false)
   /// The node is gone.
   let isStopped = Atomic<Bool>(false)
-  /// What happened. Rarely more than one at a time.
-  private let notes = Locked<[SocketNote]>([])
-  private let notesLeft = Atomic<Int>(0)
-  /// Notes that were not taken yet.
-  var noteCount: Int { notesLeft.load(ordering: .acquiring) }
+  /// Events not posted yet; rarely more than one.
+  private let events = Locked<[ConnectionEvent]>([])
+  private let pendingEvents = Atomic<Int>(0)
+  /// Events not posted yet.
+  var eventCount: Int { pendingEvents.load(ordering: .acquiring) }
 
   init(largest: Int, waker: Waker) {
     outgoing = ByteQueue(largest: largest, atLeast: 262_144)
@@ -44,42 +44,41 @@ final class SocketExchange: Sendable {
     end = SessionEnd(waker: waker)
   }
 
-  /// Ends everything. Waits for nothing.
+  /// Ends everything. Does not block.
   func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
-    ringer.ring()
+    wakeSignal.signal()
   }
 
-  // MARK: Notes
+  // MARK: Events
 
-  func tell(_ note: SocketNote) {
-    var note = note
-    // What happens at the door has no place among messages.
-    note.place = note.event == .refused ? 0 : incoming.end
-    let isNew = notes.withLock { [note] notes in
-      // Refusals come as often as strangers like; a node that does not run must not gather them.
-      guard note.event == .refused, let last = notes.last, last.event == .refused else {
-        notes.append(note)
+  func report(_ event: ConnectionEvent) {
+    var event = event
+    // Refusals are not ordered relative to messages.
+    event.position = event.kind == .refused ? 0 : incoming.end
+    let isNew = events.withLock { [event] events in
+      // Clients cause as many refusals as they like: consecutive ones are merged, so that they do not pile up before a stalled node.
+      guard event.kind == .refused, let last = events.last, last.kind == .refused else {
+        events.append(event)
         return true
       }
-      var joined = note
-      joined.number += last.number
-      notes[notes.count - 1] = joined
+      var merged = event
+      merged.number += last.number
+      events[events.count - 1] = merged
       return false
     }
-    if isNew { notesLeft.add(1, ordering: .releasing) }
+    if isNew { pendingEvents.add(1, ordering: .releasing) }
     waker.wake()
   }
 
-  /// The oldest note, once everything has been taken that came before it: a loss is told after the last words. A look costs nothing
-  /// while there is none.
-  func nextNote() -> SocketNote? {
-    guard noteCount > 0 else { return nil }
+  /// The oldest event, once every message before it was delivered. Costs one atomic load while there is none.
+  func nextEvent() -> ConnectionEvent? {
+    guard eventCount > 0 else { return nil }
     let reached = incoming.peek()?.position ?? Int.max
-    let note = notes.withLock { notes in
-      notes.first.map { $0.place <= reached } == true ? notes.removeFirst() : nil
+    let event = events.withLock { events in
+      events.first.map { $0.position <= reached } == true ? events.removeFirst() : nil
     }
-    if note != nil { notesLeft.subtract(1, ordering: .relaxed) }
-    return note
+    if event != nil { pendingEvents.subtract(1, ordering: .relaxed) }
+    return event
   }
 }

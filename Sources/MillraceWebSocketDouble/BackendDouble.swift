@@ -3,19 +3,19 @@ internal import MillraceCore
 public import MillraceDialog
 internal import MillraceNet
 
-/// A bot's own backend on this machine: what `net.websocket` is held against.
+/// A local backend for `net.websocket`, for the conformance suite.
 ///
-/// It speaks the vocabulary of `MillraceDialog` in text frames, one event or command each, and sound in binary ones: the dialogue a
-/// backend would have that is written for Millrace.
+/// It speaks the vocabulary of `MillraceDialog` in text frames, one event or command each, and sends audio in binary frames: the
+/// protocol of a backend written for Millrace.
 public final class BackendDouble: ServiceDouble {
   public static let traits: ServiceTraits = {
     var traits = ServiceTraits(nodeType: "net.websocket", vendor: "websocket", key: "sk-nobody-may-see-this")
     traits.control = "text"
     traits.takesReports = false
     traits.eventOutputs = ["text"]
-    traits.hearsVoice = false
+    traits.detectsSpeech = false
     traits.endsUtterances = false
-    traits.dropsVoided = false
+    traits.dropsStaleAudio = false
     let turn: Set<ServiceFault.Place> = [.thinking, .responding, .midway, .answered]
     let first: Set<ServiceFault.Place> = [.connecting, .listening]
     traits.faults = [
@@ -27,19 +27,19 @@ public final class BackendDouble: ServiceDouble {
   }()
 
   let script: ServiceScript
-  private let mute: MutePort?
+  private let mute: SilentPort?
   private let server = Locked<WebSocketServer?>(nil)
-  private let sight = Locked(ServiceSight())
+  private let report = Locked(ServiceReport())
   private let progress = Locked((hasBroken: false, hasExpired: false, replies: 0))
 
   public static func start(_ script: ServiceScript) async throws -> BackendDouble {
-    let double = BackendDouble(script, script.isMute ? try MutePort() : nil)
-    let server = try await WebSocketServer.listen(port: 0) { [double] visitor in double.decide(visitor) }
+    let double = BackendDouble(script, script.isSilent ? try SilentPort() : nil)
+    let server = try await WebSocketServer.listen(port: 0) { [double] client in double.decide(client) }
     double.server.withLock { $0 = server }
     return double
   }
 
-  private init(_ script: ServiceScript, _ mute: MutePort?) {
+  private init(_ script: ServiceScript, _ mute: SilentPort?) {
     self.script = script
     self.mute = mute
   }
@@ -51,20 +51,20 @@ public final class BackendDouble: ServiceDouble {
       JSONValue.Member("headers", .array([.string("Authorization: Bearer \(Self.traits.key)")])),
       JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),
     ]
-    if script.isMute { members.append(JSONValue.Member("open", 300)) }
+    if script.isSilent { members.append(JSONValue.Member("open", 300)) }
     if script.fault?.kind == .stall {
       members += [JSONValue.Member("ping", 200), JSONValue.Member("pong", 4_000)]
     }
     return members
   }
 
-  public var seen: ServiceSight { sight.withLock { $0 } }
+  public var seen: ServiceReport { report.withLock { $0 } }
 
-  public func forget() { sight.withLock { $0.soundBytes = [:] } }
+  public func forget() { report.withLock { $0.audioBytes = [:] } }
 
   public func stop() { server.withLock { $0 }?.stop() }
 
-  /// The node tells of the connection; the rest comes through it.
+  /// The node's own events report the connection; the rest arrives through it.
   public static func events(in json: JSONValue) throws -> [DialogEvent] {
     switch json["event"]?.string {
     case "connected": return [.connected]
@@ -75,38 +75,38 @@ public final class BackendDouble: ServiceDouble {
     default: break
     }
     do { return [try DialogEvent(json: json)] } catch {
-      // What comes over the wire is handed on as it is; an event of the node's own has a time and would be wrong.
+      // Messages of the backend are passed on unchanged. The node's own events have a time, and must be known.
       guard json["time"] == nil else { throw error }
       return [.unknown(json)]
     }
   }
 
-  // MARK: For visits
+  // MARK: For connections
 
-  private func decide(_ visitor: WebSocketServer.Visitor) -> WebSocketServer.Decision {
-    let visit = change { sight in
-      sight.visits += 1
-      return sight.visits
+  private func decide(_ client: WebSocketServer.Client) -> WebSocketServer.Decision {
+    let connection = change { report in
+      report.connections += 1
+      return report.connections
     }
-    if visitor["Authorization"] != "Bearer \(Self.traits.key)" {
+    if client["Authorization"] != "Bearer \(Self.traits.key)" {
       change { $0.violations.append("noKey: the header is missing") }
     }
     if progress.withLock({ $0.hasExpired }) { return .refuse(status: 401, "the key has expired") }
     switch script.refusal {
-    case .busy(let count)? where visit <= count: return .refuse(status: 503, "not now")
-    case .key?: return .refuse(status: 401, "wrong key")
+    case .busy(let count)? where connection <= count: return .refuse(status: 503, "busy")
+    case .key?: return .refuse(status: 401, "invalid key")
     default: break
     }
     return .accept { [self] socket in
-      let visit = BackendVisit(self, socket)
-      return { visit.hear($0) }
+      let connection = BackendConnection(self, socket)
+      return { connection.handle($0) }
     }
   }
 
   @discardableResult
-  func change<Answer>(_ body: (inout ServiceSight) -> Answer) -> Answer { sight.withLock { body(&$0) } }
+  func change<Answer>(_ body: (inout ServiceReport) -> Answer) -> Answer { report.withLock { body(&$0) } }
 
-  /// The script's fault, the first time its place is reached; one of a turn belongs to the first, however far that came.
+  /// The script's fault, the first time its place is reached; a fault within a turn applies to the first turn only.
   func fault(at place: ServiceFault.Place) -> ServiceFault? {
     guard let fault = script.fault, fault.place == place else { return nil }
     return progress.withLock { progress in

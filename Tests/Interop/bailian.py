@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the vendor's own Python SDK through whole dialogues with the double of the service.
+"""Runs the vendor's Python SDK through complete dialogues with the double of the service.
 
 usage: bailian.py MILLRACE RECORDING
 
-RECORDING is a WAV file of 16-bit mono at 16 kHz. Each mode and form of sound is one dialogue: two spoken questions, one in
-words, and in duplex a voice over a reply; all of them at once. Fails when the SDK does not get what is due, when a reply is not
-sound, or when the double names a violation; that it does, and is heard, is seen first with a client that is wrong on purpose. Needs
-dashscope.
+RECORDING is a WAV file of 16-bit mono at 16 kHz. Each mode and audio format is one dialogue: two spoken questions, one as text, and
+in duplex a barge-in; all of them run in parallel. Fails when the SDK misses an expected event, when a reply has no audio, or when the
+double reports a violation; a client with a deliberate mistake first shows that it does. Needs dashscope.
 """
 
 import concurrent.futures
@@ -28,17 +27,17 @@ from dashscope.multimodal.multimodal_request_params import (
     Upstream,
 )
 
-# No step of a dialogue takes a tenth of this; it bounds a hang.
+# Ends a hang; no step of a dialogue takes a tenth of it.
 PATIENCE = 60
 FRAME = 3_200
 
 
 class Failure(Exception):
-    """A dialogue did not go as it has to."""
+    """A dialogue failed."""
 
 
-class Ear(MultiModalCallback):
-    """Keeps what the SDK tells."""
+class Recorder(MultiModalCallback):
+    """Records the callbacks of the SDK."""
 
     def __init__(self):
         self.events = []
@@ -55,7 +54,7 @@ class Ear(MultiModalCallback):
     def wait(self, what, holds):
         with self.changed:
             if not self.changed.wait_for(holds, PATIENCE):
-                raise Failure(f"{what} did not come; {self.events[-20:]}")
+                raise Failure(f"no {what}; {self.events[-20:]}")
 
     def on_connected(self):
         self.note("connected")
@@ -88,14 +87,14 @@ class Ear(MultiModalCallback):
         self.note("SpeechEnded")
 
     def on_speech_content(self, payload):
-        self.note("heard " + payload["output"]["text"])
+        self.note("transcript " + payload["output"]["text"])
 
     def on_responding_started(self):
         self.note("RespondingStarted")
         self.dialog.local_responding_started()
 
     def on_responding_content(self, payload):
-        self.note("said " + payload["output"]["text"])
+        self.note("reply " + payload["output"]["text"])
 
     def on_responding_ended(self, payload):
         self.note("RespondingEnded")
@@ -105,7 +104,7 @@ class Ear(MultiModalCallback):
 
 
 class Double:
-    """The service on this machine, as a process."""
+    """The double, as a process."""
 
     def __init__(self, millrace):
         self.process = subprocess.Popen(
@@ -124,12 +123,12 @@ class Double:
                 self.changed.notify_all()
 
     def wait(self, begin):
-        """Waits for a line that begins so. True when it came."""
+        """Waits for a line with this beginning. Returns True when there is one."""
         with self.changed:
             return self.changed.wait_for(lambda: any(line.startswith(begin) for line in self.lines), PATIENCE)
 
     def end(self):
-        """Ends it; its status, and what it had to complain of."""
+        """Terminates it. Returns its status and the violations."""
         self.process.terminate()
         status = self.process.wait(PATIENCE)
         self.reader.join(PATIENCE)
@@ -137,21 +136,21 @@ class Double:
 
 
 def check_violations(millrace):
-    """A client that is wrong has to be named, by the double's words and by its status."""
+    """A client's mistake must appear in the double's output and its status."""
     double = Double(millrace)
     socket = websocket.create_connection(double.url, header=["Authorization: Bearer sk-interop"], timeout=PATIENCE)
     wrong = {"header": {"action": "continue-task", "streaming": "duplex", "task_id": "1"},
              "payload": {"input": {"directive": "HeartBeat"}}}
     socket.send(json.dumps(wrong))
-    heard = double.wait("! noStart")
+    is_reported = double.wait("! noStart")
     socket.close()
     status, violations = double.end()
-    if not heard or status != 3 or not violations:
-        sys.exit(f"bailian.py: error: a violation did not fail the double: status {status}, {violations}")
+    if not is_reported or status != 3 or not violations:
+        sys.exit(f"bailian.py: error: a violation was not reported: status {status}, {violations}")
 
 
 def speak(dialog, sound, pace=0.02):
-    """Sends a recording, and the quiet behind it."""
+    """Sends a recording, followed by silence."""
     for start in range(0, len(sound), FRAME):
         dialog.send_audio_data(bytes(sound[start : start + FRAME]))
         time.sleep(pace)
@@ -160,21 +159,21 @@ def speak(dialog, sound, pace=0.02):
         time.sleep(pace)
 
 
-def turn(ear, dialog, mode, sound):
-    """One spoken question, and its answer."""
-    listened, answered = ear.states.count(DialogState.LISTENING), ear.events.count("RespondingEnded")
+def turn(recorder, dialog, mode, sound):
+    """A spoken question and its answer."""
+    listened, answered = recorder.states.count(DialogState.LISTENING), recorder.events.count("RespondingEnded")
     dialog.start_speech()
     speak(dialog, sound)
     if mode == "push2talk":
         dialog.stop_speech()
-    ear.wait("the answer", lambda: ear.events.count("RespondingEnded") > answered)
+    recorder.wait("answer", lambda: recorder.events.count("RespondingEnded") > answered)
     dialog.local_responding_ended()
-    ear.wait("Listening", lambda: ear.states.count(DialogState.LISTENING) > listened)
+    recorder.wait("Listening", lambda: recorder.states.count(DialogState.LISTENING) > listened)
 
 
 def run(url, mode, form, sound):
-    """One dialogue."""
-    ear = Ear()
+    """A complete dialogue."""
+    recorder = Recorder()
     parameters = RequestParameters(
         upstream=Upstream(type="AudioOnly", mode=mode, audio_format="pcm"),
         downstream=Downstream(
@@ -186,58 +185,58 @@ def run(url, mode, form, sound):
         app_id="mm_interop",
         workspace_id="llm-interop",
         request_params=parameters,
-        multimodal_callback=ear,
+        multimodal_callback=recorder,
         url=url,
         api_key="sk-interop",
         model="multimodal-dialog",
     )
-    ear.dialog = dialog
+    recorder.dialog = dialog
     dialog.start("")
-    ear.wait("the first Listening", lambda: DialogState.LISTENING in ear.states)
+    recorder.wait("first Listening", lambda: DialogState.LISTENING in recorder.states)
     for _ in range(2):
-        turn(ear, dialog, mode, sound)
-    if not any(event.startswith("said ") for event in ear.events):
-        raise Failure("no words of an answer came")
+        turn(recorder, dialog, mode, sound)
+    if not any(event.startswith("reply ") for event in recorder.events):
+        raise Failure("no text of an answer")
     beginning = {"mp3": b"\xff", "opus": b"OggS"}.get(form, b"")
-    if len(ear.sound) < 4_000 or not ear.sound.startswith(beginning):
-        raise Failure(f"{len(ear.sound)} bytes of {form} are no reply")
-    # A question in words, whose answer is interrupted.
-    responded = ear.events.count("RespondingStarted")
+    if len(recorder.sound) < 4_000 or not recorder.sound.startswith(beginning):
+        raise Failure(f"{len(recorder.sound)} bytes of {form} are not a reply")
+    # A question as text, whose answer is interrupted.
+    responded = recorder.events.count("RespondingStarted")
     dialog.request_to_respond("prompt", "why")
-    ear.wait("an answer to words", lambda: ear.events.count("RespondingStarted") > responded)
+    recorder.wait("answer to a text", lambda: recorder.events.count("RespondingStarted") > responded)
     dialog.interrupt()
-    ear.wait("RequestAccepted", lambda: "RequestAccepted" in ear.events)
-    ear.wait("Listening", lambda: ear.states[-1] == DialogState.LISTENING)
+    recorder.wait("RequestAccepted", lambda: "RequestAccepted" in recorder.events)
+    recorder.wait("Listening", lambda: recorder.states[-1] == DialogState.LISTENING)
     if mode == "duplex":
-        barge_in(ear, dialog, sound)
+        barge_in(recorder, dialog, sound)
     dialog.send_heart_beat()
     dialog.stop()
-    ear.wait("the end", lambda: "stopped" in ear.events)
-    errors = [event for event in ear.events if event.startswith("error")]
+    recorder.wait("end", lambda: "stopped" in recorder.events)
+    errors = [event for event in recorder.events if event.startswith("error")]
     if errors:
         raise Failure(f"{errors}")
-    print(f"{mode:10} {form:4} {len(ear.sound):7} bytes of replies, {len(ear.events)} events")
+    print(f"{mode:10} {form:4} {len(recorder.sound):7} bytes of replies, {len(recorder.events)} events")
 
 
-def barge_in(ear, dialog, sound):
-    """A voice over a reply."""
-    responded, accepted = ear.events.count("RespondingStarted"), ear.events.count("RequestAccepted")
+def barge_in(recorder, dialog, sound):
+    """A barge-in."""
+    responded, accepted = recorder.events.count("RespondingStarted"), recorder.events.count("RequestAccepted")
     dialog.request_to_respond("transcript", "One two three four five six seven eight nine ten eleven.")
-    ear.wait("a reply", lambda: ear.events.count("RespondingStarted") > responded)
-    ended = ear.events.count("RespondingEnded")
+    recorder.wait("reply", lambda: recorder.events.count("RespondingStarted") > responded)
+    ended = recorder.events.count("RespondingEnded")
     speak(dialog, sound)
-    ear.wait("the interruption", lambda: ear.events.count("RequestAccepted") > accepted)
-    ear.wait("the next answer", lambda: ear.events.count("RespondingEnded") > ended)
+    recorder.wait("interruption", lambda: recorder.events.count("RequestAccepted") > accepted)
+    recorder.wait("next answer", lambda: recorder.events.count("RespondingEnded") > ended)
     dialog.local_responding_ended()
-    ear.wait("Listening", lambda: ear.states[-1] == DialogState.LISTENING)
+    recorder.wait("Listening", lambda: recorder.states[-1] == DialogState.LISTENING)
 
 
 def main():
     millrace, recording = sys.argv[1:]
     with wave.open(recording) as file:
         if (file.getframerate(), file.getnchannels(), file.getsampwidth()) != (16_000, 1, 2):
-            sys.exit("bailian.py: error: the recording has to be 16-bit mono at 16 kHz")
-        # Two seconds: a sentence with no pause that ends it.
+            sys.exit("bailian.py: error: the recording must be 16-bit mono at 16 kHz")
+        # Two seconds: a sentence without a pause that would end it.
         sound = file.readframes(32_000)
     check_violations(millrace)
     double = Double(millrace)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds the WebSockets of MillraceNet, client and server, against the package `websockets` from PyPI.
+"""Tests the WebSocket client and server of MillraceNet against the PyPI package `websockets`.
 
 usage: net.py NET_PEER CERTIFICATES
 
-NET_PEER is the program of Tests/NetPeer; CERTIFICATES the folder with those of the tests. Every case runs plain and over TLS: sizes
-around the borders of the frame's length, fragments that cut characters in two, compression offered by the other side, close codes both
-ways, pings, sub-protocols, messages larger than allowed either way, text that is none, refusals. Prints a line a case; fails when
-one is not as it should be.
+NET_PEER is the program of Tests/NetPeer; CERTIFICATES is the folder with the test certificates. Every case runs plain and over TLS:
+sizes around the limits of the frame length formats, fragments that split characters, compression offered by the peer, close codes in
+both directions, pings, subprotocols, oversized messages in both directions, invalid UTF-8, refusals. Prints one line per case; fails
+when a case fails.
 """
 
 import ssl
@@ -34,28 +34,28 @@ def pattern(count):
 
 
 class Peer:
-    """A running net-peer, and the lines it says."""
+    """A running net-peer, and the lines it prints."""
 
     def __init__(self, *words):
         self.process = subprocess.Popen(
             [PEER, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", bufsize=1
         )
-        # One that says nothing any more must not be waited for.
+        # Ends a peer that no longer answers.
         self.watch = threading.Timer(WAIT, self.process.kill)
         self.watch.start()
 
-    def tell(self, line):
+    def send(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def expect(self, line):
-        heard = self.process.stdout.readline().rstrip("\n")
-        assert heard == line, f"expected {line!r}, heard {heard!r}"
+        line_read = self.process.stdout.readline().rstrip("\n")
+        assert line_read == line, f"expected {line!r}, got {line_read!r}"
 
     def first(self, word):
-        heard = self.process.stdout.readline().split()
-        assert heard and heard[0] == word, f"expected {word!r}, heard {heard!r}"
-        return heard[1]
+        line_read = self.process.stdout.readline().split()
+        assert line_read and line_read[0] == word, f"expected {word!r}, got {line_read!r}"
+        return line_read[1]
 
     def __enter__(self):
         return self
@@ -71,14 +71,14 @@ class Peer:
 
 def client_sizes(socket, peer):
     for size in SIZES:
-        peer.tell(f"send {size}")
+        peer.send(f"send {size}")
         data = socket.recv(timeout=WAIT)
-        assert data == pattern(size), f"{size} bytes are others"
+        assert data == pattern(size), f"{size} bytes differ"
         socket.send(data)
         peer.expect(f"binary {size} {zlib.adler32(data)}")
-    peer.tell("text " + WORDS)
+    peer.send("text " + WORDS)
     assert socket.recv(timeout=WAIT) == WORDS
-    peer.tell("close 4002 enough")
+    peer.send("close 4002 enough")
     closed(socket, 4002, "enough")
     peer.expect("closed 4002 enough")
 
@@ -111,7 +111,7 @@ def client_handshake(socket, peer):
 
 
 def client_too_large(socket, peer):
-    peer.tell(f"send {LARGEST + 1}")
+    peer.send(f"send {LARGEST + 1}")
     peer.expect("closed 1009 " + wait_reason(socket, 1009))
 
 
@@ -128,11 +128,11 @@ def client_not_utf8(socket, peer):
     with socket.send_context():
         socket.protocol.send_text(b"\xc3\x28")
     closed(socket, 1007)
-    peer.expect("failed 1007 garbled 0")
+    peer.expect("failed 1007 protocolError 0")
 
 
-def client_hangs_up(socket, peer):
-    peer.tell("cancel")
+def client_cancels(socket, peer):
+    peer.send("cancel")
     peer.expect("failed 1006 cancelled 0")
     wait_reason(socket, None)
 
@@ -148,7 +148,7 @@ def client_case(case, secure):
         try:
             peer.expect("opened first")
             case(socket, peer)
-        except BaseException as error:  # Told by the thread that waits.
+        except BaseException as error:  # Reported by the waiting thread.
             failures.append(error)
             raise
         finally:
@@ -159,8 +159,8 @@ def client_case(case, secure):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         port = server.socket.getsockname()[1]
         words = [f"wss://localhost:{port}/a", f"{FOLDER}/ca.pem"] if secure else [f"ws://localhost:{port}/a"]
-        with Peer("visit", *words) as peer:
-            assert done.wait(WAIT), "it took too long"
+        with Peer("connect", *words) as peer:
+            assert done.wait(WAIT), "timed out"
         server.shutdown()
     if failures:
         raise failures[0]
@@ -170,12 +170,12 @@ def client_case(case, secure):
 
 
 def server_sizes(socket, peer):
-    assert socket.protocol.extensions == [], "compression was agreed on"
+    assert socket.protocol.extensions == [], "compression was negotiated"
     assert socket.subprotocol == "second"
     for size in SIZES:
         data = pattern(size)
         socket.send(data)
-        assert socket.recv(timeout=WAIT) == data, f"{size} bytes are others"
+        assert socket.recv(timeout=WAIT) == data, f"{size} bytes differ"
     socket.send(WORDS)
     assert socket.recv(timeout=WAIT) == WORDS
     socket.close(4003, "done")
@@ -211,13 +211,13 @@ def server_not_utf8(socket, peer):
     with socket.send_context():
         socket.protocol.send_text(b"\xff")
     closed(socket, 1007)
-    peer.expect("failed 1007 garbled 0")
+    peer.expect("failed 1007 protocolError 0")
 
 
 def server_case(case, secure):
     files = [f"{FOLDER}/localhost.pem", f"{FOLDER}/localhost.key"] if secure else []
     context = ssl.create_default_context(cafile=f"{FOLDER}/ca.pem") if secure else None
-    # What OpenSSL 3 is stricter about is not what is tested here.
+    # The stricter rules of OpenSSL 3 are not tested here.
     if context:
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     with Peer("serve", *files) as peer:
@@ -225,8 +225,8 @@ def server_case(case, secure):
         address = f"{'wss' if secure else 'ws'}://127.0.0.1:{port}"
         options = dict(ssl=context, subprotocols=["first", "second"], max_size=LARGEST, proxy=None)
         try:
-            connect(address + "/nobody", **options)
-            raise AssertionError("it was let in")
+            connect(address + "/forbidden", **options)
+            raise AssertionError("the connection was accepted")
         except InvalidStatus as refused:
             assert refused.response.status_code == 403
         with connect(address + "/", **options) as socket:
@@ -235,32 +235,32 @@ def server_case(case, secure):
 
 
 def wait_reason(socket, code):
-    """Waits for the end, and answers the reason that was sent."""
+    """Waits for the end, and returns the reason that was sent."""
     try:
         while True:
             socket.recv(timeout=WAIT)
     except ConnectionClosed as end:
         if code is None:
-            assert end.rcvd is None, f"a good-bye came: {end.rcvd}"
+            assert end.rcvd is None, f"unexpected close frame: {end.rcvd}"
             return ""
         assert end.sent and end.sent.code == code, f"expected to send {code}: {end}"
         return end.sent.reason
 
 
 def closed(socket, code, reason=None):
-    """Waits for the end that the other side told."""
+    """Waits for the close frame of the peer."""
     try:
         while True:
             socket.recv(timeout=WAIT)
     except ConnectionClosed as end:
-        assert end.rcvd, f"no close frame came: {end}"
+        assert end.rcvd, f"no close frame: {end}"
         assert end.rcvd.code == code, f"expected {code}, got {end.rcvd}"
         assert reason is None or end.rcvd.reason == reason, f"expected {reason!r}, got {end.rcvd}"
 
 
 CASES = [
     (client_case, [client_sizes, client_fragments, client_handshake, client_too_large, client_gets_too_large,
-                   client_not_utf8, client_hangs_up]),
+                   client_not_utf8, client_cancels]),
     (server_case, [server_sizes, server_fragments, server_too_large, server_sends_too_large, server_not_utf8]),
 ]
 

@@ -5,10 +5,10 @@ import MillraceDialog
 import MillraceTesting
 import Testing
 
-/// Questions, pictures, and answers in words.
+/// Questions, images, and text replies.
 extension DialogNodeTests {
   @Test(
-    "a question with a picture of the largest size goes to the service, from the port and from the program")
+    "a question with an image of the largest size reaches the service, from the port and from the program")
   func pictures() async throws {
     let talk = try await Talk(
       scenario(),
@@ -25,16 +25,16 @@ extension DialogNodeTests {
     try talk.bench.send(ask)
     #expect(try talk.wait { talk.double.seen.turns == 2 })
     #expect(talk.double.seen.violations == [])
-    // One byte more is refused here, in words.
+    // One byte more is refused here, with a message.
     talk.command(#"{"command":"ask","text":"","images":[{"base64":"\#(picture)A"}]}"#)
     #expect(try talk.wait { talk.has("error") })
     #expect(
       talk.events.last { $0.name == "error" }?.string("text")
-        == "a question was not asked: its picture has 180001 bytes in Base64, and the service takes 180000")
+        == "question discarded: its image has 180001 bytes in Base64, and the service accepts 180000")
     try talk.end()
   }
 
-  @Test("a question in words, a word to say, and one with a picture")
+  @Test("a question as text, a text to speak, and a question with an image")
   func asks() async throws {
     let talk = try await Talk(scenario())
     #expect(try talk.wait { talk.states().last == "listening" })
@@ -48,23 +48,25 @@ extension DialogNodeTests {
     #expect(talk.double.seen.violations == [])
   }
 
-  @Test("a film: asked for at the start, pictures only when it was answered, too large ones refused")
-  func film() async throws {
+  @Test(
+    "the video channel is opened at the start, images are sent only once it is open, and too large ones are refused"
+  )
+  func video() async throws {
     let pictures = OutputShape(.jpeg, packetDuration: nil, packetBytes: 140_000)
     let talk = try await Talk(
       scenario(), ["video": true, "live": "start"],
       inputs: ["audio": Talk.sound, "control": Talk.reports, "image": pictures])
     let jpeg: [UInt8] = [0xFF, 0xD8, 0xFF, 0xE0] + [UInt8](repeating: 7, count: 100)
-    talk.isHeard = false
+    talk.playsReplies = false
     talk.bench.push(bytes: jpeg, to: "image")
     #expect(try talk.wait { talk.has("replyEnded") })
-    // Asked for, and the answer is not heard yet. What is told after the picture says that it was taken.
+    // Requested, and the answer is still playing. The update after the image shows that the image was taken.
     talk.bench.push(bytes: jpeg, to: "image")
     _ = try talk.bench.run()
     talk.command(#"{"command":"update","values":{"client_info":{"status":{"a":1}}}}"#)
     #expect(try talk.wait { talk.double.seen.lines.contains("> UpdateInfo") })
     #expect(talk.double.seen.pictures == 0)
-    talk.hear()
+    talk.playHeld()
     #expect(try talk.wait { talk.double.seen.turns == 1 })
     #expect(try talk.wait { talk.states().last == "listening" && talk.has("command") })
     #expect(talk.double.seen.pictures == 0)
@@ -72,13 +74,13 @@ extension DialogNodeTests {
     talk.bench.push(bytes: jpeg + [UInt8](repeating: 0, count: 135_000), to: "image")
     #expect(try talk.wait { talk.double.seen.pictures == 1 && talk.has("error") })
     let error = talk.events.first { $0.name == "error" }?.string("text")
-    #expect(error == "a picture of 135104 bytes is more than 135000; it was not sent")
+    #expect(error == "image discarded: 135104 bytes exceed the limit of 135000")
     try talk.end()
     #expect(talk.double.seen.violations == [])
     #expect(talk.double.seen.pictures == 1)
   }
 
-  @Test("a long answer comes in several texts, none of its characters lost or cut")
+  @Test("a long reply text is emitted in several packets, with no character lost or split")
   func longAnswer() async throws {
     let words = String(repeating: "größer ", count: 400)
     let talk = try await Talk(
@@ -91,7 +93,7 @@ extension DialogNodeTests {
     #expect(talk.texts.joined() == words.dropLast())
   }
 
-  @Test("no sound at all, when none is wanted")
+  @Test("without audio output no audio is requested")
   func textOnly() async throws {
     let talk = try await Talk(scenario(), ["format": "none"], outputs: ["text", "events"])
     talk.speak()

@@ -5,15 +5,15 @@ import MillraceDialog
 import MillraceTesting
 import Testing
 
-/// Whose turn it is: by hand, by a tap, by a voice, and after a fault.
+/// Turn-taking: push-to-talk, tap-to-talk, duplex, and after a fault.
 extension DialogNodeTests {
-  @Test("by hand: pressed, released, answered; a press during a reply ends it")
+  @Test("push-to-talk: press, release, answer; a press during a reply interrupts it")
   func pushToTalk() async throws {
     let talk = try await Talk(
       scenario { $0.turns[0].says = "One two three four five six seven." }, ["mode": "pushToTalk"])
-    talk.isHeard = false
+    talk.playsReplies = false
     #expect(try talk.wait { talk.states().last == "listening" })
-    // Nobody pressed: nothing of it is sent.
+    // Without a press nothing is sent.
     talk.speak()
     _ = try talk.bench.run()
     talk.command(#"{"command":"startSpeech"}"#)
@@ -34,7 +34,7 @@ extension DialogNodeTests {
     try talk.end()
   }
 
-  @Test("tapped: heard until the service finds the end; before the tap it hears silence")
+  @Test("tap-to-talk: audio is sent until the service detects the end; before the tap silence is sent")
   func tapToTalk() async throws {
     let talk = try await Talk(scenario(), ["mode": "tapToTalk"])
     #expect(try talk.wait { talk.states().last == "listening" })
@@ -50,7 +50,7 @@ extension DialogNodeTests {
   }
 
   @Test(
-    "a voice over the reply ends it, in every order of events",
+    "barge-in ends the reply, in every order of events",
     arguments: BailianScenario.BargeIn.allCases)
   func bargeIn(order: BailianScenario.BargeIn) async throws {
     let talk = try await Talk(
@@ -58,7 +58,7 @@ extension DialogNodeTests {
         $0.bargeIn = order
         $0.turns[0].says = "One two three four five six seven eight nine ten eleven twelve."
       })
-    talk.isHeard = false
+    talk.playsReplies = false
     talk.speak()
     #expect(try talk.wait { talk.has("replyEnded") })
     talk.speak()
@@ -70,7 +70,7 @@ extension DialogNodeTests {
   }
 
   @Test(
-    "a fault in the middle of a turn: told, and the dialogue goes on with its id",
+    "a fault during a turn is reported, and the dialogue continues with its id",
     arguments: [
       (BailianScenario.Fault.Kind.drop, "network"), (.fail, "llm"), (.error, "llm"), (.malformed, "network"),
       (.unknown, ""), (.repeated, ""),
@@ -104,29 +104,30 @@ extension DialogNodeTests {
     }
   }
 
-  /// How a reply stands when it is interrupted: on its way, in so many small frames that some are always between service and
-  /// node, or here.
-  enum Pace { case slow, torrent, come }
+  /// The reply when it is interrupted: arriving slowly; in so many small messages that some are always between service and node; or
+  /// arrived.
+  enum Pace { case slow, flood, complete }
 
   @Test(
-    "an interruption of the graph lets nothing more of the reply through, and is told to the service as one, never as an end that was heard",
-    arguments: [Pace.slow, .torrent, .come], [true, false])
-  func foreignVoid(pace: Pace, isCommanded: Bool) async throws {
+    "after an interruption of the graph nothing more of the reply is emitted, and the service is informed of an interruption, not of an end",
+    arguments: [Pace.slow, .flood, .complete], [true, false])
+  func graphInterruption(pace: Pace, isCommanded: Bool) async throws {
     let talk = try await Talk(
       scenario {
         $0.turns[0].says = "One two three four five six seven eight nine ten eleven twelve."
-        $0.speed = pace == .slow ? 2 : pace == .torrent ? 20 : 100
-        if pace == .torrent { $0.chunk = 64 }
+        $0.speed = pace == .slow ? 2 : pace == .flood ? 20 : 100
+        if pace == .flood { $0.chunk = 64 }
         $0.checksPlayback = true
       })
-    talk.isHeard = false
+    talk.playsReplies = false
     talk.speak()
     #expect(
       try talk.wait {
-        pace == .come ? talk.packets.last?.flags.contains(.endOfUtterance) == true : talk.packets.count > 10
+        pace == .complete
+          ? talk.packets.last?.flags.contains(.endOfUtterance) == true : talk.packets.count > 10
       })
     talk.bench.interrupt()
-    // Who voided it may say so behind it.
+    // The node that interrupted may also send the command.
     if isCommanded { talk.command(#"{"command":"interrupt"}"#) }
     let before = talk.packets.count
     #expect(try talk.wait { talk.has("interrupted") && talk.states().last == "listening" })

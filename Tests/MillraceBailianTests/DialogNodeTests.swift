@@ -16,10 +16,10 @@ import Testing
     return scenario
   }
 
-  @Test("a spoken question is answered in sound and words, turn by turn, without a violation")
+  @Test("a spoken question is answered with audio and text, turn by turn, without a violation")
   func duplex() async throws {
     let talk = try await Talk(scenario())
-    // What is said before there is a dialogue is kept.
+    // What is said before the dialogue begins is kept.
     talk.speak()
     for turn in 1...2 {
       #expect(try talk.wait { talk.double.seen.turns == turn })
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(
-    "sound on its way up asks nothing of the heap",
+    "sending audio allocates nothing",
     .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"))
   func heap() async throws {
     let talk = try await Talk(scenario())
@@ -67,7 +67,7 @@ import Testing
     try talk.end()
   }
 
-  @Test("a wrong key fails the node in words without the key; a service that is not there yet is waited for")
+  @Test("an invalid key fails the node with a message that does not contain it; a busy service is retried")
   func refusals() async throws {
     let wrong = try await Talk(scenario { $0.keys = ["sk-right"] })
     do {
@@ -76,19 +76,19 @@ import Testing
     } catch {
       #expect(
         "\(error)"
-          == "bailian: auth 401 refused: 127.0.0.1:\(wrong.double.port) does not open a WebSocket: it answers with status 401; check \"key\", which the graphs take from DASHSCOPE_API_KEY, and \"workspace\""
+          == "bailian: auth 401 refused: 127.0.0.1:\(wrong.double.port) refused the WebSocket handshake with status 401; check \"key\", which the example graphs take from DASHSCOPE_API_KEY, and \"workspace\""
       )
     }
     #expect(wrong.bench.fault?.fault == NodeFault(.refused, code: 401))
-    #expect(wrong.double.seen.visits == 1)
+    #expect(wrong.double.seen.connections == 1)
     wrong.double.stop()
     let late = try await Talk(scenario { $0.refusals = 3 })
     #expect(try late.wait { late.states().last == "listening" })
-    #expect(late.double.seen.visits == 4)
+    #expect(late.double.seen.connections == 4)
     try late.end()
   }
 
-  @Test("the end of the microphone ends the dialogue, once the answer was heard")
+  @Test("the end of the microphone ends the dialogue after the answer was played")
   func linger() async throws {
     let talk = try await Talk(scenario(), ["linger": 5_000, "frame": 20])
     talk.bench.push((0..<16_000).map { Int16($0 % 2 == 0 ? 6_000 : -6_000) }, to: "audio")
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test(
-    "what cannot work is refused before anything starts",
+    "invalid parameters are refused before anything starts",
     arguments: [
       (
         ["user": .string(String(repeating: "u", count: 37))],
@@ -108,18 +108,18 @@ import Testing
       ),
       (
         ["rate": 22_050],
-        "the service would refuse it: \"downstream.sample_rate\" is none of 8000, 16000, 24000, 48000"
+        "the service would refuse it: \"downstream.sample_rate\" must be one of 8000, 16000, 24000, 48000"
       ),
       (["url": "ws://example.org/"], "the key would go over the network in plain text"),
-      (["url": "https://example.org/"], "a WebSocket's address begins with ws: or wss:"),
-      (["bizParams": "{"], "no JSON at byte 1: a member has no name"),
-      (["promptVariables": .list(["x"])], "an entry has no name before a \"=\""),
-      (["proxy": "ftp://x"], "a proxy's address begins with http://"),
+      (["url": "https://example.org/"], "a WebSocket address must begin with ws: or wss:"),
+      (["bizParams": "{"], "invalid JSON at byte 1: expected a member name"),
+      (["promptVariables": .list(["x"])], "an entry needs a name before \"=\""),
+      (["proxy": "ftp://x"], "a proxy address begins with http://"),
     ] as [([String: ParameterValue], String)])
-  func refused(parameters: [String: ParameterValue], words: String) throws {
+  func refused(parameters: [String: ParameterValue], message: String) throws {
     var all: [String: ParameterValue] = ["key": "k", "workspace": "w", "app": "a", "user": "u"]
     all.merge(parameters) { _, new in new }
     let resolution = try NodeBench.resolve(BailianDialog.self, all)
-    #expect(resolution.problems.map(\.text).contains(words), "\(resolution.problems.map(\.text))")
+    #expect(resolution.problems.map(\.text).contains(message), "\(resolution.problems.map(\.text))")
   }
 }

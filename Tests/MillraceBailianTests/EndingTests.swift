@@ -3,10 +3,9 @@ import MillraceBailianDouble
 import MillraceCore
 import Testing
 
-/// What becomes of a reply when the dialogue is over before it was taken: nothing that came is lost, unless it is broken off.
-@Suite("bailian.dialog ends", .serialized, .timeLimit(.minutes(30))) struct EndingTests {
-  /// Replies of 100 ms a word, sent at once. Fifty are more than the link, the queue and what is on its way between them hold; twenty are more
-  /// than the link does.
+/// Replies at the end of a dialogue: nothing that has arrived is lost, unless it is cut off.
+@Suite("end of bailian.dialog", .serialized, .timeLimit(.minutes(30))) struct EndingTests {
+  /// Replies of 100 ms per word, sent at once. Fifty words exceed what link, queue and connection hold; twenty exceed the link.
   private func scenario(words: Int = 50, _ change: (inout BailianScenario) -> Void) -> BailianScenario {
     var scenario = BailianScenario()
     scenario.isNumbered = true
@@ -18,16 +17,16 @@ import Testing
   }
 
   @Test(
-    "a reply that the graph has not taken when the service says good-bye comes out to its last byte, and then the node ends",
+    "an unread reply is delivered completely when the service ends the dialogue, and then the node ends",
     arguments: [BailianScenario.Fault.Place.answered, .midway], [20, 50])
-  func goodBye(place: BailianScenario.Fault.Place, words: Int) async throws {
+  func serviceEnds(place: BailianScenario.Fault.Place, words: Int) async throws {
     let talk = try await Talk(
       scenario(words: words) { $0.turns[0].fault = BailianScenario.Fault(.kick, at: place) })
-    talk.isHeard = false
+    talk.playsReplies = false
     talk.bench.hold("audio")
     talk.speak()
     #expect(try talk.wait { talk.states().last == "closed" })
-    // Nobody has taken more than a packet: the node is still there.
+    // At most one packet was read: the node has not ended.
     #expect(try talk.wait { true })
     #expect(!talk.bench.hasEnded)
     talk.bench.release("audio")
@@ -41,16 +40,16 @@ import Testing
     talk.double.stop()
   }
 
-  /// But for half a sample, where a frame is cut in two and the rest of it never comes.
+  /// Without half a sample, which remains when a message is split and its rest never arrives.
   private func whole(_ bytes: [UInt8]) -> [UInt8] { Array(bytes.prefix(bytes.count & ~1)) }
 
-  @Test("when the graph drains, what has come of a reply comes out, and the service is told good-bye")
+  @Test("when the graph drains, what has arrived of a reply is delivered, and the session is closed")
   func drains() async throws {
     let talk = try await Talk(
       scenario { $0.turns[0].fault = BailianScenario.Fault(.hold, at: .midway) })
-    talk.isHeard = false
+    talk.playsReplies = false
     talk.speak()
-    // What is still on its way from the service when the graph drains has not come: all of it is to have.
+    // What is still on its way when the graph drains would be lost: wait for all of it.
     #expect(
       try talk.wait {
         let seen = talk.double.seen
@@ -65,10 +64,10 @@ import Testing
     #expect(!talk.has("interrupted"))
   }
 
-  @Test("who hangs up breaks the reply off: nothing more of it comes out, and that is told")
+  @Test("hangUp cuts the reply off: nothing more of it is delivered, and the interruption is reported")
   func hangsUp() async throws {
     let talk = try await Talk(scenario { _ in })
-    talk.isHeard = false
+    talk.playsReplies = false
     talk.bench.hold("audio")
     talk.speak()
     #expect(try talk.wait { talk.has("replyEnded") })
@@ -76,7 +75,7 @@ import Testing
     #expect(try talk.wait { talk.bench.hasEnded })
     talk.bench.release("audio")
     #expect(try talk.wait { talk.states().last == "closed" })
-    // What lay in the link, and none of what waited for room.
+    // What was in the link, and nothing of what waited for room.
     #expect(talk.packets.reduce(0) { $0 + $1.bytes.count } < talk.double.seen.soundSent.count / 2)
     #expect(!talk.packets.contains { $0.flags.contains(.endOfUtterance) })
     #expect(talk.events.filter { $0.name == "interrupted" }.map { $0.string("by") } == ["local"])

@@ -5,17 +5,17 @@ import MillraceDialog
 import MillraceTesting
 import Testing
 
-/// What a service sees and a user is told when the network, or the service, goes away and comes back.
-@Suite("Losses of a dialogue", .serialized, .timeLimit(.minutes(30))) struct LossTests {
+/// What the service and the user see when the network or the service fails and comes back.
+@Suite("losses of a dialogue", .serialized, .timeLimit(.minutes(30))) struct LossTests {
   private static let second: Nanoseconds = 1_000_000_000
 
   @Test(
-    "gone for 1, 10 or 60 s: tried again in time, taken up with its id, told once, and nothing said or asked twice",
+    "after an outage of 1, 10 or 60 s the dialogue is resumed with its id, reported once, with nothing sent twice",
     arguments: [(1, 2), (10, 5), (60, 11)])
   func absence(seconds: Int, attempts: Int) throws {
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
     var rules = SessionScript.rules(.duplex)
-    // As the node is set up: half a second to eight, without chance here.
+    // As the node configures it: half a second to eight, here without jitter.
     rules.reconnect = ReconnectPolicy(
       Backoff(first: .milliseconds(500), most: .milliseconds(8_000), jitter: 0, seed: 1))
     var session = try SessionScript.session(rules, SessionScript.way(to: .listening, .duplex))
@@ -41,7 +41,7 @@ import Testing
       all += actions
     }
     #expect(tries == attempts)
-    #expect(time - back <= .milliseconds(8_000), "the longest wait after its return")
+    #expect(time - back <= .milliseconds(8_000), "the longest backoff delay after its return")
     let starts = all.compactMap { if case .send(.start(let start)) = $0 { start.dialog } else { nil } }
     #expect(starts == ["d2"])
     #expect(all.count { if case .send(.requestToRespond) = $0 { true } else { false } } == 0)
@@ -49,7 +49,7 @@ import Testing
     #expect(session.uplink == .send)
   }
 
-  @Test("commands of a service that never listens are kept up to a number, and the rest is told once")
+  @Test("commands of a service that never listens are limited in number, and the rest is reported once")
   func endlessCommands() throws {
     var session = try SessionScript.session(
       SessionScript.rules(.duplex), SessionScript.way(to: .responding, .duplex))
@@ -63,8 +63,8 @@ import Testing
       actions.count { if case .post(.command) = $0 { true } else { false } }
     }
     for _ in 0..<2 {
-      let told = (0..<1_000).map { _ in errors(session.handle(input, at: Self.second)) }
-      #expect(told.reduce(0, +) == 1 && told[20] == 0 && told[21] == 1)
+      let counts = (0..<1_000).map { _ in errors(session.handle(input, at: Self.second)) }
+      #expect(counts.reduce(0, +) == 1 && counts[20] == 0 && counts[21] == 1)
       let listening = try SessionScript.message(
         #""event":"DialogStateChanged","state":"Listening","dialog_id":"d""#)
       #expect(commands(session.handle(listening, at: Self.second)) == 64)
@@ -73,15 +73,15 @@ import Testing
   }
 
   @Test(
-    "cut off while the user speaks: the dialogue goes on under its id with a new task; every frame of sound goes once, in order, and of what was said meanwhile the latest is kept"
+    "cut off while the user speaks, the dialogue resumes with its id and a new task; every frame is sent once and in order, and of the outage the latest audio is kept"
   )
   func cutWhileSpeaking() async throws {
-    let heard = Locked<[UInt8]>([])
-    var onlooker = BailianDouble.Onlooker()
-    onlooker.heard = { frame in heard.withLock { $0.append(frame[0]) } }
+    let received = Locked<[UInt8]>([])
+    var observer = BailianDouble.AudioObserver()
+    observer.received = { frame in received.withLock { $0.append(frame[0]) } }
     var scenario = BailianScenario()
     scenario.turns[0].thinks = 10
-    let double = try await BailianDouble.listen(scenario, onlooker: onlooker)
+    let double = try await BailianDouble.listen(scenario, observer: observer)
     let relay = Relay(to: double.port)
     let bench = try NodeBench(
       BailianDialog.self,
@@ -106,7 +106,7 @@ import Testing
       return false
     }
     func states() -> [String] { events.filter { $0.name == "state" }.compactMap { $0.string("state") } }
-    // Frames of 100 ms that say their number.
+    // Frames of 100 ms that contain their number.
     var next: Int16 = 1
     func speak(_ count: Int) {
       for _ in 0..<count {
@@ -116,22 +116,22 @@ import Testing
     }
     #expect(try wait { states().last == "listening" })
     speak(20)
-    #expect(try wait { heard.withLock { $0.count } == 20 })
-    let visits = relay.visits
+    #expect(try wait { received.withLock { $0.count } == 20 })
+    let connections = relay.connections
     relay.cut(isAway: true)
     #expect(try wait { states().last == "reconnecting" })
-    #expect(try wait { relay.visits >= visits + 3 })
-    // Five seconds, of which one is kept; a second at a time, which the way to the connection holds.
+    #expect(try wait { relay.connections >= connections + 3 })
+    // Five seconds, of which one is kept; one second at a time, which the queue to the connection holds.
     for part in 1...5 {
       speak(10)
       _ = try bench.run()
-      #expect(try wait { relay.visits >= visits + 3 + 3 * part })
+      #expect(try wait { relay.connections >= connections + 3 + 3 * part })
     }
     relay.comeBack()
     #expect(try wait { states().last == "listening" })
     speak(5)
-    #expect(try wait { heard.withLock { $0.last } == 75 })
-    let numbers = heard.withLock { $0 }
+    #expect(try wait { received.withLock { $0.last } == 75 })
+    let numbers = received.withLock { $0 }
     #expect(numbers == Array(1...20) + Array(61...75))
     #expect(events.filter { $0.name == "extra" }.compactMap { $0.string("name") } == ["unsent"])
     #expect(double.seen.violations == [])
@@ -144,14 +144,14 @@ import Testing
     double.stop()
   }
 
-  @Test("cut off after any number of bytes, the dialogue comes to its end all the same")
+  @Test("cut off after any number of bytes, the dialogue still comes to its end")
   func cutAnywhere() async throws {
     var scenario = BailianScenario()
     scenario.turns[0].says = "Yes."
     scenario.turns[0].thinks = 1
     scenario.speed = 100
     let double = try await BailianDouble.listen(scenario)
-    // The handshake has some 130 bytes, Start's answers some hundred each; a reply's sound begins behind a thousand.
+    // The handshake has about 130 bytes, the answers to Start some hundred each; a reply's audio begins after a thousand.
     for cut in [
       1, 17, 129, 130, 131, 132, 135, 200, 333, 400, 517, 640, 700, 811, 1_000, 1_500, 3_000, 9_000, 20_000,
     ] {
@@ -171,7 +171,7 @@ import Testing
         _ = try bench.wait(0.2) {
           answers += bench.texts("text"); return !answers.isEmpty
         }
-        // What a lost connection has swallowed is asked again by whoever asked: the node does not repeat it.
+        // A question lost with a connection has to be repeated by the caller: the node does not.
         if answers.isEmpty && double.seen.begun == turns {
           bench.push(text: "why", to: "text")
           asked += 1

@@ -8,8 +8,8 @@ private func output(_ members: String) -> String {
   #"{"header":{"event":"result-generated","task_id":"t"},"payload":{"output":{\#(members)}}}"#
 }
 
-@Suite("Messages of Bailian") struct MessageTests {
-  @Test("Start holds every parameter of the vendor's table under its name")
+@Suite("messages of Bailian") struct MessageTests {
+  @Test("Start contains every parameter of the vendor's table under its name")
   func start() throws {
     var start = BailianStart(workspace: "llm-1", app: "mm_1", user: "u")
     start.dialog = "d-1"
@@ -61,7 +61,7 @@ private func output(_ members: String) -> String {
     #expect(BailianRequest.start(start).json(task: "T", dialog: nil).text == wanted)
   }
 
-  @Test("what is left out of Start is not sent")
+  @Test("parameters that are nil are not sent in Start")
   func least() {
     var start = BailianStart(workspace: "w", app: "a", user: "u")
     start.downstream.texts = []
@@ -75,7 +75,7 @@ private func output(_ members: String) -> String {
   }
 
   @Test(
-    "what the service would refuse is found before",
+    "what the service would refuse is found first",
     arguments: [
       (
         { @Sendable (start: inout BailianStart) in start.workspace = "" },
@@ -91,11 +91,11 @@ private func output(_ members: String) -> String {
       ),
       (
         { @Sendable (start: inout BailianStart) in start.upstream.rate = 44_100 },
-        #""upstream.sample_rate" is none of 8000, 16000, 24000, 48000"#
+        #""upstream.sample_rate" must be one of 8000, 16000, 24000, 48000"#
       ),
       (
         { @Sendable (start: inout BailianStart) in start.downstream.rate = 22_050 },
-        #""downstream.sample_rate" is none of 8000, 16000, 24000, 48000"#
+        #""downstream.sample_rate" must be one of 8000, 16000, 24000, 48000"#
       ),
       (
         { @Sendable (start: inout BailianStart) in start.downstream.bitRate = 32 },
@@ -103,27 +103,27 @@ private func output(_ members: String) -> String {
       ),
       (
         { @Sendable (start: inout BailianStart) in start.downstream.volume = 101 },
-        #""downstream.volume" is not from 0 to 100"#
+        #""downstream.volume" must be from 0 to 100"#
       ),
       (
         { @Sendable (start: inout BailianStart) in start.downstream.speechRate = 49 },
-        #""downstream.speech_rate" is not from 50 to 200"#
+        #""downstream.speech_rate" must be from 50 to 200"#
       ),
       (
         { @Sendable (start: inout BailianStart) in
           start.downstream.wordTimestamps = true
           start.downstream.texts = [.transcript]
-        }, #""downstream.word_timestamp_enabled" needs the text "dialog""#
+        }, #""downstream.word_timestamp_enabled" requires the text "dialog""#
       ),
     ] as [(@Sendable (inout BailianStart) -> Void, String)])
-  func problems(change: @Sendable (inout BailianStart) -> Void, words: String) {
+  func problems(change: @Sendable (inout BailianStart) -> Void, message: String) {
     var start = BailianStart(workspace: "w", app: "a", user: "u")
     change(&start)
-    #expect(start.problems.map(\.description) == [words])
+    #expect(start.problems.map(\.description) == [message])
   }
 
   @Test(
-    "every directive has its action, and the dialogue's id",
+    "every message has its action and the dialogue's id",
     arguments: [
       (BailianRequest.sendSpeech, "SendSpeech"), (.stopSpeech, "StopSpeech"), (.cancelSpeech, "CancelSpeech"),
       (.requestToSpeak, "RequestToSpeak"), (.localRespondingStarted, "LocalRespondingStarted"),
@@ -137,7 +137,7 @@ private func output(_ members: String) -> String {
     )
   }
 
-  @Test("a question goes with its picture and what is the vendor's own")
+  @Test("a question is sent with its image and the vendor's own parameters")
   func respond() {
     let request = BailianRequest.requestToRespond(
       BailianRequest.Respond(.prompt, "what is it", images: [.base64("QUJD")], biz: ["commands": []]))
@@ -152,7 +152,7 @@ private func output(_ members: String) -> String {
   }
 
   @Test(
-    "events are read",
+    "events are parsed",
     arguments: [
       (#""event":"Started","dialog_id":"d""#, BailianMessage.Event.started),
       (#""event":"DialogStateChanged","state":"Listening""#, .state(.listening)),
@@ -180,7 +180,7 @@ private func output(_ members: String) -> String {
     #expect(try read(output(members)).event == event)
   }
 
-  @Test("a piece of the answer, with commands that are text inside the text")
+  @Test("part of a reply, with commands as a string of JSON")
   func content() throws {
     let message = try read(
       output(
@@ -198,7 +198,7 @@ private func output(_ members: String) -> String {
             extra: [JSONValue.Member("agent_info", ["a": 1])])))
   }
 
-  @Test("Started counts whatever the header says; tokens are kept")
+  @Test("Started is accepted under any header; usage is kept")
   func startedInTaskStarted() throws {
     let message = try read(
       #"{"header":{"event":"task-started","task_id":"t"},"payload":{"output":{"event":"Started","dialog_id":"d"},"usage":{"tokens":3}}}"#
@@ -208,7 +208,7 @@ private func output(_ members: String) -> String {
     #expect(try read(#"{"header":{"event":"task-finished"}}"#).event == .taskFinished)
   }
 
-  @Test("failures in the header and task-failed are the end; those in the payload are not")
+  @Test("errors in the header and task-failed are fatal; those in the payload are not")
   func failures() throws {
     let header = try read(
       #"{"header":{"event":"result-generated","status_code":444,"status_name":"ClientAudioTimeout","status_message":"m"},"payload":{"output":{"event":"Error"}}}"#
@@ -226,31 +226,31 @@ private func output(_ members: String) -> String {
   }
 
   @Test(
-    "what cannot be read is told by its place, without its content",
+    "an invalid message is rejected with the path, without its content",
     arguments: [
-      ("secret", #""message" is no JSON at byte 0: no value begins like this"#),
-      ("[]", #""header" has to be an object"#),
-      (#"{"header":{}}"#, #""header.event" has to be a text"#),
-      (output(#""event":7"#), #""payload.output.event" has to be a text"#),
-      (output(#""event":"DialogStateChanged""#), #""payload.output.state" has to be a text"#),
+      ("secret", #""message" is invalid JSON at byte 0: unexpected character, expected a value"#),
+      ("[]", #""header" must be an object"#),
+      (#"{"header":{}}"#, #""header.event" must be a string"#),
+      (output(#""event":7"#), #""payload.output.event" must be a string"#),
+      (output(#""event":"DialogStateChanged""#), #""payload.output.state" must be a string"#),
       (
-        output(#""event":"SpeechContent","text":"hi""#), #""payload.output.finished" has to be true or false"#
+        output(#""event":"SpeechContent","text":"hi""#), #""payload.output.finished" must be true or false"#
       ),
       (
         output(
           #""event":"RespondingContent","text":"hi","finished":true,"extra_info":{"commands":"secret"}"#),
-        #""payload.output.extra_info.commands" is no JSON at byte 0: no value begins like this"#
+        #""payload.output.extra_info.commands" is invalid JSON at byte 0: unexpected character, expected a value"#
       ),
       (
         output(#""event":"RespondingContent","text":"hi","finished":true,"extra_info":{"commands":"[{}]"}"#),
-        #""payload.output.extra_info.commands" holds one without a text "name""#
+        #""payload.output.extra_info.commands" has an entry without a string "name""#
       ),
     ])
-  func unreadable(text: String, words: String) {
-    #expect { _ = try read(text) } throws: { "\($0)" == words }
+  func invalid(text: String, message: String) {
+    #expect { _ = try read(text) } throws: { "\($0)" == message }
   }
 
-  @Test("any cut and any changed byte of a message is read or refused, never worse")
+  @Test("a message with any cut and any changed byte is parsed or rejected")
   func broken() throws {
     let whole = Array(
       output(
@@ -259,19 +259,19 @@ private func output(_ members: String) -> String {
     for count in whole.indices {
       #expect(throws: BailianProblem.self) { _ = try BailianMessage(parsing: Array(whole[..<count])) }
     }
-    for place in whole.indices {
+    for index in whole.indices {
       for byte: UInt8 in [0, 0x22, 0x5C, 0x7B, 0xFF] {
         var bytes = whole
-        bytes[place] = byte
+        bytes[index] = byte
         _ = try? BailianMessage(parsing: bytes)
       }
     }
   }
 }
 
-@Suite("Faults of Bailian") struct FaultTests {
+@Suite("errors of Bailian") struct FaultTests {
   @Test(
-    "every fault of the vendor's table has its kind and what follows",
+    "every error of the vendor's table has its category and reaction",
     arguments: [
       (nil, "AccessDenied.Unpurchased", true, .quota, .refuse),
       (nil, "Model.AccessDenied", true, .auth, .refuse), (nil, "ResponseTimeout", true, .network, .reconnect),
@@ -280,13 +280,14 @@ private func output(_ members: String) -> String {
       (424, "AudioFormatError", true, .request, .refuse), (432, "AppConfigError", true, .request, .refuse),
       (433, "BillingAuthError", true, .quota, .refuse),
       (444, "ClientAudioTimeout", true, .request, .reconnect),
-      (449, "TooManyInterrupt", true, .quota, .reconnect), (425, "NoInputAudioError", false, .asr, .goOn),
-      (426, "InvalidTtsVoice", false, .tts, .goOn), (451, "NoSpeechRecognized", false, .asr, .goOn),
-      (500, "InternalSynthesizerError", false, .tts, .goOn), (500, "InternalAsrError", false, .asr, .goOn),
-      (500, "InternalAsrError", true, .asr, .reconnect), (500, "InternalLLMError", false, .llm, .goOn),
-      (500, "LLMTimeoutError", false, .llm, .goOn),
-      (40_020_000, "DataInspectionFailed", false, .moderation, .goOn),
-      (599, "SomethingNew", true, .internal, .reconnect), (599, "SomethingNew", false, .internal, .goOn),
+      (449, "TooManyInterrupt", true, .quota, .reconnect), (425, "NoInputAudioError", false, .asr, .continue),
+      (426, "InvalidTtsVoice", false, .tts, .continue), (451, "NoSpeechRecognized", false, .asr, .continue),
+      (500, "InternalSynthesizerError", false, .tts, .continue),
+      (500, "InternalAsrError", false, .asr, .continue),
+      (500, "InternalAsrError", true, .asr, .reconnect), (500, "InternalLLMError", false, .llm, .continue),
+      (500, "LLMTimeoutError", false, .llm, .continue),
+      (40_020_000, "DataInspectionFailed", false, .moderation, .continue),
+      (599, "SomethingNew", true, .internal, .reconnect), (599, "SomethingNew", false, .internal, .continue),
     ] as [(Int?, String, Bool, DialogError.Category, DialogError.Reaction)])
   func table(
     code: Int?, name: String, isFatal: Bool, category: DialogError.Category, reaction: DialogError.Reaction
@@ -296,10 +297,10 @@ private func output(_ members: String) -> String {
     #expect(error.code == code && error.name == name && error.vendor == "bailian")
   }
 
-  @Test("a number without a name is known by the number")
+  @Test("a code without a name is identified by the code")
   func numbers() {
     let error = BailianFault(code: 449, "", isFatal: true).error
     #expect(error.name == "TooManyInterrupt" && error.category == .quota)
-    #expect(error.text == "the service gives no words")
+    #expect(error.text == "the service sent no message")
   }
 }

@@ -1,16 +1,16 @@
 import Glibc
 import MillraceCore
 
-/// A network between a client and a server of this machine, which can be cut: bytes pass as they are, until they do not.
+/// A TCP relay between a client and a local server, whose connections can be cut.
 ///
-/// A thread for each direction of each connection; they end with the connection.
+/// One thread per direction of each connection; they end with the connection.
 final class Relay: Sendable {
   private struct State {
-    /// Bytes of the connections from now on that reach the client; the first beyond them hangs both sides up.
+    /// How many bytes each of the next connections may pass to the client; then both sides are closed.
     var allowances: [Int] = []
     var isAway = false
     var sockets: [Int32] = []
-    var visits = 0
+    var connections = 0
   }
 
   let port: Int
@@ -20,7 +20,7 @@ final class Relay: Sendable {
 
   /// - Parameters:
   ///   - target: the server's port.
-  ///   - allowances: bytes that the first connections may bring to the client; those after them, any number.
+  ///   - allowances: byte limits of the first connections; later ones are unlimited.
   init(to target: Int, allowances: [Int] = []) {
     self.target = target
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -39,19 +39,19 @@ final class Relay: Sendable {
     precondition(OwnThread.start("relay") { [self] in serve() } == 0)
   }
 
-  /// Connections so far, those that were hung up on at once included.
-  var visits: Int { state.withLock { $0.visits } }
+  /// Connections so far, including those closed at once.
+  var connections: Int { state.withLock { $0.connections } }
 
-  /// Hangs everybody up; while `isAway`, newcomers too.
+  /// Closes every connection; while `isAway`, new ones too.
   func cut(isAway: Bool) {
     state.withLock { state in
       state.isAway = isAway
-      // Under the lock none of them is closed, and its number another's.
+      // Under the lock no descriptor can be closed and reused.
       for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
     }
   }
 
-  /// Lets newcomers through again.
+  /// Accepts new connections again.
   func comeBack() { state.withLock { $0.isAway = false } }
 
   func stop() {
@@ -70,7 +70,7 @@ final class Relay: Sendable {
   private func serve() {
     while case let client = accept(descriptor, nil, nil), client >= 0 {
       let (isAway, allowance) = state.withLock { state -> (Bool, Int) in
-        state.visits += 1
+        state.connections += 1
         return (state.isAway, state.allowances.isEmpty ? .max : state.allowances.removeFirst())
       }
       var address = Self.address(target)
@@ -86,7 +86,7 @@ final class Relay: Sendable {
         continue
       }
       state.withLock { $0.sockets += [client, server] }
-      // Both stay open until both directions are over, so that neither number is given away in between.
+      // Both stay open until both directions have ended, so that no descriptor is reused in between.
       let ends = Locked(0)
       for (from, to, most) in [(client, server, Int.max), (server, client, allowance)] {
         let refusal = OwnThread.start("relay") { [self] in

@@ -1,7 +1,7 @@
 import MillraceBailianDouble
 import Testing
 
-@Suite("Scenarios of the double") struct ScenarioTests {
+@Suite("scenarios of the double") struct ScenarioTests {
   @Test("every member is read")
   func whole() throws {
     let scenario = try BailianScenario(
@@ -25,37 +25,37 @@ import Testing
   }
 
   @Test(
-    "what is wrong is told with its place, and with what was meant",
+    "an invalid scenario is rejected with the position and a suggestion",
     arguments: [
       (
         "{\n  \"turn\": []\n}",
-        "s.json:2:3: error: \"turn\" is nothing a scenario has; did you mean \"turns\"?"
+        "s.json:2:3: error: unknown member \"turn\" in a scenario; did you mean \"turns\"?"
       ),
-      ("{ \"turns\": [] }", "s.json:1:12: error: \"turns\" has none"),
-      ("{ \"speed\": 0 }", "s.json:1:12: error: \"speed\" has to be a number from 0.01 to 1000"),
+      ("{ \"turns\": [] }", "s.json:1:12: error: \"turns\" is empty"),
+      ("{ \"speed\": 0 }", "s.json:1:12: error: \"speed\" must be a number from 0.01 to 1000"),
       (
         "{ \"turns\": [\n { \"fault\": { \"kind\": \"dorp\" } } ] }",
-        "s.json:2:23: error: \"kind\" is none of drop, stall, hold, malformed, unknown, oversized, error, fail, repeated, outOfOrder, kick, expire; did you mean \"drop\"?"
+        "s.json:2:23: error: \"kind\" must be one of drop, stall, hold, malformed, unknown, oversized, error, fail, repeated, outOfOrder, kick, expire; did you mean \"drop\"?"
       ),
       (
         "{ \"fault\": { \"kind\": \"drop\" } }",
-        "s.json:1:12: error: a fault of the scenario is at connecting or listening; this one belongs to a turn"
+        "s.json:1:12: error: a scenario's fault must be at connecting or listening; this one belongs to a turn"
       ),
     ])
-  func wrong(text: String, words: String) throws {
+  func wrong(text: String, message: String) throws {
     do {
       _ = try BailianScenario(parsing: text, name: "s.json")
-      Issue.record("it was read")
+      Issue.record("the scenario was accepted")
     } catch {
-      #expect(error.description == words)
+      #expect(error.description == message)
     }
   }
 
-  @Test("a text that is no JSON is told with its place")
-  func noJSON() throws {
+  @Test("a text that is not JSON is rejected with the position")
+  func invalidJSON() throws {
     do {
       _ = try BailianScenario(parsing: "{\n  \"speed\": }", name: "s.json")
-      Issue.record("it was read")
+      Issue.record("the scenario was accepted")
     } catch {
       #expect(error.description.hasPrefix("s.json:2:12: error: "), "\(error.description)")
     }

@@ -3,7 +3,7 @@ import MillraceCore
 import MillraceDialog
 import Testing
 
-/// Phases as they come about, inputs as they are named in the tables, and actions in short words.
+/// How to reach each phase, the inputs by the names in the tables, and short names for actions.
 enum SessionScript {
   static let second: Nanoseconds = 1_000_000_000
 
@@ -36,7 +36,7 @@ enum SessionScript {
   static func inputs() throws -> [(name: String, input: BailianInput)] {
     let refusal = DialogError(vendor: "bailian", category: .auth, reaction: .refuse, text: "401")
     let loss = DialogError(vendor: "bailian", category: .network, reaction: .reconnect, text: "gone")
-    func film(_ action: String) -> BailianInput {
+    func video(_ action: String) -> BailianInput {
       .command(
         .extra(name: "videos", payload: [["action": .string(action), "type": "voicechat_video_channel"]]))
     }
@@ -76,7 +76,8 @@ enum SessionScript {
       ),
       ("Stopped", try message(#""event":"Stopped""#)),
       ("taskFinished", try whole(#"{"header":{"event":"task-finished"},"payload":{}}"#)),
-      ("unknown", try message(#""event":"Astonished""#)), ("garbled", .garbled("why")), ("sound", .sound),
+      ("unknown", try message(#""event":"Astonished""#)), ("invalid", .invalidMessage("why")),
+      ("audio", .audio),
       ("lost", .lost(loss)), ("refused", .lost(refusal)), ("startSpeech", .command(.startSpeech)),
       ("stopSpeech", .command(.stopSpeech)), ("cancelSpeech", .command(.cancelSpeech)),
       ("interrupt", .command(.interrupt)), ("say", .command(.say("words"))),
@@ -84,25 +85,26 @@ enum SessionScript {
       ("mute", .command(.mute(.audio, isOn: true))), ("setRole", .command(.setRole("r"))),
       ("refreshAuth", .command(.refreshAuth(token: "k"))), ("hangUp", .command(.hangUp)),
       ("refreshNothing", .command(.refreshAuth(token: nil))),
-      ("connectFilm", film("connect")), ("exitFilm", film("exit")),
+      ("connectVideo", video("connect")), ("exitVideo", video("exit")),
       ("commands", .command(.extra(name: "commands", payload: [["name": "agent_command"]]))),
       ("results", .command(.extra(name: "command_results", payload: [["command_request_id": "1"]]))),
       ("request", .command(.extra(name: "RequestToRespond", payload: ["text": "why"]))),
       ("wrongRequest", .command(.extra(name: "RequestToRespond", payload: ["type": "song"]))),
       ("largeAsk", .command(.ask("why", images: [large]))),
-      ("muteFilm", .command(.mute(.video, isOn: true))), ("unmute", .command(.mute(.audio, isOn: false))),
+      ("muteVideo", .command(.mute(.video, isOn: true))), ("unmute", .command(.mute(.audio, isOn: false))),
       ("taskStarted", try whole(#"{"header":{"event":"task-started"},"payload":{}}"#)),
       ("usage", try whole(#"{"header":{"event":"task-started"},"payload":{"usage":{"invoke":1}}}"#)),
-      ("leaving", .leaving), ("tick", .tick),
+      ("drain", .drain), ("tick", .tick),
       ("extra", .command(.extra(name: "what", payload: .null))), ("audible", .audible),
-      ("finished", .finished), ("delivered", .delivered), ("voided", .voided), ("soundOver", .soundOver),
+      ("finished", .finished), ("delivered", .delivered), ("replyCancelled", .replyCancelled),
+      ("audioEnded", .audioEnded),
     ]
   }
 
-  /// How each phase comes about.
+  /// How each phase is reached.
   static func way(to phase: BailianSession.Phase, _ mode: DialogMode) -> [String] {
     let listening = ["start", "opened", "Started", "Listening"]
-    let responding = listening + ["Thinking", "Responding", "RespondingStarted", "sound", "audible"]
+    let responding = listening + ["Thinking", "Responding", "RespondingStarted", "audio", "audible"]
     return switch phase {
     case .idle: []
     case .connecting: ["start"]
@@ -138,13 +140,13 @@ enum SessionScript {
     case .post(let event): event.name
     case .deliver: "deliver"
     case .endUtterance: "endUtterance"
-    case .voidReply: "voidReply"
+    case .cancelReply: "cancelReply"
     case .useKey: "useKey"
     case .end(let error): error == nil ? "end" : "fail"
     }
   }
 
-  /// Every phase with every input that means something in it: `listening Thinking: thinking [state thinking]`.
+  /// Every phase with every input that has an effect: `listening Thinking: thinking [state thinking]`.
   static func table(_ mode: DialogMode) throws -> [String] {
     var lines: [String] = []
     for phase in BailianSession.Phase.allCases {

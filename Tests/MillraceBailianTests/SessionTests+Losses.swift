@@ -3,9 +3,9 @@ import MillraceCore
 import MillraceDialog
 import Testing
 
-/// What comes to an end and begins anew: connections, keys, waits.
+/// Ends and restarts: connections, keys, timeouts.
 extension SessionTests {
-  @Test("a lost dialogue is taken up again with its id, after the wait; a refusal is the end")
+  @Test("a lost dialogue is resumed with its id after the backoff; a refusal ends it")
   func reconnects() throws {
     var session = try SessionScript.session(
       SessionScript.rules(.duplex), SessionScript.way(to: .responding, .duplex))
@@ -13,7 +13,7 @@ extension SessionTests {
     let lost = session.handle(try #require(inputs["lost"]), at: SessionScript.second)
     #expect(
       lost.map(SessionScript.word) == [
-        "error network", "voidReply", "interrupted service", "state reconnecting",
+        "error network", "cancelReply", "interrupted service", "state reconnecting",
       ])
     #expect(session.uplink == .keep)
     #expect(session.deadline == 2 * SessionScript.second)
@@ -29,24 +29,25 @@ extension SessionTests {
       refused.map(SessionScript.word) == ["authExpired", "error auth", "state closed", "fail"])
   }
 
-  @Test("what an old connection says late is not taken for the new one, which is only asked for now")
-  func wordsOfTheOneBefore() throws {
+  @Test("late events of an old connection are not taken for those of the new one")
+  func lateEvents() throws {
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
     for late in ["opened", "lost", "refused"] {
       var session = try SessionScript.session(
         SessionScript.rules(.duplex), SessionScript.way(to: .waiting, .duplex))
       let deadline = try #require(session.deadline)
-      // The wait is over as it comes.
+      // The backoff ends at the same time.
       #expect(session.handle(try #require(inputs[late]), at: deadline) == [.connect], "\(late)")
       #expect(session.phase == .connecting, "\(late)")
     }
   }
 
-  @Test("when nothing more will be said, a service that is away is tried once more, and then it is the end")
-  func nobodyThere() throws {
+  @Test(
+    "after the end of the microphone, an unreachable service is tried once more, and then the session fails")
+  func unreachable() throws {
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
     for way in [["start"], SessionScript.way(to: .waiting, .duplex)] {
-      var session = try SessionScript.session(SessionScript.rules(.duplex), way + ["soundOver"])
+      var session = try SessionScript.session(SessionScript.rules(.duplex), way + ["audioEnded"])
       if session.phase == .waiting {
         let deadline = try #require(session.deadline)
         #expect(session.handle(.tick, at: deadline) == [.connect])
@@ -54,14 +55,14 @@ extension SessionTests {
       let end = session.handle(try #require(inputs["lost"]), at: 9 * SessionScript.second)
       #expect(end.map(SessionScript.word) == ["error network", "state closed", "fail"])
     }
-    // With a dialogue the connection is made anew, and what was said is still answered.
+    // During a dialogue it reconnects, and what was said is still answered.
     var session = try SessionScript.session(
-      SessionScript.rules(.duplex), SessionScript.way(to: .thinking, .duplex) + ["soundOver"])
+      SessionScript.rules(.duplex), SessionScript.way(to: .thinking, .duplex) + ["audioEnded"])
     let lost = session.handle(try #require(inputs["lost"]), at: SessionScript.second)
     #expect(lost.last.map(SessionScript.word) == "state reconnecting")
   }
 
-  @Test("heartbeats go out in time; a service that says nothing is lost")
+  @Test("heartbeats are sent in time; a silent service counts as lost")
   func beats() throws {
     let rules = SessionScript.rules(.duplex)
     var session = try SessionScript.session(rules, SessionScript.way(to: .listening, .duplex))
@@ -74,7 +75,7 @@ extension SessionTests {
     #expect(end == ["error network", "disconnect", "state reconnecting"])
   }
 
-  @Test("a dialogue that does not begin is tried again; playback that never tells of its end holds nobody up")
+  @Test("a dialogue that does not start is retried; missing playback reports do not block the service")
   func waits() throws {
     let rules = SessionScript.rules(.duplex)
     var session = try SessionScript.session(rules, SessionScript.way(to: .starting, .duplex))
@@ -91,35 +92,35 @@ extension SessionTests {
       _ = session.handle(try #require(inputs["HeartBeat"]), at: time - 1)
       words += session.handle(.tick, at: time).map(SessionScript.word).filter { $0 != "> HeartBeat" }
     }
-    #expect(words == ["voidReply", "interrupted local", "> LocalRespondingEnded"])
+    #expect(words == ["cancelReply", "interrupted local", "> LocalRespondingEnded"])
   }
 
-  @Test("a key that is not taken any more: a new one is waited for, and without one it is the end")
+  @Test("after a rejected key a new one is awaited, and without one the session fails")
   func renewal() throws {
     var rules = SessionScript.rules(.duplex)
     rules.renew = 5 * SessionScript.second
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
     var session = try SessionScript.session(rules, SessionScript.way(to: .listening, .duplex))
-    func tell(_ name: String, at time: Nanoseconds) throws -> [String] {
+    func handle(_ name: String, at time: Nanoseconds) throws -> [String] {
       session.handle(try #require(inputs[name]), at: time * SessionScript.second).map(SessionScript.word)
     }
-    _ = try tell("lost", at: 1)
+    _ = try handle("lost", at: 1)
     _ = session.handle(.tick, at: 2 * SessionScript.second)
-    #expect(try tell("refused", at: 2) == ["authExpired", "error auth"])
+    #expect(try handle("refused", at: 2) == ["authExpired", "error auth"])
     #expect(session.phase == .waiting && session.uplink == .keep)
-    #expect(try tell("refreshAuth", at: 4) == ["useKey", "connect"])
-    #expect(try tell("refused", at: 5) == ["authExpired", "error auth"])
+    #expect(try handle("refreshAuth", at: 4) == ["useKey", "connect"])
+    #expect(try handle("refused", at: 5) == ["authExpired", "error auth"])
     #expect(
       session.handle(.tick, at: 10 * SessionScript.second).map(SessionScript.word) == [
         "state closed", "fail",
       ])
-    // A first key that is wrong is not waited for.
+    // An invalid first key is not awaited.
     session = try SessionScript.session(rules, SessionScript.way(to: .connecting, .duplex))
-    #expect(try tell("refused", at: 1) == ["error auth", "state closed", "fail"])
+    #expect(try handle("refused", at: 1) == ["error auth", "state closed", "fail"])
   }
 
   @Test(
-    "what UpdateInfo changed without a dialogue is told when there is one, and again after a loss; pictures are not"
+    "updates made without a dialogue are sent when one starts, and again after a loss; images are not"
   )
   func standing() throws {
     var session = BailianSession(SessionScript.rules(.duplex))
@@ -137,7 +138,7 @@ extension SessionTests {
     }
     _ = session.handle(.start, at: SessionScript.second)
     #expect(try begin().last == .send(.updateInfo(wanted)))
-    // Told once a connection.
+    // Sent once per connection.
     #expect(
       session.handle(try #require(inputs["Started"]), at: SessionScript.second).map(SessionScript.word)
         == ["conversationStarted"])
@@ -147,18 +148,18 @@ extension SessionTests {
     #expect(try begin().last == .send(.updateInfo(wanted)))
   }
 
-  @Test("a question without a dialogue waits for one; one that will never be asked is told")
+  @Test("a question without a dialogue waits for one; a discarded question is reported")
   func questions() throws {
     let way = SessionScript.way(to: .waiting, .duplex)
     var session = try SessionScript.session(SessionScript.rules(.duplex), way)
-    func tell(_ input: BailianInput) -> [BailianAction] {
+    func handle(_ input: BailianInput) -> [BailianAction] {
       session.handle(input, at: 3 * SessionScript.second)
     }
-    #expect(tell(.command(.ask("one", images: []))) == [.connect])
-    #expect(tell(.command(.ask("two", images: []))).map(SessionScript.word) == ["error request"])
+    #expect(handle(.command(.ask("one", images: []))) == [.connect])
+    #expect(handle(.command(.ask("two", images: []))).map(SessionScript.word) == ["error request"])
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
-    for name in ["opened", "Started"] { _ = tell(try #require(inputs[name])) }
-    guard case .send(.requestToRespond(let asked))? = tell(try #require(inputs["Listening"])).last else {
+    for name in ["opened", "Started"] { _ = handle(try #require(inputs[name])) }
+    guard case .send(.requestToRespond(let asked))? = handle(try #require(inputs["Listening"])).last else {
       Issue.record("not asked")
       return
     }

@@ -3,13 +3,13 @@ import MillraceCore
 import MillraceDialog
 import Testing
 
-/// What the service is asked and told besides speech.
+/// Requests and updates.
 extension SessionTests {
-  @Test("without reports of playback, what was handed on counts as heard")
+  @Test("without playback reports, delivered audio counts as heard")
   func delivered() throws {
     var session = try SessionScript.session(
       SessionScript.rules(.duplex, followsPlayback: false),
-      ["start", "opened", "Started", "Listening", "Thinking", "RespondingStarted", "sound"])
+      ["start", "opened", "Started", "Listening", "Thinking", "RespondingStarted", "audio"])
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
     #expect(
       session.handle(try #require(inputs["RespondingEnded"]), at: SessionScript.second).map(
@@ -23,12 +23,13 @@ extension SessionTests {
   }
 
   @Test(
-    "commands of the service are told when it listens; a film is asked for, shown once answered, and left")
-  func film() throws {
+    "commands of the service are posted when it listens; the video channel is requested, used once open, and closed"
+  )
+  func video() throws {
     var session = try SessionScript.session(
       SessionScript.rules(.duplex), SessionScript.way(to: .responding, .duplex))
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
-    func tell(_ names: String...) throws -> [String] {
+    func handle(_ names: String...) throws -> [String] {
       try names.flatMap {
         session.handle(try #require(inputs[$0]), at: SessionScript.second).map(SessionScript.word)
       }
@@ -38,22 +39,22 @@ extension SessionTests {
     )
     #expect(session.handle(open, at: SessionScript.second).map(SessionScript.word) == ["reply"])
     #expect(
-      try tell("RespondingEnded", "finished", "Listening").suffix(3) == [
+      try handle("RespondingEnded", "finished", "Listening").suffix(3) == [
         "state listening", "command", "> RequestToRespond",
       ])
     #expect(!session.takesPictures)
-    _ = try tell("Thinking", "Responding", "RespondingStarted", "sound", "audible", "RespondingEnded")
+    _ = try handle("Thinking", "Responding", "RespondingStarted", "audio", "audible", "RespondingEnded")
     #expect(!session.takesPictures)
-    _ = try tell("finished", "Listening")
+    _ = try handle("finished", "Listening")
     #expect(session.takesPictures)
-    _ = try tell("Thinking", "Responding")
-    #expect(session.takesPictures, "pictures go on during a reply")
+    _ = try handle("Thinking", "Responding")
+    #expect(session.takesPictures, "images continue during a reply")
     _ = session.handle(
       .command(.extra(name: "videos", payload: [["action": "exit"]])), at: SessionScript.second)
     #expect(!session.takesPictures)
   }
 
-  @Test("the vendor's whole request goes out as it is, for this request only; a wrong one is told in words")
+  @Test("the vendor's complete request is sent unchanged, for this request only; an invalid one is reported")
   func wholeRequest() throws {
     var session = try SessionScript.session(
       SessionScript.rules(.duplex), SessionScript.way(to: .listening, .duplex))
@@ -77,13 +78,13 @@ extension SessionTests {
         ]
       ],
     ] {
-      let told = session.handle(
+      let reported = session.handle(
         .command(.extra(name: "RequestToRespond", payload: wrong)), at: SessionScript.second)
-      #expect(told.map(SessionScript.word) == ["error request"])
+      #expect(reported.map(SessionScript.word) == ["error request"])
     }
   }
 
-  @Test("members without a common word are told under their own names, once")
+  @Test("members without a common form are posted under their own names, once")
   func rest() throws {
     var session = try SessionScript.session(
       SessionScript.rules(.duplex), SessionScript.way(to: .listening, .duplex))
@@ -103,7 +104,7 @@ extension SessionTests {
   }
 
   @Test(
-    "what stands beside the last event is told before the end, which is the last",
+    "members beside the last event are posted before the end, which comes last",
     arguments: [
       #"{"header":{"event":"task-finished"},"payload":{"output":{"event":"Stopped","llm_request_id":"1"}}}"#,
       #"{"header":{"event":"result-generated","status_code":400,"status_name":"InvalidParameter"},"payload":{"output":{"event":"Error","llm_request_id":"1"}}}"#,
@@ -111,10 +112,10 @@ extension SessionTests {
   func restOfTheLast(text: String) throws {
     var session = try SessionScript.session(
       SessionScript.rules(.duplex), SessionScript.way(to: .listening, .duplex))
-    let told = session.handle(try SessionScript.whole(text), at: SessionScript.second)
-    #expect(told.first == .post(.extra(name: "llm_request_id", payload: "1")))
-    guard case .end? = told.last else {
-      Issue.record("the last is \(told.map(SessionScript.word))")
+    let actions = session.handle(try SessionScript.whole(text), at: SessionScript.second)
+    #expect(actions.first == .post(.extra(name: "llm_request_id", payload: "1")))
+    guard case .end? = actions.last else {
+      Issue.record("the last is \(actions.map(SessionScript.word))")
       return
     }
   }

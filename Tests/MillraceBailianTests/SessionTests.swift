@@ -3,8 +3,8 @@ import MillraceCore
 import MillraceDialog
 import Testing
 
-@Suite("The session of Bailian") struct SessionTests {
-  @Test("every phase with every input does what the tables say", arguments: DialogMode.allCases)
+@Suite("session of Bailian") struct SessionTests {
+  @Test("every phase handles every input as the tables say", arguments: DialogMode.allCases)
   func tables(mode: DialogMode) throws {
     let found = try SessionScript.table(mode)
     let wanted = Set(sessionTable + (sessionTables[mode] ?? []))
@@ -20,7 +20,7 @@ import Testing
   ]
 
   @Test(
-    "a voice over a reply ends it once, whatever is told first, and nothing of the old reply is heard after",
+    "a barge-in ends the reply once, whichever event comes first, and nothing of it is delivered afterwards",
     arguments: orders, [BailianSession.Phase.responding, .draining])
   func bargeIn(order: [String], phase: BailianSession.Phase) throws {
     var session = try SessionScript.session(
@@ -30,38 +30,38 @@ import Testing
     for name in order where phase == .responding || name != "RespondingEnded" {
       words += session.handle(try #require(inputs[name]), at: SessionScript.second).map(SessionScript.word)
       if name != "RespondingEnded" {
-        #expect(!session.handle(.sound, at: SessionScript.second).contains(.deliver), "after \(name)")
+        #expect(!session.handle(.audio, at: SessionScript.second).contains(.deliver), "after \(name)")
       }
       #expect(session.uplink == .send)
     }
     #expect(words.count { $0 == "voidReply" } == 1)
     #expect(words.count { $0.hasPrefix("interrupted") } == 1)
     #expect(!words.contains("> LocalRespondingEnded"))
-    // The next reply is heard.
+    // The next reply is delivered.
     for name in ["SpeechEnded", "Thinking"] {
       _ = session.handle(try #require(inputs[name]), at: SessionScript.second)
     }
-    #expect(session.handle(.sound, at: SessionScript.second) == [.deliver])
+    #expect(session.handle(.audio, at: SessionScript.second) == [.deliver])
   }
 
-  @Test("sound may come before Responding, and before Thinking of a question that was asked")
+  @Test("audio may arrive before Responding, and for a question before Thinking")
   func early() throws {
     var session = try SessionScript.session(
       SessionScript.rules(.duplex), ["start", "opened", "Started", "Listening"])
     _ = session.handle(.command(.say("words")), at: SessionScript.second)
-    #expect(session.handle(.sound, at: SessionScript.second) == [.deliver])
+    #expect(session.handle(.audio, at: SessionScript.second) == [.deliver])
     session = try SessionScript.session(
       SessionScript.rules(.duplex), ["start", "opened", "Started", "Listening", "Thinking"])
-    #expect(session.handle(.sound, at: SessionScript.second) == [.deliver])
+    #expect(session.handle(.audio, at: SessionScript.second) == [.deliver])
   }
 
-  @Test("speech pressed for during a reply waits until the service listens; what is said meanwhile is kept")
+  @Test("a press during a reply takes effect when the service listens; what is said meanwhile is kept")
   func pressDuringReply() throws {
     var session = try SessionScript.session(
       SessionScript.rules(.pushToTalk), SessionScript.way(to: .responding, .pushToTalk))
     let press = session.handle(.command(.startSpeech), at: SessionScript.second).map(SessionScript.word)
-    #expect(press == ["voidReply", "> RequestToSpeak"] && session.uplink == .keep)
-    // Asked once: a second press asks for nothing.
+    #expect(press == ["cancelReply", "> RequestToSpeak"] && session.uplink == .keep)
+    // A second press sends no second request.
     #expect(session.handle(.command(.startSpeech), at: SessionScript.second).isEmpty)
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
     _ = session.handle(try #require(inputs["RequestAccepted"]), at: SessionScript.second)
@@ -71,29 +71,29 @@ import Testing
   }
 
   @Test(
-    "a reply that the graph voids is broken off by one request, also where its sound came ahead of its word",
+    "a reply cancelled by the graph is interrupted with one request, also if its audio preceded its event",
     arguments: [
-      ["start", "opened", "Started", "Listening", "Thinking", "sound"],
+      ["start", "opened", "Started", "Listening", "Thinking", "audio"],
       SessionScript.way(to: .responding, .duplex), SessionScript.way(to: .draining, .duplex),
     ])
-  func voided(way: [String]) throws {
+  func replyCancelled(way: [String]) throws {
     var session = try SessionScript.session(SessionScript.rules(.duplex), way)
     let inputs = Dictionary(uniqueKeysWithValues: try SessionScript.inputs().map { ($0.name, $0.input) })
-    func tell(_ name: String) throws -> [String] {
+    func handle(_ name: String) throws -> [String] {
       session.handle(try #require(inputs[name]), at: SessionScript.second).map(SessionScript.word)
     }
-    // At once: whoever voided it need not say so behind it, and who does asks for nothing twice.
-    #expect(try tell("voided") == ["> RequestToSpeak"])
-    #expect(try tell("interrupt") == [])
-    // What still comes of it is dropped, and it is never told as heard.
-    #expect(try tell("sound") == [])
-    _ = try tell("RespondingEnded")
-    #expect(try tell("finished") == [])
-    #expect(try tell("voided") == [])
-    #expect(try tell("Listening") == ["state listening"])
+    // At once, without a command; and a command that follows sends no second request.
+    #expect(try handle("replyCancelled") == ["> RequestToSpeak"])
+    #expect(try handle("interrupt") == [])
+    // What still arrives is discarded, and never reported as played.
+    #expect(try handle("audio") == [])
+    _ = try handle("RespondingEnded")
+    #expect(try handle("finished") == [])
+    #expect(try handle("replyCancelled") == [])
+    #expect(try handle("Listening") == ["state listening"])
   }
 
-  @Test("any order of inputs keeps the session's promises")
+  @Test("any sequence of inputs preserves the session's invariants")
   func random() throws {
     let inputs = try SessionScript.inputs()
     for mode in DialogMode.allCases {

@@ -5,12 +5,12 @@ import MillraceDialog
 import MillraceTesting
 import Testing
 
-/// The node beside the double, and what came of it.
+/// A node and its double, with everything the node emitted.
 final class Talk {
   static let sound = OutputShape.pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320)
   static let lines = OutputShape(.text, packetDuration: nil, packetBytes: 1_000)
   static let reports = OutputShape(.event, packetDuration: nil, packetBytes: 448)
-  /// Seconds no test should ever need.
+  /// A bound in seconds that no test should reach.
   private static let limit = 300.0
 
   let double: BailianDouble
@@ -18,10 +18,10 @@ final class Talk {
   var events: [BenchEvent] = []
   var packets: [CapturedPacket] = []
   var texts: [String] = []
-  /// Utterances that are told to be heard at once when they have come.
-  var isHeard = true
-  private var toldAudible = false
-  /// The inputs have ended: nothing can be told any more.
+  /// Replies are reported as played as soon as they arrive.
+  var playsReplies = true
+  private var isAudibleReported = false
+  /// The inputs have ended: no reports can be sent.
   private var isOver = false
 
   init(
@@ -38,7 +38,7 @@ final class Talk {
       BailianDialog.self, parameters, inputs: inputs, outputs: outputs, clock: .realtime)
   }
 
-  /// Runs the node until something holds.
+  /// Runs the node until a condition holds.
   func wait(until condition: () -> Bool) throws -> Bool {
     let end = ContinuousClock.now + .seconds(Self.limit)
     while ContinuousClock.now < end {
@@ -54,32 +54,32 @@ final class Talk {
     return false
   }
 
-  /// Takes what came, and plays it: told as audible with its first packet, as heard with its end.
+  /// Takes what the node emitted, and plays it: reports the first packet as audible and the end as finished.
   private func take() {
     events += bench.events()
     texts += bench.texts("text")
     for packet in bench.packets("audio") {
       packets.append(packet)
-      if isHeard { play(packet) }
+      if playsReplies { play(packet) }
     }
   }
 
   private func play(_ packet: CapturedPacket) {
-    if !toldAudible { tell("replyAudible", packet.generation) }
-    toldAudible = true
+    if !isAudibleReported { report("replyAudible", packet.generation) }
+    isAudibleReported = true
     if packet.flags.contains(.endOfUtterance) {
-      tell("replyFinished", packet.generation)
-      toldAudible = false
+      report("replyFinished", packet.generation)
+      isAudibleReported = false
     }
   }
 
-  /// Plays what has come and was not to be heard, and what comes from here on.
-  func hear() {
-    isHeard = true
+  /// Plays what was held, and from here on plays at once.
+  func playHeld() {
+    playsReplies = true
     for packet in packets { play(packet) }
   }
 
-  private func tell(_ event: String, _ generation: UInt32) {
+  private func report(_ event: String, _ generation: UInt32) {
     guard !isOver else { return }
     bench.push(
       text: #"{"event":"\#(event)","reply":\#(generation),"samples":1,"ms":1}"#, to: "control")
@@ -87,13 +87,13 @@ final class Talk {
 
   func command(_ text: String) { bench.push(text: text, to: "control") }
 
-  /// A second of something loud, and one of quiet.
+  /// Sends a second of loud audio, and one of silence.
   func speak() {
     bench.push((0..<16_000).map { Int16($0 % 2 == 0 ? 6_000 : -6_000) }, to: "audio")
     hush(1)
   }
 
-  /// The same in packets of Opus of 20 ms, as far as the double hears by their length: SILK of 20 ms in one frame.
+  /// The same as Opus packets of 20 ms, which the double judges by their length: SILK, 20 ms in one frame.
   func speakPackets() {
     for index in 0..<100 {
       let isLoud = index < 50

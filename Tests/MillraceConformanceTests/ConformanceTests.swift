@@ -7,16 +7,16 @@ import MillraceWebSocket
 import MillraceWebSocketDouble
 import Testing
 
-@Suite("Service nodes beside their doubles", .serialized, .timeLimit(.minutes(30))) struct ConformanceTests {
+@Suite("service nodes and their doubles", .serialized, .timeLimit(.minutes(30))) struct ConformanceTests {
   private func catalogue() -> Catalogue {
     var catalogue = Catalogue.bailian
-    catalogue.add(contentsOf: .wires)
+    catalogue.add(contentsOf: .webSocket)
     return catalogue
   }
 
-  /// A few of each kind: all of them are `make test-nodes`, and the heap is measured there, where nothing else is at work.
+  /// Some cases of each kind: `make test-nodes` runs all of them, and measures the heap, where nothing else is running.
   @Test(
-    "a dialogue, a refusal, a loss, an interruption and a stop go as they have to",
+    "a dialogue, a refusal, a loss, an interruption and a stop conform",
     arguments: [
       "dialogue", "wrong key", "drop at midway", "malformed at thinking", "unknown at thinking",
       "interrupted responding", "stopped thinking",
@@ -28,30 +28,31 @@ import Testing
     }
   }
 
-  @Test("a node whose graph is refused fails its case in words")
+  @Test("a node whose graph is not valid fails its case with a message")
   func refused() async {
     let results = await Conformance(BackendDouble.self, catalogue: Catalogue()).run(["dialogue"])
     #expect(results.first?.outcome == .failed)
-    #expect(results.first?.findings.first?.hasPrefix("the node's graph is refused") == true)
+    #expect(results.first?.findings.first?.hasPrefix("the node's graph is not valid") == true)
   }
 
-  @Test("a case that a double cannot play is left out, and says why")
+  @Test("a case that a double does not support is left out, with the reason")
   func leftOut() async {
     let results = await Conformance(BackendDouble.self, catalogue: catalogue()).run(["voice"])
-    #expect(results.map(\.outcome) == [.leftOut] && results.first?.seen == "no voice is heard")
+    #expect(
+      results.map(\.outcome) == [.leftOut] && results.first?.seen == "the service does not detect speech")
   }
 
-  @Test("what never comes fails the case with what was waited for, and not the kit")
+  @Test("a wait that times out fails the case with what it waited for")
   func impatient() async {
     var conformance = Conformance(MuteService.self, catalogue: catalogue())
     conformance.patience = 0.1
     let results = await conformance.run(["dialogue"])
     #expect(results.first?.outcome == .failed)
-    #expect(results.first?.findings == ["listening did not come in 0 s"])
+    #expect(results.first?.findings == ["no listening within 0 s"])
   }
 }
 
-/// Never says a word, whatever the case asks of it.
+/// A double that never answers, whatever the case requires.
 private final class MuteService: ServiceDouble {
   static let traits = BailianConformance.traits
   private let service: BailianConformance
@@ -60,11 +61,11 @@ private final class MuteService: ServiceDouble {
 
   static func start(_ script: ServiceScript) async throws -> MuteService {
     var script = script
-    script.isMute = true
+    script.isSilent = true
     return MuteService(try await BailianConformance.start(script))
   }
 
   var parameters: [JSONValue.Member] { service.parameters }
-  var seen: ServiceSight { service.seen }
+  var seen: ServiceReport { service.seen }
   func stop() { service.stop() }
 }

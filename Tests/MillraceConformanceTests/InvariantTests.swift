@@ -4,20 +4,20 @@ import Testing
 
 private typealias Entry = ServiceRecord.Entry
 
-/// A record of one turn in which nothing is wrong, to be broken.
+/// The record of a correct turn, to be broken.
 private let opening: [Entry] = [
-  .told(.state(.connecting)), .told(.connected), .told(.conversationStarted(id: "1")),
-  .told(.state(.listening)),
+  .event(.state(.connecting)), .event(.connected), .event(.conversationStarted(id: "1")),
+  .event(.state(.listening)),
 ]
 private let answer: [Entry] = [
-  .told(.state(.thinking)), .told(.state(.responding)), .told(.replyStarted(round: nil)),
-  .sound(ServiceRecord.Sound([1], bytes: 100, generation: 1)),
-  .sound(ServiceRecord.Sound([], bytes: 0, generation: 1, endsUtterance: true)),
-  .told(.replyEnded(round: nil, utterances: 1)), .told(.state(.listening)),
+  .event(.state(.thinking)), .event(.state(.responding)), .event(.replyStarted(round: nil)),
+  .audio(ServiceRecord.Audio([1], bytes: 100, generation: 1)),
+  .audio(ServiceRecord.Audio([], bytes: 0, generation: 1, endsUtterance: true)),
+  .event(.replyEnded(round: nil, utterances: 1)), .event(.state(.listening)),
 ]
 private let loss: [Entry] = [
-  .told(.error(failure())), .told(.state(.reconnecting)), .told(.connected),
-  .told(.conversationStarted(id: "1")), .told(.state(.listening)),
+  .event(.error(failure())), .event(.state(.reconnecting)), .event(.connected),
+  .event(.conversationStarted(id: "1")), .event(.state(.listening)),
 ]
 
 private func failure(vendor: String = "parrot", text: String = "it is gone") -> DialogError {
@@ -25,13 +25,13 @@ private func failure(vendor: String = "parrot", text: String = "it is gone") -> 
 }
 
 private func sound(_ reply: Int, _ generation: UInt32 = 1, ends: Bool = false) -> Entry {
-  .sound(ServiceRecord.Sound([reply], bytes: 2, generation: generation, endsUtterance: ends))
+  .audio(ServiceRecord.Audio([reply], bytes: 2, generation: generation, endsUtterance: ends))
 }
 
 private let traits = ServiceTraits(nodeType: "parrot.dialog", vendor: "parrot", key: "sk-parrot")
 
-/// What is amiss in a record.
-private func amiss(
+/// The violations in a record.
+private func violations(
   _ entries: [Entry], _ change: (inout ServiceRecord, inout CaseExpectation) -> Void = { _, _ in }
 ) -> [String] {
   var record = ServiceRecord(entries)
@@ -40,32 +40,32 @@ private func amiss(
   return Conformance.findings(record, expected)
 }
 
-@Suite("What holds for every service node") struct InvariantTests {
-  @Test("a dialogue in which nothing is wrong has nothing amiss, nor has one that was lost and found")
+@Suite("invariants of service nodes") struct InvariantTests {
+  @Test("a correct dialogue has no violations, nor has one that lost its connection and recovered")
   func good() {
-    #expect(amiss(opening + answer) == [])
+    #expect(violations(opening + answer) == [])
     #expect(
-      amiss(opening + answer + loss + [.told(.state(.closed))]) { _, expected in
-        expected.errs = true
+      violations(opening + answer + loss + [.event(.state(.closed))]) { _, expected in
+        expected.expectsErrors = true
         expected.losses = 1
       } == [])
   }
 
   @Test(
-    "states out of order are told",
+    "illegal sequences of states are found",
     arguments: [
-      ([.listening], "listening was told after idle"),
-      ([.connecting, .thinking], "thinking was told after connecting"),
-      ([.connecting, .closed, .listening], "listening was told after closed"),
-      ([.connecting, .closed, .closed], "closed was told after closed"),
-      ([.connecting, .listening, .connecting], "connecting was told after listening"),
-      ([.connecting, .reconnecting, .responding], "responding was told after reconnecting"),
+      ([.listening], "listening after idle"),
+      ([.connecting, .thinking], "thinking after connecting"),
+      ([.connecting, .closed, .listening], "listening after closed"),
+      ([.connecting, .closed, .closed], "closed after closed"),
+      ([.connecting, .listening, .connecting], "connecting after listening"),
+      ([.connecting, .reconnecting, .responding], "responding after reconnecting"),
     ] as [([DialogState], String)])
-  func states(states: [DialogState], words: String) {
-    #expect(amiss(states.map { .told(.state($0)) }).contains("legalStates: \(words)"))
+  func states(states: [DialogState], text: String) {
+    #expect(violations(states.map { .event(.state($0)) }).contains("legalStates: \(text)"))
   }
 
-  @Test("every pair of states is judged, and only these may follow each other")
+  @Test("every pair of states is checked, and only these are legal")
   func pairs() {
     let legal: [DialogState: Set<DialogState>] = [
       .idle: [.connecting, .closed],
@@ -75,7 +75,7 @@ private func amiss(
       .responding: [.responding, .listening, .thinking, .reconnecting, .closed],
       .reconnecting: [.reconnecting, .connecting, .listening, .closed], .closed: [],
     ]
-    // A way to each state that is legal.
+    // A legal way to each state.
     let ways: [DialogState: [DialogState]] = [
       .idle: [], .connecting: [.connecting], .listening: [.connecting, .listening],
       .thinking: [.connecting, .listening, .thinking], .responding: [.connecting, .listening, .responding],
@@ -83,216 +83,232 @@ private func amiss(
     ]
     for (state, way) in ways {
       for next in DialogState.allCases where !(state == .idle && next == .idle) {
-        let found = amiss((way + [next]).map { .told(.state($0)) }).contains { $0.hasPrefix("legalStates") }
+        let found = violations((way + [next]).map { .event(.state($0)) }).contains {
+          $0.hasPrefix("legalStates")
+        }
         #expect(found == !(legal[state]?.contains(next) ?? false), "\(next) after \(state)")
       }
     }
   }
 
-  @Test("a beginning out of order is told, for each connection anew")
+  @Test("an incorrect opening is found, for each connection separately")
   func beginnings() {
     #expect(
-      amiss([.told(.state(.connecting)), .told(.conversationStarted(id: "1")), .told(.state(.listening))])
+      violations([
+        .event(.state(.connecting)), .event(.conversationStarted(id: "1")), .event(.state(.listening)),
+      ])
         == [
-          "beginnings: conversationStarted was told before connected",
-          "beginnings: listening was told before connected",
+          "opening: conversationStarted before connected",
+          "opening: listening before connected",
         ])
     #expect(
-      amiss([.told(.state(.connecting)), .told(.connected), .told(.state(.listening))]) == [
-        "beginnings: listening was told before conversationStarted"
+      violations([.event(.state(.connecting)), .event(.connected), .event(.state(.listening))]) == [
+        "opening: listening before conversationStarted"
       ])
     #expect(
-      amiss(opening + [.told(.connected)]) == ["beginnings: connected was told twice for one connection"])
-    let again = amiss(
-      opening + [.told(.error(failure())), .told(.state(.reconnecting)), .told(.state(.listening))]
-    ) { $1.errs = true }
-    #expect(again.contains("beginnings: listening was told before connected"))
+      violations(opening + [.event(.connected)]) == ["opening: connected twice for one connection"])
+    let again = violations(
+      opening + [.event(.error(failure())), .event(.state(.reconnecting)), .event(.state(.listening))]
+    ) { $1.expectsErrors = true }
+    #expect(again.contains("opening: listening before connected"))
   }
 
-  @Test("a reply without an end, an end without a reply and two replies at once are told")
+  @Test("a reply without an end, an end without a reply and two replies at once are found")
   func replies() {
     #expect(
-      amiss(opening + [.told(.replyStarted(round: nil))]) == [
-        "replyEnds: a reply that had started was never told to have ended"
+      violations(opening + [.event(.replyStarted(round: nil))]) == [
+        "replyEnds: replyStarted without replyEnded"
       ])
     #expect(
-      amiss(opening + answer + [.told(.replyEnded(round: nil, utterances: 0))]) == [
-        "replyEnds: replyEnded was told without a replyStarted"
+      violations(opening + answer + [.event(.replyEnded(round: nil, utterances: 0))]) == [
+        "replyEnds: replyEnded without replyStarted"
       ])
     #expect(
-      amiss(
+      violations(
         opening + [
-          .told(.replyStarted(round: nil)), .told(.replyStarted(round: nil)), .told(.interrupted(by: .user)),
+          .event(.replyStarted(round: nil)), .event(.replyStarted(round: nil)),
+          .event(.interrupted(by: .user)),
         ])
-        == ["replyEnds: replyStarted was told while a reply had not ended"])
-    #expect(amiss(opening + [.told(.replyStarted(round: nil)), .did(.stopped)]) == [])
+        == ["replyEnds: replyStarted before the last reply ended"])
+    #expect(violations(opening + [.event(.replyStarted(round: nil)), .action(.stopped)]) == [])
   }
 
-  @Test("sound that does not end, ends too often, or runs into the next reply is told")
+  @Test("audio that does not end, ends too often, or runs into the next reply is found")
   func utterances() {
-    let start: [Entry] = opening + [.told(.replyStarted(round: nil))]
-    let end: [Entry] = [.told(.replyEnded(round: nil, utterances: 1)), .told(.state(.listening))]
+    let start: [Entry] = opening + [.event(.replyStarted(round: nil))]
+    let end: [Entry] = [.event(.replyEnded(round: nil, utterances: 1)), .event(.state(.listening))]
     #expect(
-      amiss(start + [sound(1)] + end) == ["utterances: replyEnded told of 1 utterances, and 0 ended"])
+      violations(start + [sound(1)] + end) == ["utterances: replyEnded announced 1 utterances, and 0 ended"])
     #expect(
-      amiss(start + [sound(1, ends: true), sound(1, ends: true)] + end) == [
-        "utterances: 2 utterances ended, and replyEnded told of 1"
+      violations(start + [sound(1, ends: true), sound(1, ends: true)] + end) == [
+        "utterances: 2 utterances ended, and replyEnded announced 1"
       ])
     #expect(
-      amiss(start + [sound(1), sound(2, ends: true)] + end) == [
-        "utterances: sound of reply 2 came before the end of reply 1"
+      violations(start + [sound(1), sound(2, ends: true)] + end) == [
+        "utterances: audio of reply 2 before the end of reply 1"
       ])
   }
 
-  @Test("a reply of which bytes are missing is told, and one that never came")
+  @Test("an incomplete reply is found, and one that was never delivered")
   func whole() {
-    let short = amiss(opening + answer) {
-      $0.sight.soundBytes = [1: 120]
-      $1.wholeReplies = [1, 2]
+    let short = violations(opening + answer) {
+      $0.report.audioBytes = [1: 120]
+      $1.completeReplies = [1, 2]
     }
     #expect(
       short == [
-        "wholeSound: of reply 1 120 bytes were sent, and 100 came out",
-        "wholeSound: of reply 2 0 bytes were sent, and 0 came out",
+        "completeReplies: of reply 1 120 bytes were sent, and 100 delivered",
+        "completeReplies: of reply 2 0 bytes were sent, and 0 delivered",
       ])
     #expect(
-      amiss(opening + answer) {
-        $0.sight.soundBytes = [1: 100]
-        $1.wholeReplies = [1]
+      violations(opening + answer) {
+        $0.report.audioBytes = [1: 100]
+        $1.completeReplies = [1]
       } == [])
   }
 
-  @Test("a voice of which samples are missing or came twice is told, where all of it has to be heard")
-  func wholeVoice() {
+  @Test("speech with missing or repeated samples is found, where it must be complete")
+  func completeSpeech() {
     func heard(_ samples: Int, all: Bool = true) -> [String] {
-      amiss(opening + [.did(.spoke(samples: 320)), .did(.spoke(samples: 320))]) {
-        $0.sight.voiceSamples = samples
-        $1.hearsAll = all
+      violations(opening + [.action(.spoke(samples: 320)), .action(.spoke(samples: 320))]) {
+        $0.report.speechSamples = samples
+        $1.receivesAllSpeech = all
       }
     }
-    let text = "wholeVoice: the user said 640 samples that are not silence, and"
+    let text = "completeSpeech: the user spoke 640 samples that are not silence, and"
     #expect(heard(640) == [] && heard(0, all: false) == [])
-    #expect(heard(639) == ["\(text) 639 came to the service"])
-    #expect(heard(641) == ["\(text) 641 came to the service"])
-    #expect(amiss(opening) { $1.hearsAll = true } != [])
+    #expect(heard(639) == ["\(text) 639 reached the service"])
+    #expect(heard(641) == ["\(text) 641 reached the service"])
+    #expect(violations(opening) { $1.receivesAllSpeech = true } != [])
   }
 
-  @Test("a dialogue that is drained without a good-bye is told, and one that says it twice")
-  func goodBye() {
+  @Test("a drained dialogue whose session is not closed, or closed twice, is found")
+  func sessionEnd() {
     func said(_ count: Int, _ entries: [Entry]) -> [String] {
-      amiss(entries) { record, _ in record.sight.goodByes = count }
+      violations(entries) { record, _ in record.report.sessionEnds = count }
     }
-    let drained: [Entry] = [.did(.drained), .told(.state(.closed))]
+    let drained: [Entry] = [.action(.drained), .event(.state(.closed))]
     #expect(said(1, opening + drained) == [])
-    #expect(said(0, opening + drained) == ["goodBye: the dialogue ended without a good-bye"])
-    #expect(said(2, opening + drained) == ["goodBye: good-bye was said 2 times"])
-    // Nobody is left to say it to: the service has ended the dialogue, or it has not begun; and a graph that stops waits for nothing.
-    #expect(said(0, opening + [.told(.state(.closed))] + [.did(.drained)]) == [])
-    #expect(said(0, [.told(.state(.connecting)), .did(.drained)]) == [])
-    #expect(said(0, opening + [.did(.stopped)]) == [])
+    #expect(said(0, opening + drained) == ["sessionEnd: the session was not closed properly"])
+    #expect(said(2, opening + drained) == ["sessionEnd: the session was closed 2 times"])
+    // No session is left to close: the service has ended it, or it has not begun; and a graph that stops waits for nothing.
+    #expect(said(0, opening + [.event(.state(.closed))] + [.action(.drained)]) == [])
+    #expect(said(0, [.event(.state(.connecting)), .action(.drained)]) == [])
+    #expect(said(0, opening + [.action(.stopped)]) == [])
   }
 
-  @Test("a sample of an old reply after an interruption is told")
+  @Test("audio of an old reply after an interruption is found")
   func stale() {
-    let start: [Entry] = opening + [.told(.replyStarted(round: nil)), .told(.interrupted(by: .local))]
+    let start: [Entry] = opening + [.event(.replyStarted(round: nil)), .event(.interrupted(by: .local))]
     #expect(
-      amiss(start + [sound(1, 1), .did(.interrupted(upTo: 1, generation: 1)), sound(1, 2)]) == [
-        "stale: sound of reply 1 came as part of two replies of the graph",
-        "stale: sound of reply 1 came after it was voided",
+      violations(start + [sound(1, 1), .action(.interrupted(upTo: 1, generation: 1)), sound(1, 2)]) == [
+        "stale: audio of reply 1 was delivered as part of two replies of the graph",
+        "stale: audio of reply 1 was delivered after its cancellation",
       ])
     #expect(
-      amiss(start + [.did(.interrupted(upTo: 3, generation: 1)), sound(3, 2)]) == [
-        "stale: sound of reply 3 came after it was voided"
+      violations(start + [.action(.interrupted(upTo: 3, generation: 1)), sound(3, 2)]) == [
+        "stale: audio of reply 3 was delivered after its cancellation"
       ])
-    #expect(amiss(start + [sound(1, 1), .did(.interrupted(upTo: 1, generation: 1)), sound(2, 2)]) == [])
+    #expect(
+      violations(start + [sound(1, 1), .action(.interrupted(upTo: 1, generation: 1)), sound(2, 2)]) == [])
   }
 
-  @Test("errors without words, of somebody else, with a key or with what was said in them are told")
+  @Test("errors without text, of another vendor, with a key or with what was said are found")
   func errors() {
-    func told(_ error: DialogError) -> [String] { amiss(opening + [.told(.error(error))]) { $1.errs = nil } }
+    func told(_ error: DialogError) -> [String] {
+      violations(opening + [.event(.error(error))]) { $1.expectsErrors = nil }
+    }
     #expect(told(failure()) == [])
-    #expect(told(failure(text: "")) == ["errors: an error has no words"])
-    #expect(told(failure(vendor: "other")) == ["errors: an error is of \"other\", not of \"parrot\""])
-    #expect(told(failure(text: "no sk-parrot")) == ["silentErrors: an error has the key in it"])
+    #expect(told(failure(text: "")) == ["errors: an error has no text"])
+    #expect(told(failure(vendor: "other")) == ["errors: an error has vendor \"other\", not \"parrot\""])
+    #expect(told(failure(text: "no sk-parrot")) == ["redactedErrors: an error contains the key"])
     #expect(
-      told(failure(text: "\(ServiceFault.words)!")) == [
-        "silentErrors: an error has in it what a message said"
+      told(failure(text: "\(ServiceFault.userText)!")) == [
+        "redactedErrors: an error contains the content of a message"
       ])
     #expect(
-      amiss(opening + [.told(.error(failure()))])
-        == ["errors: an error was told where nothing was wrong: parrot: network: it is gone"])
-    #expect(amiss(opening) { $1.errs = true } == ["errors: nothing was told of what went wrong"])
+      violations(opening + [.event(.error(failure()))])
+        == ["errors: an error was reported without a fault: parrot: network: it is gone"])
+    #expect(violations(opening) { $1.expectsErrors = true } == ["errors: a fault was not reported"])
     #expect(
-      amiss(opening) {
+      violations(opening) {
         $0.ending.failure = "key sk-parrot is wrong"
         $1.fails = true
-      } == ["silentErrors: an error has the key in it"])
+      } == ["redactedErrors: an error contains the key"])
   }
 
-  @Test("a loss that is not told, not made good, or made up is told")
+  @Test("a loss that is not reported, not recovered, or without a cause is found")
   func recovery() {
-    let missed = amiss(opening) {
+    let missed = violations(opening) {
       $1.losses = 1
-      $1.errs = nil
+      $1.expectsErrors = nil
     }
-    #expect(missed == ["recovery: 1 connections were lost, and reconnecting was told 0 times"])
-    let lost = amiss(opening + [.told(.error(failure())), .told(.state(.reconnecting))]) {
+    #expect(missed == ["recovery: 1 connections were lost, and reconnecting was reported 0 times"])
+    let lost = violations(opening + [.event(.error(failure())), .event(.state(.reconnecting))]) {
       $1.losses = 1
-      $1.errs = true
+      $1.expectsErrors = true
     }
-    #expect(lost == ["recovery: listening was not told after reconnecting"])
+    #expect(lost == ["recovery: listening was not reported after reconnecting"])
     #expect(
-      amiss(opening + loss.dropFirst()) == ["recovery: a connection was given up that nobody had broken"])
+      violations(opening + loss.dropFirst()) == ["recovery: a working connection was given up"])
   }
 
-  @Test("a node that does not fail, fails, fails without words or comes again after a refusal is told")
+  @Test("a node that does not fail, fails, fails without a message or retries after a refusal is found")
   func refusal() {
-    #expect(amiss(opening) { $1.fails = true } == ["refusal: the node did not fail"])
-    #expect(amiss(opening) { record, _ in record.ending.failure = "no" } == ["refusal: the node failed: no"])
+    #expect(violations(opening) { $1.fails = true } == ["refusal: the node did not fail"])
     #expect(
-      amiss(opening) {
+      violations(opening) { record, _ in record.ending.failure = "no" } == ["refusal: the node failed: no"])
+    #expect(
+      violations(opening) {
         $0.ending.failure = ""
         $1.fails = true
-      } == ["refusal: the node failed without words"])
+      } == ["refusal: the node failed without a message"])
     #expect(
-      amiss(opening) {
-        $0.sight.visits = 3
-        $1.mostVisits = 1
-      } == ["refusal: it came 3 times, 1 at most were due"])
+      violations(opening) {
+        $0.report.connections = 3
+        $1.maxConnections = 1
+      } == ["refusal: the node connected 3 times, at most 1 were allowed"])
   }
 
-  @Test("a node that does not stop, keeps blocks, loses events or messages, or annoys the service is told")
+  @Test(
+    "a node that does not stop, leaks blocks, loses events or messages, or violates the protocol is found")
   func rest() {
     #expect(
-      amiss(opening) { record, _ in record.ending.detached = ["bot"] } == [
+      violations(opening) { record, _ in record.ending.detached = ["bot"] } == [
         "ending: \"bot\" did not stop in time"
       ])
     #expect(
-      amiss(opening) { record, _ in record.ending.leakedBlocks = 2 } == ["blocks: 2 blocks did not come back"]
+      violations(opening) { record, _ in record.ending.leakedBlocks = 2 } == [
+        "blocks: 2 blocks were not returned"
+      ]
     )
-    #expect(amiss(opening) { record, _ in record.ending.lostEvents = 1 } == ["legible: 1 events were lost"])
-    #expect(amiss(opening + [.illegible("no event")]) == ["legible: no event"])
+    #expect(
+      violations(opening) { record, _ in record.ending.lostEvents = 1 } == ["vocabulary: 1 events were lost"])
+    #expect(violations(opening + [.invalid("no event")]) == ["vocabulary: no event"])
     let odd: JSONValue = ["a": 1]
     #expect(
-      amiss(opening) { record, _ in record.sight.oddities = [odd] } == [
-        "nothingLost: 1 messages nobody knows were not told as unknown with all they hold"
+      violations(opening) { record, _ in record.report.unknownMessages = [odd] } == [
+        "unknownMessages: 1 unknown messages were not posted completely"
       ])
-    #expect(amiss(opening + [.told(.unknown(odd))]) { record, _ in record.sight.oddities = [odd] } == [])
-    #expect(amiss(opening) { record, _ in record.sight.violations = ["oddFrame"] } == ["obedience: oddFrame"])
+    #expect(
+      violations(opening + [.event(.unknown(odd))]) { record, _ in record.report.unknownMessages = [odd] }
+        == [])
+    #expect(
+      violations(opening) { record, _ in record.report.violations = ["oddFrame"] } == ["protocol: oddFrame"])
   }
 
-  @Test("which replies bytes belong to is read from their samples")
+  @Test("the replies of audio are read from its samples")
   func samples() {
     #expect(BackendLike.replies(in: [1, 0, 1, 0, 2, 1]) == [1, 258])
     #expect(BackendLike.replies(in: []) == [])
   }
 }
 
-/// As much of a double as what is inherited needs.
+/// As much of a double as the inherited methods need.
 private final class BackendLike: ServiceDouble {
   static let traits = ServiceTraits(nodeType: "parrot.dialog", vendor: "parrot", key: "k")
   static func start(_ script: ServiceScript) async throws -> BackendLike { BackendLike() }
   var parameters: [JSONValue.Member] { [] }
-  var seen: ServiceSight { ServiceSight() }
+  var seen: ServiceReport { ServiceReport() }
   func stop() {}
 }

@@ -25,8 +25,8 @@ extension NodeBench {
     push(text: text, to: "control")
     try run()
   }
-  /// The way of the turn so far, such as `listening thinking`.
-  fileprivate func way() -> String {
+  /// The states so far, such as `listening thinking`.
+  fileprivate func states() -> String {
     events().filter { $0.name == "turn" }.compactMap { $0.string("to") }.joined(separator: " ")
   }
 }
@@ -40,7 +40,7 @@ private let finished =
   #"{"time":3.0,"node":"play","event":"replyFinished","reply":1,"samples":480,"ms":30.0}"#
 
 @Suite("dialog.turn") struct DialogTurnTests {
-  @Test("a turn from end to end: commands in order, what was heard, and the floor given back")
+  @Test("a complete turn: commands in order, playback reports, and the floor returned")
   func turn() throws {
     let bench = try bench(["mode": "pushToTalk"])
     try bench.service(listening)
@@ -68,7 +68,7 @@ private let finished =
   }
 
   @Test(
-    "a voice over a reply ducks playback, then interrupts the replies of the graph and the service, at its time"
+    "a voice over a reply ducks playback, then interrupts the graph's replies and the service, in time"
   )
   func bargeIn() throws {
     let bench = try bench()
@@ -86,7 +86,9 @@ private let finished =
     #expect(bench.close() == [])
   }
 
-  @Test("commands that concern no turn go on at once, word for word, from the port and from the program")
+  @Test(
+    "commands that do not concern turns are passed on at once and unchanged, from the port and from the program"
+  )
   func passing() throws {
     let bench = try bench()
     let update = #"{"command":"update","values":{"x":"\"interrupt\""}}"#
@@ -98,7 +100,7 @@ private let finished =
     #expect(bench.texts("control") == [])
   }
 
-  @Test("a question over a reply waits for the service; a newer one takes its place, and the loss is told")
+  @Test("a question over a reply waits for the service; a newer one replaces it, and the loss is reported")
   func question() throws {
     let bench = try bench(["mode": "pushToTalk"])
     try bench.service(listening, thinking, replyStarted)
@@ -112,7 +114,7 @@ private let finished =
   }
 
   @Test(
-    "a question with a picture in it, longer than any block of its own, goes on byte for byte, at once and when it had to wait",
+    "a question with an image, longer than the node's own blocks, is passed on unchanged, at once and after waiting",
     arguments: [400, 512, 513, 180_000])
   func longQuestion(length: Int) throws {
     let bench = try bench(["mode": "pushToTalk"])
@@ -133,20 +135,20 @@ private let finished =
     #expect(bench.close() == [])
   }
 
-  @Test("a command longer than any may be is told with its length, and the turn goes on")
+  @Test("a command over the limit is reported with its length, and the turn continues")
   func tooLong() throws {
     let bench = try bench(["commandBytes": 1_000])
     try bench.service(listening)
     try bench.send(#"{"command":"ask","text":""# + String(repeating: "A", count: 1_000) + #""}"#)
-    let told = try #require(bench.events().last)
-    #expect(told.name == "commandTooLong")
-    #expect(told.number("bytes") == 1_027 && told.number("most") == 1_000)
+    let report = try #require(bench.events().last)
+    #expect(report.name == "commandTooLong")
+    #expect(report.number("bytes") == 1_027 && report.number("most") == 1_000)
     #expect(bench.texts("control") == [])
     try bench.send(#"{"command":"ask","text":"short"}"#)
     #expect(bench.texts("control") == [#"{"command":"ask","text":"short"}"#])
   }
 
-  @Test("an interruption by somebody else reaches the service; the node's own does not come back to it")
+  @Test("another node's interruption reaches the service; the node's own is not handled twice")
   func interruptions() throws {
     let bench = try bench()
     try bench.service(listening, thinking, replyStarted)
@@ -157,13 +159,13 @@ private let finished =
     #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
     try bench.service(listening, thinking, replyStarted)
     try bench.command(#"{"command":"interrupt"}"#)
-    // The engine carries the node's wish out and tells every node.
+    // The engine applies the node's request and notifies every node.
     bench.interrupt()
     try bench.run()
     #expect(bench.texts("control") == [#"{"command":"interrupt"}"#])
   }
 
-  @Test("several interruptions of its own that it is told of once leave it open for somebody else's")
+  @Test("several of its own interruptions notified at once do not hide another node's")
   func interruptionsInOne() throws {
     let bench = try bench()
     for _ in 0..<2 {
@@ -180,26 +182,26 @@ private let finished =
   }
 
   @Test(
-    "of a reply that the service's node has voided itself the service is not asked to stop",
+    "a service that caused the cancellation itself is not asked to stop",
     arguments: [
       #"{"event":"interrupted","by":"user"}"#, listening, #"{"event":"speechStarted"}"#,
-      #"{"event":"error","reaction":"goOn"}"#,
+      #"{"event":"error","reaction":"continue"}"#,
     ])
-  func voidedByService(word: String) throws {
+  func cancelledByService(event: String) throws {
     let bench = try bench()
     try bench.service(listening, thinking, replyStarted)
     bench.interrupt()
-    try bench.service(word)
+    try bench.service(event)
     try bench.advance(by: 200 * ms)
     #expect(bench.texts("control") == [])
-    // The next reply begins at once, and nothing that is told of the old one late cuts it off.
+    // The next reply begins at once, and no late event of the old one interrupts it.
     try bench.service(listening, thinking, replyStarted)
     try bench.advance(by: 200 * ms)
     #expect(bench.texts("control") == [])
-    #expect(bench.way().hasSuffix("responding"))
+    #expect(bench.states().hasSuffix("responding"))
   }
 
-  @Test("a thousand turns ask the heap for nothing")
+  @Test("a thousand turns allocate nothing")
   func heap() throws {
     let bench = try bench()
     func turn() throws {
@@ -217,15 +219,15 @@ private let finished =
     bench.resetHeapRequests()
     for _ in 0..<1000 { try turn() }
     #expect(bench.heapRequests == 0)
-    #expect(bench.way().contains("suspecting"))
+    #expect(bench.states().contains("suspecting"))
   }
 
-  @Test("a graph whose confirm window is shorter than the voice it waits for is refused")
+  @Test("a graph whose confirm window is shorter than the speech it waits for is refused")
   func refused() {
     #expect(throws: BenchProblem.self) { try bench(["minSpeech": 800, "confirm": 700]) }
   }
 
-  @Test("a service may count as many utterances as it likes, again and again")
+  @Test("absurd utterance counts and durations do no harm")
   func anyNumbers() throws {
     let bench = try bench()
     try bench.service(listening, thinking, replyStarted)
@@ -233,11 +235,11 @@ private let finished =
       try bench.service(#"{"event":"replyEnded","utterances":\#(number)}"#, replyStarted)
       try bench.play(#"{"event":"replyFinished","reply":1,"samples":\#(number),"ms":\#(number)}"#)
     }
-    #expect(bench.way().hasSuffix("responding"))
+    #expect(bench.states().hasSuffix("responding"))
     #expect(bench.close() == [])
   }
 
-  @Test("events of every kind, broken ones too, leave it at work")
+  @Test("events of every kind, corrupted ones too, leave it working")
   func garbage() throws {
     let bench = try bench()
     var dice = Dice(seed: 5)
@@ -250,7 +252,7 @@ private let finished =
     }
     try bench.service(
       #"{"event":"state","state":"closed"}"#, #"{"event":"state","state":"connecting"}"#, listening)
-    #expect(bench.way().hasSuffix("listening"))
+    #expect(bench.states().hasSuffix("listening"))
     #expect(bench.close() == [])
   }
 }

@@ -1,4 +1,4 @@
-/// Chance that is the same on every run.
+/// Random numbers that repeat on every run.
 struct Dice: RandomNumberGenerator {
   private var state: UInt64
   init(seed: UInt64) { state = seed }

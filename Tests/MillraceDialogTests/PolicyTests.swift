@@ -4,8 +4,8 @@ import Testing
 
 private let ms: Nanoseconds = 1_000_000
 
-@Suite("waiting, pacing, keeping") struct PolicyTests {
-  @Test("waits double up to the longest, and begin anew after a success")
+@Suite("reconnect policy, pacer and pre-roll") struct PolicyTests {
+  @Test("the backoff doubles up to its limit, and restarts after a success")
   func doubling() {
     var backoff = Backoff(jitter: 0, seed: 1)
     #expect(
@@ -15,7 +15,7 @@ private let ms: Nanoseconds = 1_000_000
     #expect(backoff.next(at: 0) == 500 * ms && backoff.attempts == 1)
   }
 
-  @Test("chance shortens a wait by its part at most, differs by seed and repeats with it")
+  @Test("jitter shortens a delay by at most its fraction, and depends only on the seed")
   func jitter() {
     func waits(_ seed: UInt64) -> [Nanoseconds] {
       var backoff = Backoff(first: 1000 * ms, most: 1000 * ms, jitter: 0.2, seed: seed)
@@ -26,7 +26,7 @@ private let ms: Nanoseconds = 1_000_000
     #expect(waits(1).min()! < 810 * ms && waits(1).max()! > 990 * ms)
   }
 
-  @Test("there is no attempt that would end after the time to give up, counted from the first failure")
+  @Test("no attempt is made that would end after the time to give up, counted from the first failure")
   func givingUp() {
     var backoff = Backoff(first: 100 * ms, most: 100 * ms, jitter: 0, giveUp: 1000 * ms, seed: 1)
     #expect(backoff.next(at: 5000 * ms) != nil)
@@ -36,7 +36,7 @@ private let ms: Nanoseconds = 1_000_000
     #expect(backoff.next(at: 9000 * ms) != nil)
   }
 
-  @Test("very many attempts do not overflow a wait")
+  @Test("a delay does not overflow after very many attempts")
   func many() {
     var backoff = Backoff(first: 1, most: .max / 4, jitter: 0, seed: 1)
     for _ in 0..<1000 { #expect(backoff.next(at: 0)! > 0) }
@@ -44,12 +44,12 @@ private let ms: Nanoseconds = 1_000_000
     for _ in 0..<3 { #expect(endless.next(at: 0)! > 0) }
   }
 
-  @Test("a refusal and a good-bye are never followed by a new connection")
+  @Test("a refusal and an intended end are never followed by a new connection")
   func reactions() {
     var policy = ReconnectPolicy(Backoff(jitter: 0, seed: 1))
     #expect(policy.decide(.refuse, at: 0) == .stop(isFailure: true))
     #expect(policy.decide(.ended, at: 0) == .stop(isFailure: false))
-    #expect(policy.decide(.goOn, at: 0) == .goOn)
+    #expect(policy.decide(.continue, at: 0) == .continue)
     #expect(policy.decide(.retry(afterMilliseconds: 30), at: 0) == .retry(after: 30 * ms))
     #expect(policy.decide(.retry(afterMilliseconds: -30), at: 0) == .retry(after: 0))
     #expect(policy.decide(.reconnect, at: 0) == .reconnect(after: 500 * ms))
@@ -60,7 +60,7 @@ private let ms: Nanoseconds = 1_000_000
     #expect(policy.decide(.reconnect, at: 0) == .stop(isFailure: true))
   }
 
-  @Test("six pieces go at once, then one every 120 ms from the first, however late each wake-up is")
+  @Test("six pieces are sent at once, then one every 120 ms from the first, however late each wake-up is")
   func pacing() {
     var pacer = Pacer(interval: 120 * ms, burst: 6)
     var now: Nanoseconds = 7 * ms
@@ -80,7 +80,7 @@ private let ms: Nanoseconds = 1_000_000
     }
   }
 
-  @Test("after a stall the pieces that were missed are not hurried after")
+  @Test("after a stall, missed pieces are not caught up")
   func stall() {
     var pacer = Pacer(interval: 20 * ms)
     pacer.noteSent(at: 0)
@@ -99,7 +99,7 @@ private let ms: Nanoseconds = 1_000_000
     return result
   }
 
-  @Test("what is kept comes back in order and whole, the oldest having gone first")
+  @Test("packets come back complete and in order, after the oldest were discarded")
   func preRoll() {
     var roll = PreRoll(bytes: 10, packets: 8, longest: 100 * ms)
     for index in 0..<7 {
@@ -111,7 +111,7 @@ private let ms: Nanoseconds = 1_000_000
     #expect(roll.isEmpty && roll.duration == 0)
   }
 
-  @Test("time and number bound it too, and what is larger than all of it is let go of")
+  @Test("time and count are limited too, and a packet larger than the whole capacity is discarded")
   func preRollBounds() {
     var roll = PreRoll(bytes: 1000, packets: 4, longest: 25 * ms)
     for index in 0..<5 { roll.push([UInt8(index)].span, duration: 10 * ms) }
@@ -124,7 +124,7 @@ private let ms: Nanoseconds = 1_000_000
     #expect(roll.isEmpty && roll.lost == 31 * ms)
   }
 
-  @Test("whatever goes in and out, what is kept is the newest of what went in, byte for byte")
+  @Test("after any sequence of pushes and pops, the latest packets are kept, byte for byte")
   func preRollRandom() {
     var dice = Dice(seed: 3)
     var roll = PreRoll(bytes: 64, packets: 7, longest: 50 * ms)

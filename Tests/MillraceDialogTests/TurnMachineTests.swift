@@ -4,7 +4,7 @@ import Testing
 
 private let ms: Nanoseconds = 1_000_000
 
-/// A machine that is told things 10 ms apart, and what it wanted done.
+/// A machine that gets inputs 10 ms apart, and the actions it asked for.
 struct Turn {
   var machine: TurnMachine
   var now: Nanoseconds = 0
@@ -19,7 +19,7 @@ struct Turn {
 
   var state: TurnState { machine.state }
 
-  /// Tells it something, 10 ms after the last.
+  /// Passes inputs, each 10 ms after the one before.
   mutating func callAsFunction(_ inputs: TurnInput...) {
     for input in inputs {
       now += 10 * ms
@@ -27,7 +27,7 @@ struct Turn {
     }
   }
 
-  /// Lets time pass, in steps as small as a node's wake-ups.
+  /// Lets time pass, with a tick at every deadline.
   mutating func pass(_ time: Nanoseconds) {
     let end = now + time
     while let deadline = machine.deadline, deadline <= end {
@@ -38,21 +38,21 @@ struct Turn {
     actions += machine.handle(.tick, at: now).list
   }
 
-  /// What was wanted since the last look, without the changes of state.
+  /// The actions since the last call, without changes of state.
   mutating func taken() -> [TurnAction] {
     defer { actions = [] }
     return actions.filter { if case .changed = $0 { false } else { true } }
   }
 
-  /// In a state, by the shortest way there.
+  /// A machine in a state, reached by the shortest way.
   static func at(_ state: TurnState, _ mode: DialogMode) -> Turn {
     var turn = Turn(mode)
-    let isHand = mode != .duplex
+    let hasButton = mode != .duplex
     switch state {
     case .idle: break
     case .connecting: turn(.start)
     case .listening: turn(.start, .serviceListening)
-    case .hearing: turn(.start, .serviceListening, isHand ? .press : .speechStarted)
+    case .hearing: turn(.start, .serviceListening, hasButton ? .press : .speechStarted)
     case .thinking: turn(.start, .serviceListening, .serviceThinking)
     case .responding: turn(.start, .serviceListening, .serviceThinking, .replyStarted)
     case .draining:
@@ -77,22 +77,24 @@ let everyInput: [TurnInput] = [
   .failed,
   .uninterruptible(true), .muted(true), .audible(reply: 1),
   .finished(reply: 1, samples: 480, milliseconds: 10),
-  .cut(reply: 1, samples: 480, milliseconds: 10), .voided, .voiceStarted(ago: 0), .voiceEnded(ago: 0), .start,
+  .cut(reply: 1, samples: 480, milliseconds: 10), .replyCancelled, .voiceStarted(ago: 0), .voiceEnded(ago: 0),
+  .start,
   .press, .release, .cancel, .interrupt, .ask, .hangUp, .tick,
 ]
 
-/// What must hold after any input in any state.
+/// What must hold after every input in every state.
 private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanoseconds) {
   #expect(machine.state.isWait == (machine.deadline != nil), "\(machine.state)")
   #expect(actions.count <= TurnActions.limit)
-  // Changes join up, and the last is the state.
+  // Changes are contiguous, and the last leads to the current state.
   let changes = actions.compactMap { if case .changed(let from, let to) = $0 { (from, to) } else { nil } }
   for (one, next) in zip(changes, changes.dropFirst()) { #expect(one.1 == next.0) }
   if let last = changes.last { #expect(last.1 == machine.state) }
 }
 
-@Suite("the turn machine") struct TurnMachineTests {
-  @Test("every input in every state of every mode leaves a state with a deadline, or one that is no wait")
+@Suite("turn machine") struct TurnMachineTests {
+  @Test(
+    "every input in every state of every mode leads to a state that has a deadline exactly if it is a wait")
   func everything() {
     for mode in DialogMode.allCases {
       for state in TurnState.allCases where mode == .duplex || state != .suspecting {
@@ -107,7 +109,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     }
   }
 
-  @Test("the table of the machine is the documented one", arguments: DialogMode.allCases)
+  @Test("the transitions are those of the documented table", arguments: DialogMode.allCases)
   func table(mode: DialogMode) {
     var lines: [String] = []
     for state in TurnState.allCases where mode == .duplex || state != .suspecting {
@@ -128,7 +130,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     for line in expected where !lines.contains(line) { Issue.record("no longer: \(line)") }
   }
 
-  @Test("no order of inputs leaves it stuck: time alone ends every wait, and a new turn works after it")
+  @Test("no sequence of inputs leaves it stuck: time alone ends every wait, and a new turn works afterwards")
   func neverStuck() {
     for mode in DialogMode.allCases {
       for seed in 0..<400 as Range<UInt64> {
@@ -147,7 +149,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
         turn.actions = []
         turn.pass(3_600_000 * ms)
         #expect(!turn.state.isWait, "seed \(seed): \(turn.state)")
-        // A question is never forgotten without a word.
+        // A question is never dropped silently.
         if turn.actions.contains(.passQuestion) || turn.actions.contains(.dropQuestion) { questions = 0 }
         if questions > 0 && turn.state != .idle {
           turn(.closed)
@@ -165,7 +167,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     }
   }
 
-  @Test("a whole turn in push-to-talk, and the floor is given back only when the last sample was heard")
+  @Test("a complete push-to-talk turn returns the floor only when the last sample was played")
   func pushToTalk() {
     var turn = Turn(.pushToTalk)
     turn(.start, .connected, .serviceListening)
@@ -187,7 +189,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.taken() == [.heard(reply: 1, samples: 48_000, milliseconds: 3000, isWhole: true)])
   }
 
-  @Test("utterances beyond counting are waited for like many")
+  @Test("an absurd number of utterances does not overflow")
   func countless() {
     var turn = Turn.at(.responding, .pushToTalk)
     for _ in 0..<3 { turn(.replyEnded(utterances: .max), .replyStarted) }
@@ -195,11 +197,11 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.state == .draining)
   }
 
-  @Test("a button pressed over a reply voids it at once and speaks when the service listens")
+  @Test("a button pressed over a reply cancels it at once and starts speech when the service listens")
   func pressOverReply() {
     var turn = Turn.at(.responding, .pushToTalk)
     turn(.press)
-    #expect(turn.taken() == [.bargedIn(by: .hand, afterMilliseconds: 0), .voidReplies, .interrupt])
+    #expect(turn.taken() == [.bargedIn(by: .manual, afterMilliseconds: 0), .cancelReplies, .interrupt])
     turn(.cut(reply: 1, samples: 160, milliseconds: 10), .replyEnded(utterances: 1), .replyStarted)
     #expect(turn.taken() == [.heard(reply: 1, samples: 160, milliseconds: 10, isWhole: false)])
     #expect(turn.state == .yielding)
@@ -207,8 +209,8 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.taken() == [.startSpeech] && turn.state == .hearing)
   }
 
-  @Test("a button let go before the service listens says nothing to it")
-  func letGo() {
+  @Test("a button released before the service listens sends nothing")
+  func releasedEarly() {
     var turn = Turn.at(.responding, .pushToTalk)
     turn(.press, .release)
     turn.actions = []
@@ -226,7 +228,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   }
 
   @Test(
-    "a voice over a reply is ducked for, and cuts it off when it has spoken for long enough, counted from its first sample"
+    "a voice over a reply ducks it, and interrupts it after enough speech, counted from its first sample"
   )
   func bargeIn() {
     var turn = Turn.at(.responding, .duplex)
@@ -236,11 +238,11 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.taken() == [])
     turn.pass(1 * ms)
     #expect(
-      turn.taken() == [.bargedIn(by: .voice, afterMilliseconds: 250), .voidReplies, .resume, .interrupt])
+      turn.taken() == [.bargedIn(by: .voice, afterMilliseconds: 250), .cancelReplies, .resume, .interrupt])
     #expect(turn.state == .yielding)
   }
 
-  @Test("a cough is none: the reply goes on, and the window is not waited beyond")
+  @Test("a cough is a false interruption: the reply resumes at the end of the confirm window")
   func cough() {
     var turn = Turn.at(.draining, .duplex)
     turn(.voiceStarted(ago: 0), .voiceEnded(ago: 0))
@@ -253,10 +255,10 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.state == .yielding)
   }
 
-  @Test("words with pauses between them add up, all of them")
+  @Test("speech with pauses adds up")
   func pauses() {
     var turn = Turn.at(.responding, .duplex)
-    // Twice 100 ms, then what is missing of 250.
+    // Twice 100 ms, then what is missing to 250.
     for _ in 0..<2 {
       turn(.voiceStarted(ago: 0))
       turn.pass(90 * ms)
@@ -271,7 +273,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   }
 
   @Test(
-    "no voice cuts off what must not be, nor one while the microphone is muted, nor when only the service decides"
+    "a voice does not interrupt while barge-in is forbidden, the microphone is muted, or only the service decides"
   )
   func gates() {
     for gate in [TurnInput.uninterruptible(true), .muted(true)] {
@@ -289,7 +291,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   }
 
   @Test(
-    "a service's own barge-in voids the reply in each of the orders it may tell of it, and the user is heard",
+    "a barge-in by the service cancels the reply in every order of its events, and the user is heard",
     arguments: [
       [TurnInput.serviceInterrupted, .serviceListening, .speechStarted], [.serviceListening, .speechStarted],
       [.speechStarted, .serviceListening], [.replyEnded(utterances: 1), .serviceListening, .speechStarted],
@@ -300,24 +302,24 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
       for input in order { turn(input) }
       #expect(turn.state == .hearing, "\(start)")
       let taken = turn.taken()
-      #expect(taken.count { $0 == .voidReplies } == 1, "\(start): \(taken)")
+      #expect(taken.count { $0 == .cancelReplies } == 1, "\(start): \(taken)")
       #expect(!taken.contains(.interrupt))
       #expect(taken.contains(.resume) == (start == .suspecting))
     }
   }
 
-  @Test("a question over a reply interrupts it, waits, and is handed on once")
+  @Test("a question over a reply interrupts it, waits, and is sent once")
   func question() {
     var turn = Turn.at(.responding, .pushToTalk)
     turn(.ask)
-    #expect(turn.taken() == [.bargedIn(by: .hand, afterMilliseconds: 0), .voidReplies, .interrupt])
+    #expect(turn.taken() == [.bargedIn(by: .manual, afterMilliseconds: 0), .cancelReplies, .interrupt])
     turn(.serviceListening)
     #expect(turn.taken() == [.passQuestion] && turn.state == .thinking)
     turn(.serviceListening)
     #expect(!turn.taken().contains(.passQuestion))
   }
 
-  @Test("two replies that run into one another are over when all utterances of both were heard")
+  @Test("two replies without a pause end when all utterances of both were played")
   func joined() {
     var turn = Turn.at(.draining, .duplex)
     turn(.replyStarted)
@@ -330,8 +332,8 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.state == .yielding)
   }
 
-  @Test("what playback tells of a voided reply is heard of, and ends nothing")
-  func voidReports() {
+  @Test("playback reports of a cancelled reply are recorded, and end nothing")
+  func staleReports() {
     var turn = Turn.at(.responding, .duplex)
     turn(.interrupt, .serviceListening, .speechStarted, .speechEnded, .replyStarted)
     turn.machine.generation = 2
@@ -344,21 +346,21 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   }
 
   @Test(
-    "a reply that was voided already is not voided again with the beginning of the next",
+    "a reply that was already cancelled is not cancelled again together with the beginning of the next",
     arguments: [TurnInput.serviceInterrupted, .speechStarted, .serviceListening, .failed, .interrupt])
-  func voidedOnce(input: TurnInput) {
+  func cancelledOnce(input: TurnInput) {
     for state in [TurnState.responding, .draining] {
-      for wasVoided in [false, true] {
+      for wasCancelled in [false, true] {
         var turn = Turn.at(state, .duplex)
         _ = turn.taken()
-        if wasVoided { turn.machine.generation += 1 }
+        if wasCancelled { turn.machine.generation += 1 }
         turn(input)
-        #expect(turn.taken().contains(.voidReplies) != wasVoided, "\(state)")
+        #expect(turn.taken().contains(.cancelReplies) != wasCancelled, "\(state)")
       }
     }
   }
 
-  @Test("without playback a reply is over when it has come")
+  @Test("without playback reports a reply ends when it has arrived")
   func noPlayback() {
     var turn = Turn(.duplex) { $0.followsPlayback = false }
     turn(.start, .serviceListening, .serviceThinking, .replyStarted, .replyEnded(utterances: 3))
@@ -366,16 +368,16 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   }
 
   @Test(
-    "every wait ends as it should when nothing comes",
+    "every timeout leads where it should",
     arguments: [
       (
         TurnState.connecting, TurnState.closed,
         [TurnAction.timedOut(.connecting), .hangUp, .timedOut(.closing)]
       ),
       (.hearing, .listening, [.timedOut(.hearing)]),
-      (.thinking, .listening, [.timedOut(.thinking), .voidReplies, .interrupt, .timedOut(.yielding)]),
-      (.responding, .listening, [.timedOut(.responding), .voidReplies, .interrupt, .timedOut(.yielding)]),
-      (.draining, .listening, [.timedOut(.draining), .voidReplies, .interrupt, .timedOut(.yielding)]),
+      (.thinking, .listening, [.timedOut(.thinking), .cancelReplies, .interrupt, .timedOut(.yielding)]),
+      (.responding, .listening, [.timedOut(.responding), .cancelReplies, .interrupt, .timedOut(.yielding)]),
+      (.draining, .listening, [.timedOut(.draining), .cancelReplies, .interrupt, .timedOut(.yielding)]),
       (.yielding, .listening, [.timedOut(.yielding)]),
       (.reconnecting, .closed, [.timedOut(.reconnecting), .hangUp, .timedOut(.closing)]),
       (.closing, .closed, [.timedOut(.closing)]),
@@ -386,18 +388,18 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.state == end && turn.taken() == actions)
   }
 
-  @Test("a service that is gone for a minute, and found by the next try, finds the dialogue still there")
+  @Test("the dialogue survives an outage of a minute and the backoff after it")
   func goneForAMinute() {
     var turn = Turn.at(.listening, .duplex)
     turn(.reconnecting)
-    // A minute, the longest wait between two tries, and one that fails.
+    // A minute, the longest backoff delay, and one failed attempt.
     turn.pass((60_000 + 8_000 + 10_000) * ms)
     #expect(turn.state == .reconnecting && turn.taken() == [])
     turn(.serviceListening)
     #expect(turn.state == .listening)
   }
 
-  @Test("an input that comes after a deadline finds the wait already over")
+  @Test("an input after a deadline finds the timeout already applied")
   func lateInput() {
     var turn = Turn.at(.thinking, .duplex)
     let actions = turn.machine.handle(.serviceListening, at: turn.now + 20_001 * ms).list
@@ -405,7 +407,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.state == .listening)
   }
 
-  @Test("a lost connection voids the reply and forgets what was pending; the trace tells the way")
+  @Test("a lost connection cancels the reply and drops what was pending; the trace shows the states")
   func trace() {
     var turn = Turn.at(.responding, .pushToTalk)
     turn(.ask)

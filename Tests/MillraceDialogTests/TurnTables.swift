@@ -1,13 +1,13 @@
 import MillraceDialog
 
-/// Every input that means something in a state: what the state becomes, and what is asked for. What is not here does nothing.
+/// Every input with an effect in a state: the next state and the actions. Inputs that are not listed do nothing.
 let turnTables: [DialogMode: [String]] = [
   .pushToTalk: everyModeRows + buttonRows + pushToTalkRows,
   .tapToTalk: everyModeRows + buttonRows + openEarRows + tapToTalkRows,
   .duplex: everyModeRows + openEarRows + duplexRows,
 ]
 
-/// The same in every mode.
+/// In every mode.
 private let everyModeRows = [
   "idle connected: connecting",
   "idle reconnecting: reconnecting",
@@ -51,48 +51,48 @@ private let everyModeRows = [
   "hearing finished(reply: 1, samples: 480, milliseconds: 10): hearing [heard]",
   "hearing cut(reply: 1, samples: 480, milliseconds: 10): hearing [heard]",
   "hearing hangUp: closing [hangUp]",
-  "thinking reconnecting: reconnecting [voidReplies]",
-  "thinking closed: closed [voidReplies]",
-  "thinking serviceListening: listening [voidReplies]",
+  "thinking reconnecting: reconnecting [cancelReplies]",
+  "thinking closed: closed [cancelReplies]",
+  "thinking serviceListening: listening [cancelReplies]",
   "thinking serviceResponding: responding",
   "thinking replyStarted: responding",
   "thinking replyEnded(utterances: 1): draining",
   "thinking replyEnded(utterances: 0): yielding",
-  "thinking serviceInterrupted: yielding [voidReplies]",
-  "thinking failed: yielding [voidReplies]",
+  "thinking serviceInterrupted: yielding [cancelReplies]",
+  "thinking failed: yielding [cancelReplies]",
   "thinking audible(reply: 1): responding",
   "thinking finished(reply: 1, samples: 480, milliseconds: 10): thinking [heard]",
   "thinking cut(reply: 1, samples: 480, milliseconds: 10): thinking [heard]",
-  "thinking voided: yielding",
-  "thinking interrupt: yielding [voidReplies interrupt]",
-  "thinking ask: yielding [voidReplies interrupt]",
-  "thinking hangUp: closing [voidReplies hangUp]",
-  "responding reconnecting: reconnecting [voidReplies]",
-  "responding closed: closed [voidReplies]",
-  "responding serviceListening: listening [bargedIn voidReplies]",
+  "thinking replyCancelled: yielding",
+  "thinking interrupt: yielding [cancelReplies interrupt]",
+  "thinking ask: yielding [cancelReplies interrupt]",
+  "thinking hangUp: closing [cancelReplies hangUp]",
+  "responding reconnecting: reconnecting [cancelReplies]",
+  "responding closed: closed [cancelReplies]",
+  "responding serviceListening: listening [bargedIn cancelReplies]",
   "responding replyEnded(utterances: 1): draining",
   "responding replyEnded(utterances: 0): yielding",
-  "responding serviceInterrupted: yielding [bargedIn voidReplies]",
-  "responding failed: yielding [voidReplies]",
+  "responding serviceInterrupted: yielding [bargedIn cancelReplies]",
+  "responding failed: yielding [cancelReplies]",
   "responding finished(reply: 1, samples: 480, milliseconds: 10): responding [heard]",
   "responding cut(reply: 1, samples: 480, milliseconds: 10): responding [heard]",
-  "responding voided: yielding",
-  "responding interrupt: yielding [bargedIn voidReplies interrupt]",
-  "responding ask: yielding [bargedIn voidReplies interrupt]",
-  "responding hangUp: closing [voidReplies hangUp]",
+  "responding replyCancelled: yielding",
+  "responding interrupt: yielding [bargedIn cancelReplies interrupt]",
+  "responding ask: yielding [bargedIn cancelReplies interrupt]",
+  "responding hangUp: closing [cancelReplies hangUp]",
   "draining reconnecting: reconnecting",
   "draining closed: closed",
-  "draining serviceListening: listening [bargedIn voidReplies]",
+  "draining serviceListening: listening [bargedIn cancelReplies]",
   "draining serviceResponding: responding",
   "draining replyStarted: responding",
-  "draining serviceInterrupted: yielding [bargedIn voidReplies]",
-  "draining failed: yielding [voidReplies]",
+  "draining serviceInterrupted: yielding [bargedIn cancelReplies]",
+  "draining failed: yielding [cancelReplies]",
   "draining finished(reply: 1, samples: 480, milliseconds: 10): yielding [heard]",
   "draining cut(reply: 1, samples: 480, milliseconds: 10): draining [heard]",
-  "draining voided: yielding",
-  "draining interrupt: yielding [bargedIn voidReplies interrupt]",
-  "draining ask: yielding [bargedIn voidReplies interrupt]",
-  "draining hangUp: closing [voidReplies hangUp]",
+  "draining replyCancelled: yielding",
+  "draining interrupt: yielding [bargedIn cancelReplies interrupt]",
+  "draining ask: yielding [bargedIn cancelReplies interrupt]",
+  "draining hangUp: closing [cancelReplies hangUp]",
   "yielding reconnecting: reconnecting",
   "yielding closed: closed",
   "yielding serviceListening: listening",
@@ -118,19 +118,19 @@ private let everyModeRows = [
   "closed ask: closed [dropQuestion]",
 ]
 
-/// Where a button begins what is said.
+/// Where a button starts the user's turn.
 private let buttonRows = [
   "listening press: hearing [startSpeech]",
   "hearing cancel: listening [cancelSpeech]",
   "hearing ask: thinking [cancelSpeech passQuestion]",
-  "thinking press: yielding [voidReplies interrupt]",
-  "responding press: yielding [bargedIn voidReplies interrupt]",
-  "draining press: yielding [bargedIn voidReplies interrupt]",
+  "thinking press: yielding [cancelReplies interrupt]",
+  "responding press: yielding [bargedIn cancelReplies interrupt]",
+  "draining press: yielding [bargedIn cancelReplies interrupt]",
 ]
 
-/// Where the service may hear somebody without a button held.
+/// Where the service may hear the user without a held button.
 private let openEarRows = [
-  "thinking speechStarted: hearing [voidReplies]"
+  "thinking speechStarted: hearing [cancelReplies]"
 ]
 
 private let pushToTalkRows = [
@@ -144,24 +144,24 @@ private let tapToTalkRows = [
 private let duplexRows = [
   "hearing cancel: listening",
   "hearing ask: thinking [passQuestion]",
-  "responding speechStarted: hearing [bargedIn voidReplies]",
+  "responding speechStarted: hearing [bargedIn cancelReplies]",
   "responding voiceStarted(ago: 0): suspecting [duck]",
-  "draining speechStarted: hearing [bargedIn voidReplies]",
+  "draining speechStarted: hearing [bargedIn cancelReplies]",
   "draining voiceStarted(ago: 0): suspecting [duck]",
-  "suspecting reconnecting: reconnecting [voidReplies resume]",
-  "suspecting closed: closed [voidReplies resume]",
-  "suspecting serviceListening: listening [bargedIn voidReplies resume]",
-  "suspecting speechStarted: hearing [bargedIn voidReplies resume]",
+  "suspecting reconnecting: reconnecting [cancelReplies resume]",
+  "suspecting closed: closed [cancelReplies resume]",
+  "suspecting serviceListening: listening [bargedIn cancelReplies resume]",
+  "suspecting speechStarted: hearing [bargedIn cancelReplies resume]",
   "suspecting replyEnded(utterances: 0): yielding [falseInterruption resume]",
-  "suspecting serviceInterrupted: yielding [bargedIn voidReplies resume]",
-  "suspecting failed: yielding [voidReplies resume]",
+  "suspecting serviceInterrupted: yielding [bargedIn cancelReplies resume]",
+  "suspecting failed: yielding [cancelReplies resume]",
   "suspecting uninterruptible(true): responding [falseInterruption resume]",
   "suspecting muted(true): responding [falseInterruption resume]",
   "suspecting finished(reply: 1, samples: 480, milliseconds: 10): suspecting [heard]",
   "suspecting cut(reply: 1, samples: 480, milliseconds: 10): suspecting [heard]",
-  "suspecting voided: yielding [resume]",
-  "suspecting interrupt: yielding [bargedIn voidReplies resume interrupt]",
-  "suspecting ask: yielding [bargedIn voidReplies resume interrupt]",
-  "suspecting hangUp: closing [voidReplies resume hangUp]",
+  "suspecting replyCancelled: yielding [resume]",
+  "suspecting interrupt: yielding [bargedIn cancelReplies resume interrupt]",
+  "suspecting ask: yielding [bargedIn cancelReplies resume interrupt]",
+  "suspecting hangUp: closing [cancelReplies resume hangUp]",
   "yielding speechStarted: hearing",
 ]

@@ -1,7 +1,7 @@
 import MillraceDialog
 import Testing
 
-/// One of every event, and more of those that have several forms.
+/// Every event, in several forms where there are some.
 let everyEvent: [DialogEvent] =
   [
     .connected, .conversationStarted(id: "d-1"), .speechStarted, .speechEnded,
@@ -33,7 +33,7 @@ private let everyError: [DialogError] = [
     reaction: .retry(afterMilliseconds: 2000), text: "slow down"),
   DialogError(vendor: "ivh", code: -101000, category: .internal, reaction: .reconnect, text: "render"),
   DialogError(vendor: "tuya", category: .auth, reaction: .refuse, text: "token"),
-  DialogError(vendor: "artc", name: "x", category: .network, reaction: .goOn, text: ""),
+  DialogError(vendor: "artc", name: "x", category: .network, reaction: .continue, text: ""),
   DialogError(vendor: "nim", category: .request, reaction: .ended, text: "busy"),
 ]
 
@@ -44,14 +44,14 @@ private let everyCommand: [DialogCommand] = [
   .refreshAuth(token: "t"), .hangUp, .extra(name: "busyLine", payload: 9),
 ]
 
-@Suite("the vocabulary of dialogues") struct VocabularyTests {
-  @Test("every event comes back from its JSON as it was", arguments: everyEvent)
+@Suite("dialogue vocabulary") struct VocabularyTests {
+  @Test("every event is read back from its JSON unchanged", arguments: everyEvent)
   func events(event: DialogEvent) throws {
     let text = event.json.text
     #expect(try DialogEvent(json: JSONValue(parsing: text)) == event)
   }
 
-  @Test("every event has a contract of its name at its index, and each contract an event")
+  @Test("every event has the contract of its name at its index, and each contract an event")
   func contracts() {
     #expect(Set(everyEvent.map(\.index)) == Set(DialogEvent.contracts.indices))
     for event in everyEvent {
@@ -60,46 +60,46 @@ private let everyCommand: [DialogCommand] = [
     #expect(Set(DialogEvent.contracts.map(\.name)).count == DialogEvent.contracts.count)
   }
 
-  @Test("every command comes back from its JSON as it was", arguments: everyCommand)
+  @Test("every command is read back from its JSON unchanged", arguments: everyCommand)
   func commands(command: DialogCommand) throws {
     #expect(try DialogCommand(json: JSONValue(parsing: command.json.text)) == command)
   }
 
   @Test(
-    "what is no event says what is missing, and nothing of the content",
+    "an invalid event is rejected with what is missing, without its content",
     arguments: [
-      (#"{}"#, #"an event needs a text "event""#), (#"{"event":"hm"}"#, #""hm" is no event of a dialogue"#),
+      (#"{}"#, #"an event needs a string "event""#), (#"{"event":"hm"}"#, #"unknown event "hm""#),
       (
         #"{"event":"state","state":"asleep"}"#,
-        #""state": "state" is none of idle, connecting, listening, thinking, responding, reconnecting, closed"#
+        #""state": "state" must be one of idle, connecting, listening, thinking, responding, reconnecting, closed"#
       ),
-      (#"{"event":"transcript","final":true}"#, #""transcript": it needs a text "text""#),
+      (#"{"event":"transcript","final":true}"#, #""transcript": missing string "text""#),
       (
         #"{"event":"transcript","text":"secret","final":1}"#,
-        #""transcript": "final" has to be true or false"#
+        #""transcript": "final" must be true or false"#
       ),
-      (#"{"event":"replyEnded","utterances":"2"}"#, #""replyEnded": it needs a whole number "utterances""#),
+      (#"{"event":"replyEnded","utterances":"2"}"#, #""replyEnded": missing integer "utterances""#),
     ])
-  func badEvents(text: String, words: String) throws {
+  func badEvents(text: String, message: String) throws {
     let json = try JSONValue(parsing: text)
-    #expect { try DialogEvent(json: json) } throws: { "\($0)" == words }
+    #expect { try DialogEvent(json: json) } throws: { "\($0)" == message }
   }
 
   @Test(
-    "what is no command says what is missing",
+    "an invalid command is rejected with what is missing",
     arguments: [
-      (#"{"text":"x"}"#, #"a command needs a text "command""#),
-      (#"{"command":"dance"}"#, #""dance" is no command of a dialogue"#),
-      (#"{"command":"ask","text":"x","images":{}}"#, #""ask": "images" has to be a list"#),
-      (#"{"command":"ask","text":"x","images":[{}]}"#, #""ask": an image needs a text "url" or "base64""#),
-      (#"{"command":"mute","track":"smell","on":true}"#, #""mute": "track" is none of audio, video"#),
+      (#"{"text":"x"}"#, #"a command needs a string "command""#),
+      (#"{"command":"dance"}"#, #"unknown command "dance""#),
+      (#"{"command":"ask","text":"x","images":{}}"#, #""ask": "images" must be an array"#),
+      (#"{"command":"ask","text":"x","images":[{}]}"#, #""ask": an image needs a string "url" or "base64""#),
+      (#"{"command":"mute","track":"smell","on":true}"#, #""mute": "track" must be one of audio, video"#),
     ])
-  func badCommands(text: String, words: String) throws {
+  func badCommands(text: String, message: String) throws {
     let json = try JSONValue(parsing: text)
-    #expect { try DialogCommand(json: json) } throws: { "\($0)" == words }
+    #expect { try DialogCommand(json: json) } throws: { "\($0)" == message }
   }
 
-  @Test("a service's control port understands commands and playback's own events, and passes over the rest")
+  @Test("the control port accepts commands and playback's own events, and ignores the rest")
   func control() throws {
     func read(_ text: String) throws -> DialogControl? { try DialogControl.read(JSONValue(parsing: text)) }
     #expect(try read(#"{"command":"interrupt"}"#) == .command(.interrupt))
@@ -119,8 +119,8 @@ private let everyCommand: [DialogCommand] = [
         == .playback(.finished(reply: 3, samples: 1, milliseconds: 0)))
   }
 
-  @Test("an error in words has the vendor, the kind, the number, the name and the text")
-  func errorWords() {
+  @Test("an error is described by vendor, category, code, name and text")
+  func errorDescriptions() {
     #expect(everyError[0].description == "bailian: quota 449 TooManyInterrupt: slow down")
     #expect(everyError[2].description == "tuya: auth: token")
   }

@@ -5,14 +5,14 @@ private typealias Frame = WebSocketAssembler.Frame
 
 private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-@Suite("putting frames together") struct AssemblerTests {
+@Suite("frame assembly") struct AssemblerTests {
   private func steps(_ frames: [Frame], isServer: Bool = false, limit: Int = 100) -> [WebSocketAssembler.Step]
   {
     var assembler = WebSocketAssembler(isServer: isServer, limit: limit)
     return frames.map { assembler.take($0) }
   }
 
-  @Test("pieces become one message, with control frames between them")
+  @Test("fragments become one message, with control frames between them")
   func pieces() {
     #expect(
       steps([
@@ -25,7 +25,7 @@ private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
       ]) == [.nothing, .ping([1, 2]), .nothing, .pong, .text(text("grün")), .binary([0xFF])])
   }
 
-  @Test("what the standard forbids ends with its code")
+  @Test("each protocol violation fails with its code")
   func violations() {
     func code(_ frames: [Frame], isServer: Bool = false) -> Int? {
       guard case .violation(let code, _)? = steps(frames, isServer: isServer).last else { return nil }
@@ -54,7 +54,7 @@ private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
       ]) == 1009)
   }
 
-  @Test("good-byes with and without a code, and with one that must not be sent")
+  @Test("close frames with and without a code, and with one that must not be sent")
   func closes() {
     #expect(steps([Frame(opcode: 8, isMasked: false, payload: [])]) == [.close(code: 1005, reason: "")])
     #expect(
@@ -70,10 +70,10 @@ private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
     }
     #expect(
       steps([Frame(opcode: 8, isMasked: false, payload: [3])]) == [
-        .violation(code: 1002, "a close code has two bytes")
+        .violation(code: 1002, "a close code must have two bytes")
       ])
     #expect(
       steps([Frame(opcode: 8, isMasked: false, payload: [0x03, 0xE8, 0xFF])])
-        == [.violation(code: 1007, "the reason of a close is not UTF-8")])
+        == [.violation(code: 1007, "the reason of a close frame is not valid UTF-8")])
   }
 }

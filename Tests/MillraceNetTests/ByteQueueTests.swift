@@ -1,8 +1,8 @@
 import MillraceNet
 import Testing
 
-@Suite("a queue of records") struct ByteQueueTests {
-  @Test("records come out as they went in, wherever the memory ends")
+@Suite("byte queue") struct ByteQueueTests {
+  @Test("records are read in order, also where the memory wraps")
   func order() throws {
     let queue = ByteQueue(largest: 40, atLeast: 0)
     var (first, end) = (UInt.max, UInt.min)
@@ -14,15 +14,15 @@ import Testing
       #expect(
         record.kind == UInt8(round & 7)
           && Array(record.bytes) == .init(repeating: UInt8(round & 255), count: count))
-      let place = UInt(bitPattern: record.bytes.baseAddress)
-      (first, end) = (min(first, place), max(end, place + UInt(count)))
+      let start = UInt(bitPattern: record.bytes.baseAddress)
+      (first, end) = (min(first, start), max(end, start + UInt(count)))
       queue.drop(record)
     }
-    // The memory holds two records of 40 bytes, each behind 8 bytes of its own: no record lies beyond its end.
+    // The memory holds two records of 40 bytes, each after a header of 8 bytes: no record lies beyond its end.
     #expect(end - first <= 2 * 48 - 8)
   }
 
-  @Test("a record without room ends the program, and is not written over what is not read yet")
+  @Test("a record without room stops the program instead of overwriting unread ones")
   func noRoom() async {
     await #expect(processExitsWith: .failure) {
       let queue = ByteQueue(largest: 32, atLeast: 0)
@@ -32,11 +32,11 @@ import Testing
   }
 
   @Test(
-    "a record larger than any may be, or of a negative size, ends the program",
+    "a record larger than the limit, or of a negative size, stops the program",
     arguments: [33, 1 << 20, Int.max, -1, Int.min])
   func badCount(count: Int) async {
     await #expect(processExitsWith: .failure) { [count] in
-      // Three records of the largest size fit behind each other, but none of these.
+      // Three records of the largest size fit, but none of these.
       ByteQueue(largest: 8, atLeast: 0).put(1, count: count) { _ in }
     }
   }

@@ -1,7 +1,7 @@
 import Foundation
 import MillraceNet
 
-/// Certificates made for these tests, good until 2126: of an authority, of `localhost` and 127.0.0.1, and of `example.org`.
+/// Test certificates, valid until 2126: of an authority, for `localhost` and 127.0.0.1, and for `example.org`.
 ///
 /// The authority's key is not kept.
 enum Certificates {

@@ -2,19 +2,21 @@ import Foundation
 @testable import MillraceNet
 import Testing
 
-@Suite("settings of TLS") struct ContextTests {
-  @Test("they are made once for all connections with the same trust")
+@Suite("TLS contexts") struct ContextTests {
+  @Test("connections with the same trust share a context")
   func once() async {
-    // In a process of its own: two connections that begin together each make theirs, and the later ones are kept.
+    // In a separate process: two connections that begin at the same time each create one, and the later one is kept.
     await #expect(processExitsWith: .success) { try Self.expectOnce() }
   }
 
   private static func expectOnce() throws {
     let address = try WebAddress("wss://localhost")
-    for trust in [NetTrust.system, .file(Certificates.authority), .anybody] {
+    for trust in [NetTrust.system, .file(Certificates.authority), .anyCertificate] {
       let context = try trust.context(for: address)
       #expect(try trust.context(for: address) === context)
-      if trust != .anybody { #expect(try trust.context(for: WebAddress("wss://example.org")) === context) }
+      if trust != .anyCertificate {
+        #expect(try trust.context(for: WebAddress("wss://example.org")) === context)
+      }
     }
     #expect(
       try NetTrust.system.context(for: address)
@@ -23,13 +25,15 @@ import Testing
     #expect(try Certificates.localhost.context().context !== Certificates.other.context().context)
   }
 
-  @Test("an unverified certificate is believed of this machine only, also after a connection to it")
+  @Test("an unverified certificate is accepted from this machine only, also after a connection to it")
   func anybody() throws {
-    _ = try NetTrust.anybody.context(for: WebAddress("wss://localhost"))
-    #expect(throws: NetProblem.self) { try NetTrust.anybody.context(for: WebAddress("wss://example.org")) }
+    _ = try NetTrust.anyCertificate.context(for: WebAddress("wss://localhost"))
+    #expect(throws: NetError.self) {
+      try NetTrust.anyCertificate.context(for: WebAddress("wss://example.org"))
+    }
   }
 
-  @Test("a file that was written anew is read again, and what is wrong with it is told again")
+  @Test("a rewritten file is read again, and its errors are reported again")
   func renewed() throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -37,7 +41,7 @@ import Testing
     let file = folder.appendingPathComponent("roots.pem")
     let address = try WebAddress("wss://localhost")
     let trust = NetTrust.file(file.path)
-    #expect(throws: NetProblem.self) { try trust.context(for: address) }
+    #expect(throws: NetError.self) { try trust.context(for: address) }
     let text = try String(contentsOfFile: Certificates.authority, encoding: .utf8)
     try text.write(to: file, atomically: true, encoding: .utf8)
     let first = try trust.context(for: address)
@@ -45,6 +49,6 @@ import Testing
     try (text + "\n").write(to: file, atomically: true, encoding: .utf8)
     #expect(try trust.context(for: address) !== first)
     try "nonsense".write(to: file, atomically: true, encoding: .utf8)
-    #expect(throws: NetProblem.self) { try trust.context(for: address) }
+    #expect(throws: NetError.self) { try trust.context(for: address) }
   }
 }

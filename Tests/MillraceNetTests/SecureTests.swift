@@ -3,13 +3,13 @@ import MillraceNet
 import Synchronization
 import Testing
 
-/// Reads a request for a tunnel, and makes one to a port of this machine.
+/// Reads a CONNECT request and tunnels to a loopback port.
 private func tunnel(_ peer: RawConnection, to port: Int) {
   _ = peer.readHead()
   carry(peer, to: port)
 }
 
-/// Grants a tunnel and carries bytes both ways until one side hangs up.
+/// Accepts the tunnel and forwards bytes in both directions until one side closes.
 private func carry(_ peer: RawConnection, to port: Int) {
   guard let inner = try? RawConnection(port: port) else { return }
   peer.send("HTTP/1.1 200 Connection established\r\n\r\n")
@@ -27,64 +27,65 @@ private func carry(_ peer: RawConnection, to port: Int) {
 
 @Suite("TLS and proxies", .timeLimit(.minutes(30))) struct SecureTests {
   private func ends(_ identity: NetIdentity, host: String = "localhost", _ trust: NetTrust) async throws
-    -> NetProblem?
+    -> NetError?
   {
     let server = try await echo(identity: identity)
-    let (socket, ear) = try open(server.port, scheme: "wss", host: host) { $0.trust = trust }
+    let (socket, events) = try open(server.port, scheme: "wss", host: host) { $0.trust = trust }
     defer { server.stop() }
-    if await ear.opened() != nil {
+    if await events.opened() != nil {
       #expect(socket.send(text: "secret"))
-      #expect(await ear.message()?.bytes == Array("secret".utf8))
+      #expect(await events.message()?.bytes == Array("secret".utf8))
       socket.close()
-      _ = await ear.end()
+      _ = await events.end()
       return nil
     }
-    return NetProblem(.tls, "ended")
+    return NetError(.tls, "ended")
   }
 
   private func problem(_ identity: NetIdentity?, host: String = "localhost", _ trust: NetTrust) async throws
-    -> NetProblem?
+    -> NetError?
   {
     let server = try await echo(identity: identity)
-    let (_, ear) = try open(server.port, scheme: "wss", host: host) { $0.trust = trust }
+    let (_, events) = try open(server.port, scheme: "wss", host: host) { $0.trust = trust }
     defer { server.stop() }
-    return await ear.end().problem
+    return await events.end().problem
   }
 
-  @Test("a certificate that somebody we believe vouches for opens, by name and by number")
+  @Test("a trusted certificate is accepted, by name and by numeric address")
   func good() async throws {
     for host in ["localhost", "127.0.0.1"] {
       #expect(try await ends(Certificates.localhost, host: host, .file(Certificates.authority)) == nil)
     }
-    #expect(try await ends(Certificates.other, .anybody) == nil)
+    #expect(try await ends(Certificates.other, .anyCertificate) == nil)
   }
 
-  @Test("a certificate nobody vouches for, and one of another host, are errors that say so")
+  @Test("an untrusted certificate and a host name mismatch fail with messages that say so")
   func bad() async throws {
     let unknown = try #require(try await problem(Certificates.localhost, .system))
-    #expect(unknown.kind == .tls && unknown.text.contains("does not verify"), "\(unknown)")
+    #expect(unknown.kind == .tls && unknown.text.contains("not trusted"), "\(unknown)")
     let other = try #require(try await problem(Certificates.other, .file(Certificates.authority)))
-    #expect(other.kind == .tls && other.text.hasSuffix("is not one of \"localhost\""), "\(other)")
+    #expect(other.kind == .tls && other.text.hasPrefix("host name mismatch"), "\(other)")
   }
 
-  @Test("a server without TLS, and a file that holds no certificates, are errors that say so")
+  @Test("a server without TLS, and a file without certificates, fail with messages that say so")
   func notTLS() async throws {
-    let plain = try #require(try await problem(nil, .anybody))
+    let plain = try #require(try await problem(nil, .anyCertificate))
     #expect(plain.text.contains("does not speak TLS"), "\(plain)")
     let file = try #require(try await problem(Certificates.localhost, .file("/dev/null")))
     #expect(file.kind == .tls)
   }
 
-  @Test("only this machine's certificate may go unverified")
-  func anybodyElse() async throws {
-    let (_, ear) = try open(443, scheme: "wss", host: "service.invalid") { $0.trust = .anybody }
-    let problem = try #require(await ear.end().problem)
+  @Test("verification can be disabled for this machine only")
+  func unverifiedRemote() async throws {
+    let (_, events) = try open(443, scheme: "wss", host: "service.invalid") { $0.trust = .anyCertificate }
+    let problem = try #require(await events.end().problem)
     #expect(
       problem.text
-        == "the certificate of \"service.invalid\" has to be verified; only this machine's own need not be")
+        == "the certificate of \"service.invalid\" must be verified; verification may be disabled only for this machine"
+    )
   }
 
-  @Test("a proxy is asked for a tunnel with its password, and the socket lives in it")
+  @Test("a proxy is asked for a tunnel with its credentials, and the socket works through it")
   func proxy() async throws {
     let server = try await echo(identity: Certificates.localhost)
     let proxy = try RawServer { peer in
@@ -93,77 +94,79 @@ private func carry(_ peer: RawConnection, to port: Int) {
       #expect(head.contains("Proxy-Authorization: Basic dTpw\r\n"))
       carry(peer, to: server.port)
     }
-    let (socket, ear) = try open(server.port, scheme: "wss", host: "localhost") {
+    let (socket, events) = try open(server.port, scheme: "wss", host: "localhost") {
       $0.trust = .file(Certificates.authority)
-      $0.proxy = .at(NetProxy.Place(host: "127.0.0.1", port: proxy.port, credentials: "u:p"))
+      $0.proxy = .server(NetProxy.Server(host: "127.0.0.1", port: proxy.port, credentials: "u:p"))
     }
-    #expect(await ear.opened() == .some(nil))
+    #expect(await events.opened() == .some(nil))
     #expect(socket.send(text: "through"))
-    #expect(await ear.message()?.bytes == Array("through".utf8))
+    #expect(await events.message()?.bytes == Array("through".utf8))
     socket.cancel()
-    _ = await ear.end()
+    _ = await events.end()
     proxy.stop()
     server.stop()
   }
 
   @Test(
-    "a proxy cannot answer for a host with a certificate of its own number",
+    "a proxy cannot impersonate a host with a certificate for its own address",
     arguments: ["service.invalid", "192.0.2.7"])
   func proxyInBetween(host: String) async throws {
-    // 127.0.0.1 is in this certificate, and is whom TCP talks to.
+    // 127.0.0.1 is in this certificate, and is the peer of the TCP connection.
     let server = try await echo(identity: Certificates.localhost)
     let proxy = try RawServer { peer in tunnel(peer, to: server.port) }
-    let (_, ear) = try open(443, scheme: "wss", host: host) {
+    let (_, events) = try open(443, scheme: "wss", host: host) {
       $0.trust = .file(Certificates.authority)
-      $0.proxy = .at(NetProxy.Place(host: "127.0.0.1", port: proxy.port))
+      $0.proxy = .server(NetProxy.Server(host: "127.0.0.1", port: proxy.port))
     }
-    let problem = try #require(await ear.end().problem)
-    #expect(problem == NetProblem(.tls, "the certificate of \(host):443 is not one of \"\(host)\""))
+    let problem = try #require(await events.end().problem)
+    #expect(
+      problem
+        == NetError(.tls, "host name mismatch: the certificate of \(host):443 is not valid for \"\(host)\""))
     proxy.stop()
     server.stop()
   }
 
-  @Test("a proxy that does not answer is hung up on when time is up, and when nobody wants to wait any more")
+  @Test("the connection to a silent proxy is closed on a timeout and on a cancellation")
   func silentProxy() async throws {
     let gone = Atomic<Int>(0)
     let proxy = try RawServer { peer in
       _ = peer.readHead()
-      if peer.isHungUp() { gone.add(1, ordering: .relaxed) }
+      if peer.isClosed() { gone.add(1, ordering: .relaxed) }
     }
-    let place = NetProxy.Place(host: "127.0.0.1", port: proxy.port)
-    func everybodyHasGone() async throws {
+    let server = NetProxy.Server(host: "127.0.0.1", port: proxy.port)
+    func allConnectionsClosed() async throws {
       while gone.load(ordering: .relaxed) != proxy.count { try await Task.sleep(for: .milliseconds(1)) }
     }
-    // On a busy machine the time may be up before anybody has come: then with more of it.
+    // On a busy machine the timeout may come before the connection: then try with a longer one.
     var limit = 50
     while proxy.count == 0 {
-      let (_, ear) = try open(1) {
-        $0.proxy = .at(place)
+      let (_, events) = try open(1) {
+        $0.proxy = .server(server)
         $0.limits.open = limit
       }
-      #expect(await ear.end().problem?.kind == .timeout)
+      #expect(await events.end().problem?.kind == .timeout)
       limit *= 2
     }
-    try await everybodyHasGone()
+    try await allConnectionsClosed()
     var seen = proxy.count
-    let (socket, given) = try open(1) { $0.proxy = .at(place) }
+    let (socket, given) = try open(1) { $0.proxy = .server(server) }
     while proxy.count == seen { try await Task.sleep(for: .milliseconds(1)) }
     socket.cancel()
     #expect(await given.end().problem?.kind == .cancelled)
-    try await everybodyHasGone()
+    try await allConnectionsClosed()
     seen = proxy.count
     var call = HTTPCall("GET", try WebAddress("http://127.0.0.1:1/"))
-    call.proxy = .at(place)
+    call.proxy = .server(server)
     call.timeout = 50
     while proxy.count == seen {
-      await #expect { _ = try await call.run() } throws: { ($0 as? NetProblem)?.kind == .timeout }
+      await #expect { _ = try await call.run() } throws: { ($0 as? NetError)?.kind == .timeout }
       call.timeout *= 2
     }
-    try await everybodyHasGone()
+    try await allConnectionsClosed()
     proxy.stop()
   }
 
-  @Test("over TLS, too, a good-bye comes with its code from either side, and a broken rule with its own")
+  @Test("over TLS, either side's close frame arrives with its code, and a violation with its own")
   func closes() async throws {
     var limits = WebSocketLimits()
     limits.message = 1000
@@ -172,44 +175,46 @@ private func carry(_ peer: RawConnection, to port: Int) {
       .accept { socket in { event in if case .text = event { socket.close(code: 4001, reason: "so") } } }
     }
     func client() async throws -> (WebSocket, Ear) {
-      let (socket, ear) = try open(server.port, scheme: "wss", host: "localhost") {
+      let (socket, events) = try open(server.port, scheme: "wss", host: "localhost") {
         $0.trust = .file(Certificates.authority)
       }
-      #expect(await ear.opened() == .some(nil))
-      return (socket, ear)
+      #expect(await events.opened() == .some(nil))
+      return (socket, events)
     }
     let (first, its) = try await client()
     #expect(first.send(text: "x"))
     #expect(await its.end() == WebSocketEnd(code: 4001, reason: "so"))
-    let (second, ear) = try await client()
+    let (second, events) = try await client()
     second.close(code: 4002)
-    #expect(await ear.end() == WebSocketEnd(code: 4002, isOurs: true))
+    #expect(await events.end() == WebSocketEnd(code: 4002, isLocal: true))
     let (third, large) = try await client()
     #expect(third.send(.init(repeating: 0, count: 500_000), isText: false))
     #expect(await large.end().code == 1009)
     server.stop()
   }
 
-  @Test("a proxy that refuses is named, with its status")
+  @Test("the error for a proxy that refuses names it and its status")
   func refusingProxy() async throws {
     let proxy = try RawServer { peer in
       _ = peer.readHead()
       peer.send("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
     }
-    let (_, ear) = try open(1, host: "localhost") {
-      $0.proxy = .at(NetProxy.Place(host: "127.0.0.1", port: proxy.port))
+    let (_, events) = try open(1, host: "localhost") {
+      $0.proxy = .server(NetProxy.Server(host: "127.0.0.1", port: proxy.port))
     }
-    let problem = await ear.end().problem
+    let problem = await events.end().problem
     #expect(
-      problem == NetProblem(.proxy, status: 407, "the proxy 127.0.0.1:\(proxy.port) refused, with status 407")
+      problem
+        == NetError(
+          .proxy, status: 407, "the proxy 127.0.0.1:\(proxy.port) refused the tunnel with status 407")
     )
     proxy.stop()
   }
 }
 
-@Suite("calls over HTTP", .timeLimit(.minutes(30))) struct HTTPCallTests {
+@Suite("HTTP calls", .timeLimit(.minutes(30))) struct HTTPCallTests {
   private func call(_ port: Int, _ change: (inout HTTPCall) -> Void = { _ in }) async throws
-    -> HTTPCall.Answer
+    -> HTTPCall.Response
   {
     var call = HTTPCall("POST", try WebAddress("http://127.0.0.1:\(port)/v1?x=1"))
     call.body = Array(#"{"a":1}"#.utf8)
@@ -217,7 +222,7 @@ private func carry(_ peer: RawConnection, to port: Int) {
     return try await call.run()
   }
 
-  @Test("a call sends what it should, and any status is an answer")
+  @Test("a call sends the expected request, and any status is a response")
   func good() async throws {
     let raw = try RawServer { peer in
       let head = peer.readHead()
@@ -229,7 +234,7 @@ private func carry(_ peer: RawConnection, to port: Int) {
       peer.send(
         "HTTP/1.1 404 Not Found\r\nX-Id: 7\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
       )
-      #expect(peer.isHungUp())
+      #expect(peer.isClosed())
     }
     let answer = try await call(raw.port) { $0.headers = [("Authorization", "Bearer k")] }
     #expect(answer.status == 404 && answer.body == Array("abcde".utf8) && answer["x-id"] == "7")
@@ -237,31 +242,31 @@ private func carry(_ peer: RawConnection, to port: Int) {
   }
 
   @Test(
-    "an answer that is too large, none, garbled or too late is an error",
+    "a response that is too large, missing, invalid or truncated is an error",
     arguments: [
       (
         "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + String(repeating: "x", count: 100_000),
-        NetProblem.Kind.tooLarge
+        NetError.Kind.tooLarge
       ),
-      ("", .lost), ("nonsense\r\n\r\n", .garbled),
+      ("", .lost), ("nonsense\r\n\r\n", .protocolError),
       ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", .lost),
     ])
-  func bad(answer: String, kind: NetProblem.Kind) async throws {
+  func bad(answer: String, kind: NetError.Kind) async throws {
     let raw = try RawServer { peer in
       _ = peer.readHead()
       peer.send(answer)
     }
     await #expect { _ = try await call(raw.port) { $0.limit = 1000 } } throws: {
-      ($0 as? NetProblem)?.kind == kind
+      ($0 as? NetError)?.kind == kind
     }
     raw.stop()
   }
 
-  @Test("a server that never answers is left after the time for it")
+  @Test("a call to a server that does not answer times out")
   func slow() async throws {
-    let raw = try RawServer { peer in _ = peer.isHungUp() }
+    let raw = try RawServer { peer in _ = peer.isClosed() }
     await #expect { _ = try await call(raw.port) { $0.timeout = 50 } } throws: {
-      ($0 as? NetProblem)?.text == "127.0.0.1:\(raw.port) did not answer within 50 ms"
+      ($0 as? NetError)?.text == "127.0.0.1:\(raw.port) did not answer within 50 ms"
     }
     raw.stop()
   }

@@ -6,49 +6,49 @@ import Testing
 
 @Suite("WebSockets", .timeLimit(.minutes(30))) struct WebSocketTests {
   @Test(
-    "texts and bytes of every size come back whole, in order",
+    "text and binary messages of every size arrive whole and in order",
     arguments: [0, 1, 125, 126, 65_535, 65_536, 1_000_000])
   func echoes(size: Int) async throws {
     let server = try await echo()
-    let (socket, ear) = try open(server.port)
-    #expect(await ear.opened() == .some(nil))
+    let (socket, events) = try open(server.port)
+    #expect(await events.opened() == .some(nil))
     let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     #expect(socket.send(bytes, isText: false))
-    let back = await ear.message()
+    let back = await events.message()
     #expect(back?.isText == false && back?.bytes == bytes)
     #expect(socket.send(text: "grüß dich"))
-    let text = await ear.message()
+    let text = await events.message()
     #expect(text?.isText == true && text?.bytes == Array("grüß dich".utf8))
     socket.close(code: 4001, reason: "enough")
-    let end = await ear.end()
-    #expect(end == WebSocketEnd(code: 4001, reason: "enough", isOurs: true))
+    let end = await events.end()
+    #expect(end == WebSocketEnd(code: 4001, reason: "enough", isLocal: true))
     server.stop()
   }
 
-  @Test("headers, path and sub-protocol reach the server, and its choice comes back")
+  @Test("headers, path and subprotocols reach the server, and its choice comes back")
   func handshake() async throws {
-    let seen = Locked<[WebSocketServer.Visitor]>([])
-    let server = try await WebSocketServer.listen(port: 0) { visitor in
-      seen.withLock { $0.append(visitor) }
+    let seen = Locked<[WebSocketServer.Client]>([])
+    let server = try await WebSocketServer.listen(port: 0) { client in
+      seen.withLock { $0.append(client) }
       return .accept(protocol: "two") { _ in { _ in } }
     }
-    let (socket, ear) = try open(server.port) {
+    let (socket, events) = try open(server.port) {
       $0.headers = [("Authorization", "Bearer x")]
       $0.protocols = ["one", "two"]
     }
-    #expect(await ear.opened() == .some("two"))
-    let visitor = try #require(seen.withLock { $0.first })
-    #expect(visitor.target == "/path?a=1" && visitor["authorization"] == "Bearer x")
-    #expect(visitor["Sec-WebSocket-Protocol"] == "one, two" && visitor["host"] == "127.0.0.1:\(server.port)")
-    #expect(visitor["Sec-WebSocket-Extensions"] == nil)
+    #expect(await events.opened() == .some("two"))
+    let client = try #require(seen.withLock { $0.first })
+    #expect(client.target == "/path?a=1" && client["authorization"] == "Bearer x")
+    #expect(client["Sec-WebSocket-Protocol"] == "one, two" && client["host"] == "127.0.0.1:\(server.port)")
+    #expect(client["Sec-WebSocket-Extensions"] == nil)
     socket.cancel()
-    let end = await ear.end()
-    #expect(end.code == 1006 && end.isOurs && end.problem?.kind == .cancelled)
+    let end = await events.end()
+    #expect(end.code == 1006 && end.isLocal && end.problem?.kind == .cancelled)
     server.stop()
   }
 
   @Test(
-    "a server's good-bye comes with its code and reason, and is answered",
+    "a server's close frame arrives with code and reason, and is answered",
     arguments: [1000, 1001, 1011, 4999])
   func serverCloses(code: Int) async throws {
     let raw = try RawServer { peer in
@@ -57,22 +57,22 @@ import Testing
       let answer = peer.readFrame()
       #expect(answer?.opcode == 8 && answer?.payload == [UInt8(code >> 8), UInt8(code & 255)])
     }
-    let (_, ear) = try open(raw.port)
-    _ = await ear.opened()
-    #expect(await ear.end() == WebSocketEnd(code: code, reason: "bye"))
+    let (_, events) = try open(raw.port)
+    _ = await events.opened()
+    #expect(await events.end() == WebSocketEnd(code: code, reason: "bye"))
     raw.stop()
   }
 
-  @Test("messages behind the handshake's answer in the same packet are not lost")
+  @Test("messages in the same packet as the handshake response are not lost")
   func early() async throws {
     let raw = try RawServer { peer in
       let head = peer.readHead()
       #expect(head.hasPrefix("GET /path?a=1 HTTP/1.1\r\n"))
-      // Nothing that could be an answer.
+      // Not a valid response.
       peer.send(frame(1, []))
     }
     let (_, refused) = try open(raw.port)
-    #expect(await refused.end().problem?.kind == .garbled)
+    #expect(await refused.end().problem?.kind == .protocolError)
     raw.stop()
     let server = try await WebSocketServer.listen(port: 0) { _ in
       .accept { socket in
@@ -82,58 +82,59 @@ import Testing
         }
       }
     }
-    let (_, ear) = try open(server.port)
-    _ = await ear.opened()
-    for index in 0..<100 { #expect(await ear.message()?.bytes == Array("\(index)".utf8)) }
+    let (_, events) = try open(server.port)
+    _ = await events.opened()
+    for index in 0..<100 { #expect(await events.message()?.bytes == Array("\(index)".utf8)) }
     server.stop()
   }
 
   @Test(
-    "an answer that is no handshake ends it, with what is wrong",
+    "an invalid handshake response ends the socket with the matching error",
     arguments: [
-      ("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno", NetProblem.Kind.refused, 401 as Int?),
+      ("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno", NetError.Kind.refused, 401 as Int?),
       ("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", .refused, 503),
       ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", .refused, 200),
       (
         "HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: AAAA\r\n\r\n",
-        .garbled, nil
+        .protocolError, nil
       ),
       ("HTTP/1.1 301 Moved\r\nLocation: ws://x/\r\nContent-Length: 0\r\n\r\n", .refused, 301),
-      ("SSH-2.0-OpenSSH\r\n\r\n", .garbled, nil), ("", .lost, nil), ("HTTP/1.1 10", .garbled, nil),
+      ("SSH-2.0-OpenSSH\r\n\r\n", .protocolError, nil), ("", .lost, nil),
+      ("HTTP/1.1 10", .protocolError, nil),
       (
         "HTTP/1.1 401 No\r\nContent-Length: 99999999\r\n\r\n\(String(repeating: "x", count: 70_000))",
         .tooLarge, nil
       ),
     ])
-  func badHandshake(answer: String, kind: NetProblem.Kind, status: Int?) async throws {
+  func badHandshake(answer: String, kind: NetError.Kind, status: Int?) async throws {
     let raw = try RawServer { peer in
       _ = peer.readHead()
       peer.send(answer)
     }
-    let (_, ear) = try open(raw.port)
-    let end = await ear.end()
+    let (_, events) = try open(raw.port)
+    let end = await events.end()
     #expect(end.code == 1006 && end.problem?.kind == kind && end.problem?.status == status, "\(end)")
-    #expect(ear.count == 1)
+    #expect(events.count == 1)
     raw.stop()
   }
 
-  @Test("nobody at the port, no such host, and a server that never answers")
-  func nobody() async throws {
+  @Test("connection refused, host not found, and a server that does not answer")
+  func unreachable() async throws {
     let raw = try RawServer { _ in }
     raw.stop()
     let (_, refused) = try open(raw.port)
     let end = await refused.end()
     #expect(end.problem?.kind == .connect)
-    #expect(end.description == "127.0.0.1:\(raw.port) cannot be reached: nobody listens there")
+    #expect(end.description == "connection refused by 127.0.0.1:\(raw.port)")
     let (_, lost) = try open(80, host: "nowhere.invalid")
-    #expect(await lost.end().problem?.kind == .lookup)
-    let silent = try RawServer { peer in _ = peer.isHungUp() }
+    #expect(await lost.end().problem?.kind == .hostNotFound)
+    let silent = try RawServer { peer in _ = peer.isClosed() }
     let (_, slow) = try open(silent.port) { $0.limits.open = 50 }
     #expect(await slow.end().problem?.kind == .timeout)
     silent.stop()
   }
 
-  @Test("what a server must not send fails the connection with its code, and nothing of it is handed on")
+  @Test("a server's protocol violation fails the connection with its code, and delivers nothing")
   func badFrames() async throws {
     let cases: [([UInt8], Int)] = [
       (frame(1, [0xC3]), 1007), (frame(3, []), 1002), (frame(1, [], reserved: 0x40), 1002),
@@ -156,44 +157,44 @@ import Testing
         }
         isOver.set()
       }
-      let (_, ear) = try open(raw.port) { $0.limits.message = 2048 }
-      _ = await ear.opened()
-      let end = await ear.end()
-      #expect(end.code == code && end.isOurs && end.problem != nil, "\(end)")
-      #expect(ear.count == 2)
+      let (_, events) = try open(raw.port) { $0.limits.message = 2048 }
+      _ = await events.opened()
+      let end = await events.end()
+      #expect(end.code == code && end.isLocal && end.problem != nil, "\(end)")
+      #expect(events.count == 2)
       raw.stop()
       while !isOver.isOn { try await Task.sleep(for: .milliseconds(1)) }
       #expect(sent.withLock { $0 } == code, "\(bytes.prefix(10))")
     }
   }
 
-  @Test("a peer that hangs up in the middle of anything is lost, not finished")
-  func hangUps() async throws {
+  @Test("a connection closed in the middle of a message is lost, not finished")
+  func abnormalClosures() async throws {
     for bytes in [[], [0x81], [0x81, 5, 65], frame(1, [65], isFinal: false)] as [[UInt8]] {
       let raw = try RawServer { peer in
         peer.answerHandshake()
         peer.send(bytes)
       }
-      let (_, ear) = try open(raw.port)
-      _ = await ear.opened()
-      let end = await ear.end()
+      let (_, events) = try open(raw.port)
+      _ = await events.opened()
+      let end = await events.end()
       #expect(end.code == 1006 && end.problem?.kind == .lost)
       raw.stop()
     }
   }
 
-  @Test("a half-open peer is found by its silence, one that answers pings is not")
+  @Test("a peer that answers no pings is detected, one that does stays connected")
   func silence() async throws {
     let raw = try RawServer { peer in
       peer.answerHandshake()
-      _ = peer.isHungUp()
+      _ = peer.isClosed()
     }
-    let (_, ear) = try open(raw.port) {
+    let (_, events) = try open(raw.port) {
       $0.limits.ping = 20
       $0.limits.pong = 30
     }
-    _ = await ear.opened()
-    #expect(await ear.end().problem?.kind == .silent)
+    _ = await events.opened()
+    #expect(await events.end().problem?.kind == .unresponsive)
     raw.stop()
     let pings = Locked(0)
     let alive = try RawServer { peer in
@@ -216,7 +217,7 @@ import Testing
     alive.stop()
   }
 
-  @Test("pings are answered with what they carried, in the middle of a message too")
+  @Test("pings are answered with their payload, in the middle of a message too")
   func pings() async throws {
     let answers = Locked<[[UInt8]]>([])
     let raw = try RawServer { peer in
@@ -227,45 +228,45 @@ import Testing
       }
       peer.send(frame(8, []))
     }
-    let (_, ear) = try open(raw.port)
-    _ = await ear.opened()
-    #expect(await ear.message()?.bytes == [65, 66])
-    #expect(await ear.end().code == 1005)
+    let (_, events) = try open(raw.port)
+    _ = await events.opened()
+    #expect(await events.message()?.bytes == [65, 66])
+    #expect(await events.end().code == 1005)
     #expect(answers.withLock { $0 } == [[1, 2, 3], []])
     raw.stop()
   }
 
-  @Test("a server that does not answer a good-bye is left after the time for it")
+  @Test("a server that does not answer a close frame is disconnected after the timeout")
   func stubborn() async throws {
     let raw = try RawServer { peer in
       peer.answerHandshake()
-      _ = peer.isHungUp()
+      _ = peer.isClosed()
     }
-    let (socket, ear) = try open(raw.port) { $0.limits.close = 50 }
-    _ = await ear.opened()
+    let (socket, events) = try open(raw.port) { $0.limits.close = 50 }
+    _ = await events.opened()
     socket.close()
-    #expect(await ear.end() == WebSocketEnd(code: 1000, isOurs: true))
+    #expect(await events.end() == WebSocketEnd(code: 1000, isLocal: true))
     raw.stop()
   }
 
-  @Test("one that is given up before it is open ends, and asks nothing of the server any more")
-  func givenUp() async throws {
-    let silent = try RawServer { peer in #expect(peer.isHungUp()) }
-    for hangUp in [true, false] {
-      let (socket, ear) = try open(silent.port)
-      if hangUp { socket.cancel() } else { socket.close() }
-      let end = await ear.end()
-      #expect(end.problem?.kind == .cancelled && end.isOurs)
+  @Test("a socket cancelled before it is open ends, and closes its connection")
+  func cancelledEarly() async throws {
+    let silent = try RawServer { peer in #expect(peer.isClosed()) }
+    for cancels in [true, false] {
+      let (socket, events) = try open(silent.port)
+      if cancels { socket.cancel() } else { socket.close() }
+      let end = await events.end()
+      #expect(end.problem?.kind == .cancelled && end.isLocal)
     }
     silent.stop()
   }
 
-  @Test("a receiver that pauses holds the sender back, and loses nothing when it goes on")
+  @Test("a receiver that pauses applies back-pressure, and loses nothing when it resumes")
   func backPressure() async throws {
     let count = 400
     let size = 65_536
     let refused = Atomic<Int>(0)
-    // Who reads nothing answers no ping.
+    // A peer that does not read answers no pings.
     var limits = WebSocketLimits()
     limits.ping = 0
     let server = try await WebSocketServer.listen(port: 0, limits: limits) { _ in
@@ -290,29 +291,29 @@ import Testing
         }
       }
     }
-    let (socket, ear) = try open(server.port)
-    _ = await ear.opened()
-    let before = ear.count
+    let (socket, events) = try open(server.port)
+    _ = await events.opened()
+    let before = events.count
     socket.pause()
     #expect(socket.send([1], isText: false))
-    // 26 MB do not fit into the buffers between them: the server must be refused.
+    // 26 MB do not fit into the buffers between them: `send` must refuse.
     while refused.load(ordering: .relaxed) == 0 { try await Task.sleep(for: .milliseconds(1)) }
-    #expect(ear.count == before)
+    #expect(events.count == before)
     socket.resume()
     for index in 0..<count {
-      let message = await ear.message()
+      let message = await events.message()
       guard message?.bytes.count == size, message?.bytes.first == UInt8(truncatingIfNeeded: index) else {
-        Issue.record("message \(index) is another")
+        Issue.record("message \(index) is a different one")
         break
       }
     }
     socket.close()
-    #expect(await ear.end().code == 1000)
+    #expect(await events.end().code == 1000)
     server.stop()
   }
 
   @Test(
-    "what would make another request of it is not sent",
+    "headers that would change the request are not sent",
     arguments: [
       ("X", "a\r\nY: b", "one"), ("X: y", "a", "one"), ("", "a", "one"), ("X", "a", "one\r\nY: b"),
       ("X", "a", "one two"), ("sec-websocket-Extensions", "permessage-deflate", "one"),
@@ -320,18 +321,18 @@ import Testing
     ])
   func headerInjection(name: String, value: String, subprotocol: String) async throws {
     let raw = try RawServer { _ in }
-    let (_, ear) = try open(raw.port) {
+    let (_, events) = try open(raw.port) {
       $0.headers = [(name, value)]
       $0.protocols = [subprotocol]
     }
-    #expect(await ear.end().problem?.kind == .address)
+    #expect(await events.end().problem?.kind == .address)
     #expect(raw.count == 0)
     raw.stop()
   }
 }
 
-@Suite("servers of WebSockets", .timeLimit(.minutes(30))) struct WebSocketServerTests {
-  @Test("who asks for no WebSocket is told so; who is refused gets the status and the words")
+@Suite("WebSocket servers", .timeLimit(.minutes(30))) struct WebSocketServerTests {
+  @Test("a request without an upgrade gets 426; a refused one gets the status and the text")
   func refusals() async throws {
     let server = try await WebSocketServer.listen(port: 0) { _ in .refuse(status: 403, "not you") }
     let plain = try RawConnection(port: server.port)
@@ -339,13 +340,13 @@ import Testing
     let head = plain.readHead()
     #expect(head.hasPrefix("HTTP/1.1 426 ") && head.contains("Sec-WebSocket-Version: 13\r\n"))
     plain.close()
-    let (_, ear) = try open(server.port)
-    let end = await ear.end()
+    let (_, events) = try open(server.port)
+    let end = await events.end()
     #expect(end.problem?.status == 403, "\(end)")
     server.stop()
   }
 
-  @Test("a client that does not mask, and bytes that are no HTTP, end their own connection only")
+  @Test("an unmasked frame, and bytes that are not HTTP, end only their own connection")
   func badClients() async throws {
     let server = try await echo()
     let unmasked = try RawConnection(port: server.port)
@@ -353,10 +354,10 @@ import Testing
     unmasked.send(frame(1, [65]))
     let answer = unmasked.readFrame()
     #expect(answer?.opcode == 8 && answer?.payload == [0x03, 0xEA])
-    #expect(unmasked.isHungUp())
+    #expect(unmasked.isClosed())
     let garbage = try RawConnection(port: server.port)
     garbage.send(.init(repeating: 0, count: 100))
-    #expect(garbage.isHungUp())
+    #expect(garbage.isClosed())
     let good = try RawConnection(port: server.port)
     _ = good.handshake()
     good.send(frame(1, Array("hi".utf8), isMasked: true))
@@ -365,13 +366,13 @@ import Testing
     server.stop()
   }
 
-  @Test("a port that is taken is refused in words")
+  @Test("a port in use is refused with a message")
   func taken() async throws {
     let server = try await echo()
     await #expect {
       _ = try await WebSocketServer.listen(port: server.port) { _ in .refuse(status: 500, "") }
     } throws: {
-      "\($0)" == "nobody can listen at 127.0.0.1:\(server.port): the port is taken"
+      "\($0)" == "cannot listen on 127.0.0.1:\(server.port): address in use"
     }
     server.stop()
   }

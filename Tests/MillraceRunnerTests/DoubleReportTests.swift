@@ -8,7 +8,7 @@ import Testing
   @Test("has the violations that were kept, and the number of all")
   func violations() throws {
     var seen = BailianDouble.Report()
-    seen.visits = 3
+    seen.connections = 3
     seen.violations = [BailianDouble.Violation(name: "noKey", text: "there is none")]
     seen.violationCount = 1_234
     let json = try JSONValue(parsing: DoubleCommand.json(seen))

@@ -246,7 +246,7 @@ struct TalkBoardTests {
     board.take(
       node: "bot",
       json:
-        #"{"event":"error","vendor":"bailian","name":"InternalLLMError","category":"llm","reaction":"goOn","text":"failed"}"#
+        #"{"event":"error","vendor":"bailian","name":"InternalLLMError","category":"llm","reaction":"continue","text":"failed"}"#
     )
     board.take(node: "bot", json: #"{"event":"command","name":"open_videochat","payload":null}"#)
     board.take(node: "bot", json: #"{"event":"unknown","raw":{}}"#)

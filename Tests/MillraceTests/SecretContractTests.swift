@@ -199,11 +199,11 @@ struct SecretContractTests {
     for (node, words) in [
       (
         #""type": "bailian.dialog", "workspace": "w", "app": "a", "user": "u", "key": "sk-MARKER-4711\n""#,
-        "it holds a line break or another control character; take it out; key files often end with one"
+        "it contains a line break or another control character; remove it; key files often end with a line break"
       ),
       (
         #""type": "net.websocket", "url": "ws://127.0.0.1:1/", "headers": ["X: sk-MARKER-4711\r\nY: z"]"#,
-        "a header holds a line break or another control character; take it out; key files often end with one"
+        "a header contains a line break or another control character; remove it; key files often end with a line break"
       ),
     ] {
       do throws(Problems) {

@@ -3,12 +3,12 @@ import MillraceNet
 import MillraceTesting
 import MillraceWebSocket
 
-/// Seconds no test should ever need.
+/// A bound in seconds that no test should reach.
 let limit = 300.0
 let sound = OutputShape.pcm(rate: 16_000, channels: 1, sample: .s16, frames: 160)
 let lines = OutputShape(.text, packetDuration: nil, packetBytes: 1_000)
 
-/// A server that a test drives: what came, and the socket to answer with.
+/// A server controlled by a test: what it received, and the socket to answer with.
 final class Backend: Sendable {
   struct Message: Sendable, Equatable {
     var isText: Bool
@@ -17,27 +17,27 @@ final class Backend: Sendable {
   private let messages = Locked<[Message]>([])
   private let sockets = Locked<[WebSocket]>([])
   private let server = Locked<WebSocketServer?>(nil)
-  /// With which status visitors are sent away; nil: they are let in.
+  /// The status clients are refused with; nil: they are accepted.
   private let refusal: Locked<Int?>
   var port: Int { server.withLock { $0?.port ?? 0 } }
   var received: [Message] { messages.withLock { $0 } }
   /// Connections that have ended.
   private let endings = Locked(0)
   var ends: Int { endings.withLock { $0 } }
-  var visits: Int { sockets.withLock(\.count) }
+  var connections: Int { sockets.withLock(\.count) }
   var socket: WebSocket? { sockets.withLock { $0.last } }
 
   /// - Parameters:
-  ///   - large: bytes of a message at most.
-  ///   - patience: milliseconds that the answer to a good-bye is waited for.
+  ///   - large: the largest message in bytes.
+  ///   - closeTimeout: milliseconds to wait for the answer to a close frame.
   init(
-    refusing status: Int? = nil, greeting: [String] = [], large: Int = 1 << 20, patience: Int? = nil
+    refusing status: Int? = nil, greeting: [String] = [], large: Int = 1 << 20, closeTimeout: Int? = nil
   ) async throws {
     var limits = WebSocketLimits()
     limits.message = large
-    // Clients that a test keeps from reading answer no ping.
+    // Clients that a test prevents from reading answer no pings.
     limits.ping = 0
-    if let patience { limits.close = patience }
+    if let closeTimeout { limits.close = closeTimeout }
     refusal = Locked(status)
     let made = try await WebSocketServer.listen(port: 0, limits: limits) { [self] _ in
       if let status = refusal.withLock({ $0 }) { return .refuse(status: status, "no") }
@@ -57,7 +57,7 @@ final class Backend: Sendable {
     server.withLock { $0 = made }
   }
 
-  /// Lets whoever comes from here on in.
+  /// Accepts clients from now on.
   func admit() { refusal.withLock { $0 = nil } }
 
   func stop() { server.withLock { $0?.stop() } }
@@ -74,7 +74,7 @@ func bench(
   return try NodeBench(NetWebSocket.self, parameters, inputs: inputs, clock: .realtime)
 }
 
-/// Runs the node until something holds that may come about outside of it, and so wakes nobody here.
+/// Runs the node until a condition holds that may depend on other threads, which do not wake the bench.
 func wait(_ bench: NodeBench, _ seconds: Double = limit, until condition: () -> Bool) throws -> Bool {
   let end = ContinuousClock.now + .seconds(seconds)
   while ContinuousClock.now < end {

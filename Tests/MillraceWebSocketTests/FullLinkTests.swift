@@ -6,10 +6,10 @@ import MillraceWebSocket
 import Synchronization
 import Testing
 
-/// A microphone of silence, 10 ms a packet.
-private struct Hush: Node {
+/// A microphone of silence in packets of 10 ms.
+private struct SilentMicrophone: Node {
   static let contract = NodeContract(
-    "test.hush", "silence", outputs: [PortContract("out", .kind(.pcm), text: "sound")], drive: .itself
+    "test.silence", "silence", outputs: [PortContract("out", .kind(.pcm), text: "audio")], drive: .itself
   ) { resolution in
     resolution.outputs["out"] = .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 160)
     resolution.pacing = .live
@@ -28,10 +28,10 @@ private struct Hush: Node {
   }
 }
 
-/// Takes nothing until it is told to, and then counts.
-private struct Deaf: Node {
+/// Reads nothing until it is opened, and then counts.
+private struct StalledReader: Node {
   static let contract = NodeContract(
-    "test.deaf", "takes nothing", inputs: [PortContract("in", .any, text: "texts", required: true)],
+    "test.stalled", "reads nothing", inputs: [PortContract("in", .any, text: "texts", required: true)],
     drive: .itself)
   static let isOpen = Atomic<Bool>(false)
   static let taken = Locked<[String]>([])
@@ -50,24 +50,24 @@ private struct Deaf: Node {
 }
 
 @Suite("A full link behind net.websocket", .serialized, .timeLimit(.minutes(30))) struct FullLinkTests {
-  @Test("texts that nobody takes hold the other side back and the microphone not up; none of them is lost")
+  @Test("unread texts apply back-pressure to the peer but not to the microphone; none is lost")
   func texts() async throws {
     let backend = try await Backend()
-    var catalogue = Catalogue.wires
-    catalogue.add(Hush.self)
-    catalogue.add(Deaf.self)
+    var catalogue = Catalogue.webSocket
+    catalogue.add(SilentMicrophone.self)
+    catalogue.add(StalledReader.self)
     let plan = try Graph.load(
       text: """
         { "millrace": 1, "name": "full", "clock": "realtime", "nodes": {
-          "mic": { "type": "test.hush" }, "deaf": { "type": "test.deaf" },
-          "wire": { "type": "net.websocket", "url": "ws://127.0.0.1:\(backend.port)/", "reconnect": false } },
-          "links": ["mic -> wire.audio", { "from": "wire.text", "to": "deaf", "capacity": 4 }] }
+          "mic": { "type": "test.silence" }, "reader": { "type": "test.stalled" },
+          "socket": { "type": "net.websocket", "url": "ws://127.0.0.1:\(backend.port)/", "reconnect": false } },
+          "links": ["mic -> socket.audio", { "from": "socket.text", "to": "reader", "capacity": 4 }] }
         """, name: "full.json", catalogue: catalogue)
     let run = try Engine(catalogue: catalogue, workers: 1).prepare(plan, observesEvents: false)
     run.start()
     try await until { backend.socket != nil }
     let socket = try #require(backend.socket)
-    // Until the other side is held back: all that the system and the node keep is full.
+    // Until the peer has to wait: every buffer of the system and the node is full.
     let words = String(repeating: "w", count: 60_000)
     var sent = 0
     var stuck = ContinuousClock.now
@@ -80,23 +80,24 @@ private struct Deaf: Node {
       }
     }
     #expect(sent > 5)
-    // The microphone goes on.
+    // The microphone continues.
     let before = backend.received.count
     try await until { backend.received.count >= before + 50 }
-    #expect(Deaf.taken.withLock { $0.isEmpty })
-    Deaf.isOpen.store(true, ordering: .releasing)
-    try await until { Deaf.taken.withLock { $0.count } == sent }
+    #expect(StalledReader.taken.withLock { $0.isEmpty })
+    StalledReader.isOpen.store(true, ordering: .releasing)
+    try await until { StalledReader.taken.withLock { $0.count } == sent }
     run.stop()
     let report = await run.wait()
     #expect(report.failure == nil)
-    #expect(Deaf.taken.withLock { $0.map { $0.prefix { $0 != " " } } } == (0..<sent).map { "\($0)"[...] })
+    #expect(
+      StalledReader.taken.withLock { $0.map { $0.prefix { $0 != " " } } } == (0..<sent).map { "\($0)"[...] })
     backend.stop()
   }
 
   private func until(_ condition: () -> Bool) async throws {
     let end = ContinuousClock.now + .seconds(240)
     while !condition() {
-      try #require(ContinuousClock.now < end, "it did not come about in four minutes")
+      try #require(ContinuousClock.now < end, "the condition did not hold within four minutes")
       try await Task.sleep(for: .milliseconds(2))
     }
   }

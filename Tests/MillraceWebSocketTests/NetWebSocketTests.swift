@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 @Suite("net.websocket", .serialized, .timeLimit(.minutes(30))) struct NetWebSocketTests {
-  @Test("sound and texts go out as frames, in order, what was said before the connection first")
+  @Test("audio and texts are sent as frames, in order, with the audio from before the connection first")
   func out() async throws {
     let backend = try await Backend()
     let bench = try bench(backend.port)
@@ -22,7 +22,7 @@ import Testing
     backend.stop()
   }
 
-  @Test("frames that cut samples in two come in as whole samples, at their positions, and texts as they are")
+  @Test("frames that split samples become whole samples with positions, and texts arrive unchanged")
   func incoming() async throws {
     let backend = try await Backend()
     let bench = try bench(backend.port)
@@ -50,8 +50,10 @@ import Testing
     backend.stop()
   }
 
-  @Test("where texts go on as events, what is none is told by where it goes wrong, and not by what it says")
-  func noEvents() async throws {
+  @Test(
+    "where texts are linked as events, an invalid one is reported with its error position, and without its content"
+  )
+  func invalidEvents() async throws {
     let secret = "what a user said"
     let backend = try await Backend(
       greeting: [
@@ -73,16 +75,16 @@ import Testing
     let errors = events.filter { $0.name == "error" }
     #expect(
       errors.compactMap { $0.string("text") } == [
-        "a message of 26 bytes is no event: no JSON at byte 26: a text does not end",
-        "a message of 3 bytes is no event: a JSON object is due",
-        "a message of 0 bytes is no event: no JSON at byte 0: it ends where a value is due",
+        "a message of 26 bytes is not an event: invalid JSON at byte 26: unterminated string",
+        "a message of 3 bytes is not an event: expected a JSON object",
+        "a message of 0 bytes is not an event: invalid JSON at byte 0: unexpected end, expected a value",
       ])
-    #expect(errors.allSatisfy { $0.string("reaction") == "goOn" && $0.string("vendor") == "websocket" })
+    #expect(errors.allSatisfy { $0.string("reaction") == "continue" && $0.string("vendor") == "websocket" })
     #expect(!events.contains { $0.json.contains(secret) })
     backend.stop()
   }
 
-  @Test("where texts go on as texts, they need be no JSON")
+  @Test("where texts are linked as texts, they need not be JSON")
   func anyText() async throws {
     let backend = try await Backend(greeting: ["{ not JSON"])
     let bench = try bench(backend.port)
@@ -96,15 +98,15 @@ import Testing
     backend.stop()
   }
 
-  @Test("a lost connection is opened again, told of, and carries on")
+  @Test("a lost connection is reopened and reported, and works again")
   func reconnects() async throws {
     let backend = try await Backend()
     let bench = try bench(backend.port)
-    for visit in 1...3 {
-      #expect(try wait(bench) { backend.visits == visit })
+    for connection in 1...3 {
+      #expect(try wait(bench) { backend.connections == connection })
       backend.socket?.cancel()
     }
-    #expect(try wait(bench) { backend.visits == 4 })
+    #expect(try wait(bench) { backend.connections == 4 })
     bench.push(text: "still here", to: "text")
     var names: [String] = []
     #expect(
@@ -118,7 +120,7 @@ import Testing
     backend.stop()
   }
 
-  @Test("a refusal that would be repeated fails the node in words; a server's good-bye ends it")
+  @Test("a refusal that would repeat fails the node with a message; a server's normal close ends it")
   func ends() async throws {
     let refusing = try await Backend(refusing: 401)
     let failing = try bench(refusing.port)
@@ -127,7 +129,7 @@ import Testing
       Issue.record("it did not fail")
     } catch {
       #expect(
-        "\(error)" == "127.0.0.1:\(refusing.port) does not open a WebSocket: it answers with status 401")
+        "\(error)" == "127.0.0.1:\(refusing.port) refused the WebSocket handshake with status 401")
     }
     refusing.stop()
     let backend = try await Backend()
@@ -138,7 +140,7 @@ import Testing
     backend.stop()
   }
 
-  @Test("nobody there for as long as \"giveUp\" fails the node")
+  @Test("without a server for as long as \"giveUp\" the node fails")
   func givesUp() async throws {
     let backend = try await Backend()
     let port = backend.port
@@ -147,30 +149,33 @@ import Testing
     #expect(throws: BenchFault.self) { _ = try wait(bench) { bench.hasEnded } }
     let events = bench.events()
     #expect(events.contains { $0.name == "error" && $0.string("category") == "network" })
-    // What never was is not over.
+    // There was no connection that could be reported as ended.
     #expect(!events.contains { $0.name == "disconnected" })
   }
 
   @Test(
-    "what cannot work is refused before anything starts",
+    "invalid parameters are refused before anything starts",
     arguments: [
-      ([:] as [String: ParameterValue], "nothing tells where to connect"),
-      (["url": "ws://a", "listen": 1], "it cannot both connect and wait"),
-      (["url": "http://a"], "a WebSocket's address begins with ws: or wss:"),
+      ([:] as [String: ParameterValue], "neither an address nor a port is set"),
+      (["url": "ws://a", "listen": 1], "it cannot both connect and listen"),
+      (["url": "http://a"], "a WebSocket address must begin with ws: or wss:"),
       (
         ["url": "wss://example.org", "verify": false],
-        "a certificate has to be verified unless the host is this machine"
+        "verification may be disabled only for this machine"
       ),
-      (["url": "ws://u:p@a"], "an address must hold no user or password; send them in a header"),
+      (["url": "ws://u:p@a"], "an address must not contain a user or password; send them in a header"),
       (["url": "ws://a", "headers": .list(["x"])], "a header has no colon"),
-      (["url": "ws://a", "proxy": "ftp://x"], "a proxy's address begins with http://"),
-      (["listen": 1, "certificate": .string("c.pem")], "a certificate and its key go together"),
-      (["listen": 1, "key": .string("k.pem")], "a certificate and its key go together"),
+      (["url": "ws://a", "proxy": "ftp://x"], "a proxy address begins with http://"),
+      (
+        ["listen": 1, "certificate": .string("c.pem")],
+        "a certificate needs its key, and a key its certificate"
+      ),
+      (["listen": 1, "key": .string("k.pem")], "a certificate needs its key, and a key its certificate"),
       (["url": "ws://a", "certificate": .string("c"), "key": .string("k")], "only a server has one"),
-      (["listen": 1, "headers": .list(["a: b"])], "nobody is sent them"),
+      (["listen": 1, "headers": .list(["a: b"])], "a server does not send any"),
     ])
-  func refusals(parameters: [String: ParameterValue], words: String) throws {
+  func refusals(parameters: [String: ParameterValue], message: String) throws {
     let resolution = try NodeBench.resolve(NetWebSocket.self, parameters)
-    #expect(resolution.problems.map(\.text).contains(words), "\(resolution.problems.map(\.text))")
+    #expect(resolution.problems.map(\.text).contains(message), "\(resolution.problems.map(\.text))")
   }
 }

@@ -5,13 +5,13 @@ import MillraceTesting
 import MillraceWebSocket
 import Testing
 
-/// Certificates of the tests of sockets.
+/// The certificates of MillraceNetTests.
 private func certificate(_ name: String) -> String {
   URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("MillraceNetTests/Certificates/\(name)").path
 }
 
-/// Where a node says that it listens.
+/// The port a node reports to listen on.
 func port(_ bench: NodeBench) throws -> Int {
   var port = 0
   #expect(
@@ -24,15 +24,15 @@ func port(_ bench: NodeBench) throws -> Int {
   return port
 }
 
-/// Somebody who visits a node: what they heard, and how it ended.
-private final class Guest: Sendable {
+/// A client of a node: what it received, and how its connection ended.
+private final class Client: Sendable {
   private let texts = Locked<[String]>([])
   private let ending = Locked<WebSocketEnd?>(nil)
   private let opening = Locked<String??>(nil)
   private let socket = Locked<WebSocket?>(nil)
-  var heard: [String] { texts.withLock { $0 } }
+  var received: [String] { texts.withLock { $0 } }
   var end: WebSocketEnd? { ending.withLock { $0 } }
-  /// The sub-protocol, once it is open.
+  /// The subprotocol, once the connection is open.
   var opened: String?? { opening.withLock { $0 } }
 
   init(_ address: String, _ change: (inout WebSocketRequest) -> Void = { _ in }) throws {
@@ -54,25 +54,25 @@ private final class Guest: Sendable {
 
 /// The node as a server.
 extension NetWebSocketTests {
-  @Test("as a server it takes one visitor, and says where it listens")
+  @Test("as a server it accepts a client, and reports where it listens")
   func server() async throws {
     let bench = try NodeBench(
       NetWebSocket.self, ["listen": 0, "path": "/bot"], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
-    let heard = Locked<[String]>([])
+    let received = Locked<[String]>([])
     let socket = WebSocket.open(WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/bot?x"))) { event in
       if case .text(let bytes) = event {
-        heard.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
+        received.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
       }
     }
     bench.push(text: "hello", to: "text")
-    #expect(try wait(bench) { heard.withLock { $0 == ["hello"] } })
+    #expect(try wait(bench) { received.withLock { $0 == ["hello"] } })
     socket.close()
     try bench.finish()
     #expect(bench.close() == [])
   }
 
-  @Test("with a certificate it speaks TLS, and chooses the best sub-protocol of those offered")
+  @Test("with a certificate it uses TLS, and it chooses its preferred subprotocol of those offered")
   func secure() async throws {
     let bench = try NodeBench(
       NetWebSocket.self,
@@ -81,59 +81,59 @@ extension NetWebSocketTests {
         "key": .string(certificate("localhost.key")), "protocols": .list(["two", "one"]),
       ], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
-    let guest = try Guest("wss://localhost:\(port)/") {
+    let client = try Client("wss://localhost:\(port)/") {
       $0.trust = .file(certificate("ca.pem"))
       $0.protocols = ["one", "zero", "two"]
     }
     bench.push(text: "hello", to: "text")
-    #expect(try wait(bench) { guest.heard == ["hello"] })
-    #expect(guest.opened == .some("two"))
+    #expect(try wait(bench) { client.received == ["hello"] })
+    #expect(client.opened == .some("two"))
     try bench.finish()
-    #expect(try wait(bench) { guest.end?.code == 1000 })
+    #expect(try wait(bench) { client.end?.code == 1000 })
   }
 
-  @Test("a certificate that is none is refused before anybody is waited for")
-  func noCertificate() {
+  @Test("an invalid certificate is refused before the node listens")
+  func invalidCertificate() {
     #expect {
       _ = try NodeBench(
         NetWebSocket.self,
         ["listen": 0, "certificate": .string("/dev/null"), "key": .string(certificate("localhost.key"))],
         inputs: ["text": lines], clock: .realtime)
     } throws: {
-      "\($0)".contains("are no certificate and its key (PEM)")
+      "\($0)".contains("are not a certificate and its key (PEM)")
     }
   }
 
-  @Test("a second visitor is sent away, and the first stays; when they have gone the next may come")
+  @Test("a second client is refused, and the first stays connected; after it the next is accepted")
   func oneAtATime() async throws {
     let bench = try NodeBench(
       NetWebSocket.self, ["listen": 0], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
-    let first = try Guest("ws://127.0.0.1:\(port)/")
+    let first = try Client("ws://127.0.0.1:\(port)/")
     #expect(try wait(bench) { first.opened != nil })
-    let second = try Guest("ws://127.0.0.1:\(port)/")
+    let second = try Client("ws://127.0.0.1:\(port)/")
     #expect(try wait(bench) { second.end != nil })
     #expect(second.end?.problem?.status == 503)
     bench.push(text: "to you", to: "text")
-    #expect(try wait(bench) { first.heard == ["to you"] })
+    #expect(try wait(bench) { first.received == ["to you"] })
     first.close()
     #expect(try wait(bench) { bench.events().contains { $0.name == "disconnected" } })
-    let third = try Guest("ws://127.0.0.1:\(port)/")
+    let third = try Client("ws://127.0.0.1:\(port)/")
     bench.push(text: "and you", to: "text")
-    #expect(try wait(bench) { third.heard == ["and you"] })
+    #expect(try wait(bench) { third.received == ["and you"] })
     try bench.finish()
     #expect(bench.close() == [])
   }
 
-  @Test("of many that come at the same moment one stays, and what goes out goes to that one")
-  func crowd() async throws {
+  @Test("of many simultaneous clients one stays connected, and receives what is sent")
+  func simultaneousClients() async throws {
     let bench = try NodeBench(
       NetWebSocket.self, ["listen": 0], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
-    let guests = try (0..<20).map { _ in try Guest("ws://127.0.0.1:\(port)/") }
-    #expect(try wait(bench) { guests.count { $0.end != nil } == 19 })
+    let clients = try (0..<20).map { _ in try Client("ws://127.0.0.1:\(port)/") }
+    #expect(try wait(bench) { clients.count { $0.end != nil } == 19 })
     bench.push(text: "you", to: "text")
-    #expect(try wait(bench) { guests.contains { $0.heard == ["you"] && $0.end == nil } })
+    #expect(try wait(bench) { clients.contains { $0.received == ["you"] && $0.end == nil } })
     try bench.finish()
     #expect(bench.close() == [])
   }

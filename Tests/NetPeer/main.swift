@@ -1,11 +1,11 @@
-/// The other end for `Tests/Interop/net.py`: a WebSocket of MillraceNet, moved by lines.
+/// The peer for `Tests/Interop/net.py`: a MillraceNet WebSocket controlled by lines of text.
 ///
 /// usage: net-peer serve [CERTIFICATE KEY]
-///        net-peer visit ADDRESS [ROOTS]
+///        net-peer connect ADDRESS [ROOTS]
 ///
-/// A server says `port N`, sends every message back, and does what a text of these words says: `close CODE REASON`, `send COUNT`.
-/// A client reads lines: `text WORDS`, `send COUNT` (so many bytes of the pattern), `close CODE REASON`, `cancel`. Both say
-/// `opened PROTOCOL`, and at last `closed CODE REASON` or `failed CODE KIND STATUS`; a client says `text WORDS` and `binary COUNT SUM`.
+/// A server prints `port N`, echoes every message, and obeys the text messages `close CODE REASON` and `send COUNT`. A client reads
+/// lines: `text WORDS`, `send COUNT` (bytes of the pattern), `close CODE REASON`, `cancel`. Both print `opened PROTOCOL`, and last
+/// `closed CODE REASON` or `failed CODE KIND STATUS`; a client prints `text WORDS` and `binary COUNT SUM`.
 
 import Foundation
 import MillraceNet
@@ -13,11 +13,11 @@ import Synchronization
 
 private let largest = 4 << 20
 
-private func say(_ words: String) {
-  FileHandle.standardOutput.write(Data((words + "\n").utf8))
+private func say(_ line: String) {
+  FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
 
-/// Bytes that differ wherever something was left out, doubled or cut.
+/// Bytes in which an omission, repetition or cut shows.
 private func pattern(_ count: Int) -> [UInt8] {
   [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
     for index in 0..<count { buffer[index] = UInt8(truncatingIfNeeded: index &* 31 &+ index >> 8) }
@@ -25,7 +25,7 @@ private func pattern(_ count: Int) -> [UInt8] {
   }
 }
 
-/// Adler-32, RFC 1950 section 8.2: a sum that knows the order of the bytes.
+/// Adler-32, RFC 1950 section 8.2: a checksum that depends on the order of the bytes.
 private func sum(_ bytes: [UInt8]) -> UInt32 {
   bytes.withUnsafeBufferPointer { bytes in
     var low: UInt32 = 1
@@ -46,7 +46,7 @@ private func say(_ end: WebSocketEnd) {
   say("failed \(end.code) \(problem.kind.rawValue) \(problem.status ?? 0)")
 }
 
-/// Does what a line of words says to a socket. False: it is none of them.
+/// Executes a command on a socket. Returns false for anything else.
 private func carryOut(_ line: String, _ socket: WebSocket) -> Bool {
   let words = line.split(separator: " ", maxSplits: 2).map(String.init)
   switch words.first {
@@ -64,10 +64,10 @@ private func serve(_ identity: NetIdentity?) async throws {
   var limits = WebSocketLimits()
   limits.message = largest
   limits.backlog = largest
-  let server = try await WebSocketServer.listen(port: 0, identity: identity, limits: limits) { visitor in
-    let offered = (visitor["Sec-WebSocket-Protocol"] ?? "").split(separator: ",")
+  let server = try await WebSocketServer.listen(port: 0, identity: identity, limits: limits) { client in
+    let offered = (client["Sec-WebSocket-Protocol"] ?? "").split(separator: ",")
       .map { $0.trimmingCharacters(in: .whitespaces) }
-    if visitor.target == "/nobody" { return .refuse(status: 403, "not you") }
+    if client.target == "/forbidden" { return .refuse(status: 403, "not you") }
     return .accept(protocol: offered.last) { socket in
       { event in
         switch event {
@@ -84,11 +84,11 @@ private func serve(_ identity: NetIdentity?) async throws {
     }
   }
   say("port \(server.port)")
-  // Until nobody holds the other end.
+  // Until the parent closes standard input.
   while readLine() != nil {}
 }
 
-private func visit(_ address: String, _ roots: String?) throws {
+private func connect(_ address: String, _ roots: String?) throws {
   var request = WebSocketRequest(try WebAddress(address))
   request.limits.message = largest
   request.limits.backlog = largest
@@ -107,7 +107,7 @@ private func visit(_ address: String, _ roots: String?) throws {
     if line.hasPrefix("text ") {
       _ = socket.send(text: String(line.dropFirst(5)))
     } else if !carryOut(line, socket) {
-      say("unknown words")
+      say("unknown command")
     }
   }
 }
@@ -115,8 +115,8 @@ private func visit(_ address: String, _ roots: String?) throws {
 private let words = Array(CommandLine.arguments.dropFirst())
 switch words.first {
 case "serve": try await serve(words.count == 3 ? NetIdentity(certificate: words[1], key: words[2]) : nil)
-case "visit" where words.count >= 2: try visit(words[1], words.count > 2 ? words[2] : nil)
+case "connect" where words.count >= 2: try connect(words[1], words.count > 2 ? words[2] : nil)
 default:
-  say("usage: net-peer serve [CERTIFICATE KEY] | visit ADDRESS [ROOTS]")
+  say("usage: net-peer serve [CERTIFICATE KEY] | connect ADDRESS [ROOTS]")
   exit(2)
 }

@@ -6,20 +6,21 @@ extension BailianDialog {
   public static let contract = NodeContract(
     "bailian.dialog", "a voice dialogue with Alibaba's Bailian (DashScope multimodal dialog)",
     text: """
-      Speaks the service's WebSocket protocol: sound up without a break, replies down as they come, every event in the words \
-      all services share. Playback's events belong at `control`: the service is told what was really heard.
+      Implements the service's WebSocket protocol: audio is sent continuously, replies are emitted as they arrive, and every event uses the \
+      vocabulary that all services share. Link playback's events to `control`: the service is then informed of what was really heard.
       """,
     inputs: [
-      PortContract("audio", soundUp, text: "what the user says", required: false, holds: 1),
-      PortContract("image", .kind(.jpeg), text: "pictures of a film, for LiveAI", required: false, holds: 1),
-      PortContract("text", .kind(.text), text: "questions, or words to say", required: false, holds: 1),
+      PortContract("audio", uplinkAudio, text: "the user's speech", required: false, holds: 1),
+      PortContract(
+        "image", .kind(.jpeg), text: "images of the video channel, for LiveAI", required: false, holds: 1),
+      PortContract("text", .kind(.text), text: "questions, or text to speak", required: false, holds: 1),
       PortContract(
         "control", .kind(.event).or(.kind(.text)), text: "commands, and the events of audio.play",
         required: false, holds: 1),
     ],
     outputs: [
-      PortContract("audio", soundDown, text: "replies, an utterance each", required: false),
-      PortContract("text", .kind(.text), text: "the final words of each answer", required: false),
+      PortContract("audio", downlinkAudio, text: "replies, one utterance each", required: false),
+      PortContract("text", .kind(.text), text: "the final text of each reply", required: false),
     ],
     parameters: parameters, events: DialogEvent.contracts, lane: .external, budget: 200, drive: .itself,
     asynchronousPaths: ["audio", "image", "text", "control"].flatMap { from in
@@ -29,12 +30,12 @@ extension BailianDialog {
       #"{ "type": "bailian.dialog", "key": "${env:DASHSCOPE_API_KEY}", "workspace": "llm-1", "app": "mm_1", "user": "u1" }"#,
       #"{ "type": "bailian.dialog", "key": "${env:DASHSCOPE_API_KEY}", "workspace": "llm-1", "app": "mm_1", "user": "u1", "mode": "pushToTalk", "format": "mp3", "voice": "longxiaochun_v2" }"#,
     ],
-    resolve: { BailianShape.resolve(&$0) })
+    resolve: { BailianResolution.resolve(&$0) })
 
-  private static let soundUp = FormatConstraint.pcm(
+  private static let uplinkAudio = FormatConstraint.pcm(
     rates: .oneOf(BailianAudio.rates.sorted()), channels: .only(1), samples: [.s16]
   ).or(.kind(.opus))
-  private static let soundDown = FormatConstraint.pcm(
+  private static let downlinkAudio = FormatConstraint.pcm(
     rates: .oneOf(BailianAudio.rates.sorted()), channels: .only(1), samples: [.s16]
   ).or(.kind(.mp3)).or(.kind(.ogg)).or(.kind(.opus))
 
@@ -45,56 +46,59 @@ extension BailianDialog {
       "key", .string, required: true, secret: .whole, text: "the API key, or a temporary one"),
     ParameterContract("workspace", .string, required: true, text: "id of the workspace"),
     ParameterContract("app", .string, required: true, text: "id of the application"),
-    ParameterContract("user", .string, required: true, text: "who speaks: at most 36 characters"),
+    ParameterContract("user", .string, required: true, text: "id of the user: at most 36 characters"),
     ParameterContract(
       "url", .string, default: "wss://dashscope.aliyuncs.com/api-ws/v1/inference", secret: .address,
-      text: "where the service is"),
+      text: "address of the service"),
     ParameterContract(
-      "workspaceHeader", .bool, default: false, text: "true: the workspace goes as a header too"),
+      "workspaceHeader", .bool, default: false, text: "true: also sends the workspace as a header"),
     ParameterContract(
       "dataInspection", .bool, default: false,
-      text: "true: the service inspects what is said (X-DashScope-DataInspection)"),
-    ParameterContract("dialog", .string, text: "id of the dialogue to go on with"),
+      text: "true: the service inspects the content (X-DashScope-DataInspection)"),
+    ParameterContract("dialog", .string, text: "id of the dialogue to resume"),
     ParameterContract(
       "mode", .choice(DialogMode.allCases.map(\.rawValue)), default: "duplex",
-      text: "how the user takes the floor"),
+      text: "how the user takes a turn"),
     ParameterContract(
       "text", .choice(["ask", "say"]), default: "ask",
-      text: "what the input `text` is: questions, or words to say"),
+      text: "what the input `text` holds: questions, or text to speak"),
     ParameterContract(
       "live", .choice(BailianRules.Live.allCases.map(\.rawValue)), default: "command",
-      text: "when a film's channel is asked for: never, when the service commands it, or at the start"),
+      text: "when the video channel is opened: never, on the service's command, or at the start"),
     ParameterContract(
       "preRoll", .number(0...10_000), unit: "ms", default: 2_000,
-      text: "sound that is kept while it must not be sent"),
+      text: "audio kept while it must not be sent"),
     ParameterContract(
       "linger", .number(0...600_000), unit: "ms", default: 0,
-      text: "after the end of `audio`, so long without anything ends the dialogue; 0: nothing does"),
-    ParameterContract("reconnect", .bool, default: true, text: "true: connect again after a loss"),
+      text: "after the end of `audio`, this long without activity ends the dialogue; 0: never"),
+    ParameterContract("reconnect", .bool, default: true, text: "true: reconnect after a loss"),
     ParameterContract(
       "renew", .number(0...600_000), unit: "ms", default: 10_000,
-      text: "wait for a new key (`refreshAuth`) when one that was good is not taken any more; 0: fail at once"
+      text:
+        "how long to wait for a new key (`refreshAuth`) after the service rejected the old one; 0: fail at once"
     ),
     ParameterContract(
-      "first", .number(1...600_000), unit: "ms", default: 500, text: "first wait before that"),
-    ParameterContract("most", .number(1...600_000), unit: "ms", default: 8_000, text: "longest wait"),
+      "first", .number(1...600_000), unit: "ms", default: 500, text: "first backoff delay"),
+    ParameterContract(
+      "most", .number(1...600_000), unit: "ms", default: 8_000, text: "longest backoff delay"),
     ParameterContract(
       "giveUp", .number(0...86_400_000), unit: "ms", default: 0,
-      text: "fail after so long without a connection; 0: never"),
+      text: "fail after this time without a connection; 0: never"),
     ParameterContract(
-      "open", .integer(1...600_000), unit: "ms", default: 10_000, text: "longest time an attempt may take"),
+      "open", .integer(1...600_000), unit: "ms", default: 10_000, text: "timeout of an attempt to connect"),
     ParameterContract(
       "begin", .number(1...600_000), unit: "ms", default: 10_000,
-      text: "longest time from the connection to the service's first Listening"),
+      text: "timeout from the connection to the service's first Listening"),
     ParameterContract(
-      "heartBeat", .number(100...50_000), unit: "ms", default: 20_000, text: "between two heartbeats"),
+      "heartBeat", .number(100...50_000), unit: "ms", default: 20_000, text: "interval of heartbeats"),
     ParameterContract(
       "silence", .number(100...600_000), unit: "ms", default: 50_000,
-      text: "nothing at all from the service for so long is a loss"),
+      text: "longest time without any message from the service; then the connection counts as lost"),
     ParameterContract(
       "eventBytes", .integer(1_024...65_536), unit: "bytes", default: 4_096,
-      text: "longest event; members beyond it are left out"),
-    ParameterContract("roots", .path, text: "certificates (PEM) to believe in place of the system's"),
+      text: "largest event; members beyond it are omitted"),
+    ParameterContract(
+      "roots", .path, text: "certificate authorities (PEM) to trust in place of the system's"),
     ParameterContract(
       "proxy", .string, default: "environment", secret: .address,
       text: "environment, none, or http://host:port"),
@@ -103,61 +107,63 @@ extension BailianDialog {
   private static let upward: [ParameterContract] = [
     ParameterContract(
       "frame", .number(10...1_000), unit: "ms", default: 100,
-      text: "sound of one frame of the WebSocket (PCM); the service advises 100"),
+      text: "audio per WebSocket message (PCM); the service recommends 100"),
     ParameterContract(
       "opusUp", .choice(["raw-opus", "opus"]), default: "raw-opus",
       text:
-        "what packets of Opus at `audio` go up as: raw-opus, one a frame of the WebSocket; opus, in Ogg pages of `frame`"
+        "how Opus packets from `audio` are sent: raw-opus, one per WebSocket message; opus, in Ogg pages of `frame`"
     ),
-    ParameterContract("video", .bool, default: false, text: "true: pictures may be sent (AudioAndVideo)"),
-    ParameterContract("vocabulary", .string, text: "id of hot words"),
+    ParameterContract("video", .bool, default: false, text: "true: images may be sent (AudioAndVideo)"),
+    ParameterContract("vocabulary", .string, text: "id of a list of hot words"),
     ParameterContract(
       "replaceWords", .list(of: .string, count: 0...100), default: .list([]),
-      text: "words that recognition puts in others' places: `source=target`, or JSON with `match_mode`"),
-    ParameterContract("serverVADStart", .bool, text: "enable_server_vad_start, as it is"),
+      text: "words that recognition replaces: `source=target`, or JSON with `match_mode`"),
+    ParameterContract("serverVADStart", .bool, text: "enable_server_vad_start, unchanged"),
   ]
 
   private static let downward: [ParameterContract] = [
     ParameterContract(
       "format", .choice(BailianAudio.Down.allCases.map(\.rawValue) + ["none"]), default: "pcm",
-      text: "what replies come as: opus is Ogg Opus, raw-opus packets, none no sound"),
+      text: "format of replies: opus is Ogg Opus, raw-opus Opus packets, none no audio"),
     ParameterContract(
       "rate", .integer(8_000...48_000), unit: "Hz", default: 24_000,
-      text: "of replies: 8000, 16000, 24000, 48000"),
-    ParameterContract("voice", .string, text: "which voice; otherwise the application's"),
+      text: "sample rate of replies: 8000, 16000, 24000, 48000"),
+    ParameterContract("voice", .string, text: "the voice; default: the application's"),
     ParameterContract(
-      "opusFrame", .integer(10...120), unit: "ms", text: "length of an Opus packet of a reply"),
-    ParameterContract("opusBitrate", .integer(6...510), unit: "kbit/s", text: "of Opus replies"),
-    ParameterContract("volume", .integer(0...100), text: "of the voice"),
+      "opusFrame", .integer(10...120), unit: "ms", text: "duration of an Opus packet of a reply"),
+    ParameterContract("opusBitrate", .integer(6...510), unit: "kbit/s", text: "bit rate of Opus replies"),
+    ParameterContract("volume", .integer(0...100), text: "volume of the voice"),
     ParameterContract("speechRate", .integer(50...200), unit: "%", text: "speed of the voice"),
     ParameterContract("pitchRate", .integer(50...200), unit: "%", text: "pitch of the voice"),
     ParameterContract(
       "texts", .list(of: .choice(["transcript", "dialog"]), count: 0...2),
       default: .list(["transcript", "dialog"]),
-      text: "texts to send along: what the user said, what is answered"),
+      text: "which texts the service sends: what the user said, the reply"),
     ParameterContract(
       "rateLimit", .integer(1...10_000_000), unit: "bytes/s",
-      text: "of replies' sound; otherwise faster than it is spoken"),
-    ParameterContract("incremental", .bool, default: false, text: "true: answers' words come as pieces"),
-    ParameterContract("wordTimestamps", .bool, default: false, text: "true: times of the words"),
-    ParameterContract("instruction", .string, text: "how to speak, in words"),
-    ParameterContract("debug", .bool, default: false, text: "true: the service tells of its inside"),
+      text: "limit for the audio of replies; default: faster than real time"),
+    ParameterContract("incremental", .bool, default: false, text: "true: reply text arrives in pieces"),
+    ParameterContract(
+      "wordTimestamps", .bool, default: false, text: "true: the service sends word timestamps"),
+    ParameterContract("instruction", .string, text: "how to speak, as a prompt"),
+    ParameterContract("debug", .bool, default: false, text: "true: the service sends debug information"),
   ]
 
   private static let aboutUser: [ParameterContract] = [
     ParameterContract("device", .string, text: "id of the device: at most 40 characters"),
-    ParameterContract("ip", .string, text: "the user's public address"),
-    ParameterContract("latitude", .string, text: "of the user"),
-    ParameterContract("longitude", .string, text: "of the user"),
-    ParameterContract("city", .string, text: "of the user"),
-    ParameterContract("foregroundApp", .string, text: "the application in front"),
+    ParameterContract("ip", .string, text: "the user's public IP address"),
+    ParameterContract("latitude", .string, text: "the user's latitude"),
+    ParameterContract("longitude", .string, text: "the user's longitude"),
+    ParameterContract("city", .string, text: "the user's city"),
+    ParameterContract("foregroundApp", .string, text: "the application in the foreground"),
     ParameterContract(
-      "sdk", .string, text: "what speaks to the service, as the vendor's own SDKs name themselves"),
+      "sdk", .string, text: "name of the client, in the form of the vendor's SDKs"),
     ParameterContract(
       "promptVariables", .list(of: .string, count: 0...100), default: .list([]), secret: .credentials,
       text: "variables of the application's prompt: `name=value`"),
     ParameterContract(
-      "bizParams", .string, secret: .credentials, text: "biz_params as JSON, beside the prompt's variables"),
+      "bizParams", .string, secret: .credentials,
+      text: "biz_params as JSON, in addition to the prompt variables"),
     ParameterContract(
       "dialogAttributes", .string, secret: .credentials, text: "dialog_attributes as JSON"),
     ParameterContract(

@@ -3,23 +3,22 @@ internal import MillraceDialog
 internal import MillraceNet
 internal import Synchronization
 
-/// `bailian.dialog`: Alibaba's real-time multimodal dialogue (Bailian, DashScope) as a node.
+/// `bailian.dialog`: Alibaba's real-time multimodal dialogue (Bailian, DashScope).
 ///
-/// - In `audio`: the user's sound, PCM of one channel or Opus packets; `image`: JPEG of a film (LiveAI); `text`: questions, or words
-///   to say; `control`: commands, and what playback reports. Out `audio`: replies as PCM, MP3, Ogg Opus or Opus packets, as they come, each
-///   utterance ended by an empty packet `endOfUtterance`; `text`: the final words of each answer; `events`: the vocabulary of
+/// - In `audio`: the user's speech, mono PCM or Opus packets; `image`: JPEG for the video channel (LiveAI); `text`: questions, or text to
+///   speak; `control`: commands and playback reports. Out `audio`: replies as PCM, MP3, Ogg Opus or Opus packets as they arrive, each
+///   utterance ended by an empty packet `endOfUtterance`; `text`: the final text of each reply; `events`: the vocabulary of
 ///   `MillraceDialog`.
-/// - PCM goes up in frames of `frame` ms; in duplex from the first Listening on without a break, in every state. What was said before is
+/// - PCM is sent in frames of `frame` ms; in duplex continuously from the first Listening on, in every state. What was said before is
 ///   kept up to `preRoll`, and sent first.
-/// - A reply that the service ends (voice, request, error) is voided in the graph within the call that hears of it. One that the
-///   graph voids is not handed on any further.
-/// - LocalRespondingStarted and Ended follow what playback reports at `control`; with nothing linked there, what was handed on counts
-///   as heard.
-/// - When the service ends the dialogue or the graph drains, what has come of a reply is handed on to its last byte before the node
-///   ends; `hangUp` breaks it off.
-/// - Lost connections are opened again with a new task and the same dialogue. Wrong keys and refused parameters fail the node, in
-///   words; keys and what anybody said are in none of them.
-/// - Lane `external`; no heap in a call. The rules are in `BailianSession`; the socket's work is on the thread of the sockets.
+/// - A reply that the service ends (barge-in, request, error) is cancelled in the graph within the call that receives it. A reply that
+///   the graph cancels is not delivered any further.
+/// - LocalRespondingStarted and Ended follow the playback reports at `control`; without a link there, delivered audio counts as heard.
+/// - When the service ends the dialogue or the graph drains, what has arrived of a reply is delivered completely before the node ends;
+///   `hangUp` cuts it off.
+/// - Lost connections are reopened with a new task and the same dialogue. Invalid keys and refused parameters fail the node with a
+///   message; no message contains a key or what anyone said.
+/// - Lane `external`; calls do not allocate. The rules are in `BailianSession`; the network thread does the rest.
 public struct BailianDialog: Node, ~Copyable {
   // Ports in the order of the contract.
   static var audioInput: Int { 0 }
@@ -30,23 +29,23 @@ public struct BailianDialog: Node, ~Copyable {
   static var textOutput: Int { 1 }
 
   let exchange: BailianExchange
-  let isHeard: Bool
-  let isRead: Bool
-  /// Bytes of a sample; 1 for coded sound.
+  let isAudioLinked: Bool
+  let isTextLinked: Bool
+  /// Bytes of a sample; 1 for encoded audio.
   let sampleBytes: Int
   let rate: Int
   let pieceBytes: Int
-  /// Opus packets: each frame of the WebSocket is one.
+  /// Opus packets: each WebSocket message is one.
   let isWhole: Bool
   let textBytes: Int
 
-  // Upwards.
+  // Sending.
   let isOpus: Bool
   let inputRate: Int
-  /// Bytes of a whole frame of PCM.
+  /// Bytes of a complete PCM frame.
   let frameBytes: Int
   let largestBytes: Int
-  /// A message on its way out, how much of it has gone, and its number when it is of `control`.
+  /// A message being handed over, how much of it was, and the number of the current reply for `control`.
   var message: Packet?
   var messageKind: UInt8 = 0
   var messageDone = 0
@@ -55,22 +54,22 @@ public struct BailianDialog: Node, ~Copyable {
   var frameCount = 0
   var isAudioOver = false
 
-  // Downwards.
+  // Receiving.
   var position: Int64 = 0
-  /// Bytes of the oldest sound that were handed on.
-  var handedOn = 0
-  /// The first byte of a sample whose rest has not come.
+  /// Bytes of the oldest audio that were delivered.
+  var delivered = 0
+  /// The first byte of an incomplete sample.
   var part: UInt8 = 0
   var hasPart = false
-  /// Sound that came before this place is void.
-  var voidBefore = 0
-  var seenVoids = 0
-  /// Interruptions that this node asked for and has not been told of yet.
-  var ownVoids = 0
-  /// Interruptions of somebody else, and how many of them the keeper is known to have heard of. Until it has, it puts sound of the
-  /// voided reply into the queue.
-  var foreignVoids = 0
-  var knownVoids = 0
+  /// Audio at smaller positions in the queue is stale.
+  var staleBefore = 0
+  var seenCancellations = 0
+  /// Interruptions that this node requested and whose notifications are still to come.
+  var pendingInterruptions = 0
+  /// Cancellations by other nodes, and how many of them the connection has acknowledged. Until it has, it puts audio of the cancelled
+  /// reply into the queue.
+  var graphCancellations = 0
+  var acknowledgedCancellations = 0
   var badFrames = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
@@ -78,13 +77,13 @@ public struct BailianDialog: Node, ~Copyable {
     let input = setup.inputs[Self.audioInput].shape
     let isOpus = input?.format.kind == .opus
     let inputRate = input?.format.rate ?? 16_000
-    var place: BailianKeeper.Place
-    do throws(NetProblem) { place = try BailianShape.place(parameters) } catch {
+    var endpoint: BailianConnection.Endpoint
+    do throws(NetError) { endpoint = try BailianResolution.endpoint(parameters) } catch {
       throw NodeProblem(error.text, parameter: "url")
     }
-    do throws(NetProblem) { try NetLoop.begin() } catch { throw NodeProblem(error.text) }
-    place.secrets = setup.secrets
-    let rules = try BailianShape.rules(
+    do throws(NetError) { try NetLoop.begin() } catch { throw NodeProblem(error.text) }
+    endpoint.secrets = setup.secrets
+    let rules = try BailianResolution.rules(
       parameters, followsPlayback: setup.inputs[Self.controlInput].isLinked, inputRate: inputRate,
       isOpus: isOpus)
     self.isOpus = isOpus
@@ -93,25 +92,27 @@ public struct BailianDialog: Node, ~Copyable {
     frameBytes = max(2, Int(time * Double(inputRate) / 1_000) * 2)
     frame = [UInt8](repeating: 0, count: frameBytes)
     message = nil
-    // A packet may fill several frames, and the queue lose the rest of its memory before its beginning.
+    // A packet may fill several frames, and the queue may waste the memory before its wrap.
     let packetBytes = input?.packetBytes ?? 0
     largestBytes = 2 * frameBytes + packetBytes + 16 * (packetBytes / frameBytes + 2)
 
     let eventBytes = parameters.integer("eventBytes")
     let exchange = BailianExchange(
       largest: max(largestBytes, BailianExchange.pieceBytes), event: eventBytes + 512, waker: setup.waker)
-    let sound = BailianKeeper.Sound(
+    let audio = AudioUplink.Settings(
       isOpus: isOpus, isOgg: isOpus && parameters.string("opusUp") == "opus",
-      hasPackets: rules.start.downstream.format.isPackets, silentBytes: isOpus ? 0 : frameBytes,
-      frame: Nanoseconds(time * 1e6),
+      silentBytes: isOpus ? 0 : frameBytes, frame: Nanoseconds(time * 1e6),
       preRoll: Nanoseconds(parameters.number("preRoll") * 1e6), rate: inputRate)
-    BailianKeeper(
-      exchange, rules, place, sound, eventBytes: eventBytes, asksText: parameters.string("text") == "ask"
+    BailianConnection(
+      exchange, rules, endpoint,
+      BailianConnection.Settings(
+        audio: audio, hasPackets: rules.start.downstream.format.isPackets, eventBytes: eventBytes,
+        asksText: parameters.string("text") == "ask")
     ).start()
 
     self.exchange = exchange
-    isHeard = setup.outputs[Self.audioOutput].isLinked
-    isRead = setup.outputs[Self.textOutput].isLinked
+    isAudioLinked = setup.outputs[Self.audioOutput].isLinked
+    isTextLinked = setup.outputs[Self.textOutput].isLinked
     let output = setup.outputs[Self.audioOutput].shape
     let isPCM = output?.format.kind == .pcm
     sampleBytes = isPCM ? 2 : 1
@@ -124,10 +125,10 @@ public struct BailianDialog: Node, ~Copyable {
   deinit { exchange.stop() }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    let isOver = exchange.end.isTold
+    let isOver = exchange.end.isReported
     if try work(&ports) { return .again }
-    // What finds no room at present has come all the same.
-    if isOver && exchange.isTaken { return try exchange.end.conclude() }
+    // A message without room counts as received.
+    if isOver && exchange.isEmpty { return try exchange.end.conclude() }
     if !isAudioOver && ports.isLinked(input: Self.audioInput) && ports.isOver(Self.audioInput) {
       endAudio()
     }
@@ -135,55 +136,55 @@ public struct BailianDialog: Node, ~Copyable {
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    let isOver = exchange.end.isTold
+    let isOver = exchange.end.isReported
     if try work(&ports) { return .again }
-    if isOver && exchange.isTaken { return try exchange.end.conclude() }
-    // What is still being handed over goes before the good-bye.
+    if isOver && exchange.isEmpty { return try exchange.end.conclude() }
+    // A message still being handed over is sent before the end.
     if message == nil { exchange.isOver.store(true, ordering: .releasing) }
-    exchange.ringer.ring()
+    exchange.wakeSignal.signal()
     ports.wake(at: ports.now + 1_000_000_000)
     return .again
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? { exchange.end.explain(fault) }
 
-  /// One piece of work in each direction. True when there was some.
+  /// One step in each direction. True when there was work.
   private mutating func work(_ ports: inout Ports) throws(NodeFault) -> Bool {
-    let voids = exchange.voids.load(ordering: .acquiring)
-    if voids != seenVoids {
-      seenVoids = voids
-      forget(before: exchange.voidBefore.load(ordering: .acquiring))
-      ownVoids += 1
-      // What comes is of the next reply, also in this call's clock: nothing more is emitted in it.
+    let cancellations = exchange.cancellations.load(ordering: .acquiring)
+    if cancellations != seenCancellations {
+      seenCancellations = cancellations
+      discard(before: exchange.cancelledBefore.load(ordering: .acquiring))
+      pendingInterruptions += 1
+      // What arrives belongs to the next reply: nothing more is emitted with this call's generation.
       ports.interruptReplies()
       return true
     }
-    let told = try tellEvent(&ports)
+    let posted = try postEvent(&ports)
     let played = try deliver(&ports)
     let fed = feed(&ports)
-    return told || played || fed
+    return posted || played || fed
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard ownVoids == 0 else {
-      ownVoids -= 1
+    guard pendingInterruptions == 0 else {
+      pendingInterruptions -= 1
       return
     }
-    forget(before: exchange.sounds.end)
-    foreignVoids += 1
-    exchange.foreignVoids.store(foreignVoids, ordering: .releasing)
-    exchange.ringer.ring()
+    discard(before: exchange.audio.end)
+    graphCancellations += 1
+    exchange.graphCancellations.store(graphCancellations, ordering: .releasing)
+    exchange.wakeSignal.signal()
   }
 
-  mutating func forget(before place: Int) {
-    voidBefore = max(voidBefore, place)
+  mutating func discard(before position: Int) {
+    staleBefore = max(staleBefore, position)
     hasPart = false
   }
 
   public mutating func receive(_ order: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
     guard case .text(let packet) = consume order else { return }
     guard message == nil else { return refuse(&ports) }
-    hand(packet, BailianExchange.Out.control, ports.generation)
+    begin(packet, BailianExchange.Out.control, ports.generation)
   }
 }
 

@@ -1,13 +1,13 @@
 internal import MillraceCore
 internal import MillraceDialog
 
-/// An event on its way from the thread of the sockets to the node: written there, where the heap may be asked, so that the node
-/// only copies.
+/// An event on its way from the network thread to the node. It is serialised there, where allocating is allowed, so that the node only
+/// copies.
 ///
-/// A byte of the event's index; of each member a byte of the name's length, the name, four bytes of the value's length, and the
-/// value as JSON.
+/// Format: one byte with the index of the event; for each member one byte with the length of its name, the name, four bytes with the
+/// length of its value, and the value as JSON.
 enum EventRecord {
-  /// Written with members that fit into `limit` bytes; the others are left out, and `truncated` says so.
+  /// Serialises the members that fit into `limit` bytes; the others are omitted, which `truncated` reports.
   static func bytes(_ event: DialogEvent, limit: Int) -> [UInt8] {
     var result = [UInt8(event.index)]
     var isShort = false

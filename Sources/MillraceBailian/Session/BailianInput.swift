@@ -1,104 +1,104 @@
 public import MillraceCore
 public import MillraceDialog
 
-/// What happens to a session.
+/// An input of a session.
 public enum BailianInput: Sendable, Hashable {
-  /// Begin.
+  /// Start.
   case start
-  /// The WebSocket is there.
+  /// The WebSocket is open.
   case opened
-  /// A text frame that could be read.
+  /// A valid text message.
   case message(BailianMessage)
-  /// A text frame that could not be read, and why.
-  case garbled(String)
-  /// A binary frame. Its bytes stay outside.
-  case sound
-  /// The WebSocket is gone, or never came to be.
+  /// An invalid text message, and what is wrong with it.
+  case invalidMessage(String)
+  /// A binary message. Its bytes stay outside.
+  case audio
+  /// The WebSocket was lost, or could not be opened.
   case lost(DialogError)
-  /// What the program, the user's hand or `dialog.turn` asks for.
+  /// A command of the program, the user or `dialog.turn`.
   case command(DialogCommand)
-  /// The first sample of a reply is heard.
+  /// The first sample of a reply was played.
   case audible
-  /// An utterance was heard to its end.
+  /// An utterance was played to its end.
   case finished
-  /// Replies were voided by somebody else.
-  case voided
-  /// All sound of the reply has been handed on.
+  /// Another node cancelled the reply.
+  case replyCancelled
+  /// All audio of the reply was delivered.
   case delivered
-  /// The user's sound has ended for good.
-  case soundOver
-  /// The graph ends, and lets what is inside of it flow out.
-  case leaving
+  /// The user's audio has ended.
+  case audioEnded
+  /// The graph drains.
+  case drain
   /// Time has passed.
   case tick
 }
 
-/// What a session asks for.
+/// An action a session asks for.
 public enum BailianAction: Sendable, Hashable {
-  /// A new WebSocket, and a task id that was never used.
+  /// Open a new WebSocket, with a new task id.
   case connect
-  /// Says good-bye to the WebSocket; nothing more is read from it.
+  /// Close the WebSocket, and ignore what still arrives.
   case disconnect
-  /// Says something to the service.
+  /// Send a message.
   case send(BailianRequest)
-  /// Tells the graph of something.
+  /// Post an event.
   case post(DialogEvent)
-  /// Hands the sound that just came on.
+  /// Deliver the audio that just arrived.
   case deliver
-  /// What was handed on is a whole utterance.
+  /// The audio delivered so far is a complete utterance.
   case endUtterance
-  /// Nothing more of the reply may be heard.
-  case voidReply
-  /// The next connection uses this key.
+  /// Cancel the reply.
+  case cancelReply
+  /// Use this key for the next connection.
   case useKey(String)
-  /// It is over; with an error when it failed.
+  /// The session has ended; with an error when it failed.
   case end(DialogError?)
 }
 
-/// What becomes of the user's sound.
+/// What to do with the user's audio.
 public enum BailianUplink: String, Sendable, Hashable, CaseIterable {
-  /// It is kept, the latest of it, until it may be sent.
+  /// Keep the latest of it until it may be sent.
   case keep
-  /// It is sent, what was kept before it.
+  /// Send it, after what was kept.
   case send
-  /// As much silence is sent in its place.
+  /// Send silence of the same length instead.
   case silence
-  /// It is let go of, and so is what was kept.
+  /// Discard it, and what was kept.
   case drop
 }
 
-/// How a session behaves.
+/// The rules of a session.
 public struct BailianRules: Sendable, Hashable {
-  /// What `Start` says; mode and formats are in it.
+  /// The content of the message `Start`, with mode and formats.
   public var start: BailianStart
-  /// True: playback tells what is heard, and the service is told so. False: what was handed on counts as heard.
+  /// True: playback reports what was heard, and the service is informed of it. False: delivered audio counts as heard.
   public var followsPlayback = true
-  /// Asks for the film's channel by itself: when the dialogue begins, when the service sends the command for it, or never.
+  /// When to open the video channel.
   public var live = Live.command
-  /// How long to wait before a connection is tried again, and when to give up.
+  /// Backoff, and when to give up.
   public var reconnect: ReconnectPolicy
 
-  /// Between two heartbeats. The vendor's gateway closes after 60 s without a message from the service, and advises 50.
+  /// Interval of heartbeats. The vendor's gateway closes after 60 s without a message from the service, and 50 s are recommended.
   public var heartBeat: Nanoseconds = .milliseconds(20_000)
-  /// From the WebSocket to the first Listening.
+  /// Timeout from the opening of the WebSocket to the first Listening.
   public var begin: Nanoseconds = .milliseconds(10_000)
-  /// Nothing at all from the service, not even a heartbeat's echo.
+  /// Longest time without any message from the service, heartbeats included.
   public var silence: Nanoseconds = .milliseconds(50_000)
-  /// For the last sample of a reply to be heard, once all of it has come.
+  /// Longest time to play a reply that has arrived completely.
   public var playback: Nanoseconds = .milliseconds(300_000)
-  /// After the end of the user's sound: so long without anything, and the dialogue is ended; 0: it never is.
+  /// After the end of the user's audio: this long without activity ends the dialogue; 0: never.
   public var linger: Nanoseconds = 0
-  /// For a new key, when the service does not take the old one any more; 0: none is waited for.
+  /// How long to wait for a new key after the service rejected the old one; 0: not at all.
   public var renew: Nanoseconds = 0
-  /// For the service's good-bye.
+  /// Timeout of the service's answer to Stop.
   public var close: Nanoseconds = .milliseconds(2_000)
 
-  /// When a film's channel is asked for: never, when the service commands it, or at the start.
+  /// When the video channel is opened: never, on the service's command, or at the start.
   public enum Live: String, Sendable, Hashable, CaseIterable {
     case never, command, start
   }
 
-  /// Rules with the usual times.
+  /// Creates rules with the default times.
   public init(_ start: BailianStart, reconnect: ReconnectPolicy) {
     self.start = start
     self.reconnect = reconnect

@@ -1,17 +1,17 @@
 public import MillraceDialog
 
-/// A failure the service tells of, in whichever of its three forms it came.
+/// An error reported by the service, in any of its three forms.
 ///
-/// Source: help.aliyun.com, model-studio/multimodal-error-code. Faults are known by their names: numbers of older services stand
-/// for other things.
+/// Source: help.aliyun.com, model-studio/multimodal-error-code. Errors are identified by name: older services use the same codes for
+/// other errors.
 public struct BailianFault: Sendable, Hashable {
-  /// The vendor's number (421, 444, …).
+  /// The vendor's code (421, 444, …).
   public var code: Int?
   /// The vendor's name (`InvalidParameter`, …).
   public var name: String?
-  /// The vendor's words.
+  /// The vendor's message.
   public var text: String
-  /// True: the service closes the connection. False: it goes back to listening by itself.
+  /// True: the service closes the connection. False: it returns to listening by itself.
   public var isFatal: Bool
 
   public init(code: Int? = nil, name: String? = nil, _ text: String, isFatal: Bool) {
@@ -21,7 +21,7 @@ public struct BailianFault: Sendable, Hashable {
     self.isFatal = isFatal
   }
 
-  /// From `task-failed`: `error_code` is a name, or a number in words.
+  /// From `task-failed`: `error_code` is a name, or a number as a string.
   init(failed header: JSONValue) {
     let word = header["error_code"]?.string
     code = header["error_code"]?.integer ?? word.flatMap(Int.init) ?? header["status_code"]?.integer
@@ -30,7 +30,7 @@ public struct BailianFault: Sendable, Hashable {
     isFatal = true
   }
 
-  /// From a header with a status of 400 or more; nil when it has none.
+  /// From a header with a status of 400 or more; nil for any other.
   init?(header: JSONValue) {
     guard let status = header["status_code"]?.integer, status >= 400 else { return nil }
     code = status
@@ -39,7 +39,7 @@ public struct BailianFault: Sendable, Hashable {
     isFatal = true
   }
 
-  /// From the event `Error`: with a number of its own it passes, without one the header has it and it is the end.
+  /// From the event `Error`: one with its own code is not fatal; otherwise the header has the code, and it is.
   init(output: JSONValue, header: JSONValue) {
     let ownCode = output["error_code"]?.integer ?? output["error_code"]?.string.flatMap(Int.init)
     if ownCode == nil, let fault = BailianFault(header: header) {
@@ -56,7 +56,7 @@ public struct BailianFault: Sendable, Hashable {
 extension BailianFault {
   private struct Meaning {
     var category: DialogError.Category
-    /// nil: as `isFatal` says, on with the dialogue or a new connection.
+    /// Nil: depends on `isFatal`.
     var reaction: DialogError.Reaction?
   }
 
@@ -84,21 +84,21 @@ extension BailianFault {
     "InternalSynthesizerError": Meaning(category: .tts),
   ]
 
-  /// Numbers that stand without a name.
+  /// Codes that come without a name.
   private static let names: [Int: String] = [
     421: "InvalidParameter", 422: "DirectiveNotSupported", 424: "AudioFormatError", 425: "NoInputAudioError",
     426: "InvalidTtsVoice", 432: "AppConfigError", 433: "BillingAuthError", 444: "ClientAudioTimeout",
     449: "TooManyInterrupt", 451: "NoSpeechRecognized",
   ]
 
-  /// In the words of all services. A name nobody knows is the service's own trouble.
+  /// The error in the common form. An unknown name counts as an internal error of the service.
   public var error: DialogError {
     let known =
       name.flatMap { Self.byName[$0] } ?? code.flatMap { Self.names[$0] }.flatMap { Self.byName[$0] }
-    let usual: DialogError.Reaction = isFatal ? .reconnect : .goOn
+    let usual: DialogError.Reaction = isFatal ? .reconnect : .continue
     return DialogError(
       vendor: "bailian", code: code, name: name ?? code.flatMap { Self.names[$0] },
-      category: known?.category ?? .internal, reaction: isFatal ? known?.reaction ?? usual : .goOn,
-      text: text.isEmpty ? "the service gives no words" : text)
+      category: known?.category ?? .internal, reaction: isFatal ? known?.reaction ?? usual : .continue,
+      text: text.isEmpty ? "the service sent no message" : text)
   }
 }

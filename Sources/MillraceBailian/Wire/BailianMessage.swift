@@ -1,67 +1,67 @@
 public import MillraceDialog
 
-/// A message of the service, read.
+/// A parsed message of the service.
 ///
-/// Members nobody knows are left alone and stay in `raw`; an event nobody knows is `unknown`. A member that has to be there and
-/// is not, or is of another type, makes the message unreadable: `init` says which.
+/// Unknown members are ignored and kept in `raw`; an unknown event is `unknown`. A required member that is missing or of the wrong type
+/// makes the message invalid: `init` says which.
 public struct BailianMessage: Sendable, Hashable {
-  /// What it says.
+  /// The event of the message.
   public enum Event: Sendable, Hashable {
-    /// The connection's task runs.
+    /// The task of this connection is running.
     case taskStarted
-    /// The task is over; the service closes.
+    /// The task has finished; the service closes the connection.
     case taskFinished
-    /// The dialogue is there; no sound may be sent yet.
+    /// The dialogue has started; audio is not allowed yet.
     case started
     /// DialogStateChanged.
     case state(State)
-    /// The service has found a voice.
+    /// The service detected speech.
     case speechStarted
-    /// The whole text so far.
+    /// The complete transcript so far.
     case speechContent(text: String, isFinished: Bool)
-    /// The user has done, as the service hears.
+    /// The service detected the end of speech.
     case speechEnded
-    /// Sound of a reply begins.
+    /// The audio of a reply begins.
     case respondingStarted
-    /// Words of a reply.
+    /// Text of a reply.
     case respondingContent(Content)
-    /// All of the reply's sound was sent.
+    /// The audio of the reply was sent completely.
     case respondingEnded
-    /// The user may speak: the reply is over.
+    /// The user may speak: the reply has ended.
     case requestAccepted
     /// The echo of a heartbeat.
     case heartBeat
-    /// Something went wrong; the fault says whether the connection ends with it.
+    /// An error; says whether the connection ends with it.
     case error(BailianFault)
-    /// The dialogue is over: the answer to Stop, or the service's own wish.
+    /// The dialogue has ended: the answer to Stop, or decided by the service.
     case stopped
-    /// An event nobody knows; `raw` has it.
+    /// An unknown event; see `raw`.
     case unknown
   }
 
   /// The service's own states.
   public enum State: String, Sendable, Hashable, CaseIterable {
-    /// It hears the user.
+    /// It listens to the user.
     case listening = "Listening"
-    /// It makes an answer.
+    /// It prepares a reply.
     case thinking = "Thinking"
-    /// It answers.
+    /// It replies.
     case responding = "Responding"
   }
 
-  /// A piece of the answer.
+  /// Part of a reply.
   public struct Content: Sendable, Hashable {
-    /// The answer as it is shown.
+    /// The text to display.
     public var text: String
-    /// To be heard.
+    /// The text that is spoken.
     public var spoken: String?
-    /// Nothing more of the answer follows.
+    /// True for the last part.
     public var isFinished: Bool
     /// The vendor's number of the turn.
     public var round: String?
-    /// What the service wants done: name and the command as it came.
+    /// Commands to this client.
     public var commands: [Command]
-    /// `extra_info` but the commands, as it came.
+    /// The members of `extra_info` except the commands, unchanged.
     public var extra: [JSONValue.Member]
 
     public init(
@@ -77,11 +77,11 @@ public struct BailianMessage: Sendable, Hashable {
     }
   }
 
-  /// Something the service wants done.
+  /// A command to this client.
   public struct Command: Sendable, Hashable {
-    /// What is asked for, such as `visual_qa`.
+    /// Its name, such as `visual_qa`.
     public var name: String
-    /// The command as it came.
+    /// The command, unchanged.
     public var payload: JSONValue
 
     public init(name: String, payload: JSONValue) {
@@ -90,20 +90,20 @@ public struct BailianMessage: Sendable, Hashable {
     }
   }
 
-  /// What it says.
+  /// The event.
   public var event: Event
-  /// The id of the connection's task, echoed.
+  /// The id of the connection's task.
   public var task: String?
-  /// The dialogue's id, where it is told.
+  /// The dialogue's id, if it is included.
   public var dialog: String?
   /// Tokens, under the vendor's names.
   public var usage: JSONValue?
-  /// Members of the event that have no common word, as they came.
+  /// Members of the event without a common form, unchanged.
   public var rest: [JSONValue.Member]
-  /// All of it, as it came.
+  /// The complete message.
   public var raw: JSONValue
 
-  /// Reads a text frame.
+  /// Parses a text message.
   public init(parsing bytes: [UInt8]) throws(BailianProblem) {
     let json: JSONValue
     do { json = try JSONValue(parsing: bytes) } catch { throw BailianProblem("message", "is \(error)") }
@@ -123,7 +123,7 @@ public struct BailianMessage: Sendable, Hashable {
     if word == "task-failed" {
       event = .error(BailianFault(failed: header.json))
     } else if let output {
-      // Whatever the header says: one of the vendor's own servers sends Started inside task-started.
+      // Whatever the header says: one of the vendor's servers sends Started inside task-started.
       event = try Self.event(Form(output, "payload.output"), header: header.json)
       rest = Self.rest(of: output, event)
     } else {
@@ -131,13 +131,13 @@ public struct BailianMessage: Sendable, Hashable {
     }
   }
 
-  /// Members that are told as something else.
+  /// Members that are represented otherwise.
   private static let known: Set<String> = [
     "event", "dialog_id", "state", "text", "spoken", "finished", "round_id", "extra_info", "error_code",
     "error_name", "error_message",
   ]
 
-  /// What would be lost otherwise. Answers in pieces name the request with every piece: once is enough.
+  /// Members that would be lost otherwise. Partial replies repeat the request each time: once is enough.
   private static func rest(of output: JSONValue, _ event: Event) -> [JSONValue.Member] {
     if event == .unknown { return [] }
     if case .respondingContent(let content) = event, !content.isFinished { return [] }
@@ -191,7 +191,7 @@ extension BailianMessage.Content {
       } ?? []
   }
 
-  /// A list, which the service sends as text inside the text.
+  /// A list, which the service sends as a string of JSON.
   private static func commands(_ value: JSONValue) throws(BailianProblem) -> [BailianMessage.Command] {
     let path = "payload.output.extra_info.commands"
     var list = value
@@ -200,11 +200,11 @@ extension BailianMessage.Content {
       do { list = try JSONValue(parsing: text) } catch { throw BailianProblem(path, "is \(error)") }
     }
     if list.isNull { return [] }
-    guard let list = list.array else { throw BailianProblem(path, "has to be a list") }
+    guard let list = list.array else { throw BailianProblem(path, "must be an array") }
     var result: [BailianMessage.Command] = []
     for entry in list {
       guard let name = entry["name"]?.string else {
-        throw BailianProblem(path, "holds one without a text \"name\"")
+        throw BailianProblem(path, "has an entry without a string \"name\"")
       }
       result.append(BailianMessage.Command(name: name, payload: entry))
     }
@@ -222,23 +222,23 @@ struct Form {
     self.path = path
   }
 
-  private func place(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
+  private func path(of name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
 
   func object(_ name: String) throws(BailianProblem) -> Form {
     guard let value = json[name], value.members != nil else {
-      throw BailianProblem(place(name), "has to be an object")
+      throw BailianProblem(path(of: name), "must be an object")
     }
-    return Form(value, place(name))
+    return Form(value, path(of: name))
   }
 
   func string(_ name: String) throws(BailianProblem) -> String {
-    guard let value = json[name]?.string else { throw BailianProblem(place(name), "has to be a text") }
+    guard let value = json[name]?.string else { throw BailianProblem(path(of: name), "must be a string") }
     return value
   }
 
   func bool(_ name: String) throws(BailianProblem) -> Bool {
     guard let value = json[name]?.bool else {
-      throw BailianProblem(place(name), "has to be true or false")
+      throw BailianProblem(path(of: name), "must be true or false")
     }
     return value
   }

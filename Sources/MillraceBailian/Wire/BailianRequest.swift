@@ -2,45 +2,45 @@ public import MillraceDialog
 
 /// A message to the service.
 public enum BailianRequest: Sendable, Hashable {
-  /// Begins the task; the first message of a connection.
+  /// Starts the task; the first message of a connection.
   case start(BailianStart)
-  /// push2talk: sound follows.
+  /// push2talk: audio follows.
   case sendSpeech
-  /// push2talk: the last sound was sent.
+  /// push2talk: the last audio was sent.
   case stopSpeech
-  /// What was said is to be forgotten.
+  /// Discards what was said.
   case cancelSpeech
-  /// The reply is to end; the user wants to speak.
+  /// Interrupts the reply; the user wants to speak.
   case requestToSpeak
-  /// Text, a picture or a vendor's own request to answer.
+  /// A text, an image or a vendor's own request to answer.
   case requestToRespond(Respond)
-  /// Something has changed: pictures of a film, the client's state, parameters.
+  /// An update: images of the video channel, the client's state, parameters.
   case updateInfo(JSONValue)
-  /// The first sample of a reply is heard.
+  /// The first sample of a reply was played.
   case localRespondingStarted
-  /// The last sample of a reply was heard.
+  /// The last sample of a reply was played.
   case localRespondingEnded
-  /// Keeps the connection from being taken for dead.
+  /// Keeps the connection alive.
   case heartBeat
   /// Ends the task; the last message.
   case stop
 
-  /// What to answer.
+  /// A request for a reply.
   public struct Respond: Sendable, Hashable {
-    /// `transcript`: speak these words; `prompt`: ask the model.
+    /// `transcript`: speak this text; `prompt`: ask the model.
     public enum Kind: String, Sendable, Hashable {
-      /// Words to be said as they are; a question to be answered.
+      /// A text to speak; a question to answer.
       case transcript, prompt
     }
-    /// What is to be done with the text.
+    /// What to do with the text.
     public var kind: Kind
-    /// May be empty, when a picture or `biz` says it all.
+    /// The text; may be empty when an image or `biz` is the request.
     public var text: String
-    /// At most one picture.
+    /// At most one image.
     public var images: [DialogImage]
     /// `parameters.biz_params` for this request only.
     public var biz: JSONValue?
-    /// `parameters` as they are, in the place of `images` and `biz`.
+    /// `parameters`, unchanged, in place of `images` and `biz`.
     public var parameters: JSONValue?
 
     public init(
@@ -54,10 +54,10 @@ public enum BailianRequest: Sendable, Hashable {
       self.parameters = parameters
     }
 
-    /// Bytes of a picture's Base64: the vendor's 180 KB, taken for the text, which holds for both ways to read them.
+    /// The limit for the Base64 of an image: the vendor's 180 KB, applied to the text, which satisfies both readings.
     public static let mostPicture = 180_000
 
-    /// `payload.parameters`; nil when there are none.
+    /// `payload.parameters`, or nil when there are none.
     var json: JSONValue? {
       if let parameters { return parameters }
       let images = images.map(BailianRequest.image)
@@ -67,19 +67,19 @@ public enum BailianRequest: Sendable, Hashable {
       return made.members?.isEmpty == false ? made : nil
     }
 
-    /// What the service would not take; nil: nothing known.
+    /// Why the service would refuse the request, or nil.
     public var problem: String? {
       let pictures = json?["images"]?.array ?? []
-      if pictures.count > 1 { return "it has \(pictures.count) pictures, and the service takes one" }
+      if pictures.count > 1 { return "it has \(pictures.count) images, and the service accepts one" }
       let longest =
         pictures.compactMap { $0["type"]?.string == "base64" ? $0["value"]?.string : nil }
         .map(\.utf8.count).max() ?? 0
       guard longest > Self.mostPicture else { return nil }
-      return "its picture has \(longest) bytes in Base64, and the service takes \(Self.mostPicture)"
+      return "its image has \(longest) bytes in Base64, and the service accepts \(Self.mostPicture)"
     }
   }
 
-  /// The vendor's word for it.
+  /// The vendor's name of the message.
   public var directive: String {
     switch self {
     case .start: "Start"
@@ -96,10 +96,10 @@ public enum BailianRequest: Sendable, Hashable {
     }
   }
 
-  /// The whole message.
+  /// The complete message.
   /// - Parameters:
-  ///   - task: the connection's own id, never used twice.
-  ///   - dialog: the dialogue's id, once the service has told it.
+  ///   - task: the connection's task id, never used twice.
+  ///   - dialog: the dialogue's id, once the service has sent it.
   public func json(task: String, dialog: String?) -> JSONValue {
     let action =
       switch self {
@@ -141,7 +141,7 @@ public enum BailianRequest: Sendable, Hashable {
     }
   }
 
-  /// A picture as the service wants it.
+  /// An image in the vendor's form.
   static func image(_ image: DialogImage) -> JSONValue {
     switch image {
     case .url(let text): ["type": "url", "value": .string(text)]

@@ -1,26 +1,26 @@
 public import MillraceDialog
 
-/// What a dialogue begins with: every parameter of the message `Start`, under the vendor's meanings. What is nil is not sent,
-/// and the service takes its own default.
+/// The parameters of a dialogue: everything the message `Start` can contain, in the vendor's terms. A nil member is not sent, and the
+/// service uses its default.
 ///
-/// Source: help.aliyun.com, model-studio/multimodal-interaction-protocol, and the vendor's own SDKs where they send more.
+/// Source: help.aliyun.com, model-studio/multimodal-interaction-protocol, and the vendor's SDKs where they send more.
 public struct BailianStart: Sendable, Hashable {
   /// `input.workspace_id`, such as `llm-…`.
   public var workspace: String
   /// `input.app_id`, such as `mm_…`.
   public var app: String
-  /// `input.dialog_id`: the dialogue to go on with; nil: a new one.
+  /// `input.dialog_id`: the dialogue to resume; nil: a new one.
   public var dialog: String?
-  /// Of the user's sound.
+  /// The user's audio.
   public var upstream = Upstream()
-  /// Of replies.
+  /// The replies.
   public var downstream = Downstream()
-  /// Of who speaks, and from where.
+  /// The user and the device.
   public var client: Client
   /// `parameters.biz_params`: `user_defined_params`, `user_defined_tokens`, `tool_prompts`, `user_prompt_params`,
-  /// `user_query_params`, as they are.
+  /// `user_query_params`, unchanged.
   public var biz: JSONValue?
-  /// `parameters.dialog_attributes`: `prompt`, `agent_id`, `vocabulary_id`, as they are.
+  /// `parameters.dialog_attributes`: `prompt`, `agent_id`, `vocabulary_id`, unchanged.
   public var attributes: JSONValue?
 
   public init(workspace: String, app: String, user: String) {
@@ -29,29 +29,29 @@ public struct BailianStart: Sendable, Hashable {
     client = Client(user: user)
   }
 
-  /// What goes up.
+  /// What is sent.
   public struct Upstream: Sendable, Hashable {
-    /// `type`: true is `AudioAndVideo`, which pictures need.
+    /// `type`: true is `AudioAndVideo`, which images require.
     public var hasVideo = false
-    /// How the user takes the floor.
+    /// How the user takes a turn.
     public var mode = DialogMode.duplex
-    /// What the user's sound is sent as.
+    /// The format of the user's audio.
     public var format = BailianAudio.Up.pcm
     /// Hz: 8000, 16000, 24000, 48000.
     public var rate = 16_000
-    /// Hot words, `vocabulary_id`.
+    /// The list of hot words, `vocabulary_id`.
     public var vocabulary: String?
     /// `asr_post_processing.replace_words`.
     public var replaceWords: [ReplaceWord] = []
-    /// `enable_server_vad_start`; its meaning is not documented.
+    /// `enable_server_vad_start`; not documented.
     public var serverVADStart: Bool?
   }
 
-  /// A word that recognition puts in another's place.
+  /// A word that recognition replaces with another.
   public struct ReplaceWord: Sendable, Hashable {
-    /// What recognition heard.
+    /// The recognised word.
     public var source: String
-    /// What takes its place.
+    /// Its replacement.
     public var target: String
     /// `match_mode`, such as `exact`.
     public var match: String?
@@ -63,19 +63,19 @@ public struct BailianStart: Sendable, Hashable {
     }
   }
 
-  /// What comes down.
+  /// What is received.
   public struct Downstream: Sendable, Hashable {
-    /// Which voice speaks; nil: the application's.
+    /// The voice; nil: the application's.
     public var voice: String?
-    /// What replies come as.
+    /// The format of replies.
     public var format = BailianAudio.Down.pcm
     /// Hz: 8000, 16000, 24000, 48000.
     public var rate = 24_000
-    /// `type`: false is `Text`, no sound at all.
+    /// `type`: false is `Text`, without audio.
     public var hasAudio = true
-    /// Milliseconds of an Opus packet: 10, 20, 40, 60, 100, 120.
+    /// Duration of an Opus packet in milliseconds: 10, 20, 40, 60, 100, 120.
     public var frameMilliseconds: Int?
-    /// kbit/s of Opus: 6 to 510.
+    /// Bit rate of Opus in kbit/s: 6 to 510.
     public var bitRate: Int?
     /// 0 to 100.
     public var volume: Int?
@@ -83,29 +83,29 @@ public struct BailianStart: Sendable, Hashable {
     public var speechRate: Int?
     /// 50 to 200, per cent.
     public var pitchRate: Int?
-    /// `intermediate_text`: what the user said, what is answered.
+    /// `intermediate_text`: the transcript, the reply text.
     public var texts: Set<Text> = [.transcript, .dialog]
-    /// Bytes of sound a second at most, `transmit_rate_limit`.
+    /// Limit for audio in bytes per second, `transmit_rate_limit`.
     public var rateLimit: Int?
-    /// `incremental_response`: answers come as pieces and not as the whole text so far.
+    /// `incremental_response`: reply text arrives in pieces instead of as the whole text so far.
     public var isIncremental = false
-    /// `word_timestamp_enabled`; needs the text `dialog`.
+    /// `word_timestamp_enabled`; requires the text `dialog`.
     public var wordTimestamps = false
     /// `instruction`: how to speak.
     public var instruction: String?
-    /// True: the service adds what helps to find faults.
+    /// True: the service adds debug information.
     public var debug = false
   }
 
-  /// Texts a service sends while it works.
+  /// Texts the service sends during a turn.
   public enum Text: String, Sendable, Hashable, CaseIterable {
-    /// What the user said so far; what is answered so far.
+    /// The transcript so far; the reply text so far.
     case transcript, dialog
   }
 
-  /// Who speaks, and where: `client_info`.
+  /// The user and the device: `client_info`.
   public struct Client: Sendable, Hashable {
-    /// At most 36 characters.
+    /// Id of the user, at most 36 characters.
     public var user: String
     /// `device.uuid`, at most 40 characters.
     public var device: String?
@@ -113,21 +113,21 @@ public struct BailianStart: Sendable, Hashable {
     public var ip: String?
     /// Where the user is, in degrees as text.
     public var latitude: String?
-    /// The same.
+    /// See `latitude`.
     public var longitude: String?
     /// The name of the user's city.
     public var city: String?
-    /// What the device is doing, in the application's own words.
+    /// The device's state, in the application's terms.
     public var status: JSONValue?
     /// `active_foreground_app`.
     public var foregroundApp: String?
-    /// Who made the client.
+    /// The client's name and version.
     public var sdk: String?
   }
 }
 
 extension BailianStart {
-  /// What the service would refuse: a member's path and what is wrong with it. Empty: nothing known.
+  /// What the service would refuse: the path of a member and what is wrong with it.
   public var problems: [BailianProblem] {
     var result: [BailianProblem] = []
     func check(_ isRight: Bool, _ path: String, _ text: String) {
@@ -138,19 +138,19 @@ extension BailianStart {
     check(!client.user.isEmpty, "client_info.user_id", "must not be empty")
     check(client.user.count <= 36, "client_info.user_id", "has more than 36 characters")
     check((client.device?.count ?? 0) <= 40, "client_info.device.uuid", "has more than 40 characters")
-    check(BailianAudio.rates.contains(upstream.rate), "upstream.sample_rate", BailianAudio.rateWords)
-    check(BailianAudio.rates.contains(downstream.rate), "downstream.sample_rate", BailianAudio.rateWords)
+    check(BailianAudio.rates.contains(upstream.rate), "upstream.sample_rate", BailianAudio.ratesProblem)
+    check(BailianAudio.rates.contains(downstream.rate), "downstream.sample_rate", BailianAudio.ratesProblem)
     let frames = [10, 20, 40, 60, 100, 120]
     check(
       downstream.frameMilliseconds.map(frames.contains) ?? true, "downstream.frame_size",
-      "is none of 10, 20, 40, 60, 100, 120")
+      "must be one of 10, 20, 40, 60, 100, 120")
     let coded = downstream.format == .opus || downstream.format.isPackets
     check(
       coded || (downstream.frameMilliseconds == nil && downstream.bitRate == nil), "downstream.frame_size",
       "and bit_rate are for Opus only")
     func range(_ value: Int?, _ range: ClosedRange<Int>, _ path: String) {
       check(
-        value.map(range.contains) ?? true, path, "is not from \(range.lowerBound) to \(range.upperBound)")
+        value.map(range.contains) ?? true, path, "must be from \(range.lowerBound) to \(range.upperBound)")
     }
     range(downstream.bitRate, 6...510, "downstream.bit_rate")
     range(downstream.volume, 0...100, "downstream.volume")
@@ -159,7 +159,7 @@ extension BailianStart {
     range(downstream.rateLimit, 1...Int.max, "downstream.transmit_rate_limit")
     check(
       !downstream.wordTimestamps || downstream.texts.contains(.dialog), "downstream.word_timestamp_enabled",
-      "needs the text \"dialog\"")
+      "requires the text \"dialog\"")
     return result
   }
 
@@ -172,7 +172,7 @@ extension BailianStart {
   }
 }
 
-/// Something in a message that the other side would refuse, or that this side cannot read. Names members, never their content.
+/// An invalid member of a message, sent or received. Names members, never their content.
 public struct BailianProblem: Error, Sendable, Hashable, CustomStringConvertible {
   /// The member, such as `payload.output.state`.
   public let path: String

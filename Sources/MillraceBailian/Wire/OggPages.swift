@@ -1,12 +1,11 @@
-/// Packets of Opus as pages of Ogg (RFC 7845, RFC 3533), for a service that takes `opus` upwards: one channel, one stream for each
-/// connection, or for each press of the button.
+/// Packs Opus packets into Ogg pages (RFC 7845, RFC 3533), for a service that accepts `opus`: mono, one stream per connection, or per
+/// press of the button.
 ///
-/// Packets are collected until they make up `length`, so that a page's head is paid once for several. What is handed out is one or
-/// more whole pages.
+/// Packets are collected up to `length`, so that several share one page header. The result is always one or more complete pages.
 struct OggPages {
-  /// Samples at 48 kHz that a decoder throws away first: libopus's delay when it encodes for voice.
+  /// Samples at 48 kHz that a decoder discards first: libopus's delay when encoding speech.
   private static let preSkip = 312
-  /// Segments a page has at most, RFC 3533 section 6.
+  /// The most segments of a page, RFC 3533 section 6.
   private static let mostSegments = 255
 
   private enum Flag {
@@ -19,23 +18,23 @@ struct OggPages {
   private let length: Int
   private let serial: UInt32
   private var number = 0
-  /// Samples at 48 kHz up to the end of what was added.
+  /// Samples at 48 kHz added so far.
   private var granule = 0
   private var collected = 0
   private var lacing: [UInt8] = []
   private var content: [UInt8] = []
 
   /// - Parameters:
-  ///   - rate: of the sound before it was encoded, in Hz; told in the header.
-  ///   - milliseconds: of a page, nearly.
-  ///   - serial: tells streams apart.
+  ///   - rate: sample rate of the source in Hz, for the header.
+  ///   - milliseconds: approximate duration of a page.
+  ///   - serial: identifies the stream.
   init(rate: Int, milliseconds: Int, serial: UInt32 = .random(in: 1...UInt32.max)) {
     self.rate = rate
     length = milliseconds * 48
     self.serial = serial
   }
 
-  /// Adds a packet. Answers the pages that are full now, the stream's headers before the first; empty: none.
+  /// Adds a packet. Returns the pages that are complete, after the stream's headers for the first; possibly empty.
   mutating func add(_ packet: [UInt8]) -> [UInt8] {
     var result = number == 0 ? headers() : []
     let segments = packet.count / 255 + 1
@@ -50,7 +49,7 @@ struct OggPages {
     return result
   }
 
-  /// The stream's last page, with what is left; empty when nothing was ever added.
+  /// The stream's last page, with what is left; empty when no packet was added.
   mutating func end() -> [UInt8] { number == 0 ? [] : page(Flag.last) }
 
   // MARK: Pages
@@ -84,7 +83,7 @@ struct OggPages {
     (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
   }
 
-  /// RFC 3533 section 6: CRC-32 with the polynomial 0x04C11DB7, high bit first, begun with 0.
+  /// RFC 3533 section 6: CRC-32 with the polynomial 0x04C11DB7, most significant bit first, initial value 0.
   private static let table: [UInt32] = (0..<256).map { byte in
     (0..<8).reduce(UInt32(byte) << 24) { value, _ in
       value & 0x8000_0000 == 0 ? value << 1 : value << 1 ^ 0x04C1_1DB7
@@ -97,7 +96,7 @@ struct OggPages {
 
   // MARK: Packets
 
-  /// Samples at 48 kHz that a packet stands for, RFC 6716 section 3.1; 0 for one without a byte.
+  /// Samples at 48 kHz of a packet, RFC 6716 section 3.1; 0 for an empty one.
   static func samples(of packet: [UInt8]) -> Int {
     guard let head = packet.first else { return 0 }
     let kind = Int(head >> 3)

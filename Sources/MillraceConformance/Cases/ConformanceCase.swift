@@ -1,19 +1,19 @@
 internal import MillraceDialog
 
-/// One thing that is done to a service node.
+/// A case of the conformance suite.
 struct ConformanceCase: Sendable {
   var name: String
-  /// What has to come of it, in words, beside all invariants.
+  /// What is expected in addition to the invariants.
   var text: String
   var script = ServiceScript()
   var expect: @Sendable (inout CaseExpectation) -> Void = { _ in }
-  /// What happens, from the start to the graph's end.
-  var play: @Sendable (Rehearsal) async throws -> Void
+  /// The actions, from the start to the end of the graph.
+  var play: @Sendable (CaseRun) async throws -> Void
 
   init(
     _ name: String, _ text: String, script: (inout ServiceScript) -> Void = { _ in },
     expect: @escaping @Sendable (inout CaseExpectation) -> Void = { _ in },
-    play: @escaping @Sendable (Rehearsal) async throws -> Void
+    play: @escaping @Sendable (CaseRun) async throws -> Void
   ) {
     self.name = name
     self.text = text
@@ -22,21 +22,23 @@ struct ConformanceCase: Sendable {
     self.play = play
   }
 
-  /// Why it does not fit a service; nil: it does.
-  func misfit(_ traits: ServiceTraits) -> String? {
+  /// Why the case does not apply to a service, or nil.
+  func reasonToSkip(_ traits: ServiceTraits) -> String? {
     if let fault = script.fault, traits.faults[fault.kind]?.contains(fault.place) != true {
-      return "the double does not do this"
+      return "the double does not support this fault"
     }
-    if script.refusal != nil && !traits.refuses { return "the double refuses nobody" }
-    if needsVoice && !(traits.hearsVoice && traits.audio != nil) { return "no voice is heard" }
-    if needsPlayback && !traits.takesReports { return "it is not told what is heard" }
-    if needsInput && traits.audio == nil { return "it takes no sound" }
+    if script.refusal != nil && !traits.refuses { return "the double does not refuse connections" }
+    if needsVoice && !(traits.detectsSpeech && traits.audio != nil) {
+      return "the service does not detect speech"
+    }
+    if needsPlayback && !traits.takesReports { return "the node takes no playback reports" }
+    if needsInput && traits.audio == nil { return "the node has no audio input" }
     return nil
   }
   var needsVoice = false
   var needsPlayback = false
   var needsInput = false
 
-  /// All of them, in the order they are run.
+  /// All cases, in the order they run.
   static let all = dialogues + openings + faults + interruptions + ends + [memory]
 }

@@ -1,26 +1,26 @@
 internal import MillraceDialog
 
-/// The service goes wrong in the middle.
+/// Faults of the service during a dialogue.
 extension ConformanceCase {
-  static let faults: [ConformanceCase] = losses + passing + goodByes
+  static let faults: [ConformanceCase] = losses + passing + sessionEnds
 
   private static func fault(
     _ kind: ServiceFault.Kind, _ place: ServiceFault.Place, _ text: String,
     _ expect: @escaping @Sendable (inout CaseExpectation) -> Void,
-    _ play: @escaping @Sendable (Rehearsal) async throws -> Void
+    _ play: @escaping @Sendable (CaseRun) async throws -> Void
   ) -> ConformanceCase {
     ConformanceCase(
       "\(kind.rawValue) at \(place.rawValue)", text,
       script: { $0.fault = ServiceFault(kind, at: place) }, expect: expect, play: play)
   }
 
-  /// Each costs a connection.
+  /// Faults that cost the connection.
   private static let losses: [ConformanceCase] = {
     let isLost: @Sendable (inout CaseExpectation) -> Void = {
       $0.losses = 1
-      $0.errs = true
+      $0.expectsErrors = true
     }
-    let text = "tells of the loss, connects again, and the dialogue goes on"
+    let text = "reports the loss, reconnects, and the dialogue continues"
     var cases: [ConformanceCase] = []
     for kind in [ServiceFault.Kind.drop, .stall] {
       for place in ServiceFault.Place.allCases {
@@ -36,65 +36,71 @@ extension ConformanceCase {
     return cases
   }()
 
-  /// The first connection is lost before anybody asks.
-  private static let brokenBeginning: @Sendable (Rehearsal) async throws -> Void = { rehearsal in
-    try await rehearsal.wait(for: .reconnecting)
-    try await rehearsal.wait("listening again") { record in
+  /// The first connection is lost before the first turn.
+  private static let brokenBeginning: @Sendable (CaseRun) async throws -> Void = { run in
+    try await run.wait(for: .reconnecting)
+    try await run.wait("listening again") { record in
       guard let lost = record.states.lastIndex(of: .reconnecting) else { return false }
       return record.states[lost...].contains(.listening)
     }
-    try await rehearsal.turn()
-    try await rehearsal.drain()
+    try await run.turn()
+    try await run.drain()
   }
 
-  /// None of them costs the connection.
+  /// Faults that do not cost the connection.
   private static let passing: [ConformanceCase] = {
     var cases: [ConformanceCase] = []
     for place in [ServiceFault.Place.listening, .thinking, .midway] {
       let play = place == .listening ? oneTurn : brokenTurn
       cases.append(
         fault(
-          .malformed, place, "tells of it without its words, and the dialogue goes on", { $0.errs = true },
+          .malformed, place, "reports it without its content, and the dialogue continues",
+          { $0.expectsErrors = true },
           place == .listening ? oneTurn : brokenTurn))
-      cases.append(fault(.unknown, place, "comes out as unknown with all it holds", { _ in }, play))
+      cases.append(fault(.unknown, place, "is posted as unknown, with its content", { _ in }, play))
     }
     for place in [ServiceFault.Place.thinking, .midway] {
       cases.append(
-        fault(.error, place, "tells of it, and the dialogue goes on", { $0.errs = true }, brokenTurn))
+        fault(
+          .error, place, "reports it, and the dialogue continues", { $0.expectsErrors = true }, brokenTurn))
     }
-    cases.append(fault(.repeated, .thinking, "says nothing twice that is not twice", { _ in }, brokenTurn))
     cases.append(
-      fault(.outOfOrder, .thinking, "the invariants hold in any order", { $0.errs = nil }, brokenTurn))
+      fault(.repeated, .thinking, "repeated messages cause no repeated events", { _ in }, brokenTurn))
+    cases.append(
+      fault(
+        .outOfOrder, .thinking, "the invariants hold in any order", { $0.expectsErrors = nil }, brokenTurn))
     return cases
   }()
 
-  /// The service has had enough.
-  private static let goodByes: [ConformanceCase] = {
+  /// The service ends the dialogue.
+  private static let sessionEnds: [ConformanceCase] = {
     let isRefused: @Sendable (inout CaseExpectation) -> Void = {
       $0.fails = true
-      $0.errs = true
-      $0.mostVisits = 2
+      $0.expectsErrors = true
+      $0.maxConnections = 2
     }
-    let kicked: @Sendable (Rehearsal) async throws -> Void = { rehearsal in
-      try await rehearsal.wait(for: .listening)
-      if rehearsal.script.fault?.place != .listening { try rehearsal.ask() }
-      try await rehearsal.wait(for: .closed)
-      try await rehearsal.drain()
+    let kicked: @Sendable (CaseRun) async throws -> Void = { run in
+      try await run.wait(for: .listening)
+      if run.script.fault?.place != .listening { try run.ask() }
+      try await run.wait(for: .closed)
+      try await run.drain()
     }
-    let expired: @Sendable (Rehearsal) async throws -> Void = { rehearsal in
-      // What was said right before a loss may be lost with it.
-      if rehearsal.script.fault?.place != .listening {
-        try await rehearsal.wait(for: .listening)
-        try rehearsal.ask()
+    let expired: @Sendable (CaseRun) async throws -> Void = { run in
+      // What was said right before a loss may be lost, too.
+      if run.script.fault?.place != .listening {
+        try await run.wait(for: .listening)
+        try run.ask()
       }
-      try await rehearsal.finish("the failure")
+      try await run.finish("the failure")
     }
     return [ServiceFault.Place.listening, .midway].flatMap { place in
       [
         fault(
-          .kick, place, "tells that it is closed, and does not come again", { $0.mostVisits = 1 }, kicked),
+          .kick, place, "reports that the session is closed, and does not reconnect",
+          { $0.maxConnections = 1 }, kicked),
         fault(
-          .expire, place, "fails in words at the next connection, with one more visit", isRefused, expired),
+          .expire, place, "fails with a message at the next connection, after one more attempt", isRefused,
+          expired),
       ]
     }
   }()

@@ -1,11 +1,11 @@
 internal import MillraceDialog
 internal import Synchronization
 
-/// Where a dialogue can stand when something is done to it.
+/// The point of a dialogue at which something is done to it.
 enum Position: String, CaseIterable {
   case connecting, listening, hearing, thinking, responding, answered, reconnecting
 
-  /// What holds the dialogue there.
+  /// Makes the double stay at this point.
   func prepare(_ script: inout ServiceScript, forGood: Bool) {
     switch self {
     case .connecting: script.fault = ServiceFault(.hold, at: .connecting)
@@ -16,31 +16,31 @@ enum Position: String, CaseIterable {
     }
   }
 
-  /// Brings a dialogue there.
-  func reach(_ rehearsal: Rehearsal) async throws {
+  /// Brings a dialogue to this point.
+  func reach(_ run: CaseRun) async throws {
     switch self {
-    case .connecting: try await rehearsal.wait("connected") { $0.count("connected") == 1 }
-    case .reconnecting: try await rehearsal.wait(for: .reconnecting)
-    case .listening: try await rehearsal.wait(for: .listening)
+    case .connecting: try await run.wait("connected") { $0.count("connected") == 1 }
+    case .reconnecting: try await run.wait(for: .reconnecting)
+    case .listening: try await run.wait(for: .listening)
     case .hearing:
-      try await rehearsal.wait(for: .listening)
-      rehearsal.speak(milliseconds: 2_000)
-      try await rehearsal.wait("speechStarted") { $0.count("speechStarted") == 1 }
+      try await run.wait(for: .listening)
+      run.speak(milliseconds: 2_000)
+      try await run.wait("speechStarted") { $0.count("speechStarted") == 1 }
     case .thinking:
-      try await rehearsal.wait(for: .listening)
-      try rehearsal.ask()
-      try await rehearsal.wait(for: .thinking)
+      try await run.wait(for: .listening)
+      try run.ask()
+      try await run.wait(for: .thinking)
     case .responding:
-      try await rehearsal.wait(for: .listening)
-      try rehearsal.ask()
-      try await rehearsal.wait("the sound of a reply") {
-        $0.count("replyStarted") == 1 && ($0.hasSound(of: 1) || rehearsal.traits.replies == nil)
+      try await run.wait(for: .listening)
+      try run.ask()
+      try await run.wait("audio of a reply") {
+        $0.count("replyStarted") == 1 && ($0.hasAudio(of: 1) || run.traits.replies == nil)
       }
     case .answered:
-      rehearsal.stage.playsOn.store(false, ordering: .releasing)
-      try await rehearsal.wait(for: .listening)
-      try rehearsal.ask()
-      try await rehearsal.wait("the end of a reply") { $0.count("replyEnded") == 1 }
+      run.stage.finishesReplies.store(false, ordering: .releasing)
+      try await run.wait(for: .listening)
+      try run.ask()
+      try await run.wait("the end of a reply") { $0.count("replyEnded") == 1 }
     }
   }
 
@@ -52,73 +52,78 @@ enum Position: String, CaseIterable {
   }
 }
 
-/// The user breaks in.
+/// Barge-in.
 extension ConformanceCase {
   static let interruptions: [ConformanceCase] =
     Position.allCases.map { position in
       position.fit(
         ConformanceCase(
-          "interrupted \(position.rawValue)", "no sample of what was cut off comes, and the dialogue goes on",
+          "interrupted \(position.rawValue)",
+          "no audio of the interrupted reply follows, and the dialogue continues",
           script: { position.prepare(&$0, forGood: false) },
-          expect: { if position == .reconnecting { $0.errs = nil } },
-          play: { rehearsal in
-            try await position.reach(rehearsal)
-            try await rehearsal.interrupt()
-            if position == .connecting { return try await rehearsal.stop() }
-            try rehearsal.letPlay()
+          expect: { if position == .reconnecting { $0.expectsErrors = nil } },
+          play: { run in
+            try await position.reach(run)
+            try await run.interrupt()
+            if position == .connecting { return try await run.stop() }
+            try run.finishReplies()
             if position == .thinking || position == .responding || position == .answered {
-              try await rehearsal.wait(for: .listening, times: 2)
+              try await run.wait(for: .listening, times: 2)
             }
-            try await rehearsal.waitListening()
-            try await rehearsal.turn()
-            try await rehearsal.drain()
+            try await run.waitListening()
+            try await run.turn()
+            try await run.drain()
           }))
     } + [bargeIn]
 
   private static let bargeIn: ConformanceCase = {
     var made = ConformanceCase(
-      "voice over a reply", "the service's word for it voids the reply, and what is said is answered",
+      "voice over a reply",
+      "a barge-in detected by the service cancels the reply, and what is said is answered",
       script: { $0.fault = ServiceFault(.hold, at: .midway) },
-      play: { rehearsal in
-        try await Position.responding.reach(rehearsal)
-        rehearsal.speak()
-        try await rehearsal.wait("interrupted") { $0.count("interrupted") >= 1 }
-        try await rehearsal.wait("an answer") { $0.count("replyStarted") == 2 && $0.count("replyEnded") >= 1 }
-        try await rehearsal.waitListening()
-        try await rehearsal.drain()
+      play: { run in
+        try await Position.responding.reach(run)
+        run.speak()
+        try await run.wait("interrupted") { $0.count("interrupted") >= 1 }
+        try await run.wait("an answer") { $0.count("replyStarted") == 2 && $0.count("replyEnded") >= 1 }
+        try await run.waitListening()
+        try await run.drain()
       })
     made.needsVoice = true
     return made
   }()
 }
 
-/// The graph ends, or what goes in.
+/// The graph or its input ends.
 extension ConformanceCase {
   static let ends: [ConformanceCase] = Position.allCases.flatMap { position in
-    let expect: @Sendable (inout CaseExpectation) -> Void = { if position == .reconnecting { $0.errs = nil } }
+    let expect: @Sendable (inout CaseExpectation) -> Void = {
+      if position == .reconnecting { $0.expectsErrors = nil }
+    }
     var over = ConformanceCase(
-      "input ends \(position.rawValue)", "the end of the user's sound ends nothing else; drained, it ends",
+      "input ends \(position.rawValue)",
+      "the end of the user's audio ends nothing else; draining ends the dialogue",
       script: { position.prepare(&$0, forGood: true) }, expect: expect,
-      play: { rehearsal in
-        try await position.reach(rehearsal)
-        rehearsal.endInput()
+      play: { run in
+        try await position.reach(run)
+        run.endInput()
         if position == .listening || position == .answered {
-          try rehearsal.letPlay()
-          try await rehearsal.waitListening()
-          try await rehearsal.turn()
+          try run.finishReplies()
+          try await run.waitListening()
+          try await run.turn()
         }
-        try await rehearsal.drain()
+        try await run.drain()
       })
     over = position.fit(over)
     over.needsInput = true
     return [
       position.fit(
         ConformanceCase(
-          "stopped \(position.rawValue)", "stops within 2 s, and keeps nothing",
+          "stopped \(position.rawValue)", "stops within 2 s, and leaks nothing",
           script: { position.prepare(&$0, forGood: true) }, expect: expect,
-          play: { rehearsal in
-            try await position.reach(rehearsal)
-            try await rehearsal.stop()
+          play: { run in
+            try await position.reach(run)
+            try await run.stop()
           })),
       over,
     ]

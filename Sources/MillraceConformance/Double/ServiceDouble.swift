@@ -1,9 +1,9 @@
 public import MillraceDialog
 
-/// A service on this machine that a service node is held against: started for one case, told how to misbehave, asked what it
-/// saw.
+/// A local double of a service, for the conformance suite of its node: started for one case with a script of faults, and asked
+/// what it observed.
 ///
-/// One type is one node's other side. `Conformance` starts a new one for every case, so that nothing is left of the case before.
+/// Each type is the double of one node's service. `Conformance` starts a new one for every case, so that no state is carried over.
 ///
 /// ```swift
 /// final class ParrotDouble: ServiceDouble { … }
@@ -12,32 +12,32 @@ public import MillraceDialog
 /// #expect(results.allSatisfy { $0.outcome != .failed })
 /// ```
 ///
-/// **Sound.** Its replies are 16-bit PCM, and each sample is the number of the reply, from 1: whatever comes out of the graph can
-/// then be told apart to the sample. A service whose sound cannot carry that overrides `replies(in:)`.
+/// **Audio.** Its replies are 16-bit PCM in which each sample is the number of the reply, from 1, so that the origin of every sample
+/// that leaves the graph is known. A service whose audio cannot carry that overrides `replies(in:)`.
 public protocol ServiceDouble: AnyObject, Sendable {
-  /// What the service and its node are like. Cases that do not fit are left out, and say so.
+  /// What the service and its node support. Cases that do not apply are left out, with the reason.
   static var traits: ServiceTraits { get }
 
-  /// Starts one. Its first connection and first turn go as the script says; all later ones go well.
+  /// Starts a double. Its first connection and first turn follow the script; later ones work.
   static func start(_ script: ServiceScript) async throws -> Self
 
-  /// The node's members in a graph file, `type` aside: address, key, everything required. Waits that a script makes long are to
-  /// be short here, and no wait so short that a busy machine breaks it.
+  /// The node's members in a graph file, except `type`: address, key, everything required. Timeouts that a script provokes should be
+  /// short, but not so short that a busy machine triggers them.
   var parameters: [JSONValue.Member] { get }
 
-  /// What it has seen and done so far. Any thread.
-  var seen: ServiceSight { get }
+  /// What it has observed and done so far. Any thread.
+  var seen: ServiceReport { get }
 
-  /// Drops what it keeps only to tell of it later, so that what a node costs can be seen.
+  /// Discards what it keeps only to report it later, so that the memory a node costs can be measured.
   func forget()
 
-  /// Listens no more, and lets go of everything.
+  /// Stops listening, and releases everything.
   func stop()
 
-  /// The events of dialogues in one JSON object that came out of the node. Those of a service node are these events already.
+  /// The dialogue events in a JSON object emitted by the node. A service node emits them in this form already.
   static func events(in json: JSONValue) throws -> [DialogEvent]
 
-  /// Which replies the sound in these bytes belongs to, in order, each once.
+  /// The replies that the audio in these bytes belongs to, in order, each once.
   static func replies(in bytes: [UInt8]) -> [Int]
 }
 
@@ -48,57 +48,57 @@ extension ServiceDouble {
 
   public static func replies(in bytes: [UInt8]) -> [Int] {
     var found: [Int] = []
-    for place in stride(from: 0, to: bytes.count - 1, by: 2) {
-      let sample = Int(bytes[place]) | Int(bytes[place + 1]) << 8
+    for index in stride(from: 0, to: bytes.count - 1, by: 2) {
+      let sample = Int(bytes[index]) | Int(bytes[index + 1]) << 8
       if found.last != sample { found.append(sample) }
     }
     return found
   }
 }
 
-/// What a service and its node are like.
+/// What a service and its node support.
 public struct ServiceTraits: Sendable {
   /// How a turn begins.
   public enum Turn: Sendable, Hashable {
-    /// A question in words: the command `ask` at the node's `control`.
+    /// With a question as text: the command `ask` at the node's `control`.
     case words
-    /// The double begins its replies by itself.
+    /// The double starts its replies by itself.
     case itself
   }
 
-  /// The node type, as graph files have it.
+  /// The node type, as in graph files.
   public var nodeType: String
-  /// Whose errors are told, as in `DialogError.vendor`.
+  /// The vendor in its errors: `DialogError.vendor`.
   public var vendor: String
-  /// What must never be seen anywhere: the key that `parameters` has.
+  /// The key in `parameters`; it must not appear in any output.
   public var key: String
   /// How a turn begins.
   public var turn = Turn.words
-  /// The node's input that takes commands; events of playback go there too when `takesReports`.
+  /// The node's input for commands, and for events of playback if `takesReports`.
   public var control = "control"
-  /// True: `control` takes what playback reports.
+  /// True: `control` takes playback reports.
   public var takesReports = true
-  /// The node's outputs that bring events of the dialogue, beside `events`.
+  /// Outputs of the node that carry events of the dialogue, besides `events`.
   public var eventOutputs: [String] = []
-  /// The node's input for the user's sound, 16-bit PCM of one channel at 16 kHz; nil: it has none.
+  /// The node's input for the user's audio, 16-bit mono PCM at 16 kHz; nil: it has none.
   public var audio: String? = "audio"
-  /// The node's output for the sound of replies; nil: it has none.
+  /// The node's output for the audio of replies; nil: it has none.
   public var replies: String? = "audio"
-  /// True: a voice that is heard begins a turn.
-  public var hearsVoice = true
+  /// True: detected speech begins a turn.
+  public var detectsSpeech = true
   /// True: the end of each utterance is marked by `endOfUtterance`.
   public var endsUtterances = true
-  /// True: after an interruption of the graph the node itself drops what still comes of the reply. False: on its wire one reply
-  /// cannot be told from the next, and the service has to stop sending first.
-  public var dropsVoided = true
-  /// True: links behind the node may hold it back. False: it is live, and they are made so long that nothing is lost.
+  /// True: after an interruption of the graph the node itself discards the rest of the reply. False: its protocol does not distinguish
+  /// one reply from the next, and the service has to stop sending first.
+  public var dropsStaleAudio = true
+  /// True: links behind the node may apply back-pressure. False: it is live, and the links are long enough to lose nothing.
   public var waits = true
-  /// What the double can do wrong, and where.
+  /// The faults the double supports, and where.
   public var faults: [ServiceFault.Kind: Set<ServiceFault.Place>] = [:]
-  /// True: the double can refuse a key, and the first visitors.
+  /// True: the double can refuse a key, and the first connections.
   public var refuses = true
 
-  /// A service that has everything; its double does nothing wrong.
+  /// Traits of a service that supports everything, and of a double without faults.
   public init(nodeType: String, vendor: String, key: String) {
     self.nodeType = nodeType
     self.vendor = vendor
@@ -106,23 +106,23 @@ public struct ServiceTraits: Sendable {
   }
 }
 
-/// What a double has seen and done.
-public struct ServiceSight: Sendable, Hashable {
-  /// Connections that were asked for, refused ones among them.
-  public var visits = 0
+/// What a double has observed and done.
+public struct ServiceReport: Sendable, Hashable {
+  /// Connections attempted, including refused ones.
+  public var connections = 0
   /// Turns that have begun.
   public var turns = 0
-  /// Bytes of sound of each reply that were sent.
-  public var soundBytes: [Int: Int] = [:]
-  /// Dialogues that the node ended with the service's own good-bye.
-  public var goodByes = 0
-  /// Samples of the user's sound that came and are not silence.
-  public var voiceSamples = 0
-  /// Messages sent that no client can know, as JSON: each has to come out of the node.
-  public var oddities: [JSONValue] = []
-  /// What the node did that the service's documents forbid.
+  /// Bytes of audio sent for each reply.
+  public var audioBytes: [Int: Int] = [:]
+  /// Sessions that the node closed properly.
+  public var sessionEnds = 0
+  /// Samples of the user's audio that are not silence.
+  public var speechSamples = 0
+  /// Unknown messages that were sent, as JSON: the node must post each of them.
+  public var unknownMessages: [JSONValue] = []
+  /// What the node did against the service's documentation.
   public var violations: [String] = []
 
-  /// Nothing yet.
+  /// Creates an empty report.
   public init() {}
 }

@@ -1,89 +1,89 @@
-/// How a double behaves in one case.
+/// How a double behaves in a case.
 public struct ServiceScript: Sendable, Hashable {
-  /// Who is not let in.
+  /// Which connections are refused.
   public enum Refusal: Sendable, Hashable {
-    /// So many visitors are told to come later (503 where there is HTTP).
+    /// The first connections, as busy (503 for HTTP).
     case busy(Int)
-    /// Every key is wrong (401).
+    /// Every key, as invalid (401).
     case key
   }
 
-  /// Who is not let in; nil: everybody is.
+  /// Which connections are refused; nil: none.
   public var refusal: Refusal?
-  /// Nobody answers: what connects is taken by the system, and not a byte comes back.
-  public var isMute = false
-  /// Milliseconds from the connection to the beginning of the dialogue.
+  /// Connections are accepted by the system, but no byte is ever answered.
+  public var isSilent = false
+  /// Milliseconds from the connection to the start of the dialogue.
   public var delay = 0
-  /// What goes wrong, once.
+  /// A fault, once.
   public var fault: ServiceFault?
-  /// Length of a reply's sound.
+  /// Duration of a reply's audio.
   public var replyMilliseconds = 400
-  /// How much faster than it is spoken sound is sent. At 1000 a reply is one burst.
+  /// How much faster than real time audio is sent. At 1000 a reply is one burst.
   public var speed = 20.0
-  /// Bytes of a message of sound; odd, so that samples are cut in two.
+  /// Bytes of an audio message; odd, so that samples are split.
   public var chunk = 1_787
 
-  /// Nothing goes wrong.
+  /// Creates a script without faults.
   public init() {}
 }
 
-/// One thing that goes wrong, once.
+/// A fault that happens once.
 public struct ServiceFault: Sendable, Hashable {
-  /// What goes wrong.
+  /// The kind of fault.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
-    /// Goes no further from here; whatever keeps the connection alive goes on, and whoever asks otherwise is answered.
+    /// Stays at this point; heartbeats continue, and other requests are answered.
     case hold
-    /// Says and hears nothing more on this connection.
+    /// Neither sends nor receives anything more on this connection.
     case stall
-    /// The connection is gone without a good-bye.
+    /// Closes the connection without a close frame.
     case drop
-    /// A message that cannot be read. It holds `ServiceFault.words`.
+    /// Sends an invalid message, which contains `ServiceFault.userText`.
     case malformed
-    /// A message nobody can know. It holds `ServiceFault.words`.
+    /// Sends an unknown message, which contains `ServiceFault.userText`.
     case unknown
-    /// Every message of the turn twice.
+    /// Sends every message of the turn twice.
     case repeated
-    /// A message larger than anything a service sends.
+    /// Sends a message larger than any of the service.
     case oversized
-    /// Messages of a turn in another order than the documents have.
+    /// Sends the messages of a turn in an undocumented order.
     case outOfOrder
-    /// An error of the service that passes.
+    /// Reports an error after which the dialogue continues.
     case error
-    /// An error of the service that ends the connection.
+    /// Reports an error that ends the connection.
     case failure
-    /// The service ends the dialogue.
+    /// Ends the dialogue.
     case kick
-    /// The connection is gone, and the key is no longer good.
+    /// Closes the connection, and rejects the key from then on.
     case expire
   }
 
-  /// Where.
+  /// Where it happens.
   public enum Place: String, Sendable, Hashable, CaseIterable {
-    /// The connection is there, the dialogue has not begun.
+    /// Connected, before the dialogue begins.
     case connecting
-    /// The service listens, for the first time.
+    /// When the service listens for the first time.
     case listening
-    /// The user has spoken, and nothing of an answer has come.
+    /// After the user has spoken, before anything of an answer.
     case thinking
-    /// The reply has begun.
+    /// When the reply has begun.
     case responding
-    /// Half of the reply's sound has been sent.
+    /// When half of the reply's audio was sent.
     case midway
-    /// All of the reply has been sent.
+    /// When the reply was sent completely.
     case answered
   }
 
-  /// What goes wrong.
+  /// The kind of fault.
   public var kind: Kind
-  /// Where.
+  /// Where it happens.
   public var place: Place
 
-  /// A fault at a place.
+  /// Creates a fault.
   public init(_ kind: Kind, at place: Place) {
     self.kind = kind
     self.place = place
   }
 
-  /// Words as a user might have said them: no error may repeat them.
-  public static let words = "a secret of the user"
+  /// A text as a user might have said it: no error may repeat it.
+  public static let userText = "a secret of the user"
 }

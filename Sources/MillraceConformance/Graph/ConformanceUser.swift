@@ -2,23 +2,22 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import Synchronization
 
-/// `conformance.user`: takes everything that comes out of a service node and keeps it, plays replies at once, and hands on
-/// the commands it is sent.
+/// `conformance.user`: records everything a service node emits, plays replies instantly, and forwards the commands it is sent.
 ///
-/// An event is kept before every packet of sound and every text that the service emitted after it: whatever is seen on another
-/// link, the events that went before it are there by then.
+/// Before a packet of audio or text is recorded, every event the service emitted before it is: events always precede what follows
+/// them on other links.
 struct ConformanceUser: Node {
   static let contract = NodeContract(
-    "conformance.user", "the user of a case, as what hears and presses",
+    "conformance.user", "the user of a case: records, plays and commands",
     inputs: [
-      PortContract("events", .kind(.event), text: "of the service node"),
-      PortContract("words", .kind(.event), text: "events that come another way", required: false),
+      PortContract("events", .kind(.event), text: "events of the service node"),
+      PortContract("words", .kind(.event), text: "events from other outputs", required: false),
       PortContract("audio", .any, text: "replies", required: false),
     ],
-    outputs: [PortContract("control", .kind(.event), text: "commands, and what is heard", required: false)],
+    outputs: [PortContract("control", .kind(.event), text: "commands and playback reports", required: false)],
     parameters: [
-      ParameterContract("stage", .integer(0...Int.max), required: true, text: "which case"),
-      ParameterContract("reports", .bool, default: true, text: "true: playback is told of"),
+      ParameterContract("stage", .integer(0...Int.max), required: true, text: "number of the case"),
+      ParameterContract("reports", .bool, default: true, text: "true: sends playback reports"),
     ], lane: .voice, budget: 100_000, drive: .itself,
     asynchronousPaths: ["events", "words", "audio"].map { AsynchronousPath(from: $0, to: "control") }
   ) { resolution in
@@ -26,15 +25,15 @@ struct ConformanceUser: Node {
     resolution.pacing = .waits
   }
 
-  private let stage: Stage
+  private let stage: CaseState
   private let reports: Bool
   private var outgoing: [String] = []
-  /// The reply whose first sample was told to be heard.
+  /// The reply whose first sample was reported as played.
   private var audible: UInt32 = 0
   private var finished: [UInt32] = []
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
-    stage = try Stage.find(setup.parameters.integer("stage"))
+    stage = try CaseState.find(setup.parameters.integer("stage"))
     reports = setup.parameters.bool("reports")
   }
 
@@ -59,12 +58,12 @@ struct ConformanceUser: Node {
     try process(&ports) == .again ? .again : .ended
   }
 
-  /// A command, as JSON; an empty text: whatever is being played has now been heard.
+  /// A command as JSON; empty: whatever is being played has now been played to its end.
   mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
     guard case .text(let packet) = consume message else { return }
     let text = Self.text(packet.samples(of: UInt8.self))
     if !text.isEmpty { outgoing.append(text) }
-    if text.isEmpty || stage.playsOn.load(ordering: .acquiring) { tellFinished() }
+    if text.isEmpty || stage.finishesReplies.load(ordering: .acquiring) { reportFinished() }
     _ = try say(&ports)
   }
 
@@ -80,9 +79,9 @@ struct ConformanceUser: Node {
   private func keep(_ bytes: Span<UInt8>) {
     let text = bytes.indices.map { bytes[$0] }
     do {
-      for event in try stage.double.events(in: try JSONValue(parsing: text)) { stage.note(.told(event)) }
+      for event in try stage.double.events(in: try JSONValue(parsing: text)) { stage.note(.event(event)) }
     } catch {
-      stage.note(.illegible("\(error)"))
+      stage.note(.invalid("\(error)"))
     }
   }
 
@@ -91,8 +90,8 @@ struct ConformanceUser: Node {
     let bytes = span.indices.map { span[$0] }
     let ends = packet.flags.contains(.endOfUtterance)
     stage.note(
-      .sound(
-        ServiceRecord.Sound(
+      .audio(
+        ServiceRecord.Audio(
           stage.double.replies(in: bytes), bytes: bytes.count, generation: packet.generation,
           endsUtterance: ends)))
     if !bytes.isEmpty && audible != packet.generation {
@@ -102,10 +101,10 @@ struct ConformanceUser: Node {
     guard ends else { return }
     finished.append(packet.generation)
     audible = 0
-    if stage.playsOn.load(ordering: .acquiring) { tellFinished() }
+    if stage.finishesReplies.load(ordering: .acquiring) { reportFinished() }
   }
 
-  private mutating func tellFinished() {
+  private mutating func reportFinished() {
     for reply in finished { report("replyFinished", reply) }
     finished = []
   }
@@ -118,7 +117,7 @@ struct ConformanceUser: Node {
     outgoing.append(report.text)
   }
 
-  /// Hands one message on. True when there was one and room for it.
+  /// Sends a message. True when there was one and room for it.
   private mutating func say(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard !outgoing.isEmpty, ports.hasRoom(0) else { return false }
     let bytes = Array(outgoing.removeFirst().utf8)

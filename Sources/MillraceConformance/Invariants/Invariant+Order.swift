@@ -1,27 +1,27 @@
 internal import MillraceDialog
 
-/// The order in which things are told.
+/// The order of events.
 extension Invariant {
-  static let legible = Invariant("legible", "every event is one of the vocabulary, with its members") {
+  static let vocabulary = Invariant("vocabulary", "every event belongs to the vocabulary, with its members") {
     record, _ in
     var findings = record.entries.compactMap { entry in
-      if case .illegible(let text) = entry { text } else { nil }
+      if case .invalid(let text) = entry { text } else { nil }
     }
     if record.ending.lostEvents > 0 { findings.append("\(record.ending.lostEvents) events were lost") }
     return findings
   }
 
-  static let legalStates = Invariant("legalStates", "the states told are a legal sequence") { record, _ in
+  static let legalStates = Invariant("legalStates", "the states are a legal sequence") { record, _ in
     var findings: [String] = []
     var state = DialogState.idle
     for next in record.states {
-      if !follows(next, state) { findings.append("\(next.rawValue) was told after \(state.rawValue)") }
+      if !follows(next, state) { findings.append("\(next.rawValue) after \(state.rawValue)") }
       state = next
     }
     return findings
   }
 
-  /// Whether a state may be told after another. One that is told again has not changed.
+  /// True when a state may follow another. A repeated state is not a change.
   static func follows(_ next: DialogState, _ state: DialogState) -> Bool {
     guard next != state else { return state != .closed }
     return switch (state, next) {
@@ -31,7 +31,7 @@ extension Invariant {
     case (.idle, _): false
     case (_, .reconnecting): true
     case (.reconnecting, .connecting), (.reconnecting, .listening), (.connecting, .listening): true
-    // A reply may take the place of another, and a question be asked at once.
+    // A reply may replace another, and a question may be asked at once.
     case (.listening, .thinking), (.listening, .responding): true
     case (.thinking, .responding), (.thinking, .listening): true
     case (.responding, .listening), (.responding, .thinking): true
@@ -39,8 +39,8 @@ extension Invariant {
     }
   }
 
-  static let beginnings = Invariant(
-    "beginnings", "connected is told before conversationStarted, and that before listening"
+  static let opening = Invariant(
+    "opening", "connected precedes conversationStarted, which precedes listening"
   ) { record, _ in
     var findings: [String] = []
     var isConnected = false
@@ -51,14 +51,14 @@ extension Invariant {
         isConnected = false
         hasStarted = false
       case .connected:
-        if isConnected { findings.append("connected was told twice for one connection") }
+        if isConnected { findings.append("connected twice for one connection") }
         isConnected = true
       case .conversationStarted:
-        if !isConnected { findings.append("conversationStarted was told before connected") }
+        if !isConnected { findings.append("conversationStarted before connected") }
         hasStarted = true
       case .state(.listening), .state(.thinking), .state(.responding):
-        if !isConnected { findings.append("\(word(event)) was told before connected") }
-        if !hasStarted { findings.append("\(word(event)) was told before conversationStarted") }
+        if !isConnected { findings.append("\(word(event)) before connected") }
+        if !hasStarted { findings.append("\(word(event)) before conversationStarted") }
       default: break
       }
     }
@@ -74,28 +74,28 @@ extension Invariant {
   ) { record, _ in
     var findings: [String] = []
     var isOpen = false
-    // A reply that was cut off may still be told to have ended, once.
+    // The end of an interrupted reply may still be reported, once.
     var mayEnd = false
     for entry in record.entries {
-      guard case .told(let event) = entry else {
-        // Nobody waits for the end of what is broken off from here.
-        if entry == .did(.stopped) || entry == .did(.drained) { isOpen = false }
+      guard case .event(let event) = entry else {
+        // The end of a reply that is cut off here is not expected.
+        if entry == .action(.stopped) || entry == .action(.drained) { isOpen = false }
         continue
       }
       switch event {
       case .replyStarted:
-        if isOpen { findings.append("replyStarted was told while a reply had not ended") }
+        if isOpen { findings.append("replyStarted before the last reply ended") }
         isOpen = true
         mayEnd = true
       case .replyEnded:
-        if !mayEnd { findings.append("replyEnded was told without a replyStarted") }
+        if !mayEnd { findings.append("replyEnded without replyStarted") }
         isOpen = false
         mayEnd = false
       case .interrupted, .error, .state(.reconnecting), .state(.closed), .kicked: isOpen = false
       default: break
       }
     }
-    if isOpen { findings.append("a reply that had started was never told to have ended") }
+    if isOpen { findings.append("replyStarted without replyEnded") }
     return findings
   }
 }

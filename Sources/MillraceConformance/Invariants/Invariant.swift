@@ -1,15 +1,15 @@
 internal import MillraceDialog
 
-/// Something that holds for every service node in every case.
+/// A property of every service node in every case.
 public struct Invariant: Sendable {
-  /// A word for it, such as `legalStates`.
+  /// Its name, such as `legalStates`.
   public var name: String
   /// What holds, as a sentence.
   public var text: String
-  /// What is amiss in a record, in words; empty: nothing.
+  /// The violations in a record; empty: none.
   public var findings: @Sendable (ServiceRecord, CaseExpectation) -> [String]
 
-  /// An invariant by its name, its sentence and what finds where it does not hold.
+  /// Creates an invariant.
   public init(
     _ name: String, _ text: String,
     findings: @escaping @Sendable (ServiceRecord, CaseExpectation) -> [String]
@@ -19,30 +19,31 @@ public struct Invariant: Sendable {
     self.findings = findings
   }
 
-  /// All of them, in the order they are looked at.
+  /// All invariants, in the order they are checked.
   public static let all: [Invariant] =
-    [legible, legalStates, beginnings, replyEnds, utterances, wholeSound, wholeVoice] + [
-      stale, errors, silentErrors, recovery, refusal, goodBye, ending, blocks, nothingLost, obedience,
+    [vocabulary, legalStates, opening, replyEnds, utterances, completeReplies, completeSpeech] + [
+      stale, errors, redactedErrors, recovery, refusal, sessionEnd, ending, blocks, unknownMessages,
+      serviceProtocol,
     ]
 }
 
-/// What a case makes of the invariants.
+/// What a case expects of the invariants.
 public struct CaseExpectation: Sendable {
-  /// Of the service.
+  /// The traits of the service.
   public var traits: ServiceTraits
-  /// Connections that have to be lost and be made again, at least.
+  /// The least number of connections that must be lost and reopened.
   public var losses = 0
-  /// True: the node has to fail; false: it must not.
+  /// True: the node must fail; false: it must not.
   public var fails = false
-  /// Visits at most; nil: any number.
-  public var mostVisits: Int?
-  /// True: an error is due; false: there must be none; nil: there may be.
-  public var errs: Bool? = false
-  /// Replies whose every byte has to have come out.
-  public var wholeReplies: Set<Int> = []
-  /// True: all that the user says has to have come to the service.
-  public var hearsAll = false
+  /// The most connections allowed; nil: any number.
+  public var maxConnections: Int?
+  /// True: an error must be reported; false: none may be; nil: either.
+  public var expectsErrors: Bool? = false
+  /// Replies that must be delivered completely.
+  public var completeReplies: Set<Int> = []
+  /// True: the user's speech must reach the service completely.
+  public var receivesAllSpeech = false
 
-  /// Nothing goes wrong, and nothing has to be whole.
+  /// Expects no faults, and nothing to be complete.
   public init(_ traits: ServiceTraits) { self.traits = traits }
 }

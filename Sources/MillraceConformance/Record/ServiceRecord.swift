@@ -1,32 +1,32 @@
 public import MillraceDialog
 
-/// Everything that came out of a node in one case, in the order it came, with what was done to it. Invariants are held against
-/// this alone.
+/// Everything a node emitted in a case, in order, together with the actions of the suite. The invariants are checked on this record
+/// alone.
 public struct ServiceRecord: Sendable {
-  /// One thing, in its place among the others.
+  /// An entry of the record.
   public enum Entry: Sendable, Hashable {
-    /// The node told of something.
-    case told(DialogEvent)
-    /// The node posted what is no event of a dialogue: why it is none.
-    case illegible(String)
+    /// The node posted an event.
+    case event(DialogEvent)
+    /// The node posted something that is not a dialogue event; the text says why.
+    case invalid(String)
     /// A packet of a reply.
-    case sound(Sound)
-    /// The kit did something to it.
-    case did(Deed)
+    case audio(Audio)
+    /// The suite acted.
+    case action(Action)
   }
 
-  /// A packet of a reply, as its taker saw it.
-  public struct Sound: Sendable, Hashable {
-    /// Which replies its samples belong to, in order.
+  /// A packet of a reply, as it was received.
+  public struct Audio: Sendable, Hashable {
+    /// The replies its samples belong to, in order.
     public var replies: [Int]
-    /// Bytes of it.
+    /// Its size in bytes.
     public var bytes: Int
-    /// The graph's number of the reply it was born in.
+    /// Its generation in the graph.
     public var generation: UInt32
     /// It ends an utterance.
     public var endsUtterance: Bool
 
-    /// A packet of these replies.
+    /// Creates a packet of these replies.
     public init(_ replies: [Int], bytes: Int, generation: UInt32, endsUtterance: Bool = false) {
       self.replies = replies
       self.bytes = bytes
@@ -35,15 +35,15 @@ public struct ServiceRecord: Sendable {
     }
   }
 
-  /// What the kit did.
-  public enum Deed: Sendable, Hashable {
-    /// The graph was interrupted: replies up to this one, whose sound had begun to come, are void in every later generation.
+  /// An action of the suite.
+  public enum Action: Sendable, Hashable {
+    /// The graph was interrupted: replies up to this one, whose audio had begun, are stale in every later generation.
     case interrupted(upTo: Int, generation: UInt32)
-    /// The user spoke: so many samples that are not silence.
+    /// The user spoke, with so many samples that are not silence.
     case spoke(samples: Int)
-    /// The user's sound ended for good.
+    /// The user's audio ended.
     case endedInput
-    /// The graph was told to end and to let what is inside flow out.
+    /// The graph was drained.
     case drained
     /// The graph was stopped.
     case stopped
@@ -51,66 +51,66 @@ public struct ServiceRecord: Sendable {
 
   /// How the run ended.
   public struct Ending: Sendable, Hashable {
-    /// The words of the failure that ended it.
+    /// The message of the failure that ended it.
     public var failure: String?
-    /// Nodes that did not return within the time a graph has to stop in.
+    /// Nodes that did not stop in time.
     public var detached: [String] = []
-    /// Blocks that did not come back to their pools.
+    /// Blocks that were not returned to their pools.
     public var leakedBlocks = 0
-    /// Events that a link had no room for.
+    /// Events dropped by full links.
     public var lostEvents = 0
-    /// It has not ended.
+    /// Creates the state of a run that has not ended.
     public init() {}
   }
 
-  /// Everything, in order.
+  /// The entries, in order.
   public var entries: [Entry] = []
   /// How the run ended.
   public var ending = Ending()
-  /// What the double saw, at the end.
-  public var sight = ServiceSight()
+  /// What the double observed, at the end.
+  public var report = ServiceReport()
 
-  /// A record to be looked at.
+  /// Creates a record.
   public init(_ entries: [Entry] = []) { self.entries = entries }
 
-  /// What was told.
+  /// The events posted.
   public var events: [DialogEvent] {
-    entries.compactMap { if case .told(let event) = $0 { event } else { nil } }
+    entries.compactMap { if case .event(let event) = $0 { event } else { nil } }
   }
 
-  /// The states that were told.
+  /// The states reported.
   public var states: [DialogState] {
     events.compactMap { if case .state(let state) = $0 { state } else { nil } }
   }
 
-  /// The errors that were told.
+  /// The errors reported.
   public var errors: [DialogError] {
     events.compactMap { if case .error(let error) = $0 { error } else { nil } }
   }
 
   /// The packets of replies.
-  public var sounds: [Sound] {
-    entries.compactMap { if case .sound(let sound) = $0 { sound } else { nil } }
+  public var audio: [Audio] {
+    entries.compactMap { if case .audio(let sound) = $0 { sound } else { nil } }
   }
 
-  /// How often an event of this name was told.
+  /// The number of events with this name.
   public func count(_ name: String) -> Int { events.count { $0.name == name } }
 
-  /// Sound of this reply came.
-  public func hasSound(of reply: Int) -> Bool { sounds.contains { $0.replies.contains(reply) } }
+  /// True when audio of this reply was received.
+  public func hasAudio(of reply: Int) -> Bool { audio.contains { $0.replies.contains(reply) } }
 }
 
 extension ServiceRecord: CustomStringConvertible {
-  /// The states and what else shaped the case: `connecting listening thinking responding listening closed, 1 error`.
+  /// The states and other important events: `connecting listening thinking responding listening closed, 1 error`.
   public var description: String {
     var words: [String] = []
     for entry in entries {
       switch entry {
-      case .told(.state(let state)) where words.last != state.rawValue: words.append(state.rawValue)
-      case .told(.error(let error)): words.append("error(\(error.category.rawValue))")
-      case .told(.interrupted): words.append("interrupted")
-      case .told(.unknown): words.append("unknown")
-      case .told(.authExpired): words.append("authExpired")
+      case .event(.state(let state)) where words.last != state.rawValue: words.append(state.rawValue)
+      case .event(.error(let error)): words.append("error(\(error.category.rawValue))")
+      case .event(.interrupted): words.append("interrupted")
+      case .event(.unknown): words.append("unknown")
+      case .event(.authExpired): words.append("authExpired")
       default: break
       }
     }

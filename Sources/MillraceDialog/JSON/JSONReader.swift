@@ -1,27 +1,27 @@
-/// Why bytes are not JSON: at which byte, and what is wrong there. It never quotes the text, which may be what a user said.
+/// A JSON syntax error: its byte offset and what is wrong there. It never quotes the input, which may be what a user said.
 public struct JSONProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The first byte that does not fit.
+  /// Offset of the first invalid byte.
   public let offset: Int
-  /// What is wrong there, in words.
+  /// What is wrong there.
   public let text: String
 
-  public var description: String { "no JSON at byte \(offset): \(text)" }
+  public var description: String { "invalid JSON at byte \(offset): \(text)" }
 }
 
 extension JSONValue {
-  /// Values may lie in one another this deep; services stay below ten.
+  /// The deepest allowed nesting; services stay below ten.
   public static let depthLimit = 64
 
-  /// Reads one value and nothing behind it, RFC 8259 to the letter.
+  /// Parses exactly one value, strictly to RFC 8259.
   ///
-  /// For bytes of strangers: takes time in their number, never more memory than some thirty times theirs, and no deeper recursion
-  /// than `depthLimit`. Doubled members are kept; looking finds the last.
+  /// Safe for untrusted input: linear time, memory of at most about thirty times the input, recursion no deeper than `depthLimit`.
+  /// Duplicate members are kept; lookups find the last.
   public init(parsing bytes: [UInt8]) throws(JSONProblem) {
     var reader = JSONReader(bytes: bytes)
     self = try reader.document()
   }
 
-  /// Reads a text.
+  /// Parses a string.
   public init(parsing text: String) throws(JSONProblem) { try self.init(parsing: Array(text.utf8)) }
 }
 
@@ -34,7 +34,7 @@ struct JSONReader {
   mutating func document() throws(JSONProblem) -> JSONValue {
     let value = try value(depth: 0)
     skipSpace()
-    guard index == bytes.count else { throw problem("something follows the value") }
+    guard index == bytes.count else { throw problem("unexpected content after the value") }
     return value
   }
 
@@ -48,8 +48,10 @@ struct JSONReader {
 
   private mutating func value(depth: Int) throws(JSONProblem) -> JSONValue {
     skipSpace()
-    guard depth < JSONValue.depthLimit else { throw problem("it lies deeper than \(JSONValue.depthLimit)") }
-    guard let next else { throw problem("it ends where a value is due") }
+    guard depth < JSONValue.depthLimit else {
+      throw problem("nested deeper than \(JSONValue.depthLimit) levels")
+    }
+    guard let next else { throw problem("unexpected end, expected a value") }
     switch next {
     case UInt8(ascii: "{"): return try object(depth)
     case UInt8(ascii: "["): return try array(depth)
@@ -58,14 +60,14 @@ struct JSONReader {
     case UInt8(ascii: "f"): return try word("false", .bool(false))
     case UInt8(ascii: "n"): return try word("null", .null)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
-    default: throw problem("no value begins like this")
+    default: throw problem("unexpected character, expected a value")
     }
   }
 
   private mutating func word(_ text: StaticString, _ value: JSONValue) throws(JSONProblem) -> JSONValue {
-    for place in 0..<text.utf8CodeUnitCount {
-      let byte = unsafe text.utf8Start[place]
-      guard next == byte else { throw problem("no value begins like this") }
+    for offset in 0..<text.utf8CodeUnitCount {
+      let byte = unsafe text.utf8Start[offset]
+      guard next == byte else { throw problem("unexpected character, expected a value") }
       index += 1
     }
     return value
@@ -87,13 +89,13 @@ struct JSONReader {
     }
     while true {
       skipSpace()
-      guard next == UInt8(ascii: "\"") else { throw problem("a member has no name") }
+      guard next == UInt8(ascii: "\"") else { throw problem("expected a member name") }
       let name = try string()
-      try expect(UInt8(ascii: ":"), "a member has no value")
+      try expect(UInt8(ascii: ":"), "expected \":\" after a member name")
       members.append(JSONValue.Member(name, try value(depth: depth + 1)))
       skipSpace()
       if next == UInt8(ascii: "}") { break }
-      try expect(UInt8(ascii: ","), "an object does not go on like this")
+      try expect(UInt8(ascii: ","), "expected \",\" or \"}\" in an object")
     }
     index += 1
     return .object(members)
@@ -111,7 +113,7 @@ struct JSONReader {
       values.append(try value(depth: depth + 1))
       skipSpace()
       if next == UInt8(ascii: "]") { break }
-      try expect(UInt8(ascii: ","), "an array does not go on like this")
+      try expect(UInt8(ascii: ","), "expected \",\" or \"]\" in an array")
     }
     index += 1
     return .array(values)
@@ -140,7 +142,7 @@ struct JSONReader {
   private mutating func digits() throws(JSONProblem) {
     let start = index
     while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
-    guard index > start else { throw problem("a number lacks a digit") }
+    guard index > start else { throw problem("expected a digit in a number") }
   }
 
   private mutating func string() throws(JSONProblem) -> String {
@@ -148,7 +150,7 @@ struct JSONReader {
     let start = index
     var isPlain = true
     while let byte = next, byte != UInt8(ascii: "\"") {
-      guard byte >= 0x20 else { throw problem("a control character stands in a text") }
+      guard byte >= 0x20 else { throw problem("unescaped control character in a string") }
       if byte == UInt8(ascii: "\\") {
         isPlain = false
         index += 1
@@ -157,11 +159,13 @@ struct JSONReader {
     }
     guard index < bytes.count else {
       index = bytes.count
-      throw problem("a text does not end")
+      throw problem("unterminated string")
     }
     let content = bytes[start..<index]
     let bytes = isPlain ? Array(content) : try unescaped(content)
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw problem("a text is not UTF-8") }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw problem("a string is not valid UTF-8")
+    }
     index += 1
     return text
   }
@@ -169,50 +173,50 @@ struct JSONReader {
   private mutating func unescaped(_ content: ArraySlice<UInt8>) throws(JSONProblem) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(content.count)
-    var place = content.startIndex
-    /// A refusal points at its escape, not at the end of the text.
-    func refused(_ text: String) -> JSONProblem { JSONProblem(offset: place, text: text) }
-    while place < content.endIndex {
-      guard content[place] == UInt8(ascii: "\\") else {
-        result.append(content[place])
-        place += 1
+    var position = content.startIndex
+    /// An error points at its escape, not at the end of the string.
+    func refused(_ text: String) -> JSONProblem { JSONProblem(offset: position, text: text) }
+    while position < content.endIndex {
+      guard content[position] == UInt8(ascii: "\\") else {
+        result.append(content[position])
+        position += 1
         continue
       }
-      switch content[place + 1] {
+      switch content[position + 1] {
       case UInt8(ascii: "n"): result.append(0x0A)
       case UInt8(ascii: "r"): result.append(0x0D)
       case UInt8(ascii: "t"): result.append(0x09)
       case UInt8(ascii: "b"): result.append(0x08)
       case UInt8(ascii: "f"): result.append(0x0C)
       case UInt8(ascii: "u"):
-        guard var unit = Self.unit(content, place + 2) else { throw refused("an escape lacks digits") }
-        if (0xDC00...0xDFFF).contains(unit) { throw refused("half a surrogate pair") }
+        guard var unit = Self.unit(content, position + 2) else { throw refused("invalid \\u escape") }
+        if (0xDC00...0xDFFF).contains(unit) { throw refused("unpaired surrogate") }
         if (0xD800...0xDBFF).contains(unit) {
-          guard place + 7 < content.endIndex, content[place + 6] == UInt8(ascii: "\\"),
-            content[place + 7] == UInt8(ascii: "u"), let low = Self.unit(content, place + 8),
+          guard position + 7 < content.endIndex, content[position + 6] == UInt8(ascii: "\\"),
+            content[position + 7] == UInt8(ascii: "u"), let low = Self.unit(content, position + 8),
             (0xDC00...0xDFFF).contains(low)
-          else { throw refused("half a surrogate pair") }
+          else { throw refused("unpaired surrogate") }
           unit = 0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)
-          place += 6
+          position += 6
         }
-        guard let scalar = Unicode.Scalar(unit) else { throw refused("no character has this number") }
+        guard let scalar = Unicode.Scalar(unit) else { throw refused("invalid code point") }
         result += Array(String(Character(scalar)).utf8)
-        place += 4
+        position += 4
       case let byte
       where byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "/"):
         result.append(byte)
-      default: throw refused("no escape is written like this")
+      default: throw refused("invalid escape")
       }
-      place += 2
+      position += 2
     }
     return result
   }
 
-  /// Four hexadecimal digits; nil when they are not that.
-  private static func unit(_ content: ArraySlice<UInt8>, _ place: Int) -> UInt32? {
-    guard place + 4 <= content.endIndex else { return nil }
+  /// The value of four hexadecimal digits, or nil.
+  private static func unit(_ content: ArraySlice<UInt8>, _ start: Int) -> UInt32? {
+    guard start + 4 <= content.endIndex else { return nil }
     var value: UInt32 = 0
-    for byte in content[place..<place + 4] {
+    for byte in content[start..<start + 4] {
       guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { return nil }
       value = value << 4 + UInt32(digit)
     }

@@ -9,7 +9,7 @@ extension JSONValue {
     return result
   }
 
-  /// Appends the value's text.
+  /// Appends the JSON text of the value.
   public func write(into result: inout [UInt8]) {
     switch self {
     case .null: result += "null".utf8

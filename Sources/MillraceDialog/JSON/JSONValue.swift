@@ -1,7 +1,7 @@
-/// A JSON value as services send it: what a message holds, without places in a file.
+/// A JSON value in a message of a service. It keeps no positions in the source.
 ///
-/// Members keep their order, and numbers the digits they were written with, so that what nobody understands goes on as it
-/// came. Not for graph files: those want positions and refuse doubled members, which `MillraceGraph` does.
+/// Members keep their order and numbers their digits, so that unknown content is passed on unchanged. Not for graph files: those need
+/// positions and reject duplicate members; see `MillraceGraph`.
 public indirect enum JSONValue: Sendable, Hashable {
   /// JSON's `null`.
   case null
@@ -9,60 +9,60 @@ public indirect enum JSONValue: Sendable, Hashable {
   case bool(Bool)
   /// The digits as written.
   case number(String)
-  /// A text, its escapes taken out.
+  /// A string, unescaped.
   case string(String)
-  /// Values in order.
+  /// The items in order.
   case array([JSONValue])
-  /// Members in the order they came, doubled ones too.
+  /// The members in order, duplicates included.
   case object([Member])
 
-  /// One member of an object.
+  /// A member of an object.
   public struct Member: Sendable, Hashable {
-    /// Its name, its escapes taken out.
+    /// Its name, unescaped.
     public var name: String
-    /// What it is.
+    /// Its value.
     public var value: JSONValue
-    /// A member by its name and value.
+    /// Creates a member.
     public init(_ name: String, _ value: JSONValue) {
       self.name = name
       self.value = value
     }
   }
 
-  /// A whole number.
+  /// An integer.
   public static func integer(_ value: Int) -> JSONValue { .number(String(value)) }
 
-  /// A number; one that is not finite becomes `null`, for which JSON has no other word.
+  /// A floating-point number; `null` when it is not finite, as JSON cannot express that.
   public static func double(_ value: Double) -> JSONValue { value.isFinite ? .number("\(value)") : .null }
 
-  /// An object of the members that have a value.
+  /// An object of the members whose value is not nil.
   public static func object(_ members: KeyValuePairs<String, JSONValue?>) -> JSONValue {
     .object(members.compactMap { name, value in value.map { Member(name, $0) } })
   }
 
-  // MARK: Looking
+  // MARK: Lookup
 
-  /// The value of a member; the last one where a name is doubled. nil for everything but objects.
+  /// The value of a member; the last one of duplicates. Nil when this is not an object.
   public subscript(name: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.last { $0.name == name }?.value
   }
 
-  /// The text; nil for anything else.
+  /// The string, or nil for any other value.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
-  /// The truth value; nil for anything else.
+  /// The Boolean, or nil for any other value.
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
-  /// The items; nil for anything but an array.
+  /// The items, or nil for anything but an array.
   public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
-  /// The members; nil for anything but an object.
+  /// The members, or nil for anything but an object.
   public var members: [Member]? { if case .object(let value) = self { value } else { nil } }
-  /// True for `null` alone.
+  /// True only for `null`.
   public var isNull: Bool { self == .null }
 
-  /// Decimal digits that every double holds.
+  /// The number of decimal digits that a double represents exactly.
   private static let mostExactDigits = 15
 
-  /// The number, where it is a whole one (`3` and `3.0` are) that fits.
+  /// The number if it is an integer (`3` and `3.0` are) and fits into `Int`.
   public var integer: Int? {
     guard case .number(let digits) = self else { return nil }
     if let value = Int(digits) { return value }
@@ -70,12 +70,12 @@ public indirect enum JSONValue: Sendable, Hashable {
       let parts = digits.split(separator: ".", maxSplits: 1)
       return parts.count == 2 && parts[1].utf8.allSatisfy { $0 == UInt8(ascii: "0") } ? Int(parts[0]) : nil
     }
-    // Of more digits a double leaves something out, and may be whole where the number is not.
+    // Beyond that many digits a double is rounded, and may be an integer where the number is not.
     guard digits.count <= Self.mostExactDigits else { return nil }
     return Double(digits).flatMap { Int(exactly: $0) }
   }
 
-  /// The number; nil for one that is beyond every double, such as `1e999`.
+  /// The number, or nil when it is out of range of a double, such as `1e999`.
   public var double: Double? {
     guard case .number(let digits) = self, let value = Double(digits), value.isFinite else { return nil }
     return value
@@ -85,15 +85,15 @@ public indirect enum JSONValue: Sendable, Hashable {
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
   ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-  /// From a text in Swift.
+  /// Creates a string.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// From a whole number in Swift.
+  /// Creates an integer.
   public init(integerLiteral value: Int) { self = .integer(value) }
-  /// From `true` or `false` in Swift.
+  /// Creates a Boolean.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
-  /// From an array in Swift.
+  /// Creates an array.
   public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-  /// From a dictionary in Swift, its members in the order they are written.
+  /// Creates an object with its members in the order written.
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
     self = .object(elements.map { Member($0, $1) })
   }

@@ -1,8 +1,8 @@
 public import MillraceCore
 
-/// Keeps the latest sound while nobody can take it: what was said while a service was being connected is sent when it is.
+/// Keeps the latest audio while it cannot be sent: what was said during connecting is sent once the service is connected.
 ///
-/// Bounded in bytes and in time; the oldest goes first, whole packets at a time. Memory is got once, in `init`.
+/// Bounded in bytes and in time; the oldest packets are discarded first. Allocates once, in `init`.
 @safe
 public struct PreRoll: ~Copyable {
   private struct Entry {
@@ -16,18 +16,18 @@ public struct PreRoll: ~Copyable {
   private let longest: Nanoseconds
   private var entries: [Entry]
   private var head = 0
-  /// Packets that are kept.
+  /// Packets kept.
   public private(set) var count = 0
-  /// Time they stand for.
+  /// Duration of the packets kept.
   public private(set) var duration: Nanoseconds = 0
-  /// Time that was let go of since the last `clear`.
+  /// Duration discarded since the last `clear`.
   public private(set) var lost: Nanoseconds = 0
   private var writeOffset = 0
 
   /// - Parameters:
-  ///   - bytes: content kept at most.
-  ///   - packets: packets kept at most.
-  ///   - longest: time kept at most.
+  ///   - bytes: capacity in bytes.
+  ///   - packets: capacity in packets.
+  ///   - longest: capacity in time.
   public init(bytes: Int, packets: Int, longest: Nanoseconds) {
     capacity = max(1, bytes)
     unsafe memory = .allocate(capacity: capacity)
@@ -37,23 +37,23 @@ public struct PreRoll: ~Copyable {
 
   deinit { unsafe memory.deallocate() }
 
-  /// True when nothing is kept.
+  /// True when no packet is kept.
   public var isEmpty: Bool { count == 0 }
 
-  /// Bytes of the oldest packet; nil when there is none.
+  /// Bytes of the oldest packet, or nil when there is none.
   public var firstCount: Int? { count > 0 ? entries[head].count : nil }
 
-  /// Keeps one packet of a duration. One that is longer than all memory is let go of.
+  /// Appends a packet. One that exceeds the whole capacity is discarded.
   public mutating func push(_ bytes: Span<UInt8>, duration time: Nanoseconds) {
     guard bytes.count <= capacity, time <= longest else {
       lost += time
       return
     }
-    while count == entries.count || (count > 0 && duration + time > longest) { letGo() }
-    var offset = place(for: bytes.count)
+    while count == entries.count || (count > 0 && duration + time > longest) { discardOldest() }
+    var offset = self.offset(for: bytes.count)
     while offset < 0 {
-      letGo()
-      offset = place(for: bytes.count)
+      discardOldest()
+      offset = self.offset(for: bytes.count)
     }
     for index in bytes.indices { unsafe memory[offset + index] = bytes[index] }
     entries[(head + count) % entries.count] = Entry(offset: offset, count: bytes.count, duration: time)
@@ -62,7 +62,7 @@ public struct PreRoll: ~Copyable {
     writeOffset = offset + bytes.count
   }
 
-  /// Hands the oldest packet to `body` and lets go of it. False when there was none.
+  /// Passes the oldest packet to `body` and removes it. Returns false when there is none.
   public mutating func pop(_ body: (Span<UInt8>) -> Void) -> Bool {
     guard count > 0 else { return false }
     let entry = entries[head]
@@ -71,7 +71,7 @@ public struct PreRoll: ~Copyable {
     return true
   }
 
-  /// Forgets everything, and what was lost.
+  /// Removes everything, and resets `lost`.
   public mutating func clear() {
     count = 0
     duration = 0
@@ -79,8 +79,8 @@ public struct PreRoll: ~Copyable {
     writeOffset = 0
   }
 
-  /// Where so many bytes fit behind the newest packet without touching the oldest; negative when they do not.
-  private func place(for bytes: Int) -> Int {
+  /// Where `bytes` fit behind the newest packet without overwriting the oldest; negative when they do not.
+  private func offset(for bytes: Int) -> Int {
     guard count > 0 else { return 0 }
     let first = entries[head].offset
     if writeOffset > first {
@@ -91,7 +91,7 @@ public struct PreRoll: ~Copyable {
     return writeOffset + bytes <= first ? writeOffset : -1
   }
 
-  private mutating func letGo() {
+  private mutating func discardOldest() {
     lost += entries[head].duration
     remove()
   }

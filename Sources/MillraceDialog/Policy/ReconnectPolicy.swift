@@ -1,35 +1,35 @@
 public import MillraceCore
 
-/// What to do after a failure: the reaction of the error, and how often it was tried.
+/// Decides what to do after a failure, from the reaction of the error and the attempts so far.
 public struct ReconnectPolicy: Sendable, Hashable {
-  /// The answer to one failure.
+  /// What to do after one failure.
   public enum Decision: Sendable, Hashable {
-    /// Nothing: the dialogue goes on.
-    case goOn
-    /// The same again on this connection, after so long.
+    /// Nothing: the dialogue continues.
+    case `continue`
+    /// Repeat the request on this connection, after a delay.
     case retry(after: Nanoseconds)
-    /// A new connection, after so long.
+    /// Reconnect, after a delay.
     case reconnect(after: Nanoseconds)
-    /// The end, and whether it counts as a failure.
+    /// Stop, with or without a failure.
     case stop(isFailure: Bool)
   }
 
-  /// How long the waits are, and when it is given up.
+  /// The delays, and when to give up.
   public var backoff: Backoff
-  /// False: a lost connection is the end.
+  /// False: a lost connection ends the dialogue.
   public var isOn: Bool
 
-  /// A policy with its waits.
+  /// Creates a policy.
   public init(_ backoff: Backoff, isOn: Bool = true) {
     self.backoff = backoff
     self.isOn = isOn
   }
 
-  /// Decides. An end that was asked for is never followed by a new connection, and nor is a refusal: the same again would be
-  /// refused again, and some services close accounts for it.
+  /// Decides. An intended end is never followed by a new connection, and neither is a refusal: the same request would be refused again,
+  /// and some services block accounts for it.
   public mutating func decide(_ reaction: DialogError.Reaction, at now: Nanoseconds) -> Decision {
     switch reaction {
-    case .goOn: return .goOn
+    case .continue: return .continue
     case .retry(let milliseconds):
       return .retry(after: .milliseconds(Int64(max(0, min(milliseconds, 3_600_000)))))
     case .refuse: return .stop(isFailure: true)
@@ -40,6 +40,6 @@ public struct ReconnectPolicy: Sendable, Hashable {
     }
   }
 
-  /// The dialogue has been of use: a full turn, or a while of quiet.
+  /// Resets the backoff after a connection that was of use: a complete turn, or a while without errors.
   public mutating func noteSuccess() { backoff.reset() }
 }

@@ -1,18 +1,17 @@
 public import MillraceCore
 internal import Synchronization
 
-/// How what a service node does came to its end: told once by whoever keeps the connection, on a thread of its own, and carried out by
-/// the node.
+/// How the session of a service node ended: reported once by its connection, on another thread, and applied by the node.
 @safe
 public final class SessionEnd: Sendable {
-  /// What the node fails with, and in which words.
+  /// The failure of a node.
   public struct Failure: Sendable, Hashable {
-    /// What it throws.
+    /// The fault it throws.
     public var fault: NodeFault
-    /// What it says to that.
+    /// The message for the fault.
     public var text: String
 
-    /// A failure of this fault.
+    /// Creates a failure.
     public init(_ fault: NodeFault, _ text: String) {
       self.fault = fault
       self.text = text
@@ -23,27 +22,26 @@ public final class SessionEnd: Sendable {
   private let isOver = Atomic<Bool>(false)
   private let failure = Locked<Failure?>(nil)
 
-  /// - Parameter waker: of the node, which is called when the end is told.
+  /// - Parameter waker: of the node; called when the end is reported.
   public init(waker: Waker) { self.waker = waker }
 
-  /// There will be nothing any more, and why; nil: it was meant to end. Any thread, once, behind everything else that is handed to the
-  /// node.
-  public func tell(_ failure: Failure?) {
+  /// Reports the end; nil: it was intended. Any thread, once, after everything else that is handed to the node.
+  public func report(_ failure: Failure?) {
     self.failure.withLock { $0 = failure }
     isOver.store(true, ordering: .releasing)
     waker.wake()
   }
 
-  /// True once it has been told: whatever went before it is seen by who sees this.
-  public var isTold: Bool { isOver.load(ordering: .acquiring) }
+  /// True once the end was reported. Everything handed to the node before is then visible to the caller.
+  public var isReported: Bool { isOver.load(ordering: .acquiring) }
 
-  /// What the node answers once it has handed on everything. Throws what it failed with.
+  /// What the node returns once it has delivered everything; throws the failure, if there is one.
   public func conclude() throws(NodeFault) -> Outcome {
     if let failure = failure.withLock({ $0 }) { throw failure.fault }
     return .ended
   }
 
-  /// The words for a fault, when it is the one that was told. Control side.
+  /// The message for a fault, if it is the reported one. Control side.
   public func explain(_ fault: NodeFault) -> String? {
     failure.withLock { $0.flatMap { $0.fault == fault ? $0.text : nil } }
   }

@@ -1,62 +1,62 @@
-/// What a turn machine wants done, in order.
+/// What a turn machine asks for. Actions are carried out in order.
 public enum TurnAction: Sendable, Hashable {
-  /// To the service.
+  /// Commands to the service.
   case startSpeech, stopSpeech, cancelSpeech, interrupt, hangUp
-  /// The question that waits goes to the service.
+  /// Send the waiting question to the service.
   case passQuestion
-  /// The question that waits is forgotten: there is nobody to answer it.
+  /// Discard the waiting question: no service will answer it.
   case dropQuestion
-  /// Every reply up to now is void.
-  case voidReplies
-  /// Playback makes room; playback goes on with the sample after the last one heard.
+  /// Cancel every reply up to now.
+  case cancelReplies
+  /// Duck playback; resume it with the sample after the last one played.
   case duck, resume
 
-  // To be told.
-  /// Another state has begun.
+  // Events.
+  /// The state changed.
   case changed(from: TurnState, to: TurnState)
-  /// A reply was cut off by a voice or by hand, so long after the voice began.
-  case bargedIn(by: TurnBreaker, afterMilliseconds: Int)
-  /// A voice over the reply was none.
+  /// A reply was interrupted, so long after the voice began.
+  case bargedIn(by: BargeInSource, afterMilliseconds: Int)
+  /// A voice over the reply was not speech.
   case falseInterruption(milliseconds: Int)
-  /// What of a reply was heard: an utterance of it to its end, or up to where it was cut.
+  /// How much of a reply was heard: one of its utterances to the end, or up to where it was cut.
   case heard(reply: UInt32, samples: Int, milliseconds: Int, isWhole: Bool)
-  /// A wait has lasted too long.
+  /// The state timed out.
   case timedOut(TurnState)
 }
 
-/// Who broke into a reply.
-public enum TurnBreaker: UInt8, Sendable, Hashable, CaseIterable {
-  /// The local detector heard a voice for long enough.
+/// What caused a barge-in.
+public enum BargeInSource: UInt8, Sendable, Hashable, CaseIterable {
+  /// The local voice detector.
   case voice
-  /// The service heard the user, or stopped by itself.
+  /// The service: it heard the user, or stopped by itself.
   case service
   /// A button or a command.
-  case hand
+  case manual
 
-  /// The word for it in events.
+  /// Its name in events.
   public var name: StaticString {
     switch self {
     case .voice: "voice"
     case .service: "service"
-    case .hand: "hand"
+    case .manual: "manual"
     }
   }
 }
 
-/// The actions of one step: a short list that lives on the stack.
+/// The actions of one step: a short list without heap allocation.
 public struct TurnActions: Sendable {
-  /// More than the longest list a step can make: a timeout, and what came at the same time.
+  /// More than the longest list a step can produce: that of a timeout followed by that of an input.
   public static let limit = 16
   private var actions = InlineArray<16, TurnAction>(repeating: .interrupt)
-  /// How many there are; `limit` at most.
+  /// The number of actions, at most `limit`.
   public private(set) var count = 0
 
-  /// None.
+  /// Creates an empty list.
   public init() {}
 
-  /// One of them, in the order they are to be carried out. Traps beyond `count`.
+  /// The action at an index. Traps beyond `count`.
   public subscript(index: Int) -> TurnAction {
-    precondition(index < count, "no such action")
+    precondition(index < count, "action index \(index) out of range, count is \(count)")
     return actions[index]
   }
 
@@ -67,13 +67,13 @@ public struct TurnActions: Sendable {
     count += 1
   }
 
-  /// The actions as an array, which costs the heap: for tests and programs.
+  /// The actions as an array; allocates: for tests and programs.
   public var list: [TurnAction] { (0..<count).map { actions[$0] } }
 }
 
-/// One change of state, for the trace.
+/// A change of state, for the trace.
 public struct TurnChange: Sendable, Hashable {
-  /// When, in nanoseconds on the clock the machine was told.
+  /// When, in nanoseconds on the clock passed to `handle`.
   public var time: Int64
   /// The state before.
   public var from: TurnState

@@ -1,63 +1,63 @@
 public import MillraceCore
 
-/// What a turn machine is told.
+/// An input of the turn machine.
 public enum TurnInput: Sendable, Hashable {
   // The service.
-  /// The connection is there, is looked for again, is over for good.
+  /// The service is connected, reconnecting, or closed for good.
   case connected, reconnecting, closed
   /// The service's own states.
   case serviceListening, serviceThinking, serviceResponding
-  /// The service has heard the user begin, and end.
+  /// The service detected that the user started or stopped speaking.
   case speechStarted, speechEnded
-  /// A reply has begun.
+  /// A reply began.
   case replyStarted
-  /// All of a reply has come, in so many utterances of sound.
+  /// A reply has arrived completely, with this many utterances of audio.
   case replyEnded(utterances: Int)
-  /// The service will not go on with the reply.
+  /// The service has stopped its reply.
   case serviceInterrupted
-  /// Something failed, and the service goes on.
+  /// Something failed, and the dialogue continues.
   case failed
-  /// The gate for breaking in is closed, or open again.
+  /// The service forbids or allows barge-in.
   case uninterruptible(Bool)
-  /// The gate for the user's sound is closed, or open again.
+  /// The service mutes or unmutes the microphone.
   case muted(Bool)
 
   // Playback.
-  /// Playback: the first sample of a reply was heard.
+  /// The first sample of a reply was played.
   case audible(reply: UInt32)
-  /// Playback: a reply was heard to its end, so much of it.
+  /// An utterance of a reply was played to its end, with this much audio.
   case finished(reply: UInt32, samples: Int, milliseconds: Int)
-  /// Playback: a reply was cut off after so much of it.
+  /// Playback of a reply was cut off after this much audio.
   case cut(reply: UInt32, samples: Int, milliseconds: Int)
-  /// The replies were voided on this machine by somebody else.
-  case voided
+  /// Another node cancelled the replies.
+  case replyCancelled
 
-  // The local voice detector; `ago`: how long ago it really began or ended.
-  /// A detector beside the microphone heard a voice begin, so long ago.
+  // The local voice detector; `ago` is how long ago the voice really started or stopped.
+  /// A voice started.
   case voiceStarted(ago: Nanoseconds)
-  /// The same for its end.
+  /// A voice stopped.
   case voiceEnded(ago: Nanoseconds)
 
   // The user.
-  /// A session begins.
+  /// Start a session.
   case start
-  /// The button goes down, or a tap.
+  /// The button was pressed, or tapped.
   case press
-  /// The button comes up.
+  /// The button was released.
   case release
-  /// What was spoken is to be forgotten.
+  /// Discard what was spoken.
   case cancel
-  /// The user's hand breaks the reply off.
+  /// Interrupt the reply.
   case interrupt
-  /// A question or text in writing waits to be handed on.
+  /// A question or a text to speak waits to be sent.
   case ask
-  /// The dialogue is to end.
+  /// End the dialogue.
   case hangUp
 
   /// Time has passed.
   case tick
 
-  /// As events carry it: what caused a change.
+  /// Its name in events, as the cause of a change.
   public var name: StaticString {
     switch self {
     case .connected: "connected"
@@ -77,7 +77,7 @@ public enum TurnInput: Sendable, Hashable {
     case .audible: "audible"
     case .finished: "finished"
     case .cut: "cut"
-    case .voided: "voided"
+    case .replyCancelled: "replyCancelled"
     case .voiceStarted: "voiceStarted"
     case .voiceEnded: "voiceEnded"
     case .start: "start"

@@ -1,89 +1,79 @@
 public import MillraceCore
 
-/// Whose turn it is: the rules of one dialogue as a pure value. Told what happened and when, it answers what is to be done.
+/// Whose turn it is: the rules of a dialogue as a pure state machine. It takes what happened and when, and returns what to do.
 ///
 /// ```
 ///             serviceListening          speechStarted / press          speechEnded / release
 /// connecting ────────────────▸ listening ───────────────▸ hearing ───────────────▸ thinking
 ///                                 ▴                                                   │ replyStarted
 ///                                 │ serviceListening                                  ▾
-///                              yielding ◂── heard to the end ── draining ◂──── responding
+///                              yielding ◂── played to the end ─ draining ◂──── responding
 ///                                 ▴                                 │  replyEnded     │ voiceStarted
 ///                                 │ minimumSpeech of voice          ▾                 ▾
 ///                                 └──────────────────────────── suspecting ◂──────────┘
-///                                                               (ducked; back when it was none)
+///                                                               (ducked; returns when it was not speech)
 /// ```
 ///
-/// Every input is legal in every state. Every state that is a wait has a deadline; `handle(.tick)` at or after it, or any
-/// other input, carries out what follows. It has no clock, no thread and no heap, and does not parse anything: `dialog.turn`
-/// is the node around it.
+/// Every input is legal in every state. Every waiting state has a deadline; `handle(.tick)` at or after it, or any other input,
+/// applies the timeout. The machine has no clock and no thread, does not allocate, and parses nothing: `dialog.turn` is the node
+/// around it.
 ///
-/// What it does *not* do: it does not look at sound, does not decide when a user has finished a sentence (the service does), and
-/// does not repeat what a lost connection swallowed.
+/// It does *not* look at audio, does not decide when the user has finished a sentence (the service does), and does not repeat what
+/// was lost with a connection.
 public struct TurnMachine: Sendable {
-  /// What a user did while the service could not take it yet.
-  enum Pending: Sendable, Hashable {
+  /// What the user did while the service could not take it yet.
+  private enum Pending: Sendable, Hashable {
     case nothing, speech, question
   }
 
-  /// How it behaves.
+  /// The rules.
   public let rules: TurnRules
-  /// Whose the floor is now.
-  public internal(set) var state = TurnState.idle
-  /// The number of the reply that is valid: playback reports of older ones only tell what was heard. Set it before `handle`.
+  /// The current state.
+  public private(set) var state = TurnState.idle
+  /// The number of the current reply: playback reports of older ones only say what was heard. Set it before `handle`.
   public var generation: UInt32 = 1
-
-  /// When the present wait is over; nil in states that are none.
+  /// When the current state times out; nil in states that may last.
   public private(set) var deadline: Nanoseconds?
 
-  var pending = Pending.nothing
-  /// A voice must not cut the reply off now.
-  var isUninterruptible = false
-  var isMuted = false
-  /// The last state the service told of was listening.
-  var serviceListens = false
-  /// Replies up to this one were voided.
-  var voided: UInt32 = 0
-  /// The number that was valid when this reply began: when another is, somebody has voided it already.
-  var begun: UInt32 = 0
-  /// Somebody else voided the reply, and the service has not shown yet that it was itself: it is asked to stop, a little later.
-  var owesInterrupt = false
-  /// Utterances of this reply that were heard to their end; how many there are, once all have come.
-  var finishedUtterances = 0
-  var dueUtterances: Int?
-  /// Utterances owed by a reply that came before and was still heard when this one began.
-  var carriedUtterances = 0
-  /// What is yielded after was cut off: what still comes of it means nothing.
-  var isCut = false
-  /// The state a suspicion arose in, when its voice began, and how long it has spoken in pieces that are over.
-  var suspectedIn = TurnState.responding
-  var suspectedAt: Nanoseconds = 0
-  var voiceSince: Nanoseconds?
-  var voiceTime: Nanoseconds = 0
+  private var pending = Pending.nothing
+  /// The reply must not be interrupted by a voice.
+  private var isUninterruptible = false
+  private var isMuted = false
+  /// The service's latest state is listening.
+  private var serviceListens = false
+  /// Replies up to this number are cancelled.
+  private var lastCancelled: UInt32 = 0
+  /// `generation` when this reply began: once it differs, the reply has already been cancelled elsewhere.
+  private var replyGeneration: UInt32 = 0
+  /// The reply was cancelled elsewhere on this machine, and the service has not reported it yet: unless it does, it is asked to stop.
+  private var owesInterrupt = false
+  /// The reply before `yielding` was cut off: what still arrives of it is ignored.
+  private var isCut = false
+  private var progress = ReplyProgress()
+  private var bargeIn = PossibleBargeIn()
+  private var actions = TurnActions()
+  private var now: Nanoseconds = 0
+  private var changes = TurnTrace()
 
-  var actions = TurnActions()
-  var now: Nanoseconds = 0
-  private var changes = InlineArray<32, TurnChange>(
-    repeating: TurnChange(time: 0, from: .idle, to: .idle))
-  private var changeCount = 0
-
-  /// A machine at rest.
+  /// Creates an idle machine.
   public init(_ rules: TurnRules) { self.rules = rules }
 
-  /// The last changes of state, oldest first; 32 at most. Costs the heap: for programs and tests.
-  public var trace: [TurnChange] {
-    (max(0, changeCount - 32)..<changeCount).map { changes[$0 % 32] }
-  }
+  /// The latest 32 changes of state, oldest first. Allocates: for programs and tests.
+  public var trace: [TurnChange] { changes.list }
 
-  /// Tells the machine of something that happened now. Time does not run backwards.
+  /// Handles an input and returns the actions it causes. Time must not run backwards.
   public mutating func handle(_ input: TurnInput, at time: Nanoseconds) -> TurnActions {
     actions.clear()
     now = max(now, time)
-    if let deadline, now >= deadline { expire() }
+    if let deadline, now >= deadline { timeOut() }
     switch input {
     case .tick: break
-    case .uninterruptible(let isOn): setUninterruptible(isOn)
-    case .muted(let isOn): setMuted(isOn)
+    case .uninterruptible(let isOn):
+      isUninterruptible = isOn
+      if isOn && state == .suspecting { resumeReply() }
+    case .muted(let isOn):
+      isMuted = isOn
+      if isOn && state == .suspecting { resumeReply() }
     case .audible(let reply): noteAudible(reply)
     case .finished(let reply, let samples, let time): noteFinished(reply, samples, time)
     case .cut(let reply, let samples, let time):
@@ -96,9 +86,10 @@ public struct TurnMachine: Sendable {
   }
 
   private mutating func dispatch(_ input: TurnInput) {
-    noteService(input)
-    if input == .release || input == .cancel { forgetSpeech() }
-    if handleAnywhere(input) { return }
+    noteServiceState(input)
+    // The button was released before the service listened.
+    if (input == .release || input == .cancel) && pending == .speech { pending = .nothing }
+    if handleInAnyState(input) { return }
     switch state {
     case .idle: whenIdle(input)
     case .connecting, .reconnecting: whenConnecting(input)
@@ -112,8 +103,8 @@ public struct TurnMachine: Sendable {
     }
   }
 
-  /// What the service says of itself holds whatever follows from it here.
-  private mutating func noteService(_ input: TurnInput) {
+  /// The service's own state is recorded whatever the state here.
+  private mutating func noteServiceState(_ input: TurnInput) {
     switch input {
     case .serviceListening: serviceListens = true
     case .serviceThinking, .serviceResponding, .replyStarted, .reconnecting, .closed, .start:
@@ -122,23 +113,23 @@ public struct TurnMachine: Sendable {
     }
   }
 
-  /// What means the same in every state. True when it was that.
-  private mutating func handleAnywhere(_ input: TurnInput) -> Bool {
+  /// Inputs with the same effect in every state. True when it was one.
+  private mutating func handleInAnyState(_ input: TurnInput) -> Bool {
     guard state != .closed else { return false }
     switch input {
     case .closed:
-      // What has come in full may be heard to its end.
-      if state != .draining { endReply() }
+      // A reply that has arrived completely is played to its end.
+      if state != .draining { cancelReply() }
       dropPending()
       enter(.closed)
     case .reconnecting:
       guard state != .closing else { return true }
-      if state != .draining { endReply() }
+      if state != .draining { cancelReply() }
       dropPending()
       if state != .reconnecting { enter(.reconnecting) }
     case .hangUp:
       guard state != .closing else { return true }
-      endReply()
+      cancelReply()
       dropPending()
       actions.add(.hangUp)
       enter(.closing)
@@ -147,45 +138,335 @@ public struct TurnMachine: Sendable {
     return true
   }
 
-  // MARK: States
+  // MARK: The inputs of each state; inputs that are not listed are ignored there
 
-  /// Goes to a state and begins its wait.
-  mutating func enter(_ next: TurnState) {
+  private mutating func whenIdle(_ input: TurnInput) {
+    switch input {
+    case .start, .connected: enter(.connecting)
+    case .serviceListening, .serviceThinking, .serviceResponding, .replyStarted: whenConnecting(input)
+    case .ask: actions.add(.dropQuestion)
+    default: break
+    }
+  }
+
+  private mutating func whenConnecting(_ input: TurnInput) {
+    switch input {
+    case .serviceListening: takeFloor()
+    case .serviceThinking: enter(.thinking)
+    case .serviceResponding, .replyStarted: beginReply()
+    case .ask: pending = .question
+    case .press: pressLater()
+    default: break
+    }
+  }
+
+  private mutating func whenListening(_ input: TurnInput) {
+    switch input {
+    case .press:
+      guard rules.mode != .duplex else { return }
+      actions.add(.startSpeech)
+      enter(.hearing)
+    case .speechStarted: enter(.hearing)
+    case .serviceThinking: enter(.thinking)
+    case .serviceResponding, .replyStarted: beginReply()
+    case .ask: passQuestion()
+    default: break
+    }
+  }
+
+  private mutating func whenHearing(_ input: TurnInput) {
+    switch input {
+    case .release where rules.mode == .pushToTalk, .press where rules.mode == .tapToTalk:
+      actions.add(.stopSpeech)
+      serviceListens = false
+      enter(.thinking)
+    case .cancel:
+      if rules.mode != .duplex { actions.add(.cancelSpeech) }
+      takeFloor()
+    case .speechEnded, .serviceThinking: enter(.thinking)
+    case .serviceResponding, .replyStarted: beginReply()
+    case .failed: takeFloor()
+    case .ask:
+      if rules.mode != .duplex { actions.add(.cancelSpeech) }
+      passQuestion()
+    default: break
+    }
+  }
+
+  private mutating func whenThinking(_ input: TurnInput) {
+    switch input {
+    case .serviceResponding, .replyStarted: beginReply()
+    case .serviceListening:
+      cancelReply()
+      takeFloor()
+    case .speechStarted:
+      // In push-to-talk it arrives late, for speech that has already ended.
+      guard rules.mode != .pushToTalk else { return }
+      cancelReply()
+      enter(.hearing)
+    case .replyEnded(let utterances): endReply(utterances)
+    case .press:
+      if rules.mode != .duplex { interruptReply(.manual, pending: .speech) }
+    case .ask: interruptReply(.manual, pending: .question)
+    case .interrupt: interruptReply(.manual, pending: .nothing)
+    case .serviceInterrupted, .failed:
+      cancelReply()
+      yield(isCut: true)
+    case .replyCancelled: noteReplyCancelled()
+    default: break
+    }
+  }
+
+  private mutating func whenReplying(_ input: TurnInput) {
+    switch input {
+    case .replyEnded(let utterances):
+      if state == .responding { endReply(utterances) }
+    case .replyStarted, .serviceResponding:
+      // The next reply begins while this one is still playing: for the listener they are one.
+      if state == .draining {
+        progress.join()
+        enter(.responding)
+      }
+    case .serviceListening: interruptedByService(.listening)
+    case .speechStarted:
+      guard rules.mode == .duplex, !isUninterruptible else { return }
+      interruptedByService(.hearing)
+    case .serviceInterrupted: interruptedByService(.yielding)
+    case .failed:
+      cancelReply()
+      yield(isCut: true)
+    case .replyCancelled: noteReplyCancelled()
+    case .voiceStarted(let ago): suspect(ago)
+    case .press:
+      if rules.mode != .duplex { interruptReply(.manual, pending: .speech) }
+    case .ask: interruptReply(.manual, pending: .question)
+    case .interrupt: interruptReply(.manual, pending: .nothing)
+    default: break
+    }
+  }
+
+  private mutating func whenSuspecting(_ input: TurnInput) {
+    switch input {
+    case .voiceStarted(let ago):
+      bargeIn.voiceStarted(at: now &- max(0, ago))
+      decideBargeIn()
+    case .voiceEnded(let ago):
+      bargeIn.voiceEnded(at: now &- max(0, ago))
+      decideBargeIn()
+    case .replyEnded(let utterances):
+      guard bargeIn.interruptedState == .responding else { return }
+      progress.replyEnded(utterances: utterances)
+      bargeIn.interruptedState = .draining
+      if isReplyComplete { resumeReply() }
+    case .replyStarted, .serviceResponding:
+      if bargeIn.interruptedState == .draining { progress.join() }
+      bargeIn.interruptedState = .responding
+    default: whenReplying(input)
+    }
+  }
+
+  private mutating func whenYielding(_ input: TurnInput) {
+    switch input {
+    case .serviceListening: takeFloor()
+    // The service has stopped by itself, and listens soon.
+    case .serviceInterrupted, .failed: if owesInterrupt { enter(.yielding) }
+    case .speechStarted:
+      guard rules.mode == .duplex else { return }
+      dropPending()
+      enter(.hearing)
+    case .serviceThinking:
+      // With something pending it belongs to the old answer: the service did not yet know of the interruption.
+      if pending == .nothing { enter(.thinking) }
+    case .press: pressLater()
+    case .serviceResponding, .replyStarted:
+      if !isCut { beginReply() }
+    case .ask: pending = .question
+    default: break
+    }
+  }
+
+  private mutating func whenOver(_ input: TurnInput) {
+    switch input {
+    case .start where state == .closed: enter(.connecting)
+    case .closed where state == .closing: enter(.closed)
+    case .ask: actions.add(.dropQuestion)
+    default: break
+    }
+  }
+
+  // MARK: Replies
+
+  private mutating func beginReply() {
+    if state != .thinking { replyGeneration = generation }
+    progress.begin()
+    enter(.responding)
+  }
+
+  private var isReplyComplete: Bool { progress.isComplete(followsPlayback: rules.followsPlayback) }
+
+  /// The reply has arrived completely.
+  private mutating func endReply(_ utterances: Int) {
+    if state == .thinking { progress.begin() }
+    progress.replyEnded(utterances: utterances)
+    if isReplyComplete { yield(isCut: false) } else { enter(.draining) }
+  }
+
+  private mutating func noteAudible(_ reply: UInt32) {
+    guard !isCancelled(reply) else { return }
+    // A service that starts a reply without announcing it.
+    if state == .listening || state == .thinking { beginReply() }
+  }
+
+  private mutating func noteFinished(_ reply: UInt32, _ samples: Int, _ milliseconds: Int) {
+    actions.add(.heard(reply: reply, samples: samples, milliseconds: milliseconds, isWhole: true))
+    guard !isCancelled(reply) else { return }
+    switch state {
+    case .responding, .draining:
+      progress.utterancePlayed()
+      if isReplyComplete { yield(isCut: false) }
+    case .suspecting:
+      progress.utterancePlayed()
+      if isReplyComplete { resumeReply() }
+    default: break
+    }
+  }
+
+  private func isCancelled(_ reply: UInt32) -> Bool {
+    lastCancelled != 0 && !Packet.isNewer(reply, than: lastCancelled)
+  }
+
+  // MARK: Interruptions
+
+  /// Cancels the rest of the reply, if there is one. While the service is thinking, audio may already be here: it can arrive before the
+  /// event that announces it.
+  private mutating func cancelReply() {
+    let isDucked = state == .suspecting
+    guard isDucked || state == .responding || state == .draining || state == .thinking else { return }
+    lastCancelled = generation
+    // Cancelling a second time would discard the beginning of the next reply.
+    if generation == replyGeneration { actions.add(.cancelReplies) }
+    if isDucked { actions.add(.resume) }
+    bargeIn.end()
+  }
+
+  /// Interrupts the reply from this side; without a source after a timeout.
+  private mutating func interruptReply(_ source: BargeInSource?, pending next: Pending) {
+    if let source, state != .thinking { actions.add(.bargedIn(by: source, afterMilliseconds: voiceTime)) }
+    cancelReply()
+    actions.add(.interrupt)
+    serviceListens = false
+    if next != .nothing {
+      dropPending()
+      pending = next
+    }
+    yield(isCut: true)
+  }
+
+  /// Another node has cancelled the reply. If the service caused it, its event follows; otherwise the service has to be interrupted.
+  private mutating func noteReplyCancelled() {
+    lastCancelled = generation
+    if state == .suspecting { actions.add(.resume) }
+    bargeIn.end()
+    yield(isCut: true)
+    guard state == .yielding else { return }
+    owesInterrupt = true
+    deadline = now &+ rules.serviceGrace
+  }
+
+  /// The service has interrupted its reply.
+  private mutating func interruptedByService(_ next: TurnState) {
+    actions.add(.bargedIn(by: .service, afterMilliseconds: voiceTime))
+    cancelReply()
+    switch next {
+    case .listening: takeFloor()
+    case .yielding: yield(isCut: true)
+    default: enter(next)
+    }
+  }
+
+  /// Milliseconds since the voice over the reply began; 0 without one.
+  private var voiceTime: Int { state == .suspecting ? bargeIn.milliseconds(at: now) : 0 }
+
+  // MARK: A voice over a reply
+
+  private mutating func suspect(_ ago: Nanoseconds) {
+    guard rules.mode == .duplex, rules.listensForVoice, !isUninterruptible, !isMuted else { return }
+    bargeIn.begin(in: state, at: now &- max(0, ago))
+    actions.add(.duck)
+    enter(.suspecting)
+    decideBargeIn()
+  }
+
+  private mutating func decideBargeIn() {
+    switch bargeIn.verdict(at: now, rules) {
+    case .speech: interruptReply(.voice, pending: .nothing)
+    case .noSpeech: resumeReply()
+    case .undecided(let time): deadline = time
+    }
+  }
+
+  /// It was not speech: the reply resumes where it was ducked.
+  private mutating func resumeReply() {
+    actions.add(.falseInterruption(milliseconds: bargeIn.milliseconds(at: now)))
+    actions.add(.resume)
+    bargeIn.end()
+    if isReplyComplete { yield(isCut: false) } else { enter(bargeIn.interruptedState) }
+  }
+
+  // MARK: The floor
+
+  /// The reply has ended here: wait for the service to listen, unless it already does.
+  private mutating func yield(isCut: Bool) {
+    self.isCut = isCut
+    if serviceListens { takeFloor() } else { enter(.yielding) }
+  }
+
+  /// The service listens: carries out what the user did meanwhile.
+  private mutating func takeFloor() {
+    let next = pending
+    pending = .nothing
+    switch next {
+    case .nothing: enter(.listening)
+    case .speech:
+      actions.add(.startSpeech)
+      enter(.hearing)
+    case .question: passQuestion()
+    }
+  }
+
+  private mutating func passQuestion() {
+    actions.add(.passQuestion)
+    serviceListens = false
+    enter(.thinking)
+  }
+
+  /// A press that takes effect when the service listens.
+  private mutating func pressLater() {
+    guard rules.mode != .duplex else { return }
+    dropPending()
+    pending = .speech
+  }
+
+  private mutating func dropPending() {
+    if pending == .question { actions.add(.dropQuestion) }
+    pending = .nothing
+  }
+
+  // MARK: States and timeouts
+
+  private mutating func enter(_ next: TurnState) {
     if next != state {
       actions.add(.changed(from: state, to: next))
-      changes[changeCount % 32] = TurnChange(time: now, from: state, to: next)
-      changeCount += 1
+      changes.append(TurnChange(time: now, from: state, to: next))
     }
     state = next
     owesInterrupt = false
-    deadline = wait(of: next).map { now &+ $0 }
-    if next == .thinking { begun = generation }
+    deadline = rules.timeout(of: next).map { now &+ $0 }
+    if next == .thinking { replyGeneration = generation }
   }
 
-  /// Moves the deadline of a suspicion.
-  mutating func setDeadline(_ time: Nanoseconds) { deadline = time }
-
-  /// How long a state may last; nil: for ever.
-  private func wait(of state: TurnState) -> Nanoseconds? {
-    switch state {
-    case .idle, .listening, .closed: nil
-    case .connecting: rules.connect
-    case .hearing: rules.speech
-    case .thinking: rules.answer
-    case .responding, .draining: rules.reply
-    case .suspecting: rules.minimumSpeech
-    case .yielding: rules.listen
-    case .reconnecting: rules.reconnect
-    case .closing: rules.close
-    }
-  }
-
-  /// The present wait is over.
-  private mutating func expire() {
-    guard state != .suspecting else {
-      judgeVoice()
-      return
-    }
+  private mutating func timeOut() {
+    guard state != .suspecting else { return decideBargeIn() }
     guard !owesInterrupt else {
       actions.add(.interrupt)
       return enter(.yielding)
@@ -204,7 +485,7 @@ public struct TurnMachine: Sendable {
         actions.add(.stopSpeech)
         enter(.thinking)
       }
-    case .thinking, .responding, .draining: breakOff(nil, pending: .nothing)
+    case .thinking, .responding, .draining: interruptReply(nil, pending: .nothing)
     case .suspecting: break
     case .yielding: takeFloor()
     case .closing: enter(.closed)

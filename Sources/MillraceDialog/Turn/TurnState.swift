@@ -1,31 +1,31 @@
-/// Where a turn stands. Finer than `DialogState`, which is the service's: this one also knows what is heard here.
+/// The state of a turn. Finer than `DialogState`, which is the service's: it also depends on what was played here.
 public enum TurnState: UInt8, Sendable, Hashable, CaseIterable {
-  /// Nothing has begun.
+  /// Not started.
   case idle
   /// Waiting for the service to listen for the first time.
   case connecting
-  /// The floor is the user's, and nobody speaks. Not a wait: it may last for ever.
+  /// The user may speak, and nobody does. Has no timeout.
   case listening
-  /// The user speaks.
+  /// The user is speaking.
   case hearing
   /// The user has spoken; no answer yet.
   case thinking
-  /// The answer comes, and may be heard already.
+  /// The answer is arriving, and may already be playing.
   case responding
-  /// All of the answer has come, and is still being heard.
+  /// The answer has arrived completely, and is still playing.
   case draining
-  /// A voice over the answer, which makes room until it is clear whether it is one.
+  /// A voice over the answer, which is ducked until it is clear whether it is speech.
   case suspecting
-  /// The answer is over here; the service is to listen again.
+  /// The answer has ended here; waiting for the service to listen again.
   case yielding
   /// The connection is lost.
   case reconnecting
-  /// Good-bye is said.
+  /// The session is being closed.
   case closing
-  /// Over.
+  /// Closed.
   case closed
 
-  /// True for states that must not last for ever: each has a deadline.
+  /// True for states with a timeout.
   public var isWait: Bool {
     switch self {
     case .idle, .listening, .closed: false
@@ -33,7 +33,7 @@ public enum TurnState: UInt8, Sendable, Hashable, CaseIterable {
     }
   }
 
-  /// As events carry it.
+  /// Its name in events.
   public var name: StaticString {
     switch self {
     case .idle: "idle"

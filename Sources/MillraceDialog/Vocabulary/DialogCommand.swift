@@ -1,47 +1,47 @@
-/// Something the program, the user's hand or `dialog.turn` asks a service to do, in words that hold for every service.
+/// A command to a service, in a form that is the same for every service.
 public enum DialogCommand: Sendable, Hashable {
-  /// The user begins to speak (the button goes down, the tap).
+  /// The user starts to speak: button down, or tap.
   case startSpeech
-  /// The user has spoken; an answer is due.
+  /// The user has spoken; expects an answer.
   case stopSpeech
-  /// What was spoken since `startSpeech` is to be forgotten.
+  /// Discards what was spoken since `startSpeech`.
   case cancelSpeech
-  /// The answer is not to go on.
+  /// Interrupts the reply.
   case interrupt
-  /// Says these words as they are.
+  /// Speaks this text verbatim.
   case say(String)
-  /// Answers these words, about these pictures.
+  /// Asks a question, with images.
   case ask(String, images: [DialogImage])
-  /// Changes something of the dialogue, under the vendor's own names.
+  /// Changes settings of the dialogue, under the vendor's names.
   case update(JSONValue)
-  /// Stops or starts sending sound or pictures, without ending anything.
+  /// Stops or starts sending audio or video, without ending anything.
   case mute(DialogTrack, isOn: Bool)
-  /// Becomes somebody else in the room: `speaker`, `viewer`, or a word of the vendor's.
+  /// Changes the role in the room: `speaker`, `viewer`, or a vendor's name.
   case setRole(String)
-  /// Uses new credentials; nil: gets some itself.
+  /// Replaces the credentials; nil: fetches new ones.
   case refreshAuth(token: String?)
   /// Ends the dialogue.
   case hangUp
-  /// Something without a common word, under the vendor's own name.
+  /// A vendor's own command.
   case extra(name: String, payload: JSONValue)
 }
 
 /// What can be muted.
 public enum DialogTrack: String, Sendable, Hashable, CaseIterable {
-  /// The user's sound; the user's picture.
+  /// The user's audio; the user's video.
   case audio, video
 }
 
-/// A picture that goes with a question.
+/// An image of a question.
 public enum DialogImage: Sendable, Hashable {
-  /// Where the service finds it.
+  /// Its URL, readable by the service.
   case url(String)
-  /// JPEG in standard Base64, with no prefix.
+  /// JPEG in standard Base64, without a prefix.
   case base64(String)
 }
 
 extension DialogCommand {
-  /// The word for it in JSON.
+  /// Its name in JSON.
   public var name: String {
     switch self {
     case .startSpeech: "startSpeech"
@@ -59,7 +59,7 @@ extension DialogCommand {
     }
   }
 
-  /// As it goes over a link or to a node's mailbox: `{"command":"ask","text":"what is this?"}`.
+  /// The JSON for a link or a node's mailbox: `{"command":"ask","text":"what is this?"}`.
   public var json: JSONValue {
     let word: JSONValue = .string(name)
     return switch self {
@@ -78,10 +78,10 @@ extension DialogCommand {
     }
   }
 
-  /// Reads what `json` wrote. Members it does not know are left alone.
+  /// Reads the JSON form. Unknown members are ignored.
   public init(json: JSONValue) throws(DialogFormProblem) {
     guard let name = json["command"]?.string else {
-      throw DialogFormProblem("a command needs a text \"command\"")
+      throw DialogFormProblem("a command needs a string \"command\"")
     }
     let form = DialogForm(json, of: name)
     switch name {
@@ -97,7 +97,7 @@ extension DialogCommand {
     case "setRole": self = .setRole(try form.string("role"))
     case "refreshAuth": self = .refreshAuth(token: json["token"]?.string)
     case "extra": self = .extra(name: try form.string("name"), payload: json["payload"] ?? .null)
-    default: throw DialogFormProblem("\"\(name)\" is no command of a dialogue")
+    default: throw DialogFormProblem("unknown command \"\(name)\"")
     }
   }
 }
@@ -112,7 +112,7 @@ extension DialogImage {
 
   static func list(_ form: DialogForm) throws(DialogFormProblem) -> [DialogImage] {
     guard let images = form.json["images"] else { return [] }
-    guard let images = images.array else { throw form.problem("\"images\" has to be a list") }
+    guard let images = images.array else { throw form.problem("\"images\" must be an array") }
     var result: [DialogImage] = []
     for image in images {
       if let text = image["url"]?.string {
@@ -120,7 +120,7 @@ extension DialogImage {
       } else if let text = image["base64"]?.string {
         result.append(.base64(text))
       } else {
-        throw form.problem("an image needs a text \"url\" or \"base64\"")
+        throw form.problem("an image needs a string \"url\" or \"base64\"")
       }
     }
     return result

@@ -1,21 +1,21 @@
-/// What playback has to tell a service: how much of a reply was really heard. The events of `audio.play`, as they are.
+/// A report of playback to the service: how much of a reply was heard. Corresponds to the events of `audio.play`.
 public enum PlaybackReport: Sendable, Hashable {
   /// The first sample of a reply was played.
   case audible(reply: Int)
   /// An utterance of a reply was played to its end.
   case finished(reply: Int, samples: Int, milliseconds: Int)
-  /// A reply was cut off, with so much of it heard. `reply` 0: none was audible.
+  /// A reply was cut off after this much was heard. `reply` 0: none was audible.
   case cut(reply: Int, samples: Int, milliseconds: Int)
 }
 
-/// What arrives at a service's port `control`: commands, and the reports of playback, linked straight or through `dialog.turn`.
+/// What arrives at a service's `control` port: commands, and playback reports, linked directly or through `dialog.turn`.
 public enum DialogControl: Sendable, Hashable {
-  /// The service is to do something.
+  /// A command.
   case command(DialogCommand)
-  /// What was heard.
+  /// A playback report.
   case playback(PlaybackReport)
 
-  /// Reads one packet of the port. nil for an event of playback that concerns no reply (`late`, `underrun`).
+  /// Reads a packet of the port. Nil for an event of playback that does not concern a reply (`late`, `underrun`).
   public static func read(_ json: JSONValue) throws(DialogFormProblem) -> DialogControl? {
     guard let name = json["event"]?.string else { return .command(try DialogCommand(json: json)) }
     let form = DialogForm(json, of: name)
@@ -35,7 +35,7 @@ public enum DialogControl: Sendable, Hashable {
     }
   }
 
-  /// Playback counts milliseconds with decimals.
+  /// Playback reports fractional milliseconds.
   private static func milliseconds(_ json: JSONValue) -> Int {
     json["ms"]?.double.flatMap { Int(exactly: $0.rounded(.down)) } ?? 0
   }

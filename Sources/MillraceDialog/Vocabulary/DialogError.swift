@@ -1,60 +1,59 @@
 public import MillraceCore
 
-/// A refusal or failure of a service, in one form for all of them: the vendor's own number and name are kept, and what to do is
-/// said.
+/// An error of a service, in a form that is the same for all: with the vendor's code and name, a category, and a reaction.
 ///
-/// Its text is the vendor's. Nothing the user said and no credential belongs in it; whoever shows it passes it through `Secrets`.
+/// The text is the vendor's. It must contain nothing the user said and no credential; pass it through `Secrets` before showing it.
 public struct DialogError: Error, Sendable, Hashable {
-  /// What kind of thing failed.
+  /// The kind of failure.
   public enum Category: String, Sendable, Hashable, CaseIterable {
-    /// Credentials: wrong, expired, not allowed.
+    /// Credentials: invalid, expired, not permitted.
     case auth
-    /// Used up, too many at once, too fast, not paid.
+    /// Quota exceeded, too many sessions, rate limited, payment required.
     case quota
-    /// What was asked for is wrong: parameters, formats, order.
+    /// Invalid request: parameters, formats, order.
     case request
-    /// Refused for its content.
+    /// Refused by content moderation.
     case moderation
-    /// Connection lost, refused, silent, or garbled.
+    /// Connection lost, refused or unresponsive, or a protocol error.
     case network
-    /// Speech was not recognised, or the recogniser failed.
+    /// Speech was not recognised, or recognition failed.
     case asr
-    /// The model failed or took too long.
+    /// The model failed or timed out.
     case llm
-    /// The voice failed.
+    /// Speech synthesis failed.
     case tts
-    /// Anything else inside the service, or inside this program.
+    /// Any other failure inside the service or this program.
     case `internal`
   }
 
-  /// What follows from it.
+  /// What to do about it.
   public enum Reaction: Sendable, Hashable {
-    /// Nothing: the dialogue goes on by itself.
-    case goOn
-    /// The same again on the same connection, after so many milliseconds.
+    /// Nothing: the dialogue continues by itself.
+    case `continue`
+    /// Repeat the request on this connection, after a delay.
     case retry(afterMilliseconds: Int)
-    /// A new connection.
+    /// Reconnect.
     case reconnect
-    /// Nothing will help before something is changed outside: never the same again.
+    /// Give up: the same request would fail again until something outside changes.
     case refuse
-    /// The dialogue is over, and nobody did wrong.
+    /// The dialogue has ended normally.
     case ended
   }
 
-  /// Whose: `bailian`, `ivh`, `tuya`, `artc`, `nim`, or `websocket` for a wire without a vendor.
+  /// The vendor: `bailian`, `ivh`, `tuya`, `artc`, `nim`, or `websocket` for a connection without a vendor.
   public var vendor: String
-  /// The vendor's number, if it gave one.
+  /// The vendor's code, if there is one.
   public var code: Int?
-  /// The vendor's name, if it gave one.
+  /// The vendor's name, if there is one.
   public var name: String?
-  /// What kind of thing failed.
+  /// The kind of failure.
   public var category: Category
-  /// What follows from it.
+  /// What to do about it.
   public var reaction: Reaction
-  /// In words, lower case.
+  /// The message, in lower case.
   public var text: String
 
-  /// An error in the one form; the text without what the user said.
+  /// Creates an error. The text must contain nothing the user said.
   public init(
     vendor: String, code: Int? = nil, name: String? = nil, category: Category, reaction: Reaction,
     text: String
@@ -69,19 +68,19 @@ public struct DialogError: Error, Sendable, Hashable {
 }
 
 extension DialogError {
-  /// The service said no, and asking again helps nothing before something is changed outside: a key, a quota, a certificate, a
-  /// request that it does not know.
+  /// True when the service refused, and repeating does not help before something outside changes: a key, a quota, a certificate, the
+  /// request.
   public var isRefusal: Bool { reaction == .refuse || category == .auth || category == .quota }
 
-  /// What a node throws that ends by this error; the words are for its `explain`.
+  /// The fault of a node that fails with this error; the text is for its `explain`.
   public var fault: NodeFault { NodeFault(isRefusal ? .refused : .gone, code: Int32(clamping: code ?? 0)) }
 }
 
 extension DialogError.Reaction {
-  /// The word for it in JSON.
+  /// Its name in JSON.
   public var name: String {
     switch self {
-    case .goOn: "goOn"
+    case .continue: "continue"
     case .retry: "retry"
     case .reconnect: "reconnect"
     case .refuse: "refuse"
@@ -91,7 +90,7 @@ extension DialogError.Reaction {
 }
 
 extension DialogError: CustomStringConvertible {
-  /// Such as `bailian: quota 449 TooManyInterrupt: slow down`.
+  /// For example `bailian: quota 449 TooManyInterrupt: slow down`.
   public var description: String {
     let words = [category.rawValue, code.map(String.init), name].compactMap { $0 }
     return "\(vendor): \(words.joined(separator: " ")): \(text)"
@@ -99,7 +98,7 @@ extension DialogError: CustomStringConvertible {
 }
 
 extension DialogError {
-  /// As members of an `error` event.
+  /// The members of an `error` event.
   var members: KeyValuePairs<String, JSONValue?> {
     var wait: Int?
     if case .retry(let time) = reaction { wait = time }
@@ -110,7 +109,7 @@ extension DialogError {
     ]
   }
 
-  /// From the members of an `error` event.
+  /// Reads the members of an `error` event.
   init(json: JSONValue) throws(DialogFormProblem) {
     let form = DialogForm(json, of: "error")
     vendor = try form.string("vendor")
@@ -119,12 +118,12 @@ extension DialogError {
     category = try form.word("category")
     text = try form.string("text")
     switch try form.string("reaction") {
-    case "goOn": reaction = .goOn
+    case "continue": reaction = .continue
     case "retry": reaction = .retry(afterMilliseconds: try form.integer("afterMs"))
     case "reconnect": reaction = .reconnect
     case "refuse": reaction = .refuse
     case "ended": reaction = .ended
-    default: throw form.problem("\"reaction\" is none of goOn, retry, reconnect, refuse, ended")
+    default: throw form.problem("\"reaction\" must be one of continue, retry, reconnect, refuse, ended")
     }
   }
 }

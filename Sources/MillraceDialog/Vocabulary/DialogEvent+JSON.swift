@@ -1,10 +1,10 @@
 extension DialogEvent {
-  /// As it goes over a link: `{"event":"transcript","text":"hello","final":false}`.
+  /// The JSON for a link: `{"event":"transcript","text":"hello","final":false}`.
   public var json: JSONValue {
     .object([JSONValue.Member("event", .string(name))] + (details.members ?? []))
   }
 
-  /// All members but the name.
+  /// All members except the name.
   public var details: JSONValue {
     switch self {
     case .connected, .speechStarted, .speechEnded, .authExpired: .object([])
@@ -35,7 +35,7 @@ extension DialogEvent {
     }
   }
 
-  /// Reads the text of an event, such as the `json` of a `GraphEvent` that a service node posted:
+  /// Parses the text of an event, such as the `json` of a `GraphEvent` that a service node posted:
   ///
   /// ```swift
   /// for await event in run.events where event.node == "bot" {
@@ -50,9 +50,11 @@ extension DialogEvent {
     try self.init(json: json)
   }
 
-  /// Reads what `json` wrote. Members it does not know are left alone: events on links also carry `time` and `node`.
+  /// Reads the JSON form. Unknown members are ignored: events on links also carry `time` and `node`.
   public init(json: JSONValue) throws(DialogFormProblem) {
-    guard let name = json["event"]?.string else { throw DialogFormProblem("an event needs a text \"event\"") }
+    guard let name = json["event"]?.string else {
+      throw DialogFormProblem("an event needs a string \"event\"")
+    }
     let form = DialogForm(json, of: name)
     switch name {
     case "connected": self = .connected
@@ -80,19 +82,19 @@ extension DialogEvent {
     switch form.name {
     case "usage": return .usage(json["usage"] ?? .null)
     case "latency":
-      guard let time = json["ms"]?.double else { throw form.problem("it needs a number \"ms\"") }
+      guard let time = json["ms"]?.double else { throw form.problem("missing number \"ms\"") }
       return .latency(name: try form.string("name"), milliseconds: time)
     case "authWillExpire": return .authWillExpire(inMilliseconds: json["ms"]?.integer)
     case "authExpired": return .authExpired
     case "kicked": return .kicked(try form.word("reason"), text: json["text"]?.string ?? "")
     case "peer": return .peer(try DialogPeer(form))
     case "netQuality":
-      guard let index = json["index"]?.double else { throw form.problem("it needs a number \"index\"") }
+      guard let index = json["index"]?.double else { throw form.problem("missing number \"index\"") }
       return .netQuality(index: index, grade: try form.word("grade"), peer: json["peer"]?.string)
     case "error": return .error(try DialogError(json: json))
     case "extra": return .extra(name: try form.string("name"), payload: json["payload"] ?? .null)
     case "unknown": return .unknown(json["raw"] ?? .null)
-    default: throw DialogFormProblem("\"\(form.name)\" is no event of a dialogue")
+    default: throw DialogFormProblem("unknown event \"\(form.name)\"")
     }
   }
 }
@@ -139,7 +141,7 @@ extension DialogEmotion {
   }
 
   static func steps(_ form: DialogForm) throws(DialogFormProblem) -> [DialogEmotion] {
-    guard let steps = form.json["steps"]?.array else { throw form.problem("it needs a list \"steps\"") }
+    guard let steps = form.json["steps"]?.array else { throw form.problem("missing array \"steps\"") }
     var result: [DialogEmotion] = []
     for step in steps {
       let form = DialogForm(step, of: form.name)

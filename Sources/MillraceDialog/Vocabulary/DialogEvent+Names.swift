@@ -1,10 +1,10 @@
 public import MillraceCore
 
 extension DialogEvent {
-  /// The word for it in JSON, and the name of the event a service node posts.
+  /// Its name in JSON, and in the events a service node posts.
   public var name: String { Self.contracts[index].name }
 
-  /// Its place in `contracts`.
+  /// Its index in `contracts`.
   public var index: Int {
     switch self {
     case .connected: 0
@@ -34,38 +34,38 @@ extension DialogEvent {
     }
   }
 
-  /// What a service node's contract says of its events: all of these, in this order, so that the index of one is `index`.
+  /// The events in the contract of every service node: all of these, in this order, so that the index of an event is `index`.
   public static let contracts: [EventContract] = [
-    EventContract("connected", text: "connection and login are done"),
-    EventContract("conversationStarted", text: "the dialogue has begun: `id`, which continues it later"),
-    EventContract("state", text: "the dialogue is in another state: `state`"),
-    EventContract("speechStarted", text: "the service hears the user speak"),
-    EventContract("speechEnded", text: "the service has heard the user stop"),
-    EventContract("transcript", text: "what the user said, all of it so far: `text`, `final`"),
+    EventContract("connected", text: "the service is connected and logged in"),
+    EventContract("conversationStarted", text: "the dialogue began: `id`, which can resume it later"),
+    EventContract("state", text: "the state of the dialogue changed: `state`"),
+    EventContract("speechStarted", text: "the service detected that the user started speaking"),
+    EventContract("speechEnded", text: "the service detected that the user stopped speaking"),
+    EventContract("transcript", text: "what the user said so far, completely: `text`, `final`"),
     EventContract(
       "reply",
-      text: "a piece of an answer: `text`, `spoken` where other words are heard, `final`, `mode`, `round`"),
-    EventContract("replyStarted", text: "the sound of an answer begins to come: `round`"),
+      text: "part of a reply: `text`, `spoken` where the audio differs, `final`, `mode`, `round`"),
+    EventContract("replyStarted", text: "the audio of a reply begins to arrive: `round`"),
     EventContract(
       "replyEnded",
-      text: "all of an answer has come: `round`, `utterances` of sound, which may still be playing"),
-    EventContract("interrupted", text: "an answer will not go on: `by` user, service or local"),
-    EventContract("command", text: "the service asks for something to be done: `name`, `payload`"),
+      text: "a reply has arrived completely: `round`, `utterances` of audio, which may still be playing"),
+    EventContract("interrupted", text: "a reply was interrupted: `by` user, service or local"),
+    EventContract("command", text: "the service asks for an action: `name`, `payload`"),
     EventContract(
-      "media", text: "something to be shown: `kind`, `url`, `title`, `text`, `options`, `detail`"),
-    EventContract("emotion", text: "feelings along with a reply: `steps` of `name`, `startMs`, `endMs`"),
-    EventContract("gate", text: "`gate` (muted, uninterruptible) is `on` or not"),
-    EventContract("usage", text: "what was used: `usage`, under the vendor's names"),
-    EventContract("latency", text: "a time that was measured: `name`, `ms`"),
-    EventContract("authWillExpire", text: "the credentials end soon: in `ms`, where it is told"),
-    EventContract("authExpired", text: "the credentials have ended"),
-    EventContract("kicked", text: "this side was put out: `reason`, `text`"),
-    EventContract("peer", text: "somebody else: `id`, `change`, `audio`, `video`, `reason`"),
-    EventContract("netQuality", text: "the network: `index`, `grade`, `peer` (absent: this side)"),
+      "media", text: "something to display: `kind`, `url`, `title`, `text`, `options`, `detail`"),
+    EventContract("emotion", text: "emotions during a reply: `steps` of `name`, `startMs`, `endMs`"),
+    EventContract("gate", text: "`gate` (muted, uninterruptible) is `on` or off"),
+    EventContract("usage", text: "resources used: `usage`, under the vendor's names"),
+    EventContract("latency", text: "a measured time: `name`, `ms`"),
+    EventContract("authWillExpire", text: "the credentials expire soon: in `ms`, if known"),
+    EventContract("authExpired", text: "the credentials have expired"),
+    EventContract("kicked", text: "this client was removed: `reason`, `text`"),
+    EventContract("peer", text: "another participant: `id`, `change`, `audio`, `video`, `reason`"),
+    EventContract("netQuality", text: "network quality: `index`, `grade`, `peer` (absent: this client)"),
     EventContract(
       "error",
-      text: "something failed: `vendor`, `code`, `name`, `category`, `reaction`, `afterMs`, `text`"),
-    EventContract("extra", text: "something under the vendor's own name: `name`, `payload`"),
-    EventContract("unknown", text: "nobody knows what it is: `raw`"),
+      text: "an error: `vendor`, `code`, `name`, `category`, `reaction`, `afterMs`, `text`"),
+    EventContract("extra", text: "a vendor's own event: `name`, `payload`"),
+    EventContract("unknown", text: "an unknown message: `raw`"),
   ]
 }

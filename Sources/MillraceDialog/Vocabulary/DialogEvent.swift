@@ -1,81 +1,80 @@
-/// Something that happened in a dialogue, in words that hold for every service. `Documentation/dialog.md` has each vendor's words
-/// beside them.
+/// An event of a dialogue, in a form that is the same for every service. `Documentation/dialog.md` lists each vendor's messages beside
+/// them.
 ///
-/// Nothing a service says is lost: what has no common word is `extra` under the vendor's own name, and what nobody knows is
-/// `unknown`.
+/// No message is lost: a known one without a common form is `extra` under the vendor's name, and an unknown one is `unknown`.
 public enum DialogEvent: Sendable, Hashable {
-  /// The connection, the login and whatever comes before a dialogue are done.
+  /// The connection, the login and everything else before a dialogue are complete.
   case connected
-  /// The dialogue has begun; its id continues it later.
+  /// The dialogue began; its id can resume it later.
   case conversationStarted(id: String)
-  /// The dialogue is in another state.
+  /// The state of the dialogue changed.
   case state(DialogState)
-  /// The service hears the user speak.
+  /// The service detected that the user started speaking.
   case speechStarted
-  /// The service has heard the user stop.
+  /// The service detected that the user stopped speaking.
   case speechEnded
-  /// What the user said: the whole of it so far, in place of what came before; final when nothing will change.
+  /// What the user said so far; replaces the transcript before. Final when it will not change.
   case transcript(text: String, isFinal: Bool)
-  /// What is answered.
+  /// Reply text.
   case reply(DialogReply)
-  /// The sound of an answer begins to come.
+  /// The audio of a reply begins to arrive.
   case replyStarted(round: String?)
-  /// All of an answer has come, in so many utterances of sound; 0: it has none. It may still be playing.
+  /// A reply has arrived completely, with this many utterances of audio, possibly 0. It may still be playing.
   case replyEnded(round: String?, utterances: Int)
-  /// An answer will not go on.
+  /// A reply was interrupted.
   case interrupted(by: InterruptionSource)
-  /// The service asks this side to do something.
+  /// The service asks this side for an action.
   case command(name: String, payload: JSONValue)
-  /// Something to be shown.
+  /// Something to display.
   case media(DialogMedia)
-  /// Feelings to show along with a reply.
+  /// Emotions to show during a reply.
   case emotion([DialogEmotion])
   /// A gate opens or closes.
   case gate(DialogGate, isOn: Bool)
-  /// What was used: tokens, characters, seconds, under the vendor's names.
+  /// Resources used: tokens, characters, seconds, under the vendor's names.
   case usage(JSONValue)
-  /// A time the service or the node measured.
+  /// A time measured by the service or the node.
   case latency(name: String, milliseconds: Double)
-  /// The credentials end soon; in how many milliseconds, where it is told.
+  /// The credentials expire soon; in how many milliseconds, if known.
   case authWillExpire(inMilliseconds: Int?)
-  /// The credentials have ended.
+  /// The credentials have expired.
   case authExpired
-  /// This side was put out.
+  /// This client was removed.
   case kicked(KickReason, text: String)
-  /// Somebody else in the room or at the other end.
+  /// Another participant in the room or at the other end.
   case peer(DialogPeer)
-  /// The network, from 0 (best) upwards; of a peer, or (nil) of this side.
+  /// Network quality, from 0 (best) upwards; of a peer, or (nil) of this client.
   case netQuality(index: Double, grade: NetGrade, peer: String?)
-  /// Something failed.
+  /// An error.
   case error(DialogError)
-  /// Known, but with no common word: under the vendor's own name.
+  /// A known message without a common form, under the vendor's name.
   case extra(name: String, payload: JSONValue)
-  /// Nobody knows what it is.
+  /// An unknown message.
   case unknown(JSONValue)
 }
 
-/// A piece of an answer in words.
+/// Part of the text of a reply.
 public struct DialogReply: Sendable, Hashable {
-  /// How a piece joins what came before it in the same round.
+  /// How it combines with the text before it in the same round.
   public enum Mode: String, Sendable, Hashable, CaseIterable {
-    /// Behind it.
+    /// Appended to it.
     case append
-    /// In its place.
+    /// Replaces it.
     case replace
   }
 
-  /// To be shown.
+  /// The text to display.
   public var text: String
-  /// To be heard, where that is something else.
+  /// The text that is spoken, where it differs.
   public var spoken: String?
-  /// True: the words will not change any more.
+  /// True: the text will not change.
   public var isFinal: Bool
-  /// Where the words belong, beside those before.
+  /// How it combines with the text before it.
   public var mode: Mode
-  /// What belongs together: the vendor's id of the answer.
+  /// The vendor's id of the reply; groups its parts.
   public var round: String?
 
-  /// A piece of an answer.
+  /// Creates a part of a reply.
   public init(text: String, spoken: String? = nil, isFinal: Bool, mode: Mode, round: String? = nil) {
     self.text = text
     self.spoken = spoken
@@ -85,28 +84,28 @@ public struct DialogReply: Sendable, Hashable {
   }
 }
 
-/// Something to be shown beside what is said.
+/// Something to display during a reply.
 public struct DialogMedia: Sendable, Hashable {
-  /// What it is.
+  /// The kind of content.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
-    /// A picture, a film, a window of words, things to choose from, things to ask.
+    /// An image, a video, a window with text, a choice, suggested questions.
     case image, video, popup, options, suggestions
   }
 
-  /// What is to be shown.
+  /// The kind of content.
   public var kind: Kind
-  /// Of a picture or film.
+  /// The URL of an image or video.
   public var url: String?
-  /// A heading.
+  /// A title.
   public var title: String?
-  /// Words to be shown.
+  /// The text to display.
   public var text: String?
-  /// To choose from, or things to ask.
+  /// The choices or suggested questions.
   public var options: [String]
-  /// As the vendor sent it, for what has no place above (a style, a button's word).
+  /// The vendor's message, for what the members above do not cover (a style, a button label).
   public var detail: JSONValue?
 
-  /// Something to be shown; what is left out it does not have.
+  /// Creates content to display.
   public init(
     _ kind: Kind, url: String? = nil, title: String? = nil, text: String? = nil, options: [String] = [],
     detail: JSONValue? = nil
@@ -120,16 +119,16 @@ public struct DialogMedia: Sendable, Hashable {
   }
 }
 
-/// A feeling shown from one time of a reply to another.
+/// An emotion, shown from one time of a reply to another.
 public struct DialogEmotion: Sendable, Hashable {
-  /// The vendor's word for the feeling.
+  /// The vendor's name of the emotion.
   public var name: String
   /// From the reply's first sample.
   public var startMilliseconds: Int
-  /// nil: to the end.
+  /// Nil: to the end.
   public var endMilliseconds: Int?
 
-  /// A feeling from one time of the reply to another, in milliseconds.
+  /// Creates an emotion; times in milliseconds.
   public init(_ name: String, startMilliseconds: Int, endMilliseconds: Int? = nil) {
     self.name = name
     self.startMilliseconds = startMilliseconds
@@ -137,48 +136,48 @@ public struct DialogEmotion: Sendable, Hashable {
   }
 }
 
-/// What a service may close for a while.
+/// What a service may temporarily block.
 public enum DialogGate: String, Sendable, Hashable, CaseIterable {
-  /// The microphone is not to be sent.
+  /// The microphone: its audio is not to be sent.
   case muted
-  /// What is said must not be cut off by a voice.
+  /// Barge-in: a voice must not interrupt the reply.
   case uninterruptible
 }
 
-/// Why this side was put out.
+/// Why this client was removed.
 public enum KickReason: String, Sendable, Hashable, CaseIterable {
-  /// The same user came in elsewhere: coming back would put that one out.
+  /// The same user connected elsewhere; reconnecting would remove that client.
   case replaced
-  /// Somebody put this side out.
+  /// Another participant removed this client.
   case removed
-  /// The room or call is over.
+  /// The room or call has ended.
   case ended
-  /// Something else.
+  /// Any other reason.
   case other
 }
 
-/// Somebody else in the room.
+/// Another participant in the room.
 public struct DialogPeer: Sendable, Hashable {
-  /// What became of them.
+  /// What changed.
   public enum Change: String, Sendable, Hashable, CaseIterable {
-    /// They came, or went.
+    /// Joined or left.
     case joined, left
-    /// What they send has changed: see `sendsAudio` and `sendsVideo`.
+    /// What the participant sends: see `sendsAudio` and `sendsVideo`.
     case tracks
   }
 
-  /// Who: the vendor's id.
+  /// The vendor's id of the participant.
   public var id: String
-  /// What became of them.
+  /// What changed.
   public var change: Change
-  /// True: they send sound; nil: not told.
+  /// True: sends audio; nil: unknown.
   public var sendsAudio: Bool?
-  /// True: they send pictures; nil: not told.
+  /// True: sends video; nil: unknown.
   public var sendsVideo: Bool?
-  /// Why they left, in the vendor's words.
+  /// Why the participant left, in the vendor's words.
   public var reason: String?
 
-  /// News of a peer.
+  /// Creates a change of a participant.
   public init(
     _ id: String, _ change: Change, sendsAudio: Bool? = nil, sendsVideo: Bool? = nil, reason: String? = nil
   ) {
@@ -190,8 +189,8 @@ public struct DialogPeer: Sendable, Hashable {
   }
 }
 
-/// How good a network is.
+/// Network quality.
 public enum NetGrade: String, Sendable, Hashable, CaseIterable {
-  /// From the best to the worst; vendors' numbers are sorted into these.
+  /// From best to worst; the vendors' scales are mapped to these.
   case excellent, good, poor, veryPoor
 }

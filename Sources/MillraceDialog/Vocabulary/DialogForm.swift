@@ -1,13 +1,13 @@
-/// Why JSON is no event or command of a dialogue. Names members, never their content.
+/// Why JSON is not a valid event or command of a dialogue. Names members, never their content.
 public struct DialogFormProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  /// What does not fit, in words.
+  /// What is wrong.
   public let text: String
   public var description: String { text }
 
   init(_ text: String) { self.text = text }
 }
 
-/// Reads the members of one event or command.
+/// Reads the members of an event or command.
 struct DialogForm {
   let json: JSONValue
   let name: String
@@ -20,17 +20,17 @@ struct DialogForm {
   func problem(_ text: String) -> DialogFormProblem { DialogFormProblem("\"\(name)\": \(text)") }
 
   func string(_ member: String) throws(DialogFormProblem) -> String {
-    guard let value = json[member]?.string else { throw problem("it needs a text \"\(member)\"") }
+    guard let value = json[member]?.string else { throw problem("missing string \"\(member)\"") }
     return value
   }
 
   func bool(_ member: String) throws(DialogFormProblem) -> Bool {
-    guard let value = json[member]?.bool else { throw problem("\"\(member)\" has to be true or false") }
+    guard let value = json[member]?.bool else { throw problem("\"\(member)\" must be true or false") }
     return value
   }
 
   func integer(_ member: String) throws(DialogFormProblem) -> Int {
-    guard let value = json[member]?.integer else { throw problem("it needs a whole number \"\(member)\"") }
+    guard let value = json[member]?.integer else { throw problem("missing integer \"\(member)\"") }
     return value
   }
 
@@ -39,7 +39,7 @@ struct DialogForm {
   ) throws(DialogFormProblem) -> Word where Word.RawValue == String {
     guard let value = json[member]?.string.flatMap(Word.init(rawValue:)) else {
       let words = Word.allCases.map(\.rawValue).joined(separator: ", ")
-      throw problem("\"\(member)\" is none of \(words)")
+      throw problem("\"\(member)\" must be one of \(words)")
     }
     return value
   }

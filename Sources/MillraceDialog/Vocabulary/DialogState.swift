@@ -1,36 +1,36 @@
-/// Where a dialogue with a service stands, whoever the service is.
+/// The state of a dialogue, the same for every service.
 public enum DialogState: String, Sendable, Hashable, CaseIterable {
-  /// Not begun.
+  /// Not started.
   case idle
-  /// A connection, a login or a room is being opened.
+  /// Opening a connection, logging in, or joining a room.
   case connecting
-  /// The service hears the user. A reply that is still being played here is over: the service will not go on with it.
+  /// The service listens to the user. A reply that is still playing here has ended for the service.
   ///
-  /// A service that would take sound at any time has no such word; its node says it when the reply was heard to its end.
+  /// A service that accepts audio at any time has no such message; its node reports this state when the reply was played to its end.
   case listening
-  /// The user has been heard; the answer is being made.
+  /// The user has spoken; the answer is being prepared.
   case thinking
-  /// The answer comes.
+  /// The answer is arriving.
   case responding
-  /// The connection is lost and is being opened again; the dialogue goes on after it.
+  /// The connection is lost and is being reopened; the dialogue continues afterwards.
   case reconnecting
-  /// Over, for good.
+  /// Closed for good.
   case closed
 }
 
-/// How the user takes the floor.
+/// How the user takes a turn.
 public enum DialogMode: String, Sendable, Hashable, CaseIterable {
-  /// Speaks while a button is held.
+  /// Speaks while holding a button.
   case pushToTalk
-  /// Begins with a tap; the service hears the end.
+  /// Starts with a tap; the service detects the end.
   case tapToTalk
   /// Speaks at any time, over the reply too.
   case duplex
 }
 
-/// Who cut a reply off.
+/// Who interrupted a reply.
 public enum InterruptionSource: String, Sendable, Hashable, CaseIterable {
-  /// The user spoke or asked for it.
+  /// The user, by voice or command.
   case user
   /// The service by itself.
   case service

@@ -1,37 +1,37 @@
 internal import Glibc
 
-/// Through which HTTP proxy a connection goes, by the method CONNECT.
+/// The HTTP proxy a connection goes through, with the method CONNECT.
 public enum NetProxy: Sendable, Hashable {
-  /// As `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, in either case. This machine is never behind a proxy.
+  /// As set by `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case. Loopback addresses are never proxied.
   case environment
-  /// None.
+  /// No proxy.
   case direct
-  /// This one, whatever the host is.
-  case at(Place)
+  /// This proxy, for every host.
+  case server(Server)
 
-  /// A proxy.
-  public struct Place: Sendable, Hashable, CustomStringConvertible {
-    /// Its name, or its number.
+  /// The address of a proxy.
+  public struct Server: Sendable, Hashable, CustomStringConvertible {
+    /// Host name or numeric address.
     public var host: String
-    /// Its port, 1 to 65535.
+    /// Port, 1 to 65535.
     public var port: Int
     /// `user:password`, sent as `Proxy-Authorization: Basic`.
     public var credentials: String?
 
-    /// A proxy by its place.
+    /// Creates a proxy address from its parts.
     public init(host: String, port: Int, credentials: String? = nil) {
       self.host = host
       self.port = port
       self.credentials = credentials
     }
 
-    /// From `http://user:password@host:port`, or without scheme and user.
-    public init(_ text: String) throws(NetProblem) {
+    /// Parses `http://user:password@host:port`; scheme and user are optional.
+    public init(_ text: String) throws(NetError) {
       var rest = Substring(text)
-      // By bytes: what stands behind a sign and belongs to it by Unicode does not hide it.
+      // Search by bytes: a combining mark after a delimiter would otherwise hide it.
       if let range = text.utf8.firstRange(of: "://".utf8) {
         guard text[..<range.lowerBound].lowercased() == "http" else {
-          throw NetProblem(.address, "a proxy's address begins with http://")
+          throw NetError(.address, "a proxy address begins with http://")
         }
         rest = text[range.upperBound...]
       }
@@ -44,38 +44,38 @@ public enum NetProxy: Sendable, Hashable {
       port = address.port
     }
 
-    /// Without the credentials.
+    /// Host and port, without the credentials.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
   }
 
-  /// The proxy for an address; nil: none. What is wrong with one from the environment is told with the variable's name.
-  func place(for address: WebAddress) throws(NetProblem) -> Place? {
+  /// The proxy for an address, or nil for a direct connection. An error names the environment variable it comes from.
+  func server(for address: WebAddress) throws(NetError) -> Server? {
     switch self {
     case .direct: return nil
-    case .at(let place): return place
+    case .server(let server): return server
     case .environment:
-      return try Self.place(for: address) { name in
+      return try Self.server(for: address) { name in
         unsafe getenv(name).map { unsafe String(cString: $0) }
       }
     }
   }
 
-  /// As the variables that `value` answers say.
-  static func place(for address: WebAddress, _ value: (String) -> String?) throws(NetProblem) -> Place? {
+  /// The same with the environment given by `value`.
+  static func server(for address: WebAddress, _ value: (String) -> String?) throws(NetError) -> Server? {
     func read(_ name: String) -> String? {
       [value(name.lowercased()), value(name)].compactMap { $0 }.first { !$0.isEmpty }
     }
     guard !address.isLoopback, !isExempt(address.host, read("NO_PROXY") ?? "") else { return nil }
     for name in [address.isSecure ? "HTTPS_PROXY" : "HTTP_PROXY", "ALL_PROXY"] {
       guard let text = read(name) else { continue }
-      do throws(NetProblem) { return try Place(text) } catch {
-        throw NetProblem(.address, "the proxy in \(name): \(error.text)")
+      do throws(NetError) { return try Server(text) } catch {
+        throw NetError(.address, "invalid proxy in \(name): \(error.text)")
       }
     }
     return nil
   }
 
-  /// True for hosts of the list, and for those below one of its domains. `*` is all.
+  /// True for a listed host and for subdomains of a listed domain. `*` matches every host.
   private static func isExempt(_ host: String, _ list: String) -> Bool {
     list.split(separator: ",").contains { entry in
       let name = entry.filter { $0 != " " }.lowercased()

@@ -1,89 +1,90 @@
-/// An address of the schemes `ws`, `wss`, `http` and `https`, taken apart.
+/// A parsed `ws`, `wss`, `http` or `https` URL.
 ///
-/// Host names are lower case; an IPv6 address stands without brackets. User and password in an address are refused: they end
-/// up in logs. A fragment is left out.
+/// Host names are in lower case; an IPv6 address has no brackets. User and password are rejected because URLs end up in logs. The
+/// fragment is ignored.
 public struct WebAddress: Sendable, Hashable {
-  /// The schemes there are; `wss` and `https` are over TLS.
+  /// The supported schemes; `wss` and `https` use TLS.
   public enum Scheme: String, Sendable, Hashable, CaseIterable {
     /// WebSocket and HTTP, without and with TLS.
     case ws, wss, http, https
   }
 
-  /// How it is spoken to.
+  /// The scheme.
   public let scheme: Scheme
-  /// Its name in lower case, or its number.
+  /// Host name in lower case, or numeric address.
   public let host: String
-  /// Its port; the scheme's own where the address names none.
+  /// Port; the scheme's default when the URL has none.
   public let port: Int
-  /// Path and query, beginning with a slash.
+  /// Path and query, starting with a slash.
   public let target: String
 
-  /// Takes an address apart.
-  public init(_ text: String) throws(NetProblem) {
-    func refused(_ words: String) -> NetProblem { NetProblem(.address, words) }
+  /// Parses a URL.
+  public init(_ text: String) throws(NetError) {
+    func refused(_ text: String) -> NetError { NetError(.address, text) }
     guard !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
-      throw refused("an address holds no spaces or control characters")
+      throw refused("an address must not contain spaces or control characters")
     }
     guard text.utf8.allSatisfy({ $0 < 0x80 }) else {
-      throw refused("an address holds no letters beyond ASCII; write them as %C3%BC, and in a host as xn--")
+      throw refused("an address must be ASCII; write other characters as %C3%BC, and in a host as xn--")
     }
     let schemes = Scheme.allCases.map(\.rawValue).joined(separator: ", ")
     guard let colon = text.firstIndex(of: ":"),
       let scheme = Scheme(rawValue: text[..<colon].lowercased())
-    else { throw refused("an address begins with one of \(schemes)") }
+    else { throw refused("an address must begin with one of \(schemes)") }
     let afterScheme = text[text.index(after: colon)...]
     guard afterScheme.hasPrefix("//") else {
-      throw refused("behind \"\(scheme.rawValue):\" two slashes are due")
+      throw refused("\"\(scheme.rawValue):\" must be followed by two slashes")
     }
     let rest = afterScheme.dropFirst(2)
     let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
     guard !authority.contains("@") else {
-      throw refused("an address must hold no user or password; send them in a header")
+      throw refused("an address must not contain a user or password; send them in a header")
     }
     let tail = rest[authority.endIndex...].prefix { $0 != "#" }
     self.scheme = scheme
     target = tail.isEmpty ? "/" : tail.hasPrefix("/") ? String(tail) : "/" + tail
-    (host, port) = try Self.place(String(authority), usual: scheme == .wss || scheme == .https ? 443 : 80)
+    (host, port) = try Self.authority(
+      String(authority), defaultPort: scheme == .wss || scheme == .https ? 443 : 80)
   }
 
-  private static func place(_ text: String, usual: Int) throws(NetProblem) -> (String, Int) {
+  private static func authority(_ text: String, defaultPort: Int) throws(NetError) -> (String, Int) {
     var host = text
     var port: Substring?
     if text.hasPrefix("[") {
       guard let end = text.firstIndex(of: "]") else {
-        throw NetProblem(.address, "an address of IPv6 lacks its \"]\"")
+        throw NetError(.address, "the closing \"]\" of an IPv6 address is missing")
       }
       host = String(text[text.index(after: text.startIndex)..<end])
       guard host.isEmpty || AddressDigits.bytes(of: host)?.count == 16 else {
-        throw NetProblem(.address, "only an address of IPv6 may stand between \"[\" and \"]\"")
+        throw NetError(.address, "only an IPv6 address may be enclosed in \"[\" and \"]\"")
       }
       let rest = text[text.index(after: end)...]
       guard rest.isEmpty || rest.hasPrefix(":") else {
-        throw NetProblem(.address, "behind \"]\" only a port may stand")
+        throw NetError(.address, "only a port may follow \"]\"")
       }
       port = rest.isEmpty ? nil : rest.dropFirst()
     } else if let colon = text.lastIndex(of: ":") {
       host = String(text[..<colon])
       port = text[text.index(after: colon)...]
       guard !host.contains(":") else {
-        throw NetProblem(.address, "an address of IPv6 stands in brackets: [::1]")
+        throw NetError(.address, "an IPv6 address must be enclosed in brackets: [::1]")
       }
     }
-    guard !host.isEmpty else { throw NetProblem(.address, "an address needs a host") }
+    guard !host.isEmpty else { throw NetError(.address, "an address needs a host") }
     guard isHost(host) || text.hasPrefix("[") else {
-      throw NetProblem(.address, "a host holds letters, digits, dots and hyphens")
+      throw NetError(.address, "a host name may contain only letters, digits, dots and hyphens")
     }
-    guard let port else { return (host.lowercased(), usual) }
+    guard let port else { return (host.lowercased(), defaultPort) }
     guard port.utf8.allSatisfy(isDigit), let number = Int(port), (1...65_535).contains(number) else {
-      throw NetProblem(.address, "a port is a number from 1 to 65535")
+      throw NetError(.address, "a port must be a number from 1 to 65535")
     }
     return (host.lowercased(), number)
   }
 
-  /// True when what is sent is encrypted.
+  /// True when the connection is encrypted.
   public var isSecure: Bool { scheme == .wss || scheme == .https }
 
-  /// True when the host is this machine: `localhost`, 127.0.0.0/8 or ::1.
+  /// True for `localhost`, 127.0.0.0/8 and ::1.
   public var isLoopback: Bool { Self.isLoopback(host) }
 
   static func isLoopback(_ host: String) -> Bool {
@@ -93,7 +94,7 @@ public struct WebAddress: Sendable, Hashable {
       && parts.allSatisfy { $0.utf8.allSatisfy(isDigit) && UInt8($0) != nil }
   }
 
-  /// True for what may be a host's name or its address in digits. Underscores are no letters of host names, and are used in them.
+  /// True for a valid host name or numeric address. Underscores are not allowed in host names by the RFCs, but are in use.
   static func isHost(_ text: String) -> Bool {
     AddressDigits.bytes(of: text) != nil
       || !text.isEmpty && !text.hasPrefix(".") && !text.contains("..")
@@ -112,12 +113,12 @@ public struct WebAddress: Sendable, Hashable {
     (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
   }
 
-  /// Host and port as a header `Host` has them: the port only where it is not the usual one.
+  /// The value of the `Host` header: the port is included only when it is not the default.
   public var hostHeader: String {
     let name = host.contains(":") ? "[\(host)]" : host
     return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
   }
 
-  /// Host and port, to be shown.
-  public var place: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  /// Host and port, for messages.
+  public var authority: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

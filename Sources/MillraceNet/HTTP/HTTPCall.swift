@@ -1,78 +1,77 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// One call over HTTP/1.1: a token to get, a session to open. A connection of its own, closed behind it.
+/// A single HTTP/1.1 request, for example for an access token, on a connection of its own that is closed afterwards.
 ///
-/// Not done: redirects (a service that moves has to be told so), cookies, compression, streams. TLS as everywhere here: a
-/// certificate that does not verify is an error.
+/// Not supported: redirects (a service that moves needs a new address), cookies, compression, streaming. An invalid TLS certificate is
+/// an error.
 public struct HTTPCall: Sendable {
   /// The method, such as `POST`.
   public var method: String
-  /// Whom to call.
+  /// The URL.
   public var address: WebAddress
-  /// Sent with it, beside those that HTTP asks for.
+  /// Sent in addition to the headers HTTP requires.
   public var headers: [(name: String, value: String)] = []
-  /// Sent behind them; empty: none.
+  /// The request body; empty for none.
   public var body: [UInt8] = []
-  /// The way there.
+  /// The proxy.
   public var proxy = NetProxy.environment
-  /// Whose certificates are believed.
+  /// Which certificates are trusted.
   public var trust = NetTrust.system
-  /// Milliseconds from the look-up to the last byte of the answer.
+  /// Milliseconds from the DNS lookup to the last byte of the response.
   public var timeout = 15_000
-  /// True: headers and query may hold a credential although the address is neither secure nor this machine. Whoever is on the way can
-  /// read it then, and use it.
+  /// Allows a credential in headers or query although the URL uses no TLS and is not loopback. Anyone on the way can then read and use it.
   public var allowsPlainCredentials = false
-  /// Bytes of an answer's body at most.
+  /// The largest response body in bytes.
   public var limit = 1 << 20
 
-  /// A call without headers and body.
+  /// Creates a request without headers and body.
   public init(_ method: String = "GET", _ address: WebAddress) {
     self.method = method
     self.address = address
   }
 
-  /// What came back.
-  public struct Answer: Sendable {
-    /// The status, whatever it is: 404 is an answer.
+  /// A response.
+  public struct Response: Sendable {
+    /// The status. Any status is a response, 404 too.
     public var status: Int
-    /// As they came.
+    /// The headers, in order.
     public var headers: [(name: String, value: String)]
-    /// All of it, `limit` bytes at most.
+    /// The whole body, at most `limit` bytes.
     public var body: [UInt8]
 
-    /// A header's value, its name in any case.
+    /// The value of a header; the name is case-insensitive.
     public subscript(header: String) -> String? {
       headers.first { $0.name.lowercased() == header.lowercased() }?.value
     }
   }
 
-  /// Makes the call. Any thread.
-  public func run() async throws(NetProblem) -> Answer {
+  /// Sends the request and returns the response. Any thread.
+  public func run() async throws(NetError) -> Response {
     try NetLoop.begin()
     do {
       return try await start().get()
     } catch {
-      throw NetWords.problem(error, address.place, address.host)
+      throw NetErrorMessages.error(error, address.authority, address.host)
     }
   }
 
-  /// Makes the call, and tells the end on the thread of the sockets; at once on the caller's where that cannot be made.
-  public func run(_ done: @escaping @Sendable (Result<Answer, NetProblem>) -> Void) {
-    do throws(NetProblem) { try NetLoop.begin() } catch { return done(.failure(error)) }
+  /// Sends the request and calls `done` on the network thread, or at once on the caller's when that thread cannot be started.
+  public func run(_ done: @escaping @Sendable (Result<Response, NetError>) -> Void) {
+    do throws(NetError) { try NetLoop.begin() } catch { return done(.failure(error)) }
     start().whenComplete { result in
-      done(result.mapError { NetWords.problem($0, address.place, address.host) })
+      done(result.mapError { NetErrorMessages.error($0, address.authority, address.host) })
     }
   }
 
-  private func start() -> EventLoopFuture<Answer> {
+  private func start() -> EventLoopFuture<Response> {
     let loop = NetLoop.shared.loop
-    let promise = loop.makePromise(of: Answer.self)
+    let promise = loop.makePromise(of: Response.self)
     loop.execute { begin(on: loop, promise) }
     return promise.futureResult
   }
 
-  private func begin(on loop: any EventLoop, _ promise: EventLoopPromise<Answer>) {
+  private func begin(on loop: any EventLoop, _ promise: EventLoopPromise<Response>) {
     if let problem = headers.lazy.compactMap({ HTTPText.problem($0.name, $0.value) }).first {
       promise.fail(problem)
       return
@@ -82,24 +81,25 @@ public struct HTTPCall: Sendable {
       return
     }
     guard HTTPText.isToken(method) else {
-      promise.fail(NetProblem(.address, "a method is a word such as GET"))
+      promise.fail(NetError(.address, "an HTTP method must be a word such as GET"))
       return
     }
     let deadline = loop.scheduleTask(in: .milliseconds(Int64(timeout))) {
-      promise.fail(NetProblem(.timeout, "\(address.place) did not answer within \(timeout) ms"))
+      promise.fail(NetError(.timeout, "\(address.authority) did not answer within \(timeout) ms"))
     }
     promise.futureResult.whenComplete { _ in deadline.cancel() }
-    let opening = Opening(
+    let opening = ConnectionAttempt(
       address: address, proxy: proxy, trust: trust, timeout: .milliseconds(Int64(timeout)))
-    // Closed also when time is up: then the answer is nobody's.
+    // Closed on timeout too: the response then has no reader.
     let closing: @Sendable (any Channel) -> Void = { channel in
       promise.futureResult.whenComplete { _ in channel.close(promise: nil) }
     }
     opening.open(on: loop, closing).flatMap { channel in
       HTTPExchange.run(
-        on: channel, head, body: body, limit: limit, place: address.place, host: address.host)
-    }.map { answer in
-      Answer(status: answer.status, headers: answer.headers.map { ($0.name, $0.value) }, body: answer.body)
+        on: channel, head, body: body, limit: limit, peer: address.authority, host: address.host)
+    }.map { response in
+      Response(
+        status: response.status, headers: response.headers.map { ($0.name, $0.value) }, body: response.body)
     }.cascade(to: promise)
   }
 
@@ -118,6 +118,6 @@ public struct HTTPCall: Sendable {
 }
 
 extension HTTPCall: CustomStringConvertible {
-  /// The method and where it goes. Headers, body and the address's query may be secret.
-  public var description: String { "\(method) \(address.scheme)://\(address.place)" }
+  /// Method and host. Headers, body and query may be secret.
+  public var description: String { "\(method) \(address.scheme)://\(address.authority)" }
 }

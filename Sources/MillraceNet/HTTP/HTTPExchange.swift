@@ -1,16 +1,16 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// What came of a request.
-struct HTTPAnswer: Sendable {
+/// A response with its head, as the upgrade needs it.
+struct HTTPResponse: Sendable {
   var status: Int
   var headers: HTTPHeaders
   var body: [UInt8]
   var head: HTTPResponseHead
 }
 
-/// One request and its answer on a channel that carries bytes, which it carries again afterwards: for CONNECT, for upgrades, and
-/// for whole calls.
+/// One request and its response on a channel of bytes, which carries bytes again afterwards: for CONNECT, for upgrades, and for whole
+/// calls.
 final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart
@@ -18,55 +18,55 @@ final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
   private let request: HTTPRequestHead
   private let body: [UInt8]
   private let limit: Int
-  private let place: String
+  private let peer: String
   private let host: String
-  private let promise: EventLoopPromise<HTTPAnswer>
+  private let promise: EventLoopPromise<HTTPResponse>
   private var head: HTTPResponseHead?
   private var answer: [UInt8] = []
   private var isOver = false
 
   private init(
-    _ request: HTTPRequestHead, _ body: [UInt8], _ limit: Int, _ place: String, _ host: String,
-    _ promise: EventLoopPromise<HTTPAnswer>
+    _ request: HTTPRequestHead, _ body: [UInt8], _ limit: Int, _ peer: String, _ host: String,
+    _ promise: EventLoopPromise<HTTPResponse>
   ) {
     self.request = request
     self.body = body
     self.limit = limit
-    self.place = place
+    self.peer = peer
     self.promise = promise
     self.host = host
   }
 
   /// Sends the request. On the channel's loop.
   /// - Parameters:
-  ///   - limit: bytes of the answer's body at most.
-  ///   - place: who is asked, in words.
-  ///   - host: whose certificate is due.
-  ///   - next: what is put behind, on the loop, before what came behind the answer is handed on.
+  ///   - limit: the largest response body in bytes.
+  ///   - peer: the server's name in messages.
+  ///   - host: the name its certificate must be valid for.
+  ///   - next: called on the loop before the bytes that follow the response are passed on; adds the handlers for them.
   static func run(
-    on channel: any Channel, _ head: HTTPRequestHead, body: [UInt8], limit: Int, place: String, host: String,
-    next: (@Sendable (HTTPAnswer) throws -> Void)? = nil
-  ) -> EventLoopFuture<HTTPAnswer> {
-    let promise = channel.eventLoop.makePromise(of: HTTPAnswer.self)
+    on channel: any Channel, _ head: HTTPRequestHead, body: [UInt8], limit: Int, peer: String, host: String,
+    next: (@Sendable (HTTPResponse) throws -> Void)? = nil
+  ) -> EventLoopFuture<HTTPResponse> {
+    let promise = channel.eventLoop.makePromise(of: HTTPResponse.self)
     let encoder = HTTPRequestEncoder()
     let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .forwardBytes))
-    let exchange = HTTPExchange(head, body, limit, place, host, promise)
+    let exchange = HTTPExchange(head, body, limit, peer, host, promise)
     do {
       try channel.pipeline.syncOperations.addHandlers([encoder, decoder, exchange])
     } catch {
-      promise.fail(NetWords.problem(error, place, exchange.host))
+      promise.fail(NetErrorMessages.error(error, peer, exchange.host))
       return promise.futureResult
     }
     let bound = NIOLoopBound((encoder, decoder, exchange), eventLoop: channel.eventLoop)
-    // The decoder lets go only some time after it was asked to, and takes what is written through it meanwhile for requests.
-    let done = channel.eventLoop.makePromise(of: HTTPAnswer.self)
+    // The HTTP decoder is removed only later, and takes what is written through it until then for requests.
+    let done = channel.eventLoop.makePromise(of: HTTPResponse.self)
     promise.futureResult.whenComplete { result in
       guard case .success(let answer) = result else {
         done.completeWith(result)
         return
       }
       do {
-        // What follows the answer belongs to whoever comes next: it is there before the decoder lets go of the bytes.
+        // Bytes after the response belong to the next handler, which must be in peer before the decoder releases them.
         try next?(answer)
         let (encoder, decoder, exchange) = bound.value
         let pipeline = channel.pipeline.syncOperations
@@ -97,18 +97,18 @@ final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
     case .body(let buffer):
       answer += buffer.readableBytesView
       if answer.count > limit {
-        fail(context, NetProblem(.tooLarge, "\(place) answers with more than \(limit) bytes"))
+        fail(context, NetError(.tooLarge, "the response of \(peer) is larger than \(limit) bytes"))
       }
     case .end:
       guard let head else { return }
       isOver = true
       promise.succeed(
-        HTTPAnswer(status: Int(head.status.code), headers: head.headers, body: answer, head: head))
+        HTTPResponse(status: Int(head.status.code), headers: head.headers, body: answer, head: head))
     }
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    fail(context, NetProblem(.lost, "\(place) hung up before it answered"))
+    fail(context, NetError(.lost, "\(peer) closed the connection before it answered"))
     context.fireChannelInactive()
   }
 
@@ -117,10 +117,10 @@ final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
       context.fireErrorCaught(error)
       return
     }
-    fail(context, NetWords.problem(error, place, host))
+    fail(context, NetErrorMessages.error(error, peer, host))
   }
 
-  private func fail(_ context: ChannelHandlerContext, _ problem: NetProblem) {
+  private func fail(_ context: ChannelHandlerContext, _ problem: NetError) {
     guard !isOver else { return }
     isOver = true
     promise.fail(problem)

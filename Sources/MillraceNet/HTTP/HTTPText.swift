@@ -1,6 +1,6 @@
-/// What may stand in a request, RFC 9110 section 5.
+/// The syntax of requests, RFC 9110 section 5.
 enum HTTPText {
-  /// True for a word: the name of a header, a method, a sub-protocol.
+  /// True for a token: a header name, a method, a subprotocol.
   static func isToken(_ text: String) -> Bool {
     !text.isEmpty
       && text.utf8.allSatisfy { byte in
@@ -13,22 +13,22 @@ enum HTTPText {
       }
   }
 
-  /// What no header may hold, RFC 9110 section 5.5; tabs are allowed.
+  /// Characters a header must not contain, RFC 9110 section 5.5; tabs are allowed.
   static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
 
-  /// What is wrong with a header, without its value; nil: nothing. A line break in it would be the beginning of another one.
-  static func problem(_ name: String, _ value: String) -> NetProblem? {
+  /// What is wrong with a header, without its value, or nil. A line break in it would start another header.
+  static func problem(_ name: String, _ value: String) -> NetError? {
     guard !(name + value).utf8.contains(where: isControl) else {
-      let place = isToken(name) ? "the value of the header \"\(name)\"" : "the name of a header"
-      return NetProblem(.address, "\(place) holds a line break or another control character")
+      let part = isToken(name) ? "the value of the header \"\(name)\"" : "a header name"
+      return NetError(.address, "\(part) contains a line break or another control character")
     }
     guard isToken(name) else {
-      return NetProblem(.address, "the name of a header is empty or holds a space or something like it")
+      return NetError(.address, "a header name is empty or contains a space or another invalid character")
     }
     return nil
   }
 
-  /// Text with its percent escapes undone, RFC 3986 section 2.1; what is none stays as it is.
+  /// Decodes percent escapes, RFC 3986 section 2.1; invalid ones are left as they are.
   static func unescaped(_ text: Substring) -> [UInt8] {
     var bytes: [UInt8] = []
     var rest = text.utf8
@@ -44,12 +44,12 @@ enum HTTPText {
     return bytes
   }
 
-  /// What the query of a target gives a name: every value of it, unescaped.
+  /// Every value of a name in the query of a target, unescaped.
   static func values(of name: String, in target: String) -> [[UInt8]] {
     query(of: target).compactMap { $0.name == name ? unescaped($0.value) : nil }
   }
 
-  /// The query of a target, as it stands there.
+  /// The query of a target, still escaped.
   static func query(of target: String) -> [(name: Substring, value: Substring)] {
     guard let mark = target.firstIndex(of: "?") else { return [] }
     return target[target.index(after: mark)...].split(separator: "&").map { pair in
@@ -58,7 +58,7 @@ enum HTTPText {
     }
   }
 
-  /// Words that make a name one of a credential wherever they stand in it, and those that do when they stand alone in it.
+  /// Words that mark a name as that of a credential anywhere in it, and those that do only when they stand alone.
   private static let credentials = (
     anywhere: [
       "token", "secret", "password", "passwd", "passphrase", "authorization", "credential", "signature",
@@ -67,8 +67,8 @@ enum HTTPText {
     alone: ["auth", "sig", "sign", "pin", "bearer", "usersig", "pwd"] as Set
   )
 
-  /// True when a header, or a name in a query, says that its value is a credential: `Authorization`, `X-AppKey`, `access_token`, `sig`.
-  /// What is hidden by its name in words of the program (`CredentialName`) is one here as well.
+  /// True when a header or query name is that of a credential: `Authorization`, `X-AppKey`, `access_token`, `sig`. Every name that
+  /// `CredentialName` redacts in messages counts here too.
   static func isCredential(_ name: some StringProtocol) -> Bool {
     let words = name.lowercased().split { !$0.isLetter }
     let plain = words.joined()
@@ -77,21 +77,21 @@ enum HTTPText {
       || words.contains { $0 == "key" || credentials.alone.contains(String($0)) }
   }
 
-  /// What of a request is a credential that whoever is on the way could read, by its name; nil: nothing.
+  /// The name of a credential that anyone on the way could read, or nil.
   static func plainCredential(_ address: WebAddress, _ headers: [(name: String, value: String)]) -> String? {
     guard !address.isSecure && !address.isLoopback else { return nil }
     return headers.first { isCredential($0.name) }.map { "the header \"\($0.name)\"" }
       ?? query(of: address.target).first { isCredential($0.name) }.map { "\"\($0.name)\" of the query" }
   }
 
-  /// Why a request must not go out: it holds a credential in plain text. nil: it may.
+  /// Why a request must not be sent: it would carry a credential in plain text. Nil when it may be.
   static func plainProblem(
     _ address: WebAddress, _ headers: [(name: String, value: String)]
-  ) -> NetProblem? {
+  ) -> NetError? {
     guard let name = plainCredential(address, headers) else { return nil }
-    let cure = address.scheme == .ws ? "wss:" : "https:"
-    return NetProblem(
+    let scheme = address.scheme == .ws ? "wss:" : "https:"
+    return NetError(
       .address,
-      "\(name) would go to \(address.place) in plain text; begin the address with \(cure), or allow plain")
+      "\(name) would go to \(address.authority) in plain text; use \(scheme), or allow plaintext")
   }
 }

@@ -3,18 +3,18 @@ internal import NIOHTTP1
 internal import NIOWebSocket
 internal import Synchronization
 
-/// A WebSocket, RFC 6455: a client's, or one that a server was given.
+/// A WebSocket (RFC 6455), of a client or of a server.
 ///
-/// Events come on the thread of the sockets (`NetLoop`), `closed` once and last, whatever happened: also when it never opened.
-/// Sending and closing may be called from any thread; they ask the heap.
+/// Events arrive on the network thread (`NetLoop`). `closed` comes exactly once and last, even when the socket never opened.
+/// Sending and closing are safe from any thread; both allocate.
 ///
-/// Not done: extensions (compression costs 300 KB a connection and time on every frame of sound that does not shrink), and
-/// redirects. A server's certificate is always verified unless it is this machine's own.
+/// Not supported: extensions (compression costs 300 KB a connection, and time on every audio frame without making it smaller), and
+/// redirects. A server's certificate is always verified unless it is on this machine.
 @safe
 public final class WebSocket: Sendable {
-  /// What lives on the loop.
+  /// State of the event loop.
   private struct Core {
-    var wire: WebSocketWire?
+    var handler: WebSocketHandler?
     var channel: (any Channel)?
     var isPaused = false
     var isOver = false
@@ -37,7 +37,7 @@ public final class WebSocket: Sendable {
     core = .makeBoxSendingValue(Core(), eventLoop: loop)
   }
 
-  /// Opens one. Answers at once; `opened` or `closed` follows. `NetLoop.begin` comes first where this process may be out of descriptors.
+  /// Opens a WebSocket. Returns at once; `opened` or `closed` follows. Call `NetLoop.begin` first where the process may be out of descriptors.
   public static func open(
     _ request: WebSocketRequest, events: @escaping @Sendable (WebSocketEvent) -> Void
   ) -> WebSocket {
@@ -49,15 +49,14 @@ public final class WebSocket: Sendable {
 
   // MARK: Any thread
 
-  /// Sends a message. False, and nothing is sent, when more than the backlog of the limits would wait; `drained` follows then.
-  /// A message that is larger than all of the backlog goes when nothing else waits. What is sent before `opened` or after the
-  /// end is lost.
+  /// Sends a message. Returns false, and sends nothing, when the backlog would exceed its limit; `drained` follows later. A message
+  /// larger than the whole limit is accepted when nothing else waits. A message sent before `opened` or after the end is discarded.
   public func send(_ bytes: [UInt8], isText: Bool) -> Bool {
     let count = bytes.count
     let before = queued.load(ordering: .relaxed)
     guard before == 0 || before + count <= limits.backlog else {
       wasRefused.store(true, ordering: .sequentiallyConsistent)
-      // Drained in between: nobody else would tell.
+      // Drained in between: no other call would report it.
       if queued.load(ordering: .sequentiallyConsistent) == 0 { onLoop { $0.noteSent(0) } }
       return false
     }
@@ -66,40 +65,40 @@ public final class WebSocket: Sendable {
     return true
   }
 
-  /// Sends a text.
+  /// Sends a text message.
   public func send(text: String) -> Bool { send(Array(text.utf8), isText: true) }
 
-  /// Bytes that wait to be sent.
+  /// Bytes waiting to be sent.
   public var backlog: Int { queued.load(ordering: .relaxed) }
 
-  /// Says good-bye and waits for the other side's, for as long as the limits say. A code that must not be sent (RFC 6455
+  /// Sends a close frame and waits for the peer's, at most as long as the limits allow. A code that must not be sent (RFC 6455
   /// section 7.4) becomes 1000.
   public func close(code: Int = 1000, reason: String = "") {
     let code = WebSocketAssembler.mayBeSent(code) ? code : 1000
     onLoop { socket in
-      guard let wire = socket.openWire else {
+      guard let handler = socket.openHandler else {
         socket.abandon()
         return
       }
-      wire.close(code, reason)
+      handler.close(code, reason)
     }
   }
 
-  /// Hangs up at once, without a good-bye. `closed` follows without waiting for the other side.
+  /// Closes the connection at once, without a close frame. `closed` follows without waiting for the peer.
   public func cancel() {
     onLoop { socket in
-      guard let wire = socket.openWire else {
+      guard let handler = socket.openHandler else {
         socket.abandon()
         return
       }
-      wire.cancel()
+      handler.cancel()
     }
   }
 
-  /// Stops reading: no more messages come, save the few that were read already when `pause` was called from elsewhere than an event.
+  /// Stops reading. Unless called from within an event, a few messages that were already read may still arrive.
   public func pause() { onLoop { $0.setPaused(true) } }
 
-  /// Goes on reading.
+  /// Continues reading.
   public func resume() { onLoop { $0.setPaused(false) } }
 
   private func onLoop(_ body: @escaping @Sendable (WebSocket) -> Void) {
@@ -112,25 +111,25 @@ public final class WebSocket: Sendable {
 
   // MARK: Loop
 
-  /// The wire, once frames may go over it.
-  private var openWire: WebSocketWire? {
-    guard let wire = core.value.wire, wire.hasBegun else { return nil }
-    return wire
+  /// The handler, once frames may be sent.
+  private var openHandler: WebSocketHandler? {
+    guard let handler = core.value.handler, handler.hasBegun else { return nil }
+    return handler
   }
 
   private func setPaused(_ isPaused: Bool) {
     core.value.isPaused = isPaused
-    core.value.wire?.setPaused(isPaused)
+    core.value.handler?.setPaused(isPaused)
   }
 
   private func write(_ bytes: [UInt8], isText: Bool, _ count: Int) {
-    guard let wire = openWire else {
+    guard let handler = openHandler else {
       noteSent(count)
       return
     }
     let promise = loop.makePromise(of: Void.self)
     promise.futureResult.whenComplete { [self] _ in noteSent(count) }
-    wire.send(isText ? .text : .binary, bytes, promise: promise)
+    handler.send(isText ? .text : .binary, bytes, promise: promise)
   }
 
   private func noteSent(_ count: Int) {
@@ -138,15 +137,15 @@ public final class WebSocket: Sendable {
     guard left <= limits.backlog / 2, wasRefused.exchange(false, ordering: .sequentiallyConsistent) else {
       return
     }
-    tell(.drained)
+    emit(.drained)
   }
 
-  /// Hands an event on; none after the end.
-  private func tell(_ event: WebSocketEvent) {
+  /// Passes an event on; none after the end.
+  private func emit(_ event: WebSocketEvent) {
     guard !core.value.isOver else { return }
     if case .closed = event {
       core.value.isOver = true
-      core.value.wire = nil
+      core.value.handler = nil
       core.value.channel = nil
       core.value.opening?.cancel()
     }
@@ -159,41 +158,41 @@ public final class WebSocket: Sendable {
       end(problem)
       return
     }
-    let place = request.address.place
+    let peer = request.address.authority
     let time = request.limits.open
     core.value.opening = loop.scheduleTask(in: .milliseconds(Int64(time))) { [self] in
-      end(NetProblem(.timeout, "\(place) did not open a WebSocket within \(time) ms"))
+      end(NetError(.timeout, "\(peer) did not open a WebSocket within \(time) ms"))
     }
-    let opening = Opening(
+    let opening = ConnectionAttempt(
       address: request.address, proxy: request.proxy, trust: request.trust,
       timeout: .milliseconds(Int64(time)))
     let key = NIOWebSocketClientUpgrader.randomRequestKey()
     let bound = NIOLoopBound(self, eventLoop: loop)
     opening.open(on: loop) { bound.value.keep($0) }.flatMap { [self] channel in
       HTTPExchange.run(
-        on: channel, Self.head(request, key), body: [], limit: 65_536, place: place,
+        on: channel, Self.head(request, key), body: [], limit: 65_536, peer: peer,
         host: request.address.host
       ) { [self] answer in
         try upgrade(channel, request, answer, key)
       }
-    }.map { [self] _ in core.value.wire?.begin() }.whenFailure { [self] error in
-      end(NetWords.problem(error, place, request.address.host))
+    }.map { [self] _ in core.value.handler?.begin() }.whenFailure { [self] error in
+      end(NetErrorMessages.error(error, peer, request.address.host))
     }
   }
 
-  /// A connection is there, if nothing more: it is closed when time is up or nobody wants it any more.
+  /// TCP is connected: the channel is closed on a timeout or when the socket was cancelled meanwhile.
   private func keep(_ channel: any Channel) {
     if core.value.isOver { channel.close(promise: nil) } else { core.value.channel = channel }
   }
 
-  /// It did not come to be, or is not wanted any more.
-  private func end(_ problem: NetProblem) {
+  /// It did not open, or was cancelled.
+  private func end(_ problem: NetError) {
     let channel = core.value.channel
-    tell(.closed(WebSocketEnd(code: 1006, problem: problem, isOurs: problem.kind == .cancelled)))
+    emit(.closed(WebSocketEnd(code: 1006, problem: problem, isLocal: problem.kind == .cancelled)))
     channel?.close(promise: nil)
   }
 
-  private func abandon() { end(NetProblem(.cancelled, "it was given up before it was open")) }
+  private func abandon() { end(NetError(.cancelled, "cancelled before it was open")) }
 
   private static func head(_ request: WebSocketRequest, _ key: String) -> HTTPRequestHead {
     var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: request.address.target)
@@ -210,20 +209,20 @@ public final class WebSocket: Sendable {
     return head
   }
 
-  /// Knows the key's answer; nothing else of it is used.
+  /// Only checks the server's answer to the key.
   private static func upgrader(_ key: String) -> NIOWebSocketClientUpgrader {
     NIOWebSocketClientUpgrader(requestKey: key) { channel, _ in channel.eventLoop.makeSucceededVoidFuture() }
   }
 
   private func upgrade(
-    _ channel: any Channel, _ request: WebSocketRequest, _ answer: HTTPAnswer, _ key: String
+    _ channel: any Channel, _ request: WebSocketRequest, _ answer: HTTPResponse, _ key: String
   ) throws {
-    guard !core.value.isOver else { throw NetProblem(.cancelled, "nobody wants it any more") }
-    let place = request.address.place
+    guard !core.value.isOver else { throw NetError(.cancelled, "cancelled before it was open") }
+    let peer = request.address.authority
     guard answer.status == 101 else {
-      throw NetProblem(
+      throw NetError(
         .refused, status: answer.status,
-        "\(place) does not open a WebSocket: it answers with status \(answer.status)")
+        "\(peer) refused the WebSocket handshake with status \(answer.status)")
     }
     let chosen = answer.headers.first(name: "Sec-WebSocket-Protocol")
     guard answer.headers[canonicalForm: "Upgrade"].contains(where: { $0.lowercased() == "websocket" }),
@@ -231,16 +230,16 @@ public final class WebSocket: Sendable {
       Self.upgrader(key).shouldAllowUpgrade(upgradeResponse: answer.head),
       answer.headers.first(name: "Sec-WebSocket-Extensions") == nil,
       chosen.map(request.protocols.contains) ?? true
-    else { throw NetProblem(.garbled, "\(place) answers the handshake of a WebSocket wrongly") }
+    else { throw NetError(.protocolError, "\(peer) sent an invalid WebSocket handshake") }
     core.value.opening?.cancel()
     try attach(
-      to: channel, isServer: false, place: place, host: request.address.host, subprotocol: chosen)
+      to: channel, isServer: false, peer: peer, host: request.address.host, subprotocol: chosen)
   }
 
-  /// Becomes the end of a channel's pipeline.
-  /// - Parameter hasCodec: encoder and decoder of frames are there already.
+  /// Becomes the last handler of a channel's pipeline.
+  /// - Parameter hasCodec: the pipeline already has the frame encoder and decoder.
   func attach(
-    to channel: any Channel, isServer: Bool, place: String, host: String, subprotocol: String?,
+    to channel: any Channel, isServer: Bool, peer: String, host: String, subprotocol: String?,
     hasCodec: Bool = false
   ) throws {
     guard !core.value.isOver else {
@@ -248,20 +247,20 @@ public final class WebSocket: Sendable {
       return
     }
     let bound = NIOLoopBound(self, eventLoop: loop)
-    let wire = WebSocketWire(
-      isServer: isServer, limits: limits, place: place, host: host, subprotocol: subprotocol
-    ) { bound.value.tell($0) }
-    core.value.wire = wire
+    let handler = WebSocketHandler(
+      isServer: isServer, limits: limits, peer: peer, host: host, subprotocol: subprotocol
+    ) { bound.value.emit($0) }
+    core.value.handler = handler
     core.value.channel = channel
     let pipeline = channel.pipeline.syncOperations
-    // A frame is held in full before it is looked at; a message of many frames is bounded behind.
+    // The decoder buffers a whole frame; the size of a message of many frames is limited by the handler.
     if !hasCodec {
       try pipeline.addHandlers([
         WebSocketFrameEncoder(), ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: limits.frame)),
       ])
     }
-    try pipeline.addHandler(wire)
-    if core.value.isPaused { wire.setPaused(true) }
-    if hasCodec { wire.begin() }
+    try pipeline.addHandler(handler)
+    if core.value.isPaused { handler.setPaused(true) }
+    if hasCodec { handler.begin() }
   }
 }

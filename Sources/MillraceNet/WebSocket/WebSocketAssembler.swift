@@ -1,21 +1,21 @@
-/// Puts frames together to messages, and finds what RFC 6455 forbids. A pure value: no socket, no clock.
+/// Assembles frames into messages and detects violations of RFC 6455. A pure value: no socket, no clock.
 ///
-/// It never holds more than `limit` bytes.
+/// Holds at most `limit` bytes.
 public struct WebSocketAssembler: Sendable {
-  /// One frame, unmasked.
+  /// A frame, unmasked.
   public struct Frame: Sendable, Hashable {
-    /// The last of its message.
+    /// The last frame of its message.
     public var isFinal: Bool
-    /// Four bits, RFC 6455 section 5.2.
+    /// The opcode, four bits, RFC 6455 section 5.2.
     public var opcode: UInt8
-    /// Any of the three reserved bits is set; no extension was agreed on.
+    /// One of the three reserved bits is set; no extension was negotiated.
     public var isReserved: Bool
-    /// It came masked, as those of clients have to.
+    /// It arrived masked, as frames of clients must.
     public var isMasked: Bool
-    /// Its content, unmasked.
+    /// The payload, unmasked.
     public var payload: [UInt8]
 
-    /// A frame as it came.
+    /// Creates a frame.
     public init(
       isFinal: Bool = true, opcode: UInt8, isReserved: Bool = false, isMasked: Bool, payload: [UInt8]
     ) {
@@ -27,33 +27,33 @@ public struct WebSocketAssembler: Sendable {
     }
   }
 
-  /// What a frame comes to.
+  /// The result of a frame.
   public enum Step: Sendable, Hashable {
-    /// More has to come.
+    /// The message is not complete.
     case nothing
-    /// A whole text message, UTF-8.
+    /// A complete text message, valid UTF-8.
     case text([UInt8])
-    /// A whole binary message.
+    /// A complete binary message.
     case binary([UInt8])
-    /// A ping; its content has to be sent back.
+    /// A ping; its payload must be sent back.
     case ping([UInt8])
     /// The answer to a ping.
     case pong
-    /// The other side says good-bye; code 1005: without a code.
+    /// The peer sent a close frame; 1005 means without a code.
     case close(code: Int, reason: String)
-    /// The connection has to be failed with this code.
+    /// The connection must fail with this code.
     case violation(code: Int, String)
   }
 
   private let isServer: Bool
   private let limit: Int
   private var message: [UInt8] = []
-  /// The opcode the present message began with.
+  /// The opcode of the message being assembled.
   private var opcode: UInt8?
 
   /// - Parameters:
-  ///   - isServer: frames come from a client, which has to mask them; otherwise from a server, which must not.
-  ///   - limit: bytes of a message at most.
+  ///   - isServer: true when frames come from a client and must be masked; false when they come from a server and must not be.
+  ///   - limit: the largest message in bytes.
   public init(isServer: Bool, limit: Int) {
     self.isServer = isServer
     self.limit = limit
@@ -64,25 +64,27 @@ public struct WebSocketAssembler: Sendable {
     guard !frame.isReserved else { return .violation(code: 1002, "reserved bits are set") }
     guard frame.isMasked == isServer else {
       return .violation(
-        code: 1002, isServer ? "a client has to mask its frames" : "a server must not mask its frames")
+        code: 1002, isServer ? "a client must mask its frames" : "a server must not mask its frames")
     }
     switch frame.opcode {
-    case 0x0: return goOn(frame)
+    case 0x0: return resume(frame)
     case 0x1, 0x2: return begin(frame)
     case 0x8, 0x9, 0xA: return control(frame)
-    default: return .violation(code: 1002, "opcode \(frame.opcode) has no meaning")
+    default: return .violation(code: 1002, "unknown opcode \(frame.opcode)")
     }
   }
 
   private mutating func begin(_ frame: Frame) -> Step {
-    guard opcode == nil else { return .violation(code: 1002, "a message begins inside another") }
+    guard opcode == nil else {
+      return .violation(code: 1002, "a new message started before the last one ended")
+    }
     opcode = frame.opcode
     message = []
     return add(frame)
   }
 
-  private mutating func goOn(_ frame: Frame) -> Step {
-    guard opcode != nil else { return .violation(code: 1002, "a message goes on that has not begun") }
+  private mutating func resume(_ frame: Frame) -> Step {
+    guard opcode != nil else { return .violation(code: 1002, "a continuation frame without a message") }
     return add(frame)
   }
 
@@ -97,14 +99,14 @@ public struct WebSocketAssembler: Sendable {
     message = []
     guard opcode == 0x1 else { return .binary(whole) }
     guard String(validating: whole, as: UTF8.self) != nil else {
-      return .violation(code: 1007, "a text is not UTF-8")
+      return .violation(code: 1007, "a text message is not valid UTF-8")
     }
     return .text(whole)
   }
 
   private func control(_ frame: Frame) -> Step {
     guard frame.isFinal, frame.payload.count <= 125 else {
-      return .violation(code: 1002, "a control frame is cut in pieces or too long")
+      return .violation(code: 1002, "a control frame is fragmented or too long")
     }
     switch frame.opcode {
     case 0x9: return .ping(frame.payload)
@@ -115,16 +117,16 @@ public struct WebSocketAssembler: Sendable {
 
   private func close(_ payload: [UInt8]) -> Step {
     guard !payload.isEmpty else { return .close(code: 1005, reason: "") }
-    guard payload.count >= 2 else { return .violation(code: 1002, "a close code has two bytes") }
+    guard payload.count >= 2 else { return .violation(code: 1002, "a close code must have two bytes") }
     let code = Int(payload[0]) << 8 | Int(payload[1])
-    guard Self.mayBeSent(code) else { return .violation(code: 1002, "\(code) is no close code") }
+    guard Self.mayBeSent(code) else { return .violation(code: 1002, "invalid close code \(code)") }
     guard let reason = String(validating: payload.dropFirst(2), as: UTF8.self) else {
-      return .violation(code: 1007, "the reason of a close is not UTF-8")
+      return .violation(code: 1007, "the reason of a close frame is not valid UTF-8")
     }
     return .close(code: code, reason: reason)
   }
 
-  /// True for codes that may stand in a frame, RFC 6455 section 7.4 and the registry it made.
+  /// True for close codes that may be sent, RFC 6455 section 7.4 and its registry.
   public static func mayBeSent(_ code: Int) -> Bool {
     switch code {
     case 1000...1003, 1007...1014, 3000...4999: true

@@ -1,21 +1,20 @@
-/// How a WebSocket ended, or why it never began.
+/// How a WebSocket ended, or why it did not open.
 public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The close code, RFC 6455 section 7.4: the other side's, or what this side sent first. 1005: none was given; 1006: there was
-  /// no good-bye.
+  /// The close code, RFC 6455 section 7.4, of the side that closed first. 1005: none was given; 1006: there was no close frame.
   public var code: Int
-  /// The words with it, of whoever said good-bye first; empty for none.
+  /// The reason of the first close frame; empty for none.
   public var reason: String
-  /// What went wrong; nil when both said good-bye.
-  public var problem: NetProblem?
-  /// True when the end began here.
-  public var isOurs: Bool
+  /// The error; nil after a proper close.
+  public var problem: NetError?
+  /// True when this side ended it.
+  public var isLocal: Bool
 
-  /// An end by its code, RFC 6455 section 7.4.
-  public init(code: Int, reason: String = "", problem: NetProblem? = nil, isOurs: Bool = false) {
+  /// Creates an end with a close code.
+  public init(code: Int, reason: String = "", problem: NetError? = nil, isLocal: Bool = false) {
     self.code = code
     self.reason = reason
     self.problem = problem
-    self.isOurs = isOurs
+    self.isLocal = isLocal
   }
 
   public var description: String {
@@ -23,38 +22,38 @@ public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// What a WebSocket tells. Always on the thread of the sockets, one at a time; `closed` is the last.
+/// An event of a WebSocket. Always on the network thread, one at a time; `closed` is the last.
 public enum WebSocketEvent: Sendable {
-  /// It is there. The sub-protocol, if one was agreed on.
+  /// The WebSocket is open; with the subprotocol, if one was negotiated.
   case opened(protocol: String?)
-  /// A message of text: UTF-8, checked.
+  /// A text message, valid UTF-8.
   case text([UInt8])
-  /// A message of bytes.
+  /// A binary message.
   case binary([UInt8])
-  /// What waited to be sent has gone out, after a send was refused.
+  /// The backlog was sent, after `send` had refused a message.
   case drained
-  /// It is over, and how.
+  /// The WebSocket ended.
   case closed(WebSocketEnd)
 }
 
-/// Sizes and times of a WebSocket.
+/// Size limits and timeouts of a WebSocket.
 public struct WebSocketLimits: Sendable, Hashable {
-  /// Bytes of a message that comes in, all its fragments together, up to 4 GB. A larger one ends the connection with code 1009.
+  /// The largest incoming message in bytes, all fragments together, up to 4 GB. A larger one closes the connection with code 1009.
   public var message = 1 << 20
-  /// Bytes that may wait to be sent; beyond that `send` refuses, but for a message with nothing before it.
+  /// Bytes that may wait to be sent; beyond that `send` refuses, except for a message with nothing before it.
   public var backlog = 1 << 20
-  /// Milliseconds to open: look-up, TCP, proxy, TLS, handshake. Of a server: for a visitor to ask for what they want.
+  /// Milliseconds to open: DNS lookup, TCP, proxy, TLS, handshake. For a server: the client's time to send its request.
   public var open = 10_000
-  /// Milliseconds between pings; 0: none are sent, and silence is never noticed.
+  /// Milliseconds between pings; 0: none are sent, and an unresponsive peer is not detected.
   public var ping = 20_000
-  /// Milliseconds after a ping within which something must come.
+  /// Milliseconds after a ping within which the peer must send something.
   public var pong = 10_000
-  /// Milliseconds for the other side to answer a good-bye.
+  /// Milliseconds for the peer to answer a close frame.
   public var close = 2_000
 
-  /// The usual ones.
+  /// Creates the defaults.
   public init() {}
 
-  /// Bytes of a frame at most, as the decoder of frames takes them.
+  /// The largest frame in bytes, for the frame decoder.
   var frame: Int { min(max(message, 0), Int(UInt32.max)) }
 }

@@ -1,45 +1,44 @@
-/// What to open, and how.
+/// Where and how to open a WebSocket.
 public struct WebSocketRequest: Sendable {
-  /// Whom to open it to.
+  /// The URL.
   public var address: WebAddress
-  /// Sent with the handshake, such as `Authorization`. One called `Host` takes the place of the usual one.
+  /// Headers of the handshake, such as `Authorization`. `Host` replaces the default one.
   public var headers: [(name: String, value: String)] = []
-  /// Sub-protocols to offer, the best first.
+  /// Subprotocols to offer, in order of preference.
   public var protocols: [String] = []
-  /// Sizes and times.
+  /// Size limits and timeouts.
   public var limits = WebSocketLimits()
-  /// The way there.
+  /// The proxy.
   public var proxy = NetProxy.environment
-  /// Whose certificates are believed.
+  /// Which certificates are trusted.
   public var trust = NetTrust.system
 
-  /// True: headers and query may hold a credential although the address is neither secure nor this machine. Whoever is on the way can
-  /// read it then, and use it.
+  /// Allows a credential in headers or query although the URL uses no TLS and is not loopback. Anyone on the way can then read and use it.
   public var allowsPlainCredentials = false
 
-  /// A request without headers of its own.
+  /// Creates a request without extra headers.
   public init(_ address: WebAddress) { self.address = address }
 
-  /// The header, or the name in the address's query, that is a credential and would go out in plain text beyond this machine; nil: none.
+  /// The header or query name whose credential would be sent in plain text beyond this machine, or nil.
   public var plainCredential: String? { HTTPText.plainCredential(address, headers) }
 
-  /// What would make the handshake another one than was meant; nil: nothing. A socket that is opened all the same ends with it.
-  public var problem: NetProblem? {
+  /// What is wrong with the request, or nil. A socket opened with it ends with this error.
+  public var problem: NetError? {
     for (name, value) in headers {
       if let problem = HTTPText.problem(name, value) { return problem }
       let word = name.lowercased()
       if ["connection", "upgrade"].contains(word) || word.hasPrefix("sec-websocket-") {
-        return NetProblem(.address, "a header \"\(name)\" is the handshake's own; leave it out")
+        return NetError(.address, "header \"\(name)\" is set by the handshake; leave it out")
       }
     }
     guard protocols.allSatisfy(HTTPText.isToken) else {
-      return NetProblem(.address, "the name of a sub-protocol holds a space, a comma or something like it")
+      return NetError(.address, "a subprotocol name contains a space, a comma or another invalid character")
     }
     return allowsPlainCredentials ? nil : HTTPText.plainProblem(address, headers)
   }
 }
 
 extension WebSocketRequest: CustomStringConvertible {
-  /// Where it goes. Headers and the address's query may be secret.
-  public var description: String { "\(address.scheme)://\(address.place)" }
+  /// Scheme and host. Headers and query may be secret.
+  public var description: String { "\(address.scheme)://\(address.authority)" }
 }

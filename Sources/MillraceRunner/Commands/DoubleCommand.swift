@@ -57,7 +57,7 @@ struct DoubleCommand: ParsableCommand {
     double.stop()
     let seen = double.seen
     Output.standard.write(
-      "\(seen.visits) visits, \(seen.turns) turns, \(seen.framesHeard) frames of sound, \(seen.violationCount) violations\n"
+      "\(seen.connections) visits, \(seen.turns) turns, \(seen.framesHeard) frames of sound, \(seen.violationCount) violations\n"
     )
     file?.write(Self.json(seen))
     try file?.finish()
@@ -68,7 +68,7 @@ struct DoubleCommand: ParsableCommand {
   static func json(_ seen: BailianDouble.Report) -> String {
     var writer = JSONWriter()
     writer.object { json in
-      json.member("visits", seen.visits)
+      json.member("visits", seen.connections)
       json.member("turns", seen.turns)
       json.member("frames", seen.framesHeard)
       json.member("framesTimed", seen.framesTimed)

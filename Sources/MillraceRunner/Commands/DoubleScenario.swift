@@ -49,14 +49,14 @@ extension BailianDouble {
   static func start(
     _ scenario: BailianScenario, port: Int, watch: @escaping @Sendable (String) -> Void
   ) throws -> BailianDouble {
-    let made = Answer.of { () -> Result<BailianDouble, NetProblem> in
-      do throws(NetProblem) {
+    let made = Answer.of { () -> Result<BailianDouble, NetError> in
+      do throws(NetError) {
         return .success(try await BailianDouble.listen(scenario, port: port, watch: watch))
       } catch {
         return .failure(error)
       }
     }
-    do throws(NetProblem) { return try made.get() } catch {
+    do throws(NetError) { return try made.get() } catch {
       let cure = port == 0 ? "" : "; --port names another, or 0 for any that is free"
       Output.error.write("error: \(error)\(cure)\n")
       throw ExitStatus.usage

@@ -22,16 +22,16 @@ enum DialogueCourse {
 
   static func run() throws -> [Figure] {
     let seen = Mutex(Seen())
-    var onlooker = BailianDouble.Onlooker()
-    onlooker.heard = { frame in
+    var observer = BailianDouble.AudioObserver()
+    observer.received = { frame in
       let way = Double(millrace_monotonic_ns() - StampedVoice.stamp(frame)) / 1e6
       seen.withLock { $0.ways.append(way) }
     }
-    onlooker.sent = { _ in seen.withLock { $0.sent.append(millrace_monotonic_ns()) } }
+    observer.sent = { _ in seen.withLock { $0.sent.append(millrace_monotonic_ns()) } }
     var scenario = BailianScenario()
     scenario.turns[0].says =
       "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen."
-    let double = try DialogueStage.double(scenario, onlooker) { line in
+    let double = try DialogueStage.double(scenario, observer) { line in
       if line == "< RequestAccepted" { seen.withLock { $0.ends.append(millrace_monotonic_ns()) } }
     }
     defer { double.stop() }

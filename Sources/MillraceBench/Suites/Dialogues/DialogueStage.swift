@@ -46,12 +46,12 @@ enum DialogueStage {
 
   /// The double in this process, for what only it can see: one dialogue at a time.
   static func double(
-    _ scenario: BailianScenario, _ onlooker: BailianDouble.Onlooker = BailianDouble.Onlooker(),
+    _ scenario: BailianScenario, _ observer: BailianDouble.AudioObserver = BailianDouble.AudioObserver(),
     watch: @escaping @Sendable (String) -> Void
   ) throws -> BailianDouble {
     let made = Answer.of { () -> Result<BailianDouble, any Error> in
       do {
-        return .success(try await BailianDouble.listen(scenario, onlooker: onlooker, watch: watch))
+        return .success(try await BailianDouble.listen(scenario, observer: observer, watch: watch))
       } catch {
         return .failure(error)
       }

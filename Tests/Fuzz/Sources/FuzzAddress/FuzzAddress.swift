@@ -1,8 +1,7 @@
-/// Feeds any text to the readers of addresses: of services, and of proxies.
+/// Feeds arbitrary text to the parsers of service addresses and of proxy addresses.
 ///
-/// They must never crash. A refusal is in words, and of the kind `address`. What was taken apart and is put together again must be
-/// taken apart the same; nothing in it may end a line of HTTP or hold a password; and credentials of a proxy are those that were
-/// written.
+/// They must never crash. An error must have a text and the kind `address`. An address must survive a round trip, must not contain
+/// characters that end a line of HTTP, and must not show a password. The credentials of a proxy must be those of the text.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzAddress(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let text = String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
@@ -11,13 +10,13 @@ public func fuzzAddress(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   return 0
 }
 
-private func checkRefusal(_ problem: NetProblem) {
-  if problem.kind != .address || problem.text.isEmpty { fatalError("a refusal without words: \(problem)") }
+private func checkError(_ error: NetError) {
+  if error.kind != .address || error.text.isEmpty { fatalError("an error without a text: \(error)") }
 }
 
 private func checkAddress(_ text: String) {
   let address: WebAddress
-  do throws(NetProblem) { address = try WebAddress(text) } catch { return checkRefusal(error) }
+  do throws(NetError) { address = try WebAddress(text) } catch { return checkError(error) }
   if address.host.isEmpty || address.host != address.host.lowercased() { fatalError("host \(address.host)") }
   if !(1...65_535).contains(address.port) { fatalError("port \(address.port)") }
   if !address.target.hasPrefix("/") || address.target.contains("#") { fatalError("path \(address.target)") }
@@ -25,45 +24,45 @@ private func checkAddress(_ text: String) {
     if part.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }) { fatalError("a part that ends a line") }
   }
   if address.host.contains(where: { "/?#@[]".contains($0) }) { fatalError("host \(address.host)") }
-  for place in [address.place, address.hostHeader] {
-    let whole = "\(address.scheme.rawValue)://\(place)\(address.target)"
-    do throws(NetProblem) {
-      if try WebAddress(whole) != address { fatalError("another address: \(whole)") }
+  for authority in [address.authority, address.hostHeader] {
+    let whole = "\(address.scheme.rawValue)://\(authority)\(address.target)"
+    do throws(NetError) {
+      if try WebAddress(whole) != address { fatalError("the round trip changed \(whole)") }
     } catch {
-      fatalError("an address that is none any more: \(whole): \(error)")
+      fatalError("an address does not parse after a round trip: \(whole): \(error)")
     }
   }
-  checkWay(to: address)
+  checkProxyChoice(for: address)
 }
 
-/// Through the proxies of an environment.
-private func checkWay(to address: WebAddress) {
-  do throws(NetProblem) {
-    let proxy = try NetProxy.place(for: address) { name in
+/// Chooses a proxy from an environment.
+private func checkProxyChoice(for address: WebAddress) {
+  do throws(NetError) {
+    let proxy = try NetProxy.server(for: address) { name in
       name == "ALL_PROXY" ? "http://proxy:3128" : name == "NO_PROXY" ? address.host : nil
     }
     if proxy != nil { fatalError("a proxy for a host that is exempt: \(address)") }
-    let other = try NetProxy.place(for: address) { $0 == "ALL_PROXY" ? "http://proxy:3128" : nil }
-    if (other == nil) != address.isLoopback { fatalError("the wrong way to \(address)") }
+    let other = try NetProxy.server(for: address) { $0 == "ALL_PROXY" ? "http://proxy:3128" : nil }
+    if (other == nil) != address.isLoopback { fatalError("the wrong choice for \(address)") }
   } catch {
-    fatalError("a proxy that is none: \(error)")
+    fatalError("a valid proxy is rejected: \(error)")
   }
 }
 
 private func checkProxy(_ text: String) {
-  let proxy: NetProxy.Place
-  do throws(NetProblem) { proxy = try NetProxy.Place(text) } catch { return checkRefusal(error) }
-  do throws(NetProblem) {
-    let again = try NetProxy.Place(proxy.description)
-    if again.host != proxy.host || again.port != proxy.port { fatalError("another proxy: \(proxy)") }
+  let proxy: NetProxy.Server
+  do throws(NetError) { proxy = try NetProxy.Server(text) } catch { return checkError(error) }
+  do throws(NetError) {
+    let again = try NetProxy.Server(proxy.description)
+    if again.host != proxy.host || again.port != proxy.port { fatalError("the round trip changed \(proxy)") }
     if again.credentials != nil { fatalError("a proxy shown with its password") }
   } catch {
-    fatalError("a proxy that is none any more: \(proxy): \(error)")
+    fatalError("a proxy does not parse after a round trip: \(proxy): \(error)")
   }
   if proxy.credentials != credentials(in: text) { fatalError("other credentials: \(text)") }
 }
 
-/// What stands before the last `@`, by RFC 3986 section 2.1.
+/// The text before the last `@`, decoded according to RFC 3986 section 2.1.
 private func credentials(in text: String) -> String? {
   let bytes = Array(text.utf8)
   guard let end = bytes.lastIndex(of: UInt8(ascii: "@")) else { return nil }
@@ -81,7 +80,7 @@ private func credentials(in text: String) -> String? {
   var result: [UInt8] = []
   var index = start
   while index < end {
-    let isUpperOrDigit = { (place: Int) in bytes[place] >= UInt8(ascii: "0") }
+    let isUpperOrDigit = { (at: Int) in bytes[at] >= UInt8(ascii: "0") }
     if bytes[index] == UInt8(ascii: "%"), let high = digit(index + 1), let low = digit(index + 2),
       isUpperOrDigit(index + 1), isUpperOrDigit(index + 2)
     {

@@ -1,25 +1,25 @@
 import MillraceCore
 import MillraceDialog
 
-/// Feeds messages of a Bailian service to a dialogue, one a line of the input; a line that does not begin with a brace is something
-/// else that happens, by its first byte. The first byte of the input says how the dialogue behaves.
+/// Feeds messages of a Bailian service to a session, one per line of the input. A line that does not start with a brace is another input
+/// of the session, chosen by its first byte. The first byte of the whole input selects the settings of the session.
 ///
-/// Neither reading nor the dialogue may crash. What can be read is read the same when it is written anew, and a refusal has words. Of the
-/// dialogue: the end is the last it asks for; it sends and hands on only while it is connected, voids and ends only what it has handed
-/// on, keeps no more than its bounds, and its time goes forward.
+/// Neither the parser nor the session may crash. A message that parses must survive a round trip, and every error must have a text. The
+/// session must ask for nothing after its end, send and deliver only while it is connected, cancel and end only what it has delivered,
+/// stay within its bounds, and never wait for a time in the past.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzBailian(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
   guard let first = bytes.first else { return 0 }
-  var dialogue = Dialogue(rules(first))
+  var dialog = Dialog(rules(first))
   for line in bytes.dropFirst().split(separator: 0x0A) {
     if line.first == UInt8(ascii: "{") {
-      dialogue.take(read(Array(line)))
+      dialog.take(read(Array(line)))
     } else if let input = input(line) {
-      dialogue.take(input)
+      dialog.take(input)
     }
   }
-  dialogue.letTimePass()
+  dialog.advance()
   return 0
 }
 
@@ -42,15 +42,15 @@ private func read(_ line: [UInt8]) -> BailianInput {
     let message = try BailianMessage(parsing: line)
     do throws(BailianProblem) {
       if try BailianMessage(parsing: message.raw.bytes) != message {
-        fatalError("another message: \(message)")
+        fatalError("the round trip changed \(message)")
       }
     } catch {
-      fatalError("a message that does not read back: \(error)")
+      fatalError("a message does not parse after a round trip: \(error)")
     }
     return .message(message)
   } catch {
-    if error.description.isEmpty { fatalError("a refusal without words") }
-    return .garbled(error.description)
+    if error.description.isEmpty { fatalError("an error without a text") }
+    return .invalidMessage(error.description)
   }
 }
 
@@ -60,17 +60,17 @@ private func input(_ line: ArraySlice<UInt8>) -> BailianInput? {
   switch first {
   case UInt8(ascii: "S"): return .start
   case UInt8(ascii: "O"): return .opened
-  case UInt8(ascii: "b"): return .sound
+  case UInt8(ascii: "b"): return .audio
   case UInt8(ascii: "l"):
     return .lost(DialogError(vendor: "bailian", category: .network, reaction: .reconnect, text: "gone"))
   case UInt8(ascii: "r"):
     return .lost(DialogError(vendor: "bailian", category: .auth, reaction: .refuse, text: "401"))
   case UInt8(ascii: "a"): return .audible
   case UInt8(ascii: "f"): return .finished
-  case UInt8(ascii: "v"): return .voided
+  case UInt8(ascii: "v"): return .replyCancelled
   case UInt8(ascii: "d"): return .delivered
-  case UInt8(ascii: "o"): return .soundOver
-  case UInt8(ascii: "L"): return .leaving
+  case UInt8(ascii: "o"): return .audioEnded
+  case UInt8(ascii: "L"): return .drain
   case UInt8(ascii: "t"): return .tick
   case UInt8(ascii: "c"):
     guard let json = try? JSONValue(parsing: text), let command = try? DialogCommand(json: json) else {
@@ -81,18 +81,18 @@ private func input(_ line: ArraySlice<UInt8>) -> BailianInput? {
   }
 }
 
-/// A session, and what has been seen of it.
-private struct Dialogue {
+/// A session and the state that its actions imply.
+private struct Dialog {
   private var session: BailianSession
   private var now: Nanoseconds = 0
   private var isConnected = false
-  /// Sound was handed on that no utterance was made of; that was not voided.
-  private var hasSound = false
-  private var mayBeVoided = false
+  /// Audio was delivered that has been neither ended as an utterance nor cancelled.
+  private var hasAudio = false
+  private var canBeCancelled = false
   private var hasEnded = false
 
-  /// Commands of the service that may wait, as the session bounds them.
-  private static let mostCommands = 64
+  /// The most commands of the service that may be pending.
+  private static let maxCommands = 64
 
   init(_ rules: BailianRules) { session = BailianSession(rules) }
 
@@ -109,55 +109,57 @@ private struct Dialogue {
     default: break
     }
     let actions = session.handle(input, at: now)
-    if wasClosed && !actions.isEmpty { fatalError("words after the end: \(actions)") }
+    if wasClosed && !actions.isEmpty { fatalError("actions after the end: \(actions)") }
     for action in actions { check(action, of: input) }
     if session.phase == .closed {
       if !hasEnded { fatalError("closed without an end: \(actions)") }
-      if session.deadline != nil { fatalError("closed, and time is waited for") }
-      if session.uplink != .drop { fatalError("closed, and sound is wanted") }
+      if session.deadline != nil { fatalError("closed with a deadline") }
+      if session.uplink != .drop { fatalError("closed without dropping audio") }
     }
-    if session.commands.count > Self.mostCommands { fatalError("\(session.commands.count) commands wait") }
+    if session.pendingCommands > Self.maxCommands {
+      fatalError("\(session.pendingCommands) pending commands")
+    }
   }
 
   private mutating func check(_ action: BailianAction, of input: BailianInput) {
-    if hasEnded { fatalError("words after the end: \(action)") }
+    if hasEnded { fatalError("an action after the end: \(action)") }
     switch action {
     case .send(let request):
-      if !isConnected { fatalError("nobody is there to be told \(request)") }
+      if !isConnected { fatalError("not connected when it sends \(request)") }
       let json = request.json(task: "t", dialog: session.dialog)
       do throws(JSONProblem) {
-        if try JSONValue(parsing: json.bytes) != json { fatalError("another request: \(json)") }
+        if try JSONValue(parsing: json.bytes) != json { fatalError("the round trip changed \(json)") }
       } catch {
-        fatalError("a request that does not read: \(error)")
+        fatalError("a request does not parse: \(error)")
       }
     case .deliver:
-      if input != .sound { fatalError("no sound came with \(input)") }
-      (hasSound, mayBeVoided) = (true, true)
+      if input != .audio { fatalError("\(input) carries no audio to deliver") }
+      (hasAudio, canBeCancelled) = (true, true)
     case .endUtterance:
-      if !hasSound { fatalError("an utterance without sound") }
-      hasSound = false
-    case .voidReply:
-      if !mayBeVoided { fatalError("nothing of the reply was handed on") }
-      (hasSound, mayBeVoided) = (false, false)
+      if !hasAudio { fatalError("an utterance without audio") }
+      hasAudio = false
+    case .cancelReply:
+      if !canBeCancelled { fatalError("nothing of the reply was delivered") }
+      (hasAudio, canBeCancelled) = (false, false)
     case .connect, .disconnect: isConnected = false
     case .end: hasEnded = true
     case .post(let event):
       do throws(DialogFormProblem) {
-        if try DialogEvent(json: event.json) != event { fatalError("another event: \(event)") }
+        if try DialogEvent(json: event.json) != event { fatalError("the round trip changed \(event)") }
       } catch {
-        fatalError("an event that does not read: \(error)")
+        fatalError("an event does not parse: \(error)")
       }
     case .useKey: break
     }
   }
 
-  /// Every deadline is followed by a later one, but for a few that follow from each other.
-  mutating func letTimePass() {
-    var atOnce = 0
+  /// Every deadline must be later than the last one, except for a few that follow from each other.
+  mutating func advance() {
+    var immediate = 0
     for _ in 0..<100 {
       guard let deadline = session.deadline else { return }
-      atOnce = deadline > now ? 0 : atOnce + 1
-      if atOnce > 4 { fatalError("it waits for a time that has passed") }
+      immediate = deadline > now ? 0 : immediate + 1
+      if immediate > 4 { fatalError("the deadline is in the past") }
       now = max(now, deadline)
       handle(.tick)
     }

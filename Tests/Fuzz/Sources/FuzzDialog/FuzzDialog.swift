@@ -1,25 +1,25 @@
 @testable import MillraceDialog
 
-/// Feeds any bytes to the JSON of dialogues, and what is JSON to the readers of events, commands and playback reports.
+/// Feeds arbitrary bytes to the JSON parser, and the values that parse to the readers of events, commands and playback reports.
 ///
-/// None may crash. A refusal has words and a place inside the input. What was read must read back the same after it was written, be it
-/// a value, an event or a command; numbers are finite; and a glance at the bytes sees what reading them finds.
+/// None may crash. An error must have a text and an offset inside the input. A value, an event or a command must survive a round trip.
+/// Numbers must be finite. `EventPeek` must agree with the parser.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDialog(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
-  glance(at: bytes)
+  peek(at: bytes)
   do throws(JSONProblem) {
     let value = try JSONValue(parsing: bytes)
     let written = value.bytes
     if try JSONValue(parsing: written) != value { fatalError("reads back differently: \(value)") }
     checkNumbers(in: value, depth: 1)
-    checkGlance(at: written, of: value)
+    checkPeek(at: written, of: value)
     checkEvent(value)
     checkCommand(value)
     checkControl(value)
   } catch {
     if !(0...count).contains(error.offset) || error.text.isEmpty {
-      fatalError("a refusal without words or outside the input: \(error)")
+      fatalError("an error without a text or outside the input: \(error)")
     }
   }
   return 0
@@ -39,75 +39,80 @@ private func checkNumbers(in value: JSONValue, depth: Int) {
   }
 }
 
-// MARK: - Words of a dialogue
+// MARK: - Events and commands
 
 private func again(_ json: JSONValue) -> JSONValue {
   do throws(JSONProblem) { return try JSONValue(parsing: json.bytes) } catch {
-    fatalError("what was written does not read: \(error)")
+    fatalError("serialized JSON does not parse: \(error)")
   }
 }
 
-private func checkRefusal(_ problem: DialogFormProblem) {
-  if problem.description.isEmpty { fatalError("a refusal without words") }
+private func checkError(_ error: DialogFormProblem) {
+  if error.description.isEmpty { fatalError("an error without a text") }
 }
 
 private func checkEvent(_ json: JSONValue) {
   let event: DialogEvent
-  do throws(DialogFormProblem) { event = try DialogEvent(json: json) } catch { return checkRefusal(error) }
+  do throws(DialogFormProblem) { event = try DialogEvent(json: json) } catch { return checkError(error) }
   do throws(DialogFormProblem) {
-    if try DialogEvent(json: again(event.json)) != event { fatalError("another event: \(event.json)") }
+    if try DialogEvent(json: again(event.json)) != event {
+      fatalError("the round trip changed \(event.json)")
+    }
   } catch {
-    fatalError("an event that does not read back: \(error): \(event.json)")
+    fatalError("an event does not parse after a round trip: \(error): \(event.json)")
   }
 }
 
 private func checkCommand(_ json: JSONValue) {
   let command: DialogCommand
   do throws(DialogFormProblem) { command = try DialogCommand(json: json) } catch {
-    return checkRefusal(error)
+    return checkError(error)
   }
   do throws(DialogFormProblem) {
     if try DialogCommand(json: again(command.json)) != command {
-      fatalError("another command: \(command.json)")
+      fatalError("the round trip changed \(command.json)")
     }
   } catch {
-    fatalError("a command that does not read back: \(error): \(command.json)")
+    fatalError("a command does not parse after a round trip: \(error): \(command.json)")
   }
 }
 
 private func checkControl(_ json: JSONValue) {
   do throws(DialogFormProblem) {
     if case .command(let command)? = try DialogControl.read(json), json["event"]?.string != nil {
-      fatalError("an event that is a command: \(command.json)")
+      fatalError("an event was read as a command: \(command.json)")
     }
   } catch {
-    checkRefusal(error)
+    checkError(error)
   }
 }
 
-// MARK: - Glances
+// MARK: - Peeking
 
-/// On any bytes it may find anything, but only inside of them.
-private func glance(at bytes: [UInt8]) {
-  let glance = EventGlance(bytes.span)
-  _ = glance.has("event", "state")
-  _ = glance.isTrue("final")
-  _ = glance.contains("reply")
-  _ = glance.integer("reply")
+/// On arbitrary bytes any result is allowed, but no access outside of them.
+private func peek(at bytes: [UInt8]) {
+  let peek = EventPeek(bytes.span)
+  _ = peek.has("event", "state")
+  _ = peek.isTrue("final")
+  _ = peek.contains("reply")
+  _ = peek.integer("reply")
 }
 
-/// On what is well formed, without doubled names or escapes in names, it agrees with the reader.
-private func checkGlance(at bytes: [UInt8], of value: JSONValue) {
+/// On valid JSON without duplicate names or escapes in names, the peek must agree with the parser.
+private func checkPeek(at bytes: [UInt8], of value: JSONValue) {
   guard let members = value.members, Set(members.map(\.name)).count == members.count else { return }
-  let glance = EventGlance(bytes.span)
-  if glance.contains("event") != (value["event"] != nil) { fatalError("another member: \(value)") }
-  if glance.has("event", "state") != (value["event"]?.string == "state") {
-    fatalError("another text: \(value)")
+  let peek = EventPeek(bytes.span)
+  if peek.contains("event") != (value["event"] != nil) {
+    fatalError("the peek finds other members: \(value)")
   }
-  if glance.isTrue("final") != (value["final"]?.bool == true) { fatalError("another truth: \(value)") }
-  // Whole numbers that a double holds: of others reading them with decimals leaves something out.
-  if let seen = glance.integer("reply"), let read = value["reply"]?.integer, abs(read) < 1 << 53, seen != read
-  {
-    fatalError("another number: \(value)")
+  if peek.has("event", "state") != (value["event"]?.string == "state") {
+    fatalError("the peek finds another text: \(value)")
+  }
+  if peek.isTrue("final") != (value["final"]?.bool == true) {
+    fatalError("the peek finds another boolean: \(value)")
+  }
+  // Only integers that a double represents exactly: decimals lose precision beyond that.
+  if let seen = peek.integer("reply"), let read = value["reply"]?.integer, abs(read) < 1 << 53, seen != read {
+    fatalError("the peek finds another number: \(value)")
   }
 }

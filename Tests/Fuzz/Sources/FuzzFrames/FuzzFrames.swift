@@ -1,8 +1,8 @@
-/// Feeds the frames that any bytes describe to the assembler of WebSocket messages: of each three bytes say its bits, opcode and
-/// length, and its content follows. The input's first byte says whose frames they are and how large messages may be.
+/// Feeds arbitrary frames to the assembler of WebSocket messages. Three bytes give the bits, opcode and length of each frame, and its
+/// payload follows. The first byte of the input selects the role and the largest message.
 ///
-/// It must never crash; give messages that are put together from their frames, within the limit and, of texts, UTF-8; object
-/// only with codes that may be sent; and come to the same however the messages are cut into frames.
+/// The assembler must never crash. Its messages must be complete and within the limit, and texts must be UTF-8. Violations must have close
+/// codes that may be sent. The result must not depend on how messages are split into frames.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzFrames(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   var bytes = Array(UnsafeBufferPointer(start: start, count: count))[...]
@@ -10,12 +10,13 @@ public func fuzzFrames(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let isServer = first & 1 != 0
   let limit = Int(first >> 1) * 4
   let frames = frames(bytes, isServer: isServer)
-  let told = steps(of: frames, isServer: isServer, limit: limit)
+  let result = steps(of: frames, isServer: isServer, limit: limit)
   let model = modelled(frames, isServer: isServer, limit: limit)
-  if told != model { fatalError("\(told) in place of \(model)") }
-  for step in told { check(step, limit: limit) }
-  for pieces in [2, 3] where steps(of: cut(frames, into: pieces), isServer: isServer, limit: limit) != told {
-    fatalError("it depends on how messages are cut: \(told)")
+  if result != model { fatalError("\(result) instead of \(model)") }
+  for step in result { check(step, limit: limit) }
+  for pieces in [2, 3]
+  where steps(of: split(frames, into: pieces), isServer: isServer, limit: limit) != result {
+    fatalError("the result depends on how messages are split: \(result)")
   }
   return 0
 }
@@ -37,7 +38,7 @@ private func frames(_ bytes: ArraySlice<UInt8>, isServer: Bool) -> [Frame] {
   return result
 }
 
-/// What is told, without the frames that come to nothing, up to the first objection.
+/// All steps up to the first violation, without those of `.nothing`.
 private func steps(of frames: [Frame], isServer: Bool, limit: Int) -> [Step] {
   var assembler = WebSocketAssembler(isServer: isServer, limit: limit)
   var result: [Step] = []
@@ -49,8 +50,7 @@ private func steps(of frames: [Frame], isServer: Bool, limit: Int) -> [Step] {
   return result
 }
 
-/// The messages of a sequence as RFC 6455 section 5.4 has them; control frames and objections are asked of an assembler that has seen
-/// nothing else.
+/// The messages of a sequence according to RFC 6455 section 5.4. Control frames and violations come from a new assembler per frame.
 private func modelled(_ frames: [Frame], isServer: Bool, limit: Int) -> [Step] {
   var result: [Step] = []
   var message: (opcode: UInt8, payload: [UInt8])?
@@ -67,8 +67,10 @@ private func modelled(_ frames: [Frame], isServer: Bool, limit: Int) -> [Step] {
       continue
     }
     if (frame.opcode == 0) != (message != nil) {
-      let words = message == nil ? "a message goes on that has not begun" : "a message begins inside another"
-      return result + [.violation(code: 1002, words)]
+      let text =
+        message == nil
+        ? "a continuation frame without a message" : "a new message started before the last one ended"
+      return result + [.violation(code: 1002, text)]
     }
     let whole = (message?.payload ?? []) + frame.payload
     let opcode = message?.opcode ?? frame.opcode
@@ -82,7 +84,7 @@ private func modelled(_ frames: [Frame], isServer: Bool, limit: Int) -> [Step] {
       continue
     }
     guard String(validating: whole, as: UTF8.self) != nil else {
-      return result + [.violation(code: 1007, "a text is not UTF-8")]
+      return result + [.violation(code: 1007, "a text message is not valid UTF-8")]
     }
     result.append(.text(whole))
   }
@@ -95,17 +97,17 @@ private func check(_ step: Step, limit: Int) {
   case .ping(let bytes): if bytes.count > 125 { fatalError("a ping of \(bytes.count) bytes") }
   case .close(let code, let reason):
     if code == 1005 ? !reason.isEmpty : !WebSocketAssembler.mayBeSent(code) {
-      fatalError("a good-bye with \(code)")
+      fatalError("a close frame with code \(code)")
     }
     if reason.utf8.count > 123 { fatalError("a reason of \(reason.utf8.count) bytes") }
-  case .violation(let code, let words):
-    if !WebSocketAssembler.mayBeSent(code) || words.isEmpty { fatalError("an objection with \(code)") }
+  case .violation(let code, let text):
+    if !WebSocketAssembler.mayBeSent(code) || text.isEmpty { fatalError("a violation with \(code)") }
   case .nothing, .pong: break
   }
 }
 
-/// The same messages in more frames. What is objected to in a frame by itself is left as it is.
-private func cut(_ frames: [Frame], into pieces: Int) -> [Frame] {
+/// The same messages in more frames. Frames that are violations by themselves stay as they are.
+private func split(_ frames: [Frame], into pieces: Int) -> [Frame] {
   frames.flatMap { frame -> [Frame] in
     guard frame.opcode <= 2, !frame.isReserved else { return [frame] }
     return (0..<pieces).map { piece in

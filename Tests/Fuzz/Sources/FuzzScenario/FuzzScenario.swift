@@ -1,36 +1,36 @@
 import MillraceGraph
 
-/// Feeds any text to the reader of a double's scenario.
+/// Feeds arbitrary text to the parser of scenarios for the double.
 ///
-/// It must never crash. A refusal says where in the file it is and why. What it accepts keeps to the bounds the documentation gives,
-/// and is the same however the file is laid out.
+/// It must never crash. An error must name the position and the cause. A scenario must be within the documented bounds and must not depend
+/// on the layout of the file.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzScenario(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let text = String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   let scenario: BailianScenario
   do throws(ScenarioProblem) { scenario = try BailianScenario(parsing: text, name: "in.json") } catch {
-    checkRefusal(error)
+    checkError(error)
     return 0
   }
   checkBounds(of: scenario)
   for pretty in [false, true] {
     do throws(ScenarioProblem) {
       if try BailianScenario(parsing: written(text, pretty: pretty)) != scenario {
-        fatalError("another scenario when it is written anew")
+        fatalError("the round trip changed the scenario")
       }
     } catch {
-      fatalError("none when it is written anew: \(error)")
+      fatalError("the scenario does not parse after a round trip: \(error)")
     }
   }
   return 0
 }
 
-private func checkRefusal(_ problem: ScenarioProblem) {
-  if problem.description.firstMatch(of: /^in\.json(:[1-9][0-9]*:[1-9][0-9]*)?: error: ./) == nil {
-    fatalError("a refusal without words or a place: \(problem)")
+private func checkError(_ error: ScenarioProblem) {
+  if error.description.firstMatch(of: /^in\.json(:[1-9][0-9]*:[1-9][0-9]*)?: error: ./) == nil {
+    fatalError("an error without a text or a position: \(error)")
   }
-  if problem.description.unicodeScalars.contains(where: { $0.value < 0x20 && $0 != "\n" }) {
-    fatalError("a refusal with a control character")
+  if error.description.unicodeScalars.contains(where: { $0.value < 0x20 && $0 != "\n" }) {
+    fatalError("an error with a control character")
   }
 }
 
@@ -39,14 +39,14 @@ private func checkBounds(of scenario: BailianScenario) {
     !scenario.turns.isEmpty && (0...1_000).contains(scenario.refusals)
     && (400...599).contains(scenario.refusalStatus) && (0...600_000).contains(scenario.delay)
     && (0.01...1_000).contains(scenario.speed) && (1...1_000_000).contains(scenario.chunk)
-  if !isWithin { fatalError("beyond its bounds: \(scenario)") }
+  if !isWithin { fatalError("out of bounds: \(scenario)") }
   if let place = scenario.fault?.place, place != .connecting, place != .listening {
-    fatalError("a fault of a turn before all turns")
+    fatalError("the fault of a turn outside of a turn")
   }
   for turn in scenario.turns {
-    if !(0...60_000).contains(turn.thinks) { fatalError("it thinks \(turn.thinks) ms") }
+    if !(0...60_000).contains(turn.thinks) { fatalError("a delay of \(turn.thinks) ms") }
     if let place = turn.fault?.place, place == .connecting || place == .listening {
-      fatalError("a fault of the beginning in a turn")
+      fatalError("the fault of the connection in a turn")
     }
   }
 }
@@ -56,7 +56,7 @@ private func written(_ text: String, pretty: Bool) -> String {
   do throws(Problem) {
     json.value(try JSONDocument.scan(SourceFile(name: "in.json", text: text)).root)
   } catch {
-    fatalError("a scenario that is no JSON: \(error)")
+    fatalError("a scenario that is not JSON: \(error)")
   }
   return json.text
 }

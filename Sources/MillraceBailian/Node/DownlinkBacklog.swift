@@ -1,0 +1,62 @@
+internal import MillraceDialog
+internal import MillraceNet
+
+/// Events, texts and audio on their way to the node, while its queues have no room. On the network thread.
+struct DownlinkBacklog {
+  /// The most audio of a reply that is held here; a reply arrives faster than real time.
+  private static let maxAudioBytes = 16 << 20
+  private static let maxEvents = 1_000
+
+  private let eventBytes: Int
+  private var events = ByteBacklog()
+  private var audio = ByteBacklog()
+
+  init(eventBytes: Int) { self.eventBytes = eventBytes }
+
+  var isEmpty: Bool { events.isEmpty && audio.isEmpty }
+
+  /// True when so much waits that nothing more should be read.
+  var isFull: Bool { audio.bytes > Self.maxAudioBytes || events.count > Self.maxEvents }
+
+  mutating func append(_ event: DialogEvent) {
+    events.append(BailianExchange.In.event, EventRecord.bytes(event, limit: eventBytes))
+    if case .reply(let reply) = event, reply.isFinal, !reply.text.isEmpty {
+      for piece in Self.pieces(reply.text, maxBytes: eventBytes) {
+        events.append(BailianExchange.In.text, piece)
+      }
+    }
+  }
+
+  mutating func append(audio bytes: [UInt8], _ kind: UInt8) {
+    var rest = bytes[...]
+    repeat {
+      let piece = Array(rest.prefix(BailianExchange.audioBytes))
+      rest = rest.dropFirst(piece.count)
+      audio.append(kind, piece)
+    } while !rest.isEmpty
+  }
+
+  mutating func discardAudio() { audio.clear() }
+
+  /// Moves what there is room for. Returns true when something was moved.
+  mutating func move(to exchange: BailianExchange) -> Bool {
+    let hasEvents = events.move(to: exchange.events)
+    let hasAudio = audio.move(to: exchange.audio)
+    return hasEvents || hasAudio
+  }
+
+  /// Splits a text into pieces of at most `maxBytes`, each of whole characters.
+  private static func pieces(_ text: String, maxBytes: Int) -> [[UInt8]] {
+    let bytes = Array(text.utf8)
+    var result: [[UInt8]] = []
+    var start = 0
+    while start < bytes.count {
+      var end = min(start + maxBytes, bytes.count)
+      // Bytes 10xxxxxx continue a character.
+      while end < bytes.count && bytes[end] & 0xC0 == 0x80 { end -= 1 }
+      result.append(Array(bytes[start..<end]))
+      start = end
+    }
+    return result
+  }
+}

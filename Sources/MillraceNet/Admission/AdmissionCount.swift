@@ -1,0 +1,58 @@
+/// Counts the half-open and the open connections of a server. A pure value.
+struct AdmissionCount {
+  /// The part of a peer's address by which connections are counted together.
+  typealias Address = [UInt8]
+
+  private let admission: WebSocketAdmission
+  private var halfOpenFrom: [Address: Int] = [:]
+  private(set) var halfOpen = 0
+  private(set) var connections = 0
+
+  init(_ admission: WebSocketAdmission) { self.admission = admission }
+
+  /// The counted part of a numeric address; empty when the text is not one.
+  static func address(_ digits: String?) -> Address {
+    guard let digits, let bytes = AddressDigits.bytes(of: digits) else { return [] }
+    guard bytes.count == 16 else { return bytes }
+    // An IPv4-mapped address, RFC 4291 section 2.5.5.2.
+    let isMapped = bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
+    return Array(isMapped ? bytes[12...] : bytes[..<8])
+  }
+
+  /// A TCP connection was accepted; it is half-open until its handshake is answered.
+  mutating func arrive(from address: Address) -> WebSocketAdmission.Refusal? {
+    guard halfOpen < admission.halfOpen, halfOpenFrom[address, default: 0] < admission.halfOpenPerAddress
+    else {
+      return WebSocketAdmission.Refusal(
+        kind: .halfOpen, status: 503, text: "too many pending handshakes; try again later")
+    }
+    halfOpen += 1
+    halfOpenFrom[address, default: 0] += 1
+    return nil
+  }
+
+  /// Why no further connection may open, or nil when one may.
+  var refusal: WebSocketAdmission.Refusal? {
+    connections < admission.connections
+      ? nil
+      : WebSocketAdmission.Refusal(kind: .full, status: 503, text: "too many connections; try again later")
+  }
+
+  /// A half-open connection opens.
+  mutating func open(from address: Address) {
+    closeHalfOpen(address)
+    connections += 1
+  }
+
+  /// A connection was closed by either side.
+  mutating func close(from address: Address, wasOpen: Bool) {
+    if wasOpen { connections -= 1 } else { closeHalfOpen(address) }
+  }
+
+  private mutating func closeHalfOpen(_ address: Address) {
+    halfOpen -= 1
+    let left = halfOpenFrom[address, default: 1] - 1
+    // Addresses without connections are not kept.
+    halfOpenFrom[address] = left > 0 ? left : nil
+  }
+}

@@ -1,0 +1,53 @@
+internal import Glibc
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOSSL
+
+/// Messages for errors of the system and of the libraries below.
+enum NetErrorMessages {
+  static func text(errno code: Int32) -> String {
+    switch code {
+    case ECONNREFUSED: "connection refused"
+    case ETIMEDOUT: "timed out"
+    case ENETUNREACH, EHOSTUNREACH: "no route to host"
+    case ECONNRESET, EPIPE: "connection reset"
+    case EADDRINUSE: "address in use"
+    case EACCES: "permission denied"
+    case EMFILE: "too many open files in this process; raise its limit (ulimit -n)"
+    case ENFILE: "too many open files on this machine; raise its limit (fs.file-max)"
+    default: "error \(code)"
+    }
+  }
+
+  /// The error that ended an open connection.
+  static func error(_ error: any Error, _ peer: String, _ host: String) -> NetError {
+    switch error {
+    case let error as NetError: return error
+    case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: return tls(error, peer, host)
+    case is HTTPParserError: return NetError(.protocolError, "\(peer) sent an invalid HTTP response")
+    case let error as IOError:
+      return NetError(.lost, "connection to \(peer) lost: \(text(errno: error.errnoCode))")
+    default: return NetError(.lost, "connection to \(peer) lost: \(error)")
+    }
+  }
+
+  private static func tls(_ error: any Error, _ peer: String, _ host: String) -> NetError {
+    let detail = "\(error)"
+    if detail.contains("CERTIFICATE_VERIFY_FAILED") {
+      return NetError(
+        .tls, "certificate of \(peer) not trusted; it is not signed by an authority this machine trusts")
+    }
+    if detail.contains("WRONG_VERSION_NUMBER") || detail.contains("HTTP_REQUEST") {
+      return NetError(
+        .tls, "\(peer) does not speak TLS; use ws: or http: if that is intended")
+    }
+    switch error as? NIOSSLError {
+    case .uncleanShutdown?:
+      return NetError(.lost, "\(peer) closed the connection without a close frame (1006)")
+    case .handshakeFailed(.zeroReturn)?, .handshakeFailed(.syscallError)?:
+      return NetError(.lost, "\(peer) closed the connection during the TLS handshake")
+    default: break
+    }
+    return NetError(.tls, "TLS handshake with \(peer) failed: \(detail)")
+  }
+}

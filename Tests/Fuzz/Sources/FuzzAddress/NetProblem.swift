@@ -1,1 +1,0 @@
-../../../../Sources/MillraceNet/Address/NetProblem.swift

@@ -174,7 +174,7 @@ private func carry(_ peer: RawConnection, to port: Int) {
       _ in
       .accept { socket in { event in if case .text = event { socket.close(code: 4001, reason: "so") } } }
     }
-    func client() async throws -> (WebSocket, Ear) {
+    func client() async throws -> (WebSocket, EventRecorder) {
       let (socket, events) = try open(server.port, scheme: "wss", host: "localhost") {
         $0.trust = .file(Certificates.authority)
       }

@@ -65,7 +65,12 @@ extension GraphRun {
   /// A run that ends before `time` never calls it. `body` is called on a thread of the engine, which does nothing else meanwhile:
   /// it must not wait for the run. It is kept until the run has stopped.
   public func at(_ time: Duration, _ body: @escaping @Sendable () -> Void) {
-    appointments.add(time.nanoseconds, body)
+    schedule(at: time.nanoseconds, body)
+  }
+
+  /// The same for a time inside the graph.
+  func schedule(at time: Nanoseconds, _ body: @escaping @Sendable () -> Void) {
+    appointments.add(time, body)
     switch engine.clock {
     case .virtual: for strand in strands { strand.ask(Strand.Request.appoint) }
     case .realtime: engine.supervisor.post(.appointed(self))

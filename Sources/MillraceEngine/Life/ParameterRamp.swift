@@ -50,8 +50,7 @@ extension GraphRun {
     }
     try checkTakesMessages(key.node)
     secrets.add(node.contract.parameters[index].hiddenTexts(of: .number(target)))
-    let (seconds, attoseconds) = min(duration, Self.longestRamp).components
-    let length = max(1, Nanoseconds(seconds) * 1_000_000_000 + Nanoseconds(attoseconds / 1_000_000_000))
+    let length = max(1, min(duration, Self.longestRamp).nanoseconds)
     let number = liveValues.withLock { $0.beginRamp(of: key, to: .number(target)) }
     let ramp = ParameterRamp(
       key: key, number: number, origin: origin, target: target, start: graphTime, duration: length)
@@ -59,7 +58,7 @@ extension GraphRun {
   }
 
   private func schedule(_ ramp: ParameterRamp, at time: Nanoseconds) {
-    at(time) { [weak self] in self?.step(ramp, at: time) }
+    schedule(at: time) { [weak self] in self?.step(ramp, at: time) }
   }
 
   /// Carries out one step, and plans the next one.

@@ -31,8 +31,13 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   @usableFromInline let consumer: Wake
   /// Where packets are copied to on their way in; nil: they enter as they are.
   @usableFromInline let copies: Unmanaged<BlockPool>?
+  /// How the copies differ from what was put in; nil: they do not.
+  let translation: UnsafePointer<LinkTranslation>?
   @usableFromInline let counters: UnsafeMutablePointer<LinkCounters>
-  @usableFromInline let hasEnded = Atomic<Bool>(false)
+  /// Bits of `LinkClosing`: nothing more comes.
+  @usableFromInline let closing = Atomic<UInt8>(0)
+  /// The reader takes nothing more: what is put in is discarded, and its writer never waits.
+  @usableFromInline let isRefused = Atomic<Bool>(false)
   @usableFromInline let writerWaits = Atomic<Bool>(false)
   // Reading side.
   @usableFromInline let reader: UnsafeMutablePointer<RingReader<Packet>>
@@ -40,6 +45,8 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   @usableFromInline let prunes: Bool
   /// Both ends are on one worker.
   @usableFromInline let isLocal: Bool
+  /// Bits of `LinkSuccession`: what follows when nothing more comes.
+  @usableFromInline let succession = Atomic<UInt8>(0)
   private let ends: UnsafeMutableRawPointer
 
   /// Bytes of a cache line; two between ends on different workers, because the prefetcher fetches lines in pairs.
@@ -65,16 +72,17 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   ///   - counters: where it counts; they outlive the link.
   ///   - consumer: how to tell the reading cell.
   ///   - producer: how to tell the writing cell.
-  ///   - copies: for a link with policy `dropNewest` that must not hold the writer's blocks: a pool that packets are
-  ///     copied into, and that outlives the link. A packet for which it has no block is dropped.
+  ///   - copies: for a link that must not hold the writer's blocks: a pool that packets are copied into, and that outlives the
+  ///     link. A packet for which it has no block is dropped.
+  ///   - translation: how the copies differ from what was put in; it outlives the link, and only the writer may change it.
   @unsafe
   public init(
     limit: Int, policy: LinkPolicy, burst: Int, counters: UnsafeMutablePointer<LinkCounters>, consumer: Wake,
-    producer: Wake, copies: BlockPool? = nil
+    producer: Wake, copies: BlockPool? = nil, translation: UnsafePointer<LinkTranslation>? = nil
   ) {
     precondition(limit > 0 && burst > 0, "a link holds at least one packet")
-    precondition(copies == nil || policy == .dropNewest, "only a link that drops the newest copies")
     unsafe self.copies = unsafe copies.map { unsafe Unmanaged.passUnretained($0) }
+    unsafe self.translation = unsafe translation
     self.limit = policy == .latest ? 1 : limit
     prunes = policy == .dropOldest || policy == .latest
     bound = Self.bound(limit: limit, policy: policy, burst: burst)
@@ -133,7 +141,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   /// True when the writing node may run as far as this link is concerned.
   @inlinable
   public func hasRoom() -> Bool {
-    unsafe policy != .block || writer.pointee.hasRoom(within: limit)
+    unsafe policy != .block || writer.pointee.hasRoom(within: limit) || isRefused.load(ordering: .acquiring)
   }
 
   /// As `hasRoom`, and when it is false the reader will wake the writing cell after its next pop.
@@ -143,7 +151,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     // Ask first, look again after: a pop in between is seen by one of the two.
     writerWaits.store(true, ordering: .sequentiallyConsistent)
     if unsafe producer.isRemote { atomicMemoryFence(ordering: .sequentiallyConsistent) }
-    guard unsafe writer.pointee.hasRoom(within: limit) else { return false }
+    guard hasRoom() else { return false }
     writerWaits.store(false, ordering: .relaxed)
     return true
   }
@@ -151,14 +159,11 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   /// Appends a packet under the policy. Answers false when the packet was lost in a way that is the writer's fault.
   @inlinable
   public func put(_ packet: consuming Packet) -> Bool {
+    if let copies = unsafe copies { return unsafe putCopy(of: packet, in: copies) }
     switch policy {
     case .dropNewest:
       if unsafe !writer.pointee.hasRoom(within: limit) {
         unsafe counters.pointee.droppedNewest.add()
-        return true
-      }
-      if let copies = unsafe copies {
-        putCopy(unsafe packet.copied(into: copies.takeUnretainedValue()))
         return true
       }
     case .fail:
@@ -183,9 +188,26 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     unsafe consumer.mark()
   }
 
+  /// As `put`, for a link with blocks of its own.
   @usableFromInline
-  func putCopy(_ copy: consuming Packet?) {
-    if let copy { enter(copy) } else { noteLost() }
+  func putCopy(of packet: borrowing Packet, in pool: Unmanaged<BlockPool>) -> Bool {
+    if isRefused.load(ordering: .acquiring) {
+      unsafe counters.pointee.discarded.add()
+      return true
+    }
+    let isFailing = policy == .fail
+    let most = policy == .dropNewest || isFailing ? limit : bound
+    if unsafe !writer.pointee.hasRoom(within: most) {
+      noteLost()
+      return !isFailing && policy != .block
+    }
+    guard var copy = unsafe packet.copied(into: pool.takeUnretainedValue()) else {
+      noteLost()
+      return true
+    }
+    if let translation = unsafe translation { unsafe translation.pointee.apply(to: &copy) }
+    enter(copy)
+    return true
   }
 
   /// Packets queued at this moment, as the writer sees it: at least as many as there are.
@@ -201,8 +223,14 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   }
 
   /// Says that nothing more will come. The reader sees it after the last packet. Only the writer.
-  public func end() {
-    hasEnded.store(true, ordering: .releasing)
+  public func end() { close(LinkClosing.ended) }
+
+  /// Says that the writer has let go of the link for good. Unlike an end it ends nothing for the reader, which waits for the next link
+  /// of its input. Only the writer.
+  public func detach() { close(LinkClosing.detached) }
+
+  private func close(_ how: UInt8) {
+    closing.bitwiseOr(how, ordering: .acquiringAndReleasing)
     unsafe consumer.markNow()
   }
 
@@ -226,12 +254,51 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   @inlinable
   public func isOver() -> Bool {
     // The end is published after the last packet: look at it first, at the ring second.
-    unsafe hasEnded.load(ordering: .acquiring) && reader.pointee.isEmpty
+    let closing = closing.load(ordering: .acquiring)
+    return unsafe closing != 0 && isInputEnd(closing) && reader.pointee.isEmpty
   }
 
   /// True when nothing will come but what waits already.
   @inlinable
-  public func isEnding() -> Bool { hasEnded.load(ordering: .acquiring) }
+  public func isEnding() -> Bool {
+    let closing = closing.load(ordering: .acquiring)
+    return closing != 0 && isInputEnd(closing)
+  }
+
+  /// Whether the reader's input ends with this link, now that nothing more comes through it.
+  @usableFromInline
+  func isInputEnd(_ closing: UInt8) -> Bool {
+    let succession = succession.load(ordering: .acquiring)
+    if succession & LinkSuccession.continues != 0 { return false }
+    return closing & LinkClosing.ended != 0 || succession & LinkSuccession.finishes != 0
+  }
+
+  /// True when nothing is left and nothing will come, whatever follows for the reader's input.
+  public func isSpent() -> Bool {
+    unsafe closing.load(ordering: .acquiring) != 0 && reader.pointee.isEmpty
+  }
+
+  /// Another link of the same input follows this one: its end is not the input's. From the control side, before the writer can have
+  /// ended the link for that reason.
+  public func continues() {
+    succession.bitwiseOr(LinkSuccession.continues, ordering: .acquiringAndReleasing)
+  }
+
+  /// No other link will follow: when this one is detached, the input ends. Only the reader, when its graph drains.
+  public func finishes() {
+    succession.bitwiseOr(LinkSuccession.finishes, ordering: .acquiringAndReleasing)
+  }
+
+  /// The reader takes nothing more. What waits is discarded by whoever frees the link, what comes is discarded at once. Only the
+  /// reader.
+  public func refuse() {
+    isRefused.store(true, ordering: .releasing)
+    if unsafe producer.isRemote { atomicMemoryFence(ordering: .sequentiallyConsistent) }
+    if writerWaits.exchange(false, ordering: .acquiringAndReleasing) { unsafe producer.markNow() }
+  }
+
+  /// True for a link with blocks of its own, which may lead to another graph.
+  public var copiesPackets: Bool { unsafe copies != nil }
 
   /// Takes the oldest packet that is still worth having, dropping what the policy or an interruption made worthless.
   @inlinable

@@ -79,6 +79,8 @@
   @usableFromInline package var eventPool: Unmanaged<BlockPool>?
   /// Time of the present call on the graph clock.
   @usableFromInline package var now: Nanoseconds = 0
+  /// Added to the time of events: a part of a run begins later, and its events go to the run's listeners.
+  @usableFromInline package var eventShift: Nanoseconds = 0
   /// When the node wants to run next; `Nanoseconds.max`: no wish.
   @usableFromInline package var wakeAt = Nanoseconds.max
   /// The graph is to end: its sources have been told.

@@ -237,7 +237,7 @@ public struct Ports: ~Copyable, ~Escapable {
     var writer = unsafe EventWriter(
       block.start.assumingMemoryBound(to: UInt8.self), capacity: block.byteCount, count: 0)
     writer.literal("{\"time\":")
-    writer.decimal(Double(now) / 1e9, decimals: 6)
+    unsafe writer.decimal(Double(now &+ table.pointee.eventShift) / 1e9, decimals: 6)
     writer.byte(UInt8(ascii: ","))
     for index in unsafe 0..<prefix.count { unsafe writer.byte(prefix.start[index]) }
     // A block too small for the beginning has no place for an ending either.

@@ -21,6 +21,8 @@ final class EngineCore: @unchecked Sendable {
   let courier = Courier()
   /// What runs may take, and what they have claimed.
   let memory: MemoryLedger
+  /// The links made while graphs run. Changes are made one at a time, on the control side.
+  let topology = Locked(Topology())
 
   /// The system's refusal of a thread, an `errno`; 0: all run.
   private var threadRefusal: Int32 = 0
@@ -141,15 +143,22 @@ final class EngineCore: @unchecked Sendable {
       defer { numbers.activeRuns += 1 }
       return numbers.activeRuns
     }
-    let phase = others == 0 ? 0 : Int64(run.id % 20)
+    let phase = others == 0 || run.parent != nil ? 0 : Int64(run.id % 20)
     let epoch = millrace_monotonic_ns() / tick * tick + phase * tick
-    run.announce("started")
-    if clock == .realtime { run.epoch.store(epoch, ordering: .releasing) }
+    run.announce("started", isOwn: true)
+    if clock == .realtime {
+      run.epoch.store(epoch, ordering: .releasing)
+    } else if run.parent != nil {
+      run.epoch.store(run.strands[0].worker.controlTime, ordering: .releasing)
+    }
     // After the epoch: the supervisor reckons by it when the run's next appointment is.
     supervisor.post(.started(run))
     // All strands know the time before the first begins: it may wake the others at once.
     for strand in run.strands { unsafe strand.epoch = epoch }
-    for strand in run.strands { strand.release(with: Strand.Request.begin) }
+    // A part hears of what was interrupted or ducked while it was made.
+    let request =
+      Strand.Request.begin | (run.parent == nil ? 0 : Strand.Request.interrupt | Strand.Request.duck)
+    for strand in run.strands { strand.release(with: request) }
   }
 
   func runEnded() {

@@ -11,9 +11,12 @@ extension GraphRun {
     appointments.cancel()
     // Nodes that were made anew for a run that stopped before it took them.
     verdicts.clear()
+    inlets.withLock { $0.close(releasing: false) }
+    engine.cutLinks(of: self)
     if releasing { releaseQueued() }
     ends.stop(releasing: releasing)
-    closeTaps(releasing: releasing)
+    outlets.withLock { $0.close(releasing: releasing) }
+    inlets.withLock { $0.close(releasing: releasing) }
     let (leaked, keptBytes) = releasing ? returnPools() : (0, 0)
     endEvents(at: time)
     let outline = status.withLock { status in
@@ -27,6 +30,8 @@ extension GraphRun {
     if releasing { releaseMemory(keeping: keptBytes) }
     for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }
     engine.setRefusal(nil, of: id)
+    // Whoever sees the report may add a part of the same name.
+    freesParent = leaveFamily(report)
     let (waiters, listeners) = status.withLock { status in
       status.finalReport = report
       defer {
@@ -38,6 +43,7 @@ extension GraphRun {
     // One may have come in the meantime.
     for listener in listeners { listener.finish() }
     if wasStarted { engine.runEnded() }
+    reply.leave(self)
     for waiter in waiters { waiter.resume(returning: report) }
     publishStopped()
   }
@@ -60,7 +66,8 @@ extension GraphRun {
     }
     releaseQueued()
     ends.stop(releasing: true)
-    closeTaps(releasing: true)
+    outlets.withLock { $0.close(releasing: true) }
+    inlets.withLock { $0.close(releasing: true) }
     releaseMemory(keeping: returnPools().bytes)
   }
 

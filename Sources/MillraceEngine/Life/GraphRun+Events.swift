@@ -44,14 +44,19 @@ extension GraphRun {
 
   private var listeners: [EventQueue] { status.withLock { Array($0.listeners.values) } }
 
+  /// Its listeners, and those of the run it is a part of.
+  private var audience: [EventQueue] { listeners + (parent?.audience ?? []) }
+
   /// Posts an event of the run itself, at a graph time or now. Control side.
+  /// - Parameter isOwn: it says how the run as a whole lives: listeners of the run it is a part of get other events for that.
   func announce(
-    _ name: String, node: String = "", at time: Nanoseconds? = nil,
+    _ name: String, node: String = "", at time: Nanoseconds? = nil, isOwn: Bool = false,
     _ details: (inout JSONWriter) -> Void = { _ in }
   ) {
-    var event = GraphEvent.ofRun(name, node: node, at: time ?? graphTime, details)
+    let node = node.isEmpty ? "" : path + node
+    var event = GraphEvent.ofRun(name, node: node, at: (time ?? graphTime) + timeShift, details)
     event.json = secrets.removed(fromJSON: event.json)
-    hand(event, to: listeners)
+    hand(event, to: isOwn ? listeners : audience)
   }
 
   private func hand(_ event: GraphEvent, to listeners: [EventQueue], isLast: Bool = false) {
@@ -61,7 +66,7 @@ extension GraphRun {
   /// Tells every listener that the run has stopped and nothing more comes. Only the supervisor.
   func endEvents(at time: Nanoseconds) {
     let listeners = listeners
-    hand(.ofRun("stopped", at: time), to: listeners, isLast: true)
+    hand(.ofRun("stopped", at: time + timeShift), to: listeners, isLast: true)
     for listener in listeners { listener.finish() }
   }
 
@@ -75,7 +80,7 @@ extension GraphRun {
   func carryEvents(isLast: Bool = false) {
     // Most runs have nothing to tell when they end or fail, and nobody who listens.
     guard let memory = memory, hasOutbox else { return }
-    let listeners = listeners
+    let listeners = audience
     var room = Int.max
     let waits = waitsForListeners
     if waits && !isLast {
@@ -103,7 +108,8 @@ extension GraphRun {
     }
     let name = index < node.contract.events.count ? node.contract.events[index].name : ""
     return GraphEvent(
-      time: packet.timestamp, node: node.name, name: name, json: secrets.removed(fromJSON: json))
+      time: packet.timestamp + timeShift, node: path + node.name, name: name,
+      json: secrets.removed(fromJSON: json))
   }
 
   /// Events that found no room in an outbox never reach a listener: each is told how many they were.
@@ -113,7 +119,7 @@ extension GraphRun {
     let lost = unsafe memory.linkCounters[plan.links.count + number].droppedNewest.current
     guard lost > toldLosses[number] else { return }
     let missing = lost - toldLosses[number]
-    let event = GraphEvent.loss(of: missing, at: graphTime)
+    let event = GraphEvent.loss(of: missing, at: graphTime + timeShift)
     for listener in listeners { listener.hand(event, missing: missing) }
     toldLosses[number] = lost
   }

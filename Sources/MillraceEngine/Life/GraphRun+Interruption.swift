@@ -12,9 +12,9 @@ extension GraphRun {
   /// say) and those marked `uninterruptible`. Ducking ends too. Any thread; about a microsecond, plus a system call where the
   /// graph's worker sleeps.
   public func interrupt() {
-    isDucked.store(false, ordering: .releasing)
-    replies.advance()
-    for strand in strands { strand.ask(Strand.Request.interrupt) }
+    reply.isDucked.store(false, ordering: .releasing)
+    reply.counter.advance()
+    reply.ask(Strand.Request.interrupt, of: self)
   }
 
   /// Has the nodes that play replies make room for a voice: as each is set up, it holds the reply or lowers it. Nothing is
@@ -32,8 +32,8 @@ extension GraphRun {
 
   /// What `duck` and `resume` do, from any thread. Only the state counts: a resume right after a duck may go unheard.
   func setDucked(_ value: Bool) {
-    guard isDucked.exchange(value, ordering: .acquiringAndReleasing) != value else { return }
-    for strand in strands { strand.ask(Strand.Request.duck) }
+    guard reply.isDucked.exchange(value, ordering: .acquiringAndReleasing) != value else { return }
+    reply.ask(Strand.Request.duck, of: self)
   }
 
   private func checkPlayback(_ what: String) throws(ControlProblem) {

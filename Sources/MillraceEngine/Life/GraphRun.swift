@@ -19,7 +19,13 @@ public final class GraphRun: @unchecked Sendable {
   /// Whether the run waits rather than lose an event: nothing in it follows the real clock.
   let waitsForListeners: Bool
   /// Keeps the workers at work as long as there is a run.
-  private let owner: Engine
+  let owner: Engine
+  /// The run that this one is a part of; nil for a run by itself.
+  let parent: GraphRun?
+  /// The name of the part in its run; empty for a run by itself.
+  let partName: String
+  /// What goes before the names of its nodes where its run's are shown too: `recorder/`; empty for a run by itself.
+  let path: String
   // Set once while the run is prepared, before any worker knows of it.
   var strands: [Strand] = []
   var memory: RunMemory?
@@ -33,10 +39,8 @@ public final class GraphRun: @unchecked Sendable {
   /// For each outbox: losses that listeners have been told of. Only the supervisor.
   var toldLosses: [Int] = []
 
-  /// The reply that is valid; packets of older ones are dropped.
-  let replies = ReplyCounter()
-  /// Whether playback is to make room for a voice.
-  let isDucked = Atomic<Bool>(false)
+  /// The reply that is valid, and whether it is ducked: of the run and all its parts.
+  let reply: ReplyState
   let liveCells = Atomic<Int>(0)
   let retiredStrands = Atomic<Int>(0)
   let firstPacketTime = Atomic<Int64>(0)
@@ -64,6 +68,8 @@ public final class GraphRun: @unchecked Sendable {
     /// Events that listeners missed who have gone since.
     var missedByGone = 0
     var detached: [String] = []
+    /// Of parts that ended with the run.
+    var partReports: [RunReport] = []
     var leakedBlocks = 0
     var finalReport: RunReport?
   }
@@ -78,7 +84,13 @@ public final class GraphRun: @unchecked Sendable {
   let verdicts: VerdictBoard
   /// Tells the supervisor that there is something to look at.
   let bell: RunBell
-  let taps = Locked(TapBoard())
+  let outlets = Locked(OutletBoard())
+  let inlets = Locked(InletBoard())
+  let parts = Locked(PartList())
+  /// The part no longer counts as one of the parent's live nodes.
+  let hasLeftParent = Atomic<Bool>(false)
+  /// The part has closed, and its run waited for that alone. Only the supervisor.
+  var freesParent = false
   /// A node has missed a budget that nobody was told of.
   let hasMissed = Atomic<Bool>(false)
 
@@ -96,7 +108,14 @@ public final class GraphRun: @unchecked Sendable {
     case isolate
   }
 
-  init(id: Int, plan: GraphPlan, waitsForListeners: Bool, owner: Engine) {
+  init(
+    id: Int, plan: GraphPlan, waitsForListeners: Bool, owner: Engine,
+    family: (parent: GraphRun, name: String)? = nil
+  ) {
+    parent = family?.parent
+    partName = family?.name ?? ""
+    path = family.map { $0.parent.path + $0.name + "/" } ?? ""
+    reply = family?.parent.reply ?? ReplyState()
     self.id = id
     self.plan = plan
     self.waitsForListeners = waitsForListeners
@@ -129,10 +148,15 @@ public final class GraphRun: @unchecked Sendable {
   public func start() { engine.start(self) }
 
   /// Ends the sources and lets what is inside flow out; the run then stops by itself.
-  public func drain() {
+  public func drain() { drain(alone: true) }
+
+  /// - Parameter alone: false: together with the run that it is a part of, which gives to it until its own nodes have ended.
+  func drain(alone: Bool) {
     guard beginDraining() else { return }
-    announce("draining")
+    announce("draining", isOwn: true)
+    if alone { engine.isolate(self) }
     for strand in strands { strand.ask(Strand.Request.drain) }
+    for part in parts.withLock({ $0.runs }) { part.drain(alone: false) }
   }
 
   /// True when the run was not draining yet.
@@ -155,6 +179,7 @@ public final class GraphRun: @unchecked Sendable {
     precondition(time >= .zero, "graph time begins at 0")
     drainTime.store(time.nanoseconds, ordering: .releasing)
     for strand in strands { strand.ask(Strand.Request.drainAtTime) }
+    for part in parts.withLock({ $0.runs }) { part.drain(at: max(0, time - (part.timeShift - timeShift))) }
   }
 
   /// Stops at once: what is queued is dropped. Returns immediately; `wait` tells when it is done (two seconds at most).
@@ -206,8 +231,9 @@ public final class GraphRun: @unchecked Sendable {
 
   // MARK: Control
 
-  /// Sets a live parameter. Checked against the contract here; takes effect before the node's next packet.
+  /// Sets a live parameter of a node, or of one of a part (`fx/gain`). Checked against the contract here; takes effect before the node's next packet.
   public func set(_ node: String, _ parameter: String, to value: ParameterValue) throws(ControlProblem) {
+    if let inner = inPart(node) { return try inner.part.set(inner.node, parameter, to: value) }
     try set(LiveValues.Key(node: try nodeIndex(node), parameter: parameter), to: value, isChoice: true)
   }
 
@@ -231,9 +257,10 @@ public final class GraphRun: @unchecked Sendable {
   /// Bytes of the longest message to a node: a question about a picture of 135,000 bytes has 180,000 in Base64.
   public static let longestMessage = 262_144
 
-  /// Sends a node a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. Values of
+  /// Sends a node, or one of a part (`fx/gain`), a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. Values of
   /// members that are named as credentials, such as `token`, are secrets of the run from now on.
   public func send(_ text: String, to node: String) throws(ControlProblem) {
+    if let inner = inPart(node) { return try inner.part.send(text, to: inner.node) }
     let index = try nodeIndex(node)
     secrets.add(Secrets.credentials(inMessage: text))
     let bytes = Array(text.utf8)
@@ -308,6 +335,7 @@ public final class GraphRun: @unchecked Sendable {
   func cellEnded() {
     if liveCells.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
       noteEnd()
+      leaveParent()
       engine.supervisor.post(.finished(self))
     }
   }
@@ -324,7 +352,19 @@ public final class GraphRun: @unchecked Sendable {
   }
 
   /// A strand has begun to drain because its time had come.
-  func reachedDrainTime(_ time: Nanoseconds) { engine.supervisor.post(.draining(self, at: time)) }
+  func reachedDrainTime(_ time: Nanoseconds) {
+    // Time stands still meanwhile on a virtual clock: so the end of links from other runs comes at that time too.
+    if engine.clock == .virtual { isolateAlone() }
+    engine.supervisor.post(.draining(self, at: time))
+  }
+
+  /// Ends links from other runs, unless the run that it is a part of drains too.
+  func isolateAlone() {
+    let parentDrains =
+      parent.map { $0.phase == .draining || $0.drainTime.load(ordering: .acquiring) != Nanoseconds.max }
+      ?? false
+    if !parentDrains { engine.isolate(self) }
+  }
 
   func strandRetired() {
     if retiredStrands.add(1, ordering: .acquiringAndReleasing).newValue == strands.count {

@@ -75,6 +75,24 @@ final class MemoryLedger: Sendable {
       "\(what) can take \(Figures.bytes(sum))\(each)", beside: there, largest.memory, largest.plan)
   }
 
+  /// Sets aside what a link between runs can take.
+  func claim(_ bytes: Int, for link: String) throws(EditProblem) -> MemoryClaim {
+    let limit = limitBytes ?? .max
+    let isGranted = claims.withLock { claims -> Bool in
+      let sum = claims.bytes.addingClamped(bytes)
+      guard sum <= limit && sum < .max else { return false }
+      claims.bytes = sum
+      return true
+    }
+    guard isGranted else {
+      throw EditProblem(
+        .memory,
+        "link \(Problem.quoted(link)) can take \(Figures.bytes(bytes)) beside \(Figures.bytes(claimedBytes)) of the present runs, and the limit is \(Figures.bytes(limit))",
+        cure: "give it a smaller capacity, or end a run")
+    }
+    return MemoryClaim(self, bytes: bytes, isRun: false)
+  }
+
   private func refusal(
     _ what: String, beside claims: Claims, _ memory: PlanMemory, _ plan: GraphPlan
   ) -> StartProblem {
@@ -102,13 +120,16 @@ final class MemoryLedger: Sendable {
   }
 }
 
-/// What one run has claimed. Given back with the last reference to it, but for what is still in use then.
+/// What one run, or one link between runs, has claimed. Given back with the last reference to it, but for what is still in use then.
 final class MemoryClaim: Sendable {
   private let ledger: MemoryLedger
   private let bytes: Int
+  /// False: of a link between runs.
+  private let isRun: Bool
   private let isGivenBack = Locked(false)
 
-  fileprivate init(_ ledger: MemoryLedger, bytes: Int) {
+  fileprivate init(_ ledger: MemoryLedger, bytes: Int, isRun: Bool = true) {
+    self.isRun = isRun
     self.ledger = ledger
     self.bytes = bytes
   }
@@ -122,6 +143,6 @@ final class MemoryClaim: Sendable {
       defer { isGivenBack = true }
       return !isGivenBack
     }
-    if isFirst { ledger.giveBack(bytes - min(kept, bytes), endsRun: true) }
+    if isFirst { ledger.giveBack(bytes - min(kept, bytes), endsRun: isRun) }
   }
 }

@@ -38,7 +38,7 @@ extension RunBuilder {
     }
     unsafe addEvents(of: index, to: &table, &layout)
     unsafe table.nodeIndex = index
-    unsafe table.generation = run.replies.current
+    unsafe table.generation = run.reply.counter.current
     return unsafe table
   }
 

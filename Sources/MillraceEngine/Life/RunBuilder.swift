@@ -17,14 +17,17 @@ struct RunBuilder {
   let arriving: [GraphPlan.End: Int]
 
   /// Builds a run in phase `prepared`. Control side.
-  static func build(_ plan: GraphPlan, on engine: Engine, observesEvents: Bool) throws(StartProblem)
-    -> GraphRun
-  {
+  /// - Parameter family: the run that it is a part of, and the part's name there; nil: a run by itself.
+  static func build(
+    _ plan: GraphPlan, on engine: Engine, observesEvents: Bool,
+    family: (parent: GraphRun, name: String)? = nil
+  ) throws(StartProblem) -> GraphRun {
     let core = engine.core
     let needs = PlanMemory(plan, clock: core.clock, observesEvents: observesEvents)
     let claim = try core.memory.claim(needs, of: plan)
     let run = GraphRun(
-      id: core.newRunNumber(), plan: plan, waitsForListeners: needs.waitsForListeners, owner: engine)
+      id: core.newRunNumber(), plan: plan, waitsForListeners: needs.waitsForListeners, owner: engine,
+      family: family)
     var builder = RunBuilder(core, plan, run, needs)
     builder.memory.claim = claim
     try builder.build()
@@ -38,7 +41,7 @@ struct RunBuilder {
     self.needs = needs
     leaving = Dictionary(grouping: plan.links.indices) { plan.links[$0].from }
     arriving = Dictionary(plan.links.enumerated().map { ($1.to, $0) }) { first, _ in first }
-    memory = RunMemory(plan, outboxes: needs.observesEvents ? needs.strandCount : 0)
+    memory = RunMemory(plan, path: run.path, outboxes: needs.observesEvents ? needs.strandCount : 0)
   }
 
   private mutating func build() throws(StartProblem) {
@@ -58,7 +61,8 @@ struct RunBuilder {
   // MARK: Strands
 
   private mutating func makeStrands() {
-    let voice = core.leastLoadedWorker()
+    // A part keeps to its run's worker, and so to its clock.
+    let voice = run.parent?.voiceWorker ?? core.leastLoadedWorker()
     let onBulk = plan.nodes.map { $0.lane == .bulk && core.bulkWorker !== core.voiceWorkers[0] }
     var members: [Bool: Strand] = [:]
     for isBulk in [false, true] {

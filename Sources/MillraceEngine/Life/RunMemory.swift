@@ -25,7 +25,8 @@ final class RunMemory {
   /// One link for each strand's events to the program; nil where nobody listens.
   var outboxes: [UnsafeMutablePointer<Link>] = unsafe []
 
-  init(_ plan: GraphPlan, outboxes outboxCount: Int) {
+  /// - Parameter path: what goes before the names of nodes in events.
+  init(_ plan: GraphPlan, path: String, outboxes outboxCount: Int) {
     let inputCount = plan.nodes.reduce(0) { $0 + $1.inputs.count }
     let outputCount = plan.nodes.reduce(0) { $0 + $1.outputs.count }
     let eventCount = plan.nodes.reduce(0) { $0 + $1.contract.events.count }
@@ -48,7 +49,7 @@ final class RunMemory {
     unsafe outputs = .allocate(capacity: max(1, outputCount))
     unsafe fanOut = .allocate(capacity: max(1, plan.links.count))
     unsafe prefixes = .allocate(capacity: max(1, eventCount))
-    let bytes = RunMemory.prefixTexts(plan)
+    let bytes = RunMemory.prefixTexts(plan, path)
     unsafe text = .allocate(capacity: max(1, bytes.reduce(0) { $0 + $1.count }))
     layPrefixes(bytes)
   }
@@ -75,10 +76,10 @@ final class RunMemory {
   }
 
   /// `"node":"meter","event":"level"` for every event of every node, in the plan's order.
-  private static func prefixTexts(_ plan: GraphPlan) -> [[UInt8]] {
+  private static func prefixTexts(_ plan: GraphPlan, _ path: String) -> [[UInt8]] {
     plan.nodes.flatMap { node in
       node.contract.events.map { event in
-        Array("\"node\":\"\(node.name)\",\"event\":\"\(event.name)\"".utf8)
+        Array("\"node\":\"\(path)\(node.name)\",\"event\":\"\(event.name)\"".utf8)
       }
     }
   }

@@ -32,9 +32,13 @@ final class Supervisor: @unchecked Sendable {
   static let reliefInterval: Nanoseconds = 250_000_000
   /// How often events are carried while runs are active.
   static let eventInterval: Nanoseconds = 10_000_000
+  /// How often it is looked whether the blocks of links that are gone are back.
+  static let lingeringInterval: Nanoseconds = 10_000_000
 
   /// Runs that have something to tell.
   let rung = RungBells()
+  /// Pools of links that are gone, until their last blocks are back.
+  let lingering = LingeringPools()
   private let messages = Locked<[Message]>([])
   /// 1: there is something to look at.
   private let sleep = WaitWord()
@@ -100,6 +104,7 @@ final class Supervisor: @unchecked Sendable {
     watch.look(at: watched.values, now)
     for run in appointed.values { keepAppointments(of: run, now) }
     restartDue(now)
+    lingering.sweep()
     relieveHeldWorkers(now)
     for (id, stop) in stops where stop.lookAt <= now { look(at: id) }
     rest(now)
@@ -167,6 +172,7 @@ final class Supervisor: @unchecked Sendable {
     // Missed budgets do not wake the supervisor: it looks.
     if !active.isEmpty { until = min(until, now + GraphRun.missedBudgetInterval) }
     for run in appointed.values { until = min(until, run.nextAppointment ?? Nanoseconds.max) }
+    if !lingering.isEmpty { until = min(until, now + Self.lingeringInterval) }
     if !heard.isEmpty { until = min(until, now + Self.eventInterval) }
     sleep.wait(while: 0, for: until == Nanoseconds.max ? -1 : max(0, until - now))
   }
@@ -187,7 +193,8 @@ final class Supervisor: @unchecked Sendable {
       // One that has not begun is looked at when it does.
       if active[run.id] != nil { appointed[run.id] = run }
     case .draining(let run, let time):
-      if run.beginDraining() { run.announce("draining", at: time) }
+      if run.engine.clock == .realtime { run.isolateAlone() }
+      if run.beginDraining() { run.announce("draining", at: time, isOwn: true) }
     case .finished(let run): beginStop(run)
     case .stop(let run):
       beginStop(run)
@@ -289,6 +296,8 @@ final class Supervisor: @unchecked Sendable {
     }
     guard before != .stopping && before != .stopped else { return }
     run.noteEnd()
+    // Before its own nodes go: no part is made any more.
+    for part in run.parts.withLock({ $0.close() }) { beginStop(part) }
     admit(run)
     restarts.removeAll { $0.run === run }
     stops[run.id] = Stopping(at: millrace_monotonic_ns())
@@ -305,8 +314,16 @@ final class Supervisor: @unchecked Sendable {
     // A run that was left behind has been closed already; what its lost thread held stays out.
     guard active[run.id] != nil else { return }
     stops[run.id] = nil
+    // Its report has those of its parts.
+    guard run.parts.withLock({ $0.noteRetired() }) else { return }
     dismiss(run)
     run.close(releasing: true)
+    finishParent(of: run)
+  }
+
+  /// A part has closed: a run that waited for it and has retired itself is finished.
+  private func finishParent(of part: GraphRun) {
+    if part.freesParent, let parent = part.parent { finish(parent) }
   }
 
   /// The run has not let go yet. When its workers stand still its nodes are judged to hold them, or those of another graph.
@@ -343,6 +360,7 @@ final class Supervisor: @unchecked Sendable {
       }
     }
     run.close(releasing: false)
+    finishParent(of: run)
   }
 
   // MARK: Threads in place of stuck ones

@@ -8,6 +8,7 @@ extension Worker {
     unsafe cell.pointee.phase = .ended
     unsafe forgetTimer(of: cell)
     unsafe endOutputs(of: cell)
+    unsafe refuseInputs(of: cell, strand)
     unsafe discardInputs(of: cell)
     // An upstream that is still at work must not wait for this reader.
     if unsafe hasOpenInputs(cell) { unsafe cell.pointee.phase = .discarding }

@@ -51,9 +51,10 @@ extension Worker {
   func answerRequests(of strand: Strand, _ seat: Seat) -> Bool {
     let requests = strand.requests.exchange(0, ordering: .acquiringAndReleasing)
     if requests & Strand.Request.retire != 0 { return retire(strand, seat) }
-    // Before the first call of a node: a tap set in time misses nothing.
-    if requests & Strand.Request.tap != 0 { changeTaps(of: strand) }
     if requests & Strand.Request.begin != 0 { begin(strand) }
+    // Before the first call of a node: a tap set in time misses nothing.
+    if requests & Strand.Request.outputs != 0 { changeOutputs(of: strand) }
+    if requests & Strand.Request.inputs != 0 { takeInlets(of: strand) }
     if requests & Strand.Request.drainAtTime != 0 { appointDrain(of: strand) }
     if requests & Strand.Request.interrupt != 0 {
       guard interrupt(strand, seat) else { return false }
@@ -76,13 +77,17 @@ extension Worker {
   /// given the same start.
   private func begin(_ strand: Strand) {
     if isVirtual {
-      unsafe strand.epoch = now
-      unsafe strand.run.epoch.store(now, ordering: .releasing)
+      let run = unsafe strand.run
+      // A part begins when it was added.
+      unsafe strand.epoch = run.parent == nil ? now : run.epoch.load(ordering: .acquiring)
+      unsafe run.epoch.store(strand.epoch, ordering: .releasing)
     }
     if isVirtual, unsafe !strand.run.ends.isEmpty { unsafe programmed.append(strand) }
+    let eventShift = unsafe strand.run.timeShift
     let isEarly = unsafe strand.epoch > now
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
+      unsafe cell.pointee.table.eventShift = eventShift
       if isEarly {
         unsafe cell.pointee.retry = unsafe strand.epoch
         unsafe armTimer(of: cell)
@@ -120,6 +125,12 @@ extension Worker {
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
       unsafe cell.pointee.table.isDraining = true
+      // Nothing more is linked: inputs that wait for a link end.
+      for input in unsafe 0..<cell.pointee.table.inputCount {
+        guard let link = unsafe cell.pointee.table.inputs[input].link else { continue }
+        unsafe link.pointee.finishes()
+        if unsafe link.pointee.isSpent() { unsafe strand.markReady(cell) }
+      }
       // It waits for something outside, and may want to do so no longer.
       if unsafe cell.pointee.drive == .itself && !cell.pointee.isSource { unsafe strand.markReady(cell) }
       guard unsafe cell.pointee.isSource && cell.pointee.phase == .running else { continue }
@@ -150,7 +161,7 @@ extension Worker {
 
   /// Tells every node of the new generation, downstream first, and drops what it made worthless.
   private func interrupt(_ strand: Strand, _ seat: Seat) -> Bool {
-    let generation = unsafe strand.run.replies.current
+    let generation = unsafe strand.run.reply.counter.current
     for index in stride(from: strand.cellCount - 1, through: 0, by: -1) {
       let cell = unsafe strand.cells + index
       guard unsafe cell.pointee.table.generation != generation else { continue }
@@ -180,7 +191,7 @@ extension Worker {
   /// Tells the nodes that play replies whether to make room. A node that knows already is not told again.
   private func duck(_ strand: Strand, _ seat: Seat) -> Bool {
     let run = unsafe strand.run
-    let isDucked = run.isDucked.load(ordering: .acquiring)
+    let isDucked = run.reply.isDucked.load(ordering: .acquiring)
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
       guard unsafe cell.pointee.playsReplies && cell.pointee.isDucked != isDucked,
@@ -252,6 +263,7 @@ extension Worker {
       let cell = unsafe strand.cells + index
       unsafe wheel.cancel(cell)
       unsafe cell.pointee.phase = .ended
+      unsafe closeLiveLinks(of: cell, strand)
       unsafe enter(cell, seat)
       unsafe cell.pointee.executor.release()
       guard leave(seat) else { return false }

@@ -33,9 +33,12 @@ final class Strand: RemoteWake, @unchecked Sendable {
     static let appoint: UInt32 = 64
     static let duck: UInt32 = 128
     static let shed: UInt32 = 256
-    static let tap: UInt32 = 512
+    /// Outputs feed other links or taps.
+    static let outputs: UInt32 = 512
     /// A node has ended that sources of this strand end with.
     static let endSources: UInt32 = 1024
+    /// Inputs have links that follow the present ones.
+    static let inputs: UInt32 = 2048
   }
 
   /// Born as if queued: until the run starts or is stopped, wake-ups only leave their bits.
@@ -69,6 +72,10 @@ final class Strand: RemoteWake, @unchecked Sendable {
   @exclusivity(unchecked) var outbox: UnsafeMutablePointer<Link>?
   /// The first of the taps on outputs of the strand's cells; only on a virtual clock, which waits for them.
   @exclusivity(unchecked) var firstTap: Unmanaged<TapLine>?
+  /// Links that wait for the one in their input's slot to be spent.
+  @exclusivity(unchecked) var pendingInlets: [PendingInlet] = unsafe []
+  /// Whether there are any: looked at in every turn.
+  @exclusivity(unchecked) var hasPendingInlets = false
   /// Next in a worker's inbox or queue.
   @exclusivity(unchecked) var following: Unmanaged<Strand>?
 

@@ -274,6 +274,7 @@ final class Worker: @unchecked Sendable {
       ticks = end
       left &-= 1
     }
+    if unsafe strand.hasPendingInlets { advanceInlets(of: strand) }
     strand.tellPartner()
     busyTicks.add(Int(truncatingIfNeeded: ticks &- start))
     if strand.hasReady { return .more }

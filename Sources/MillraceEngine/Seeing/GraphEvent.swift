@@ -9,10 +9,10 @@ public struct GraphEvent: Sendable, Hashable {
   public var node: String
   /// The event's name in the node's contract, or of the run: `started`, `draining`, `nodeFailed`, `nodeRestarted`,
   /// `nodeIsolated`, `nodeDetached`, `workerHeld`, `messagesLost` (`count` of them were taken for a node that ended before it read them),
-  /// `overload`, `overloadEased`, `budgetMissed`, `eventsLost` (`count` of them, before this one), `stopped`.
+  /// `partStarted`, `partEnded` (both with the name of the `part`), `overload`, `overloadEased`, `budgetMissed`, `eventsLost` (`count` of them, before this one), `stopped`.
   ///
   /// `nodeFailed` says why in the member `text`, and the fault's `reason` (a case of `NodeFault.Reason`), unless the node could not be
-  /// made anew. `workerHeld`: a node did not return when the run was stopped, and the system refused a new thread for its worker;
+  /// recreated. `workerHeld`: a node did not return when the run was stopped, and the system refused a new thread for its worker;
   /// `text` tells what follows.
   ///
   /// `budgetMissed` says `of` what (`call` or `age`), the last `value` and the `budget` in milliseconds, and the `count` of misses
@@ -59,6 +59,10 @@ extension GraphEvent {
     case workerHeld(text: String)
     /// A node ended before it read this many messages.
     case messagesLost(count: Int)
+    /// A part was added to the run, and runs.
+    case partStarted(String)
+    /// A part has ended; `failure` says why when that was not by being removed or by its own end.
+    case partEnded(String, failure: String?)
     /// The machine is overloaded: step `step` of `count` was taken at a load of so many percent.
     case overload(step: Int, of: Int, load: Double)
     /// Step `step` of `count` was taken back.
@@ -127,6 +131,8 @@ extension GraphEvent {
       let word = text("reason")
       let reason = NodeFault.Reason.allCases.first { "\($0)" == word }
       return .nodeFailed(reason: reason, text: text("text") ?? "")
+    case "partStarted": return text("part").map { .partStarted($0) }
+    case "partEnded": return text("part").map { .partEnded($0, failure: text("text")) }
     case "workerHeld": return .workerHeld(text: text("text") ?? "")
     case "messagesLost": return integer("count").map { .messagesLost(count: $0) }
     case "eventsLost": return integer("count").map { .eventsLost(count: $0) }

@@ -9,6 +9,7 @@ extension GraphRun {
     var phase: RunPhase
     var askedAt: Nanoseconds
     var failure: RunFailure?
+    var partReports: [RunReport]
     var leakedBlocks: Int
     var detached: [String]
     var listeners: [EventQueue]
@@ -20,7 +21,7 @@ extension GraphRun {
   func outline(_ status: borrowing Status) -> Outline {
     Outline(
       phase: status.phase, askedAt: status.askedAt, failure: status.failure,
-      leakedBlocks: status.leakedBlocks, detached: status.detached,
+      partReports: status.partReports, leakedBlocks: status.leakedBlocks, detached: status.detached,
       listeners: Array(status.listeners.values), missedByGone: status.missedByGone, memory: memory)
   }
 
@@ -31,6 +32,7 @@ extension GraphRun {
       name: name, phase: outline.phase, clock: engine.clock, duration: time,
       timeToFirstPacket: first == 0 ? nil : first - outline.askedAt, failure: outline.failure,
       nodes: outline.memory.map(nodeReports) ?? [], links: outline.memory.map(linkReports) ?? [],
+      liveLinks: liveLinks, parts: outline.partReports + parts.withLock { $0.runs }.map { $0.report() },
       poolBytes: poolBytes, leakedBlocks: outline.leakedBlocks, detachedNodes: outline.detached,
       lostEvents: lostEvents(outline))
   }

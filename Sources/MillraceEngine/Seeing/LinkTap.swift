@@ -89,49 +89,12 @@ extension GraphRun {
 
   /// Gives an output other taps, and asks its worker to take them over.
   private func change(_ output: GraphPlan.End, _ edit: (inout [TapLine]) -> Void) {
-    let isOpen = taps.withLock { board in unsafe board.change(output, edit) { unsafe self.links(of: $0) } }
-    if isOpen { places[output.node].strand.ask(Strand.Request.tap) }
-  }
-
-  /// The graph's own links of an output.
-  private func links(of output: GraphPlan.End) -> [UnsafeMutablePointer<Link>] {
-    guard let memory = memory else { return unsafe [] }
-    return unsafe plan.links.indices.filter { plan.links[$0].from == output }.map { unsafe memory.links + $0 }
-  }
-
-  /// The run has stopped. Of what a lost thread may still write to nothing is freed.
-  func closeTaps(releasing: Bool) {
-    taps.withLock { $0.close(releasing: releasing) }
+    let isOpen = outlets.withLock { $0.change(output, in: self) { edit(&$0.taps) } }
+    if isOpen { places[output.node].strand.ask(Strand.Request.outputs) }
   }
 }
 
 extension Worker {
-  /// Puts the links that the control side laid out in the place of those that packets went to.
-  @inline(never)
-  func changeTaps(of strand: Strand) {
-    unsafe strand.run.taps.withLock { board in
-      for (output, fan) in board.fans where !fan.isInPlace {
-        let place = unsafe strand.run.places[output.node]
-        guard place.strand === strand else { continue }
-        let cell = unsafe strand.cells + place.index
-        unsafe cell.pointee.table.outputs[output.port].links = unsafe fan.links
-        unsafe cell.pointee.table.outputs[output.port].linkCount = fan.count
-        if unsafe cell.pointee.phase == .ended || cell.pointee.phase == .discarding {
-          for line in fan.taps { line.end() }
-        }
-        board.takeOver(output)
-      }
-      guard isVirtual else { return }
-      unsafe strand.firstTap = nil
-      for (output, fan) in board.fans where unsafe strand.run.places[output.node].strand === strand {
-        for line in fan.taps {
-          unsafe line.following = unsafe strand.firstTap
-          unsafe strand.firstTap = unsafe Unmanaged.passUnretained(line)
-        }
-      }
-    }
-  }
-
   /// On a virtual clock no packet of a tap may be lost because it is read slowly: time stands still meanwhile, unless the
   /// run is to stop.
   @inline(never)

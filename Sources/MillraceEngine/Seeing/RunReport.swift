@@ -130,6 +130,10 @@ public struct RunReport: Sendable {
   public var nodes: [NodeReport]
   /// The links, in the order of the plan.
   public var links: [LinkReport]
+  /// Links that were made while the graph ran and lead to its nodes, as far as they are there now.
+  public var liveLinks: [LinkReport] = []
+  /// Reports of its parts, as far as they are at work, or ended with the run.
+  public var parts: [RunReport] = []
   /// Bytes of media memory.
   public var poolBytes: Int
   /// Blocks that nodes had not given back when the run ended. Memory of theirs is lost; a node leaks packets.

@@ -34,6 +34,21 @@ public struct GraphDescription: Sendable {
     document.memory = memory.map { Located(.text("\($0)B"), Self.place("memory")) }
   }
 
+  /// A graph as a file has it, to be changed or added to a graph that runs. Relative paths in it start at its folder.
+  /// - Throws: what keeps it from being read; everything else is found by the checks.
+  public init(path: String) throws(Problems) {
+    var expander = Expander(contracts: [:], settings: GraphSettings())
+    let source: SourceFile
+    do throws(FileProblem) { source = try SourceFile.read(path: path) } catch {
+      throw Problems([Problem(error)])
+    }
+    guard let document = expander.decode(source) else { throw expander.problems }
+    self.document = document
+    problems = expander.problems
+    nodeNames = Set(document.nodes.map(\.name.value) + document.brokenNodes)
+    linkCount = document.links.count
+  }
+
   /// Declares a parameter, to be given by `GraphSettings.set` or by an including graph, and used as `${name}`.
   /// - Parameters:
   ///   - name: what `${name}` and `GraphSettings.set` call it.

@@ -197,7 +197,7 @@ extension GraphPlan {
   }
 
   /// Blocks that packets of a link can occupy: what waits in it, what both nodes hold in their hands, what the reader keeps.
-  fileprivate func blocks(of link: Link) -> Int {
+  package func blocks(of link: Link) -> Int {
     let bound = MillraceCore.Link.bound(limit: link.limit, policy: link.policy, burst: link.shape.burst)
     return [bound, link.shape.burst + 1, nodes[link.to.node].heldPackets[link.to.port]].clampedSum
   }

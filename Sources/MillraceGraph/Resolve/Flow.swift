@@ -54,9 +54,15 @@ extension GraphDraft {
   /// Late audio is worth less than new audio, an old picture nothing; of texts and events the first tell what began, and the
   /// lost ones are counted.
   func terms(of link: DraftLink, _ shape: OutputShape, pacing: Pacing) -> (limit: Int, policy: LinkPolicy) {
-    let policy = link.whenFull?.value ?? Self.defaultPolicy(shape.format.kind, pacing)
+    Self.terms(capacity: link.capacity?.value, policy: link.whenFull?.value, shape, pacing: pacing)
+  }
+
+  static func terms(
+    capacity: LinkCapacity?, policy: LinkPolicy?, _ shape: OutputShape, pacing: Pacing
+  ) -> (limit: Int, policy: LinkPolicy) {
+    let policy = policy ?? Self.defaultPolicy(shape.format.kind, pacing)
     if policy == .latest { return (1, policy) }
-    switch link.capacity?.value {
+    switch capacity {
     case .packets(let count): return (count, policy)
     case .time(let time):
       return (Self.packets(of: time, shape) ?? LinkCapacity.packetRange.upperBound, policy)

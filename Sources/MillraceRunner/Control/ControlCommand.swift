@@ -17,6 +17,7 @@ struct ControlCommand: Sendable {
     case resume
     case tap(link: String, file: String)
     case untap(file: String)
+    case change(ControlChange)
     case drain
     case stop
     case report
@@ -58,7 +59,10 @@ struct ControlLine {
     "set": ["node", "parameter", "value", "over"], "get": ["node", "parameter"], "send": ["node", "text"],
     "interrupt": [], "duck": [],
     "resume": [],
-    "tap": ["link", "file"], "untap": ["file"], "report": [], "drain": [], "stop": [],
+    "tap": ["link", "file"], "untap": ["file"],
+    "add": ["part", "file", "set", "type", "parameters", "links", "unlink"],
+    "remove": ["part", "links", "unlink"],
+    "relink": ["links", "unlink"], "report": [], "drain": [], "stop": [],
   ]
   /// Every command, in the order of the documentation.
   static let commands = ownKeys.map(\.key)
@@ -141,12 +145,64 @@ struct ControlLine {
     case "tap":
       return .tap(link: try needed(object, "link", root), file: try needed(object, "file", root))
     case "untap": return .untap(file: try needed(object, "file", root))
+    case "add": return .change(try addition(object, root))
+    case "remove": return .change(try change(.remove(part: try needed(object, "part", root)), object))
+    case "relink":
+      guard object["links"] != nil || object["unlink"] != nil else { throw missing("links", root) }
+      return .change(try change(.relink, object))
     case "duck": return .duck
     case "resume": return .resume
     case "drain": return .drain
     case "stop": return .stop
     default: return .report
     }
+  }
+
+  private func addition(_ object: JSONObject, _ root: JSONNode) throws(ControlRefusal) -> ControlChange {
+    let part = try needed(object, "part", root)
+    switch (try text(object, "file"), try text(object, "type")) {
+    case (let file?, nil):
+      var set: [String: String] = [:]
+      for member in try members(object, "set") {
+        guard let text = member.value.string ?? member.value.number?.literal else {
+          throw refusal(member.value, "a value in \"set\" is text or a number, found \(member.value.kind)")
+        }
+        set[member.key] = text
+      }
+      return try change(.addFile(part: part, path: file, set: set), object)
+    case (nil, let type?):
+      var parameters: [String: ParameterValue] = [:]
+      for member in try members(object, "parameters") { parameters[member.key] = try value(member.value) }
+      return try change(.addNode(part: part, type: type, parameters: parameters), object)
+    case (nil, nil): throw missing("file", root)
+    case (_?, _?):
+      throw refusal(root, "a part has either \"file\" or \"type\"", hint: "take one of them out")
+    }
+  }
+
+  private func change(_ kind: ControlChange.Kind, _ object: JSONObject) throws(ControlRefusal)
+    -> ControlChange
+  {
+    ControlChange(kind: kind, links: try texts(object, "links"), unlink: try texts(object, "unlink"))
+  }
+
+  private func members(_ object: JSONObject, _ key: String) throws(ControlRefusal) -> [JSONMember] {
+    guard let node = object[key]?.value else { return [] }
+    guard let found = node.object else { throw refusal(node, "\"\(key)\" is an object, found \(node.kind)") }
+    return found.members
+  }
+
+  private func texts(_ object: JSONObject, _ key: String) throws(ControlRefusal) -> [String] {
+    guard let node = object[key]?.value else { return [] }
+    guard case .array(let items) = node.value else {
+      throw refusal(node, "\"\(key)\" is a list of links, found \(node.kind)", hint: #"write ["mic -> enc"]"#)
+    }
+    var texts: [String] = []
+    for item in items {
+      guard let text = item.string else { throw refusal(item, "a link is text, found \(item.kind)") }
+      texts.append(text)
+    }
+    return texts
   }
 
   // MARK: Values

@@ -139,7 +139,7 @@ extension ControlCommand.Action {
   var node: String? {
     switch self {
     case .set(let node, _, _), .ramp(let node, _, _, _), .get(let node, _), .send(let node, _): node
-    case .interrupt, .duck, .resume, .tap, .untap, .drain, .stop, .report: nil
+    case .interrupt, .duck, .resume, .tap, .untap, .change, .drain, .stop, .report: nil
     }
   }
 }

@@ -77,6 +77,7 @@ final class ControlErrand: Sendable {
       case .interrupt: run.interrupt()
       case .tap(let link, let file): try recordings.start(link, of: run, into: self.file(file, index))
       case .untap(let file): try recordings.stop(self.file(file, index))
+      case .change(let change): try change.carryOut(on: run)
       case .duck: try run.duck()
       case .resume: try run.resume()
       case .drain: return answer(index) { run.drain() }

@@ -1,0 +1,42 @@
+internal import MillraceCore
+internal import Synchronization
+
+/// Pools of links that are gone, with packets that nodes further on still hold: each is freed when the last block is back.
+///
+/// Nobody takes blocks from them any more, so a pool that was seen whole stays whole.
+final class LingeringPools: Sendable {
+  private struct Entry: Sendable {
+    let pool: BlockPool
+    let claim: MemoryClaim
+  }
+  private let entries = Locked<[Entry]>([])
+  private let count = Atomic<Int>(0)
+
+  /// True while there are any. One load.
+  var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+
+  /// Keeps a pool, and what is claimed for it, until all of its blocks are back.
+  func add(_ pool: BlockPool, _ claim: MemoryClaim) {
+    entries.withLock { $0.append(Entry(pool: pool, claim: claim)) }
+    count.add(1, ordering: .relaxed)
+  }
+
+  /// Frees the pools whose blocks are back. The supervisor, every few milliseconds.
+  func sweep() {
+    guard !isEmpty else { return }
+    // Freed outside of the lock.
+    let whole = entries.withLock { entries in
+      let whole = entries.filter { $0.pool.isWhole }
+      entries.removeAll { entry in whole.contains { $0.pool === entry.pool } }
+      return whole
+    }
+    count.subtract(whole.count, ordering: .relaxed)
+  }
+
+  deinit {
+    // A block out there points at its pool: the pool must outlive it.
+    for entry in entries.withLock({ $0 }) where !entry.pool.isWhole {
+      _ = unsafe Unmanaged.passRetained(entry.pool)
+    }
+  }
+}

@@ -1,0 +1,179 @@
+internal import MillraceCore
+internal import MillraceGraph
+internal import Synchronization
+
+/// One end of a link that is made while its graphs run: a port of a node of a run.
+@safe
+struct LiveEnd: Hashable, Sendable {
+  let run: GraphRun
+  let end: GraphPlan.End
+
+  static func == (one: LiveEnd, other: LiveEnd) -> Bool { one.run === other.run && one.end == other.end }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(run.id)
+    hasher.combine(end)
+  }
+
+  var node: GraphPlan.Node { run.plan.nodes[end.node] }
+  /// The strand and the place of the node.
+  var place: (strand: Strand, index: Int) { run.places[end.node] }
+
+  /// As messages show it: `mic`, `recorder/rec.in`.
+  func described(isInput: Bool) -> String { run.path + run.plan.describe(end, isInput: isInput) }
+}
+
+/// A link that was made while its graphs run: its own ring, counters and blocks. Packets are copied in, so neither side holds memory of
+/// the other.
+///
+/// Both sides hold it: the writer until its worker writes elsewhere, the reader until its worker has read the last packet. What nodes
+/// behind it still hold then outlives it in its pool.
+@safe
+final class LiveLink: @unchecked Sendable {
+  let name: String
+  let shape: OutputShape
+  let limit: Int
+  let policy: LinkPolicy
+  /// The ends, by the numbers of their runs.
+  let from: (run: Int, end: GraphPlan.End)
+  let to: (run: Int, end: GraphPlan.End)
+  private(set) weak var writer: GraphRun?
+  private(set) weak var reader: GraphRun?
+  /// The ends of the ring wake these.
+  private let strands: (writer: Strand, reader: Strand)
+  private let counted: UnsafeMutablePointer<LinkCounters>
+  private let memory: UnsafeMutablePointer<Link>
+  private let translation: UnsafeMutablePointer<LinkTranslation>
+  private let pool: BlockPool
+  private let claim: MemoryClaim
+  private let supervisor: Supervisor
+  /// Another link follows for its input, though its writer has not ended yet. Under the lock of the topology.
+  var isLeaving = false
+
+  /// What a link takes at most.
+  struct Needs {
+    var blockBytes: Int
+    var blockCount: Int
+    var byteCount: Int
+  }
+
+  /// - Parameter needs: as calculated by `needs`; claimed already.
+  init(
+    from: LiveEnd, to: LiveEnd, shape: OutputShape, terms: (limit: Int, policy: LinkPolicy), needs: Needs,
+    claim: MemoryClaim
+  ) throws(MemoryRefusal) {
+    name = "\(from.described(isInput: false)) -> \(to.described(isInput: true))"
+    self.shape = shape
+    (limit, policy) = terms
+    self.from = (from.run.id, from.end)
+    self.to = (to.run.id, to.end)
+    writer = from.run
+    reader = to.run
+    strands = (from.place.strand, to.place.strand)
+    supervisor = from.run.engine.supervisor
+    self.claim = claim
+    pool = try BlockPool(reserving: needs.blockCount, blocksOf: needs.blockBytes)
+    unsafe counted = .allocate(capacity: 1)
+    unsafe counted.initialize(to: LinkCounters())
+    unsafe translation = .allocate(capacity: 1)
+    unsafe translation.initialize(to: LinkTranslation())
+    unsafe translation.pointee.keepsReplies = from.run.reply === to.run.reply
+    unsafe memory = .allocate(capacity: 1)
+    unsafe memory.initialize(
+      to: Link(
+        limit: limit, policy: policy, burst: max(1, shape.burst), counters: counted,
+        consumer: Wake(
+          remote: Unmanaged.passUnretained(to.place.strand as RemoteWake), index: to.place.index),
+        producer: Wake(
+          remote: Unmanaged.passUnretained(from.place.strand as RemoteWake), index: from.place.index),
+        copies: pool, translation: UnsafePointer(translation)))
+  }
+
+  deinit {
+    unsafe memory.deinitialize(count: 1)
+    unsafe memory.deallocate()
+    unsafe translation.deallocate()
+    unsafe counted.deallocate()
+    if !pool.isWhole {
+      supervisor.lingering.add(pool, claim)
+      supervisor.kick()
+    }
+  }
+
+  var address: UnsafeMutablePointer<Link> { unsafe memory }
+  var counters: UnsafeMutablePointer<LinkCounters> { unsafe counted }
+
+  /// Sets by how much times and positions differ between its graphs. On the writer's worker, before the first packet. False as long
+  /// as that is not known.
+  func translate() -> Bool {
+    guard let writer, let reader, writer !== reader else { return true }
+    let (there, here) = (writer.epoch.load(ordering: .acquiring), reader.epoch.load(ordering: .acquiring))
+    guard there != Nanoseconds.max && here != Nanoseconds.max else { return false }
+    let shift = there &- here
+    unsafe translation.pointee.time = shift
+    if let rate = shape.format.rate {
+      unsafe translation.pointee.samples = Int64((Double(shift) * Double(rate) / 1e9).rounded())
+    }
+    return true
+  }
+
+  /// What a link between two ends takes: blocks for what waits in it, what both nodes have in hand, what the reader keeps, and what its
+  /// graph hands on in the blocks it came in.
+  static func needs(
+    from: LiveEnd, to: LiveEnd, _ shape: OutputShape, _ terms: (limit: Int, policy: LinkPolicy)
+  ) -> Needs {
+    let bytes = max(shape.packetBytes, shape.format == .event ? EventWriter.eventBytes : 1)
+    let burst = max(1, shape.burst)
+    let count = [
+      Link.bound(limit: terms.limit, policy: terms.policy, burst: burst), burst + 1,
+      to.node.heldPackets[to.end.port], to.run.plan.blocksHandedOn(from: to.end.node, shape.format),
+    ].clampedSum
+    let ring = Link.byteCount(limit: terms.limit, policy: terms.policy, burst: burst, isLocal: false)
+    return Needs(
+      blockBytes: bytes, blockCount: count,
+      byteCount: ring.addingClamped(BlockPool.byteCount(blockBytes: bytes, blockCount: count)))
+  }
+}
+
+extension GraphPlan {
+  /// Blocks that links behind a node hold when every node hands the packets of a format on as they are.
+  fileprivate func blocksHandedOn(from node: Int, _ format: Format) -> Int {
+    var seen: Set<Int> = [node]
+    var open = [node]
+    var sum = 0
+    while let node = open.popLast() {
+      for link in links where link.from.node == node && link.shape.format == format {
+        sum = sum.addingClamped(blocks(of: link))
+        if seen.insert(link.to.node).inserted { open.append(link.to.node) }
+      }
+    }
+    return sum
+  }
+}
+
+/// What an input is linked to when nothing feeds it any more: an empty link that has ended, or that waits for the next one.
+@safe
+final class LinkPlug: @unchecked Sendable {
+  private let counted: UnsafeMutablePointer<LinkCounters>
+  private let memory: UnsafeMutablePointer<Link>
+  private let nobody: DeafWake
+
+  init(hasEnded: Bool, nobody: DeafWake) {
+    self.nobody = nobody
+    unsafe counted = .allocate(capacity: 1)
+    unsafe counted.initialize(to: LinkCounters())
+    unsafe memory = .allocate(capacity: 1)
+    let wake = unsafe Wake(remote: Unmanaged.passUnretained(nobody), index: 0)
+    unsafe memory.initialize(
+      to: Link(limit: 1, policy: .dropNewest, burst: 1, counters: counted, consumer: wake, producer: wake))
+    if hasEnded { unsafe memory.pointee.end() } else { unsafe memory.pointee.detach() }
+  }
+
+  deinit {
+    unsafe memory.deinitialize(count: 1)
+    unsafe memory.deallocate()
+    unsafe counted.deallocate()
+  }
+
+  var address: UnsafeMutablePointer<Link> { unsafe memory }
+}

@@ -1,0 +1,67 @@
+import MillraceCore
+import MillraceEngine
+import MillraceGraph
+import TestSystem
+import Testing
+
+@testable import MillraceRunner
+
+@Suite("Control commands that change a running graph", .timeLimit(.minutes(30)))
+struct ControlChangeTests {
+  private let folder = TemporaryFolder()
+
+  /// The answers to some lines, given to a graph on a virtual clock that lasts four seconds.
+  private func answers(to lines: [String]) throws -> [String] {
+    let text = """
+      { "millrace": 1, "clock": "virtual",
+        "nodes": { "src": { "type": "test.count", "count": -1, "pace": true }, "end": { "type": "test.sink" } },
+        "links": [ "src -> end" ] }
+      """
+    let plan = try Graph.load(
+      text: text, name: "graph.json", settings: GraphSettings(environment: .values([:])),
+      catalogue: .runnerTests)
+    let run = try Engine(catalogue: .runnerTests, clock: .virtual, workers: 1).prepare(plan)
+    let path = folder.file("answers")
+    let desk = ControlDesk(
+      [ControlErrand.Target(graph: "graph", instance: 1, run: run)], answers: try ControlAnswers(path))
+    for line in lines { desk.take(.whole(Array(line.utf8))) }
+    run.drain(at: .milliseconds(4_000))
+    run.start()
+    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000), "the run does not end")
+    desk.close()
+    return String(decoding: contents(path), as: UTF8.self).split(separator: "\n").map(String.init)
+  }
+
+  @Test("a node, a graph file and a link come and go at their times")
+  func changes() throws {
+    let file = folder.file("part.json")
+    write(
+      #"{ "millrace": 1, "parameters": { "n": { "default": "0" } }, "nodes": { "in": { "type": "test.sink", "failAt": "${n}" } }, "links": [] }"#,
+      to: file)
+    let answers = try answers(to: [
+      #"{ "command": "add", "at": "1s", "part": "ear", "type": "test.sink", "parameters": { "failAt": 0 }, "links": ["src -> ear"] }"#,
+      #"{ "command": "add", "at": "1s", "part": "more", "file": "\#(file)", "set": { "n": 1000 }, "links": ["src -> more/in"] }"#,
+      #"{ "command": "relink", "at": "2s", "unlink": ["src -> end"] }"#,
+      #"{ "command": "relink", "at": "2s", "links": ["src -> end"] }"#,
+      #"{ "command": "remove", "at": "3s", "part": "ear" }"#,
+      #"{ "command": "remove", "at": "3s", "part": "nose" }"#,
+      #"{ "command": "add", "at": "3s", "part": "end", "type": "test.sink", "links": ["src -> end"] }"#,
+    ])
+    #expect(answers.count == 7)
+    #expect(answers.prefix(5).allSatisfy { $0.contains(#""ok":true"#) }, "\(answers)")
+    #expect(answers.suffix(2).allSatisfy { $0.contains(#""ok":false"#) }, "\(answers)")
+  }
+
+  @Test("what is written wrong is refused with its place")
+  func wrong() throws {
+    let answers = try answers(to: [
+      #"{ "command": "add", "part": "ear" }"#,
+      #"{ "command": "add", "part": "ear", "type": "test.sink", "file": "ear.json" }"#,
+      #"{ "command": "add", "part": "ear", "type": "test.sink", "links": "src -> ear" }"#,
+      #"{ "command": "add", "part": "ear", "type": "test.sink", "links": [1] }"#,
+      #"{ "command": "relink" }"#,
+      #"{ "command": "remove" }"#,
+    ])
+    #expect(answers.count == 6 && answers.allSatisfy { $0.contains(#""column":"#) }, "\(answers)")
+  }
+}

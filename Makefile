@@ -60,6 +60,12 @@ DEVICE_PACKAGES += pulseaudio        # the sound server
 DEVICE_PACKAGES += pulseaudio-utils  # what plays to it and records from it beside Millrace
 DEVICE_PACKAGES += libasound2-plugins # ALSA through the sound server
 
+# What `make interop-metrics` reads the page of metrics with. Nothing else needs it. (Debian's package also has the server, which starts
+# where something like systemd does.)
+METRICS_PACKAGES :=
+METRICS_PACKAGES += prometheus       # promtool
+METRICS_PACKAGES += curl             # what most look with
+
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Folders with Swift of this project. Missing ones are left out, and so are build folders below them.
@@ -80,6 +86,8 @@ SEED ?= 0
 # How long to measure mouth to ear, and parameters of the graph to try.
 MINUTES ?= 10
 WITH ?=
+# The port of the page of metrics of the demo's dialogue; 0: a free one.
+METRICS ?= 0
 # Bench suites, or empty for all; where to keep the figures, and kept ones to compare with.
 SUITE ?=
 SAVE ?=
@@ -154,21 +162,38 @@ define dialogue
 	@voice="$(1)"
 	if [[ ! -r $$voice ]]; then echo "make: error: cannot read the recording \"$$voice\"" >&2; exit 2; fi
 	mkdir -p out
-	written=(out/dialogue.wav out/dialogue.txt out/dialogue.html out/dialogue.jsonl)
-	rm -f "$${written[@]}" out/microphone.wav
+	written=(out/dialogue.wav out/dialogue.txt out/dialogue.html out/dialogue.jsonl out/turns.json)
+	rm -f "$${written[@]}" out/microphone.wav out/metrics.txt out/metrics.new
+	: >out/dialogue.log
 	# Somebody who speaks has said nothing before, and listens afterwards.
 	sox "$$voice" --channels 1 --rate 48000 out/microphone.wav pad 0.5 2
 	timeout --kill-after=10 60 $(MILLRACE) talk graphs/bailian-voice.json --plain \
 	  --double --scenario graphs/scenarios/front-center.json \
 	  --set microphone=file --set input=out/microphone.wav --set rate=48000 \
 	  --set loudspeaker=file --set output=out/dialogue.wav --set log=out/dialogue.jsonl --set linger=3000 \
-	  --transcript out/dialogue.txt --report out/dialogue.html </dev/null
+	  --transcript out/dialogue.txt --report out/dialogue.html --otel out/turns.json --metrics $(METRICS) \
+	  </dev/null 2> >(tee out/dialogue.log >&2) &
+	dialogue=$$!
+	# What Prometheus would get of it, twice a second until it is over.
+	while kill -0 $$dialogue 2>/dev/null; do
+	  page=$$(sed -n 's/^metrics: //p' out/dialogue.log)
+	  if [[ -n $$page ]] && command -v curl >/dev/null; then
+	    ! curl --silent --fail --max-time 5 "$$page" >out/metrics.new || mv out/metrics.new out/metrics.txt
+	  fi
+	  sleep 0.5
+	done
+	wait $$dialogue
 	for file in "$${written[@]}"; do
 	  if [[ ! -s $$file ]]; then echo "make: error: \"$$file\" was not written" >&2; exit 1; fi
 	done
 	if ! grep -q '^bot: ' out/dialogue.txt; then echo "make: error: nothing was answered" >&2; exit 1; fi
 	echo "what was said, out/dialogue.txt:"
 	cat out/dialogue.txt
+	if [[ -s out/metrics.txt ]]; then
+	  echo "from its page of metrics while it ran, out/metrics.txt:"
+	  grep -E '^millrace_(runs|node_packets_taken_total|run_first_packet_seconds)[{]' out/metrics.txt | tail -n 12
+	fi
+	echo "its turns as OpenTelemetry JSON: out/turns.json"
 	echo "what was heard: out/dialogue.wav; every time of it, to look at: out/dialogue.html"
 	ls -l "$${written[@]}"
 endef
@@ -269,6 +294,37 @@ interop-net: deps ## hold the WebSockets against the package websockets of PyPI
 	PYTHONPATH=$(PEER_PYTHON) timeout --kill-after=10 300 \
 	  Tests/Interop/net.py .build/debug/net-peer Tests/MillraceNetTests/Certificates
 
+.PHONY: metrics-deps
+metrics-deps: deps
+	@$(call install,$(METRICS_PACKAGES))
+
+.PHONY: interop-metrics
+interop-metrics: metrics-deps build models ## have Prometheus and OpenTelemetry read a dialogue's metrics and turns, and ten thousand ask at once
+	@mkdir -p $(PEER_PYTHON)/otel
+	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON)/otel --upgrade \
+	  opentelemetry-proto==1.45.2
+	timeout --kill-after=10 600 Tests/Interop/metrics.sh $(MILLRACE) "$$PWD/$(PEER_PYTHON)/otel" $(VOICE_48K)
+
+# Programs outside of this package, each a package of its own, as anybody would write them. They share one copy of what is built.
+.PHONY: examples
+examples: metrics-deps ## build the examples outside of this package, and try them
+	@swift build --package-path Examples/SpeechServer --scratch-path .build-examples
+	timeout --kill-after=10 300 Tests/Interop/speech-server.sh .build-examples/debug/SpeechServer
+
+# A build without microphones, loudspeakers and pictures, in a folder of its own.
+.PHONY: traits
+traits: deps ## build the runner without the parts a server can do without, and look that it does without their libraries
+	@swift build --disable-default-traits --product millrace --scratch-path .build-traits
+	program=.build-traits/debug/millrace
+	if ldd $$program | grep -E 'libpulse|libasound|libjpeg|libsamplerate'; then
+	  echo "make: error: the build without traits still needs these libraries" >&2; exit 1
+	fi
+	if $$program nodes | grep -E '^ *(audio\.(capture|play)|video\.|rtmp\.)'; then
+	  echo "make: error: the build without traits still has these nodes" >&2; exit 1
+	fi
+	$$program run graphs/voice-uplink.json --quiet --set input=$(VOICE_48K) --set output=.build-traits/uplink.opus
+	opusinfo .build-traits/uplink.opus
+
 .PHONY: lint
 lint: ## check format and words
 	@swift format lint --strict --parallel $(SWIFT_FILES)
@@ -364,4 +420,4 @@ asan: test-deps models ## run tests under AddressSanitizer, the C also under UBS
 
 .PHONY: clean
 clean: ## remove what was built and what the demo wrote
-	rm -rf .build .build-streams .build-tsan .build-asan .build-fuzz benchmarks/.build Examples/*/.build out
+	rm -rf .build .build-streams .build-tsan .build-asan .build-fuzz .build-traits .build-examples benchmarks/.build Examples/*/.build out

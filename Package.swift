@@ -20,6 +20,12 @@ let tests: [SwiftSetting] = [
   .enableExperimentalFeature("Lifetimes"),
 ]
 
+/// Nodes that a build can do without.
+let devices: Target.Dependency = .target(name: "MillraceDevices", condition: .when(traits: ["Devices"]))
+let video: Target.Dependency = .target(name: "MillraceVideo", condition: .when(traits: ["Video"]))
+/// Measures pictures too.
+let bench: Target.Dependency = .target(name: "MillraceBench", condition: .when(traits: ["Video"]))
+
 let package = Package(
   name: "millrace",
   products: [
@@ -38,16 +44,28 @@ let package = Package(
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
     .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
     .library(name: "MillraceConformance", targets: ["MillraceConformance"]),
+    .library(name: "MillraceServer", targets: ["MillraceServer"]),
     .library(name: "MillraceWebSocketDouble", targets: ["MillraceWebSocketDouble"]),
     .library(name: "MillraceCore", targets: ["MillraceCore"]),
     .library(name: "MillraceBench", targets: ["MillraceBench"]),
     .executable(name: "millrace", targets: ["millrace"]),
+  ],
+  // Parts with libraries of their own, all of them on by default. A server that talks over the network needs none:
+  // `swift build --disable-default-traits`, or `traits: []` at the dependency (Documentation/servers.md).
+  traits: [
+    .trait(name: "Devices", description: "Microphones and loudspeakers: PulseAudio, PipeWire, ALSA."),
+    .trait(name: "Video", description: "Pictures: video files, screens and cameras, JPEG, RTMP."),
+    .default(enabledTraits: ["Devices", "Video"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
     // C: the operating system, the kernels and the libraries of Debian.
@@ -61,7 +79,10 @@ let package = Package(
     .systemLibrary(name: "CFFmpeg", pkgConfig: "libavformat", providers: [.apt(["libavformat-dev"])]),
     .target(
       name: "CMediaShim", dependencies: ["CFFmpeg"],
-      linkerSettings: [.linkedLibrary("avutil"), .linkedLibrary("jpeg"), .linkedLibrary("dl")]),
+      cSettings: [.define("MILLRACE_VIDEO", .when(traits: ["Video"]))],
+      linkerSettings: [
+        .linkedLibrary("avutil"), .linkedLibrary("jpeg", .when(traits: ["Video"])), .linkedLibrary("dl"),
+      ]),
     .systemLibrary(name: "CPulse", pkgConfig: "libpulse", providers: [.apt(["libpulse-dev"])]),
     .systemLibrary(name: "CALSA", pkgConfig: "alsa", providers: [.apt(["libasound2-dev"])]),
     .systemLibrary(name: "CSampleRate", pkgConfig: "samplerate", providers: [.apt(["libsamplerate0-dev"])]),
@@ -139,13 +160,24 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // Life in a server: services, log, metrics, traces, through the packages that servers in Swift share.
+    .target(
+      name: "MillraceServer",
+      dependencies: [
+        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDialog", "MillraceNet",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "CoreMetrics", package: "swift-metrics"),
+        .product(name: "Tracing", package: "swift-distributed-tracing"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: strict),
+
     // Face, help, runner.
     .target(
       name: "Millrace",
       dependencies: [
-        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", "MillraceDevices",
-        "MillraceCodecs", "MillraceVideo", "MillraceFlow", "MillraceDialog", "MillraceWebSocket",
-        "MillraceBailian",
+        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", devices, "MillraceCodecs", video,
+        "MillraceFlow", "MillraceDialog", "MillraceWebSocket", "MillraceBailian",
       ],
       swiftSettings: strict),
     .target(
@@ -163,9 +195,9 @@ let package = Package(
     .target(
       name: "MillraceRunner",
       dependencies: [
-        "Millrace", "MillraceBench", "MillraceCore", "MillraceDSP", "MillraceDevices", "MillraceFiles",
+        "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
         "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceWebSocketDouble",
-        "MillraceConformance", "MillraceDialog", "MillraceNet", "CMillraceSys",
+        "MillraceConformance", "MillraceDialog", "MillraceNet", "MillraceServer", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -246,6 +278,16 @@ let package = Package(
       dependencies: [
         "MillraceNet", "MillraceCore",
       ], exclude: ["Certificates"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceServerTests",
+      dependencies: [
+        "MillraceServer", "MillraceNet", "MillraceDialog", "MillraceEngine", "MillraceGraph", "MillraceCore",
+        "MillraceTesting",
+        .product(name: "InMemoryLogging", package: "swift-log"),
+        .product(name: "MetricsTestKit", package: "swift-metrics"),
+        .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
+        .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
+      ], swiftSettings: tests),
     // What a WebSocket of somebody else is held against; `make interop-net`.
     .executableTarget(
       name: "net-peer", dependencies: ["MillraceNet"], path: "Tests/NetPeer", swiftSettings: tests),
@@ -333,6 +375,7 @@ let parts: [String: [String]] = [
     "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",
     "MillraceConformanceTests", "net-peer",
   ],
+  "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {
   guard var open = parts[name] else {

@@ -1,3 +1,4 @@
+#ifdef MILLRACE_VIDEO
 #include "millrace_devices.h"
 
 #include <dlfcn.h>
@@ -36,3 +37,4 @@ const AVInputFormat *millrace_av_find_device(const char *name) {
 }
 
 const char *millrace_av_device_error(void) { return refusal; }
+#endif

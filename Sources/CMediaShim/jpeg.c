@@ -1,3 +1,4 @@
+#ifdef MILLRACE_VIDEO
 #include "millrace_jpeg.h"
 
 #include <setjmp.h>
@@ -264,3 +265,4 @@ int millrace_jpeg_decode(const uint8_t *bytes, size_t count, int width, int heig
   free(rows);
   return status;
 }
+#endif

@@ -1,3 +1,4 @@
+#ifdef MILLRACE_VIDEO
 #include "millrace_jpeg.h"
 
 #include <string.h>
@@ -39,3 +40,4 @@ void millrace_plane_turn(const uint8_t *source, ptrdiff_t source_stride, int wid
     }
   }
 }
+#endif

@@ -2,14 +2,20 @@ internal import MillraceAudio
 internal import MillraceBailian
 internal import MillraceCodecs
 public import MillraceCore
-internal import MillraceDevices
 internal import MillraceDialog
 internal import MillraceFlow
-internal import MillraceVideo
 internal import MillraceWebSocket
 
+#if Devices
+  internal import MillraceDevices
+#endif
+#if Video
+  internal import MillraceVideo
+#endif
+
 extension Catalogue {
-  /// Every node type that comes with Millrace. Add your own to a copy:
+  /// Every node type that comes with Millrace; without those of the traits `Devices` and `Video` where the package was built without
+  /// them. Add your own to a copy:
   ///
   /// ```swift
   /// var catalogue = Catalogue.standard
@@ -18,9 +24,13 @@ extension Catalogue {
   public static let standard: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(contentsOf: .audioNodes)
-    catalogue.add(contentsOf: .devices)
+    #if Devices
+      catalogue.add(contentsOf: .devices)
+    #endif
     catalogue.add(contentsOf: .codecs)
-    catalogue.add(contentsOf: .videoNodes)
+    #if Video
+      catalogue.add(contentsOf: .videoNodes)
+    #endif
     catalogue.add(contentsOf: .flow)
     catalogue.add(contentsOf: .dialog)
     catalogue.add(contentsOf: .webSocket)

@@ -158,11 +158,22 @@ struct RootCommand: ParsableCommand {
         refused, 5 the run differs from its golden run, 130 interrupted.
         """,
       version: MillraceCommand.version,
-      subcommands: [
-        RunCommand.self, TalkCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self,
-        NodesCommand.self,
-        SchemaCommand.self, DevicesCommand.self, TopCommand.self, BenchCommand.self, DoubleCommand.self,
-        TestNodeCommand.self,
-      ])
+      subcommands: subcommands)
+  }
+
+  /// Without those of parts that this build does without.
+  private static var subcommands: [any ParsableCommand.Type] {
+    var commands: [any ParsableCommand.Type] = [
+      RunCommand.self, TalkCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self,
+      NodesCommand.self, SchemaCommand.self,
+    ]
+    #if Devices
+      commands.append(DevicesCommand.self)
+    #endif
+    commands.append(TopCommand.self)
+    #if Video
+      commands.append(BenchCommand.self)
+    #endif
+    return commands + [DoubleCommand.self, TestNodeCommand.self]
   }
 }

@@ -26,6 +26,15 @@ public final class NetLoop: Sendable {
   /// - Throws: `connect` when no descriptor is left; the text names the cure.
   public static func begin() throws(NetError) {
     guard !hasBegun.load(ordering: .acquiring) else { return }
+    try checkDescriptors()
+    _ = shared
+    _ = NetWaker.shared
+    hasBegun.store(true, ordering: .releasing)
+  }
+
+  /// Opens as many descriptors as a thread of sockets needs, and closes them again.
+  /// - Throws: `connect` when no descriptor is left; the text names the cure.
+  static func checkDescriptors() throws(NetError) {
     var held: [Int32] = []
     var refusal: Int32 = 0
     while held.count < descriptors && refusal == 0 {
@@ -36,9 +45,6 @@ public final class NetLoop: Sendable {
     guard refusal == 0 else {
       throw NetError(.connect, "cannot open sockets: \(NetErrorMessages.text(errno: refusal))")
     }
-    _ = shared
-    _ = NetWaker.shared
-    hasBegun.store(true, ordering: .releasing)
   }
 
   /// Runs `body` on the network thread. Any thread; allocates.

@@ -60,6 +60,8 @@ struct RunCommand: ParsableCommand {
     help: ArgumentHelp("What \"top\" calls this run; without it, as the graphs.", valueName: "name"))
   var name: String?
 
+  @OptionGroup(title: "Observing") var observing: ObservingOptions
+
   @OptionGroup(title: "Control") var control: ControlOptions
 
   @OptionGroup(title: "Golden runs") var golden: GoldenOptions
@@ -99,7 +101,7 @@ struct RunCommand: ParsableCommand {
     var session = try RunSession(
       graphs, duration: duration?.nanoseconds, workers: workers, memory: memory?.bytes, report: report,
       trace: trace, name: name,
-      control: control, golden: golden, isQuiet: quiet, limits: limits)
+      control: control, golden: golden, observing: observing, isQuiet: quiet, limits: limits)
     try session.perform()
   }
 }

@@ -50,6 +50,8 @@ struct TalkCommand: ParsableCommand {
     completion: .file(extensions: ["html", "json"]))
   var report: String?
 
+  @OptionGroup(title: "Observing") var observing: ObservingOptions
+
   @Flag(name: .long, help: "Lines only, no keys, also on a terminal.")
   var plain = false
 
@@ -75,7 +77,7 @@ struct TalkCommand: ParsableCommand {
     let talk = Talk(plan, parts: parts, script: try TalkScript(script), transcript: transcriptFile.take())
     var session = try RunSession(
       [GraphInstances { _ in plan }], duration: duration?.nanoseconds, workers: nil,
-      report: report, trace: nil, name: nil, control: nil, golden: nil, isQuiet: true,
+      report: report, trace: nil, name: nil, control: nil, golden: nil, observing: observing, isQuiet: true,
       limits: ProcessLimits(),
       talk: talk,
       takesKeys: script == nil && !plain)

@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
 

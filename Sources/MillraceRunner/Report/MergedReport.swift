@@ -1,6 +1,7 @@
 internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
+internal import MillraceServer
 
 /// Runs of the same graph taken together: counts added, the worst of what is a worst.
 struct MergedReport {
@@ -48,43 +49,4 @@ struct MergedReport {
 
   /// Answers the sum of a figure over all runs.
   func sum(_ pick: (RunReport) -> Int) -> Int { runs.reduce(0) { $0 + pick($1.report) } }
-}
-
-extension NodeReport {
-  /// This node in two runs.
-  func together(with other: NodeReport) -> NodeReport {
-    var both = self
-    both.activations += other.activations
-    both.packetsIn += other.packetsIn
-    both.packetsOut += other.packetsOut
-    both.busy += other.busy
-    both.worst = max(worst, other.worst)
-    both.overBudget += other.overBudget
-    both.overAge += other.overAge
-    both.blocked += other.blocked
-    both.starved += other.starved
-    both.restarts += other.restarts
-    both.lastAge = [lastAge, other.lastAge].compactMap(\.self).max()
-    both.worstAge = [worstAge, other.worstAge].compactMap(\.self).max()
-    both.callTimes = callTimes.merged(with: other.callTimes)
-    both.ages = [ages, other.ages].compactMap(\.self).reduce(nil) { $0?.merged(with: $1) ?? $1 }
-    return both
-  }
-}
-
-extension LinkReport {
-  /// This link in two runs.
-  func together(with other: LinkReport) -> LinkReport {
-    var both = self
-    both.pushed += other.pushed
-    both.popped += other.popped
-    both.droppedOldest += other.droppedOldest
-    both.droppedNewest += other.droppedNewest
-    both.droppedStale += other.droppedStale
-    both.droppedShed += other.droppedShed
-    both.discarded += other.discarded
-    both.queued += other.queued
-    both.highWater = max(highWater, other.highWater)
-    return both
-  }
 }

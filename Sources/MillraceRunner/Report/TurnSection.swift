@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceGraph
 
 /// The turns of a dialogue, one bar each, all on the same scale.

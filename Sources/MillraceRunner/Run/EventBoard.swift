@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
 internal import Synchronization
@@ -97,6 +98,9 @@ final class EventBoard: Sendable {
     _ event: GraphEvent, _ label: String, _ stopping: Set<String> = [], _ bulk: Set<String> = []
   ) {
     let fields = Fields(event.json)
+    let mark = TurnEvent(
+      name: event.name, node: event.node, time: event.time, number: { fields.number($0) })
+    if let mark { return state.withLock { $0.turns.add(mark, label: label) } }
     switch event.name {
     case "level":
       guard let rms = fields.number("rms"), let peak = fields.number("peak") else { return }
@@ -133,16 +137,6 @@ final class EventBoard: Sendable {
       note(
         "node \"\(label)\(event.node)\": packets are \(fields.milliseconds("value")) old on arrival, \(fields.milliseconds("budget")) are allowed"
       )
-    case let name where Turn.Mark(rawValue: name) != nil:
-      guard let mark = Turn.Mark(rawValue: name), !event.node.isEmpty else { return }
-      let isDetected = fields.number("delay") != nil
-      let time = fields.moment ?? event.time
-      state.withLock { $0.turns.add(mark, at: time, label: label, isDetected: isDetected) }
-    case "started":
-      // speech.play: the first byte came that long ago.
-      guard let waited = fields.number("waited") else { return }
-      let time = event.time - Nanoseconds((waited * 1e6).rounded())
-      state.withLock { $0.turns.add(.replyStarted, at: time, label: label) }
     case let name
     where Self.remarks.contains(name) || Self.bulkRemarks.contains(name) && bulk.contains(event.node):
       if isFirst(label + event.node + name) {
@@ -185,14 +179,6 @@ final class EventBoard: Sendable {
       Figures.duration(Nanoseconds(((number(name) ?? 0) * 1e6).rounded()))
     }
     func text(_ name: String) -> String? { object?[name]?.value.string }
-
-    /// When it happened, where the node knows better than the time of its telling: `at` in seconds, or `delay` in milliseconds
-    /// before.
-    var moment: Nanoseconds? {
-      if let at = number("at") { return Nanoseconds((at * 1e9).rounded()) }
-      guard let delay = number("delay"), let time = number("time") else { return nil }
-      return Nanoseconds((time * 1e9 - delay * 1e6).rounded())
-    }
 
     /// `samples 96000, seconds 2`.
     var words: String {

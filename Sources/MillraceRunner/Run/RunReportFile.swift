@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
 

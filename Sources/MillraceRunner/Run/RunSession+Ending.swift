@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
 
@@ -19,8 +20,10 @@ extension RunSession {
       if let failure { tellUnwritable("trace", failure, &status) }
       if lost > 0 && !isQuiet { out.write("trace: \(lost) calls came too fast and are missing\n") }
     }
+    let (turns, title) = (board.turns, title)
+    do { try turnTrace?.finish(turns, graph: title) } catch { if status == .done { status = .usage } }
     if report != nil {
-      let text = wantsPage ? page(reports) : RunReportFile.json(reports, turns: board.turns)
+      let text = wantsPage ? page(reports) : RunReportFile.json(reports, turns: turns)
       reportFile?.write(text)
       do { try reportFile?.finish() } catch { if status == .done { status = .usage } }
     }

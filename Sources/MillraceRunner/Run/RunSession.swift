@@ -4,6 +4,7 @@ internal import Millrace
 internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
+internal import MillraceServer
 
 /// One call of `run`: starts everything, watches it, and tells how it went.
 struct RunSession: ~Copyable {
@@ -27,6 +28,10 @@ struct RunSession: ~Copyable {
   /// Sound of the first run of each graph; empty without an HTML report.
   private(set) var waves: [WaveRecorder] = []
   private var statistics: StatisticsSocket?
+  /// Serves the figures over HTTP, if asked to.
+  private let metrics: RunMetrics?
+  /// Takes the turns at the end, if asked to.
+  var turnTrace: TurnTraceFile?
   private(set) var startedAt: Nanoseconds = 0
   private(set) var endedAt: Nanoseconds = 0
   private var isDraining = false
@@ -48,8 +53,8 @@ struct RunSession: ~Copyable {
   init(
     _ graphs: [GraphInstances], duration: Nanoseconds?, workers: Int?, memory: Int? = nil, report: String?,
     trace: String?, name: String?,
-    control: ControlOptions?, golden: GoldenOptions?, isQuiet: Bool, limits: ProcessLimits, talk: Talk? = nil,
-    takesKeys: Bool = false
+    control: ControlOptions?, golden: GoldenOptions?, observing: ObservingOptions, isQuiet: Bool,
+    limits: ProcessLimits, talk: Talk? = nil, takesKeys: Bool = false
   ) throws {
     // Before anything else: what comes next starts threads, and Dispatch with them.
     try ProcessLimits.checkFiles(ProcessLimits.filesToBegin)
@@ -59,9 +64,14 @@ struct RunSession: ~Copyable {
     let control = try control.flatMap { try $0.control == nil ? nil : Control($0) }
     let traceFile = try trace.map { TextFileBox(try TextFile(creating: $0)) }
     let reportFile = try report.map { TextFileBox(try TextFile(creating: $0)) }
+    let turnTrace = try observing.otel.map { TextFileBox(try TextFile(creating: $0)) }
     if golden?.isGolden == true { try control?.refuseLive() }
     let golden = try golden.flatMap { try Golden($0, out: Output.error) }
+    let engine = Engine(
+      catalogue: RunnerContext.catalogue, clock: clock, workers: workers, memoryLimit: memory)
+    metrics = try observing.metrics.map { try RunMetrics(engine, $0, plain: observing.metricsPlain) }
     board = EventBoard(readers)
+    self.engine = engine
     self.graphs = graphs
     self.limits = limits
     self.duration = duration
@@ -73,13 +83,13 @@ struct RunSession: ~Copyable {
     self.takesKeys = takesKeys
     self.control = control
     self.golden = golden
-    engine = Engine(catalogue: RunnerContext.catalogue, clock: clock, workers: workers, memoryLimit: memory)
     if let reportFile { self.reportFile = reportFile.take() }
+    if let turnTrace { self.turnTrace = TurnTraceFile(turnTrace.take()) }
     if let traceFile { self.trace = TraceFile(engine, file: traceFile.take(), title: title) }
   }
 
   /// The names of all graphs.
-  private var title: String { graphs.map(\.title).joined(separator: " + ") }
+  var title: String { graphs.map(\.title).joined(separator: " + ") }
 
   /// All graphs of a process run by one clock.
   private static func commonClock(of graphs: [GraphInstances]) throws -> Clock.Kind {
@@ -98,6 +108,7 @@ struct RunSession: ~Copyable {
 
   mutating func perform() throws {
     if !isQuiet { for graph in graphs { tellLinks(graph) } }
+    if let metrics, !isQuiet || metrics.hasChosenPort || talk != nil { out.write(metrics.place) }
     // Dispatch takes its descriptors with the first task: now, while there are some.
     readers.start {}
     _ = readers.wait()
@@ -111,6 +122,7 @@ struct RunSession: ~Copyable {
     trace?.begin(runs)
     if let talk { talk.begin(runs[0], readers, takesKeys: takesKeys) }
     startedAt = millrace_monotonic_ns()
+    turnTrace?.begin()
     for run in runs {
       if let duration { run.drain(at: .nanoseconds(duration)) }
       run.start()
@@ -121,6 +133,7 @@ struct RunSession: ~Copyable {
     if isStopping { Programs.killAll() }
     endedAt = millrace_monotonic_ns()
     statistics = nil
+    metrics?.stop()
     for remark in control?.finish() ?? [] { out.write("control: \(remark)\n") }
     // Events and sound of the last moments are still on their way when a run has stopped.
     _ = readers.wait()
@@ -173,6 +186,7 @@ struct RunSession: ~Copyable {
       try sources.add(plan)
       let run = try prepare(plan)
       if wantsPage && number == 1 { waves.append(WaveRecorder(run, readers)) }
+      metrics?.figures.add(run, as: graphs[index].title)
       runs.append(run)
       try room.check(run, number: number)
       if Signals.isAskedToEnd { throw ExitStatus.interrupted }
@@ -253,6 +267,7 @@ struct RunSession: ~Copyable {
 
   private mutating func drain() {
     isDraining = true
+    metrics?.noteDraining()
     talk?.leave()
     for run in runs { run.drain() }
   }

@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceGraph
 
 /// Where the time between the user's last word and the bot's first one went, in one line.

@@ -1,10 +1,12 @@
 import MillraceCore
 import Testing
 
-@testable import MillraceRunner
+@testable import MillraceDialog
 
 @Suite("Turns")
 struct TurnLogTests {
+  private typealias Turn = MillraceDialog.Turn
+
   private func turns(_ marks: [(Turn.Mark, Int64)], label: String = "") -> [Turn] {
     var log = TurnLog()
     for (mark, time) in marks { log.add(mark, at: .milliseconds(time), label: label) }
@@ -99,5 +101,34 @@ struct TurnLogTests {
     ])
     #expect(turns.count == 2)
     #expect(turns[1].times[.interrupted] == nil && turns[1].times[.replyAudible] == .milliseconds(950))
+  }
+
+  @Test("turns are taken out when they are over, and those before them with them")
+  func finished() {
+    var log = TurnLog()
+    log.add(.speechStarted, at: 1, label: "")
+    log.add(.speechStarted, at: 2, label: "")
+    #expect(log.takeFinished().isEmpty)
+    log.add(.replyAudible, at: 3, label: "")
+    log.add(.replyFinished, at: 4, label: "")
+    #expect(log.takeFinished().map(\.start) == [1, 2])
+    log.add(.speechStarted, at: 5, label: "")
+    #expect(log.takeFinished().isEmpty)
+    #expect(log.takeFinished(isEnd: true).map(\.start) == [5])
+    #expect(log.turns.isEmpty)
+  }
+
+  @Test("an event says when it happened where it knows better than when it was told")
+  func events() {
+    func event(_ name: String, node: String = "vad", _ numbers: [String: Double]) -> TurnEvent? {
+      TurnEvent(name: name, node: node, time: .milliseconds(2_000), number: { numbers[$0] })
+    }
+    #expect(event("sent", [:])?.time == .milliseconds(2_000))
+    #expect(event("sent", ["at": 1.5])?.time == .milliseconds(1_500))
+    let detected = event("speechEnded", ["delay": 300, "time": 2])
+    #expect(detected?.time == .milliseconds(1_700) && detected?.isDetected == true)
+    let started = event("started", ["waited": 250])
+    #expect(started?.mark == .replyStarted && started?.time == .milliseconds(1_750))
+    #expect(event("started", [:]) == nil && event("sent", node: "", [:]) == nil)
   }
 }

@@ -1,0 +1,192 @@
+import Foundation
+import MillraceCore
+import Synchronization
+import Testing
+
+@testable import MillraceNet
+
+@Suite("A small HTTP server", .timeLimit(.minutes(10)))
+struct HTTPServerTests {
+  private static func listen(
+    _ limits: HTTPServer.Limits = HTTPServer.Limits(), hosts: [String] = []
+  ) async throws -> HTTPServer {
+    try await HTTPServer.listen(port: 0, hosts: hosts, limits: limits) { request in
+      HTTPServer.Response.text("\(request.method) \(request.path) \(request[query: "text"] ?? "-")")
+    }
+  }
+
+  private func request(_ path: String = "/", _ more: String = "", method: String = "GET") -> String {
+    "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(more)\r\n"
+  }
+
+  /// The next response on a connection.
+  private func response(_ connection: RawConnection, hasBody: Bool = true) -> (head: String, body: String) {
+    let head = connection.readHead()
+    let line = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
+    let length = line.flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) } ?? 0
+    let body = hasBody ? connection.read(exactly: length) : []
+    return (head, String(decoding: body, as: UTF8.self))
+  }
+
+  /// What a test does on blocking sockets happens on a thread of its own.
+  private func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value
+  {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
+    }
+  }
+
+  @Test("a connection carries one request after the other, also when they come at once")
+  func keepAlive() async throws {
+    let server = try await Self.listen()
+    let (first, second, third) = try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request("/a?text=b%20c+d%2B"))
+      let first = response(connection)
+      connection.send(request("/b") + request("/c", "Connection: close\r\n"))
+      let (second, third) = (response(connection), response(connection))
+      #expect(connection.isHungUp())
+      return (first, second, third)
+    }
+    #expect(first.head.hasPrefix("HTTP/1.1 200 ") && first.body == "GET /a b c d+")
+    #expect(
+      first.head.contains("Connection: keep-alive\r\n") && first.head.contains("Cache-Control: no-store\r\n"))
+    #expect(second.body == "GET /b -" && third.body == "GET /c -")
+    #expect(third.head.contains("Connection: close\r\n"))
+    await server.stop()
+  }
+
+  @Test("HEAD gets the length and no body")
+  func head() async throws {
+    let server = try await Self.listen()
+    let (head, next) = try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request(method: "HEAD"))
+      let head = response(connection, hasBody: false)
+      connection.send(request("/next"))
+      return (head.head, response(connection).body)
+    }
+    #expect(head.contains("Content-Length: 8\r\n") && next == "GET /next -")
+    await server.stop()
+  }
+
+  @Test("what is no HTTP, or too much of it, is refused and the connection closed")
+  func garbage() async throws {
+    var limits = HTTPServer.Limits()
+    limits.body = 1_000
+    let server = try await Self.listen(limits)
+    try await blocking { [port = server.port] in
+      let garbage = try RawConnection(port: port)
+      garbage.send("\u{1}\u{2}\u{3}\r\n\r\n")
+      #expect(garbage.readHead().contains(" 400 "))
+      #expect(garbage.isHungUp())
+      let header = try RawConnection(port: port)
+      header.send(request("/", "X: \(String(repeating: "a", count: 200_000))\r\n"))
+      #expect(header.isHungUp())
+      let body = try RawConnection(port: port)
+      body.send(
+        request("/", "Content-Length: 2000\r\n", method: "POST") + String(repeating: "b", count: 2_000))
+      #expect(body.readHead().contains(" 413 "))
+      #expect(body.isHungUp())
+      let small = try RawConnection(port: port)
+      small.send(request("/", "Content-Length: 3\r\n", method: "POST") + "abc")
+      #expect(response(small).body == "POST / -")
+    }
+    await server.stop()
+  }
+
+  @Test("a name that is not this machine's is refused, unless it was given")
+  func hosts() async throws {
+    let server = try await Self.listen(hosts: ["Figures.Example"])
+    let answers = try await blocking { [port = server.port] in
+      try ["evil.example", "localhost:80", "127.0.0.1", "[::1]:9", "figures.example:1", "LOCALHOST"].map {
+        host in
+        let connection = try RawConnection(port: port)
+        connection.send("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+        return String(response(connection).head.dropFirst(9).prefix(3))
+      }
+    }
+    #expect(answers == ["403", "200", "200", "200", "200", "200"])
+    await server.stop()
+  }
+
+  @Test("a client that says nothing, or never ends its request, is closed when patience is over")
+  func slow() async throws {
+    var limits = HTTPServer.Limits()
+    limits.patience = 50
+    let server = try await Self.listen(limits)
+    try await blocking { [port = server.port] in
+      let silent = try RawConnection(port: port)
+      #expect(silent.isHungUp())
+      let half = try RawConnection(port: port)
+      half.send("GET / HTTP/1.1\r\nHost: local")
+      #expect(half.isHungUp())
+    }
+    await server.stop()
+  }
+
+  @Test("beyond the limit of connections clients wait, and idle connections make room for them")
+  func crowd() async throws {
+    var limits = HTTPServer.Limits()
+    limits.connections = 2
+    limits.patience = 600_000
+    limits.crowdedPatience = 10
+    let server = try await Self.listen(limits)
+    let bodies = try await blocking { [port = server.port] in
+      // They are there, and ask for nothing.
+      let idle = try (0..<2).map { _ in try RawConnection(port: port) }
+      for connection in idle {
+        connection.send(request("/idle"))
+        _ = response(connection)
+      }
+      let waiting = try (0..<50).map { _ in try RawConnection(port: port) }
+      for (number, connection) in waiting.enumerated() { connection.send(request("/\(number)")) }
+      let bodies = waiting.map { response($0).body }
+      for connection in idle { #expect(connection.isHungUp()) }
+      return bodies
+    }
+    #expect(bodies == (0..<50).map { "GET /\($0) -" })
+    await server.stop()
+  }
+
+  @Test("a response that is being made is sent before the server ends; its task hears of a client that goes")
+  func stopping() async throws {
+    let asked = Atomic<Int>(0)
+    let cancelled = Atomic<Int>(0)
+    let isOpen = Atomic<Bool>(false)
+    let server = try await HTTPServer.listen(port: 0) { request in
+      asked.add(1, ordering: .relaxed)
+      while !isOpen.load(ordering: .relaxed) {
+        if Task.isCancelled {
+          cancelled.add(1, ordering: .relaxed)
+          break
+        }
+        try? await Task.sleep(for: .milliseconds(2))
+      }
+      return .text("late")
+    }
+    let gone = try RawConnection(port: server.port)
+    gone.send(request())
+    while asked.load(ordering: .relaxed) < 1 { try await Task.sleep(for: .milliseconds(2)) }
+    gone.close()
+    while cancelled.load(ordering: .relaxed) < 1 { try await Task.sleep(for: .milliseconds(2)) }
+    let late = try RawConnection(port: server.port)
+    late.send(request())
+    while asked.load(ordering: .relaxed) < 2 { try await Task.sleep(for: .milliseconds(2)) }
+    let stopping = Task { await server.stop() }
+    isOpen.store(true, ordering: .relaxed)
+    await stopping.value
+    let last = try await blocking { response(late) }
+    #expect(last.body == "late")
+    #expect(throws: (any Error).self) { _ = try RawConnection(port: server.port) }
+  }
+
+  @Test("ports and addresses that cannot be are refused")
+  func refusals() async throws {
+    for (host, port, plain) in [("0.0.0.0", 0, false), ("127.0.0.1", 70_000, false), ("no host", 0, true)] {
+      await #expect(throws: NetError.self) {
+        _ = try await HTTPServer.listen(host: host, port: port, plain: plain) { _ in .text("") }
+      }
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import MillraceEngine
+import MillraceGraph
+import MillraceNet
+import ServiceLifecycle
+import ServiceLifecycleTestKit
+import Synchronization
+import Testing
+
+@testable import MillraceServer
+
+@Suite("Metrics server", .timeLimit(.minutes(10)))
+struct MetricsServerTests {
+  private func get(_ path: String, _ port: Int, method: String = "GET") async throws -> HTTPCall.Answer {
+    try await HTTPCall(method, WebAddress("http://127.0.0.1:\(port)\(path)")).run()
+  }
+
+  private func text(_ answer: HTTPCall.Answer) -> String { String(decoding: answer.body, as: UTF8.self) }
+
+  @Test("the page is there in Prometheus' format, and everything else is refused")
+  func page() async throws {
+    let engine = Engine(catalogue: serverCatalogue)
+    let figures = RunFigures(engine)
+    let run = try engine.prepare(try talkPlan())
+    figures.add(run)
+    let isHealthy = Atomic<Bool>(true)
+    let server = try await MetricsServer.listen(
+      figures: figures, port: 0,
+      more: {
+        [MetricFamily("bot_calls_total", "Calls.", .counter, [MetricFamily.Sample([], .count(3))])]
+      }, isHealthy: { isHealthy.load(ordering: .relaxed) })
+    let page = try await get("/metrics", server.port)
+    #expect(page.status == 200)
+    #expect(page["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")
+    #expect(
+      text(page).contains(
+        "\nmillrace_node_info{graph=\"talk\",node=\"bot\",type=\"test.talk\",lane=\"voice\"} 1\n"))
+    #expect(text(page).hasPrefix("# HELP bot_calls_total"))
+    #expect(try await get("/", server.port).status == 404)
+    #expect(try await get("/metrics/x?y=/metrics", server.port).status == 404)
+    #expect(try await get("/metrics?x=1", server.port).status == 200)
+    let posted = try await get("/metrics", server.port, method: "POST")
+    #expect(posted.status == 405 && posted["Allow"] == "GET, HEAD")
+    #expect(try await get("/health", server.port).status == 200)
+    isHealthy.store(false, ordering: .relaxed)
+    #expect(try await get("/health", server.port).status == 503)
+    await server.stop()
+    run.stop()
+  }
+
+  @Test("other machines are not let in unless they are allowed")
+  func loopback() async throws {
+    let figures = RunFigures(Engine(catalogue: serverCatalogue))
+    await #expect {
+      _ = try await MetricsServer.listen(figures: figures, host: "0.0.0.0", port: 0)
+    } throws: { ($0 as? NetError)?.kind == .address }
+    let server = try await MetricsServer.listen(figures: figures, host: "0.0.0.0", port: 0, plain: true)
+    #expect(try await get("/health", server.port).status == 200)
+    await server.stop()
+  }
+
+  @Test("a port that is taken is refused with the system's reason")
+  func taken() async throws {
+    let figures = RunFigures(Engine(catalogue: serverCatalogue))
+    let server = try await MetricsServer.listen(figures: figures, port: 0)
+    await #expect {
+      _ = try await MetricsServer.listen(figures: figures, port: server.port)
+    } throws: { ($0 as? NetError)?.kind == .connect }
+    await server.stop()
+  }
+
+  @Test("a thousand clients at once all get the page, which is put together for few of them")
+  func many() async throws {
+    let engine = Engine(catalogue: serverCatalogue)
+    let figures = RunFigures(engine)
+    let run = try engine.prepare(try talkPlan())
+    figures.add(run)
+    run.start()
+    let page = MetricsPage(lifetime: .seconds(3_600)) { figures.families() }
+    var limits = HTTPServer.Limits()
+    // All clients share one thread, which takes its time.
+    limits.patience = 600_000
+    let server = try await HTTPServer.listen(port: 0, limits: limits) {
+      await MetricsServer.respond(to: $0, page, { true })
+    }
+    let good = try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<1_000 {
+        group.addTask {
+          var call = HTTPCall("GET", try WebAddress("http://127.0.0.1:\(server.port)/metrics"))
+          call.timeout = 600_000
+          return try await call.run().status
+        }
+      }
+      return try await group.reduce(0) { $0 + ($1 == 200 ? 1 : 0) }
+    }
+    #expect(good == 1_000)
+    #expect(await page.count == 1)
+    run.stop()
+    await server.stop()
+  }
+
+  @Test("as a service it serves until the group shuts down")
+  func service() async throws {
+    let figures = RunFigures(Engine(catalogue: serverCatalogue))
+    let server = try await MetricsServer.listen(figures: figures, port: 0)
+    let port = server.port
+    try await testGracefulShutdown { trigger in
+      let serving = Task { try await server.run() }
+      #expect(try await get("/health", port).status == 200)
+      trigger.triggerGracefulShutdown()
+      try await serving.value
+    }
+    await #expect(throws: NetError.self) { _ = try await get("/health", port) }
+  }
+}

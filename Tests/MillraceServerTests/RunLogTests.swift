@@ -1,0 +1,65 @@
+import InMemoryLogging
+import Logging
+import MillraceEngine
+import MillraceGraph
+import Testing
+
+@testable import MillraceServer
+
+@Suite("Events as log entries", .timeLimit(.minutes(10)))
+struct RunLogTests {
+  private func logged(
+    _ plan: GraphPlan, level: Logger.Level = .trace, content: Bool = false
+  ) async throws -> [InMemoryLogHandler.Entry] {
+    let handler = InMemoryLogHandler()
+    var logger = Logger(label: "test") { _ in handler }
+    logger.logLevel = level
+    var log = RunLog(logger)
+    log.includesContent = content
+    let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
+    let run = try engine.prepare(plan)
+    let observing = RunObservers(log: log).observe(run)
+    run.start()
+    _ = await run.wait()
+    await observing.value
+    return handler.entries
+  }
+
+  @Test("events have the level of their kind and say run, graph and node")
+  func levels() async throws {
+    let entries = try await logged(try talkPlan(count: 20))
+    let speech = try #require(entries.first { $0.metadata["event"] == "speechStarted" })
+    #expect(speech.level == .debug)
+    #expect(speech.metadata["graph"] == "talk" && speech.metadata["node"] == "bot")
+    #expect(speech.metadata["run"] == "1" && speech.metadata["number"] == "42")
+    let stopped = try #require(entries.last)
+    #expect(stopped.level == .info && stopped.metadata["event"] == "stopped")
+    #expect(stopped.metadata["node"] == nil)
+  }
+
+  @Test("a failed node is an error that says why")
+  func failure() async throws {
+    let entries = try await logged(try talkPlan(failAt: 3), level: .error)
+    #expect(entries.map(\.level) == [.error])
+    #expect(entries[0].metadata["event"] == "nodeFailed" && entries[0].metadata["text"] != nil)
+  }
+
+  @Test("what users say is logged only when that is asked for", arguments: [false, true])
+  func content(isAsked: Bool) async throws {
+    let entries = try await logged(try talkPlan(count: 20), content: isAsked)
+    let transcript = try #require(entries.first { $0.metadata["event"] == "transcript" })
+    #expect((transcript.metadata["text"] == "my number is 1234") == isAsked)
+    #expect(entries.contains { "\($0.metadata)\($0.message)".contains("1234") } == isAsked)
+  }
+
+  @Test("losses and misses are warnings, as are the troubles of nodes")
+  func table() {
+    func level(_ name: String, node: String = "") -> Logger.Level {
+      RunLog.level(of: GraphEvent(time: 0, node: node, name: name, json: "{}"))
+    }
+    #expect(level("eventsLost") == .warning && level("budgetMissed", node: "a") == .warning)
+    #expect(level("nodeRestarted", node: "a") == .warning && level("nodeDetached", node: "a") == .error)
+    #expect(level("disconnected", node: "a") == .warning && level("started", node: "a") == .debug)
+    #expect(level("started") == .info && level("overload") == .warning)
+  }
+}

@@ -45,7 +45,7 @@ struct HTTPServerTests {
       let first = response(connection)
       connection.send(request("/b") + request("/c", "Connection: close\r\n"))
       let (second, third) = (response(connection), response(connection))
-      #expect(connection.isHungUp())
+      #expect(connection.isClosed())
       return (first, second, third)
     }
     #expect(first.head.hasPrefix("HTTP/1.1 200 ") && first.body == "GET /a b c d+")
@@ -79,15 +79,15 @@ struct HTTPServerTests {
       let garbage = try RawConnection(port: port)
       garbage.send("\u{1}\u{2}\u{3}\r\n\r\n")
       #expect(garbage.readHead().contains(" 400 "))
-      #expect(garbage.isHungUp())
+      #expect(garbage.isClosed())
       let header = try RawConnection(port: port)
       header.send(request("/", "X: \(String(repeating: "a", count: 200_000))\r\n"))
-      #expect(header.isHungUp())
+      #expect(header.isClosed())
       let body = try RawConnection(port: port)
       body.send(
         request("/", "Content-Length: 2000\r\n", method: "POST") + String(repeating: "b", count: 2_000))
       #expect(body.readHead().contains(" 413 "))
-      #expect(body.isHungUp())
+      #expect(body.isClosed())
       let small = try RawConnection(port: port)
       small.send(request("/", "Content-Length: 3\r\n", method: "POST") + "abc")
       #expect(response(small).body == "POST / -")
@@ -117,10 +117,10 @@ struct HTTPServerTests {
     let server = try await Self.listen(limits)
     try await blocking { [port = server.port] in
       let silent = try RawConnection(port: port)
-      #expect(silent.isHungUp())
+      #expect(silent.isClosed())
       let half = try RawConnection(port: port)
       half.send("GET / HTTP/1.1\r\nHost: local")
-      #expect(half.isHungUp())
+      #expect(half.isClosed())
     }
     await server.stop()
   }
@@ -142,7 +142,7 @@ struct HTTPServerTests {
       let waiting = try (0..<50).map { _ in try RawConnection(port: port) }
       for (number, connection) in waiting.enumerated() { connection.send(request("/\(number)")) }
       let bodies = waiting.map { response($0).body }
-      for connection in idle { #expect(connection.isHungUp()) }
+      for connection in idle { #expect(connection.isClosed()) }
       return bodies
     }
     #expect(bodies == (0..<50).map { "GET /\($0) -" })

@@ -177,9 +177,16 @@ public final class GraphRun: @unchecked Sendable {
   /// - Parameter time: since the graph's start, at least 0.
   public func drain(at time: Duration) {
     precondition(time >= .zero, "graph time begins at 0")
-    drainTime.store(time.nanoseconds, ordering: .releasing)
+    drain(atGraphTime: time.nanoseconds)
+  }
+
+  /// The same for a time inside the graph; parts drain at their own time for it.
+  func drain(atGraphTime time: Nanoseconds) {
+    drainTime.store(time, ordering: .releasing)
     for strand in strands { strand.ask(Strand.Request.drainAtTime) }
-    for part in parts.withLock({ $0.runs }) { part.drain(at: max(0, time - (part.timeShift - timeShift))) }
+    for part in parts.withLock({ $0.runs }) {
+      part.drain(atGraphTime: max(0, time - (part.timeShift - timeShift)))
+    }
   }
 
   /// Stops at once: what is queued is dropped. Returns immediately; `wait` tells when it is done (two seconds at most).

@@ -85,8 +85,8 @@ struct PartMaker {
     let time = parent.drainTime.load(ordering: .acquiring)
     guard time != Nanoseconds.max else { return }
     let isKnown = part.epoch.load(ordering: .acquiring) != Nanoseconds.max
-    let shift = isKnown ? part.timeShift - parent.timeShift : parent.time
-    part.drain(at: max(0, time - shift))
+    let shift = isKnown ? part.timeShift - parent.timeShift : parent.graphTime
+    part.drain(atGraphTime: max(0, time - shift))
   }
 
   private func build(_ plan: GraphPlan, _ observesEvents: Bool) throws(EditProblem) -> GraphRun {

@@ -27,7 +27,7 @@ struct LiveGraphTests {
 
   private func stop(_ run: GraphRun) throws -> RunReport {
     run.stop()
-    return try #require(run.waitUntilStopped(timeout: 120_000_000_000), "the run does not end")
+    return try #require(run.waitUntilStopped(timeout: .seconds(120)), "the run does not end")
   }
 
   @Test(
@@ -41,7 +41,7 @@ struct LiveGraphTests {
     let tail = Sequence.named("reads.part")
     until { tail.seen > 1_000 }
     try part.remove()
-    let report = try #require(part.run.waitUntilStopped(timeout: 120_000_000_000))
+    let report = try #require(part.run.waitUntilStopped(timeout: .seconds(120)))
     #expect(tail.isFinished && tail.broken == 0 && report.failure == nil)
     #expect(run.phase == .running && run.currentParts.isEmpty)
     let kept = Sequence.named("reads.kept")
@@ -64,7 +64,7 @@ struct LiveGraphTests {
     var seen = changed.seen
     until { changed.seen > seen + 1_000 }
     try part.remove { $0.link("source -> changed") }
-    _ = try #require(part.run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(part.run.waitUntilStopped(timeout: .seconds(120)))
     seen = changed.seen
     until { changed.seen > seen + 1_000 }
     #expect(try stop(run).leakedBlocks == 0)
@@ -92,7 +92,7 @@ struct LiveGraphTests {
         until { changed.seen > seen + 100 }
       }
       try part.remove { $0.link("source -> changed") }
-      _ = try #require(part.run.waitUntilStopped(timeout: 120_000_000_000))
+      _ = try #require(part.run.waitUntilStopped(timeout: .seconds(120)))
       if round == 0 {
         let seen = changed.seen
         until { changed.seen > seen + 1_000 }
@@ -140,7 +140,7 @@ struct LiveGraphTests {
     let (kept, changed) = (Sequence.named("drained.kept"), Sequence.named("drained.changed"))
     until { changed.seen > 1_000 }
     run.drain()
-    let report = try #require(run.waitUntilStopped(timeout: 120_000_000_000), "the run does not end")
+    let report = try #require(run.waitUntilStopped(timeout: .seconds(120)), "the run does not end")
     #expect(part.run.phase == .stopped)
     #expect(changed.isFinished && changed.broken == 0)
     #expect(changed.last.load(ordering: .acquiring) == kept.last.load(ordering: .acquiring))
@@ -153,7 +153,7 @@ struct LiveGraphTests {
     until { Sequence.named("unlinked.changed").seen > 100 }
     try run.edit { $0.unlink("source -> changed") }
     run.drain()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000), "the run does not end")
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)), "the run does not end")
     #expect(Sequence.named("unlinked.changed").isFinished)
   }
 
@@ -187,7 +187,7 @@ struct LiveGraphTests {
     for _ in 0..<20 {
       let part = try run.add("fx", "test.pass") { $0.link("source -> fx", whenFull: .block) }
       part.stop()
-      _ = try #require(part.run.waitUntilStopped(timeout: 120_000_000_000))
+      _ = try #require(part.run.waitUntilStopped(timeout: .seconds(120)))
     }
     let seen = kept.seen
     until { kept.seen > seen + 1_000 }
@@ -228,7 +228,7 @@ struct LiveGraphTests {
       }
       run.drain(at: .milliseconds(400))
       run.start()
-      _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000), "the run does not end")
+      _ = try #require(run.waitUntilStopped(timeout: .seconds(120)), "the run does not end")
       let tail = Probe.named("virtual.tail\(turn)")
       #expect(tail.values == [5, 6, 7, 8, 9])
       #expect(tail.times == [0, 20, 40, 60, 80].map { .milliseconds($0) })
@@ -275,7 +275,7 @@ struct LiveGraphTests {
     until { Probe.named("control.fx").texts == ["level=3.0", "level=4.0"] }
     #expect(throws: ControlProblem.self) { try run.set("fy/fx", "level", to: .number(3)) }
     part.stop()
-    _ = try #require(part.run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(part.run.waitUntilStopped(timeout: .seconds(120)))
     #expect(throws: ControlProblem.self) { try run.set("fx", "level", to: .number(3)) }
     _ = try stop(run)
   }
@@ -291,7 +291,7 @@ struct LiveGraphTests {
     let seen = tail.seen
     until { tail.seen > seen + 100 }
     #expect(throws: Never.self) { try part.remove() }
-    _ = try #require(part.run.waitUntilStopped(timeout: 120_000_000_000), "the part does not end")
+    _ = try #require(part.run.waitUntilStopped(timeout: .seconds(120)), "the part does not end")
     #expect(tail.isFinished)
     _ = try stop(run)
   }
@@ -377,7 +377,7 @@ struct LiveRefusalTests {
     refuses(.badName) { try run.add("fx", "test.pass") { $0.link("source -> fx") } }
     try part.remove()
     refuses(.ended) { try part.remove() }
-    _ = try #require(part.run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(part.run.waitUntilStopped(timeout: .seconds(120)))
     refuses(.ended) { try part.remove() }
     refuses(.unknownNode) { try run.relink("fx -> sink") }
     let other = try start("refusals.other", on: Engine(catalogue: liveCatalogue, workers: 1))
@@ -389,7 +389,7 @@ struct LiveRefusalTests {
     run.stop()
     while run.phase == .running { pauseBriefly() }
     refuses(.ended) { try run.relink("source -> sink") }
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     refuses(.ended) { try run.relink("source -> sink") }
     refuses(.ended) { try run.add("fx", "test.pass") { $0.link("source -> fx") } }
   }
@@ -412,7 +412,7 @@ struct LiveRefusalTests {
     }
     #expect(engine.memory.claimed == bytes && run.currentParts.isEmpty)
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
   }
 }
 
@@ -454,9 +454,9 @@ struct ConferenceTests {
     }
     for run in runs { run.drain(at: .milliseconds(4_000)) }
     // Virtual time waits for no run that has not been started.
-    runs[0].at(0) { for run in runs.dropFirst() { run.start() } }
+    runs[0].at(.zero) { for run in runs.dropFirst() { run.start() } }
     runs[0].start()
-    for run in runs { _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000), "a run does not end") }
+    for run in runs { _ = try #require(run.waitUntilStopped(timeout: .seconds(120)), "a run does not end") }
     #expect(result.withLock { $0 } == nil)
     let heard = names.map { Probe.named($0 + ".ear").values }
     #expect(heard[0].contains(110) && heard[1].contains(101) && heard[2].contains(11))
@@ -471,11 +471,11 @@ struct ConferenceTests {
     try join(runs, on: engine)
     while !Probe.named("drained2.ear").values.contains(2) { pauseBriefly() }
     runs[2].drain()
-    let report = try #require(runs[2].waitUntilStopped(timeout: 120_000_000_000), "the run does not end")
+    let report = try #require(runs[2].waitUntilStopped(timeout: .seconds(120)), "the run does not end")
     #expect(report.failure == nil && Probe.named("drained2.ear").finished == 1)
     #expect(runs[0].phase == .running && runs[1].phase == .running)
     for run in runs { run.stop() }
-    for run in runs { _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000)) }
+    for run in runs { _ = try #require(run.waitUntilStopped(timeout: .seconds(120))) }
   }
 
   @Test("on the real clock they come and go without harm to each other")
@@ -488,7 +488,7 @@ struct ConferenceTests {
       let before = ears.map { $0.values.count }
       while !zip(ears, before).allSatisfy({ $0.values.dropFirst($1).contains(2) }) { pauseBriefly() }
       runs[2].stop()
-      _ = try #require(runs[2].waitUntilStopped(timeout: 120_000_000_000))
+      _ = try #require(runs[2].waitUntilStopped(timeout: .seconds(120)))
       let behind = ears.map { $0.values.count }
       while !zip(ears, behind).prefix(2).allSatisfy({ $0.values.count > $1 + 5 }) { pauseBriefly() }
       #expect(runs[0].phase == .running && runs[1].phase == .running)
@@ -496,7 +496,7 @@ struct ConferenceTests {
     }
     for run in runs { run.stop() }
     for run in runs {
-      #expect(try #require(run.waitUntilStopped(timeout: 120_000_000_000)).leakedBlocks == 0)
+      #expect(try #require(run.waitUntilStopped(timeout: .seconds(120))).leakedBlocks == 0)
     }
     while engine.memory.claimed != 0 { pauseBriefly() }
   }

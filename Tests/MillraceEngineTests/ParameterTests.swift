@@ -101,7 +101,7 @@ struct ParameterTests {
   /// Runs to the end; what the knobs noted.
   private func notes(of run: GraphRun, _ probe: String) throws -> [String] {
     run.start()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     return Array(Probe.named(probe).texts.dropFirst())
   }
 
@@ -267,7 +267,7 @@ struct ParameterTests {
     while level.value < 50 { pauseBriefly() }
     try level.set(1)
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let values = Probe.named("knobs-realtime").texts.dropFirst().compactMap { $0.split(separator: " ").last }
       .compactMap { Double($0) }
     let rise = values.prefix { $0 < 50 }
@@ -297,7 +297,7 @@ struct ParameterTests {
     while (try? level.set(-42)) == nil { pauseBriefly() }
     while Probe.named("knobs-threads").texts.last?.hasSuffix("level -42.0") != true { pauseBriefly() }
     run.stop()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(level.value == -42)
     #expect(Probe.named("knobs-threads").texts.last?.hasSuffix("level -42.0") == true)
   }

@@ -27,7 +27,7 @@ struct ControlChangeTests {
     for line in lines { desk.take(.whole(Array(line.utf8))) }
     run.drain(at: .milliseconds(4_000))
     run.start()
-    _ = try #require(run.waitUntilStopped(timeout: 120_000_000_000), "the run does not end")
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)), "the run does not end")
     desk.close()
     return String(decoding: contents(path), as: UTF8.self).split(separator: "\n").map(String.init)
   }

@@ -10,11 +10,11 @@ import Testing
 
 @Suite("Metrics server", .timeLimit(.minutes(10)))
 struct MetricsServerTests {
-  private func get(_ path: String, _ port: Int, method: String = "GET") async throws -> HTTPCall.Answer {
+  private func get(_ path: String, _ port: Int, method: String = "GET") async throws -> HTTPCall.Response {
     try await HTTPCall(method, WebAddress("http://127.0.0.1:\(port)\(path)")).run()
   }
 
-  private func text(_ answer: HTTPCall.Answer) -> String { String(decoding: answer.body, as: UTF8.self) }
+  private func text(_ response: HTTPCall.Response) -> String { String(decoding: response.body, as: UTF8.self) }
 
   @Test("the page is there in Prometheus' format, and everything else is refused")
   func page() async throws {

@@ -153,7 +153,7 @@ struct AppEndTests {
   @Test("a name that is no source or sink is refused with a hint")
   func wrongNames() throws {
     let run = try GraphDescription.ends().prepared()
-    #expect(throws: ControlProblem("no node is named \"mik\"; did you mean \"mic\"?")) {
+    #expect(throws: ControlProblem("no node is named \"mik\"; did you mean \"mic\"?", .unknownNode)) {
       try run.source("mik")
     }
     #expect(

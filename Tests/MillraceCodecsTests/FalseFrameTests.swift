@@ -164,7 +164,7 @@ struct FalseFrameTests {
     #expect(failed.bytes == whole.bytes.count + end + 50)
     #expect(
       failed.fault?.text
-        == "\"\(folder.file("replies"))/b.mp3\" is cut off, and \"truncated\" is \"fail\"; use a complete file"
+        == "\"\(folder.file("replies"))/b.mp3\" is truncated, and \"truncated\" is \"fail\"; use a complete file"
     )
     // Pieces of one utterance may be cut anywhere except at its end: the first two would cause damage, not an end.
     let pieces = try run(["pieces": true, "truncated": "fail"])

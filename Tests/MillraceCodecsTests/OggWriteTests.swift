@@ -173,7 +173,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
         == "the pipe \"\(pipe)\" has no reader; start its reader first")
     #expect(
       refusal(OggWrite.self, ["path": .string(folder.file("a.opus")), "tags": ["nonsense"]], inputs: input)
-        == "\"tags\": \"nonsense\" is no tag; write it as NAME=value, the name in plain letters, digits and spaces"
+        == "\"tags\": \"nonsense\" is not a tag; write it as NAME=value, with a name of ASCII letters, digits and spaces"
     )
   }
 
@@ -224,7 +224,7 @@ private let sent = chirp(rate: 16_000, frames: 35_003)
     let fault = #expect(throws: BenchFault.self) { try bench.finish() }
     #expect(fault?.fault.code == EPIPE)
     #expect(fault?.text?.hasPrefix("writing \"\(path)\" failed: Broken pipe (errno 32); the ") == true)
-    #expect(fault?.text?.hasSuffix("; keep the program that reads it running as long as the graph") == true)
+    #expect(fault?.text?.hasSuffix("; keep its reader running until the graph ends") == true)
   }
 
   @Test(

@@ -43,8 +43,8 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
       node: "enc", parameters: values, inputs: ["in": shape(rate)], linkedInputs: ["in"], wanted: [:])
     OpusEncode.contract.resolve(&resolution)
     #expect(resolution.outputs.isEmpty)
-    #expect(resolution.problems.map(\.text) == ["Opus does not code \(rate) Hz"])
-    #expect(resolution.problems.map(\.cure) == ["put audio.resample (rate \(cure)) in front of it"])
+    #expect(resolution.problems.map(\.text) == ["Opus cannot encode \(rate) Hz"])
+    #expect(resolution.problems.map(\.cure) == ["add audio.resample (rate \(cure)) before it"])
   }
 
   @Test("positions count at the input's rate, and the latency is a frame plus the look-ahead")

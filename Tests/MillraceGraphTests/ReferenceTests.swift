@@ -180,7 +180,7 @@ struct ExplanationTests {
           mic → out      8.9 ms           20 ms          600 ms  to16k, enc
 
         Memory
-          up to 125.7 KiB a run: 101.2 KiB in blocks, 8.4 KiB in links and 16.2 KiB for nodes
+          up to 125.8 KiB a run: 101.2 KiB in blocks, 8.4 KiB in links and 16.2 KiB for nodes
           most of it: events 55.3 KiB (100 packets of 448 B), link "mic -> to16k" 26.3 KiB (13 packets of 1.9 KiB; it holds 10) and link "enc -> out" 18.2 KiB (13 packets of 1.2 KiB; it holds 10)
 
         """)

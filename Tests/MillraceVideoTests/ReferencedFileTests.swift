@@ -20,7 +20,7 @@ struct ReferencedFileTests {
       try NodeBench(VideoRead.self, ["path": .string(path)], outputs: ["out", "events"])
     }
     #expect(
-      problem?.description.contains("(FFmpeg calls it concat), and such files are not followed") == true,
+      problem?.description.contains("(FFmpeg: concat), which is not supported") == true,
       "\(String(describing: problem))")
   }
 
@@ -37,7 +37,7 @@ struct ReferencedFileTests {
     if name == "a.svg" {
       #expect(
         problem?.description
-          == "\"path\": \"\(path)\" is a drawing (SVG), which can take any time to draw; "
+          == "\"path\": \"\(path)\" is a vector drawing (SVG), which may take unlimited time to render; "
           + "convert it to a PNG first")
     }
   }

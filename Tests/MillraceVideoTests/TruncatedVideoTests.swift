@@ -162,7 +162,7 @@ struct TruncatedVideoTests {
         outputs: ["out", "events"])
       let fault = #expect(throws: BenchFault.self) { try bench.run() }
       #expect(bench.packets().count == 12 && bench.events().map(\.name) == ["truncated"])
-      #expect(fault?.text?.hasPrefix("\"\(cut)\" is cut off after 480 ms, and \"truncated\"") == true)
+      #expect(fault?.text?.hasPrefix("\"\(cut)\" is truncated after 480 ms, and \"truncated\"") == true)
     }
   }
 

@@ -263,7 +263,8 @@ struct VideoRecordFileTests {
     let pipe = folder.file("pipe.mp4")
     mkfifo(pipe, 0o600)
     #expect(
-      refusal(["path": .string(pipe)])?.contains("is a pipe; a recording is completed by going back") == true)
+      refusal(["path": .string(pipe)])?.contains(
+        "is a pipe, but a recording is completed by rewriting its beginning") == true)
   }
 
   @Test("a missing encoder is reported with the cure")

@@ -54,7 +54,7 @@ struct VideoScaleTests {
     #expect(outcome(["crop": [0, 0, 0, 10]]).contains("is not within"))
     #expect(
       outcome(["crop": [3, 2, 20, 10]]).contains(
-        "i420 pictures can be cut at even places only, not at (3, 2); begin at (2, 2)"))
+        "i420 pictures can be cropped at even positions only, not at (3, 2); use (2, 2)"))
     #expect(outcome(["width": 16_384, "crop": [0, 0, 2, 48]]).contains("is not a valid picture size"))
   }
 

@@ -190,8 +190,8 @@ struct VideoSnapshotTests {
     let fault = #expect(throws: BenchFault.self) { try bench.run() }
     #expect(
       fault?.text
-        == "writing \"\(path)\" failed: Broken pipe (errno 32); 2 pictures before it are whole; "
-        + "keep the program that reads it running as long as the graph")
+        == "writing \"\(path)\" failed: Broken pipe (errno 32); the first 2 pictures are complete; "
+        + "keep its reader running until the graph ends")
     #expect(bench.close() == [])
   }
 
@@ -216,8 +216,8 @@ struct VideoSnapshotTests {
       }
       #expect(
         problem?.description
-          == "\"\(path)\" is a pipe or a device, whose place a picture would take; "
-          + "name a file, or let a name that ends in .mjpeg lead there")
+          == "\"\(path)\" is a pipe or a device, which a picture would replace; "
+          + "name a regular file, or link a name that ends in .mjpeg to it")
     }
     #expect(folder.names == ["device.jpg", "pipe.jpg"])
   }

@@ -144,7 +144,7 @@ struct BadInputTests {
     // A limit of 512 KiB a file stands for the disk; the signal that comes with it is ignored.
     let result = try run(
       "rates", ["input": long, "folder": scratch.path], shell: "trap '' XFSZ; ulimit -f 512; exec \"$@\"")
-    expect(result, status: 3, graph: "rates", ".wav\" failed: ", "ms before can be read")
+    expect(result, status: 3, graph: "rates", ".wav\" failed: ", "ms before it are readable")
     let kept = try Sound(path: scratch.file("48000.wav"))
     #expect(kept.rate == 48_000 && kept.frames > 100_000)
   }
@@ -156,7 +156,7 @@ struct BadInputTests {
       shell: "set -o pipefail; \"$@\" | true")
     #expect(result.status == 3)
     #expect(result.problems.count == 1, "\(result.errors)")
-    #expect(result.errors.contains("writing the standard output failed: "))
+    #expect(result.errors.contains("writing standard output failed: "))
   }
 
   @Test("started without standard output and error, nothing it tells gets into a file it writes")

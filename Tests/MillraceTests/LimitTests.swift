@@ -119,7 +119,7 @@ struct LimitTests {
     #expect(line.contains("the program \"sleep\" neither read nor wrote anything for "), "\(line)")
     #expect(
       line.hasSuffix(
-        " ms, and holds the end of the graph; it must read its input to the end and then end itself, or be given longer with \"endStall\""
+        " ms while the graph was ending; make it exit at the end of its input, or raise \"endStall\""
       ), "\(line)")
   }
 

@@ -34,6 +34,9 @@ struct SecretContractTests {
     "net.websocket halfOpenPerAddress": "a number of connections",
     "net.websocket key": "a path; what is in the file is read by the TLS library alone",
     "net.websocket host": "an address of this machine to wait at",
+    "net.websocket hosts": "names of the server that anybody may know",
+    "rtmp.pull roots": "public certificates",
+    "rtmp.push roots": "public certificates",
     "rtmp.push keyInterval": "pictures between two whole ones",
     "video.record keyInterval": "pictures between two whole ones",
   ]

@@ -85,7 +85,7 @@ struct EncoderRefusalTests {
     }
     #expect(
       words
-        == "cannot encode for \"rtmp://127.0.0.1:\(port)/live/•••\": End of file;  "
+        == "cannot encode for \"rtmp://127.0.0.1:\(port)/live/•••\": End of file; "
         + "scale the pictures with video.scale")
     #expect(bench.close() == [])
   }

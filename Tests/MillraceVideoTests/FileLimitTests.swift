@@ -38,7 +38,7 @@ struct FileLimitTests {
   private static func isSaid(_ words: String, of path: String) -> Bool {
     words.contains("\"\(path)\"")
       && words.hasSuffix(
-        "Too many open files (errno 24); raise the limit of open files (ulimit -n), or run fewer instances")
+        "Too many open files (errno 24); raise the limit on open files (ulimit -n), or run fewer instances")
   }
 
   /// Opens something that needs several files at once, so that one less is too few.

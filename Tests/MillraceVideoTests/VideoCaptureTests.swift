@@ -157,7 +157,7 @@ struct VideoCaptureTests {
       }
       #expect(names.last == "stalled", "\(names)")
     } catch {
-      #expect(error.text?.hasPrefix("the display \"\(screen.display)\" is gone: ") == true)
+      #expect(error.text?.hasPrefix("lost the display \"\(screen.display)\": ") == true)
     }
   }
 
@@ -168,7 +168,7 @@ struct VideoCaptureTests {
     #expect(display?.contains("@ 0x") == false)
     #expect(
       display?.hasSuffix(
-        "; check that it is there, that you may use it, and that the part lies on the screen") == true)
+        "; check that it exists, that you have access, and that the region lies on the screen") == true)
     #expect(
       refusal(["source": "camera", "device": "/dev/video97"])
         == "no camera \"/dev/video97\"; connect a camera, or use another device: ls /dev/video*")

@@ -14,6 +14,8 @@ package class AppChannel: RemoteWake, @unchecked Sendable {
   /// The program's turn. Never taken by a worker.
   let turn = Lock()
   let link: UnsafeMutablePointer<Link>
+  /// Blocks of what is queued; it outlives the link.
+  let pool: BlockPool
   let counters: UnsafeMutablePointer<LinkCounters>
   let replies: ReplyCounter
   private let courier: Courier
@@ -48,9 +50,10 @@ package class AppChannel: RemoteWake, @unchecked Sendable {
   /// Which end of the link is the node.
   enum Direction { case toNode, toProgram }
 
-  init(_ place: Place, _ direction: Direction, format: Format, capacity: Int) {
+  init(_ place: Place, _ direction: Direction, format: Format, capacity: Int, pool: BlockPool) {
     node = place.node
     self.format = format
+    self.pool = pool
     cells = place.cells
     cell = place.cell
     replies = place.replies

@@ -8,7 +8,6 @@ internal import Synchronization
 package final class SinkChannel: AppChannel, @unchecked Sendable {
   private typealias Reader = CheckedContinuation<GraphPacket?, Never>
 
-  private let pool: BlockPool
   /// Handles in the program's hands.
   private let handles = Atomic<Int>(0)
   /// Packets that found the queue full and no one who would read it.
@@ -23,8 +22,9 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
 
   /// A channel for packets of a shape, with a queue of so many.
   package init(_ place: Place, shape: OutputShape, capacity: Int) {
-    pool = BlockPool(blockBytes: Self.blockBytes(shape), blockCount: Self.blocks(capacity))
-    super.init(place, .toProgram, format: shape.format, capacity: capacity)
+    super.init(
+      place, .toProgram, format: shape.format, capacity: capacity,
+      pool: BlockPool(blockBytes: Self.blockBytes(shape), blockCount: Self.blocks(capacity)))
   }
 
   /// Packets its queue holds, by checked parameters of an `app.sink`.

@@ -16,7 +16,6 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
   /// Bytes of the largest packet, and for PCM of every packet.
   package let packetBytes: Int
   private let settings: SourceSettings
-  private let pool: BlockPool
   /// Bytes of one sample of every channel; 1 for formats that are not PCM.
   private let frameBytes: Int
   /// The graph drains, and the node takes no more.
@@ -43,9 +42,15 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     packetBytes = shape.packetBytes
     self.settings = settings
     frameBytes = shape.format.frameBytes ?? 1
-    pool = BlockPool(blockBytes: shape.packetBytes, blockCount: Self.blocks(settings.capacity))
     partial = nil
-    super.init(place, .toNode, format: shape.format, capacity: settings.capacity)
+    super.init(
+      place, .toNode, format: shape.format, capacity: settings.capacity,
+      pool: BlockPool(blockBytes: shape.packetBytes, blockCount: Self.blocks(settings.capacity)))
+  }
+
+  deinit {
+    // Its block goes back to the pool, which ends with the channel.
+    partial = nil
   }
 
   /// Blocks for what is queued, the packet in the program's hand, the one in the node's, and a last one at the end.

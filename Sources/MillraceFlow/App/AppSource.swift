@@ -35,7 +35,10 @@ public struct AppSource: Node, ~Copyable {
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if try emit(&ports) { return channel.hasPacket(generation: ports.generation) ? .again : .done }
+    if try emit(&ports) {
+      // The program may have finished before this call: nothing else would wake the node for the end.
+      return channel.hasPacket(generation: ports.generation) || channel.isOver ? .again : .done
+    }
     return channel.isOver ? .ended : .done
   }
 

@@ -54,7 +54,7 @@ struct TurnLogTests {
       ])
   }
 
-  @Test("marks are told in the order they happened, even when they came late")
+  @Test("marks are listed in the order they happened, even when they came late")
   func order() {
     let turn = turns([(.speechStarted, 100), (.sent, 950), (.speechEnded, 900)])[0]
     #expect(turn.marks.map(\.mark) == [.speechStarted, .speechEnded, .sent])
@@ -118,7 +118,7 @@ struct TurnLogTests {
     #expect(log.turns.isEmpty)
   }
 
-  @Test("an event says when it happened where it knows better than when it was told")
+  @Test("an event that knows when it happened carries that time, not the time it was posted")
   func events() {
     func event(_ name: String, node: String = "vad", _ numbers: [String: Double]) -> TurnEvent? {
       TurnEvent(name: name, node: node, time: .milliseconds(2_000), number: { numbers[$0] })

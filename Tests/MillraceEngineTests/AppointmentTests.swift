@@ -92,7 +92,9 @@ struct AppointmentTests {
     let run = try prepare("appointment-realtime", engine, count: -1)
     let times = Locked<[Nanoseconds]>([])
     for milliseconds in [60, 30] as [Int64] {
-      run.at(.milliseconds(milliseconds)) { [unowned run] in times.withLock { $0.append(run.time.nanoseconds) } }
+      run.at(.milliseconds(milliseconds)) { [unowned run] in
+        times.withLock { $0.append(run.time.nanoseconds) }
+      }
     }
     run.at(.milliseconds(70)) { [unowned run] in run.drain() }
     run.start()

@@ -14,7 +14,9 @@ struct MetricsServerTests {
     try await HTTPCall(method, WebAddress("http://127.0.0.1:\(port)\(path)")).run()
   }
 
-  private func text(_ response: HTTPCall.Response) -> String { String(decoding: response.body, as: UTF8.self) }
+  private func text(_ response: HTTPCall.Response) -> String {
+    String(decoding: response.body, as: UTF8.self)
+  }
 
   @Test("the page is there in Prometheus' format, and everything else is refused")
   func page() async throws {

@@ -138,7 +138,7 @@ extension TurnLog {
 package struct TurnEvent: Sendable, Hashable {
   /// What happened.
   package var mark: Turn.Mark
-  /// When it happened, on the graph clock, which may be before it was told.
+  /// When it happened, on the graph clock, which may be before it was posted.
   package var time: Nanoseconds
   /// A detector heard it, beside the microphone.
   package var isDetected = false

@@ -310,6 +310,8 @@ interop-metrics: metrics-deps build models ## have Prometheus and OpenTelemetry 
 examples: metrics-deps ## build the examples outside of this package, and try them
 	@swift build --package-path Examples/SpeechServer --scratch-path .build-examples
 	timeout --kill-after=10 300 Tests/Interop/speech-server.sh .build-examples/debug/SpeechServer
+	swift build --package-path Examples/PushToBot --scratch-path .build-examples
+	timeout --kill-after=10 120 .build-examples/debug/push-to-bot
 
 # A build without microphones, loudspeakers and pictures, in a folder of its own.
 .PHONY: traits
@@ -344,11 +346,6 @@ bench-peers: ## install what make bench measures Millrace beside: C++ rings, GSt
 	@# The compiler looked for their headers once and remembers the answer.
 	touch benchmarks/Sources/CPeerRings/rings.cpp benchmarks/Sources/CPeerGStreamer/*.c benchmarks/Package.swift
 	$(call install,$(PEERS))
-
-.PHONY: examples
-examples: deps ## build the examples as packages of their own, and run them
-	@for example in Examples/*/; do swift build --package-path "$$example"; done
-	timeout --kill-after=10 120 swift run --skip-build --package-path Examples/PushToBot push-to-bot
 
 .PHONY: reference
 reference: build ## write the page of every node into Documentation/reference

@@ -22,7 +22,8 @@ extension RunBuilder {
       guard let end = node.contract.appEnd else { continue }
       let cell = run.places[index]
       let place = AppChannel.Place(
-        node: node.name, cells: cell.strand, cell: cell.index, replies: run.reply.counter, courier: core.courier)
+        node: node.name, cells: cell.strand, cell: cell.index, replies: run.reply.counter,
+        courier: core.courier)
       switch end {
       case .source:
         guard let shape = node.outputs.first?.shape else { continue }

@@ -25,7 +25,8 @@ public struct TurnTracer: Sendable {
     var epoch: UInt64?
     for await event in events {
       // Where the graph's time begins on the wall: one offset for the whole run, so that spans never overlap by a clock that was set.
-      let start = epoch ?? DefaultTracerClock.now.nanosecondsSinceEpoch &- UInt64(max(0, run.time.nanoseconds))
+      let start =
+        epoch ?? DefaultTracerClock.now.nanosecondsSinceEpoch &- UInt64(max(0, run.time.nanoseconds))
       epoch = start
       log.add(TurnEvent(event), label: "")
       for turn in log.takeFinished() { emit(turn, run, start, tracer) }

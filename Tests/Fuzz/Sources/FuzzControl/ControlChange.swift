@@ -1,0 +1,1 @@
+../../../../Sources/MillraceRunner/Control/ControlChange.swift

@@ -35,7 +35,11 @@ let package = Package(
     fuzzer("FuzzAddress"),
     fuzzer("FuzzBailian", [product("MillraceDialog"), product("MillraceCore")]),
     fuzzer(
-      "FuzzControl", [product("MillraceEngine"), product("MillraceGraph"), product("MillraceCore"), product("MillraceTesting")]),
+      "FuzzControl",
+      [
+        product("MillraceEngine"), product("MillraceGraph"), product("MillraceCore"),
+        product("MillraceTesting"),
+      ]),
     fuzzer("FuzzDialog", [product("MillraceDialog")]),
     fuzzer("FuzzFrames"),
     .target(name: "CFuzzImage", linkerSettings: [.linkedLibrary("jpeg")]),

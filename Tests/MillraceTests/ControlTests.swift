@@ -349,7 +349,7 @@ struct ControlTests {
       (#"{ "command": "sett" }"#, 14, #"there is no command "sett"; did you mean "set"?"#),
       (
         #"{ "command": "dance" }"#, 14,
-        #"there is no command "dance"; there are set, send, interrupt, duck, resume, tap, untap, report, drain, stop"#
+        #"there is no command "dance"; there are set, get, send, interrupt, duck, resume, tap, untap, add, remove, relink, report, drain, stop"#
       ),
       (#"{ "comand": "set" }"#, 1, #"the line has no "command"; write "command" in place of "comand""#),
       (#"{ "command": 7 }"#, 14, #""command" is text, found a number"#),

@@ -240,7 +240,7 @@ struct ParameterTests {
   @Test("a ramp longer than any run does no harm, and ends with the run")
   func endless() throws {
     let run = try prepare("knobs-endless")
-    try run.ramp("knobs", "level", to: 60, over: .seconds(1e30))
+    try run.ramp("knobs", "level", to: 60, over: Duration(secondsComponent: .max, attosecondsComponent: 0))
     let all = try notes(of: run, "knobs-endless")
     #expect(all.count > 10 && all.allSatisfy { $0.contains(" level ") })
     #expect(try #require(try run.get("knobs", "level")?.asNumber) < 1)

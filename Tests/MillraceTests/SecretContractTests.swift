@@ -35,8 +35,8 @@ struct SecretContractTests {
     "net.websocket key": "a path; what is in the file is read by the TLS library alone",
     "net.websocket host": "an address of this machine to wait at",
     "net.websocket hosts": "names of the server that anybody may know",
-    "rtmp.pull roots": "public certificates",
-    "rtmp.push roots": "public certificates",
+    "bailian.dialog roots": "public certificates",
+    "net.websocket roots": "public certificates",
     "rtmp.push keyInterval": "pictures between two whole ones",
     "video.record keyInterval": "pictures between two whole ones",
   ]

@@ -18,14 +18,14 @@ struct EventQueueTests {
   @Test("come in order, before and after somebody waits, and end")
   func order() async {
     let queue = EventQueue()
-    queue.hand(event(0))
+    queue.push(event(0))
     let reader = Task { await rest(of: queue) }
     for number in 1..<500 {
-      queue.hand(event(number))
+      queue.push(event(number))
       if number % 50 == 0 { await Task.yield() }
     }
     queue.finish()
-    queue.hand(event(500))
+    queue.push(event(500))
     #expect(await reader.value.map(\.name) == (0..<500).map(String.init))
     #expect(queue.lostCount == 0)
   }
@@ -33,14 +33,14 @@ struct EventQueueTests {
   @Test("of too many the oldest go, and their number is told before the next one")
   func loss() async {
     let queue = EventQueue()
-    for number in 0..<EventQueue.limit + 10 { queue.hand(event(number)) }
+    for number in 0..<EventQueue.limit + 10 { queue.push(event(number)) }
     let first = await queue.next()
     #expect(first?.name == "eventsLost" && first?.node == "" && first?.time == 10)
     #expect(first?.json == #"{"time":1e-08,"event":"eventsLost","count":10}"#)
     #expect(await queue.next()?.name == "10")
     // Taking made room for one; the next but one pushes the oldest out again.
-    queue.hand(event(5_000))
-    queue.hand(event(5_001))
+    queue.push(event(5_000))
+    queue.push(event(5_001))
     queue.finish()
     let rest = await rest(of: queue)
     #expect(rest.first?.json == #"{"time":1.2e-08,"event":"eventsLost","count":1}"#)
@@ -51,8 +51,8 @@ struct EventQueueTests {
   @Test("a lost word of a loss is told with all it stood for, and counted where that was lost")
   func lossOfLoss() async {
     let queue = EventQueue()
-    queue.hand(.loss(of: 30, at: 0), missing: 30)
-    for number in 0..<EventQueue.limit + 1 { queue.hand(event(number)) }
+    queue.push(.loss(of: 30, at: 0), missing: 30)
+    for number in 0..<EventQueue.limit + 1 { queue.push(event(number)) }
     #expect(await queue.next()?.json == #"{"time":1e-09,"event":"eventsLost","count":31}"#)
     #expect(queue.lostCount == 1)
   }
@@ -64,7 +64,7 @@ struct EventQueueTests {
     await Task.yield()
     reader.cancel()
     #expect(await reader.value == 0)
-    queue.hand(event(1))
+    queue.push(event(1))
     queue.finish()
     #expect(await queue.next()?.name == "1")
   }
@@ -74,12 +74,12 @@ struct EventQueueTests {
     let queue = EventQueue()
     let places = EventQueue.limit - EventQueue.reserve
     #expect(queue.room(0) == places)
-    for number in 0..<places { queue.hand(event(number)) }
+    for number in 0..<places { queue.push(event(number)) }
     #expect(queue.room(1) == 0)
     #expect(queue.room(EventQueue.patience) == 0)
     _ = await queue.next()
     #expect(queue.room(EventQueue.patience + 1) == 1)
-    queue.hand(event(0))
+    queue.push(event(0))
     #expect(queue.room(EventQueue.patience + 2) == 0)
     #expect(queue.room(2 * EventQueue.patience + 2) == Int.max)
   }

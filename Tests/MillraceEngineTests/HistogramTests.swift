@@ -9,7 +9,7 @@ struct HistogramTests {
     "every value lies between the start of its bucket and the start of the next, which is at most an eighth away"
   )
   func buckets() {
-    var dice = Dice(state: 1)
+    var dice = SeededGenerator(state: 1)
     let random = (0..<10_000).map { _ in
       UInt64.random(in: 0..<1 << 35, using: &dice) >> UInt64.random(in: 0..<30, using: &dice)
     }
@@ -34,7 +34,7 @@ struct HistogramTests {
     "quantiles are never below the true ones and at most an eighth above", arguments: [1, 2, 10, 999, 5_000])
   func quantiles(count: Int) {
     let counters = HistogramCounters()
-    var dice = Dice(state: 1)
+    var dice = SeededGenerator(state: 1)
     let values = (0..<count).map { _ in UInt64.random(in: 64..<50_000_000, using: &dice) }.sorted()
     for value in values { counters.add(value) }
     let histogram = counters.read(largest: Nanoseconds(values[count - 1])) { Nanoseconds($0) }

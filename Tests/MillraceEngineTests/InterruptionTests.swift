@@ -8,12 +8,12 @@ import Testing
 @Suite("Interruption", .serialized, .timeLimit(.minutes(30)))
 struct InterruptionTests {
   /// A bot's reply through a random tree of nodes on random lanes, over links of random size and policy, to slow and quick sinks.
-  private static func randomPlan(_ dice: inout Dice, witness: String, interval: Int) -> (
+  private static func randomPlan(_ dice: inout SeededGenerator, witness: String, interval: Int) -> (
     GraphPlan, isLossless: Bool
   ) {
     var builder = PlanBuilder()
     let isLossless = dice.roll(0...2) > 0
-    let policies: [LinkPolicy] = isLossless ? [.block] : [.block, .dropOldest, .dropNewest, .latest]
+    let policies: [LinkPolicy] = isLossless ? [.block] : [.block, .dropOldest, .dropNewest, .lastStrand]
     func lane() -> Lane { dice.roll(0...1) == 0 ? .voice : .bulk }
     func probe() -> [String: ParameterValue] { ["probe": .string(witness)] }
     func link(_ from: Int, _ to: Int) {
@@ -47,7 +47,7 @@ struct InterruptionTests {
   @Test(
     "in any graph, at any backlog and moment, nothing stale arrives once a node was told", arguments: 1...24)
   func property(seed: Int) throws {
-    var dice = Dice(state: UInt64(seed) &* 7_919)
+    var dice = SeededGenerator(state: UInt64(seed) &* 7_919)
     let name = "property\(seed)"
     let (plan, _) = Self.randomPlan(&dice, witness: name, interval: 0)
     let engine = Engine(catalogue: testCatalogue, workers: 1 + seed % 2)
@@ -75,7 +75,7 @@ struct InterruptionTests {
     "what belongs to no reply, and what must be played, all arrives in spite of interruptions",
     arguments: 1...8)
   func spared(seed: Int) throws {
-    var dice = Dice(state: UInt64(seed) &* 104_729)
+    var dice = SeededGenerator(state: UInt64(seed) &* 104_729)
     let name = "spared\(seed)"
     var plan = Self.randomPlan(&dice, witness: name, interval: 0).0
     for index in plan.links.indices { plan.links[index].policy = .block }

@@ -43,7 +43,7 @@ struct BurningNode: Node {
 struct OverloadLadderTests {
   private func changes(_ loads: [Double], _ thresholds: [Int] = [60, 80]) -> [OverloadLadder.Change?] {
     var ladder = OverloadLadder(thresholds)
-    return loads.map { ladder.look($0) }
+    return loads.map { ladder.update($0) }
   }
 
   @Test("a step is taken after half a second above it, the next after as long again")
@@ -60,15 +60,15 @@ struct OverloadLadderTests {
   @Test("a step is taken back after two seconds well below it, the last taken first")
   func falls() {
     var ladder = OverloadLadder([60, 80])
-    for _ in 0..<4 { _ = ladder.look(99) }
+    for _ in 0..<4 { _ = ladder.update(99) }
     #expect(ladder.level == 2)
     // 70 is not below 80 by the margin, 69 is.
-    for _ in 0..<20 { #expect(ladder.look(70) == nil) }
-    for _ in 0..<7 { #expect(ladder.look(69) == nil) }
-    #expect(ladder.look(69) == .fall(1))
-    for _ in 0..<7 { #expect(ladder.look(0) == nil) }
-    #expect(ladder.look(0) == .fall(0))
-    #expect(ladder.look(0) == nil && ladder.level == 0)
+    for _ in 0..<20 { #expect(ladder.update(70) == nil) }
+    for _ in 0..<7 { #expect(ladder.update(69) == nil) }
+    #expect(ladder.update(69) == .fall(1))
+    for _ in 0..<7 { #expect(ladder.update(0) == nil) }
+    #expect(ladder.update(0) == .fall(0))
+    #expect(ladder.update(0) == nil && ladder.level == 0)
   }
 }
 
@@ -81,7 +81,7 @@ struct OverloadTests {
     let voice = builder.add("voice", "test.burn", ["probe": .string(probe + "-voice"), "work": 500])
     let pictures = builder.add("pictures", "test.burn", ["probe": .string(probe), "work": 3_000])
     builder.link(source, voice, limit: 400)
-    builder.link(source, pictures, limit: 2, policy: .latest)
+    builder.link(source, pictures, limit: 2, policy: .lastStrand)
     builder.plan.overload = steps
     return (builder.plan, voice, pictures)
   }

@@ -30,7 +30,7 @@ struct QuietTests {
     let shed = try #require(run.memory).linkCounters + 1
     let (hasShed, goesOn) = run.status.withLock { _ in
       run.shedNodes.replace(with: [pictures])
-      for strand in run.strands { strand.ask(Strand.Request.shed) }
+      for strand in run.strands { strand.request(Strand.Request.shed) }
       let hasShed = comes { shed.pointee.droppedShed.current > 0 }
       let seen = probe.values.count
       return (hasShed, comes { probe.values.count > seen + 10 })
@@ -42,24 +42,24 @@ struct QuietTests {
   }
 
   @Test("a verdict is taken once, and one that nobody takes is let go of")
-  func verdicts() throws {
+  func failureDecisions() throws {
     weak var left: AnyExecutor?
     do {
-      let board = VerdictBoard(count: 3)
+      let board = FailureDecisions(count: 3)
       let held = AnyExecutor()
       left = held
-      board.put(.isolate, on: 0)
-      board.put(.replace(.passRetained(held)), on: 1)
-      if case .isolate = board.take(on: 0) {} else { Issue.record("the verdict is missing") }
-      if case .none = board.take(on: 0) {} else { Issue.record("taken twice") }
-      guard case .replace(let executor) = board.take(on: 1) else {
+      board.put(.isolate, for: 0)
+      board.put(.replace(.passRetained(held)), for: 1)
+      if case .isolate = board.take(for: 0) {} else { Issue.record("the verdict is missing") }
+      if case .none = board.take(for: 0) {} else { Issue.record("taken twice") }
+      guard case .replace(let executor) = board.take(for: 1) else {
         Issue.record("the executor is missing")
         return
       }
       #expect(executor.takeRetainedValue() === held)
-      board.put(.replace(.passRetained(held)), on: 2)
-      board.put(.isolate, on: 2)
-      board.put(.replace(.passRetained(held)), on: 1)
+      board.put(.replace(.passRetained(held)), for: 2)
+      board.put(.isolate, for: 2)
+      board.put(.replace(.passRetained(held)), for: 1)
     }
     #expect(left == nil)
   }
@@ -91,7 +91,7 @@ struct QuietTests {
     for run in quiet { run.start() }
     let talking = try prepare(30)
     let listener = talking.events
-    let before = engine.core.supervisor.looks.current
+    let before = engine.core.supervisor.servedWakes.current
     talking.start()
     var count = 0
     for await event in listener where event.name == "seen" {
@@ -99,8 +99,8 @@ struct QuietTests {
       if count == 30 { break }
     }
     // Not more often than it had something to tell.
-    let looks = engine.core.supervisor.looks.current - before
-    #expect(looks >= 1 && looks <= 30)
+    let servedWakes = engine.core.supervisor.servedWakes.current - before
+    #expect(servedWakes >= 1 && servedWakes <= 30)
     #expect(Probe.named("quiet-runs").values.count > 40)
     for run in quiet + [talking] { run.stop() }
     for run in quiet { _ = await run.wait() }
@@ -127,7 +127,7 @@ struct QuietTests {
     run.stop()
     _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(outbox.pointee.queued == 0)
-    // The supervisor looks around a few times; in a debug build it ends the process when it finds the run.
+    // The supervisor servedWakes around a few times; in a debug build it ends the process when it finds the run.
     _ = try PlanBuilder.chain(source: ["count": 5], passes: 1, probe: "behind-a-full-one").runToEnd(
       on: engine)
     withExtendedLifetime((listener, memory)) {}

@@ -42,7 +42,7 @@ extension Worker {
   /// On a virtual clock: nothing is ready, and time has to stand still until a program has sent to a source that waits for it, or read
   /// from a sink that is full.
   var waitsForProgram: Bool {
-    for strand in unsafe programmed {
+    for strand in unsafe appStrands {
       let ends = unsafe strand.run.ends
       if ends.sinks.values.contains(where: \.holdsClock) { return true }
       if unsafe !strand.isDraining, ends.sources.values.contains(where: \.holdsClock) { return true }

@@ -36,7 +36,7 @@ struct PartList {
   var finished: [GraphRun] { runs.filter { $0 !== unfinished } }
 
   /// The run's own workers have let go of it. True when no part is left.
-  mutating func noteRetired() -> Bool {
+  mutating func markRetired() -> Bool {
     isRetired = true
     return runs.isEmpty
   }
@@ -103,7 +103,7 @@ extension GraphRun {
   func part(named name: String) -> GraphRun? { parts.withLock { $0.runs.first { $0.partName == name } } }
 
   /// True while no worker knows of the run.
-  var isUnreleased: Bool { phase == .prepared }
+  var isUnstarted: Bool { phase == .prepared }
 
   /// The run and all its parts, by number.
   var familyNumbers: Set<Int> {
@@ -124,20 +124,20 @@ extension GraphRun {
   }
 
   /// The part has ended by itself, or has closed: its run need not wait for it any longer. Once.
-  func leaveParent() {
-    guard let parent, !hasLeftParent.exchange(true, ordering: .acquiringAndReleasing) else { return }
+  func releaseParent() {
+    guard let parent, !hasReleasedParent.exchange(true, ordering: .acquiringAndReleasing) else { return }
     parent.cellEnded()
   }
 
   /// The part has closed. True when its run waits for that alone.
-  func leaveFamily(_ report: RunReport) -> Bool {
+  func detachFromParent(_ report: RunReport) -> Bool {
     guard let parent else { return false }
     parent.announce("partEnded") { json in
       json.member("part", partName)
       if let failure = status.withLock({ $0.failure }) { json.member("text", "\(failure)") }
     }
     parent.status.withLock { if $0.phase != .running { $0.partReports.append(report) } }
-    leaveParent()
+    releaseParent()
     return parent.parts.withLock { $0.remove(self) }
   }
 
@@ -168,7 +168,7 @@ extension GraphRun {
     var edit = GraphEdit()
     body(&edit)
     return GraphPart(
-      run: try PartMaker(self, name, edit).make(graph, settings, observesEvents: observesEvents))
+      run: try PartBuilder(self, name, edit).make(graph, settings, observesEvents: observesEvents))
   }
 
   /// Adds one node to the running graph: a part with one node, which has the part's name.

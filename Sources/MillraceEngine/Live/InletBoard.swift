@@ -60,13 +60,13 @@ struct InletBoard {
   }
 
   /// The links that the worker does not know yet.
-  mutating func takeNews(where isMine: (GraphPlan.End) -> Bool) -> [(input: GraphPlan.End, inlet: Inlet)] {
-    var news: [(GraphPlan.End, Inlet)] = []
+  mutating func takeUnannounced(where isMine: (GraphPlan.End) -> Bool) -> [(input: GraphPlan.End, inlet: Inlet)] {
+    var unannounced: [(GraphPlan.End, Inlet)] = []
     for (input, chain) in chains where chain.announced < chain.inlets.count && isMine(input) {
-      news += chain.inlets[chain.announced...].map { (input, $0) }
+      unannounced += chain.inlets[chain.announced...].map { (input, $0) }
       chains[input]?.announced = chain.inlets.count
     }
-    return news
+    return unannounced
   }
 
   /// The slot of an input has its next link.
@@ -95,10 +95,10 @@ extension Worker {
   @inline(never)
   func takeInlets(of strand: Strand) {
     let run = unsafe strand.run
-    let news = run.inlets.withLock { board in
-      board.takeNews { run.places[$0.node].strand === strand }
+    let unannounced = run.inlets.withLock { board in
+      board.takeUnannounced { run.places[$0.node].strand === strand }
     }
-    for (input, inlet) in news {
+    for (input, inlet) in unannounced {
       let cell = unsafe strand.cells + run.places[input.node].index
       unsafe strand.pendingInlets.append(PendingInlet(input: input, cell: cell, link: inlet.link))
       if unsafe cell.pointee.phase.isOver { unsafe inlet.link.pointee.refuse() }

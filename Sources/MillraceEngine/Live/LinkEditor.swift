@@ -186,7 +186,7 @@ struct LinkEditor {
       attach(Inlet(live), to: addition.to)
     }
     for cut in cuts where !cut.ends && !additions.contains(where: { $0.to == cut.to }) {
-      attach(Inlet(LinkPlug(hasEnded: false, nobody: core.deaf)), to: cut.to)
+      attach(Inlet(LinkPlug(hasEnded: false, nullWake: core.nullWake)), to: cut.to)
     }
   }
 
@@ -195,7 +195,7 @@ struct LinkEditor {
     let isOpen = run.inlets.withLock { board -> Bool in
       let cell = unsafe strand.cells + input.place.index
       // A part whose workers do not know of it yet.
-      if run.isUnreleased {
+      if run.isUnstarted {
         unsafe cell.pointee.table.inputs[input.end.port].link = unsafe inlet.link
         board.begin(inlet, at: input.end)
         return false
@@ -206,7 +206,7 @@ struct LinkEditor {
         return unsafe Inlet(ofPlan: memory.links + index)
       }
     }
-    if isOpen { strand.ask(Strand.Request.inputs) }
+    if isOpen { strand.request(Strand.Request.inputs) }
   }
 
   /// Every output that gains or loses links changes in one step.
@@ -233,7 +233,7 @@ struct LinkEditor {
         layout.live += additions.filter { $0.from == output }.compactMap(\.live)
       }
     }
-    if isOpen { output.place.strand.ask(Strand.Request.outputs) }
+    if isOpen { output.place.strand.request(Strand.Request.outputs) }
   }
 
   private func departure(_ cut: Cut) -> Departure? {

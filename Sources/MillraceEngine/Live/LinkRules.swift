@@ -72,7 +72,7 @@ enum LinkRules {
 
   /// Refuses a run that has ended or not begun.
   static func checkLife(ofRun run: GraphRun) throws(EditProblem) {
-    if run.isUnreleased && run.parent != nil { return }
+    if run.isUnstarted && run.parent != nil { return }
     let what = run.parent == nil ? "the run" : "part \(Problem.quoted(String(run.path.dropLast())))"
     switch run.phase {
     case .running: break

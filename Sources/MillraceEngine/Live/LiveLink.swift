@@ -96,7 +96,7 @@ final class LiveLink: @unchecked Sendable {
     unsafe counted.deallocate()
     if !pool.isWhole {
       supervisor.lingering.add(pool, claim)
-      supervisor.kick()
+      supervisor.wake()
     }
   }
 
@@ -156,14 +156,14 @@ extension GraphPlan {
 final class LinkPlug: @unchecked Sendable {
   private let counted: UnsafeMutablePointer<LinkCounters>
   private let memory: UnsafeMutablePointer<Link>
-  private let nobody: DeafWake
+  private let nullWake: NullWake
 
-  init(hasEnded: Bool, nobody: DeafWake) {
-    self.nobody = nobody
+  init(hasEnded: Bool, nullWake: NullWake) {
+    self.nullWake = nullWake
     unsafe counted = .allocate(capacity: 1)
     unsafe counted.initialize(to: LinkCounters())
     unsafe memory = .allocate(capacity: 1)
-    let wake = unsafe Wake(remote: Unmanaged.passUnretained(nobody), index: 0)
+    let wake = unsafe Wake(remote: Unmanaged.passUnretained(nullWake), index: 0)
     unsafe memory.initialize(
       to: Link(limit: 1, policy: .dropNewest, burst: 1, counters: counted, consumer: wake, producer: wake))
     if hasEnded { unsafe memory.pointee.end() } else { unsafe memory.pointee.detach() }

@@ -42,7 +42,7 @@ struct Departure {
   let ends: Bool
 
   /// Tells the reader. On the writer's worker, or when no worker writes any more.
-  func tell() {
+  func notifyReader() {
     if ends { unsafe link.pointee.end() } else { unsafe link.pointee.detach() }
   }
 }
@@ -69,7 +69,7 @@ struct OutletBoard {
     guard !isClosed, let memory = run.memory else {
       for tap in layout.taps { _ = tap.close() }
       for live in layout.live { unsafe live.address.pointee.end() }
-      for departure in leaving { departure.tell() }
+      for departure in leaving { departure.notifyReader() }
       return false
     }
     if let fan = fans[output] { former[output, default: []].append(fan) }
@@ -82,7 +82,7 @@ struct OutletBoard {
   mutating func takeOver(_ output: GraphPlan.End) {
     fans[output]?.isInPlace = true
     former[output] = nil
-    for departure in departures.removeValue(forKey: output) ?? [] { departure.tell() }
+    for departure in departures.removeValue(forKey: output) ?? [] { departure.notifyReader() }
   }
 
   /// No worker writes any more.
@@ -92,7 +92,7 @@ struct OutletBoard {
       for tap in fan.layout.taps { _ = tap.close() }
       for live in fan.layout.live { unsafe live.address.pointee.end() }
     }
-    for departure in departures.values.joined() where departure.live != nil { departure.tell() }
+    for departure in departures.values.joined() where departure.live != nil { departure.notifyReader() }
     guard releasing else { return }
     fans = [:]
     former = [:]
@@ -110,7 +110,7 @@ extension Worker {
         guard place.strand === strand else { continue }
         guard fan.layout.live.allSatisfy({ $0.translate() }) else {
           // A run that was started a moment ago has not begun yet.
-          strand.ask(Strand.Request.outputs)
+          strand.request(Strand.Request.outputs)
           continue
         }
         let cell = unsafe strand.cells + place.index

@@ -22,11 +22,11 @@ final class ReplyState: Sendable {
 
   /// Leaves a request with the strands of a run and of all others of its family. Any thread. With parts a lock is taken that is held for
   /// as long as a few read-modify-writes take.
-  func ask(_ request: UInt32, of run: GraphRun) {
-    for strand in run.strands { strand.ask(request) }
+  func request(_ request: UInt32, of run: GraphRun) {
+    for strand in run.strands { strand.request(request) }
     guard isShared.load(ordering: .acquiring) else { return }
     strands.withLock { strands in
-      for (id, others) in strands where id != run.id { for strand in others { strand.ask(request) } }
+      for (id, others) in strands where id != run.id { for strand in others { strand.request(request) } }
     }
   }
 }

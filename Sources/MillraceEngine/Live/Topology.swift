@@ -85,13 +85,13 @@ extension EngineCore {
     let isOpen = writer.outlets.withLock {
       $0.change(live.from.end, leaving: [departure], in: writer) { $0.live.removeAll { $0 === live } }
     }
-    if isOpen { writer.places[live.from.end.node].strand.ask(Strand.Request.outputs) }
+    if isOpen { writer.places[live.from.end.node].strand.request(Strand.Request.outputs) }
   }
 
   /// Has an input end behind the link, so that its memory need not wait for the reader's end.
   private func plug(_ live: LiveLink, at reader: GraphRun) {
-    let plug = LinkPlug(hasEnded: true, nobody: deaf)
+    let plug = LinkPlug(hasEnded: true, nullWake: nullWake)
     let isOpen = reader.inlets.withLock { $0.append(Inlet(plug), to: live.to.end, behind: live) }
-    if isOpen { reader.places[live.to.end.node].strand.ask(Strand.Request.inputs) }
+    if isOpen { reader.places[live.to.end.node].strand.request(Strand.Request.inputs) }
   }
 }

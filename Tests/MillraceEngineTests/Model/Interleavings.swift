@@ -95,13 +95,13 @@ struct Interleavings {
     var open = [first]
     while let state = open.popLast(), finding == nil {
       count += 1
-      let following = followers(of: state)
+      let following = dependents(of: state)
       if following.isEmpty { finding = settled(state.memory, state.threads.map(\.registers)) }
       for state in following where seen.insert(state).inserted { open.append(state) }
     }
   }
 
-  private mutating func followers(of state: State) -> [State] {
+  private mutating func dependents(of state: State) -> [State] {
     var following: [State] = []
     for number in state.threads.indices {
       for index in state.threads[number].buffer.indices where mayLeave(index, state.threads[number].buffer) {

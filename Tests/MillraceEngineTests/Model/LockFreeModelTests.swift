@@ -163,7 +163,7 @@ struct LockFreeModelTests {
 
   // MARK: Mail and bells
 
-  /// `Strand.wakeForMail` and `Worker.deliverMail`: two messages. `RunBell` is the same with its own words.
+  /// `Strand.wakeForMail` and `Worker.deliverMail`: two messages. `SupervisorWaker` is the same with its own words.
   private func mail(clearsFirst: Bool) -> Interleavings {
     let (box, bit, ready) = (0, 1, 2)
     var sender: [ModelStep] = []
@@ -191,8 +191,8 @@ struct LockFreeModelTests {
     expect(mail(clearsFirst: true), ["read before the signal is cleared": mail(clearsFirst: false)])
   }
 
-  /// `RunBell.ring` and `RungBells.take`: two events, a supervisor that looks now and then, and a last look.
-  private func bell(stillsFirst: Bool) -> Interleavings {
+  /// `SupervisorWaker.ring` and `WokenRuns.take`: two events, a supervisor that looks now and then, and a last look.
+  private func waker(stillsFirst: Bool) -> Interleavings {
     let (events, ringing, stack) = (0, 1, 2)
     var worker: [ModelStep] = []
     for number in 1...2 {
@@ -214,14 +214,14 @@ struct LockFreeModelTests {
     }
   }
 
-  @Test("bell: it is stilled before the supervisor looks")
-  func bell() {
-    expect(bell(stillsFirst: true), ["looked before it was stilled": bell(stillsFirst: false)])
+  @Test("waker: it is stilled before the supervisor looks")
+  func waker() {
+    expect(waker(stillsFirst: true), ["looked before it was stilled": waker(stillsFirst: false)])
   }
 
   // MARK: Threads that are replaced
 
-  /// `Worker.enter`, `leave` and `takeWorker`: a thread makes two calls, and the supervisor takes its worker in the first or the second.
+  /// `Worker.enter`, `leave` and `revokeLease`: a thread makes two calls, and the supervisor takes its worker in the first or the second.
   private func replacement(enter: ModelStep.Order, hasBarrier: Bool) -> Interleavings {
     let (owner, slot, words) = (0, 1, 2)
     let cell = 7

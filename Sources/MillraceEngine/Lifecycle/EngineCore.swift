@@ -1,0 +1,174 @@
+internal import CMillraceSys
+internal import Glibc
+internal import MillraceCore
+internal import MillraceGraph
+internal import Synchronization
+
+/// What all runs of an engine share: workers, supervisor, trace numbers.
+@safe
+final class EngineCore: @unchecked Sendable {
+  let catalogue: Catalogue
+  let clock: Clock.Kind
+  let voiceWorkers: [Worker]
+  /// Same as the first voice worker on a virtual clock, where one thread does everything of a run in order.
+  let bulkWorker: Worker
+  /// The far end of links that nobody waits on.
+  let nullWake = NullWake()
+  /// For messages of programs. Memory is touched only as it is used.
+  private let controlPool = BlockPool(blockBytes: GraphRun.longestMessage, blockCount: 32)
+  let supervisor = Supervisor()
+  /// Resumes the tasks of the program that wait for a source or a sink.
+  let courier = Courier()
+  /// What runs may take, and what they have claimed.
+  let memory: MemoryLedger
+  /// The links made while graphs run. Changes are made one at a time, on the control side.
+  let topology = Locked(Topology())
+
+  /// The system's refusal of a thread, an `errno`; 0: all run.
+  private var threadRefusal: Int32 = 0
+
+  private struct Numbers {
+    var nextRun = 1
+    var nextTraceID: UInt32 = 1
+    var traceNames: [TraceNames] = []
+    var activeRuns = 0
+    /// Why no new session is taken, by the run that says so.
+    var refusals: [Int: String] = [:]
+  }
+  private let numbers = Locked(Numbers())
+
+  /// Which trace numbers belong to which run.
+  struct TraceNames: Sendable {
+    var first: UInt32
+    var run: String
+    var nodes: [String]
+  }
+
+  /// Trace numbers of so many runs are remembered.
+  private static let rememberedRuns = 4_096
+
+  init(catalogue: Catalogue, clock: Clock.Kind, workers: Int, memory: MemoryLedger) {
+    self.memory = memory
+    self.catalogue = catalogue
+    self.clock = clock
+    let isVirtual = clock == .virtual
+    let canReplace = millrace_barrier_prepare()
+    voiceWorkers = (1...max(1, workers)).map {
+      Worker(name: "millrace-v\($0)", isVirtual: isVirtual, nice: 0, canReplaceThreads: canReplace)
+    }
+    // The bulk worker gives way to voice by 5 steps of niceness, about a third of the weight.
+    bulkWorker =
+      isVirtual
+      ? voiceWorkers[0]
+      : Worker(name: "millrace-bulk", isVirtual: false, nice: 5, canReplaceThreads: canReplace)
+    for worker in allWorkers where threadRefusal == 0 { threadRefusal = worker.startThread() }
+    if threadRefusal == 0 { threadRefusal = supervisor.startThread() }
+  }
+
+  /// Why no graph can be run here, when the system refused one of the threads.
+  func checkThreads() throws(StartProblem) {
+    guard threadRefusal != 0 else { return }
+    throw StartProblem(
+      node: "", text: "the system refused to start a thread: \(SystemError.text(threadRefusal))",
+      cure: "end other programs of this user, or raise the limits (ulimit -u, or the container's pids limit)")
+  }
+
+  /// Why no new session fits on the machine, as the active graphs have it.
+  func checkRoom() throws(StartProblem) {
+    let refusals = numbers.withLock { $0.refusals }
+    guard let first = refusals.min(by: { $0.key < $1.key }) else { return }
+    throw StartProblem(
+      node: "", text: "there is no room for another session: \(first.value)",
+      cure: "end a session, or start it on another machine")
+  }
+
+  func setRefusal(_ text: String?, of run: Int) { numbers.withLock { $0.refusals[run] = text } }
+
+  var allWorkers: [Worker] {
+    bulkWorker === voiceWorkers[0] ? voiceWorkers : voiceWorkers + [bulkWorker]
+  }
+
+  func newRunNumber() -> Int {
+    numbers.withLock { numbers in
+      defer { numbers.nextRun += 1 }
+      return numbers.nextRun
+    }
+  }
+
+  /// Reserves trace numbers for the nodes of a run; the first of them.
+  func reserveTraceIDs(_ run: String, _ nodes: [String]) -> UInt32 {
+    numbers.withLock { numbers in
+      let first = numbers.nextTraceID
+      numbers.nextTraceID &+= UInt32(nodes.count)
+      numbers.traceNames.append(TraceNames(first: first, run: run, nodes: nodes))
+      if numbers.traceNames.count > Self.rememberedRuns {
+        numbers.traceNames.removeFirst(Self.rememberedRuns / 4)
+      }
+      return first
+    }
+  }
+
+  var traceNames: [TraceNames] { numbers.withLock { $0.traceNames } }
+
+  /// A packet around bytes of a program's message; nil when they are too many, or too many messages are under way.
+  func controlPacket(_ bytes: [UInt8]) -> Packet? {
+    guard bytes.count <= controlPool.blockBytes, let block = controlPool.take() else { return nil }
+    var packet = Packet(block, byteCount: bytes.count)
+    var content = packet.mutableSamples(of: UInt8.self)
+    for (index, byte) in bytes.enumerated() { content[index] = byte }
+    return packet
+  }
+
+  /// The voice worker with the fewest strands.
+  func leastLoadedWorker() -> Worker {
+    var best = voiceWorkers[0]
+    for worker in voiceWorkers.dropFirst()
+    where worker.load.load(ordering: .relaxed) < best.load.load(ordering: .relaxed) { best = worker }
+    return best
+  }
+
+  // MARK: Starting
+
+  func start(_ run: GraphRun) {
+    // Time 0 of the graph lies on a whole millisecond, the grain of the timers; instances are spread over 20 ms.
+    let tick = unsafe TimerWheel.tick
+    let mayStart = run.status.withLock { status in
+      guard status.phase == .prepared else { return false }
+      status.phase = .running
+      status.startRequestedAt = millrace_monotonic_ns()
+      return true
+    }
+    guard mayStart else { return }
+    let others = numbers.withLock { numbers in
+      defer { numbers.activeRuns += 1 }
+      return numbers.activeRuns
+    }
+    let phase = others == 0 || run.parent != nil ? 0 : Int64(run.id % 20)
+    let epoch = millrace_monotonic_ns() / tick * tick + phase * tick
+    run.announce("started", isOwn: true)
+    if clock == .realtime {
+      run.epoch.store(epoch, ordering: .releasing)
+    } else if run.parent != nil {
+      run.epoch.store(run.strands[0].worker.controlTime, ordering: .releasing)
+    }
+    // After the epoch: the supervisor reckons by it when the run's next appointment is.
+    supervisor.post(.started(run))
+    // All strands know the time before the first begins: it may wake the others at once.
+    for strand in run.strands { unsafe strand.epoch = epoch }
+    // A part hears of what was interrupted or ducked while it was made.
+    let request =
+      Strand.Request.begin | (run.parent == nil ? 0 : Strand.Request.interrupt | Strand.Request.duck)
+    for strand in run.strands { strand.start(with: request) }
+  }
+
+  func runEnded() {
+    numbers.withLock { $0.activeRuns -= 1 }
+  }
+
+  /// Ends the threads. Nobody holds a run any more, so none is at work.
+  func shutDown() {
+    supervisor.shutDown()
+    courier.stop()
+    for worker in allWorkers { worker.stop() }
+  }
+}

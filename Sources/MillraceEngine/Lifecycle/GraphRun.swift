@@ -1,0 +1,392 @@
+internal import CMillraceSys
+public import MillraceCore
+public import MillraceGraph
+internal import Synchronization
+
+/// One graph at work: an instance of a plan on an engine's workers.
+///
+/// Thread-safe: every method may be called from any thread. A run goes prepared → running → draining → stopped; `stop` may come
+/// at any point and ends within two seconds, naming and leaving behind a node that does not return.
+@safe
+public final class GraphRun: @unchecked Sendable {
+  /// Number of the run on its engine, from 1.
+  public let id: Int
+  /// The graph it runs.
+  public let plan: GraphPlan
+  /// What is taken out of everything the nodes say: the plan's secrets, and those the run was given since.
+  public let secrets: Secrets
+  let engine: EngineCore
+  /// Whether the run waits rather than lose an event: nothing in it follows the real clock.
+  let waitsForListeners: Bool
+  /// Keeps the workers at work as long as there is a run.
+  let owner: Engine
+  /// The run that this one is a part of; nil for a run by itself.
+  let parent: GraphRun?
+  /// The name of the part in its run; empty for a run by itself.
+  let partName: String
+  /// What goes before the names of its nodes where its run's are shown too: `recorder/`; empty for a run by itself.
+  let path: String
+  // Set once while the run is prepared, before any worker knows of it.
+  var strands: [Strand] = []
+  var memory: RunMemory?
+  /// For each node of the plan: its strand and its place there.
+  var places: [(strand: Strand, index: Int)] = []
+  var mailboxes: [Mailbox] = []
+  /// The ends of the graph that are the program's.
+  var ends = AppEnds()
+  var firstTraceID: UInt32 = 0
+  var poolBytes = 0
+  /// For each outbox: losses that listeners have been told of. Only the supervisor.
+  var reportedLosses: [Int] = []
+
+  /// The reply that is valid, and whether it is ducked: of the run and all its parts.
+  let reply: ReplyState
+  let liveCells = Atomic<Int>(0)
+  let retiredStrands = Atomic<Int>(0)
+  let firstPacketTime = Atomic<Int64>(0)
+  /// Graph time at which the run is to drain by itself.
+  let drainTime = Atomic<Int64>(Nanoseconds.max)
+  /// Graph time 0 on the workers' clock; the largest number before the start.
+  let epoch = Atomic<Int64>(Nanoseconds.max)
+  /// Failures and stops that the supervisor has yet to answer. Counted on a virtual clock, where time stands still meanwhile.
+  let pendingDecisions = Atomic<Int>(0)
+  /// On a virtual clock, graph time when the last node ended; the smallest number before that.
+  let endTime = Atomic<Int64>(Nanoseconds.min)
+  /// 0 until the run has stopped, then 1: what `waitUntilStopped` sleeps on.
+  private let stopped = WaitWord()
+
+  /// What the control side knows of the run.
+  struct Status {
+    var phase = RunPhase.prepared
+    var failure: RunFailure?
+    var startRequestedAt: Nanoseconds = 0
+    var stoppedAt: Nanoseconds?
+    var restarts: [Int: [Nanoseconds]] = [:]
+    var waiters: [CheckedContinuation<RunReport, Never>] = []
+    var listeners: [Int: EventQueue] = [:]
+    var nextListener = 0
+    /// Events that listeners missed who have gone since.
+    var lostByFormerListeners = 0
+    var detached: [String] = []
+    /// Of parts that ended with the run.
+    var partReports: [RunReport] = []
+    var leakedBlocks = 0
+    var finalReport: RunReport?
+  }
+  let status = Locked(Status())
+  let liveValues = Locked(LiveValues())
+  /// What workers are told by words, without a lock: nodes that get nothing while the machine is overloaded, and what becomes of nodes that
+  /// failed.
+  let shedNodes: NodeSet
+  /// Sources whose end has come with that of another node, and for each node the sources that end with it.
+  let endingSources: NodeSet
+  let dependents: [Int: [Int]]
+  let failureDecisions: FailureDecisions
+  /// Tells the supervisor that there is something to look at.
+  let waker: SupervisorWaker
+  let outlets = Locked(OutletBoard())
+  let inlets = Locked(InletBoard())
+  let parts = Locked(PartList())
+  /// The part no longer counts as one of the parent's live nodes.
+  let hasReleasedParent = Atomic<Bool>(false)
+  /// The part has closed, and its run waited for that alone. Only the supervisor.
+  var completesParent = false
+  /// A node has missed a budget that nobody was told of.
+  let hasMissed = Atomic<Bool>(false)
+
+  /// A node has missed a budget. From its worker.
+  func markMissedBudget() { if !hasMissed.exchange(true, ordering: .acquiringAndReleasing) { waker.wake() } }
+  /// What was told of missed budgets. Only the supervisor.
+  var reportedBudgets: [ReportedBudgets] = []
+  let callbacks = ScheduledCallbacks()
+
+  /// What becomes of a node that failed.
+  @safe
+  enum FailureDecision: @unchecked Sendable {
+    case none
+    case replace(Unmanaged<AnyExecutor>)
+    case isolate
+  }
+
+  init(
+    id: Int, plan: GraphPlan, waitsForListeners: Bool, owner: Engine,
+    family: (parent: GraphRun, name: String)? = nil
+  ) {
+    parent = family?.parent
+    partName = family?.name ?? ""
+    path = family.map { $0.parent.path + $0.name + "/" } ?? ""
+    reply = family?.parent.reply ?? ReplyState()
+    self.id = id
+    self.plan = plan
+    self.waitsForListeners = waitsForListeners
+    secrets = plan.secrets
+    self.owner = owner
+    engine = owner.core
+    shedNodes = NodeSet(count: plan.nodes.count)
+    endingSources = NodeSet(count: plan.nodes.count)
+    dependents = plan.dependents
+    failureDecisions = FailureDecisions(count: plan.nodes.count)
+    waker = SupervisorWaker(owner.core.supervisor.wokenRuns)
+    memory = nil
+    unsafe waker.run = unsafe Unmanaged.passUnretained(self)
+  }
+
+  deinit {
+    if memory != nil && status.withLock({ $0.phase == .prepared }) { dropUnstarted() }
+    for listener in status.withLock({ Array($0.listeners.values) }) { listener.finish() }
+  }
+
+  // MARK: Life
+
+  /// The graph's name.
+  public var name: String { plan.name }
+
+  /// Where the run stands.
+  public var phase: RunPhase { status.withLock { $0.phase } }
+
+  /// Lets a prepared run go. Does nothing in any other phase.
+  public func start() { engine.start(self) }
+
+  /// Ends the sources and lets what is inside flow out; the run then stops by itself.
+  public func drain() { drain(alone: true) }
+
+  /// - Parameter alone: false: together with the run that it is a part of, which gives to it until its own nodes have ended.
+  func drain(alone: Bool) {
+    guard beginDraining() else { return }
+    announce("draining", isOwn: true)
+    if alone { engine.isolate(self) }
+    for strand in strands { strand.request(Strand.Request.drain) }
+    for part in parts.withLock({ $0.runs }) { part.drain(alone: false) }
+  }
+
+  /// True when the run was not draining yet.
+  func beginDraining() -> Bool {
+    status.withLock { status in
+      guard status.phase == .running else { return false }
+      status.phase = .draining
+      return true
+    }
+  }
+
+  /// As `drain()`, when graph time comes to `time`: the sources give what is due before it and nothing that is due at it or
+  /// later. On a virtual clock that is exact, so that two runs of a graph with the same time give the same bytes; on the real
+  /// one it is done within a timer's millisecond.
+  ///
+  /// Ask before `start` to have it exact. Another call moves the time; one that has passed drains at once. A source that does
+  /// not follow the clock makes no time pass on a virtual one: it runs to its own end first.
+  /// - Parameter time: since the graph's start, at least 0.
+  public func drain(at time: Duration) {
+    precondition(time >= .zero, "graph time begins at 0")
+    drain(atGraphTime: time.nanoseconds)
+  }
+
+  /// The same for a time inside the graph; parts drain at their own time for it.
+  func drain(atGraphTime time: Nanoseconds) {
+    drainTime.store(time, ordering: .releasing)
+    for strand in strands { strand.request(Strand.Request.drainAtTime) }
+    for part in parts.withLock({ $0.runs }) {
+      part.drain(atGraphTime: max(0, time - (part.timeShift - timeShift)))
+    }
+  }
+
+  /// Stops at once: what is queued is dropped. Returns immediately; `wait` tells when it is done (two seconds at most).
+  public func stop() {
+    beginDecision()
+    engine.supervisor.post(.stop(self))
+  }
+
+  /// Waits until the run has stopped and answers what it did.
+  public func wait() async -> RunReport {
+    await withCheckedContinuation { continuation in
+      let report = status.withLock { status -> RunReport? in
+        if let report = status.finalReport { return report }
+        status.waiters.append(continuation)
+        return nil
+      }
+      if let report { continuation.resume(returning: report) }
+    }
+  }
+
+  /// Blocks the calling thread until the run has stopped, or until the time-out; nil then.
+  public func waitUntilStopped(timeout: Duration? = nil) -> RunReport? {
+    let deadline = timeout.map { millrace_monotonic_ns().addingClamped(max(0, $0.nanoseconds)) }
+    while true {
+      if let report = status.withLock({ $0.finalReport }) { return report }
+      let left = deadline.map { $0 - millrace_monotonic_ns() } ?? -1
+      if deadline != nil && left <= 0 { return nil }
+      stopped.wait(while: 0, for: left)
+    }
+  }
+
+  func publishStopped() {
+    stopped.store(1)
+    stopped.wake(Int32.max)
+  }
+
+  /// Graph time now; 0 before the start, the time of the stop after it. Costs far less than a report.
+  public var time: Duration { .nanoseconds(graphTime) }
+
+  /// Graph time now, as the control side sees it; 0 before the start.
+  var graphTime: Nanoseconds {
+    if let stopped = status.withLock({ $0.stoppedAt }) { return stopped }
+    let end = endTime.load(ordering: .acquiring)
+    if end != Nanoseconds.min { return end }
+    let started = epoch.load(ordering: .acquiring)
+    guard started != Nanoseconds.max, let first = strands.first else { return 0 }
+    return max(0, first.worker.controlTime - started)
+  }
+
+  // MARK: Control
+
+  /// Sets a live parameter of a node, or of one of a part (`fx/gain`). Checked against the contract here; takes effect before the node's next packet.
+  public func set(_ node: String, _ parameter: String, to value: ParameterValue) throws(ControlProblem) {
+    if let inner = inPart(node) { return try inner.part.set(inner.node, parameter, to: value) }
+    try set(LiveValues.Key(node: try nodeIndex(node), parameter: parameter), to: value, isChoice: true)
+  }
+
+  /// Sets a live parameter, for the program (`isChoice`) or for a step against overload.
+  func set(_ key: LiveValues.Key, to value: ParameterValue, isChoice: Bool) throws(ControlProblem) {
+    let node = plan.nodes[key.node]
+    if node.secrets.contains(key.parameter) {
+      secrets.add(Set(value.texts))
+    } else if let parameter = node.contract.parameter(key.parameter) {
+      secrets.add(parameter.hiddenTexts(of: value))
+    }
+    let (number, live) = try LiveCheck.check(node, key.parameter, value)
+    // Alone: what is noted last has to be what is sent last.
+    try liveValues.withLock { values throws(ControlProblem) in
+      try send(.set(parameter: number, live), to: key.node)
+      values.endRamp(of: key)
+      values.record(value, for: key, isChoice: isChoice)
+    }
+  }
+
+  /// Bytes of the longest message to a node: a question about a picture of 135,000 bytes has 180,000 in Base64.
+  public static let longestMessage = 262_144
+
+  /// Sends a node, or one of a part (`fx/gain`), a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. Values of
+  /// members that are named as credentials, such as `token`, are secrets of the run from now on.
+  public func send(_ text: String, to node: String) throws(ControlProblem) {
+    if let inner = inPart(node) { return try inner.part.send(text, to: inner.node) }
+    let index = try nodeIndex(node)
+    secrets.add(Secrets.credentials(inMessage: text))
+    let bytes = Array(text.utf8)
+    guard let packet = engine.controlPacket(bytes) else {
+      throw ControlProblem(
+        "the message for \"\(node)\" cannot be sent: it has \(bytes.count) bytes of at most \(Self.longestMessage), or too many messages are on their way",
+        .messageRefused)
+    }
+    try send(.text(packet), to: index)
+  }
+
+  func nodeIndex(_ name: String) throws(ControlProblem) -> Int {
+    if let index = plan.nodes.firstIndex(where: { $0.name == name }) { return index }
+    let near = Spelling.nearest(to: name, among: plan.nodes.map(\.name))
+    throw ControlProblem(
+      "no node is named \"\(name)\"" + (near.map { "; did you mean \"\($0)\"?" } ?? ""), .unknownNode)
+  }
+
+  func send(_ message: consuming ControlMessage, to index: Int) throws(ControlProblem) {
+    try checkIsRunning(for: index)
+    switch mailboxes[index].send(message) {
+    case .taken: break
+    case .full:
+      throw ControlProblem(
+        "the mailbox of \"\(plan.nodes[index].name)\" is full; send again when it has read some",
+        .mailboxFull)
+    case .closed: throw ended(index)
+    }
+    places[index].strand.wakeForMail(places[index].index)
+  }
+
+  /// Refuses what a node could not be sent.
+  func checkTakesMessages(_ index: Int) throws(ControlProblem) {
+    try checkIsRunning(for: index)
+    if mailboxes[index].isClosed { throw ended(index) }
+  }
+
+  private func checkIsRunning(for index: Int) throws(ControlProblem) {
+    guard phase == .stopped else { return }
+    throw ControlProblem(
+      "the run has stopped; node \"\(plan.nodes[index].name)\" takes no more messages", .runStopped)
+  }
+
+  private func ended(_ index: Int) -> ControlProblem {
+    ControlProblem("node \"\(plan.nodes[index].name)\" has ended; it takes no more messages", .nodeEnded)
+  }
+
+  /// What the run has done up to now; the final report once it has stopped.
+  public func report() -> RunReport {
+    let time = graphTime
+    // Read outside of the lock: nobody who needs it waits for histograms to be built.
+    let (final, snapshot) = status.withLock { status in (status.finalReport, self.snapshot(status)) }
+    return final ?? makeReport(snapshot, at: time)
+  }
+
+  // MARK: From the workers
+
+  /// A packet has reached an end of the graph for the first time.
+  func recordFirstPacket() {
+    _ = firstPacketTime.compareExchange(expected: 0, desired: millrace_monotonic_ns(), ordering: .relaxed)
+  }
+
+  /// Ends the sources that end with a node. Called on the node's worker before the node counts as ended, so that the run is not over
+  /// before they are.
+  func endDependents(of node: Int) {
+    for source in dependents[node] ?? [] {
+      endingSources.insert(source)
+      places[source].strand.request(Strand.Request.endSources)
+    }
+  }
+
+  func cellEnded() {
+    if liveCells.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+      recordEnd()
+      releaseParent()
+      engine.supervisor.post(.finished(self))
+    }
+  }
+
+  func cellFailed(_ cell: UnsafeMutablePointer<Cell>, _ fault: NodeFault) {
+    beginDecision()
+    unsafe engine.supervisor.post(.failed(self, node: cell.pointee.nodeIndex, fault))
+  }
+
+  /// Messages were taken for a node that ended before it read them.
+  func mailLost(_ cell: UnsafeMutablePointer<Cell>, _ count: Int) {
+    beginDecision()
+    unsafe engine.supervisor.post(.mailLost(self, node: cell.pointee.nodeIndex, count: count))
+  }
+
+  /// A strand has begun to drain because its time had come.
+  func reachedDrainTime(_ time: Nanoseconds) {
+    // Time stands still meanwhile on a virtual clock: so the end of links from other runs comes at that time too.
+    if engine.clock == .virtual { isolateUnlessParentDrains() }
+    engine.supervisor.post(.draining(self, at: time))
+  }
+
+  /// Ends links from other runs, unless the run that it is a part of drains too.
+  func isolateUnlessParentDrains() {
+    let parentDrains =
+      parent.map { $0.phase == .draining || $0.drainTime.load(ordering: .acquiring) != Nanoseconds.max }
+      ?? false
+    if !parentDrains { engine.isolate(self) }
+  }
+
+  func strandRetired() {
+    if retiredStrands.add(1, ordering: .acquiringAndReleasing).newValue == strands.count {
+      engine.supervisor.post(.retired(self))
+    }
+  }
+}
+
+extension GraphPlan {
+  /// For each node that others end with, those.
+  fileprivate var dependents: [Int: [Int]] {
+    var dependents: [Int: [Int]] = [:]
+    for (index, node) in nodes.enumerated() {
+      if let other = node.endsWith { dependents[other, default: []].append(index) }
+    }
+    return dependents
+  }
+}

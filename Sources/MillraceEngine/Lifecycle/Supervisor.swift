@@ -1,0 +1,403 @@
+internal import CMillraceSys
+internal import MillraceCore
+internal import MillraceGraph
+internal import Synchronization
+
+/// The control side of an engine: one thread that answers failures, ends runs in time, and carries events to the program.
+///
+/// Workers leave messages (failures and ends only; a lock is taken, but never once a packet) and go on. Here memory may be
+/// allocated, texts built, nodes made anew.
+@safe
+final class Supervisor: @unchecked Sendable {
+  enum Message {
+    case started(GraphRun)
+    /// A node's fault waits for the verdict on the node.
+    case failed(GraphRun, node: Int, NodeFault)
+    /// Messages to a node that has ended without reading them.
+    case mailLost(GraphRun, node: Int, count: Int)
+    case draining(GraphRun, at: Nanoseconds)
+    /// On the real clock: the run has appointments to be kept.
+    case callbackScheduled(GraphRun)
+    /// The last node has ended by itself.
+    case finished(GraphRun)
+    case stop(GraphRun)
+    /// Every worker has let go.
+    case retired(GraphRun)
+    /// On a virtual clock: the pause before a new attempt is over.
+    case restart(GraphRun, node: Int)
+    case quit
+  }
+
+  /// How often a thread is asked for in place of one that the system refused.
+  static let threadRetryInterval: Nanoseconds = 250_000_000
+  /// How often events are carried while runs are active.
+  static let eventInterval: Nanoseconds = 10_000_000
+  /// How often it is looked whether the blocks of links that are gone are back.
+  static let lingeringInterval: Nanoseconds = 10_000_000
+
+  /// Runs that have something to tell.
+  let wokenRuns = WokenRuns()
+  /// Pools of links that are gone, until their last blocks are back.
+  let lingering = LingeringPools()
+  private let messages = Locked<[Message]>([])
+  /// 1: there is something to look at.
+  private let sleep = WaitWord()
+  private var active: [Int: GraphRun] = [:]
+  // Of those that are active, the few that have to be looked at without having said anything.
+  /// Runs whose events are collected.
+  private var observedRuns: Set<Int> = []
+  /// Runs with steps against overload.
+  private var loadWatchedRuns: [Int: GraphRun] = [:]
+  /// Runs with appointments on the real clock.
+  private var runsWithCallbacks: [Int: GraphRun] = [:]
+  /// Runs with missed budgets that wait for their turn to be told, and when that is.
+  private var unreportedMisses: [Int: (run: GraphRun, at: Nanoseconds)] = [:]
+  /// Runs looked at because they had something to tell.
+  let servedWakes = Counter()
+  /// Runs that were told to stop and have not let go yet.
+  private var stops: [Int: StopWatchdog] = [:]
+  private var restarts: [Restart] = []
+  /// Runs with a node that never returned: their memory is still in its hands.
+  private var abandoned: [GraphRun] = []
+  /// Strands of such runs whose node holds a worker that could be given no new thread, and when that is tried again.
+  private var stuckStrands: [Strand] = []
+  private var threadRetryAt: Nanoseconds?
+  private var watch = OverloadWatch()
+  private var isQuitting = false
+
+  struct Restart {
+    var run: GraphRun
+    var node: Int
+    var at: Nanoseconds
+  }
+
+  // MARK: From any thread
+
+  func post(_ message: Message) {
+    messages.withLock { $0.append(message) }
+    wake()
+  }
+
+  /// Makes the thread look around now.
+  func wake() {
+    sleep.store(1)
+    sleep.wake()
+  }
+
+  func shutDown() { post(.quit) }
+
+  /// 0, or the `errno` of the system's refusal.
+  func startThread() -> Int32 {
+    OwnThread.start("millrace-super") { [self] in
+      while !isQuitting || !active.isEmpty { turn() }
+    }
+  }
+
+  // MARK: The thread
+
+  private func turn() {
+    sleep.store(0)
+    handleMessages()
+    let now = millrace_monotonic_ns()
+    serveWokenRuns(now)
+    for (run, at) in unreportedMisses.values where at <= now { reportMissed(of: run, now) }
+    watch.sample( loadWatchedRuns.values, now)
+    for run in runsWithCallbacks.values { runDueCallbacks(of: run, now) }
+    restartDue(now)
+    lingering.sweep()
+    retryRefusedThreads(now)
+    for (id, stop) in stops where stop.nextSample <= now { checkStop(of: id) }
+    sleepUntilDue(now)
+  }
+
+  /// A function of its own: a batch that lived on while the thread sleeps would keep its runs, and with them the engine.
+  private func handleMessages() {
+    let batch = messages.withLock { messages in
+      let batch = messages
+      messages.removeAll(keepingCapacity: true)
+      return batch
+    }
+    for message in batch { handle(message) }
+  }
+
+  /// Carries what the runs that have rung have to tell.
+  private func serveWokenRuns(_ now: Nanoseconds) {
+    for run in wokenRuns.take() {
+      // One that is not admitted yet may ring: its message waits behind this one and keeps it.
+      assert(run.phase != .stopped || abandoned.contains { $0 === run }, "a run that has ended still rings")
+      servedWakes.add()
+      run.carryEvents()
+      reportMissed(of: run, now)
+    }
+  }
+
+  private func reportMissed(of run: GraphRun, _ now: Nanoseconds) {
+    guard run.hasMissed.load(ordering: .relaxed) else { return }
+    run.reportMissedBudgets(at: now)
+    // What was told a moment ago waits.
+    let isLeft = run.hasMissed.load(ordering: .relaxed) && active[run.id] != nil
+    unreportedMisses[run.id] = isLeft ? (run, now + GraphRun.missedBudgetInterval) : nil
+  }
+
+  private func runDueCallbacks(of run: GraphRun, _ now: Nanoseconds) {
+    if (run.nextCallbackTime ?? Nanoseconds.max) <= now { run.runDueCallbacks() }
+    if run.callbacks.next == Nanoseconds.max { runsWithCallbacks[run.id] = nil }
+  }
+
+  private func add(_ run: GraphRun) {
+    active[run.id] = run
+    if run.hasOutbox { observedRuns.insert(run.id) }
+    if !run.plan.overload.isEmpty { loadWatchedRuns[run.id] = run }
+    if run.nextCallbackTime != nil { runsWithCallbacks[run.id] = run }
+  }
+
+  /// Carries the last events of a run, and lets go of it.
+  private func remove(_ run: GraphRun) {
+    // It may have rung a moment ago, and the stack knows it unowned. First all its events, whether listeners have room or not: one that
+    // stayed would ring again, for a run that nobody keeps any more.
+    run.carryEvents(isLast: true)
+    serveWokenRuns(millrace_monotonic_ns())
+    active[run.id] = nil
+    observedRuns.remove(run.id)
+    loadWatchedRuns[run.id] = nil
+    runsWithCallbacks[run.id] = nil
+    unreportedMisses[run.id] = nil
+  }
+
+  private func sleepUntilDue(_ now: Nanoseconds) {
+    var until = stops.values.map(\.nextSample).min() ?? Nanoseconds.max
+    if let restart = restarts.map(\.at).min() { until = min(until, restart) }
+    if let retry = threadRetryAt { until = min(until, retry) }
+    if let sample = watch.due(loadWatchedRuns.values, now) { until = min(until, sample) }
+    // Missed budgets do not wake the supervisor: it looks.
+    if !active.isEmpty { until = min(until, now + GraphRun.missedBudgetInterval) }
+    for run in runsWithCallbacks.values { until = min(until, run.nextCallbackTime ?? Nanoseconds.max) }
+    if !lingering.isEmpty { until = min(until, now + Self.lingeringInterval) }
+    if !observedRuns.isEmpty { until = min(until, now + Self.eventInterval) }
+    sleep.wait(while: 0, for: until == Nanoseconds.max ? -1 : max(0, until - now))
+  }
+
+  private func handle(_ message: Message) {
+    switch message {
+    case .started(let run):
+      // A stop may have overtaken it.
+      if run.canRestart { add(run) }
+    case .failed(let run, let node, let fault):
+      answerFailure(run, node, fault)
+      run.endDecision()
+    case .mailLost(let run, let node, let count):
+      run.carryEvents()
+      run.announce("messagesLost", node: run.plan.nodes[node].name) { $0.member("count", count) }
+      run.endDecision()
+    case .callbackScheduled(let run):
+      // One that has not begun is looked at when it does.
+      if active[run.id] != nil { runsWithCallbacks[run.id] = run }
+    case .draining(let run, let time):
+      if run.engine.clock == .realtime { run.isolateUnlessParentDrains() }
+      if run.beginDraining() { run.announce("draining", at: time, isOwn: true) }
+    case .finished(let run): beginStop(run)
+    case .stop(let run):
+      beginStop(run)
+      run.endDecision()
+    case .restart(let run, let node):
+      recreate(node, of: run)
+      run.endDecision()
+    case .retired(let run): finish(run)
+    case .quit:
+      isQuitting = true
+      for run in active.values { beginStop(run) }
+    }
+  }
+
+  // MARK: Failures
+
+  private func answerFailure(_ run: GraphRun, _ node: Int, _ fault: NodeFault) {
+    // All stops begin on this thread: in any later phase the node may be gone already, and the run ends anyhow.
+    guard run.canRestart else { return }
+    let planned = run.plan.nodes[node]
+    let text = run.explain(fault, of: node)
+    // What the graph's nodes posted before comes first.
+    run.carryEvents()
+    run.announce("nodeFailed", node: planned.name) {
+      $0.member("reason", "\(fault.reason)")
+      $0.member("text", text)
+    }
+    switch planned.onError {
+    case .stop: fail(run, planned.name, fault, text)
+    case .isolate:
+      run.announce("nodeIsolated", node: planned.name)
+      run.decide(.isolate, for: node)
+    case .restart: planRestart(run, node, fault, text)
+    }
+  }
+
+  private func fail(_ run: GraphRun, _ node: String, _ fault: NodeFault?, _ text: String) {
+    run.status.withLock { status in
+      if status.failure == nil { status.failure = RunFailure(node: node, fault: fault, text: text) }
+    }
+    beginStop(run)
+  }
+
+  /// A node that fails more often than this many times in `restartWindow` is not made anew again.
+  private static let restartLimit = 5
+  private static let restartWindow: Nanoseconds = 10_000_000_000
+  /// Wait before the second attempt; doubled for every further one.
+  private static let restartPause: Nanoseconds = 50_000_000
+
+  private func planRestart(_ run: GraphRun, _ node: Int, _ fault: NodeFault?, _ text: String) {
+    let isVirtual = run.engine.clock == .virtual
+    let now = isVirtual ? run.graphTime : millrace_monotonic_ns()
+    let count = run.status.withLock { status -> Int in
+      let recent = (status.restarts[node] ?? []).filter { now - $0 < Self.restartWindow } + [now]
+      status.restarts[node] = recent
+      return recent.count
+    }
+    guard count <= Self.restartLimit else {
+      let name = run.plan.nodes[node].name
+      fail(run, name, fault, "\(text) (failed \(count) times in 10 s, not restarted again)")
+      return
+    }
+    let pause = count == 1 ? 0 : Self.restartPause << Int64(count - 2)
+    if !isVirtual {
+      restarts.append(Restart(run: run, node: node, at: now + pause))
+    } else if pause > 0 {
+      run.restart(node, at: now + pause)
+    } else {
+      recreate(node, of: run)
+    }
+  }
+
+  private func restartDue(_ now: Nanoseconds) {
+    let due = restarts.filter { $0.at <= now }
+    restarts.removeAll { $0.at <= now }
+    for restart in due { recreate(restart.node, of: restart.run) }
+  }
+
+  private func recreate(_ node: Int, of run: GraphRun) {
+    guard run.canRestart else { return }
+    let name = run.plan.nodes[node].name
+    switch run.recreate(node) {
+    case .success(let executor):
+      run.announce("nodeRestarted", node: name)
+      unsafe run.decide(.replace(Unmanaged.passRetained(executor)), for: node)
+    case .failure(let problem):
+      run.announce("nodeFailed", node: name) { $0.member("text", problem.description) }
+      planRestart(run, node, nil, problem.description)
+    }
+  }
+
+  // MARK: Ending
+
+  private func beginStop(_ run: GraphRun) {
+    let before = run.status.withLock { status in
+      let before = status.phase
+      if before != .stopping && before != .stopped { status.phase = .stopping }
+      return before
+    }
+    guard before != .stopping && before != .stopped else { return }
+    run.recordEnd()
+    // Before its own nodes go: no part is made any more.
+    for part in run.parts.withLock({ $0.close() }) { beginStop(part) }
+    add(run)
+    restarts.removeAll { $0.run === run }
+    stops[run.id] = StopWatchdog(at: millrace_monotonic_ns())
+    for strand in run.strands {
+      if before == .prepared {
+        strand.start(with: Strand.Request.retire)
+      } else {
+        strand.request(Strand.Request.retire)
+      }
+    }
+  }
+
+  private func finish(_ run: GraphRun) {
+    // A run that was left behind has been closed already; what its lost thread held stays out.
+    guard active[run.id] != nil else { return }
+    stops[run.id] = nil
+    // Its report has those of its parts.
+    guard run.parts.withLock({ $0.markRetired() }) else { return }
+    remove(run)
+    run.close(releasing: true)
+    finishParent(of: run)
+  }
+
+  /// A part has closed: a run that waited for it and has retired itself is finished.
+  private func finishParent(of part: GraphRun) {
+    if part.completesParent, let parent = part.parent { finish(parent) }
+  }
+
+  /// The run has not let go yet. When its workers stand still its nodes are judged to hold them, or those of another graph.
+  private func checkStop(of id: Int) {
+    guard let run = active[id], var stop = stops[id] else { return }
+    stop.sample(turns: run.turnsOfHolders, now: millrace_monotonic_ns())
+    stops[id] = stop
+    guard stop.ownNodesAreStuck else { return }
+    let (stuck, refusal) = replaceThreads(of: run)
+    if !stuck.isEmpty || stop.othersAreStuck { abandon(run, stuck, refusal) }
+  }
+
+  /// Ends a run that does not let go. Its memory stays with the nodes that are still in a call.
+  private func abandon(_ run: GraphRun, _ stuck: [String], _ refusal: Int32?) {
+    stops[run.id] = nil
+    abandoned.append(run)
+    remove(run)
+    for name in stuck { run.announce("nodeDetached", node: name) }
+    let held = refusal.map(Self.refusedThreadText)
+    if let held, let name = stuck.first { run.announce("workerHeld", node: name) { $0.member("text", held) } }
+    run.status.withLock { status in
+      status.detached = stuck
+      if status.failure == nil {
+        status.failure =
+          stuck.first.map {
+            RunFailure(
+              node: $0, fault: nil,
+              text: held.map { "did not return when the graph was stopped; \($0)" }
+                ?? "did not return when the graph was stopped; its thread was left behind after 2 s")
+          }
+          ?? RunFailure(
+            node: run.plan.nodes[0].name, fault: nil,
+            text: "could not be dropped: a node of another graph holds the worker; stop that graph too")
+      }
+    }
+    run.close(releasing: false)
+    finishParent(of: run)
+  }
+
+  // MARK: Threads in place of stuck ones
+
+  /// Gives workers that nodes of a run hold a new thread. The names of those nodes, and the system's refusal of a thread, an
+  /// `errno`.
+  private func replaceThreads(of run: GraphRun) -> (stuck: [String], refusal: Int32?) {
+    var stuck: [String] = []
+    var refusal: Int32?
+    for strand in run.strands where strand.holdsRun {
+      guard let name = strand.nodeInCall(of: run) else { continue }
+      switch strand.replaceThread() {
+      case .kept: continue
+      case .done: break
+      case .refused(let code):
+        refusal = code
+        stuckStrands.append(strand)
+        threadRetryAt = millrace_monotonic_ns() + Self.threadRetryInterval
+      }
+      stuck.append(name)
+    }
+    return (stuck, refusal)
+  }
+
+  /// Asks again for the threads that the system refused, until it gives them or the nodes have returned.
+  private func retryRefusedThreads(_ now: Nanoseconds) {
+    guard let due = threadRetryAt, due <= now else { return }
+    stuckStrands.removeAll { strand in
+      guard strand.isInCall else { return true }
+      if case .refused = strand.replaceThread() { return false }
+      return true
+    }
+    threadRetryAt = stuckStrands.isEmpty ? nil : now + Self.threadRetryInterval
+  }
+
+  private static func refusedThreadText(_ refusal: Int32) -> String {
+    "the system refused a new thread for its worker: \(SystemError.text(refusal)); graphs on that worker stand still until the node "
+      + "returns or there is a thread: end other programs of this user, or raise the limits (ulimit -u, -v)"
+  }
+}

@@ -1,0 +1,62 @@
+internal import MillraceCore
+internal import MillraceGraph
+internal import Synchronization
+
+/// What was told of one node's missed budgets: how many of its misses, and when.
+struct ReportedBudgets {
+  var calls = 0
+  var ages = 0
+  var at: Nanoseconds = 0
+}
+
+extension GraphRun {
+  /// A node is told of at most so often, however often it misses.
+  static let missedBudgetInterval: Nanoseconds = .milliseconds(1_000)
+
+  /// Posts `budgetMissed` for every node that took too long, or got packets that were too old, since it was last told of.
+  /// - Parameter now: the time on the real clock; the largest time tells the rest, however soon.
+  ///
+  /// Only the supervisor; the workers left their counts and a flag. On a virtual clock, where it may look at any moment of the
+  /// graph's time, everything is told at the end, so that every run says the same.
+  func reportMissedBudgets(at now: Nanoseconds) {
+    guard engine.clock == .realtime || now == Nanoseconds.max else { return }
+    guard let memory = memory, hasMissed.exchange(false, ordering: .acquiring) else { return }
+    if reportedBudgets.isEmpty { reportedBudgets = plan.nodes.map { _ in ReportedBudgets() } }
+    for index in plan.nodes.indices {
+      let counters = unsafe memory.cellCounters + index
+      let calls = engine.clock == .virtual ? 0 : unsafe counters.pointee.overBudget.current
+      let ages = unsafe counters.pointee.overAge.current
+      guard calls > reportedBudgets[index].calls || ages > reportedBudgets[index].ages else { continue }
+      guard reportedBudgets[index].at == 0 || now - reportedBudgets[index].at >= Self.missedBudgetInterval else {
+        hasMissed.store(true, ordering: .relaxed)
+        continue
+      }
+      let node = plan.nodes[index]
+      if calls > reportedBudgets[index].calls {
+        let last = unsafe UInt64(counters.pointee.lastOverBudget.current)
+        report(
+          node, of: "call", TickScale.machine.nanoseconds(last), budget: Nanoseconds(node.budget) * 1_000,
+          calls - reportedBudgets[index].calls)
+      }
+      if ages > reportedBudgets[index].ages {
+        let last = unsafe Nanoseconds(counters.pointee.lastOverAge.current)
+        report(node, of: "age", last, budget: node.maxAge ?? 0, ages - reportedBudgets[index].ages)
+      }
+      reportedBudgets[index] = ReportedBudgets(calls: calls, ages: ages, at: now)
+    }
+  }
+
+  /// - Parameters:
+  ///   - value: of the last miss.
+  ///   - count: misses since the last such event.
+  private func report(
+    _ node: GraphPlan.Node, of what: String, _ value: Nanoseconds, budget: Nanoseconds, _ count: Int
+  ) {
+    announce("budgetMissed", node: node.name) { json in
+      json.member("of", what)
+      json.member("value", Double(value) / 1e6)
+      json.member("budget", Double(budget) / 1e6)
+      json.member("count", count)
+    }
+  }
+}

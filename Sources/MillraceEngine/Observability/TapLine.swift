@@ -1,0 +1,66 @@
+internal import MillraceCore
+internal import MillraceGraph
+internal import Synchronization
+
+/// What a tap and the worker that feeds it share: a link of its own, with a pool that packets are copied into.
+///
+/// Lives until the tap is gone and the worker has let go of it.
+@safe
+final class TapLine: @unchecked Sendable {
+  private let counted: UnsafeMutablePointer<LinkCounters>
+  private let memory: UnsafeMutablePointer<Link>
+  private let pool: BlockPool
+  private let limit: Int
+  private let isClosed = Atomic<Bool>(false)
+  /// Whoever a link wakes needs no waking here, but must exist.
+  private let nullWake: NullWake
+  /// The next of the taps a worker waits for. Only the worker; the board keeps it alive.
+  @exclusivity(unchecked) var following: Unmanaged<TapLine>?
+
+  init(capacity: Int, packetBytes: Int, nullWake: NullWake) {
+    limit = capacity
+    self.nullWake = nullWake
+    unsafe following = nil
+    // One more is in the reader's hand.
+    pool = BlockPool(blockBytes: packetBytes, blockCount: capacity + 1)
+    unsafe counted = .allocate(capacity: 1)
+    unsafe counted.initialize(to: LinkCounters())
+    unsafe memory = .allocate(capacity: 1)
+    let wake = unsafe Wake(remote: Unmanaged.passUnretained(nullWake), index: 0)
+    unsafe memory.initialize(
+      to: Link(
+        limit: capacity, policy: .dropNewest, burst: 1, counters: counted, consumer: wake, producer: wake,
+        copies: pool))
+  }
+
+  deinit {
+    unsafe memory.deinitialize(count: 1)
+    unsafe memory.deallocate()
+    unsafe counted.deallocate()
+    // A packet that is still out there points at its pool.
+    if !pool.isWhole { _ = unsafe Unmanaged.passRetained(pool) }
+  }
+
+  var address: UnsafeMutablePointer<Link> { unsafe memory }
+
+  /// The oldest packet. One reader at a time.
+  func next() -> Packet? { unsafe memory.pointee.takeAny() }
+
+  /// The node that feeds it has ended. Only the worker.
+  func end() { unsafe memory.pointee.end() }
+
+  var droppedCount: Int { unsafe counted.pointee.droppedNewest.current }
+
+  /// Nothing more will come. True the first time.
+  func close() -> Bool { !isClosed.exchange(true, ordering: .acquiringAndReleasing) }
+
+  var isOver: Bool {
+    // The end first, the packets second: what was put in before the end is seen.
+    unsafe isClosed.load(ordering: .acquiring) ? memory.pointee.isEmpty() : memory.pointee.isOver()
+  }
+
+  /// True while the worker of a virtual clock had better wait. Only the worker.
+  var isHalfFull: Bool {
+    unsafe memory.pointee.queuedCount() > limit / 2 && !isClosed.load(ordering: .relaxed)
+  }
+}

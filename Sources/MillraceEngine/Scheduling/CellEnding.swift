@@ -1,0 +1,66 @@
+internal import MillraceCore
+
+/// How a cell ends, by itself or by a fault, and what becomes of its links.
+extension Worker {
+  /// The cell will never be called again: its outputs end behind their last packet.
+  @inline(never)
+  func end(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
+    unsafe cell.pointee.phase = .ended
+    unsafe forgetTimer(of: cell)
+    unsafe endOutputs(of: cell)
+    unsafe refuseInputs(of: cell, strand)
+    unsafe discardInputs(of: cell)
+    // An upstream that is still at work must not wait for this reader.
+    if unsafe hasOpenInputs(cell) { unsafe cell.pointee.phase = .discarding }
+    unsafe cell.pointee.mailbox.close()
+    unsafe loseMail(of: cell, strand)
+    if unsafe cell.pointee.hasDependents { unsafe strand.run.endDependents(of: cell.pointee.nodeIndex) }
+    unsafe strand.run.cellEnded()
+  }
+
+  /// Throws away the mail of a cell that is over, and has that told: whoever sent it was told that it was taken.
+  @inline(never)
+  func loseMail(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
+    var count = 0
+    while let message = unsafe cell.pointee.mailbox.receive() {
+      _ = consume message
+      count += 1
+    }
+    guard count > 0 else { return }
+    unsafe strand.run.mailLost(cell, count)
+    if isVirtual { unsafe waitForDecision(about: strand.run) }
+  }
+
+  private func hasOpenInputs(_ cell: UnsafeMutablePointer<Cell>) -> Bool {
+    for index in unsafe 0..<cell.pointee.table.inputCount {
+      if let link = unsafe cell.pointee.table.inputs[index].link, unsafe !link.pointee.isOver() {
+        return true
+      }
+    }
+    return false
+  }
+
+  @inline(never)
+  func fail(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ fault: NodeFault) {
+    unsafe cell.pointee.phase = .failed
+    unsafe forgetTimer(of: cell)
+    unsafe cell.pointee.table.wakeAt = Nanoseconds.max
+    unsafe strand.run.cellFailed(cell, fault)
+    if isVirtual { unsafe waitForDecision(about: strand.run) }
+  }
+
+  func endOutputs(of cell: UnsafeMutablePointer<Cell>) {
+    for index in unsafe 0..<cell.pointee.table.outputCount {
+      for link in unsafe 0..<cell.pointee.table.outputs[index].linkCount {
+        unsafe cell.pointee.table.outputs[index].links.unsafelyUnwrapped[link].pointee.end()
+      }
+    }
+  }
+
+  @inline(never)
+  func discardInputs(of cell: UnsafeMutablePointer<Cell>) {
+    for index in unsafe 0..<cell.pointee.table.inputCount {
+      if let link = unsafe cell.pointee.table.inputs[index].link { unsafe link.pointee.discard() }
+    }
+  }
+}

@@ -1,0 +1,304 @@
+internal import CMillraceSys
+internal import Glibc
+internal import MillraceCore
+internal import Synchronization
+
+/// One thread that runs strands: its inbox, its ready queue, its timer wheel, its clock.
+///
+/// The loop takes what others posted, runs one strand for at most a budget of calls, looks at the timers, and sleeps on a futex
+/// until the next millisecond in which a timer is due. On a virtual clock it never sleeps while a timer is armed: it moves the
+/// clock to the earliest deadline instead.
+///
+/// A worker whose thread is stuck in a node can be given a new thread (`replaceThread`); the old one finds out as soon as the
+/// node returns, and ends without touching anything.
+@safe
+final class Worker: @unchecked Sendable {
+  /// Calls one strand may make before others get their turn, and the time after which no further one begins: what the voice of
+  /// another graph waits at the most, beside one call. A virtual clock knows no such time, so that turns do not depend on the
+  /// machine.
+  static let budget = 64
+  static let turnLimit: Nanoseconds = 2_000_000
+  /// After so much work without a sleep ticks are tied to the clock again: 15 parts per million of it are 60 ns.
+  private static let anchorInterval: Nanoseconds = 4_000_000
+  /// Events that may be queued for the listeners of a run before its nodes have to wait for them.
+  static let maxQueuedEvents = 512
+  /// Microseconds between two looks at them: long enough to leave the processor to who reads, short beside what the reader needs
+  /// for so many.
+  private static let eventPause: useconds_t = 50
+
+  let name: String
+  let isVirtual: Bool
+  /// Added to the thread's niceness; the bulk worker stands back behind voice.
+  let nice: Int32
+  let trace: TraceRing
+
+  // Shared with other threads.
+  private let inbox = Inbox()
+  /// 1: the thread sleeps, or is about to.
+  private let sleep = WaitWord()
+  private let isStopping = Atomic<Bool>(false)
+  /// Which thread owns the worker: a thread that finds another number here has been replaced, its own
+  /// negated means that is being decided.
+  let owner = Atomic<Int>(0)
+  /// Where the present thread notes the cell it is calling: the address of its slot.
+  let callSlot = Atomic<UInt>(0)
+  /// False where the kernel cannot make all threads pass a barrier: a stuck thread then keeps its worker.
+  let canReplaceThreads: Bool
+  /// Strands of running graphs, for choosing the least loaded worker.
+  let load = Atomic<Int>(0)
+  /// Turns of strands that have begun: while it counts on, no node holds the worker.
+  let turns = Counter()
+  /// Ticks spent in strands, for the load of the worker.
+  let busyTicks = Counter()
+
+  // Owned by the thread.
+  @exclusivity(unchecked) private var ready = ReadyQueue()
+  /// The strand that had the last turn; only compared.
+  @exclusivity(unchecked) private var lastStrand: UnsafeMutableRawPointer?
+  @exclusivity(unchecked) var wheel: TimerWheel
+  @exclusivity(unchecked) var drainQueue = DrainQueue()
+  @exclusivity(unchecked) private var virtualNow: Nanoseconds = 0
+  /// Strands whose runs have had appointments; only on a virtual clock.
+  @exclusivity(unchecked) var callbackStrands: [Strand] = []
+  /// Strands whose runs have sources or sinks of the program; only on a virtual clock.
+  @exclusivity(unchecked) var appStrands: [Strand] = []
+  @exclusivity(unchecked) private var anchorTicks: UInt64 = 0
+  @exclusivity(unchecked) private var anchorTime: Nanoseconds = 0
+  private let scale = TickScale.machine
+  /// `turnLimit` in ticks.
+  private let turnTicks: UInt64
+  /// `virtualNow` for other threads.
+  private let publishedNow = Atomic<Int64>(0)
+
+  init(name: String, isVirtual: Bool, nice: Int32, canReplaceThreads: Bool) {
+    self.canReplaceThreads = canReplaceThreads
+    self.name = name
+    self.isVirtual = isVirtual
+    turnTicks = isVirtual ? UInt64.max : TickScale.machine.ticks(Self.turnLimit)
+    self.nice = nice
+    unsafe lastStrand = nil
+    trace = TraceRing(isVirtual: isVirtual)
+    unsafe wheel = unsafe TimerWheel(now: isVirtual ? 0 : millrace_monotonic_ns())
+  }
+
+  // MARK: From any thread
+
+  /// Queues a strand whose `scheduled` bit the caller just set. No lock; a system call only when the worker sleeps.
+  func post(_ strand: Strand) {
+    if inbox.push(strand) { wakeThread() }
+  }
+
+  private func wakeThread() {
+    // Looked at first: the exchange would take the line from the other processor with every post.
+    if sleep.load() == 1 && sleep.exchange(0) == 1 { sleep.wake() }
+  }
+
+  func stop() {
+    isStopping.store(true, ordering: .sequentiallyConsistent)
+    wakeThread()
+  }
+
+  // MARK: Time
+
+  /// Time on the worker's clock. On the worker's thread.
+  var now: Nanoseconds {
+    if isVirtual { return unsafe virtualNow }
+    return time(at: TickScale.now)
+  }
+
+  /// Time on the worker's clock as other threads may read it: exact on the real clock, the last step on a virtual one.
+  var controlTime: Nanoseconds {
+    isVirtual ? Nanoseconds(publishedNow.load(ordering: .relaxed)) : millrace_monotonic_ns()
+  }
+
+  /// The clock's time at a tick count; exact to some 15 parts per million since the last anchor.
+  @inline(__always)
+  func time(at ticks: UInt64) -> Nanoseconds {
+    if isVirtual { return unsafe virtualNow }
+    // A count from before the anchor would wrap around to the far future.
+    return unsafe ticks > anchorTicks ? anchorTime &+ scale.nanoseconds(ticks &- anchorTicks) : anchorTime
+  }
+
+  /// Ties ticks to the clock again. Done after every sleep and every few milliseconds of work.
+  func anchor() {
+    // The clock first: a thread that is put aside between the two takes it for earlier than it is, and no timer comes before its time.
+    unsafe anchorTime = millrace_monotonic_ns()
+    unsafe anchorTicks = TickScale.now
+  }
+
+  // MARK: The loop
+
+  func loop(_ lease: ThreadLease) {
+    while !isStopping.load(ordering: .relaxed) {
+      unsafe inbox.empty(into: &ready)
+      expireTimers()
+      guard let entry = unsafe ready.pop() else {
+        sleepOrAdvanceClock()
+        continue
+      }
+      let result = unsafe entry._withUnsafeGuaranteedRef { run($0, lease) }
+      switch result {
+      case .idle: break
+      case .more: unsafe ready.push(entry)
+      case .retired:
+        // From here on the control side may free the strand: the run is told last, and held while it is told.
+        let run = unsafe entry._withUnsafeGuaranteedRef { unsafe $0.run }
+        withExtendedLifetime(run) { run.strandRetired() }
+      case .replaced: return
+      }
+    }
+  }
+
+  private func expireTimers() {
+    if isVirtual {
+      unsafe drainDue(virtualNow)
+      while let cell = unsafe wheel.takeExactlyDue(now: virtualNow) { unsafe fire(cell, virtualNow) }
+      return
+    }
+    if unsafe scale.nanoseconds(TickScale.now &- anchorTicks) > Self.anchorInterval { anchor() }
+    let now = now
+    drainDue(now)
+    while let cell = unsafe wheel.takeDue(now: now) { unsafe fire(cell, now) }
+  }
+
+  /// A cell's timer has come: the node is called if it had wished for that by now.
+  private func fire(_ cell: UnsafeMutablePointer<Cell>, _ now: Nanoseconds) {
+    if unsafe cell.pointee.requestedWake <= now {
+      unsafe cell.pointee.requestedWake = Nanoseconds.max
+      unsafe cell.pointee.wantsCall = true
+    }
+    if unsafe cell.pointee.retry <= now {
+      unsafe cell.pointee.retry = Nanoseconds.max
+      if unsafe cell.pointee.retryCalls { unsafe cell.pointee.wantsCall = true }
+      unsafe cell.pointee.retryCalls = false
+    }
+    unsafe armTimer(of: cell)
+    unsafe makeReady(cell)
+  }
+
+  /// Drains the strands whose time has come: before the timers of that time, so that nothing due at it comes any more.
+  private func drainDue(_ now: Nanoseconds) {
+    while let entry = unsafe drainQueue.takeDue(now: now) {
+      unsafe entry._withUnsafeGuaranteedRef { strand in
+        drainAtItsTime(strand)
+        queue(strand)
+      }
+    }
+  }
+
+  /// Marks a cell of this worker ready and queues its strand. On the worker's thread, outside a run of the strand.
+  private func makeReady(_ cell: UnsafeMutablePointer<Cell>) {
+    let strand = unsafe cell.pointee.strand
+    unsafe strand.markReady(cell)
+    queue(strand)
+  }
+
+  private func queue(_ strand: Strand) {
+    let old = strand.state.bitwiseOr(Strand.State.scheduled, ordering: .acquiringAndReleasing).oldValue
+    if old & (Strand.State.scheduled | Strand.State.closed) == 0 {
+      unsafe ready.push(Unmanaged.passUnretained(strand))
+    }
+  }
+
+  private func sleepOrAdvanceClock() {
+    var deadline = unsafe wheel.earliest(exact: isVirtual)
+    if let drain = unsafe drainQueue.earliest { deadline = min(deadline ?? drain, drain) }
+    if isVirtual, unsafe !appStrands.isEmpty, waitsForProgram {
+      // What the program does next wakes the thread.
+      deadline = nil
+    } else if isVirtual {
+      if unsafe !callbackStrands.isEmpty && runDueCallbacks(before: deadline) { return }
+      if let deadline { return moveClock(to: deadline) }
+    }
+    sleep.store(1)
+    // Whoever posts after this sees the flag; whatever was posted before is seen here.
+    guard inbox.isEmpty && !isStopping.load(ordering: .sequentiallyConsistent) else {
+      sleep.store(0)
+      return
+    }
+    var timeout: Nanoseconds = -1
+    if let deadline {
+      anchor()
+      timeout = unsafe max(0, deadline - anchorTime)
+    }
+    if timeout != 0 { sleep.wait(while: 1, for: timeout) }
+    sleep.store(0)
+    anchor()
+  }
+
+  /// Moves a virtual clock forward.
+  func moveClock(to time: Nanoseconds) {
+    unsafe virtualNow = unsafe max(virtualNow, time)
+    unsafe publishedNow.store(virtualNow, ordering: .relaxed)
+  }
+
+  /// What a run of a strand left.
+  enum TurnResult {
+    case idle
+    case more
+    /// Every node is dropped; nobody may touch the strand any more.
+    case retired
+    /// The thread was replaced while it was in a node.
+    case replaced
+  }
+
+  private func run(_ strand: Strand, _ lease: ThreadLease) -> TurnResult {
+    _ = strand.state.exchange(Strand.State.scheduled, ordering: .acquiringAndReleasing)
+    strand.collect()
+    turns.add()
+    let start = TickScale.now
+    var ticks = start
+    if strand.requests.load(ordering: .relaxed) != 0 {
+      guard answerRequests(of: strand, lease) else { return .replaced }
+      if strand.state.load(ordering: .relaxed) & Strand.State.closed != 0 { return .retired }
+      ticks = TickScale.now
+    }
+    if isVirtual {
+      waitForEventRoom(strand)
+      if unsafe strand.firstTap != nil { waitForTaps(strand) }
+      waitForTraceReader()
+    }
+    // Nothing of this strand is in the cache when others had their turns since its last one.
+    let isCold = unsafe lastStrand != Unmanaged.passUnretained(strand).toOpaque()
+    if isCold {
+      unsafe lastStrand = Unmanaged.passUnretained(strand).toOpaque()
+      if let first = unsafe strand.firstReady { unsafe fetchFirst(first, strand) }
+    }
+    var left = Self.budget
+    // A request ends the turn: an interruption is answered after one call, not after all of them.
+    while left > 0, ticks &- start < turnTicks, strand.requests.load(ordering: .relaxed) == 0,
+      let cell = unsafe strand.takeReady()
+    {
+      if isCold { unsafe fetchDownstream(cell, strand) }
+      guard let end = unsafe activate(cell, strand, ticks, lease) else { return .replaced }
+      ticks = end
+      left &-= 1
+    }
+    if unsafe strand.hasPendingInlets { advanceInlets(of: strand) }
+    strand.wakePartner()
+    busyTicks.add(Int(truncatingIfNeeded: ticks &- start))
+    if strand.hasReady { return .more }
+    let (exchanged, _) = strand.state.compareExchange(
+      expected: Strand.State.scheduled, desired: 0, ordering: .acquiringAndReleasing)
+    return exchanged ? .idle : .more
+  }
+
+  /// On a virtual clock no event may be lost because the program reads slowly: time stands still meanwhile, unless the run is
+  /// to stop.
+  private func waitForEventRoom(_ strand: Strand) {
+    guard let outbox = unsafe strand.outbox else { return }
+    let supervisor = unsafe strand.run.engine.supervisor
+    while unsafe outbox.pointee.queuedCount() > Self.maxQueuedEvents
+      && strand.requests.load(ordering: .relaxed) & Strand.Request.retire == 0
+    {
+      supervisor.wake()
+      usleep(Self.eventPause)
+    }
+  }
+
+  /// Nor any call, where a trace reader has asked for all of them. Readers look by themselves, every few milliseconds, and empty
+  /// the ring at once: this thread only gives its processor away.
+  private func waitForTraceReader() {
+    while trace.isFull && !isStopping.load(ordering: .relaxed) { sched_yield() }
+  }
+}

@@ -13,21 +13,20 @@ public import MillraceGraph
 /// let report = await run.wait()
 /// ```
 ///
-/// A node is a cell on its graph's home worker; packets cross threads only between lanes. Thread-safe. A run keeps its engine
-/// alive; the threads end with the last reference to the engine and its runs.
+/// Each node runs on its graph's worker; packets cross threads only between lanes. Thread-safe. A run keeps its engine alive; the
+/// threads end with the last reference to the engine and its runs.
 public final class Engine: Sendable {
   let core: EngineCore
 
   /// Starts the workers.
   /// - Parameters:
   ///   - catalogue: the node types graphs may use.
-  ///   - clock: `realtime`, or `virtual`: time then stands still while anything is left to do, graphs run as fast as the machine
-  ///     can, and every run of a graph gives the same packets in the same order.
-  ///   - workers: voice workers; nil: one a processor, four at most. Beside them runs one worker for bulk work (on a
-  ///     virtual clock all nodes of a graph share one thread).
-  ///   - memoryLimit: bytes that all runs together may take at most, as `PlanMemory` counts them, at least 1; nil: as many as this
-  ///     machine has, or its control group allows (`MachineMemory`). A run that would not fit is refused. The limit holds in place of
-  ///     the machine's, also when it is larger: for links that will never be full all at once.
+  ///   - clock: `realtime`, or `virtual`: time then advances only when no work is left, graphs run as fast as the machine can, and
+  /// every run of a graph gives the same packets in the same order. - workers: voice workers; nil: one per processor, at most
+  /// four. One more worker runs bulk work (on a virtual clock all nodes of a graph share one thread). - memoryLimit: the most
+  /// bytes all runs together may take, as `PlanMemory` counts them, at least 1; nil: what this machine has or its control group
+  /// allows (`MachineMemory`). A run that would not fit is refused. The limit replaces the machine's even when it is larger:
+  /// useful when the links are never all full at once.
   public init(
     catalogue: Catalogue, clock: Clock.Kind = .realtime, workers: Int? = nil, memoryLimit: Int? = nil
   ) {
@@ -42,17 +41,16 @@ public final class Engine: Sendable {
 
   deinit { core.shutDown() }
 
-  /// The clock all graphs of this engine run by.
+  /// The clock of all graphs on this engine.
   public var clock: Clock.Kind { core.clock }
 
-  /// Makes every node of a plan and gets all its memory, but moves nothing yet. Control side; may open files.
+  /// Creates every node of a plan and allocates all its memory, without starting it. Control side; may open files.
   /// - Parameters:
   ///   - plan: a checked graph whose node types are in the engine's catalogue.
-  ///   - observesEvents: false leaves out what carries events to the program (`GraphRun.events` then has only the run's own),
-  ///     for many instances at the lowest cost.
-  /// - Throws: which node could not be made, and why; that the run could take more memory than the graph, the program or the machine
-  ///   allows, and which links claim it; or that the machine has no room for another session, when a running graph says so (its
-  ///   steps against overload).
+  ///   - observesEvents: false omits the delivery of node events (`GraphRun.events` then has only the run's own), for many
+  /// instances at the lowest cost.
+  /// - Throws: which node could not be created, and why; that the run could take more memory than the graph, the program or the
+  ///   machine allows, and which links claim it; or that a running graph refuses further sessions (its overload steps).
   public func prepare(_ plan: GraphPlan, observesEvents: Bool = true) throws(StartProblem) -> GraphRun {
     guard !plan.nodes.isEmpty else { throw StartProblem(node: "", text: "the graph has no node") }
     try core.checkThreads()
@@ -60,11 +58,11 @@ public final class Engine: Sendable {
     return try RunBuilder.build(plan, on: self, observesEvents: observesEvents)
   }
 
-  /// Refuses what could not be run at the same time, beside the present runs, for want of memory. Claims nothing: `prepare` looks
-  /// again, run by run. Any thread; costs a pass over each plan.
+  /// Checks whether the given runs fit into memory together with the present ones. Claims nothing: `prepare` checks again, run by
+  /// run. Any thread; costs a pass over each plan.
   /// - Parameters:
-  ///   - plans: checked graphs, and how many runs there are to be of each.
-  ///   - observesEvents: as `prepare` will be told.
+  ///   - plans: checked graphs, and the number of runs of each.
+  ///   - observesEvents: as it will be passed to `prepare`.
   /// - Throws: how much all runs can take, what the limit is, and which links claim most.
   public func checkMemory(
     of plans: [(plan: GraphPlan, count: Int)], observesEvents: Bool = true
@@ -74,8 +72,7 @@ public final class Engine: Sendable {
       plans.map { ($0.plan, PlanMemory($0.plan, clock: clock, observesEvents: observesEvents), $0.count) })
   }
 
-  /// Bytes that the present runs can take at most, and the limit of their sum; nil when the program sets none and the system
-  /// tells none.
+  /// The most bytes the present runs can take, and the limit of their sum; nil when neither the program nor the system sets one.
   public var memory: (claimed: Int, limit: Int?) { (core.memory.claimedBytes, core.memory.limitBytes) }
 
   /// `prepare`, then `start`.
@@ -85,14 +82,14 @@ public final class Engine: Sendable {
     return run
   }
 
-  /// What each worker thread has done: its name and the time it spent in nodes and scheduling, in nanoseconds.
+  /// For each worker thread its name and the time it spent in nodes and scheduling, in nanoseconds.
   public var workerLoads: [(name: String, busy: Nanoseconds)] {
     core.allWorkers.map { ($0.name, TickScale.machine.nanoseconds(UInt64($0.busyTicks.current))) }
   }
 
-  /// Reads the trace that every worker keeps. Each call gives what came since the last one of the same reader.
-  /// - Parameter holdsClock: true: a virtual clock waits for this reader, so that no call is lost. Keep reading until it
-  ///   is dropped: time stands still when it falls behind. One such reader at a time.
+  /// A reader of the traces that the workers keep. Each read returns the spans since the previous one.
+  /// - Parameter holdsClock: true: a virtual clock waits for this reader, so that no span is lost. Keep reading until you drop it:
+  ///   time does not advance while it is behind. One such reader at a time.
   public func makeTraceReader(holdsClock: Bool = false) -> TraceReader {
     TraceReader(core, holdsClock: holdsClock)
   }

@@ -1,14 +1,14 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// The ends of one run's graph that are the program's, by their nodes' places in the plan. Made before the nodes.
+/// The app sources and sinks of one run, by node index in the plan. Made before the nodes.
 struct AppEnds {
   var sources: [Int: SourceChannel] = [:]
   var sinks: [Int: SinkChannel] = [:]
 
   var isEmpty: Bool { sources.isEmpty && sinks.isEmpty }
 
-  /// The run has stopped. `releasing`: no worker touches its nodes any more.
+  /// The run has stopped. `releasing`: no worker uses its nodes any more.
   func stop(releasing: Bool) {
     for source in sources.values { source.stop(releasing: releasing) }
     for sink in sinks.values { sink.stop() }
@@ -39,8 +39,8 @@ extension RunBuilder {
 }
 
 extension Worker {
-  /// On a virtual clock: nothing is ready, and time has to stand still until a program has sent to a source that waits for it, or read
-  /// from a sink that is full.
+  /// On a virtual clock: nothing is ready, and time must not advance until the program has sent to a waiting source or read from a
+  /// full sink.
   var waitsForProgram: Bool {
     for strand in unsafe appStrands {
       let ends = unsafe strand.run.ends

@@ -2,11 +2,11 @@ internal import MillraceCore
 internal import MillraceGraph
 
 extension GraphRun {
-  /// The program's way into the graph through a node of type `app.source`.
+  /// The program's handle for an `app.source` node: what is sent to it enters the graph there.
   ///
-  /// In any phase, and as often as you like: all handles of a node lead into the same queue. What is sent before `start` waits in it.
-  /// A handle that is dropped does not end the source: call ``GraphSource/finish()``. Control side; starts a thread with the first use.
-  /// - Throws: `ControlProblem` when no node has this name, when it is of another type, or when the system has no thread left.
+  /// Valid in any phase. All handles of a node share one queue; what is sent before `start` waits in it. Dropping a handle does
+  /// not end the source: call ``GraphSource/finish()``. Call it from the control side; the first call starts a thread.
+  /// - Throws: `ControlProblem` when no node has this name, when the node has another type, or when the system cannot start a thread.
   public func source(_ node: String) throws(ControlProblem) -> GraphSource {
     let index = try nodeIndex(node)
     guard let channel = ends.sources[index] else { throw wrongEnd(index, "source", "app.source", .source) }
@@ -14,11 +14,11 @@ extension GraphRun {
     return GraphSource(channel)
   }
 
-  /// The program's way out of the graph through a node of type `app.sink`.
+  /// The program's handle for an `app.sink` node: packets that reach the node can be read from it.
   ///
-  /// In any phase. Take it between `prepare` and `start` to miss nothing: without a handle a sink that is full drops what comes.
-  /// Several handles share one queue. Control side; starts a thread with the first use.
-  /// - Throws: `ControlProblem` when no node has this name, when it is of another type, or when the system has no thread left.
+  /// Valid in any phase. Get it between `prepare` and `start` to miss nothing: a full sink without a handle drops packets. Several
+  /// handles share one queue. Call it from the control side; the first call starts a thread.
+  /// - Throws: `ControlProblem` when no node has this name, when the node has another type, or when the system cannot start a thread.
   public func sink(_ node: String) throws(ControlProblem) -> GraphSink {
     let index = try nodeIndex(node)
     guard let channel = ends.sinks[index] else { throw wrongEnd(index, "sink", "app.sink", .sink) }
@@ -37,8 +37,8 @@ extension GraphRun {
   private func wrongEnd(_ index: Int, _ word: String, _ type: String, _ end: AppEnd) -> ControlProblem {
     let node = plan.nodes[index]
     let others = plan.nodes.filter { $0.contract.appEnd == end }.map { "\"\($0.name)\"" }
-    let cure = others.isEmpty ? "add a node of type \(type)" : "these are: \(others.joined(separator: ", "))"
+    let cure = others.isEmpty ? "add a node of type \(type)" : "use \(others.joined(separator: ", "))"
     return ControlProblem(
-      "node \"\(node.name)\" (\(node.contract.type)) is no \(word) of the program; \(cure)")
+      "node \"\(node.name)\" (\(node.contract.type)) is not a program \(word); \(cure)")
   }
 }

@@ -1,15 +1,15 @@
 public import MillraceCore
 
-/// The program's way out of a graph: what reaches a node of type `app.sink`.
+/// Reads packets from a graph: those that reach an `app.sink` node.
 ///
 /// ```swift
 /// let bot = try run.sink("bot")
 /// for await packet in bot.packets { speaker.play(packet.samples(of: Int16.self)) }
 /// ```
 ///
-/// The node queues up to `capacity` packets. Then it takes no more from its link, and the link's own policy decides and counts: a graph whose
-/// sources can wait is held back, a live one drops. While the program has no handle, or no longer, a full queue drops what comes, so that
-/// a sink nobody reads holds nothing up. An interruption drops what is queued of the reply.
+/// The node queues up to `capacity` packets. When the queue is full the node stops reading its link, and the link's policy takes
+/// over: sources that can wait are blocked, a live graph drops and counts. While the program holds no handle, a full queue drops
+/// new packets, so an unread sink blocks nothing. An interruption discards the queued packets of the reply.
 ///
 /// Any thread. Several tasks may read: each packet goes to one of them.
 public final class GraphSink: Sendable {
@@ -22,31 +22,31 @@ public final class GraphSink: Sendable {
 
   deinit { channel.close() }
 
-  /// What its packets carry.
+  /// The format of its packets.
   public var format: Format { channel.format }
 
   /// The name of its node.
   public var node: String { channel.node }
 
-  /// Packets that were dropped since the run was prepared because the queue was full and had no reader. Any thread.
+  /// Packets dropped since the run was prepared because the queue was full and had no reader. Any thread.
   public var droppedCount: Int { channel.droppedCount }
 
-  /// The packets, one after the other, until the run has stopped. Iterators share them.
+  /// The packets in order, until the run has stopped. Iterators share them.
   public var packets: GraphPackets { GraphPackets(self) }
 
-  /// The next packet; waits for one. nil when nothing more comes, or the task was cancelled.
+  /// The next packet; waits for one. nil at the end of the stream, or when the task was cancelled.
   nonisolated(nonsending) public func next() async -> GraphPacket? { await channel.next() }
 
-  /// The oldest packet that is queued; nil when none is. Never waits.
+  /// The oldest queued packet; nil when there is none. Never waits.
   public func tryNext() -> GraphPacket? { channel.tryNext() }
 
-  /// True when nothing is queued and nothing more comes.
+  /// True when nothing is queued and no more packets will arrive.
   public var isOver: Bool { channel.isOver }
 }
 
 /// The packets of a sink, in order. Ends with the run, and for a task when that is cancelled.
 public struct GraphPackets: AsyncSequence, Sendable {
-  /// What a reader gets.
+  /// What a reader receives.
   public typealias Element = GraphPacket
   /// Reading does not fail.
   public typealias Failure = Never

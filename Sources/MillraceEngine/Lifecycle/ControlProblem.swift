@@ -1,4 +1,4 @@
-/// Why a request to a running graph was refused: a code to act on, and a text for people.
+/// Why a request to a running graph was refused: a code to act on, and a message.
 public struct ControlProblem: Error, Sendable, Hashable, CustomStringConvertible {
   /// What kind of refusal it is.
   public enum Code: String, Sendable, Hashable, CaseIterable {
@@ -10,13 +10,13 @@ public struct ControlProblem: Error, Sendable, Hashable, CustomStringConvertible
     case notLive
     /// The parameter does not take this value.
     case wrongValue
-    /// Only parameters that are numbers can be ramped.
+    /// Only number parameters can be ramped.
     case notNumber
-    /// The handle was declared by another node type than the node's.
+    /// The handle belongs to a different node type.
     case foreignHandle
-    /// A message is too long, or too many are on their way.
+    /// A message is too long, or too many are in flight.
     case messageRefused
-    /// The node has not read its earlier messages yet; the request may be repeated.
+    /// The node has not read its earlier messages yet; try again later.
     case mailboxFull
     /// The node has ended.
     case nodeEnded
@@ -26,7 +26,7 @@ public struct ControlProblem: Error, Sendable, Hashable, CustomStringConvertible
     case other
   }
 
-  /// What was refused, why, and where possible what to do.
+  /// What was refused, why, and the cure if there is one.
   public let text: String
   /// What kind of refusal it is.
   public let code: Code

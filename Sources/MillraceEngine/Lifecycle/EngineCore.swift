@@ -4,27 +4,27 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// What all runs of an engine share: workers, supervisor, trace numbers.
+/// What all runs of an engine share: workers, supervisor, trace IDs.
 @safe
 final class EngineCore: @unchecked Sendable {
   let catalogue: Catalogue
   let clock: Clock.Kind
   let voiceWorkers: [Worker]
-  /// Same as the first voice worker on a virtual clock, where one thread does everything of a run in order.
+  /// The first voice worker on a virtual clock, where one thread runs everything in order.
   let bulkWorker: Worker
-  /// The far end of links that nobody waits on.
+  /// The wake target of link ends that have no waiting side.
   let nullWake = NullWake()
-  /// For messages of programs. Memory is touched only as it is used.
+  /// For messages from the program. Its memory is touched only when used.
   private let controlPool = BlockPool(blockBytes: GraphRun.longestMessage, blockCount: 32)
   let supervisor = Supervisor()
-  /// Resumes the tasks of the program that wait for a source or a sink.
+  /// Resumes program tasks that wait for a source or a sink.
   let courier = Courier()
-  /// What runs may take, and what they have claimed.
+  /// The memory limit, and what the runs have claimed of it.
   let memory: MemoryLedger
-  /// The links made while graphs run. Changes are made one at a time, on the control side.
+  /// The links made while graphs run. Edited one change at a time, on the control side.
   let topology = Locked(Topology())
 
-  /// The system's refusal of a thread, an `errno`; 0: all run.
+  /// The `errno` of the first thread the system refused; 0: all threads run.
   private var threadRefusal: Int32 = 0
 
   private struct Numbers {
@@ -32,19 +32,19 @@ final class EngineCore: @unchecked Sendable {
     var nextTraceID: UInt32 = 1
     var traceNames: [TraceNames] = []
     var activeRuns = 0
-    /// Why no new session is taken, by the run that says so.
+    /// Why no new session is accepted, by run.
     var refusals: [Int: String] = [:]
   }
   private let numbers = Locked(Numbers())
 
-  /// Which trace numbers belong to which run.
+  /// The trace IDs of one run.
   struct TraceNames: Sendable {
     var first: UInt32
     var run: String
     var nodes: [String]
   }
 
-  /// Trace numbers of so many runs are remembered.
+  /// The number of runs whose trace IDs are kept.
   private static let rememberedRuns = 4_096
 
   init(catalogue: Catalogue, clock: Clock.Kind, workers: Int, memory: MemoryLedger) {
@@ -56,7 +56,7 @@ final class EngineCore: @unchecked Sendable {
     voiceWorkers = (1...max(1, workers)).map {
       Worker(name: "millrace-v\($0)", isVirtual: isVirtual, nice: 0, canReplaceThreads: canReplace)
     }
-    // The bulk worker gives way to voice by 5 steps of niceness, about a third of the weight.
+    // The bulk worker yields to voice: 5 steps of niceness, about a third of the weight.
     bulkWorker =
       isVirtual
       ? voiceWorkers[0]
@@ -65,7 +65,7 @@ final class EngineCore: @unchecked Sendable {
     if threadRefusal == 0 { threadRefusal = supervisor.startThread() }
   }
 
-  /// Why no graph can be run here, when the system refused one of the threads.
+  /// Throws when the system refused one of the threads, so that no graph can run.
   func checkThreads() throws(StartProblem) {
     guard threadRefusal != 0 else { return }
     throw StartProblem(
@@ -73,12 +73,12 @@ final class EngineCore: @unchecked Sendable {
       cure: "end other programs of this user, or raise the limits (ulimit -u, or the container's pids limit)")
   }
 
-  /// Why no new session fits on the machine, as the active graphs have it.
+  /// Throws when an active graph refuses further sessions.
   func checkRoom() throws(StartProblem) {
     let refusals = numbers.withLock { $0.refusals }
     guard let first = refusals.min(by: { $0.key < $1.key }) else { return }
     throw StartProblem(
-      node: "", text: "there is no room for another session: \(first.value)",
+      node: "", text: "no capacity for another session: \(first.value)",
       cure: "end a session, or start it on another machine")
   }
 
@@ -95,7 +95,7 @@ final class EngineCore: @unchecked Sendable {
     }
   }
 
-  /// Reserves trace numbers for the nodes of a run; the first of them.
+  /// Reserves trace IDs for the nodes of a run; returns the first.
   func reserveTraceIDs(_ run: String, _ nodes: [String]) -> UInt32 {
     numbers.withLock { numbers in
       let first = numbers.nextTraceID
@@ -110,7 +110,7 @@ final class EngineCore: @unchecked Sendable {
 
   var traceNames: [TraceNames] { numbers.withLock { $0.traceNames } }
 
-  /// A packet around bytes of a program's message; nil when they are too many, or too many messages are under way.
+  /// A packet with the bytes of a message; nil when the message is too long, or too many messages are in flight.
   func controlPacket(_ bytes: [UInt8]) -> Packet? {
     guard bytes.count <= controlPool.blockBytes, let block = controlPool.take() else { return nil }
     var packet = Packet(block, byteCount: bytes.count)
@@ -130,7 +130,7 @@ final class EngineCore: @unchecked Sendable {
   // MARK: Starting
 
   func start(_ run: GraphRun) {
-    // Time 0 of the graph lies on a whole millisecond, the grain of the timers; instances are spread over 20 ms.
+    // Graph time 0 falls on a whole millisecond, the timers' resolution; instances are spread over 20 ms.
     let tick = unsafe TimerWheel.tick
     let mayStart = run.status.withLock { status in
       guard status.phase == .prepared else { return false }
@@ -151,11 +151,11 @@ final class EngineCore: @unchecked Sendable {
     } else if run.parent != nil {
       run.epoch.store(run.strands[0].worker.controlTime, ordering: .releasing)
     }
-    // After the epoch: the supervisor reckons by it when the run's next appointment is.
+    // After the epoch is set: the supervisor computes the time of the next callback from it.
     supervisor.post(.started(run))
-    // All strands know the time before the first begins: it may wake the others at once.
+    // Every strand gets its epoch before the first one begins, which may wake the others at once.
     for strand in run.strands { unsafe strand.epoch = epoch }
-    // A part hears of what was interrupted or ducked while it was made.
+    // A part is notified of an interruption or ducking that happened while it was built.
     let request =
       Strand.Request.begin | (run.parent == nil ? 0 : Strand.Request.interrupt | Strand.Request.duck)
     for strand in run.strands { strand.start(with: request) }
@@ -165,7 +165,7 @@ final class EngineCore: @unchecked Sendable {
     numbers.withLock { $0.activeRuns -= 1 }
   }
 
-  /// Ends the threads. Nobody holds a run any more, so none is at work.
+  /// Ends the threads. There are no runs any more.
   func shutDown() {
     supervisor.shutDown()
     courier.stop()

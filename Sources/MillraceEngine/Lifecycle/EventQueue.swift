@@ -1,34 +1,34 @@
 internal import CMillraceSys
 internal import MillraceCore
 
-/// The events that one listener of a run has not taken yet: bounded, with a count of those that found no room.
+/// The events that one listener of a run has not read yet: bounded, with a count of those lost.
 ///
-/// The supervisor hands events in, tasks of the program take them out; a lock is held for a few instructions on either side.
+/// The supervisor pushes events, program tasks read them; each side holds a lock for a few instructions.
 final class EventQueue: Sendable {
-  /// Events kept; of more the oldest go.
+  /// Queue capacity; when full, the oldest event is dropped.
   static let limit = 4_096
-  /// Places that `room` does not offer to nodes: for what the run itself has to say while a listener is behind.
+  /// Slots that `room` does not offer to nodes: reserved for the run's own events while a listener is behind.
   static let reserve = 64
-  /// How long a full queue holds up a run that can wait, when its listener takes nothing. A task that reads may be held up for
-  /// seconds where all threads of the program are busy.
+  /// How long a full queue blocks a run that can wait while its listener reads nothing. A reading task may be delayed for seconds
+  /// when all threads of the program are busy.
   static let patience: Nanoseconds = 10_000_000_000
 
   private typealias Reader = CheckedContinuation<GraphEvent?, Never>
 
   private struct Entry {
     var event: GraphEvent
-    /// Events it says are missing; 0 for any other event.
+    /// For `eventsLost`, the number of lost events it reports; otherwise 0.
     var missing = 0
   }
 
   private struct State {
     var entries: [Entry] = []
-    /// Events at the front that were taken already.
+    /// Events at the front that have been read.
     var taken = 0
-    /// Events lost since the listener was last told.
+    /// Events lost since the listener was last notified of a loss.
     var unreported = 0
     var lost = 0
-    /// When the queue was first seen full, with nothing taken since.
+    /// When the queue was first seen full, with nothing read since.
     var fullSince: Nanoseconds?
     var readers: [(number: Int, reader: Reader)] = []
     var nextReader = 0
@@ -39,7 +39,7 @@ final class EventQueue: Sendable {
     mutating func takeFirst() -> Entry {
       defer {
         taken += 1
-        // Moving the rest down costs little once half of the array is behind.
+        // Shifting the rest is cheap once half of the array has been read.
         if taken * 2 >= entries.count {
           entries.removeFirst(taken)
           taken = 0
@@ -56,8 +56,8 @@ final class EventQueue: Sendable {
   /// Events this listener lost.
   var lostCount: Int { state.withLock { $0.lost } }
 
-  /// Gives an event to the listener. The oldest one goes when there is no room, unless the event is one of the last.
-  /// - Parameter missing: how many events it says are missing; known and counted where they were lost.
+  /// Queues an event for the listener. When the queue is full the oldest event is dropped, unless the event is one of the run's last.
+  /// - Parameter missing: for `eventsLost`, how many events it reports; they were counted where they were lost.
   func push(_ event: GraphEvent, missing: Int = 0, isLast: Bool = false) {
     let reader = state.withLock { state -> Reader? in
       guard !state.isOver else { return nil }
@@ -73,7 +73,7 @@ final class EventQueue: Sendable {
     reader?.resume(returning: event)
   }
 
-  /// Nothing more will come; what is queued can still be taken.
+  /// Ends the queue; queued events can still be read.
   func finish() {
     let readers = state.withLock { state in
       defer { state.readers = [] }
@@ -83,7 +83,7 @@ final class EventQueue: Sendable {
     for (_, reader) in readers { reader.resume(returning: nil) }
   }
 
-  /// Events of nodes that may be handed in without a loss, or without limit when the listener has taken nothing for too long.
+  /// The number of node events that can be pushed without a loss; `Int.max` when the listener has read nothing for too long.
   func room(_ now: Nanoseconds) -> Int {
     state.withLock { state in
       let room = Self.limit - Self.reserve - state.count
@@ -97,7 +97,7 @@ final class EventQueue: Sendable {
     }
   }
 
-  /// The next event; first of all, what was lost before it. Waits for one; nil at the end or when the task is cancelled.
+  /// The next event, preceded by an `eventsLost` if any were lost before it. Waits for one; nil at the end or when the task is cancelled.
   func next() async -> GraphEvent? {
     let number = state.withLock { state in
       state.nextReader += 1
@@ -107,7 +107,7 @@ final class EventQueue: Sendable {
       await withCheckedContinuation { (reader: Reader) in
         let answer = state.withLock { state -> GraphEvent?? in
           if let event = Self.take(&state) { return event }
-          // The handler takes the same lock: it has either not run yet, or this sees that it did.
+          // The cancellation handler takes the same lock: either it has not run yet, or its effect is visible here.
           if state.isOver || Task.isCancelled { return .some(nil) }
           state.readers.append((number, reader))
           return nil
@@ -134,18 +134,18 @@ final class EventQueue: Sendable {
   }
 }
 
-/// The events of a run, as one listener gets them: in order, with every loss told (see `GraphRun.events`).
+/// The events of a run for one listener: in order, with every loss reported (see `GraphRun.events`).
 ///
 /// ```swift
 /// for await event in run.events { print(event.json) }
 /// ```
 ///
-/// Tasks that iterate over the same value share its events. It stops listening when the last copy is gone, and does not keep
+/// Tasks that iterate over the same value share its events. It stops listening when the last copy is released, and does not keep
 /// its run alive.
 public struct GraphEvents: AsyncSequence, Sendable {
-  /// What a listener gets.
+  /// What a listener receives.
   public typealias Element = GraphEvent
-  /// Listening does not fail.
+  /// Listening never fails.
   public typealias Failure = Never
 
   private let subscription: Subscription

@@ -238,7 +238,8 @@ public final class GraphRun: @unchecked Sendable {
 
   // MARK: Control
 
-  /// Sets a live parameter of a node, or of one of a part (`fx/gain`). Checked against the contract here; takes effect before the node's next packet.
+  /// Sets a live parameter of a node, or of one of a part (`fx/gain`). Checked against the contract here; takes effect before the
+  /// node's next packet.
   public func set(_ node: String, _ parameter: String, to value: ParameterValue) throws(ControlProblem) {
     if let inner = inPart(node) { return try inner.part.set(inner.node, parameter, to: value) }
     try set(LiveValues.Key(node: try nodeIndex(node), parameter: parameter), to: value, isChoice: true)
@@ -264,8 +265,8 @@ public final class GraphRun: @unchecked Sendable {
   /// Bytes of the longest message to a node: a question about a picture of 135,000 bytes has 180,000 in Base64.
   public static let longestMessage = 262_144
 
-  /// Sends a node, or one of a part (`fx/gain`), a text, usually a JSON object, whose meaning is the node's own. At most `longestMessage` bytes. Values of
-  /// members that are named as credentials, such as `token`, are secrets of the run from now on.
+  /// Sends a node, or one of a part (`fx/gain`), a text, usually a JSON object, whose meaning is the node's own. At most
+  /// `longestMessage` bytes. Values of members that are named as credentials, such as `token`, are secrets of the run from now on.
   public func send(_ text: String, to node: String) throws(ControlProblem) {
     if let inner = inPart(node) { return try inner.part.send(text, to: inner.node) }
     let index = try nodeIndex(node)

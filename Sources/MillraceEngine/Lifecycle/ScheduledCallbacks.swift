@@ -1,9 +1,9 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// What a program wants done at given graph times of one run, in order of time and, for the same time, of asking.
+/// Callbacks to run at given graph times of one run, in order of time; callbacks for the same time run in the order they were scheduled.
 ///
-/// Any thread may add; one thread keeps them: the run's worker on a virtual clock, the supervisor on the real one.
+/// Any thread may schedule; one thread runs them: the run's worker on a virtual clock, the supervisor on the real one.
 final class ScheduledCallbacks: Sendable {
   private struct Entry: Sendable {
     var time: Nanoseconds
@@ -16,7 +16,7 @@ final class ScheduledCallbacks: Sendable {
   private let state = Locked(State())
   private let earliest = Atomic<Int64>(Nanoseconds.max)
 
-  /// The earliest time; the largest number when nothing is left. One load.
+  /// The earliest time; `Nanoseconds.max` when nothing is scheduled. One load.
   var next: Nanoseconds { Nanoseconds(earliest.load(ordering: .acquiring)) }
 
   func schedule(at time: Nanoseconds, _ body: @escaping @Sendable () -> Void) {
@@ -28,7 +28,7 @@ final class ScheduledCallbacks: Sendable {
     }
   }
 
-  /// Does everything whose time has come, also what is added on the way.
+  /// Runs every callback that is due, including those scheduled by one of them.
   func runDue(at now: Nanoseconds) {
     while next <= now, let entry = takeFirst(dueBy: now) { entry.body() }
   }
@@ -42,7 +42,7 @@ final class ScheduledCallbacks: Sendable {
     }
   }
 
-  /// Forgets what is left and takes nothing more.
+  /// Discards all callbacks and refuses new ones.
   func cancel() {
     // Freed outside the lock: a body may hold the last reference to anything.
     _ = state.withLock { state in
@@ -55,20 +55,19 @@ final class ScheduledCallbacks: Sendable {
 }
 
 extension GraphRun {
-  /// Calls `body` once when graph time reaches `time`, and at once when it has.
+  /// Calls `body` once when graph time reaches `time`; immediately if it already has.
   ///
-  /// On a virtual clock that is exact: everything before `time` is done, nothing that is due at `time` has begun, and time
-  /// stands still until `body` returns. So `run.at(.milliseconds(1_500)) { try? run.set("gain", "gain", to: -6) }` gives the
-  /// same bytes in every run, if it is said before the start. On the real clock it is late by what the system takes to wake a
-  /// thread.
+  /// On a virtual clock this is exact: everything before `time` is done, nothing due at `time` has begun, and time does not
+  /// advance until `body` returns. So `run.at(.milliseconds(1_500)) { try? run.set("gain", "gain", to: -6) }` gives the same bytes
+  /// in every run when called before `start`. On the real clock it is late by the time the system takes to wake a thread.
   ///
-  /// A run that ends before `time` never calls it. `body` is called on a thread of the engine, which does nothing else meanwhile:
-  /// it must not wait for the run. It is kept until the run has stopped.
+  /// If the run ends before `time`, `body` is never called. It runs on an engine thread, which does nothing else meanwhile: it
+  /// must not wait for the run. It is retained until the run has stopped.
   public func at(_ time: Duration, _ body: @escaping @Sendable () -> Void) {
     schedule(at: time.nanoseconds, body)
   }
 
-  /// The same for a time inside the graph.
+  /// The same in nanoseconds of graph time.
   func schedule(at time: Nanoseconds, _ body: @escaping @Sendable () -> Void) {
     callbacks.schedule(at: time, body)
     switch engine.clock {
@@ -77,10 +76,10 @@ extension GraphRun {
     }
   }
 
-  /// Keeps what is due on the real clock. Only the supervisor.
+  /// Runs the callbacks that are due on the real clock.
   func runDueCallbacks() { callbacks.runDue(at: graphTime) }
 
-  /// Time on the real clock of the next appointment; nil when there is none, when the run has not begun, and on a virtual clock.
+  /// Real-clock time of the next callback; nil when there is none, before the run has begun, and on a virtual clock.
   var nextCallbackTime: Nanoseconds? {
     let (next, start) = (callbacks.next, epoch.load(ordering: .acquiring))
     guard next != Nanoseconds.max && start != Nanoseconds.max && engine.clock == .realtime else { return nil }

@@ -9,7 +9,8 @@ public struct GraphEvent: Sendable, Hashable {
   public var node: String
   /// The event's name in the node's contract, or of the run: `started`, `draining`, `nodeFailed`, `nodeRestarted`,
   /// `nodeIsolated`, `nodeDetached`, `workerHeld`, `messagesLost` (`count` of them were taken for a node that ended before it read them),
-  /// `partStarted`, `partEnded` (both with the name of the `part`), `overload`, `overloadEased`, `budgetMissed`, `eventsLost` (`count` of them, before this one), `stopped`.
+  /// `partStarted`, `partEnded` (both with the name of the `part`), `overload`, `overloadEased`, `budgetMissed`, `eventsLost`
+  /// (`count` of them, before this one), `stopped`.
   ///
   /// `nodeFailed` says why in the member `text`, and the fault's `reason` (a case of `NodeFault.Reason`), unless the node could not be
   /// recreated. `workerHeld`: a node did not return when the run was stopped, and the system refused a new thread for its worker;

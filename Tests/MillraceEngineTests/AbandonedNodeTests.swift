@@ -7,9 +7,10 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("Runs left behind, threads refused, counters that cannot be trusted", .timeLimit(.minutes(30)))
+@Suite("Abandoned runs, refused threads, unreliable counters", .timeLimit(.minutes(30)))
 struct LeftBehindTests {
-  @Test("a run left behind because another graph's node held its worker may let go later, and is closed once")
+  @Test(
+    "a run abandoned because another graph's node blocked its worker may retire later, and is closed once")
   func lateRetirement() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let innocent = try engine.start(
@@ -17,7 +18,7 @@ struct LeftBehindTests {
     let plan = PlanBuilder.through(
       "test.pass", ["hangAt": 5, "probe": "holder"], named: "stuck", source: ["count": -1], probe: "holder")
     let holder = try engine.start(plan)
-    // Behind its fifth packet the node's next call is the one that does not return.
+    // After its fifth packet the node's next call does not return.
     while Probe.named("holder").values.count < 5 || holder.strands[0].nodeInCall(of: holder) != "stuck" {
       pauseBriefly()
     }
@@ -25,11 +26,11 @@ struct LeftBehindTests {
     let report = try #require(innocent.waitUntilStopped(timeout: .seconds(120)))
     #expect(
       report.failure?.text
-        == "could not be dropped: a node of another graph holds the worker; stop that graph too")
-    // The worker gets a new thread, which finds the request of the run that was left behind.
+        == "could not be destroyed: a node of another graph blocks the worker; stop that graph too")
+    // The worker gets a new thread, which finds the request of the abandoned run.
     holder.stop()
     #expect(try #require(holder.waitUntilStopped(timeout: .seconds(120))).detachedNodes == ["stuck"])
-    // Whatever comes late has been answered when a run that begins now has ended.
+    // Late messages have been handled when a run that starts now has ended.
     let next = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "after-holder"))
     #expect(try #require(next.waitUntilStopped(timeout: .seconds(120))).failure == nil)
     #expect(innocent.retiredStrands.load(ordering: .acquiring) == 1)
@@ -38,14 +39,14 @@ struct LeftBehindTests {
     Probe.named("holder").state.withLock { $0.finished = 1_000 }
   }
 
-  @Test("a worker whose call returned after all keeps its thread, and says so")
+  @Test("a worker whose call returned after all keeps its thread, and reports that")
   func returnedAfterAll() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let worker = engine.core.voiceWorkers[0]
     try #require(
       PlanBuilder.chain(source: ["count": 1], passes: 0, probe: "before-return").runToEnd(on: engine).failure
         == nil)
-    // No cell lies at this address, so the worker is in none of its calls.
+    // There is no cell at this address, so the worker is not calling it.
     #expect(worker.replaceThread(stuckIn: 1) == .kept)
     let report = try PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "after-return").runToEnd(
       on: engine)
@@ -53,12 +54,12 @@ struct LeftBehindTests {
   }
 
   @Test(
-    "a run whose worker is in one long call of another graph when its time is up waits for its turn, and is dropped in order"
+    "a run whose worker is in one long call of another graph at its deadline waits for its turn, and stops properly"
   )
   func slowWorker() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let waiting = try engine.start(PlanBuilder.chain(source: ["count": -1], passes: 1, probe: "waiting"))
-    // The call takes longer than a run is given to stop, but it comes to an end.
+    // The call takes longer than a stop may, but it ends.
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 1])
     let slow = builder.add("slow", "test.burn", ["work": 2_200_000, "probe": "slow"])
@@ -71,7 +72,7 @@ struct LeftBehindTests {
     #expect(try #require(other.waitUntilStopped(timeout: .seconds(120))).failure == nil)
   }
 
-  @Test("a graph whose calls take long does not keep another from its turn for more than one of them")
+  @Test("a graph with long calls delays another graph's turn by at most one of them")
   func turnsEnd() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     var builder = PlanBuilder()
@@ -82,7 +83,7 @@ struct LeftBehindTests {
     while Probe.named("turns").state.withLock({ $0.made }) < 1 { pauseBriefly() }
     let light = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "light"))
     _ = try #require(light.waitUntilStopped(timeout: .seconds(120)))
-    // All the work of the other graph fits into one turn by the number of its calls.
+    // By the number of calls, all the work of the other graph would fit into one turn.
     #expect(Probe.named("turns").state.withLock { $0.made } < 50)
     heavy.stop()
     _ = try #require(heavy.waitUntilStopped(timeout: .seconds(120)))
@@ -102,7 +103,7 @@ struct LeftBehindTests {
         for await event in holder.events where event.name == "workerHeld" { texts.append(event.json) }
         return texts
       }
-      // The listener is there before anything happens.
+      // The listener subscribes before the start.
       while holder.status.withLock({ $0.listeners.isEmpty }) { pauseBriefly() }
       holder.start()
       while Probe.named("relief").values.count < 5 || holder.strands[0].nodeInCall(of: holder) != "stuck" {
@@ -112,24 +113,24 @@ struct LeftBehindTests {
       holder.stop()
       let report = try #require(holder.waitUntilStopped(timeout: .seconds(60)))
       let words =
-        "the system refused a new thread for its worker: Resource temporarily unavailable (errno 11); graphs on that worker stand still until the node returns or there is a thread: end other programs of this user, or raise the limits (ulimit -u, -v)"
+        "the system refused a new thread for its worker: Resource temporarily unavailable (errno 11); graphs on that worker are blocked until the node returns or a thread is available; end other programs of this user, or raise the limits (ulimit -u, -v)"
       #expect(report.failure?.text == "did not return when the graph was stopped; \(words)")
       #expect(report.detachedNodes == ["stuck"])
       #expect(setLimit(whole) == 0)
       let told = await heard.value
       #expect(told.count == 1 && told.first?.contains(words) == true)
-      // The same worker works again, though the node has not returned.
+      // The worker runs again, although the node has not returned.
       let next = try engine.start(PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "relieved"))
       #expect(try #require(next.waitUntilStopped(timeout: .seconds(60))).failure == nil)
       #expect(Probe.named("relieved").values.count == 10)
       #expect(holder.strands[0].nodeInCall(of: holder) == nil)
-      // The node comes back, and touches nothing.
+      // The node returns, and its thread does nothing more.
       Probe.named("relief").state.withLock { $0.finished = 1_000 }
     }
   }
 
   @Test(
-    "a system that gives no thread refuses the start in words",
+    "a system that refuses a thread refuses the start with a message",
     .enabled(if: millrace_malloc_counting_available() != 0, "the sanitizers take address space of their own"))
   func noThread() async {
     await #expect(processExitsWith: .success) {
@@ -162,7 +163,7 @@ struct LeftBehindTests {
   }
 }
 
-/// Lets this process have so many bytes of address space more than it has; answers what it might have before.
+/// Limits the address space to its present size plus the given bytes; returns the previous limit.
 private func limitMemory(toMore bytes: rlim_t) throws -> rlimit {
   var before = rlimit()
   #expect(getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &before) == 0)
@@ -177,7 +178,7 @@ private func setLimit(_ limit: rlimit) -> Int32 {
   return setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
 }
 
-/// What is in a file.
+/// The contents of a file.
 private func readAll(_ path: String) throws -> [UInt8] {
   let file = try #require(fopen(path, "r"))
   defer { fclose(file) }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Budgets", .timeLimit(.minutes(30)))
 struct BudgetTests {
-  /// Runs a plan to its end; answers what it told of missed budgets.
+  /// Runs a plan to its end; returns its reports of missed budgets.
   private func missed(_ plan: GraphPlan, _ clock: Clock.Kind) async throws -> (RunReport, [JSONNode]) {
     let run = try Engine(catalogue: testCatalogue, clock: clock, workers: 1).prepare(plan)
     let events = run.events
@@ -19,7 +19,7 @@ struct BudgetTests {
     return (run.report(), missed)
   }
 
-  @Test("packets that are too old on arrival are counted and told, with the last one's age")
+  @Test("packets that are too old on arrival are counted and reported, with the last one's age")
   func ages() async throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 10, "interval": 20])
@@ -37,16 +37,17 @@ struct BudgetTests {
     #expect(missed.last?["budget"]?.double == 45)
   }
 
-  @Test("a node that is slow all the time is told at most once a second and at the end, every miss counted")
+  @Test(
+    "a node that is always slow is reported at most once a second and at the end, with every miss counted")
   func calls() async throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 200, "interval": 1])
     let pass = builder.add("pass0", "test.pass", ["probe": "slow"])
-    // A node that posts events makes the supervisor look a hundred times a second.
+    // A node that posts events makes the supervisor run a hundred times a second.
     let sink = builder.add("sink", "test.announce")
     builder.link(source, pass)
     builder.link(pass, sink)
-    // No call takes no time at all.
+    // Every call takes some time.
     builder.plan.nodes[pass].budget = 0
     let (report, missed) = try await missed(builder.plan, .realtime)
     #expect(report.nodes[1].overBudget == report.nodes[1].activations)
@@ -56,7 +57,7 @@ struct BudgetTests {
     #expect(ofPass.allSatisfy { $0["of"]?.string == "call" && $0["value"]?.double ?? 0 > 0 })
   }
 
-  @Test("a report says in a line what the run did")
+  @Test("a report describes the run in one line")
   func line() async throws {
     let run = try Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
       .start(PlanBuilder.chain(source: ["count": 21, "interval": 100], passes: 1, probe: "line"))
@@ -72,7 +73,7 @@ struct BudgetTests {
     )
   }
 
-  @Test("on a virtual clock calls that take long are counted and not told")
+  @Test("on a virtual clock long calls are counted and not reported")
   func virtualCalls() async throws {
     var plan = PlanBuilder.chain(source: ["count": 20, "interval": 1], passes: 1, probe: "slow")
     plan.nodes[1].budget = 0

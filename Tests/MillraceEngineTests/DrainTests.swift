@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A run that drains at a time of its graph", .timeLimit(.minutes(30)))
 struct DrainTests {
-  /// A source without end, a packet every 20 ms.
+  /// An endless source, one packet every 20 ms.
   private func endless(_ probe: String, interval: Int = 20) -> GraphPlan {
     PlanBuilder.chain(
       source: ["count": -1, "interval": .integer(interval)], passes: 2, probe: probe, policy: .dropOldest)
@@ -28,7 +28,7 @@ struct DrainTests {
     #expect(report.links.allSatisfy { $0.pushed == count })
   }
 
-  @Test("runs of one engine drain each at its own time, in whatever order they were started")
+  @Test("runs of one engine each drain at their own time, whatever order they were started in")
   func several() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let times: [Int64] = [900, 100, 500, 500, 300]
@@ -44,7 +44,7 @@ struct DrainTests {
     }
   }
 
-  @Test("says so at that time")
+  @Test("announces it at that time")
   func announced() async throws {
     let run = try Engine(catalogue: testCatalogue, clock: .virtual, workers: 1).prepare(
       endless("drain-event"))
@@ -57,7 +57,7 @@ struct DrainTests {
     #expect(events.map(\.time) == [0, 70_000_000, 70_000_000])
   }
 
-  @Test("the time can be moved, and one that has passed drains at once")
+  @Test("the time can be changed, and one in the past drains at once")
   func moved() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let run = try engine.prepare(endless("drain-moved", interval: 1))
@@ -70,7 +70,7 @@ struct DrainTests {
     #expect(Probe.named("drain-moved").finished == 1)
   }
 
-  @Test("nothing that is due later comes on the real clock, and both lanes drain")
+  @Test("on the real clock nothing due later is emitted, and both lanes drain")
   func realtime() throws {
     let plan = PlanBuilder.chain(
       source: ["count": -1, "interval": 5], passes: 1, probe: "drain-real", sinkLane: .bulk)
@@ -79,12 +79,12 @@ struct DrainTests {
     run.start()
     let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     let values = Probe.named("drain-real").values
-    // A worker that the machine gives no time to lets out fewer.
+    // A worker that gets no processor time emits fewer.
     #expect(values == (0..<Int32(values.count)).map { $0 } && values.count <= 20)
     #expect(report.duration >= .milliseconds(100) && report.leakedBlocks == 0)
   }
 
-  @Test("a run that is stopped before its time leaves nothing behind on its worker")
+  @Test("a run that is stopped before its drain time leaves nothing on its worker")
   func stoppedBefore() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try engine.prepare(endless("drain-stopped"))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A source that ends with another node", .timeLimit(.minutes(30)))
 struct EndsWithTests {
-  /// A dialogue of so many packets, and a camera without end beside it that ends with a node of it.
+  /// A dialogue of a given number of packets, and an endless camera that ends with one of its nodes.
   private func pair(
     _ probe: String, count: Int = 20, with end: Int = 0, failAt: Int = -1, lane: Lane? = nil
   ) -> GraphPlan {
@@ -35,7 +35,7 @@ struct EndsWithTests {
     #expect(seen.finished == 1)
     let link = try #require(report.links.first { $0.name == "camera -> seen" })
     #expect(link.pushed == seen.values.count + link.dropped)
-    // Time stands still on a virtual clock while the end makes its way: what is due up to it is exact.
+    // On a virtual clock time does not advance while the end propagates: what is due up to it is exact.
     if clock == .virtual { #expect(seen.values.count == 48) }
   }
 
@@ -51,11 +51,11 @@ struct EndsWithTests {
     let report = try pair(probe, count: 200, with: 1, failAt: 3).runToEnd(.virtual)
     #expect(report.failure == nil)
     #expect(Probe.named(probe).finished == 1)
-    // The node it ended with was over long before the dialogue's other end.
+    // Its node ended long before the dialogue's other end.
     #expect(Probe.named(probe).values.count < 50)
   }
 
-  @Test("ends with one that ends with a third")
+  @Test("ends with a source that ends with a third node")
   func chained() throws {
     var plan = pair("ends-with-chain")
     var builder = PlanBuilder()
@@ -68,7 +68,7 @@ struct EndsWithTests {
     #expect(Probe.named("ends-with-lit").finished == 1)
   }
 
-  @Test("a source that has ended before is left alone, and a run that drains ends all the same")
+  @Test("a source that has already ended is not affected, and a draining run still ends")
   func others() throws {
     var early = pair("ends-with-early")
     early.nodes[3].parameters["count"] = 2

@@ -5,7 +5,7 @@ import Testing
 @testable import MillraceEngine
 
 @Suite("The end of an engine", .timeLimit(.minutes(30))) struct EngineEndTests {
-  /// Runs a graph to its end; what is left of the engine is the answer.
+  /// Runs a graph to its end; returns a weak reference to the engine.
   private func run(clock: Clock.Kind, events: Bool, trace: Bool) async throws -> () -> Engine? {
     let engine = Engine(catalogue: testCatalogue, clock: clock, workers: 1)
     let plan = PlanBuilder.chain(source: ["count": 10], passes: 1, probe: "end")

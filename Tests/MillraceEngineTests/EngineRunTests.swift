@@ -6,7 +6,7 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Gives the processor away for a moment while a test waits for a condition.
+/// Yields the processor for a moment while a test waits for a condition.
 func pauseBriefly() { for _ in 0..<200 { millrace_pause() } }
 
 @Suite("A run of a graph", .timeLimit(.minutes(30)))
@@ -23,7 +23,7 @@ struct EngineRunTests {
     #expect(report.links.allSatisfy { $0.pushed == 10_000 && $0.popped == 10_000 && $0.dropped == 0 })
   }
 
-  @Test("carries every packet across lanes, with a link of one packet too", arguments: [1, 3, 16])
+  @Test("carries every packet across lanes, even over a link of one packet", arguments: [1, 3, 16])
   func crossesLanes(limit: Int) throws {
     let name = "lanes\(limit)"
     let engine = Engine(catalogue: testCatalogue, workers: 1)
@@ -35,7 +35,8 @@ struct EngineRunTests {
     #expect(report.leakedBlocks == 0)
   }
 
-  @Test("carries every packet from disk to voice to disk, whatever the links between hold", arguments: 1...5)
+  @Test(
+    "carries every packet from disk to voice to disk, whatever the capacity of the links", arguments: 1...5)
   func crossesLanesTwice(limit: Int) throws {
     let name = "disk\(limit)"
     var builder = PlanBuilder()
@@ -50,7 +51,7 @@ struct EngineRunTests {
     #expect(report.links.allSatisfy { $0.pushed == 3_000 && $0.popped == 3_000 && $0.highWater <= limit + 1 })
   }
 
-  @Test("a node that answers again is called again before its next packet comes")
+  @Test("a node that returns again is called again before its next packet arrives")
   func again() throws {
     // Without further calls a number's repetitions would wait for the next number.
     let plan = PlanBuilder.through("test.repeat", source: ["count": 5, "interval": 20], probe: "again")
@@ -59,7 +60,7 @@ struct EngineRunTests {
     #expect(Probe.named("again").times == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4].map { $0 * 20_000_000 })
   }
 
-  @Test("a node that works for several calls on a packet goes on with those that waited meanwhile")
+  @Test("a node that works on a packet for several calls continues with those queued meanwhile")
   func backlog() throws {
     // From another lane packets come while a number is still being repeated.
     let plan = PlanBuilder.through("test.repeat", source: ["count": 100], sourceLane: .bulk, probe: "backlog")
@@ -67,9 +68,9 @@ struct EngineRunTests {
     #expect(Probe.named("backlog").values == (0..<100).flatMap { Array(repeating: Int32($0), count: $0) })
   }
 
-  @Test("a node that asks for a call and takes nothing in it is still told of its input's end")
+  @Test("a node that requests a call and takes nothing in it is still finished when its input ends")
   func hesitant() throws {
-    // The end comes with the last packet: the call that was asked for finds it already there, and nothing tells of it again.
+    // The end arrives with the last packet: it is already there in the requested call, and no further wake-up follows.
     let plan = PlanBuilder.through(
       "test.hesitant", source: ["count": 5, "endsWithLast": true], probe: "hesitant")
     try plan.runToEnd()
@@ -87,7 +88,7 @@ struct EngineRunTests {
     #expect(report.nodes.last?.worstAge != nil)
   }
 
-  @Test("on the virtual clock time passes at once and is exact")
+  @Test("on the virtual clock time advances at once and is exact")
   func virtual() throws {
     let report = try PlanBuilder.chain(
       source: ["count": 3_000, "interval": 20], passes: 3, probe: "virtual", policy: .dropOldest
@@ -97,7 +98,7 @@ struct EngineRunTests {
     #expect(report.duration == 2_999 * 20_000_000)
   }
 
-  @Test("a failing node stops the graph, with the node's own words")
+  @Test("a failing node stops the graph, with the node's own message")
   func failureStops() throws {
     let plan = PlanBuilder.through(
       "test.pass", ["failAt": 10, "probe": "failing"], named: "pass", source: ["count": -1], probe: "failing")
@@ -106,7 +107,7 @@ struct EngineRunTests {
     #expect(Probe.named("failing").values == (0..<10).map(Int32.init))
   }
 
-  @Test("an isolated node ends its branch and harms no other")
+  @Test("an isolated node ends its branch and affects no other")
   func failureIsolates() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 1_000])
@@ -123,20 +124,20 @@ struct EngineRunTests {
     #expect(Probe.named("isolated-bad").finished == 1)
   }
 
-  @Test("a restarted node goes on with the next packet")
+  @Test("a restarted node continues with the next packet")
   func failureRestarts() throws {
     let plan = PlanBuilder.through(
       "test.pass", ["failAt": 12, "probe": "restarted"], named: "pass", onError: .restart,
       source: ["count": 30], probe: "restarted")
     let report = try plan.runToEnd()
     #expect(report.failure == nil)
-    // The packet each failure struck is lost: number 12, and 13 later again.
+    // The packet of each failed call is lost: number 12, and 13 later.
     let expected: [Int32] = (0..<30).filter { $0 != 12 && $0 != 25 }
     #expect(Probe.named("restarted").values == expected)
     #expect(report.nodes[1].restarts == 2)
   }
 
-  @Test("a node that fails for ever is given up after five restarts")
+  @Test("a node that keeps failing stops the graph after five restarts")
   func restartLimit() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": -1])
@@ -170,7 +171,7 @@ struct EngineRunTests {
     #expect(Probe.named("drained").finished == 1)
   }
 
-  @Test("a node that does not return is named and left behind, and its worker serves others again")
+  @Test("a node that does not return is named and abandoned, and its worker serves others again")
   func hangingNode() throws {
     let plan = PlanBuilder.through(
       "test.pass", ["hangAt": 5, "probe": "hanging"], named: "stuck", source: ["count": -1], probe: "hanging")
@@ -182,16 +183,16 @@ struct EngineRunTests {
     #expect(report.detachedNodes == ["stuck"])
     #expect(
       report.failure?.description
-        == "node \"stuck\": did not return when the graph was stopped; its thread was left behind after 2 s")
-    // The same engine has only this one voice worker: it must work again.
+        == "node \"stuck\": did not return when the graph was stopped; its thread was abandoned after 2 s")
+    // The engine has only this one voice worker: it must work again.
     let next = try engine.start(PlanBuilder.chain(source: ["count": 100], passes: 2, probe: "after-hang"))
     let after = try #require(next.waitUntilStopped(timeout: .seconds(120)))
     #expect(after.failure == nil && Probe.named("after-hang").values.count == 100)
-    // Let the lost thread go, so that it ends with the test.
+    // Release the abandoned thread, so that it ends with the test.
     Probe.named("hanging").state.withLock { $0.finished = 1_000 }
   }
 
-  @Test("a run outlives the program's hold on its engine")
+  @Test("a run keeps its engine alive")
   func engineDropped() throws {
     var run: GraphRun?
     do {
@@ -205,7 +206,7 @@ struct EngineRunTests {
     #expect(Probe.named("dropped").values.count == 50)
   }
 
-  @Test("a run that is prepared and never started gives everything back; stopped, it tells so")
+  @Test("a run that is prepared and never started releases everything; when stopped it reports that")
   func neverStarted() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let plan = PlanBuilder.chain(source: ["count": 5], passes: 2, probe: "never")
@@ -218,7 +219,7 @@ struct EngineRunTests {
     #expect(Probe.named("never").values.isEmpty)
   }
 
-  @Test("two nodes that fail at the same moment stop the graph once, and only the first is told")
+  @Test("two nodes that fail at the same moment stop the graph once, and only the first is reported")
   func twoFailures() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": -1])
@@ -234,14 +235,14 @@ struct EngineRunTests {
     }
   }
 
-  @Test("a node's wish to be called comes true although no packet came")
+  @Test("a node is called when it asked to be, although no packet arrived")
   func wish() throws {
     let plan = PlanBuilder.through("test.echo", source: ["count": 2, "interval": 500], probe: "wish")
     try plan.runToEnd(.virtual)
     #expect(Probe.named("wish").times == [0, 100, 500].map { $0 * 1_000_000 })
   }
 
-  @Test("a node that cannot be made refuses the start, with its words and the cure")
+  @Test("a node that cannot be created refuses the start, with its message and the cure")
   func refusedStart() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count")
@@ -252,7 +253,7 @@ struct EngineRunTests {
     #expect(problem?.description == "node \"bad\": the weather is bad; wait for the sun")
   }
 
-  @Test("messages reach the node before its next packet; wrong ones are refused in words")
+  @Test("messages reach the node before its next packet; wrong ones are refused with a message")
   func control() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let run = try engine.start(
@@ -271,7 +272,7 @@ struct EngineRunTests {
         == "\"pass0\" (test.pass) has no parameter \"levle\"; did you mean \"level\"?")
     #expect(
       refusal("pass0", "failAt", 1)
-        == "\"failAt\" of \"pass0\" cannot be set while the graph runs; these can: level")
+        == "\"failAt\" of \"pass0\" cannot be set while the graph runs; its live parameters are level")
     #expect(
       refusal("pass0", "level", 200)
         == "\"level\" of \"pass0\" cannot be 200; it takes a number from -100.0 to 100.0")

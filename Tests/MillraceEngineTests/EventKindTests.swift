@@ -33,7 +33,7 @@ struct EventKindTests {
         == .budgetMissed(.age, value: .microseconds(60_500), budget: .milliseconds(60), count: 2))
   }
 
-  @Test("an event that the run does not know, or whose details are missing, is another one")
+  @Test("an unknown event, or one without its details, is of kind other")
   func other() {
     #expect(ofRun("sunset") == .other)
     #expect(ofRun("eventsLost") == .other)
@@ -51,7 +51,7 @@ struct EventKindTests {
     #expect(!own.is(EventContract("stopped", text: "")))
   }
 
-  @Test("a run tells its start, its failure and its stop as values")
+  @Test("a run reports its start, its failure and its stop as values")
   func run() async throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try engine.prepare(
@@ -67,7 +67,7 @@ struct EventKindTests {
       ])
   }
 
-  @Test("a listener that missed events learns how many")
+  @Test("a listener that missed events is notified how many")
   func losses() {
     #expect(GraphEvent.loss(of: 7, at: 0).kind == .eventsLost(count: 7))
   }

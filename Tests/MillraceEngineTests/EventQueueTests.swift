@@ -3,7 +3,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("The events a listener has not taken yet", .timeLimit(.minutes(30)))
+@Suite("The event queue of a listener", .timeLimit(.minutes(30)))
 struct EventQueueTests {
   private func event(_ number: Int) -> GraphEvent {
     GraphEvent(time: Nanoseconds(number), node: "n", name: "\(number)", json: "{}")
@@ -15,7 +15,7 @@ struct EventQueueTests {
     return events
   }
 
-  @Test("come in order, before and after somebody waits, and end")
+  @Test("delivers events in order, with and without a waiting reader, and ends")
   func order() async {
     let queue = EventQueue()
     queue.push(event(0))
@@ -30,7 +30,7 @@ struct EventQueueTests {
     #expect(queue.lostCount == 0)
   }
 
-  @Test("of too many the oldest go, and their number is told before the next one")
+  @Test("drops the oldest events when full, and reports their number before the next one")
   func loss() async {
     let queue = EventQueue()
     for number in 0..<EventQueue.limit + 10 { queue.push(event(number)) }
@@ -38,7 +38,7 @@ struct EventQueueTests {
     #expect(first?.name == "eventsLost" && first?.node == "" && first?.time == 10)
     #expect(first?.json == #"{"time":1e-08,"event":"eventsLost","count":10}"#)
     #expect(await queue.next()?.name == "10")
-    // Taking made room for one; the next but one pushes the oldest out again.
+    // Reading made room for one event; the next but one drops the oldest again.
     queue.push(event(5_000))
     queue.push(event(5_001))
     queue.finish()
@@ -48,7 +48,7 @@ struct EventQueueTests {
     #expect(queue.lostCount == 11)
   }
 
-  @Test("a lost word of a loss is told with all it stood for, and counted where that was lost")
+  @Test("reports the losses of a dropped loss report too, without counting them twice")
   func lossOfLoss() async {
     let queue = EventQueue()
     queue.push(.loss(of: 30, at: 0), missing: 30)
@@ -57,7 +57,7 @@ struct EventQueueTests {
     #expect(queue.lostCount == 1)
   }
 
-  @Test("a task that is cancelled while it waits gets the end")
+  @Test("ends for a task that is cancelled while it waits")
   func cancelled() async {
     let queue = EventQueue()
     let reader = Task { await rest(of: queue).count }
@@ -69,7 +69,7 @@ struct EventQueueTests {
     #expect(await queue.next()?.name == "1")
   }
 
-  @Test("offer room up to a reserve; a full one asks for patience, and only so long")
+  @Test("offers room up to a reserve; when full, the run waits for it, but not forever")
   func room() async {
     let queue = EventQueue()
     let places = EventQueue.limit - EventQueue.reserve

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Posts for every packet an event with a text of so many bytes, and a number behind it.
+/// Posts an event for every packet, with a text of `bytes` bytes followed by a number.
 struct LongWinded: Node {
   static let contract = NodeContract(
     "test.long", "posts long events", inputs: [PortContract("in", .any, text: "numbers")],
@@ -34,16 +34,16 @@ struct LongWinded: Node {
   }
 }
 
-@Suite("Events on their way to the program", .timeLimit(.minutes(30)))
+@Suite("Events from nodes to the program", .timeLimit(.minutes(30)))
 struct EventTests {
-  /// - Parameter pacing: what the plan says of the source, however fast it is.
+  /// - Parameter pacing: the source's pacing in the plan, however fast it is.
   private func announcing(
     _ count: Int, clock: Clock.Kind, pacing: Pacing = .waits, on engine: Engine? = nil
   ) throws -> GraphRun {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": .integer(count)])
     builder.link(source, builder.add("sink", "test.announce"))
-    // On a busy machine calls miss their budgets, and being told of that would be further events.
+    // On a busy machine calls miss their budgets, and reports of that would be further events.
     for index in builder.plan.nodes.indices {
       builder.plan.nodes[index].budget = 1_000_000_000
       builder.plan.nodes[index].pacing = pacing
@@ -51,7 +51,7 @@ struct EventTests {
     return try (engine ?? Engine(catalogue: testCatalogue, clock: clock, workers: 1)).prepare(builder.plan)
   }
 
-  /// How many events of the node came, and how many are missing by the listener's own account.
+  /// How many events of the node arrived, and how many the listener reports lost.
   private func tally(_ events: [GraphEvent]) throws -> (seen: Int, lost: Int) {
     let lost = try events.filter { $0.name == "eventsLost" }.map { event in
       let root = try JSONDocument.scan(SourceFile(name: "event", text: event.json)).root
@@ -61,7 +61,7 @@ struct EventTests {
   }
 
   @Test(
-    "of a run that follows the clock, a listener that reads too late is told of every event it missed",
+    "of a run that follows the clock, a listener that reads too late gets a report of every event it missed",
     arguments: [Pacing.paced, .live])
   func realtime(pacing: Pacing) async throws {
     let run = try announcing(50_000, clock: .realtime, pacing: pacing)
@@ -71,7 +71,7 @@ struct EventTests {
     var events: [GraphEvent] = []
     for await event in listener { events.append(event) }
     let (seen, lost) = try tally(events)
-    // The run's own first word may be among what was lost.
+    // The run's own first event may be among the lost ones.
     let ownLost = events.contains { $0.name == "started" } ? 0 : 1
     #expect(lost > 0 && seen + lost == 50_000 + ownLost)
     #expect(report.lostEvents == lost)
@@ -83,39 +83,39 @@ struct EventTests {
     arguments: Clock.Kind.allCases)
   func slowListener(clock: Clock.Kind) async throws {
     let run = try announcing(30_000, clock: clock)
-    // Other tests may keep every thread busy for long, and this one waiting.
+    // Other tests may keep every thread busy for long while this one waits.
     let listener = run.listen(patience: Nanoseconds.max)
     run.start()
-    // As far as it comes while nobody reads.
+    // As far as it gets without a reader.
     while run.report().nodes[1].packetsIn < EventQueue.limit - EventQueue.reserve { pauseBriefly() }
     var (inOrder, count, ahead) = (0, 0, 0)
     for await event in listener where event.name == "seen" {
       if event.json.hasSuffix("\"value\":\(count)}") { inOrder += 1 }
       count += 1
-      // Much slower than the graph, which would be far more events ahead than anything keeps.
+      // Much slower than the graph, which would get further ahead than all queues can hold.
       if count % 8 == 0 { pauseBriefly() }
       if count % 64 == 0 { ahead = max(ahead, Int(run.report().nodes[1].packetsIn) - count) }
     }
     #expect(count == 30_000 && inOrder == 30_000)
-    // What the listener, the outbox and a turn hold.
+    // The capacity of the listener, the outbox and a turn.
     #expect(ahead < EventQueue.limit + 1_024)
     #expect(await run.wait().lostEvents == 0)
   }
 
-  @Test("a run that waits for its listener on the real clock does not hold up another of its worker")
+  @Test("a run that waits for its listener on the real clock does not block another on its worker")
   func sharedWorker() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let waiting = try announcing(-1, clock: .realtime, on: engine)
     let listener = waiting.listen(patience: Nanoseconds.max)
     waiting.start()
-    // As far as it comes while nobody reads.
+    // As far as it gets without a reader.
     while waiting.report().nodes[1].packetsIn < EventQueue.limit { pauseBriefly() }
     let live = try engine.prepare(
       PlanBuilder.chain(source: ["count": 100, "interval": 1], passes: 1, probe: "beside-waiting"))
     live.start()
     let report = try #require(live.waitUntilStopped(timeout: .seconds(120)), "it is held up")
     #expect(report.failure == nil && Probe.named("beside-waiting").values.count == 100)
-    // What the listener, the outbox and a turn hold.
+    // The capacity of the listener, the outbox and a turn.
     #expect(waiting.report().nodes[1].packetsIn < EventQueue.limit + 1_024)
     #expect(waiting.report().lostEvents == 0)
     waiting.stop()
@@ -124,7 +124,7 @@ struct EventTests {
   }
 
   @Test(
-    "a listener that takes nothing does not hold a run for ever, and is told what it missed",
+    "a listener that reads nothing does not block a run forever, and gets a report of what it missed",
     arguments: Clock.Kind.allCases)
   func idleListener(clock: Clock.Kind) async throws {
     let run = try announcing(20_000, clock: clock)
@@ -135,7 +135,7 @@ struct EventTests {
     var events: [GraphEvent] = []
     for await event in listener { events.append(event) }
     let (seen, lost) = try tally(events)
-    // The run's own first word is among what was lost.
+    // The run's own first event is among the lost ones.
     #expect(seen >= EventQueue.limit - 2 * EventQueue.reserve && seen + lost == 20_001)
     #expect(report.lostEvents == lost)
   }
@@ -145,7 +145,7 @@ struct EventTests {
     let run = try announcing(-1, clock: clock)
     let listener = run.events
     run.start()
-    // Takes an event now and then, so that the run goes on waiting for it.
+    // Reads an event now and then, so that the run keeps waiting for it.
     let reader = Task {
       var count = 0
       for await _ in listener {
@@ -162,7 +162,7 @@ struct EventTests {
     #expect(await reader.value > 0)
   }
 
-  @Test("a listener that goes away is not waited for, and nothing counts as lost for it")
+  @Test("a run does not wait for a released listener, and counts nothing as lost for it")
   func goneListener() async throws {
     let run = try announcing(20_000, clock: .virtual)
     do { _ = run.events }
@@ -172,7 +172,7 @@ struct EventTests {
     #expect(run.status.withLock { $0.listeners.isEmpty })
   }
 
-  @Test("a listener that comes after the run has stopped gets the end")
+  @Test("a listener added after the run has stopped receives the end")
   func lateListener() async throws {
     let run = try announcing(1, clock: .virtual)
     run.start()
@@ -194,21 +194,21 @@ struct EventTests {
     return (json, await run.wait())
   }
 
-  @Test("a field too long for an event is left out, the event marked, and what comes after it is there")
+  @Test("a field too long for an event is omitted, the event is marked, and later fields are kept")
   func tooLong() async throws {
     let (json, report) = try await said("node", ["length": .integer(EventWriter.eventBytes)])
     #expect(json == #"{"time":0.000000,"node":"node","event":"said","value":0,"truncated":true}"#)
     #expect(report.lostEvents == 0)
   }
 
-  @Test("a node whose resolution says that its events are longer gets room for them")
+  @Test("a node whose resolution declares longer events gets room for them")
   func roomy() async throws {
     let text = String(repeating: "a", count: 3_000)
     let (json, _) = try await said("node", ["length": 3_000, "room": 4_000])
     #expect(json == #"{"time":0.000000,"node":"node","event":"said","text":""# + text + #"","value":0}"#)
   }
 
-  @Test("an event whose node's name alone fills it is lost and counted")
+  @Test("an event that its node's name alone fills is lost and counted")
   func nameTooLong() async throws {
     let (json, report) = try await said(String(repeating: "n", count: EventWriter.eventBytes), [:])
     #expect(json == nil)

@@ -24,10 +24,10 @@ struct Gusher: Node {
   }
 }
 
-/// Hands each packet on by its second output, and by the first one too where there is room.
+/// Forwards each packet on its second output, and on the first one too when there is room.
 struct Brancher: Node {
   static let contract = NodeContract(
-    "test.branch", "hands on twice", inputs: [PortContract("in", .any, text: "anything")],
+    "test.branch", "forwards twice", inputs: [PortContract("in", .any, text: "anything")],
     outputs: [
       PortContract("spare", .any, text: "where there is room"), PortContract("out", .any, text: "all"),
     ]
@@ -54,11 +54,11 @@ struct FullLinkTests {
     builder.link(source, builder.add("sleeper", "test.sleep"), limit: 4, policy: .fail)
     #expect(
       try builder.plan.runToEnd().failure?.description
-        == "node \"source\": link \"source -> sleeper\" was full with 4 packets, and its policy is \"fail\"; give it more capacity, or another policy"
+        == "node \"source\": link \"source -> sleeper\" was full with 4 packets and has policy \"fail\"; raise its capacity, or choose another policy"
     )
   }
 
-  @Test("is not held up where its contract says that it asks for room itself")
+  @Test("is not blocked where its contract declares that it checks for room itself")
   func asksItself() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 100])
@@ -83,7 +83,7 @@ struct FullLinkTests {
     builder.link(source, builder.add("sleeper", "test.sleep"), limit: 1)
     #expect(
       try builder.plan.runToEnd().failure?.description
-        == "node \"gusher\": it emitted more packets into link \"gusher -> sleeper\" in one call than the 1 its contract allows; report it to the node's author"
+        == "node \"gusher\": emitted more packets into link \"gusher -> sleeper\" in one call than its contract allows (1); report it to the node's author"
     )
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MillraceEngine
 
-/// As `CountSource`, and notes the thread's heap requests when the steady state begins and when it ends.
+/// As `CountSource`; records the thread's heap requests at the beginning and end of the steady state.
 struct HeapWatchingSource: Node {
   static let contract = NodeContract(
     "test.heapWatch", "counts", outputs: [PortContract("out", .any, text: "numbers")],
@@ -48,10 +48,10 @@ struct HeapWatchingSource: Node {
   }
 }
 
-/// Takes packets and keeps nothing.
+/// Takes packets and discards them.
 struct SilentSink: Node {
   static let contract = NodeContract(
-    "test.silent", "forgets", inputs: [PortContract("in", .any, text: "anything")])
+    "test.silent", "discards", inputs: [PortContract("in", .any, text: "anything")])
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     _ = ports.next()

@@ -21,7 +21,7 @@ struct HistogramTests {
     }
   }
 
-  @Test("what is too large for the last octave is in the last bucket")
+  @Test("values above the last octave are in the last bucket")
   func overflow() {
     let counters = HistogramCounters()
     for value in [1 << 35, 1 << 40, UInt64.max] { counters.add(value) }
@@ -47,13 +47,13 @@ struct HistogramTests {
     #expect(histogram.quantile(1) == Nanoseconds(values[count - 1]), "the largest is known exactly")
   }
 
-  @Test("nothing counted has no quantile")
+  @Test("an empty histogram has no quantile")
   func empty() {
     #expect(Histogram().quantile(0.5) == nil)
     #expect(Histogram().count == 0)
   }
 
-  @Test("two histograms together count what both counted")
+  @Test("merging adds two histograms")
   func merging() {
     let first = HistogramCounters()
     let second = HistogramCounters()
@@ -71,7 +71,7 @@ struct HistogramTests {
     #expect(merged == both.read(largest: 900_000) { Nanoseconds($0) })
   }
 
-  @Test("ages are counted where packets end, the times of calls everywhere")
+  @Test("ages are counted at sinks, call times everywhere")
   func ofARun() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 10, "interval": 20])
@@ -90,7 +90,7 @@ struct HistogramTests {
     for node in report.nodes { #expect(node.callTimes.count == node.activations) }
   }
 
-  @Test("a graph that follows no clock knows no ages")
+  @Test("a graph that follows no clock has no ages")
   func withoutClock() throws {
     let report = try PlanBuilder.chain(source: ["count": 10], passes: 0, probe: "ageless").runToEnd()
     #expect(report.nodes.allSatisfy { $0.ages == nil && $0.worstAge == nil })

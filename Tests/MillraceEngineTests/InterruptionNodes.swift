@@ -3,18 +3,18 @@ import Synchronization
 
 @testable import MillraceEngine
 
-/// What the nodes of an interruption test have seen. Written by workers, read by the test after the run.
+/// What the nodes of an interruption test have recorded. Written by workers, read by the test after the run.
 final class Witness: Sendable {
-  /// Packets of older replies that reached a node after it was told of the interruption.
+  /// Packets of older replies that reached a node after it was notified of the interruption.
   let stale = Atomic<Int>(0)
-  /// Packets made of what a node kept from before the interruption it was told of.
+  /// Packets made from data that a node held from before an interruption it was notified of.
   let leaked = Atomic<Int>(0)
-  /// Packets of no reply, and of replies that must be played, that left the source and reached a sink.
+  /// Packets that belong to no reply or are uninterruptible, at the source and at a sink.
   let sparedSent = Atomic<Int>(0)
   let sparedHeard = Atomic<Int>(0)
   /// Packets of replies that reached a sink.
   let heard = Atomic<Int>(0)
-  /// Interruptions nodes were told of.
+  /// Interruptions that nodes were notified of.
   let told = Atomic<Int>(0)
   static let all = Locked<[String: Witness]>([:])
 
@@ -28,8 +28,7 @@ final class Witness: Sendable {
   }
 }
 
-/// Emits packets whose content is the generation they were born in, or 0: every `spared`-th belongs to no reply, every
-/// `spared`-th plus one must be played anyhow.
+/// Emits packets that contain their generation, or 0: every `spared`-th belongs to no reply, every `spared`-th plus one is uninterruptible.
 struct ReplySource: Node {
   static let contract = NodeContract(
     "test.reply", "a bot that never stops talking", outputs: [PortContract("out", .any, text: "its words")],
@@ -72,7 +71,7 @@ struct ReplySource: Node {
   }
 }
 
-/// Keeps up to `depth` packets, as a jitter buffer does, and forgets the old reply's on an interruption.
+/// Holds up to `depth` packets, as a jitter buffer does, and discards those of the old reply on an interruption.
 struct KeepingNode: ~Copyable, Node {
   static let contract = NodeContract(
     "test.keep", "keeps packets for a while",
@@ -111,7 +110,7 @@ struct KeepingNode: ~Copyable, Node {
   private func note(_ packet: borrowing Packet) {
     let born = packet.samples(of: UInt32.self)[0]
     if born != 0 && born < generation { witness.stale.add(1, ordering: .relaxed) }
-    // A reply that this node has not been told of must not come before the telling.
+    // A packet of a new reply must not arrive before this node is notified of it.
     if born > generation { witness.leaked.add(1, ordering: .relaxed) }
   }
 
@@ -137,7 +136,7 @@ struct KeepingNode: ~Copyable, Node {
   }
 }
 
-/// Listens. Nothing of an older reply may come once it has been told.
+/// Listens. No packet of an older reply may arrive once it has been notified.
 struct ListeningSink: Node {
   static let contract = NodeContract(
     "test.listen", "listens", inputs: [PortContract("in", .any, text: "words")],
@@ -188,8 +187,7 @@ struct ListeningSink: Node {
   }
 }
 
-/// Interrupts, ducks and resumes by what it hears, as a node for barge-in does: number 10 n interrupts, 10 n + 3 ducks,
-/// 10 n + 6 resumes.
+/// Interrupts, ducks and resumes, as a barge-in node does: number 10 n interrupts, 10 n + 3 ducks, 10 n + 6 resumes.
 struct BargeInNode: Node {
   static let contract = NodeContract(
     "test.bargeIn", "decides", inputs: [PortContract("in", .any, text: "numbers")])
@@ -206,7 +204,7 @@ struct BargeInNode: Node {
   }
 }
 
-/// Plays replies, as far as the engine is concerned: notes what it is told and when.
+/// A playback node for the engine: records its notifications and their times.
 struct TestPlayback: Node {
   static let contract = NodeContract(
     "test.playback", "plays", inputs: [PortContract("in", .any, text: "numbers")],

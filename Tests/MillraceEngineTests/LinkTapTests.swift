@@ -17,7 +17,7 @@ struct LinkTapTests {
     return numbers
   }
 
-  @Test("set before the start, on a virtual clock, it misses nothing and takes nothing away")
+  @Test("set before the start, on a virtual clock, it misses nothing and removes nothing")
   func complete() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try engine.prepare(
@@ -31,7 +31,7 @@ struct LinkTapTests {
     #expect(report.leakedBlocks == 0)
   }
 
-  @Test("replies go through it, whichever is valid")
+  @Test("it sees packets of every reply")
   func replies() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try engine.prepare(
@@ -41,7 +41,7 @@ struct LinkTapTests {
     #expect(readAll(tap).count == 10)
   }
 
-  @Test("nobody reads it: the graph goes on, the first packets stay, the rest is counted")
+  @Test("without a reader the graph continues, the first packets stay, the rest are counted")
   func unread() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let run = try engine.prepare(PlanBuilder.chain(source: ["count": 100], passes: 0, probe: "unread"))
@@ -54,7 +54,7 @@ struct LinkTapTests {
     #expect(readAll(tap) == [0, 1, 2, 3])
   }
 
-  @Test("on a virtual clock a tap that nobody reads does not keep the graph from being stopped")
+  @Test("on a virtual clock an unread tap does not prevent a stop")
   func stoppable() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try engine.prepare(
@@ -67,14 +67,14 @@ struct LinkTapTests {
     #expect(tap.droppedCount == 0)
   }
 
-  @Test("set and stopped while the graph runs, it carries a stretch without holes; the graph goes on")
+  @Test("set and stopped while the graph runs, it carries a section without gaps; the graph continues")
   func whileRunning() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let run = try engine.start(
       PlanBuilder.chain(
         source: ["count": -1, "interval": 1], passes: 1, probe: "stretch", policy: .dropOldest))
     for link in [0, 1, 0] {
-      // Room for seconds in which this thread does not run.
+      // Room for seconds without this thread running.
       let tap = run.tap(link, capacity: 4_096)
       var numbers: [Int32] = []
       while numbers.count < 5 {
@@ -92,7 +92,7 @@ struct LinkTapTests {
     #expect(try #require(run.waitUntilStopped(timeout: .seconds(120))).leakedBlocks == 0)
   }
 
-  @Test("several taps on one link each get everything")
+  @Test("several taps on one link each receive every packet")
   func several() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try engine.prepare(
@@ -104,7 +104,7 @@ struct LinkTapTests {
     #expect(taps.map { readAll($0).count } == [50, 0, 50])
   }
 
-  @Test("it ends when its node has ended, also when that was before the tap was set")
+  @Test("it ends when its node has ended, even before the tap was set")
   func ended() throws {
     var builder = PlanBuilder()
     let brief = builder.add("brief", "test.count", ["count": 1])
@@ -122,7 +122,7 @@ struct LinkTapTests {
     #expect(run.tap(1).isOver, "a run that is over has nothing to tap")
   }
 
-  @Test("a packet that was kept outlives tap, run and engine")
+  @Test("a retained packet outlives tap, run and engine")
   func kept() throws {
     func last() throws -> Packet? {
       let engine = Engine(catalogue: testCatalogue, workers: 1)
@@ -137,7 +137,7 @@ struct LinkTapTests {
     if let packet { #expect(number(packet) == 1) } else { Issue.record("no packet") }
   }
 
-  @Test("a run that is never started lets its taps go")
+  @Test("a run that is never started releases its taps")
   func neverStarted() throws {
     var run: GraphRun? = try Engine(catalogue: testCatalogue, workers: 1)
       .prepare(PlanBuilder.chain(source: ["count": 3], passes: 0, probe: "unstarted"))
@@ -147,14 +147,19 @@ struct LinkTapTests {
     #expect(tap.isOver)
   }
 
-  @Test("a link that does not exist is told with the nearest one")
+  @Test("an unknown link is refused with the nearest name")
   func unknown() throws {
     let run = try Engine(catalogue: testCatalogue, workers: 1)
       .prepare(PlanBuilder.chain(source: ["count": 3], passes: 0, probe: "unknown"))
-    #expect(throws: ControlProblem("no link is named \"sorce -> sink\"; did you mean \"source -> sink\"?")) {
+    #expect(
+      throws: ControlProblem(
+        "no link is named \"sorce -> sink\"; did you mean \"source -> sink\"?", .unknownLink)
+    ) {
       _ = try run.tap("sorce -> sink")
     }
-    #expect(throws: ControlProblem("no link is named \"enc\"; \"explain\" lists the links of a graph")) {
+    #expect(
+      throws: ControlProblem("no link is named \"enc\"; \"explain\" lists the links of a graph", .unknownLink)
+    ) {
       _ = try run.tap("enc")
     }
   }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Graphs that change while they run", .timeLimit(.minutes(30)))
 struct LiveGraphTests {
-  /// source -> kept, source -> changed: numbers without end, with nothing dropped.
+  /// source -> kept, source -> changed: endless numbers, nothing dropped.
   private func plan(_ probe: String, interval: Int = 0) throws -> GraphPlan {
     var graph = GraphDescription("live")
     graph.add("source", "test.count", ["count": -1, "interval": .integer(interval)])
@@ -31,7 +31,7 @@ struct LiveGraphTests {
   }
 
   @Test(
-    "a part is linked to an output that runs, gets every packet from then on, and is removed with all it held read"
+    "a part linked to a running output gets every packet from then on, and is removed after its packets were read"
   )
   func partReads() throws {
     let run = try engine().start(try plan("reads"))
@@ -51,7 +51,7 @@ struct LiveGraphTests {
     #expect(kept.broken == 0 && Sequence.named("reads.changed").broken == 0)
   }
 
-  @Test("a node is put between two others and taken out again: their link loses and doubles nothing")
+  @Test("a node is inserted between two others and removed again: their link loses and duplicates nothing")
   func insertion() throws {
     let run = try engine().start(try plan("insertion"))
     let changed = Sequence.named("insertion.changed")
@@ -72,7 +72,7 @@ struct LiveGraphTests {
   }
 
   @Test(
-    "a thousand nodes put in, taken out and links moved under load: nothing is lost or doubled, memory is flat"
+    "a thousand nodes inserted and removed and links moved under load: nothing is lost or duplicated, memory is flat"
   )
   func thousandfold() throws {
     let engine = engine(workers: 2)
@@ -157,7 +157,9 @@ struct LiveGraphTests {
     #expect(Sequence.named("unlinked.changed").isFinished)
   }
 
-  @Test("a part that fails ends by itself: its run goes on, and hears of it by the part's name")
+  @Test(
+    "a part that fails ends by itself: its run continues, and its listeners are notified with the part's name"
+  )
   func failure() async throws {
     let run = try engine().start(try plan("failing"))
     let events = run.events
@@ -178,7 +180,7 @@ struct LiveGraphTests {
     #expect(try stop(run).failure == nil)
   }
 
-  @Test("a part that is stopped at once leaves the run as it was")
+  @Test("stopping a part at once does not affect the run")
   func stopPart() throws {
     let engine = engine()
     let run = try engine.start(try plan("halted"))
@@ -206,7 +208,7 @@ struct LiveGraphTests {
     let part = try run.add("tail", "test.sequence", ["probe": "replies.part"]) { $0.link("source -> tail") }
     until { Sequence.named("replies.part").seen > 100 }
     part.run.interrupt()
-    // The source goes on with packets of the old reply.
+    // The source continues with packets of the old reply.
     until { (part.run.liveLinks.first?.droppedStale ?? 0) > 100 && run.report().links[0].droppedStale > 100 }
     let (heard, kept) = (Sequence.named("replies.part").seen, Sequence.named("replies.kept").seen)
     until { run.report().links[0].droppedStale > 1_000 }
@@ -236,7 +238,7 @@ struct LiveGraphTests {
     }
   }
 
-  @Test("times and positions are those of the part's own time, and its events those of the run's")
+  @Test("timestamps and positions are in the part's own time, its events in the run's")
   func stamps() async throws {
     var graph = GraphDescription("stamps")
     graph.add("sound", "test.sound")
@@ -266,7 +268,7 @@ struct LiveGraphTests {
     #expect(Probe.named("stamps.run").values.first == 0)
   }
 
-  @Test("a node of a part is set by its name in the run")
+  @Test("a parameter of a part's node is set by its name in the run")
   func control() throws {
     let run = try engine().start(try plan("control"))
     let part = try run.add("fx", "test.pass", ["probe": "control.fx"]) { $0.link("source -> fx") }
@@ -280,7 +282,7 @@ struct LiveGraphTests {
     _ = try stop(run)
   }
 
-  @Test("a node is made part of a part, and reaches its outer run by way of it")
+  @Test("a node is added as a part of a part, and reaches the outer run through it")
   func nested() throws {
     let run = try engine().start(try plan("nested"))
     let part = try run.add("fx", "test.pass") { $0.link("source -> fx") }
@@ -323,7 +325,7 @@ struct LiveRefusalTests {
     return try engine.start(try Graph.load(graph, catalogue: liveCatalogue))
   }
 
-  @Test("each with its reason, and nothing has changed")
+  @Test("are refused each with its reason, and nothing has changed")
   func table() throws {
     let engine = Engine(catalogue: liveCatalogue, workers: 1)
     let run = try start("refusals", on: engine)
@@ -361,7 +363,7 @@ struct LiveRefusalTests {
         $0.link("source -> fx"); $0.link("fx -> sink")
       }
     }
-    // A step that is wrong undoes those before it.
+    // An invalid step undoes those before it.
     refuses(.notLinked) {
       try run.edit {
         $0.relink("source -> sink"); $0.unlink("large -> quiet")
@@ -394,7 +396,7 @@ struct LiveRefusalTests {
     refuses(.ended) { try run.add("fx", "test.pass") { $0.link("source -> fx") } }
   }
 
-  @Test("a link or part that the memory limit does not allow")
+  @Test("include a link or part that the memory limit does not allow")
   func memory() throws {
     var graph = GraphDescription("small")
     graph.add("source", "test.constant")
@@ -453,7 +455,7 @@ struct ConferenceTests {
       do throws(EditProblem) { try join(runs, on: engine) } catch { result.withLock { $0 = error } }
     }
     for run in runs { run.drain(at: .milliseconds(4_000)) }
-    // Virtual time waits for no run that has not been started.
+    // Virtual time does not wait for a run that has not been started.
     runs[0].at(.zero) { for run in runs.dropFirst() { run.start() } }
     runs[0].start()
     for run in runs { _ = try #require(run.waitUntilStopped(timeout: .seconds(120)), "a run does not end") }
@@ -464,7 +466,7 @@ struct ConferenceTests {
     #expect(engine.memory.claimed == 0)
   }
 
-  @Test("a run that drains ends what other runs give it, and they go on")
+  @Test("a run that drains ends its links from other runs, and they continue")
   func drained() throws {
     let engine = Engine(catalogue: liveCatalogue, workers: 2)
     let runs = try (0..<3).map { try engine.start(try member("drained\($0)", says: 1)) }
@@ -478,7 +480,7 @@ struct ConferenceTests {
     for run in runs { _ = try #require(run.waitUntilStopped(timeout: .seconds(120))) }
   }
 
-  @Test("on the real clock they come and go without harm to each other")
+  @Test("on the real clock runs join and leave without affecting each other")
   func comingAndGoing() throws {
     let engine = Engine(catalogue: liveCatalogue, workers: 2)
     var runs = try (0..<3).map { try engine.start(try member("real\($0)", says: 1)) }

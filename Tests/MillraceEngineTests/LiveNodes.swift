@@ -6,7 +6,7 @@ import Synchronization
 
 /// What a checking sink has seen, by the name given in the parameter `probe`.
 final class Sequence: Sendable {
-  /// Numbers seen, the last of them, and how often one was not the one behind the last.
+  /// Numbers seen, the last of them, and how often one did not follow the previous one.
   let count = Atomic<Int>(0)
   let first = Atomic<Int>(-1)
   let last = Atomic<Int>(-1)
@@ -28,7 +28,7 @@ final class Sequence: Sendable {
   var isFinished: Bool { finished.load(ordering: .acquiring) > 0 }
 }
 
-/// Checks that the numbers it gets follow each other without a gap. The first may be any.
+/// Checks that the numbers it receives are consecutive, starting anywhere.
 struct SequenceSink: Node {
   static let contract = NodeContract(
     "test.sequence", "checks an order", inputs: [PortContract("in", .any, text: "numbers")],
@@ -54,7 +54,7 @@ struct SequenceSink: Node {
   }
 }
 
-/// Adds the numbers of its inputs, one packet of each, and emits the sums. An input that has ended, or lacks packets, counts as nothing.
+/// Adds the numbers of its inputs, one packet of each, and emits the sums. An input that has ended or has no packet counts as 0.
 struct SumNode: Node {
   static let contract = NodeContract(
     "test.sum", "adds", inputs: [PortContract("in", .any, text: "numbers", copies: 1...4)],
@@ -77,7 +77,7 @@ struct SumNode: Node {
 /// Emits one number again and again, every 20 ms.
 struct ConstantSource: Node {
   static let contract = NodeContract(
-    "test.constant", "says a number", outputs: [PortContract("out", .any, text: "the number")],
+    "test.constant", "emits a number", outputs: [PortContract("out", .any, text: "the number")],
     parameters: [
       ParameterContract("value", .integer(0...1_000_000), default: 0, text: "what it says"),
       ParameterContract("count", .integer(-1...1_000_000), default: -1, text: "how often; -1: for ever"),
@@ -113,7 +113,7 @@ struct ConstantSource: Node {
   }
 }
 
-/// Sound without content, 20 ms a packet, with its time and position. Another format than text.
+/// Silent audio in 20 ms packets with time and position: a format other than text.
 struct SoundSource: Node {
   static let contract = NodeContract(
     "test.sound", "sounds", outputs: [PortContract("out", .any, text: "sound")], drive: .itself
@@ -139,10 +139,10 @@ struct SoundSource: Node {
   }
 }
 
-/// Notes the times and positions of what it gets.
+/// Records the times and positions of its packets.
 struct StampSink: Node {
   static let contract = NodeContract(
-    "test.stamp", "notes times", inputs: [PortContract("in", .any, text: "anything")],
+    "test.stamp", "records times", inputs: [PortContract("in", .any, text: "anything")],
     parameters: [probeParameter])
   let probe: Probe
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {

@@ -10,7 +10,7 @@ struct MemoryAdmissionTests {
     PlanBuilder.chain(source: source, passes: 1, probe: name)
   }
 
-  /// A chain whose first link holds so many packets of 256 MiB.
+  /// A chain whose first link holds the given number of 256 MiB packets.
   private func huge(_ packets: Int) -> GraphPlan {
     var plan = chain("memory-huge")
     plan.links[0].limit = packets
@@ -48,7 +48,7 @@ struct MemoryAdmissionTests {
     #expect(engine.memory.claimed == 0)
   }
 
-  @Test("the program's limit holds in place of the machine's")
+  @Test("the program's limit replaces the machine's")
   func program() throws {
     let plan = chain("memory-program")
     let bytes = byteCount(plan)
@@ -64,7 +64,7 @@ struct MemoryAdmissionTests {
         == "make capacities or packets smaller, run fewer graphs at once, or raise the memory limit")
   }
 
-  @Test("the graph's own limit holds on any machine")
+  @Test("the graph's own limit applies on any machine")
   func graph() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     var plan = chain("memory-graph")
@@ -76,7 +76,7 @@ struct MemoryAdmissionTests {
     #expect(problem.cure == "make capacities or packets smaller, or raise \"memory\"")
   }
 
-  @Test("what the system refuses is told in words")
+  @Test("an allocation the system refuses is reported with a message")
   func system() throws {
     // A petabyte: more than any address space of 47 bits.
     let engine = Engine(catalogue: testCatalogue, workers: 1, memoryLimit: .max)
@@ -86,7 +86,7 @@ struct MemoryAdmissionTests {
     #expect(engine.memory.claimed == 0)
   }
 
-  @Test("a sum beyond all numbers is refused whatever the limit, and so is a pool with too many blocks")
+  @Test("a sum that overflows is refused whatever the limit, and so is a pool with too many blocks")
   func overflow() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1, memoryLimit: .max)
     #expect(byteCount(huge(.max)) == .max)
@@ -94,7 +94,8 @@ struct MemoryAdmissionTests {
     var many = chain("memory-many")
     many.links[0].limit = BlockPool.mostBlocks
     #expect(
-      try #require(refusal(of: many, on: engine)).text.contains("a pool has at most \(BlockPool.mostBlocks)"))
+      try #require(refusal(of: many, on: engine)).text.contains(
+        "a pool holds at most \(BlockPool.mostBlocks)"))
     #expect(throws: StartProblem.self) {
       try engine.checkMemory(of: [(self.chain("memory-many"), .max)])
     }
@@ -102,7 +103,7 @@ struct MemoryAdmissionTests {
 
   // MARK: The sum of all runs
 
-  @Test("what runs take together counts, and is given back when one has ended")
+  @Test("the sum of all runs counts, and a run's share is released when it has ended")
   func together() throws {
     let plan = chain("memory-together", ["count": -1, "interval": 5])
     let bytes = byteCount(plan)
@@ -113,7 +114,8 @@ struct MemoryAdmissionTests {
     let problem = try #require(refusal(of: plan, on: engine))
     #expect(
       problem.text.hasPrefix(
-        "a run can take \(Figures.bytes(bytes)) beside \(Figures.bytes(2 * bytes)) of 2 other runs, and "))
+        "a run can take \(Figures.bytes(bytes)) in addition to \(Figures.bytes(2 * bytes)) of 2 other runs, and "
+      ))
     #expect(engine.memory.claimed == 2 * bytes)
     first.stop()
     _ = try #require(first.waitUntilStopped(timeout: .seconds(120)))
@@ -124,7 +126,7 @@ struct MemoryAdmissionTests {
     #expect(engine.memory.claimed == 0)
   }
 
-  @Test("a run that is never started, and one that cannot be made, give back what they claimed")
+  @Test("a run that is never started, and one that cannot be created, release their claims")
   func neverStarted() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     do {
@@ -139,7 +141,7 @@ struct MemoryAdmissionTests {
     #expect(engine.memory.claimed == 0)
   }
 
-  @Test("many runs are refused before the first is made")
+  @Test("many runs are refused before the first is created")
   func instances() throws {
     let plan = chain("memory-instances")
     let bytes = byteCount(plan)
@@ -154,7 +156,7 @@ struct MemoryAdmissionTests {
       ))
   }
 
-  // MARK: The sum and what is made
+  // MARK: The computed sum and the memory allocated
 
   @Test(
     "a run's pools are those that were calculated", arguments: [false, true], [Clock.Kind.realtime, .virtual])
@@ -176,7 +178,7 @@ struct MemoryAdmissionTests {
     #expect(memory.claims.map(\.bytes).reduce(0, +) == memory.byteCount)
   }
 
-  @Test("what the engine keeps of a node is within what is calculated for it")
+  @Test("the engine's memory for a node is within the computed amount")
   func nodes() {
     let mailbox = MemoryLayout<ControlMessage>.stride * 16 + 512
     let kept =

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Does what no node should, from its tenth packet on.
+/// Misbehaves from its tenth packet on.
 struct BadNode: Node {
   enum Kind: String, CaseIterable {
     /// Throws.
@@ -16,11 +16,11 @@ struct BadNode: Node {
     case hangs
     /// Loses every packet's block.
     case leaks
-    /// Posts more events than anybody can take, with every packet.
+    /// Posts more events than any listener can read, with every packet.
     case floods
-    /// Asks for another call for ever and does nothing in it.
+    /// Requests another call forever and does nothing in it.
     case spins
-    /// Takes nothing, so that everything before it fills up.
+    /// Takes nothing, so that everything upstream fills up.
     case starves
   }
 
@@ -63,7 +63,7 @@ struct BadNode: Node {
 
 @Suite("A node that misbehaves", .serialized, .timeLimit(.minutes(30)))
 struct MisbehaviourTests {
-  /// A healthy graph beside a bad one, both on one worker: what became of each.
+  /// A healthy graph and a bad one on the same worker: the outcome of each.
   private func beside(_ kind: BadNode.Kind) throws -> (healthy: RunReport, bad: RunReport, delivered: [Int32])
   {
     let name = "beside \(kind)"
@@ -76,10 +76,10 @@ struct MisbehaviourTests {
     let healthyRun = try engine.start(
       PlanBuilder.chain(source: ["count": 300, "interval": 1], passes: 2, probe: name))
     let probe = Probe.named(name)
-    // One that takes nothing more is bad from its tenth packet on, without a call that could tell.
+    // A node that takes nothing is bad from its tenth packet on, without a call that could record it.
     while kind == .starves ? badRun.report().nodes[1].packetsIn < 10 : probe.texts.isEmpty { pauseBriefly() }
     if kind != .hangs {
-      // The bad node is left at work for as long as the healthy graph needs.
+      // The bad node keeps running for as long as the healthy graph needs.
       _ = try #require(healthyRun.waitUntilStopped(timeout: .seconds(120)))
     }
     badRun.stop()
@@ -90,7 +90,8 @@ struct MisbehaviourTests {
     return (healthy, badReport, values)
   }
 
-  @Test("is stopped within two seconds, is named, and harms no other graph", arguments: BadNode.Kind.allCases)
+  @Test(
+    "is stopped within two seconds, is named, and affects no other graph", arguments: BadNode.Kind.allCases)
   func harmsNobody(kind: BadNode.Kind) throws {
     let (healthy, bad, delivered) = try beside(kind)
     #expect(healthy.failure == nil)
@@ -158,7 +159,7 @@ struct MisbehaviourTests {
       let engine = Engine(catalogue: testCatalogue, workers: 1)
       // The names of the last 4,096 runs are kept for the trace: the first half fills that.
       guard try Self.comeAndGo(5_000, on: engine) else { exit(2) }
-      // What leaks grows with every five thousand; a single step up, as a starved thread leaves one, does not come again.
+      // A leak grows with every five thousand; a single step, such as a starved thread leaves, does not repeat.
       for _ in 1...4 {
         let before = (heap: millrace_malloc_process_bytes(), pages: Self.residentPages())
         guard try Self.comeAndGo(5_000, on: engine) else { exit(2) }

@@ -39,7 +39,7 @@ struct BurningNode: Node {
   }
 }
 
-@Suite("The ladder against overload")
+@Suite("The overload ladder")
 struct OverloadLadderTests {
   private func changes(_ loads: [Double], _ thresholds: [Int] = [60, 80]) -> [OverloadLadder.Change?] {
     var ladder = OverloadLadder(thresholds)
@@ -57,7 +57,7 @@ struct OverloadLadderTests {
     #expect(changes([90, 10, 90, 10, 60, 60, 60]).allSatisfy { $0 == nil })
   }
 
-  @Test("a step is taken back after two seconds well below it, the last taken first")
+  @Test("a step is undone after two seconds well below it, the last taken first")
   func falls() {
     var ladder = OverloadLadder([60, 80])
     for _ in 0..<4 { _ = ladder.update(99) }
@@ -74,7 +74,7 @@ struct OverloadLadderTests {
 
 @Suite("Overload", .serialized, .timeLimit(.minutes(30)))
 struct OverloadTests {
-  /// A voice that takes 10 % of a worker, pictures that take 60 %.
+  /// Voice that takes 10 % of a worker, video that takes 60 %.
   private func plan(_ probe: String, _ steps: [OverloadStep]) -> (GraphPlan, voice: Int, pictures: Int) {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": -1, "interval": 5])
@@ -86,7 +86,7 @@ struct OverloadTests {
     return (builder.plan, voice, pictures)
   }
 
-  @Test("pictures give way to the voice while the load is high, counted, told, and come back")
+  @Test("video is shed for voice while the load is high, counted and reported, and comes back")
   func sheds() async throws {
     let (plan, _, pictures) = plan("sheds", [OverloadStep(above: 40, shed: [2])])
     let run = try Engine(catalogue: testCatalogue, workers: 1).prepare(plan)
@@ -100,7 +100,7 @@ struct OverloadTests {
         #expect(event.json.contains(#""does":"pictures gets nothing""#))
       }
       if told.count == 2 {
-        // Pictures have come back, or will when the next step up is taken back too.
+        // Video has come back, or will when the next step is undone too.
         let seen = Probe.named("sheds").state.withLock { $0.made }
         while Probe.named("sheds").state.withLock({ $0.made }) <= seen { pauseBriefly() }
       }
@@ -115,7 +115,7 @@ struct OverloadTests {
     #expect(report.leakedBlocks == 0)
   }
 
-  @Test("a parameter goes down, and back to what the program had chosen")
+  @Test("a parameter is lowered, and returns to the program's choice")
   func sets() async throws {
     let step = OverloadStep(above: 40, settings: [.init(node: 2, parameter: "work", value: 10)])
     let run = try Engine(catalogue: testCatalogue, workers: 1).prepare(plan("sets", [step]).0)
@@ -130,7 +130,7 @@ struct OverloadTests {
     #expect(Array(Probe.named("sets").texts.prefix(3)) == ["3500", "10", "3500"])
   }
 
-  @Test("new sessions are refused with the reason while there is no room, and taken again after")
+  @Test("new sessions are refused with the reason during overload, and accepted again afterwards")
   func refuses() async throws {
     let (plan, _, _) = plan("refuses", [OverloadStep(above: 40, refuses: true)])
     let engine = Engine(catalogue: testCatalogue, workers: 1)
@@ -142,10 +142,11 @@ struct OverloadTests {
     var problem: StartProblem?
     do { _ = try engine.start(other) } catch { problem = error }
     let text = try #require(problem?.description)
-    #expect(text.hasPrefix("there is no room for another session: worker millrace-v1 is "))
+    #expect(text.hasPrefix("no capacity for another session: worker millrace-v1 is "))
     #expect(
       text.hasSuffix(
-        " % busy, and \"test\" lets no more in above 40 %; end a session, or start it on another machine"))
+        " % busy, and \"test\" refuses new sessions above 40 %; end a session, or start it on another machine"
+      ))
     run.stop()
     _ = await run.wait()
     let late = try engine.start(other)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Two live numbers and a live word; what reaches it is noted, with the graph time.
+/// Two live numbers and a live string; records what reaches it, with the graph time.
 private struct Knobs: Node {
   enum Mode: String, ParameterChoice { case slow, fast }
   static let level = Parameter<Double>(
@@ -59,7 +59,7 @@ private struct Knobs: Node {
   }
 }
 
-/// Declares the same name as another type does, differently.
+/// Declares a parameter of another type's name differently.
 private enum Stranger {
   static let level = Parameter<Double>("level", 0...1, default: 0, live: true, text: "of another node")
 }
@@ -98,7 +98,7 @@ struct ParameterTests {
     return try Engine(catalogue: Self.catalogue, clock: clock, workers: 1).prepare(builder.plan)
   }
 
-  /// Runs to the end; what the knobs noted.
+  /// Runs to the end; returns what the knobs recorded.
   private func notes(of run: GraphRun, _ probe: String) throws -> [String] {
     run.start()
     _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))

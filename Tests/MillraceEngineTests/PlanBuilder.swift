@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Builds plans by hand, without the checks: the engine's tests depend on nothing but the engine.
+/// Builds plans directly, without the checks: the engine's tests depend only on the engine.
 struct PlanBuilder {
   var plan = GraphPlan(name: "test", nodes: [], links: [], formats: [.text, .event])
 
@@ -83,7 +83,7 @@ struct PlanBuilder {
 }
 
 extension GraphPlan {
-  /// Runs the plan to its end, on an engine of its own with one worker.
+  /// Runs the plan to its end, on a new engine with one worker.
   @discardableResult
   func runToEnd(_ clock: Clock.Kind = .realtime) throws -> RunReport {
     try runToEnd(on: Engine(catalogue: testCatalogue, clock: clock, workers: 1))

@@ -16,7 +16,7 @@ struct PoolTests {
     return plan
   }
 
-  /// Bytes of blocks for a link of the chain: its 8 packets and one more for a call under way, one in each node's hands.
+  /// Bytes of blocks for a link of the chain: its 8 packets, one more for a call in progress, and one held by each node.
   private func memory(_ bytes: Int) -> Int { (8 + 1 + 1 + 1) * ((bytes + 63) / 64 * 64 + 64) }
 
   @Test(
@@ -29,7 +29,7 @@ struct PoolTests {
     #expect(run.report().poolBytes == bytes.reduce(0) { $0 + memory($1) })
   }
 
-  @Test("wastes an eighth at most where sizes share a pool")
+  @Test("wastes at most an eighth where sizes share a pool")
   func sharing() throws {
     let run = try Engine(catalogue: testCatalogue, workers: 1)
       .prepare(plan([1_100, 1_150, 1_152]), observesEvents: false)
@@ -37,7 +37,7 @@ struct PoolTests {
     #expect(run.memory?.pools.count == 1)
   }
 
-  @Test("has blocks for the packets a node makes, not for the longer ones it hands on")
+  @Test("has blocks for the packets a node creates, not for the longer ones it forwards")
   func made() throws {
     var plan = self.plan([640, 640])
     plan.links[1].shape.packetBytes = 262_144
@@ -45,7 +45,7 @@ struct PoolTests {
     #expect(run.report().poolBytes == 2 * memory(640))
   }
 
-  @Test("is touched only as far as packets are under way at once, however long the run and deep the links")
+  @Test("is touched only for packets in flight at once, however long the run and deep the links")
   func touched() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try engine.prepare(

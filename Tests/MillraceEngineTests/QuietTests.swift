@@ -5,7 +5,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("What nobody waits for", .timeLimit(.minutes(30)))
+@Suite("Quiet runs", .timeLimit(.minutes(30)))
 struct QuietTests {
   /// Waits for something that a thread beside this one brings about. False after five minutes at least.
   private func comes(_ condition: () -> Bool) -> Bool {
@@ -16,7 +16,7 @@ struct QuietTests {
     return condition()
   }
 
-  @Test("a worker sheds and goes on while somebody holds what the control side knows of its run")
+  @Test("a worker sheds and continues while the control side's state is locked")
   func shedsWithoutLock() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": -1, "interval": 1])
@@ -41,7 +41,7 @@ struct QuietTests {
     _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
   }
 
-  @Test("a verdict is taken once, and one that nobody takes is let go of")
+  @Test("a decision is taken once, and one that is not taken is released")
   func failureDecisions() throws {
     weak var left: AnyExecutor?
     do {
@@ -64,7 +64,7 @@ struct QuietTests {
     #expect(left == nil)
   }
 
-  @Test("a set of nodes holds what was put in last, beyond one word too")
+  @Test("a set of nodes holds the last members set, beyond one word too")
   func nodeSet() {
     let set = NodeSet(count: 130)
     set.replace(with: [0, 63, 64, 129])
@@ -73,10 +73,10 @@ struct QuietTests {
     #expect((0..<130).filter(set.contains) == [65])
   }
 
-  @Test("runs that have nothing to tell are not looked at, however many, and one that has is")
+  @Test("the supervisor skips quiet runs, however many, and serves one that has events")
   func quietRuns() async throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
-    /// Numbers for ever into a sink that says nothing, and so many into one that announces each.
+    /// Endless numbers into a silent sink, and some into one that announces each.
     func prepare(_ count: Int) throws -> GraphRun {
       var builder = PlanBuilder()
       let endless = builder.add("endless", "test.count", ["count": -1, "interval": 5])
@@ -98,7 +98,7 @@ struct QuietTests {
       count += 1
       if count == 30 { break }
     }
-    // Not more often than it had something to tell.
+    // Not more often than it had events.
     let servedWakes = engine.core.supervisor.servedWakes.current - before
     #expect(servedWakes >= 1 && servedWakes <= 30)
     #expect(Probe.named("quiet-runs").values.count > 40)
@@ -106,7 +106,7 @@ struct QuietTests {
     for run in quiet { _ = await run.wait() }
   }
 
-  @Test("a run that is stopped while its listener has no room is not looked at after its end")
+  @Test("a run that is stopped while its listener is full is not served after its end")
   func stoppedWithoutRoom() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     var builder = PlanBuilder()
@@ -117,17 +117,17 @@ struct QuietTests {
     let memory = try #require(run.memory)
     let outbox = memory.linkCounters + builder.plan.links.count
     run.start()
-    // The listener is full, and the worker waits with more.
+    // The listener is full, and the worker has more to deliver.
     #expect(
       comes {
-        // A few places are taken by what the run itself tells.
+        // A few slots are taken by the run's own events.
         outbox.pointee.popped.current >= EventQueue.limit - EventQueue.reserve - 8
           && outbox.pointee.queued > 0
       })
     run.stop()
     _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(outbox.pointee.queued == 0)
-    // The supervisor servedWakes around a few times; in a debug build it ends the process when it finds the run.
+    // The supervisor runs a few turns; a debug build ends the process when it still finds the run.
     _ = try PlanBuilder.chain(source: ["count": 5], passes: 1, probe: "behind-a-full-one").runToEnd(
       on: engine)
     withExtendedLifetime((listener, memory)) {}

@@ -4,11 +4,11 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Makes a packet of its own for each it takes, and wishes once to be called at `wish`; notes when it first is, then or later. With
-/// `asks` it looks for room itself, as behind an output of burst 0.
+/// Makes its own packet for each it takes, and requests once to be called at `wish`; records when it first is. With `asks` it
+/// checks for room itself, as with an output of burst 0.
 struct WishingNode: Node {
   static let contract = NodeContract(
-    "test.wishing", "wishes for a time", inputs: [PortContract("in", .any, text: "numbers")],
+    "test.wishing", "requests a wake-up", inputs: [PortContract("in", .any, text: "numbers")],
     outputs: [PortContract("out", .any, text: "fresh packets")],
     parameters: [
       probeParameter, ParameterContract("asks", .bool, default: false, text: "looks for room itself"),
@@ -45,7 +45,7 @@ struct WishingNode: Node {
   }
 }
 
-/// Keeps all it gets until 100 ms, more than its contract says, then nothing.
+/// Holds all packets until 100 ms, more than its contract declares, then none.
 struct MiserNode: Node, ~Copyable {
   static let contract = NodeContract(
     "test.miser", "keeps packets", inputs: [PortContract("in", .any, text: "anything")])
@@ -69,7 +69,7 @@ struct MiserNode: Node, ~Copyable {
   }
 }
 
-@Suite("Wishes to be called", .timeLimit(.minutes(30)))
+@Suite("Requested wake-ups", .timeLimit(.minutes(30)))
 struct WishTests {
   @Test(
     "a node that had to wait for a free block is still called at the time it wished for",
@@ -77,7 +77,7 @@ struct WishTests {
   func starvedWish(asks: Bool) throws {
     let name = "starved-wish-\(asks)"
     var builder = PlanBuilder()
-    // A number every millisecond, and a wish between two of them.
+    // A number every millisecond, and a requested wake-up between two of them.
     let source = builder.add("source", "test.count", ["count": 400, "interval": 1])
     let wishing = builder.add(
       "wishing", "test.wishing", ["probe": .string(name), "wish": 300_500_000, "asks": .bool(asks)])
@@ -91,7 +91,7 @@ struct WishTests {
     #expect(report.nodes[miser].packetsIn == 400)
   }
 
-  @Test("a wish for the end of time is not one for now")
+  @Test("a wake-up requested for the end of time does not come now")
   func farWish() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 20, "interval": 2])
@@ -107,7 +107,7 @@ struct WishTests {
     #expect(Probe.named("far-wish").times.isEmpty)
   }
 
-  @Test("a deadline that no clock reaches is rounded without wrapping around")
+  @Test("a deadline that no clock reaches is rounded without overflow")
   func farDeadline() {
     let farthest = TimerWheel.farthest
     #expect(TimerWheel.deadline(.max - 1, after: 1_000) == farthest)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Hands packets on, notes what it is made with and told, and fails with every packet whose number is a multiple of `failEvery`.
+/// Forwards packets, records its initial parameters and messages, and fails with every packet whose number is a multiple of `failEvery`.
 struct DialNode: Node {
   static let contract = NodeContract(
     "test.dial", "passes, has a level", inputs: [PortContract("in", .any, text: "numbers")],
@@ -48,9 +48,9 @@ struct DialNode: Node {
   }
 }
 
-@Suite("A node that is made anew", .timeLimit(.minutes(30)))
+@Suite("A recreated node", .timeLimit(.minutes(30)))
 struct RestartTests {
-  /// Numbers every 20 ms through a dial that fails as told.
+  /// Numbers every 20 ms through a dial that fails as configured.
   private func prepare(
     _ probe: String, failEvery: Int, count: Int = 10, onError: ErrorPolicy = .restart,
     overload: [OverloadStep] = []
@@ -70,7 +70,7 @@ struct RestartTests {
     return events
   }
 
-  @Test("begins with what was last set, not with what the graph says")
+  @Test("starts with the last values set, not with the graph's")
   func liveValues() async throws {
     let run = try prepare("restart-live", failEvery: 4)
     run.at(.milliseconds(30)) { [unowned run] in try? run.set("dial", "level", to: 5) }
@@ -84,7 +84,7 @@ struct RestartTests {
       ])
   }
 
-  @Test("begins with what a step against overload has set, and gives it back with the step")
+  @Test("starts with the value of an overload step, which is undone with the step")
   func ladder() async throws {
     let step = OverloadStep(above: 50, settings: [.init(node: 1, parameter: "level", value: 1)])
     let run = try prepare("restart-ladder", failEvery: 4, overload: [step])
@@ -98,16 +98,16 @@ struct RestartTests {
       ])
   }
 
-  @Test("reads what was sent while there was no node")
+  @Test("reads messages sent while there was no node")
   func waitingMail() async throws {
     let run = try prepare("restart-mail", failEvery: 3)
-    // The second failure, at 120 ms, is followed by a pause of 50 ms.
+    // The second failure, at 120 ms, has a backoff of 50 ms.
     run.at(.milliseconds(130)) { [unowned run] in
       try? run.send("one", to: "dial")
       try? run.send("two", to: "dial")
     }
     let events = await runToEnd(run)
-    // The third failure, at 180 ms, has a pause of 100 ms, and nobody writes.
+    // The third failure, at 180 ms, has a backoff of 100 ms, and no message is sent.
     #expect(
       Probe.named("restart-mail").texts == [
         "made with 0.0", "made with 0.0", "made with 0.0", "one", "two", "made with 0.0",
@@ -115,7 +115,7 @@ struct RestartTests {
     #expect(!events.contains { $0.name == "messagesLost" })
   }
 
-  @Test("mail behind a message that a node failed with is read by the next one")
+  @Test("mail after a message that a node failed with is read by its replacement")
   func mailBehindFailure() async throws {
     let run = try prepare("restart-behind", failEvery: 0)
     run.at(.milliseconds(30)) { [unowned run] in
@@ -126,30 +126,29 @@ struct RestartTests {
       Probe.named("restart-behind").texts == ["made with 0.0", "before", "made with 0.0", "behind"])
   }
 
-  @Test("who is not made anew loses its mail, which is told, and takes no more")
+  @Test("a node that is not recreated loses its mail, which is reported, and accepts no more")
   func lostMail() async throws {
     let run = try prepare("restart-lost", failEvery: 0, onError: .isolate)
     run.at(.milliseconds(30)) { [unowned run] in
       for text in ["before", "fail", "lost", "lost too"] { try? run.send(text, to: "dial") }
     }
-    let refusals = Locked<[String]>([])
+    let refusals = Locked<[ControlProblem.Code]>([])
     run.at(.milliseconds(50)) { [unowned run] in
       do throws(ControlProblem) { try run.send("late", to: "dial") } catch {
-        refusals.withLock { $0.append(error.text) }
+        refusals.withLock { $0.append(error.code) }
       }
       do throws(ControlProblem) { try run.set("dial", "level", to: 3) } catch {
-        refusals.withLock { $0.append(error.text) }
+        refusals.withLock { $0.append(error.code) }
       }
     }
     let events = await runToEnd(run)
     #expect(Probe.named("restart-lost").texts == ["made with 0.0", "before"])
     let told = events.filter { $0.name == "messagesLost" }
     #expect(told.map(\.json) == [#"{"time":0.03,"node":"dial","event":"messagesLost","count":2}"#])
-    let words = "node \"dial\" has ended; it takes no more messages"
-    #expect(refusals.withLock { $0 } == [words, words])
+    #expect(refusals.withLock { $0 } == [.nodeEnded, .nodeEnded])
   }
 
-  @Test("a message to a node that ended by itself is refused, though the graph goes on")
+  @Test("a message to a node that ended by itself is refused, although the graph continues")
   func endedNode() async throws {
     var builder = PlanBuilder()
     for (name, count) in [("short", 3), ("long", 10)] {
@@ -159,16 +158,16 @@ struct RestartTests {
       builder.link(dial, builder.add("sink \(name)", "test.collect", ["probe": "restart-ended"]))
     }
     let run = try Engine(catalogue: testCatalogue, clock: .virtual, workers: 1).prepare(builder.plan)
-    let refusals = Locked<[String]>([])
+    let refusals = Locked<[ControlProblem.Code]>([])
     run.at(.milliseconds(100)) { [unowned run] in
       for name in ["short", "long"] {
         do throws(ControlProblem) { try run.send("hello", to: name) } catch {
-          refusals.withLock { $0.append(error.text) }
+          refusals.withLock { $0.append(error.code) }
         }
       }
     }
     let events = await runToEnd(run)
-    #expect(refusals.withLock { $0 } == ["node \"short\" has ended; it takes no more messages"])
+    #expect(refusals.withLock { $0 } == [.nodeEnded])
     #expect(Probe.named("restart-long").texts == ["made with 0.0", "hello"])
     #expect(!events.contains { $0.name == "messagesLost" })
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("Things to do at a graph time", .timeLimit(.minutes(30)))
+@Suite("Callbacks scheduled for a graph time", .timeLimit(.minutes(30)))
 struct ScheduledCallbackTests {
   /// Numbers every 20 ms through a node with a live parameter.
   private func prepare(_ probe: String, _ engine: Engine, count: Int = 100) throws -> GraphRun {
@@ -13,7 +13,7 @@ struct ScheduledCallbackTests {
         source: ["count": .integer(count), "interval": 20], passes: 1, probe: probe, policy: .dropOldest))
   }
 
-  @Test("a drain on the virtual clock lets out exactly what was due before it", arguments: [1, 2])
+  @Test("a drain on the virtual clock emits exactly what was due before it", arguments: [1, 2])
   func exactDrain(workers: Int) throws {
     for round in 0..<20 {
       let name = "exact-drain-\(workers)-\(round)"
@@ -22,13 +22,13 @@ struct ScheduledCallbackTests {
       run.at(.milliseconds(1_000)) { [unowned run] in run.drain() }
       run.start()
       let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
-      // 0, 20 … 980 ms: what is due at 1,000 ms itself comes after the drain.
+      // 0, 20 … 980 ms: the packet due at 1,000 ms would follow the drain.
       #expect(Probe.named(name).values == (0..<50).map(Int32.init))
       #expect(report.duration == .milliseconds(1_000))
     }
   }
 
-  @Test("they happen in order of time, then of asking, each before what is due at its time")
+  @Test("they run in order of time, then of scheduling, each before what is due at its time")
   func order() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let run = try prepare("appointment-order", engine, count: 10)
@@ -71,7 +71,7 @@ struct ScheduledCallbackTests {
     #expect(before.withLock { $0 } == 3)
   }
 
-  @Test("runs on one worker keep their callbacks by their own time")
+  @Test("runs on one worker run their callbacks at their own time")
   func severalRuns() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let runs = try (0..<5).map { number in
@@ -104,7 +104,7 @@ struct ScheduledCallbackTests {
     #expect(seen.first ?? 0 >= .milliseconds(30) && seen.last ?? 0 >= .milliseconds(60))
   }
 
-  @Test("what a run did not live to see is let go with it")
+  @Test("callbacks later than the end of a run are released with it")
   func released() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     final class Held: Sendable {}

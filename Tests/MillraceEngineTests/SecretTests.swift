@@ -4,10 +4,10 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Says its token whenever it opens its mouth: when it is refused, and when it fails, which it does at its first packet.
+/// Puts its token into every message: when it refuses to start, and when it fails, which it does at its first packet.
 struct LooseTongue: Node {
   static let contract = NodeContract(
-    "test.loose", "betrays its token", inputs: [PortContract("in", .any, text: "anything")],
+    "test.loose", "leaks its token", inputs: [PortContract("in", .any, text: "anything")],
     parameters: [
       probeParameter,
       ParameterContract("token", .string, text: "what nobody may know"),
@@ -33,10 +33,10 @@ struct LooseTongue: Node {
     throw NodeFault(.custom)
   }
 
-  borrowing func explain(_ fault: NodeFault) -> String? { "the service hung up on \(token)" }
+  borrowing func explain(_ fault: NodeFault) -> String? { "the service refused \(token)" }
 }
 
-@Suite("Secrets in the words of nodes", .timeLimit(.minutes(30)))
+@Suite("Secrets in the messages of nodes", .timeLimit(.minutes(30)))
 struct SecretTests {
   private static let token = "sk-4711-open-sesame"
 
@@ -51,7 +51,7 @@ struct SecretTests {
     return builder.plan
   }
 
-  /// Runs a plan to its end; everything it said.
+  /// Runs a plan to its end; returns all its messages.
   private func run(_ plan: GraphPlan) async throws -> (events: [GraphEvent], report: RunReport) {
     let run = try Engine(catalogue: testCatalogue, workers: 1).prepare(plan)
     let listener = run.events
@@ -71,13 +71,13 @@ struct SecretTests {
     let failed = try #require(events.first { $0.name == "nodeFailed" })
     #expect(
       failed.json.hasSuffix(
-        #""node":"loose","event":"nodeFailed","reason":"custom","text":"the service hung up on •••"}"#))
+        #""node":"loose","event":"nodeFailed","reason":"custom","text":"the service refused •••"}"#))
     #expect(events.allSatisfy { !$0.json.contains(Self.token) })
     #expect(!String(describing: report).contains(Self.token))
-    if onError == .stop { #expect(report.failure?.text == "the service hung up on •••") }
+    if onError == .stop { #expect(report.failure?.text == "the service refused •••") }
   }
 
-  @Test("a node that cannot be made again does not betray its secret either")
+  @Test("a node that cannot be recreated does not leak its secret either")
   func refusedRestart() async throws {
     let (events, report) = try await run(plan("secret-again", .restart, makings: 1))
     #expect(

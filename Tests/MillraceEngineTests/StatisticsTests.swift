@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("What a run counts", .timeLimit(.minutes(30)))
+@Suite("Statistics of a run", .timeLimit(.minutes(30)))
 struct StatisticsTests {
   @Test("the first packet through is one that a sink took")
   func firstPacket() throws {
@@ -12,7 +12,7 @@ struct StatisticsTests {
     let whole = try engine.start(PlanBuilder.chain(source: ["count": 3], passes: 1, probe: "first"))
     let report = try #require(whole.waitUntilStopped(timeout: .seconds(120)))
     #expect(try #require(report.timeToFirstPacket) > 0)
-    // The node in the middle takes a packet and fails with it: no sink ever gets one.
+    // The middle node fails with its first packet: no sink ever gets one.
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": 3])
     let pass = builder.add("pass", "test.pass", ["failAt": 0], onError: .isolate)
@@ -45,7 +45,7 @@ struct StatisticsTests {
     let source = builder.add("source", "test.count", ["count": -1, "interval": 1])
     let slow = builder.add("slow", "test.burn", ["work": 3_000, "probe": "conserved"])
     builder.link(source, slow, limit: 6, policy: policy)
-    // So slow that something waits for it whenever the stop comes.
+    // So slow that packets are queued for it whenever the stop happens.
     let other = builder.add("other", "test.burn", ["work": 300_000, "probe": "conserved"], lane: .bulk)
     builder.link(source, other, limit: 6, policy: policy)
     let run = try Engine(catalogue: testCatalogue, workers: 1).start(builder.plan)
@@ -58,7 +58,7 @@ struct StatisticsTests {
     #expect(report.leakedBlocks == 0)
   }
 
-  @Test("a node that wishes for a call when a message comes is called at that time")
+  @Test("a node that requests a wake-up on a message is called at that time")
   func wishInReceive() throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": -1, "interval": 1_000])
@@ -75,7 +75,7 @@ struct StatisticsTests {
   }
 }
 
-/// Keeps every packet it gets, and lets go of one a millisecond.
+/// Holds every packet, and releases one per millisecond.
 struct HoardNode: Node, ~Copyable {
   static let contract = NodeContract(
     "test.hoard", "keeps packets", inputs: [PortContract("in", .any, text: "anything")])
@@ -105,7 +105,7 @@ struct HoardNode: Node, ~Copyable {
   }
 }
 
-/// Notes when a message came, and when the call came that it wished for 20 ms later.
+/// Records when a message arrived, and when the call it requested for 20 ms later came.
 struct AlarmNode: Node {
   static let contract = NodeContract(
     "test.alarm", "wakes itself after a message", inputs: [PortContract("in", .any, text: "anything")],

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MillraceEngine
 
-/// Takes some time for every packet, and to go.
+/// Takes some time for every packet, and when destroyed.
 struct SlowNode: Node {
   static let contract = NodeContract(
     "test.slow", "takes its time", inputs: [PortContract("in", .any, text: "anything")],
@@ -38,9 +38,9 @@ private final class SlowEnding {
   deinit { usleep(UInt32(milliseconds) * 1_000) }
 }
 
-@Suite("How long a run that was told to stop is waited for", .timeLimit(.minutes(30)))
+@Suite("The watchdog of a stopping run", .timeLimit(.minutes(30)))
 struct StopWatchdogTests {
-  @Test("a node that its worker stays in is left behind within two seconds, another graph's a second later")
+  @Test("a stuck node is abandoned within two seconds, another graph's a second later")
   func standstill() {
     var stop = StopWatchdog(at: 1_000)
     var ownAt: Nanoseconds?
@@ -53,7 +53,7 @@ struct StopWatchdogTests {
     #expect(othersAt == 1_000 + .milliseconds(2_900))
   }
 
-  @Test("a worker that comes to other graphs is waited for, however long it takes to come to this one")
+  @Test("a worker that makes progress is given time, however long it takes to reach this run")
   func slowButMoving() throws {
     var stop = StopWatchdog(at: 0)
     for round in 0..<1_000 {
@@ -65,11 +65,11 @@ struct StopWatchdogTests {
   }
 
   @Test(
-    "a graph whose turn comes late because of many others is stopped in order, although its nodes take time to drop"
+    "a graph whose turn comes late because of many others stops properly, although its nodes take time to destroy"
   )
   func crowd() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
-    // One round of the worker through all of these takes longer than a stop may.
+    // One round of the worker through all of these takes longer than a stop may take.
     let others = try (0..<40).map { _ in
       var builder = PlanBuilder()
       let source = builder.add("source", "test.count", ["count": -1])
@@ -77,7 +77,7 @@ struct StopWatchdogTests {
       builder.link(source, slow)
       return try engine.start(builder.plan)
     }
-    // Behind its first packet this one asks for no turn for a second, so its stop waits behind a whole round.
+    // After its first packet this one needs no turn for a second, so its stop waits for a whole round.
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": -1, "interval": 1_000])
     let slow = builder.add("slow", "test.slow", ["end": 150, "probe": "late"])

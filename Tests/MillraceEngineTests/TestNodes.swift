@@ -34,7 +34,7 @@ final class Probe: Sendable {
 let testShape = OutputShape(.text, packetDuration: .milliseconds(20), packetBytes: 64)
 let probeParameter = ParameterContract("probe", .string, default: "", text: "where the test looks")
 
-/// Emits the numbers from 0, one packet each: as fast as the graph takes, or one every `interval` ms.
+/// Emits the numbers from 0, one per packet: as fast as the graph takes them, or one every `interval` ms.
 struct CountSource: Node {
   static let contract = NodeContract(
     "test.count", "counts", outputs: [PortContract("out", .any, text: "numbers")],
@@ -79,7 +79,7 @@ struct CountSource: Node {
   }
 }
 
-/// Hands packets on; may fail, stall or keep them.
+/// Forwards packets; may fail, stall or hold them.
 struct PassNode: Node {
   static let contract = NodeContract(
     "test.pass", "passes", inputs: [PortContract("in", .any, text: "anything")],
@@ -131,10 +131,10 @@ struct PassNode: Node {
   }
 }
 
-/// Asks for another call after every packet and takes nothing in it: the end of its input comes unseen.
+/// Requests another call after every packet and takes nothing in it, so it does not see the end of its input.
 struct HesitantNode: Node {
   static let contract = NodeContract(
-    "test.hesitant", "passes, then looks again", inputs: [PortContract("in", .any, text: "anything")],
+    "test.hesitant", "passes, then requests a call", inputs: [PortContract("in", .any, text: "anything")],
     outputs: [PortContract("out", .any, text: "the same")])
   var looksAgain = false
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
@@ -150,7 +150,7 @@ struct HesitantNode: Node {
   }
 }
 
-/// Hands packets on, and says the first once more 100 ms later.
+/// Forwards packets, and repeats the first one 100 ms later.
 struct EchoNode: Node {
   static let contract = NodeContract(
     "test.echo", "passes, echoes the first", inputs: [PortContract("in", .any, text: "numbers")],
@@ -175,7 +175,7 @@ struct EchoNode: Node {
   }
 }
 
-/// Hands packets on as if number n had been captured n times 10 ms earlier than it was.
+/// Forwards packets as if number n had been captured n times 10 ms earlier.
 struct AgeingNode: Node {
   static let contract = NodeContract(
     "test.ageing", "makes packets old", inputs: [PortContract("in", .any, text: "numbers")],
@@ -189,7 +189,7 @@ struct AgeingNode: Node {
   }
 }
 
-/// Takes a number n and emits it n times, one packet a call.
+/// Takes a number n and emits it n times, one packet per call.
 struct RepeatNode: Node {
   static let contract = NodeContract(
     "test.repeat", "repeats", inputs: [PortContract("in", .any, text: "numbers")],
@@ -215,14 +215,14 @@ struct RepeatNode: Node {
   }
 }
 
-/// Blocks a worker's thread until the test lets go.
+/// Blocks a worker's thread until the test releases it.
 enum Hang {
   static func until(_ probe: Probe) {
     while probe.finished < 1_000 { pauseBriefly() }
   }
 }
 
-/// Collects the numbers it gets, and the time it got them.
+/// Collects the numbers it receives and their times.
 struct CollectSink: Node {
   static let contract = NodeContract(
     "test.collect", "collects", inputs: [PortContract("in", .any, text: "numbers")],
@@ -263,7 +263,7 @@ struct AnnounceSink: Node {
   }
 }
 
-/// Refuses to be made.
+/// Refuses to start.
 struct RefusingNode: Node {
   static let contract = NodeContract(
     "test.refuse", "refuses", inputs: [PortContract("in", .any, text: "anything")])

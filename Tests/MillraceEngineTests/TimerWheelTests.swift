@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The timer wheel")
 struct TimerWheelTests {
-  /// Cells that are nothing but timers: of the rest, which is never looked at, they are memory full of zeros.
+  /// Cells used only for their timers; the rest of their memory is zero and never read.
   private final class Timers {
     let cells: UnsafeMutablePointer<Cell>
     let count: Int
@@ -34,7 +34,7 @@ struct TimerWheelTests {
     var now: Nanoseconds = 5_000_000_000 + Nanoseconds.random(in: 0..<Self.millisecond, using: &random)
     var wheel = TimerWheel(now: now)
     _ = wheel.takeDue(now: now)
-    // The millisecond in which each armed timer has to fire.
+    // The millisecond in which each armed timer must fire.
     var model: [Int: Int64] = [:]
     for _ in 0..<4_000 {
       let index = Int.random(in: 0..<timers.count, using: &random)
@@ -62,7 +62,7 @@ struct TimerWheelTests {
   }
 
   @Test(
-    "on a virtual clock every timer fires at its exact deadline, and a late wish at once",
+    "on a virtual clock every timer fires at its exact deadline, and a late one at once",
     arguments: [UInt64(4), 5])
   func exact(seed: UInt64) throws {
     var random = SplitMix(state: seed)

@@ -2,9 +2,9 @@ import Testing
 
 @testable import MillraceEngine
 
-@Suite("The ring of a worker's last calls")
+@Suite("The trace of a worker's last calls")
 struct TraceRingTests {
-  @Test("calls come back as they were noted, each once")
+  @Test("calls are read as they were recorded, each once")
   func roundTrip() {
     let ring = TraceRing(isVirtual: true)
     #expect(ring.records(from: 0).records.isEmpty)

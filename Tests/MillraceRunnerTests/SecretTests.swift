@@ -82,7 +82,7 @@ struct SecretTests {
     #expect(told.contains(#"{"command":"refreshAuth","token":"•••"}"#), "\(told)")
     #expect(told.contains("now it is •••\n") && told.contains("••• or •••\n"), "\(told)")
     #expect(told.contains(#""value":"•••"}"#), "\(told)")
-    #expect(told.contains(#"\"key\" of \"echo\" cannot be what was given; it takes a string"#), "\(told)")
+    #expect(told.contains(#"\"key\" of \"echo\" cannot be the given value; it takes a string"#), "\(told)")
   }
 
   private static let places = [

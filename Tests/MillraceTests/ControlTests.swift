@@ -109,7 +109,7 @@ struct ControlTests {
     }
     #expect(
       answers.map { $0["error"]?.value.string } == [
-        #""mute" of "gain" cannot be ramped, since it takes true or false; set it"#,
+        #""mute" of "gain" cannot be ramped, since it takes true or false; use set"#,
         #""value" is a number when there is "over", found true"#,
         #""over" is a time with its unit, found 100; write it as "300ms", "1.5s" or "2min""#,
         #""gain" (audio.gain) has no parameter "gian"; did you mean "gain"?"#,
@@ -398,7 +398,7 @@ struct ControlTests {
       ),
       (
         #"{ "command": "set", "node": "tone", "parameter": "frequency", "value": 1 }"#, nil,
-        #""frequency" of "tone" cannot be set while the graph runs; this node has none that can"#
+        #""frequency" of "tone" cannot be set while the graph runs; it has no live parameter"#
       ),
       (
         #"{ "command": "send", "node": "gain", "text": 5 }"#, 46,

@@ -30,8 +30,8 @@ extension GraphRun {
     let refusal = engine.courier.start()
     guard refusal != 0 else { return }
     throw ControlProblem(
-      "the system refused to start a thread: \(SystemError.text(refusal)); end other programs of this user, or raise the limits (ulimit -u)"
-    )
+      "the system refused to start a thread: \(SystemError.text(refusal)); end other programs of this user, or raise the limits (ulimit -u)",
+      .noThread)
   }
 
   private func wrongEnd(_ index: Int, _ word: String, _ type: String, _ end: AppEnd) -> ControlProblem {
@@ -39,6 +39,6 @@ extension GraphRun {
     let others = plan.nodes.filter { $0.contract.appEnd == end }.map { "\"\($0.name)\"" }
     let cure = others.isEmpty ? "add a node of type \(type)" : "use \(others.joined(separator: ", "))"
     return ControlProblem(
-      "node \"\(node.name)\" (\(node.contract.type)) is not a program \(word); \(cure)")
+      "node \"\(node.name)\" (\(node.contract.type)) is not a program \(word); \(cure)", .notAppEnd)
   }
 }

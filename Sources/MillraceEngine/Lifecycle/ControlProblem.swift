@@ -22,6 +22,14 @@ public struct ControlProblem: Error, Sendable, Hashable, CustomStringConvertible
     case nodeEnded
     /// The run has stopped.
     case runStopped
+    /// No node of the graph plays replies, so none can be ducked.
+    case noPlayback
+    /// The node is not an end of the graph that the program asked for.
+    case notAppEnd
+    /// The graph has no link of this name.
+    case unknownLink
+    /// The system refused to start a thread.
+    case noThread
     /// Something else; see the text.
     case other
   }

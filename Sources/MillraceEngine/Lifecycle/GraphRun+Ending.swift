@@ -3,13 +3,13 @@ internal import MillraceGraph
 internal import Synchronization
 
 extension GraphRun {
-  /// Writes the final report, frees the run's memory (unless a lost thread still has it), tells everyone.
+  /// Builds the final report, frees the run's memory (unless an abandoned thread still uses it), and notifies all waiters.
   func close(releasing: Bool) {
     let time = graphTime
     let wasStarted = status.withLock { $0.startRequestedAt != 0 }
     reportMissedBudgets(at: Nanoseconds.max)
     callbacks.cancel()
-    // Nodes that were made anew for a run that stopped before it took them.
+    // Recreated nodes that the run stopped before it used them.
     failureDecisions.clear()
     inlets.withLock { $0.close(releasing: false) }
     engine.cutLinks(of: self)
@@ -26,11 +26,11 @@ extension GraphRun {
       return self.snapshot(status)
     }
     let report = makeReport(snapshot, at: time)
-    // Whoever sees the report may begin another run in its place.
+    // Any thread that sees the report may start another run in its place.
     if releasing { releaseMemory(keeping: keptBytes) }
     for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }
     engine.setRefusal(nil, of: id)
-    // Whoever sees the report may add a part of the same name.
+    // Any thread that sees the report may add a part of the same name.
     completesParent = detachFromParent(report)
     let (waiters, listeners) = status.withLock { status in
       status.finalReport = report
@@ -40,7 +40,7 @@ extension GraphRun {
       }
       return (status.waiters, Array(status.listeners.values))
     }
-    // One may have come in the meantime.
+    // A listener may have subscribed meanwhile.
     for listener in listeners { listener.finish() }
     if wasStarted { engine.runEnded() }
     reply.leave(self)
@@ -48,7 +48,7 @@ extension GraphRun {
     publishStopped()
   }
 
-  /// Frees what is still queued, so that the pools get their blocks back. No worker touches the run any more.
+  /// Frees what is still queued, so that the blocks return to their pools. No worker uses the run any more.
   private func releaseQueued() {
     for strand in strands {
       for index in 0..<strand.cellCount { unsafe (strand.cells + index).deinitialize(count: 1) }
@@ -58,7 +58,7 @@ extension GraphRun {
     for mailbox in mailboxes { while let message = mailbox.receive() { _ = consume message } }
   }
 
-  /// Frees a run that was prepared and never started: no worker has ever known of it.
+  /// Frees a run that was prepared and never started: no worker has ever seen it.
   func dropUnstarted() {
     for strand in strands {
       for index in 0..<strand.cellCount { unsafe strand.cells[index].executor.release() }
@@ -71,7 +71,7 @@ extension GraphRun {
     releaseMemory(keeping: returnPools().bytes)
   }
 
-  /// Lets the pools go; answers the blocks that nodes still hold, and the bytes of the pools that stay for them.
+  /// Releases the pools. Returns the blocks that nodes still hold, and the bytes of the pools kept alive for them.
   private func returnPools() -> (blocks: Int, bytes: Int) {
     guard let memory = memory else { return (0, 0) }
     var leaked = 0
@@ -81,7 +81,7 @@ extension GraphRun {
       if missing > 0 {
         leaked += missing
         kept += pool.byteCount
-        // A block out there points at its pool: the pool must outlive it.
+        // An outstanding block points at its pool: the pool must outlive it.
         _ = unsafe Unmanaged.passRetained(pool)
       }
     }
@@ -96,15 +96,15 @@ extension GraphRun {
 }
 
 extension GraphRun {
-  /// Turns begun by the workers that have not let go of the run: the same number again says that none of them moves. It may also change
-  /// because one has let go, which is a move as well.
+  /// Turns begun by the workers that have not released the run: an unchanged number means that none of them makes progress. It
+  /// also changes when a worker releases the run, which is progress too.
   var turnsOfHolders: Int {
     strands.reduce(0) { $1.holdsRun ? $0 &+ $1.worker.turns.current : $0 }
   }
 }
 
 extension Strand {
-  /// False when the worker has dropped the strand's nodes, or will touch none of them again.
+  /// False when the worker has released the strand's nodes, or will use none of them again.
   var holdsRun: Bool { state.load(ordering: .acquiring) & State.closed == 0 || isInCall }
 
   /// True when the strand's worker is inside a node of this strand.
@@ -115,7 +115,7 @@ extension Strand {
     return address >= first && address < end
   }
 
-  /// The name of the node of this strand that the worker is inside of.
+  /// The name of the node of this strand that the worker is calling.
   func nodeInCall(of run: GraphRun) -> String? {
     let address = worker.cellInCall
     guard isInCall, let cell = unsafe UnsafeMutablePointer<Cell>(bitPattern: address) else { return nil }

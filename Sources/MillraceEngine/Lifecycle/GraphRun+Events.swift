@@ -3,21 +3,21 @@ internal import MillraceCore
 internal import MillraceGraph
 
 extension GraphRun {
-  /// What happens in the run from now on. Each call gives a listener of its own that ends with the run. Subscribe between
-  /// `prepare` and `start` to miss nothing.
+  /// The run's events from now on. Each call adds a separate listener, which ends with the run. Subscribe between `prepare` and
+  /// `start` to miss nothing.
   ///
-  /// A listener may fall 4,096 events behind. What happens then depends on what the graph follows:
-  /// - Something in it keeps time with the real clock, such as a microphone or a paced file: the listener loses the oldest ones; live
-  ///   media waits for nobody.
-  /// - Nothing does, since all its sources can wait, or the clock is `virtual`: the run waits until it has caught up, so a listener
-  ///   that goes on reading loses nothing however slow it is. On the real clock only this run waits, not the other runs of its
-  ///   worker. A listener that takes nothing for ten seconds is not waited for any longer, and loses the oldest ones.
+  /// A listener may fall 4,096 events behind. What happens then depends on the graph's clock:
+  /// - A node follows the real clock, such as a microphone or a paced file: the listener loses the oldest events, since live media
+  ///   does not wait.
+  /// - No node does, because all sources can wait, or the clock is `virtual`: the run waits until the listener has caught up, so a
+  ///   listener that keeps reading loses nothing however slow it is. On the real clock only this run waits, not the other runs on
+  /// its worker. The run stops waiting for a listener that reads nothing for ten seconds, which then loses the oldest events.
   ///
-  /// A loss is never silent: before the next event the listener gets an event `eventsLost` with its `count`, and the report
-  /// counts it in `lostEvents`.
+  /// A loss is always reported: before the next event the listener receives `eventsLost` with a `count`, and the report counts it
+  /// in `lostEvents`.
   public var events: GraphEvents { listen(patience: EventQueue.patience) }
 
-  /// - Parameter patience: how long a run that waits for its listeners waits for one that takes nothing.
+  /// - Parameter patience: how long a run that waits for its listeners waits for one that reads nothing.
   func listen(patience: Nanoseconds) -> GraphEvents {
     let queue = EventQueue(patience: patience)
     let number = status.withLock { status -> Int? in
@@ -44,11 +44,11 @@ extension GraphRun {
 
   private var listeners: [EventQueue] { status.withLock { Array($0.listeners.values) } }
 
-  /// Its listeners, and those of the run it is a part of.
+  /// Its own listeners and those of its parent run.
   private var audience: [EventQueue] { listeners + (parent?.audience ?? []) }
 
-  /// Posts an event of the run itself, at a graph time or now. Control side.
-  /// - Parameter isOwn: it says how the run as a whole lives: listeners of the run it is a part of get other events for that.
+  /// Posts an event of the run itself, with the given graph time or the current one. Control side.
+  /// - Parameter isOwn: the event is about the life of this run: the parent's listeners receive part events instead.
   func announce(
     _ name: String, node: String = "", at time: Nanoseconds? = nil, isOwn: Bool = false,
     _ details: (inout JSONWriter) -> Void = { _ in }
@@ -63,7 +63,7 @@ extension GraphRun {
     for listener in listeners { listener.push(event, isLast: isLast) }
   }
 
-  /// Tells every listener that the run has stopped and nothing more comes. Only the supervisor.
+  /// Posts `stopped` to every listener and ends its queue.
   func endEvents(at time: Nanoseconds) {
     let listeners = listeners
     push(.ofRun("stopped", at: time + timeShift), to: listeners, isLast: true)
@@ -72,13 +72,13 @@ extension GraphRun {
 
   // MARK: From the nodes
 
-  /// True when events are collected for the program.
+  /// True when node events are collected for the program.
   var hasOutbox: Bool { unsafe memory?.outboxes.isEmpty == false }
 
-  /// Moves events from the workers' outboxes to the listeners. Where the run waits for them no more than they have room for; the
-  /// last time all, of which an outbox has not many. What it leaves rings again. Only the supervisor.
+  /// Moves events from the workers' outboxes to the listeners. When the run waits for its listeners, no more than they have room
+  /// for; the last time all, which is at most one outbox each. Events left behind wake the supervisor again.
   func carryEvents(isLast: Bool = false) {
-    // Most runs have nothing to tell when they end or fail, and nobody who listens.
+    // Most runs have no events when they end or fail, and no listener.
     guard let memory = memory, hasOutbox else { return }
     let listeners = audience
     var room = Int.max
@@ -112,7 +112,7 @@ extension GraphRun {
       json: secrets.removed(fromJSON: json))
   }
 
-  /// Events that found no room in an outbox never reach a listener: each is told how many they were.
+  /// Events dropped at a full outbox never reach a listener: each listener is notified of their number.
   private func reportLosses(ofOutbox number: Int, to listeners: [EventQueue]) {
     guard let memory = memory else { return }
     if reportedLosses.isEmpty { unsafe reportedLosses = Array(repeating: 0, count: memory.outboxes.count) }
@@ -140,7 +140,7 @@ extension GraphEvent {
     return GraphEvent(time: time, node: node, name: name, json: writer.text, isOfRun: true)
   }
 
-  /// Says that events are missing here.
+  /// Reports that events were lost before this point.
   static func loss(of count: Int, at time: Nanoseconds) -> GraphEvent {
     ofRun("eventsLost", at: time) { $0.member("count", count) }
   }

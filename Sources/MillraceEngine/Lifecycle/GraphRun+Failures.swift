@@ -2,15 +2,14 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// What becomes of a node that has failed. On the supervisor's thread.
+/// Handling of failed nodes. On the supervisor's thread.
 extension GraphRun {
-  /// True while a failed node may be made anew.
+  /// True while a failed node may be recreated.
   var canRestart: Bool {
     status.withLock { $0.phase == .running || $0.phase == .draining }
   }
 
-  /// A fault in words: the node's own, with all secrets taken out, or the engine's for the reason. The node is not being
-  /// called.
+  /// The message for a fault: the node's own with secrets removed, or the engine's message for the reason. The node is not being called.
   func explain(_ fault: NodeFault, of node: Int) -> String {
     let place = places[node]
     let cell = unsafe place.strand.cells + place.index
@@ -18,44 +17,44 @@ extension GraphRun {
       return secrets.removed(from: text)
     }
     return switch fault.reason {
-    case .badInput: "the input is not what its format says (code \(fault.code), position \(fault.detail))"
-    case .system: "the system refused: \(SystemError.text(fault.code))"
-    case .library: "the library behind it answered error \(fault.code)"
+    case .badInput: "the input does not match its format (code \(fault.code), position \(fault.detail))"
+    case .system: "system error: \(SystemError.text(fault.code))"
+    case .library: "its library returned error \(fault.code)"
     case .poolEmpty:
-      "no free block was left in the graph's pool; a node keeps more packets than its contract says"
+      "the graph's pool has no free block: a node holds more packets than its contract declares"
     case .outputFull: explainFull(Int(fault.code), Int(fault.detail), of: node)
-    case .gone: "what it depends on is gone (code \(fault.code))"
-    case .stalled: "nothing came for \(fault.detail / 1_000_000) ms"
+    case .gone: "a resource it depends on is gone (code \(fault.code))"
+    case .stalled: "no data for \(fault.detail / 1_000_000) ms"
     case .refused:
-      "the service behind it refused (code \(fault.code)); look at its key, its quota and its certificate"
-    case .custom: "it failed with code \(fault.code), detail \(fault.detail)"
+      "refused by its service (code \(fault.code)); check the key, the quota and the certificate"
+    case .custom: "failed with code \(fault.code), detail \(fault.detail)"
     }
   }
 
-  /// Which link of a node's output had no room, and what to do about it.
+  /// Which link of a node's output was full, and the cure.
   private func explainFull(_ output: Int, _ number: Int, of node: Int) -> String {
     let links = plan.links.filter { $0.from == GraphPlan.End(node: node, port: output) }
     guard links.indices.contains(number) else {
-      return "it emitted more packets than its output has room for"
+      return "emitted more packets than its output has room for"
     }
     let link = links[number]
     let name = Problem.quoted(plan.describe(link))
     if link.policy == .fail {
-      return "link \(name) was full with \(link.limit) packets, and its policy is \"fail\"; "
-        + "give it more capacity, or another policy"
+      return "link \(name) was full with \(link.limit) packets and has policy \"fail\"; "
+        + "raise its capacity, or choose another policy"
     }
     return
-      "it emitted more packets into link \(name) in one call than the \(link.shape.burst) its contract allows; "
+      "emitted more packets into link \(name) in one call than its contract allows (\(link.shape.burst)); "
       + "report it to the node's author"
   }
 
-  /// Leaves a verdict on a failed node for its worker.
+  /// Posts the decision about a failed node to its worker.
   func decide(_ decision: FailureDecision, for node: Int) {
     failureDecisions.put(decision, for: node)
     places[node].strand.request(Strand.Request.replace)
   }
 
-  /// Makes a node of the plan once more. Its objection holds no secret. Control side.
+  /// Creates a node of the plan again. The problem it may return holds no secret. Control side.
   func recreate(_ node: Int) -> Result<AnyExecutor, NodeProblem> {
     let planned = plan.nodes[node]
     guard let entry = engine.catalogue[planned.contract.type] else {

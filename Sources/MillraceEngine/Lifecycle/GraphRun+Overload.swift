@@ -1,12 +1,12 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// Carrying out the steps of a graph's ladder against overload. On the supervisor's thread, but for what says otherwise.
+/// Carries out the overload steps of a graph. On the supervisor's thread.
 extension GraphRun {
-  /// True while the run has steps to take. A virtual clock knows no load.
+  /// True while the run can take overload steps. There is no load on a virtual clock.
   var watchesLoad: Bool { !plan.overload.isEmpty && engine.clock == .realtime && canRestart }
 
-  /// Carries out a change of the ladder, and tells it.
+  /// Carries out a change of the ladder and announces it.
   func apply(_ change: OverloadLadder.Change, load: Double) {
     let (index, isRise) =
       switch change {
@@ -34,7 +34,7 @@ extension GraphRun {
     }
   }
 
-  /// What a parameter goes back to when a step is taken back: what a lower step says, what the program chose, or the graph's.
+  /// The value a parameter returns to when a step is undone: that of a lower step, the program's choice, or the graph's.
   private func value(of setting: OverloadStep.Setting, belowStep index: Int) -> ParameterValue {
     for step in plan.overload[..<index].reversed() {
       for other in step.settings where other.node == setting.node && other.parameter == setting.parameter {
@@ -52,12 +52,12 @@ extension GraphRun {
     for strand in strands { strand.request(Strand.Request.shed) }
   }
 
-  /// Closes or opens the engine for new sessions, as far as this run is concerned.
+  /// Sets or clears this run's refusal of new sessions on the engine.
   func refuseSessions(atLevel level: Int, load: Double, worker: String) {
     let step = plan.overload[..<level].last { $0.refuses }
     engine.setRefusal(
       step.map {
-        "worker \(worker) is \(Int(load.rounded())) % busy, and \"\(name)\" lets no more in above \($0.above) %"
+        "worker \(worker) is \(Int(load.rounded())) % busy, and \"\(name)\" refuses new sessions above \($0.above) %"
       }, of: id)
   }
 }

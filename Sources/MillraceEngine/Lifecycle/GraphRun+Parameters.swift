@@ -2,10 +2,10 @@ public import MillraceCore
 internal import MillraceGraph
 
 extension GraphRun {
-  /// The value of a node's parameter now: what it was set to last, or what the graph says. Nil for one that has neither.
+  /// The current value of a node's parameter: the value set last, or the graph's. nil when it has neither.
   ///
-  /// During a ramp this is the last step. Any parameter can be read, live or not, also after the run has stopped. What is secret is
-  /// answered as it is: do not print it.
+  /// During a ramp this is the value of the last step. Any parameter can be read, live or not, also after the run has stopped. A
+  /// secret is returned as it is: do not print it.
   /// - Throws: `unknownNode`, `unknownParameter`.
   public func get(_ node: String, _ parameter: String) throws(ControlProblem) -> ParameterValue? {
     let index = try nodeIndex(node)
@@ -13,7 +13,7 @@ extension GraphRun {
     return value(of: LiveValues.Key(node: index, parameter: parameter))
   }
 
-  /// As `get`, with everything replaced that must not be shown: secrets by contract, and values that came from the environment.
+  /// As `get`, but redacted: secrets by contract and values that came from the environment are replaced.
   /// - Throws: `unknownNode`, `unknownParameter`.
   public func shownValue(_ node: String, _ parameter: String) throws(ControlProblem) -> ParameterValue? {
     let planned = plan.nodes[try nodeIndex(node)]
@@ -23,7 +23,7 @@ extension GraphRun {
     return planned.secrets.contains(parameter) ? .string(Secrets.mark) : shown(contract.shown(value))
   }
 
-  /// A value without what is secret elsewhere in the run.
+  /// A value with all secrets of the run removed.
   private func shown(_ value: ParameterValue) -> ParameterValue {
     switch value {
     case .string(let text): .string(secrets.removed(from: text))
@@ -32,7 +32,7 @@ extension GraphRun {
     }
   }
 
-  /// A parameter of a node by what the node type declares: typed, checked once here, without a name afterwards.
+  /// A typed handle for a node's parameter: name and type are checked once, here.
   ///
   /// ```swift
   /// let frequency = try run.parameter("robot", RobotVoice.frequency)
@@ -48,26 +48,26 @@ extension GraphRun {
     let declared = contract.parameters[try LiveCheck.index(plan.nodes[index], parameter.name)]
     guard declared == parameter.contract else {
       throw ControlProblem(
-        "\"\(parameter.name)\" is declared differently by \(contract.type), the type of \"\(node)\"; take the handle from that type",
+        "\"\(parameter.name)\" is declared differently by \(contract.type), the type of \"\(node)\"; use the parameter that type declares",
         .foreignHandle)
     }
     return ParameterHandle(self, LiveValues.Key(node: index, parameter: parameter.name))
   }
 
-  /// Moves a live number parameter in even steps of 10 ms from its value now to a target, which it reaches after `duration`.
+  /// Ramps a live number parameter linearly from its current value to a target, which it reaches after `duration`, in steps of 10 ms.
   ///
-  /// Returns at once. The first step is due 10 ms from now, the last one is exactly the target; a duration of 0 sets it at once. Another
-  /// ramp or a `set` of the same parameter, from the program or as a step against overload, ends this one where it is. The steps are
-  /// set as by `at`: exact on a virtual clock; on the real clock a late step gets the value of its real time, so that the ramp
-  /// ends in time. A step that finds the node's mailbox full is left out, the last one is tried again. Ends with the node.
-  /// - Throws: as `set`; `notNumber` when the parameter is no number, `wrongValue` for a negative duration.
+  /// Returns at once. The first step is due 10 ms from now, the last one is exactly the target; a duration of 0 sets it at once.
+  /// Another ramp or `set` of the same parameter, by the program or by an overload step, ends this ramp where it is. Steps are
+  /// scheduled as by `at`: exact on a virtual clock; on the real clock a late step takes the value for its actual time, so that
+  /// the ramp ends on time. A step that finds the node's mailbox full is skipped, the last one is retried. The ramp ends with the node.
+  /// - Throws: as `set`; `notNumber` when the parameter is not a number, `wrongValue` for a negative duration.
   public func ramp(
     _ node: String, _ parameter: String, to target: Double, over duration: Duration
   ) throws(ControlProblem) {
     try ramp(LiveValues.Key(node: try nodeIndex(node), parameter: parameter), to: target, over: duration)
   }
 
-  /// The value now: as a number where the parameter is one.
+  /// The current value, as a number when the parameter is one.
   func value(of key: LiveValues.Key) -> ParameterValue? {
     let planned = plan.nodes[key.node]
     let value = liveValues.withLock { $0.current(key) } ?? planned.parameters[key.parameter]
@@ -78,7 +78,7 @@ extension GraphRun {
 
 /// A parameter of one node of one run, with the Swift type of its values. Made by `GraphRun.parameter`.
 ///
-/// Keeps its run. Any thread.
+/// Retains its run. Any thread.
 public struct ParameterHandle<Value: ParameterConvertible>: Sendable {
   private let run: GraphRun
   private let key: LiveValues.Key
@@ -88,7 +88,7 @@ public struct ParameterHandle<Value: ParameterConvertible>: Sendable {
     self.key = key
   }
 
-  /// The value now: what was set last, or what the graph says. See `GraphRun.get`.
+  /// The current value: the value set last, or the graph's. See `GraphRun.get`.
   public var value: Value {
     guard let value = Value(parameterValue: run.value(of: key)) else {
       preconditionFailure("the checks let another type into \"\(key.parameter)\"")
@@ -96,18 +96,18 @@ public struct ParameterHandle<Value: ParameterConvertible>: Sendable {
     return value
   }
 
-  /// Sets it from the node's next packet on, and ends a ramp. Not every parameter is live.
+  /// Sets the value from the node's next packet on, and ends a ramp. Not every parameter is live.
   /// - Throws: as `GraphRun.set`.
   public func set(_ value: Value) throws(ControlProblem) {
     guard let given = value.parameterValue else {
-      throw ControlProblem("\"\(key.parameter)\" cannot be taken away while the graph runs", .wrongValue)
+      throw ControlProblem("\"\(key.parameter)\" cannot be unset while the graph runs", .wrongValue)
     }
     try run.set(key, to: given, isChoice: true)
   }
 }
 
 extension ParameterHandle where Value == Double {
-  /// Moves it in even steps of 10 ms to a target. See `GraphRun.ramp`.
+  /// Ramps the value linearly to a target in steps of 10 ms. See `GraphRun.ramp`.
   public func ramp(to target: Double, over duration: Duration) throws(ControlProblem) {
     try run.ramp(key, to: target, over: duration)
   }

@@ -3,59 +3,59 @@ public import MillraceCore
 public import MillraceGraph
 internal import Synchronization
 
-/// One graph at work: an instance of a plan on an engine's workers.
+/// A running graph: one instance of a plan on an engine's workers.
 ///
-/// Thread-safe: every method may be called from any thread. A run goes prepared → running → draining → stopped; `stop` may come
-/// at any point and ends within two seconds, naming and leaving behind a node that does not return.
+/// Thread-safe: every method may be called from any thread. A run goes prepared → running → draining → stopped. `stop` may be
+/// called in any phase and completes within two seconds; a node that does not return in time is abandoned and named in the report.
 @safe
 public final class GraphRun: @unchecked Sendable {
   /// Number of the run on its engine, from 1.
   public let id: Int
   /// The graph it runs.
   public let plan: GraphPlan
-  /// What is taken out of everything the nodes say: the plan's secrets, and those the run was given since.
+  /// Removed from every message of the nodes: the plan's secrets and those given to the run since.
   public let secrets: Secrets
   let engine: EngineCore
-  /// Whether the run waits rather than lose an event: nothing in it follows the real clock.
+  /// True when the run waits for slow listeners instead of losing events: no node follows the real clock.
   let waitsForListeners: Bool
-  /// Keeps the workers at work as long as there is a run.
+  /// Keeps the workers alive as long as there is a run.
   let owner: Engine
-  /// The run that this one is a part of; nil for a run by itself.
+  /// The run that this one is a part of; nil for a top-level run.
   let parent: GraphRun?
-  /// The name of the part in its run; empty for a run by itself.
+  /// The name of the part in its parent; empty for a top-level run.
   let partName: String
-  /// What goes before the names of its nodes where its run's are shown too: `recorder/`; empty for a run by itself.
+  /// The prefix of its node names in the parent's events: `recorder/`; empty for a top-level run.
   let path: String
-  // Set once while the run is prepared, before any worker knows of it.
+  // Set once while the run is prepared, before any worker sees it.
   var strands: [Strand] = []
   var memory: RunMemory?
-  /// For each node of the plan: its strand and its place there.
+  /// For each node of the plan: its strand and its index there.
   var places: [(strand: Strand, index: Int)] = []
   var mailboxes: [Mailbox] = []
-  /// The ends of the graph that are the program's.
+  /// The program's sources and sinks.
   var ends = AppEnds()
   var firstTraceID: UInt32 = 0
   var poolBytes = 0
-  /// For each outbox: losses that listeners have been told of. Only the supervisor.
+  /// For each outbox: losses already reported to listeners.
   var reportedLosses: [Int] = []
 
-  /// The reply that is valid, and whether it is ducked: of the run and all its parts.
+  /// The current reply and whether it is ducked; shared with all parts.
   let reply: ReplyState
   let liveCells = Atomic<Int>(0)
   let retiredStrands = Atomic<Int>(0)
   let firstPacketTime = Atomic<Int64>(0)
-  /// Graph time at which the run is to drain by itself.
+  /// Graph time at which the run drains by itself.
   let drainTime = Atomic<Int64>(Nanoseconds.max)
-  /// Graph time 0 on the workers' clock; the largest number before the start.
+  /// Graph time 0 on the workers' clock; `Nanoseconds.max` before the start.
   let epoch = Atomic<Int64>(Nanoseconds.max)
-  /// Failures and stops that the supervisor has yet to answer. Counted on a virtual clock, where time stands still meanwhile.
+  /// Failures and stops the supervisor has not handled yet. Counted on a virtual clock only, where time does not advance meanwhile.
   let pendingDecisions = Atomic<Int>(0)
-  /// On a virtual clock, graph time when the last node ended; the smallest number before that.
+  /// On a virtual clock, graph time when the last node ended; `Nanoseconds.min` before that.
   let endTime = Atomic<Int64>(Nanoseconds.min)
   /// 0 until the run has stopped, then 1: what `waitUntilStopped` sleeps on.
   private let stopped = WaitWord()
 
-  /// What the control side knows of the run.
+  /// The run's state on the control side.
   struct Status {
     var phase = RunPhase.prepared
     var failure: RunFailure?
@@ -65,42 +65,41 @@ public final class GraphRun: @unchecked Sendable {
     var waiters: [CheckedContinuation<RunReport, Never>] = []
     var listeners: [Int: EventQueue] = [:]
     var nextListener = 0
-    /// Events that listeners missed who have gone since.
+    /// Events lost by listeners that have unsubscribed.
     var lostByFormerListeners = 0
     var detached: [String] = []
-    /// Of parts that ended with the run.
+    /// Reports of parts that ended with the run.
     var partReports: [RunReport] = []
     var leakedBlocks = 0
     var finalReport: RunReport?
   }
   let status = Locked(Status())
   let liveValues = Locked(LiveValues())
-  /// What workers are told by words, without a lock: nodes that get nothing while the machine is overloaded, and what becomes of nodes that
-  /// failed.
+  /// Nodes that receive no input while the machine is overloaded. Workers read it without a lock.
   let shedNodes: NodeSet
-  /// Sources whose end has come with that of another node, and for each node the sources that end with it.
+  /// Sources to be ended because the node they end with has ended; and, for each node, the sources that end with it.
   let endingSources: NodeSet
   let dependents: [Int: [Int]]
   let failureDecisions: FailureDecisions
-  /// Tells the supervisor that there is something to look at.
+  /// Wakes the supervisor for this run.
   let waker: SupervisorWaker
   let outlets = Locked(OutletBoard())
   let inlets = Locked(InletBoard())
   let parts = Locked(PartList())
-  /// The part no longer counts as one of the parent's live nodes.
+  /// The part no longer counts among the parent's live nodes.
   let hasReleasedParent = Atomic<Bool>(false)
-  /// The part has closed, and its run waited for that alone. Only the supervisor.
+  /// The part has closed, and its parent was waiting only for that.
   var completesParent = false
-  /// A node has missed a budget that nobody was told of.
+  /// A node has missed a budget that has not been reported yet.
   let hasMissed = Atomic<Bool>(false)
 
-  /// A node has missed a budget. From its worker.
+  /// A node has missed a budget. Called on its worker.
   func markMissedBudget() { if !hasMissed.exchange(true, ordering: .acquiringAndReleasing) { waker.wake() } }
-  /// What was told of missed budgets. Only the supervisor.
+  /// Missed budgets reported so far, by node.
   var reportedBudgets: [ReportedBudgets] = []
   let callbacks = ScheduledCallbacks()
 
-  /// What becomes of a node that failed.
+  /// What happens to a failed node.
   @safe
   enum FailureDecision: @unchecked Sendable {
     case none
@@ -141,16 +140,16 @@ public final class GraphRun: @unchecked Sendable {
   /// The graph's name.
   public var name: String { plan.name }
 
-  /// Where the run stands.
+  /// The run's phase.
   public var phase: RunPhase { status.withLock { $0.phase } }
 
-  /// Lets a prepared run go. Does nothing in any other phase.
+  /// Starts a prepared run. Has no effect in any other phase.
   public func start() { engine.start(self) }
 
-  /// Ends the sources and lets what is inside flow out; the run then stops by itself.
+  /// Ends the sources and lets queued packets flow out; the run then stops by itself.
   public func drain() { drain(alone: true) }
 
-  /// - Parameter alone: false: together with the run that it is a part of, which gives to it until its own nodes have ended.
+  /// - Parameter alone: false: the parent drains too, and feeds this run until its own nodes have ended.
   func drain(alone: Bool) {
     guard beginDraining() else { return }
     announce("draining", isOwn: true)
@@ -168,19 +167,19 @@ public final class GraphRun: @unchecked Sendable {
     }
   }
 
-  /// As `drain()`, when graph time comes to `time`: the sources give what is due before it and nothing that is due at it or
-  /// later. On a virtual clock that is exact, so that two runs of a graph with the same time give the same bytes; on the real
-  /// one it is done within a timer's millisecond.
+  /// Drains when graph time reaches `time`: the sources emit what is due before it and nothing due at or after it. On a virtual
+  /// clock this is exact, so that two runs of a graph with the same time give the same bytes; on the real one it happens within a
+  /// timer tick of one millisecond.
   ///
-  /// Ask before `start` to have it exact. Another call moves the time; one that has passed drains at once. A source that does
-  /// not follow the clock makes no time pass on a virtual one: it runs to its own end first.
+  /// Call it before `start` to have it exact. Another call changes the time; a time in the past drains at once. On a virtual clock
+  /// a source that does not follow the clock takes no graph time: it runs to its own end first.
   /// - Parameter time: since the graph's start, at least 0.
   public func drain(at time: Duration) {
     precondition(time >= .zero, "graph time begins at 0")
     drain(atGraphTime: time.nanoseconds)
   }
 
-  /// The same for a time inside the graph; parts drain at their own time for it.
+  /// The same in nanoseconds of graph time; parts drain at the corresponding time of their own.
   func drain(atGraphTime time: Nanoseconds) {
     drainTime.store(time, ordering: .releasing)
     for strand in strands { strand.request(Strand.Request.drainAtTime) }
@@ -189,13 +188,13 @@ public final class GraphRun: @unchecked Sendable {
     }
   }
 
-  /// Stops at once: what is queued is dropped. Returns immediately; `wait` tells when it is done (two seconds at most).
+  /// Stops at once and discards what is queued. Returns immediately; `wait` returns when it is done (two seconds at most).
   public func stop() {
     beginDecision()
     engine.supervisor.post(.stop(self))
   }
 
-  /// Waits until the run has stopped and answers what it did.
+  /// Waits until the run has stopped and returns its report.
   public func wait() async -> RunReport {
     await withCheckedContinuation { continuation in
       let report = status.withLock { status -> RunReport? in
@@ -207,7 +206,7 @@ public final class GraphRun: @unchecked Sendable {
     }
   }
 
-  /// Blocks the calling thread until the run has stopped, or until the time-out; nil then.
+  /// Blocks the calling thread until the run has stopped; returns nil on timeout.
   public func waitUntilStopped(timeout: Duration? = nil) -> RunReport? {
     let deadline = timeout.map { millrace_monotonic_ns().addingClamped(max(0, $0.nanoseconds)) }
     while true {
@@ -223,10 +222,10 @@ public final class GraphRun: @unchecked Sendable {
     stopped.wake(Int32.max)
   }
 
-  /// Graph time now; 0 before the start, the time of the stop after it. Costs far less than a report.
+  /// Current graph time; 0 before the start, the time of the stop afterwards. Costs far less than a report.
   public var time: Duration { .nanoseconds(graphTime) }
 
-  /// Graph time now, as the control side sees it; 0 before the start.
+  /// Current graph time, as the control side sees it; 0 before the start.
   var graphTime: Nanoseconds {
     if let stopped = status.withLock({ $0.stoppedAt }) { return stopped }
     let end = endTime.load(ordering: .acquiring)
@@ -238,14 +237,14 @@ public final class GraphRun: @unchecked Sendable {
 
   // MARK: Control
 
-  /// Sets a live parameter of a node, or of one of a part (`fx/gain`). Checked against the contract here; takes effect before the
-  /// node's next packet.
+  /// Sets a live parameter of a node, or of a part's node (`fx/gain`). The value is checked against the contract here and takes
+  /// effect before the node's next packet.
   public func set(_ node: String, _ parameter: String, to value: ParameterValue) throws(ControlProblem) {
     if let inner = inPart(node) { return try inner.part.set(inner.node, parameter, to: value) }
     try set(LiveValues.Key(node: try nodeIndex(node), parameter: parameter), to: value, isChoice: true)
   }
 
-  /// Sets a live parameter, for the program (`isChoice`) or for a step against overload.
+  /// Sets a live parameter, for the program (`isChoice`) or for an overload step.
   func set(_ key: LiveValues.Key, to value: ParameterValue, isChoice: Bool) throws(ControlProblem) {
     let node = plan.nodes[key.node]
     if node.secrets.contains(key.parameter) {
@@ -254,7 +253,7 @@ public final class GraphRun: @unchecked Sendable {
       secrets.add(parameter.hiddenTexts(of: value))
     }
     let (number, live) = try LiveCheck.check(node, key.parameter, value)
-    // Alone: what is noted last has to be what is sent last.
+    // Under the lock: the value recorded last must be the value sent last.
     try liveValues.withLock { values throws(ControlProblem) in
       try send(.set(parameter: number, live), to: key.node)
       values.endRamp(of: key)
@@ -265,8 +264,8 @@ public final class GraphRun: @unchecked Sendable {
   /// Bytes of the longest message to a node: a question about a picture of 135,000 bytes has 180,000 in Base64.
   public static let longestMessage = 262_144
 
-  /// Sends a node, or one of a part (`fx/gain`), a text, usually a JSON object, whose meaning is the node's own. At most
-  /// `longestMessage` bytes. Values of members that are named as credentials, such as `token`, are secrets of the run from now on.
+  /// Sends text, usually a JSON object that the node defines, to a node or a part's node (`fx/gain`). At most `longestMessage`
+  /// bytes. Values of members named like credentials, such as `token`, are secrets of the run from now on.
   public func send(_ text: String, to node: String) throws(ControlProblem) {
     if let inner = inPart(node) { return try inner.part.send(text, to: inner.node) }
     let index = try nodeIndex(node)
@@ -274,7 +273,7 @@ public final class GraphRun: @unchecked Sendable {
     let bytes = Array(text.utf8)
     guard let packet = engine.controlPacket(bytes) else {
       throw ControlProblem(
-        "the message for \"\(node)\" cannot be sent: it has \(bytes.count) bytes of at most \(Self.longestMessage), or too many messages are on their way",
+        "the message for \"\(node)\" cannot be sent: it has \(bytes.count) bytes (the limit is \(Self.longestMessage)), or too many messages are in flight",
         .messageRefused)
     }
     try send(.text(packet), to: index)
@@ -293,14 +292,14 @@ public final class GraphRun: @unchecked Sendable {
     case .taken: break
     case .full:
       throw ControlProblem(
-        "the mailbox of \"\(plan.nodes[index].name)\" is full; send again when it has read some",
+        "the mailbox of \"\(plan.nodes[index].name)\" is full; send again when the node has read some messages",
         .mailboxFull)
     case .closed: throw ended(index)
     }
     places[index].strand.wakeForMail(places[index].index)
   }
 
-  /// Refuses what a node could not be sent.
+  /// Throws when the node accepts no more messages.
   func checkTakesMessages(_ index: Int) throws(ControlProblem) {
     try checkIsRunning(for: index)
     if mailboxes[index].isClosed { throw ended(index) }
@@ -309,30 +308,30 @@ public final class GraphRun: @unchecked Sendable {
   private func checkIsRunning(for index: Int) throws(ControlProblem) {
     guard phase == .stopped else { return }
     throw ControlProblem(
-      "the run has stopped; node \"\(plan.nodes[index].name)\" takes no more messages", .runStopped)
+      "the run has stopped; node \"\(plan.nodes[index].name)\" accepts no more messages", .runStopped)
   }
 
   private func ended(_ index: Int) -> ControlProblem {
-    ControlProblem("node \"\(plan.nodes[index].name)\" has ended; it takes no more messages", .nodeEnded)
+    ControlProblem("node \"\(plan.nodes[index].name)\" has ended; it accepts no more messages", .nodeEnded)
   }
 
-  /// What the run has done up to now; the final report once it has stopped.
+  /// A report of the run so far; the final report once it has stopped.
   public func report() -> RunReport {
     let time = graphTime
-    // Read outside of the lock: nobody who needs it waits for histograms to be built.
+    // Built outside the lock, since reading histograms takes time.
     let (final, snapshot) = status.withLock { status in (status.finalReport, self.snapshot(status)) }
     return final ?? makeReport(snapshot, at: time)
   }
 
   // MARK: From the workers
 
-  /// A packet has reached an end of the graph for the first time.
+  /// The first packet has reached a sink.
   func recordFirstPacket() {
     _ = firstPacketTime.compareExchange(expected: 0, desired: millrace_monotonic_ns(), ordering: .relaxed)
   }
 
-  /// Ends the sources that end with a node. Called on the node's worker before the node counts as ended, so that the run is not over
-  /// before they are.
+  /// Ends the sources that end with a node. Called on the node's worker before the node counts as ended, so that the run does not
+  /// finish before they do.
   func endDependents(of node: Int) {
     for source in dependents[node] ?? [] {
       endingSources.insert(source)
@@ -353,20 +352,20 @@ public final class GraphRun: @unchecked Sendable {
     unsafe engine.supervisor.post(.failed(self, node: cell.pointee.nodeIndex, fault))
   }
 
-  /// Messages were taken for a node that ended before it read them.
+  /// Messages were accepted for a node that ended before it read them.
   func mailLost(_ cell: UnsafeMutablePointer<Cell>, _ count: Int) {
     beginDecision()
     unsafe engine.supervisor.post(.mailLost(self, node: cell.pointee.nodeIndex, count: count))
   }
 
-  /// A strand has begun to drain because its time had come.
+  /// A strand has begun to drain at its drain time.
   func reachedDrainTime(_ time: Nanoseconds) {
-    // Time stands still meanwhile on a virtual clock: so the end of links from other runs comes at that time too.
+    // On a virtual clock time does not advance meanwhile, so links from other runs end at that time too.
     if engine.clock == .virtual { isolateUnlessParentDrains() }
     engine.supervisor.post(.draining(self, at: time))
   }
 
-  /// Ends links from other runs, unless the run that it is a part of drains too.
+  /// Ends links from other runs, unless the parent drains too.
   func isolateUnlessParentDrains() {
     let parentDrains =
       parent.map { $0.phase == .draining || $0.drainTime.load(ordering: .acquiring) != Nanoseconds.max }
@@ -382,7 +381,7 @@ public final class GraphRun: @unchecked Sendable {
 }
 
 extension GraphPlan {
-  /// For each node that others end with, those.
+  /// For each node, the sources that end with it.
   fileprivate var dependents: [Int: [Int]] {
     var dependents: [Int: [Int]] = [:]
     for (index, node) in nodes.enumerated() {

@@ -17,21 +17,22 @@ enum LiveCheck {
     let index = try index(node, name)
     guard !node.contract.parameters[index].isLive else { return index }
     let live = node.contract.parameters.filter(\.isLive).map(\.name)
-    let cure = live.isEmpty ? "this node has none that can" : "these can: \(live.joined(separator: ", "))"
+    let cure =
+      live.isEmpty ? "it has no live parameter" : "its live parameters are \(live.joined(separator: ", "))"
     throw ControlProblem(
       "\"\(name)\" of \"\(node.name)\" cannot be set while the graph runs; \(cure)", .notLive)
   }
 
-  /// The index of a live parameter whose value can pass through everything between two numbers.
+  /// The index of a live parameter that can be ramped.
   static func rampIndex(_ node: GraphPlan.Node, _ name: String) throws(ControlProblem) -> Int {
     let index = try liveIndex(node, name)
     if case .number = node.contract.parameters[index].kind { return index }
     throw ControlProblem(
-      "\"\(name)\" of \"\(node.name)\" cannot be ramped, since it takes \(describe(node.contract.parameters[index])); set it",
+      "\"\(name)\" of \"\(node.name)\" cannot be ramped, since it takes \(describe(node.contract.parameters[index])); use set",
       .notNumber)
   }
 
-  /// The parameter's index and the value as the node gets it.
+  /// The parameter's index and the value as the node receives it.
   static func check(
     _ node: GraphPlan.Node, _ name: String, _ value: ParameterValue
   ) throws(ControlProblem) -> (index: Int, value: LiveValue) {
@@ -40,7 +41,7 @@ enum LiveCheck {
     guard let live = convert(value, parameter.kind) else {
       let isSecret = parameter.isSecret || node.secrets.contains(name)
       throw ControlProblem(
-        "\"\(name)\" of \"\(node.name)\" cannot be \(isSecret ? "what was given" : "\(value)"); it takes \(describe(parameter))",
+        "\"\(name)\" of \"\(node.name)\" cannot be \(isSecret ? "the given value" : "\(value)"); it takes \(describe(parameter))",
         .wrongValue)
     }
     return (index, live)

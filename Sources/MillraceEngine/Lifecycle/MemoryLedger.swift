@@ -1,13 +1,13 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// What all runs of an engine may take in memory together, and what the present ones have claimed.
+/// The memory limit for all runs of an engine together, and what the present runs have claimed of it.
 final class MemoryLedger: Sendable {
   /// Who sets the limit.
   enum Limit: Sendable {
     case program(Int)
     case machine(MachineMemory)
-    /// The program sets none, and the system tells none.
+    /// Neither the program nor the system sets one.
     case none
   }
 
@@ -21,7 +21,7 @@ final class MemoryLedger: Sendable {
 
   init(_ limit: Limit) { self.limit = limit }
 
-  /// Bytes that all runs may take together; nil: no limit is known.
+  /// The most bytes all runs may take together; nil: no limit is known.
   var limitBytes: Int? {
     switch limit {
     case .program(let bytes): bytes
@@ -33,14 +33,14 @@ final class MemoryLedger: Sendable {
   /// Bytes that the present runs have claimed.
   var claimedBytes: Int { claims.withLock { $0.bytes } }
 
-  /// Sets aside what a run of a plan can take.
+  /// Claims the memory that a run of a plan can take.
   func claim(_ memory: PlanMemory, of plan: GraphPlan) throws(StartProblem) -> MemoryClaim {
     let bytes = memory.byteCount
     if let limit = plan.memoryLimit, bytes > limit {
       throw StartProblem(
         node: "",
         text:
-          "a run can take \(Figures.bytes(bytes)), the graph allows \(Figures.bytes(limit))\(memory.mostOfIt(of: plan))",
+          "a run can take \(Figures.bytes(bytes)), but the graph allows \(Figures.bytes(limit))\(memory.mostOfIt(of: plan))",
         cure: "make capacities or packets smaller, or raise \"memory\"")
     }
     let limit = limitBytes ?? .max
@@ -57,7 +57,7 @@ final class MemoryLedger: Sendable {
     return MemoryClaim(self, bytes: bytes)
   }
 
-  /// Refuses what would not fit beside the present runs, without claiming it.
+  /// Throws when the given runs would not fit together with the present ones. Claims nothing.
   func check(_ plans: [(plan: GraphPlan, memory: PlanMemory, count: Int)]) throws(StartProblem) {
     let sum = plans.map { $0.memory.byteCount.multipliedClamped(by: $0.count) }.clampedSum
     let there = claims.withLock { $0 }
@@ -75,7 +75,7 @@ final class MemoryLedger: Sendable {
       "\(what) can take \(Figures.bytes(sum))\(each)", beside: there, largest.memory, largest.plan)
   }
 
-  /// Sets aside what a link between runs can take.
+  /// Claims the memory that a live link can take.
   func claim(_ bytes: Int, for link: String) throws(EditProblem) -> MemoryClaim {
     let limit = limitBytes ?? .max
     let isGranted = claims.withLock { claims -> Bool in
@@ -87,7 +87,7 @@ final class MemoryLedger: Sendable {
     guard isGranted else {
       throw EditProblem(
         .memory,
-        "link \(Problem.quoted(link)) can take \(Figures.bytes(bytes)) beside \(Figures.bytes(claimedBytes)) of the present runs, and the limit is \(Figures.bytes(limit))",
+        "link \(Problem.quoted(link)) can take \(Figures.bytes(bytes)) in addition to \(Figures.bytes(claimedBytes)) of the present runs; the limit is \(Figures.bytes(limit))",
         cure: "give it a smaller capacity, or end a run")
     }
     return MemoryClaim(self, bytes: bytes, isRun: false)
@@ -98,14 +98,14 @@ final class MemoryLedger: Sendable {
   ) -> StartProblem {
     let others =
       claims.runs == 0
-      ? "" : " beside \(Figures.bytes(claims.bytes)) of \(Figures.counted(claims.runs, "other run"))"
+      ? "" : " in addition to \(Figures.bytes(claims.bytes)) of \(Figures.counted(claims.runs, "other run"))"
     let (most, cure) =
       switch limit {
       case .program(let bytes):
         ("the limit is \(Figures.bytes(bytes))", ", or raise the memory limit")
       case .machine(let machine):
-        (machine.words, ", or set a memory limit of your own if links are never full together")
-      case .none: ("no machine has so much", "")
+        (machine.words, ", or set a memory limit if the links are never all full at once")
+      case .none: ("that is more than any machine has", "")
       }
     return StartProblem(
       node: "", text: "\(what)\(others), and \(most)\(memory.mostOfIt(of: plan))",
@@ -120,11 +120,11 @@ final class MemoryLedger: Sendable {
   }
 }
 
-/// What one run, or one link between runs, has claimed. Given back with the last reference to it, but for what is still in use then.
+/// The claim of one run or one live link. Released with its last reference, except for what is still in use then.
 final class MemoryClaim: Sendable {
   private let ledger: MemoryLedger
   private let bytes: Int
-  /// False: of a link between runs.
+  /// False: the claim of a live link.
   private let isRun: Bool
   private let isReleased = Locked(false)
 
@@ -136,8 +136,8 @@ final class MemoryClaim: Sendable {
 
   deinit { release() }
 
-  /// Gives the claim back, once.
-  /// - Parameter kept: bytes that stay in use for good.
+  /// Releases the claim. Only the first call has an effect.
+  /// - Parameter kept: bytes that stay in use permanently.
   func release(keeping kept: Int = 0) {
     let isFirst = isReleased.withLock { isReleased in
       defer { isReleased = true }

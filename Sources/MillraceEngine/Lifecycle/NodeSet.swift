@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// A set of a run's nodes that is written on one side and read by workers, without a lock on either side.
+/// A set of a run's nodes, written by the control side and read by workers without a lock.
 @safe
 final class NodeSet: @unchecked Sendable {
   private let words: UnsafeMutablePointer<Atomic<UInt64>>
@@ -16,7 +16,7 @@ final class NodeSet: @unchecked Sendable {
 
   deinit { unsafe words.deallocate() }
 
-  /// Replaces the members. Readers may see some of the change before the rest. One thread at a time.
+  /// Replaces the members. Not atomic as a whole: readers may see part of the change. One thread at a time.
   func replace(with nodes: Set<Int>) {
     for index in 0..<wordCount {
       var word: UInt64 = 0
@@ -25,7 +25,7 @@ final class NodeSet: @unchecked Sendable {
     }
   }
 
-  /// Adds a member; nobody replaces the set's members meanwhile. Any thread.
+  /// Adds a member. Any thread; not concurrently with `replace`.
   func insert(_ node: Int) {
     unsafe words[node >> 6].bitwiseOr(1 << UInt64(node & 63), ordering: .acquiringAndReleasing)
   }
@@ -36,15 +36,15 @@ final class NodeSet: @unchecked Sendable {
   }
 }
 
-/// What the supervisor has decided about nodes that failed, until their workers take it: one word a node, no lock.
+/// The supervisor's decisions about failed nodes, until their workers take them: one word per node, no lock.
 @safe
 final class FailureDecisions: @unchecked Sendable {
-  /// 0: nothing; 1: isolate; else the address of the executor that takes the node's place, with a reference to it.
+  /// 0: none; 1: isolate; otherwise the address of the replacing executor, retained.
   private let words: UnsafeMutablePointer<Atomic<UInt>>
   private let count: Int
   private static let isolate: UInt = 1
 
-  /// An empty board for the nodes 0 ..< `count`.
+  /// No decisions, for the nodes 0 ..< `count`.
   init(count: Int) {
     self.count = count
     unsafe words = .allocate(capacity: max(1, count))
@@ -56,7 +56,7 @@ final class FailureDecisions: @unchecked Sendable {
     unsafe words.deallocate()
   }
 
-  /// Leaves a verdict on a node, in place of one that was not taken. Any thread.
+  /// Posts a decision about a node, replacing one that was not taken. Any thread.
   func put(_ decision: GraphRun.FailureDecision, for node: Int) {
     let word: UInt =
       switch decision {
@@ -67,7 +67,7 @@ final class FailureDecisions: @unchecked Sendable {
     drop(unsafe words[node].exchange(word, ordering: .acquiringAndReleasing))
   }
 
-  /// Takes the verdict on a node, and with it the reference to an executor. One exchange.
+  /// Takes the decision about a node, including the reference to its executor. One atomic exchange.
   func take(for node: Int) -> GraphRun.FailureDecision {
     let word = unsafe words[node].exchange(0, ordering: .acquiringAndReleasing)
     if word == 0 { return .none }
@@ -75,7 +75,7 @@ final class FailureDecisions: @unchecked Sendable {
     return unsafe Self.executor(word).map { unsafe .replace($0) } ?? .none
   }
 
-  /// Drops what nobody took.
+  /// Releases all decisions that were not taken.
   func clear() { for index in 0..<count { drop(unsafe words[index].exchange(0, ordering: .acquiring)) } }
 
   private func drop(_ word: UInt) {

@@ -1,19 +1,19 @@
-/// Decides how many of a graph's steps against overload are in force: a state machine fed with measured loads.
+/// Decides how many of a graph's overload steps are in force: a state machine fed with load samples.
 ///
-/// One step at a time, up when the load stays above the next step for `risesAfter` looks in a row, down when it stays `margin`
-/// points below the last one for `fallsAfter`: quickly enough for a voice, slowly enough not to swing.
+/// It moves one step at a time: up when the load is above the next threshold for `risesAfter` samples in a row, down when it is
+/// `margin` points below the last one for `fallsAfter`. Fast enough for voice, slow enough not to oscillate.
 struct OverloadLadder: Sendable {
-  /// Looks in a row above a step before it is taken: half a second.
+  /// Samples in a row above a threshold before its step is taken: half a second.
   static let risesAfter = 2
-  /// Looks in a row below a step before it is taken back: two seconds.
+  /// Samples in a row below a threshold before its step is undone: two seconds.
   static let fallsAfter = 8
-  /// Percent below its threshold at which a step counts as no longer needed.
+  /// Percentage points below its threshold at which a step is no longer needed.
   static let margin = 10.0
 
   enum Change: Equatable {
-    /// The step of this index comes into force.
+    /// Take the step with this index.
     case rise(Int)
-    /// It is taken back.
+    /// Undo the step with this index.
     case fall(Int)
   }
 
@@ -23,10 +23,10 @@ struct OverloadLadder: Sendable {
   private var samplesAbove = 0
   private var samplesBelow = 0
 
-  /// A ladder of rising thresholds in percent.
+  /// A ladder of ascending thresholds in percent.
   init(_ thresholds: [Int]) { self.thresholds = thresholds }
 
-  /// Takes a load in percent; answers what is to be done about it.
+  /// Takes a load sample in percent; returns the change to make, if any.
   mutating func update(_ load: Double) -> Change? {
     samplesAbove = level < thresholds.count && load > Double(thresholds[level]) ? samplesAbove + 1 : 0
     samplesBelow = level > 0 && load < Double(thresholds[level - 1]) - Self.margin ? samplesBelow + 1 : 0

@@ -1,23 +1,23 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// Measures how busy the workers are, and has the graphs with steps against overload take them. On the supervisor's thread.
+/// Samples the load of the workers and makes graphs with overload steps take or undo them. On the supervisor's thread.
 struct OverloadWatch {
-  /// Time between two looks.
+  /// Time between two samples.
   static let interval: Nanoseconds = 250_000_000
 
   private var ladders: [Int: OverloadLadder] = [:]
   private var lastSample: Nanoseconds?
-  /// Busy ticks of each worker at the last look, by name.
+  /// Busy ticks of each worker at the last sample, by name.
   private var lastBusy: [String: Int] = [:]
 
-  /// When to look next; nil while no run has a ladder.
+  /// When the next sample is due; nil while no run has a ladder.
   func due(_ runs: some Collection<GraphRun>, _ now: Nanoseconds) -> Nanoseconds? {
     guard runs.contains(where: \.watchesLoad) else { return nil }
     return (lastSample ?? now) + Self.interval
   }
 
-  /// Looks at the workers, when it is time to.
+  /// Takes a sample when one is due.
   mutating func sample(_ runs: some Collection<GraphRun>, _ now: Nanoseconds) {
     let watched = runs.filter(\.watchesLoad)
     guard let first = watched.first else {
@@ -39,7 +39,7 @@ struct OverloadWatch {
       guard let (load, worker) = busiest else { continue }
       let change = ladder.update(load)
       ladders[run.id] = ladder
-      // Before it is told: whoever hears of the step finds the door closed.
+      // Before the event: a listener that reacts to the step finds new sessions already refused.
       run.refuseSessions(atLevel: ladder.level, load: load, worker: worker)
       if let change { run.apply(change, load: load) }
     }
@@ -47,7 +47,7 @@ struct OverloadWatch {
     ladders = ladders.filter { ids.contains($0.key) }
   }
 
-  /// Percent of the time each worker spent in nodes since the last look.
+  /// Percentage of time each worker spent in nodes since the last sample.
   private mutating func measure(_ engine: EngineCore, over time: Nanoseconds) -> [String: Double] {
     var loads: [String: Double] = [:]
     for worker in engine.allWorkers {

@@ -1,13 +1,13 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// One ramp of a live parameter: values on a straight line, a step every 10 ms.
+/// One linear ramp of a live parameter, with a step every 10 ms.
 struct ParameterRamp: Sendable {
-  /// Time between two steps: half a packet of voice, so that a step of a gain in decibels is not heard.
+  /// Time between two steps: half a voice packet, short enough that steps of a gain in decibels are inaudible.
   static let stepTime: Nanoseconds = .milliseconds(10)
 
   let key: LiveValues.Key
-  /// Among the ramps of the run.
+  /// Unique among the ramps of the run.
   let number: Int
   /// The value at `start`.
   let origin: Double
@@ -23,18 +23,18 @@ struct ParameterRamp: Sendable {
   func value(at time: Nanoseconds) -> Double {
     guard time < end else { return target }
     let part = Double(max(0, time - start)) / Double(duration)
-    // Rounding must not leave the range that both ends lie in.
+    // Rounding must not leave the range between the two ends.
     return min(max(origin + (target - origin) * part, min(origin, target)), max(origin, target))
   }
 
-  /// The first time of a step after another time.
+  /// The time of the first step after a given time.
   func nextStep(after time: Nanoseconds) -> Nanoseconds {
     min(end, start + (max(0, time - start) / Self.stepTime + 1) * Self.stepTime)
   }
 }
 
 extension GraphRun {
-  /// Longer than any run; keeps the sum with a graph time in range.
+  /// Longer than any run, and its sum with a graph time does not overflow.
   private static let longestRamp: Duration = .seconds(1_000_000_000)
 
   func ramp(_ key: LiveValues.Key, to target: Double, over duration: Duration) throws(ControlProblem) {
@@ -43,7 +43,7 @@ extension GraphRun {
     _ = try LiveCheck.check(node, key.parameter, .number(target))
     guard duration >= .zero else {
       throw ControlProblem(
-        "a ramp of \"\(key.parameter)\" cannot take \(duration); give it a time from 0", .wrongValue)
+        "a ramp of \"\(key.parameter)\" cannot take \(duration); its duration must be 0 or more", .wrongValue)
     }
     guard duration > .zero, let origin = value(of: key)?.asNumber else {
       return try set(key, to: .number(target), isChoice: true)
@@ -61,7 +61,7 @@ extension GraphRun {
     schedule(at: time) { [weak self] in self?.step(ramp, at: time) }
   }
 
-  /// Carries out one step, and plans the next one.
+  /// Carries out one step and schedules the next.
   private func step(_ ramp: ParameterRamp, at planned: Nanoseconds) {
     let time = engine.clock == .virtual ? planned : max(planned, graphTime)
     let value = ParameterValue.number(ramp.value(at: time))

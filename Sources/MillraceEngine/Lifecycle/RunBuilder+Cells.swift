@@ -2,9 +2,9 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// The cells: each node with its port table, in the memory of its strand.
+/// Creates the cells: each node with its port table, in the memory of its strand.
 extension RunBuilder {
-  /// What a run's cells share, and the next free places in its memory. Nodes take theirs in the order of the plan.
+  /// What a run's cells share, and the next free indices in its memory. Nodes take theirs in plan order.
   @safe
   private struct Layout {
     let links: [UnsafeMutablePointer<Link>]
@@ -71,7 +71,7 @@ extension RunBuilder {
     }
   }
 
-  /// Where a node's events get their beginnings and their blocks from, and where they go beside its port.
+  /// Sets where a node's events get their prefixes and blocks from, and the outbox they go to in addition to the port.
   private func addEvents(of index: Int, to table: inout PortTable, _ layout: inout Layout) {
     let count = plan.nodes[index].contract.events.count
     unsafe table.prefixes = unsafe memory.prefixes + layout.nextPrefix
@@ -108,7 +108,7 @@ extension RunBuilder {
   private func makeOutboxes() -> [UnsafeMutablePointer<Link>] {
     guard needs.observesEvents else { return unsafe [] }
     return unsafe strands.enumerated().map { index, _ in
-      // Nobody waits for room.
+      // No writer waits for room in an outbox.
       let nullWake = unsafe Wake(remote: Unmanaged.passUnretained(core.nullWake), index: 0)
       let supervisor = unsafe Wake(remote: Unmanaged.passUnretained(run.waker), index: 0)
       let link = unsafe memory.addLink(

@@ -2,17 +2,16 @@ internal import MillraceCore
 internal import MillraceGraph
 
 extension RunBuilder {
-  /// Makes the pools of the run, in the order `PlanMemory` has them.
+  /// Creates the pools of the run, in the order of `PlanMemory`.
   ///
-  /// Every run makes its own pools and frees them: some microseconds, since a pool is one allocation whose memory is only touched
-  /// as it is used.
+  /// Each run has its own pools. Creating one takes microseconds: it is a single allocation whose memory is touched only when used.
   func makePools() throws(StartProblem) {
     for pool in needs.pools {
       guard pool.blockBytes <= BlockPool.mostBlockBytes && pool.blockCount <= BlockPool.mostBlocks else {
         throw StartProblem(
           node: "",
           text:
-            "links of the graph need \(pool.blockCount) packets of \(pool.blockBytes) bytes; a pool has at most \(BlockPool.mostBlocks) of \(BlockPool.mostBlockBytes)",
+            "the graph's links need \(pool.blockCount) packets of \(pool.blockBytes) bytes; a pool holds at most \(BlockPool.mostBlocks) of \(BlockPool.mostBlockBytes)",
           cure: "give the links smaller capacities, or make the packets smaller")
       }
       do throws(MemoryRefusal) {
@@ -28,12 +27,12 @@ extension RunBuilder {
     }
   }
 
-  /// The pool an output takes its blocks from; nil for one without packets of its own.
+  /// The pool an output takes blocks from; nil when it allocates no packets.
   func pool(ofOutput port: Int, of node: Int) -> BlockPool? {
     if plan.nodes[node].outputs[port].name == NodeContract.eventsPort { return eventPool }
     return needs.poolOfOutput[node][port].map { memory.pools[$0] }
   }
 
-  /// One pool for the events of all nodes; nil when there are none or nobody listens.
+  /// The shared pool for events of all nodes; nil when there are no events or no listeners.
   var eventPool: BlockPool? { needs.eventPool.map { memory.pools[$0] } }
 }

@@ -2,22 +2,22 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// Turns a plan into the memory of a run: strands, pools, links, port tables, nodes.
+/// Builds a run from a plan: strands, pools, links, port tables, nodes.
 @safe
 struct RunBuilder {
   let core: EngineCore
   let plan: GraphPlan
   let run: GraphRun
-  /// What the run takes, calculated beforehand: its pools are made by it.
+  /// The precomputed memory needs; the pools are created from it.
   let needs: PlanMemory
   let memory: RunMemory
   private(set) var strands: [Strand] = []
-  /// The links of each port, by their place in the plan: those that leave an output, and the one that leads to an input.
+  /// Plan link indices by port: those from an output, and the one to an input.
   let leaving: [GraphPlan.End: [Int]]
   let arriving: [GraphPlan.End: Int]
 
   /// Builds a run in phase `prepared`. Control side.
-  /// - Parameter family: the run that it is a part of, and the part's name there; nil: a run by itself.
+  /// - Parameter family: the parent run and the part's name in it; nil: a top-level run.
   static func build(
     _ plan: GraphPlan, on engine: Engine, observesEvents: Bool,
     family: (parent: GraphRun, name: String)? = nil
@@ -46,7 +46,7 @@ struct RunBuilder {
 
   private mutating func build() throws(StartProblem) {
     makeStrands()
-    // Before the nodes: memory that cannot be had is refused before any of them opens a file.
+    // Before the nodes, so that a refused allocation is reported before any node opens a file.
     try makePools()
     makeAppEnds()
     let executors = try makeNodes()
@@ -61,7 +61,7 @@ struct RunBuilder {
   // MARK: Strands
 
   private mutating func makeStrands() {
-    // A part keeps to its run's worker, and so to its clock.
+    // A part runs on its parent's worker, and so on its clock.
     let voice = run.parent?.voiceWorker ?? core.leastLoadedWorker()
     let onBulk = plan.nodes.map { $0.lane == .bulk && core.bulkWorker !== core.voiceWorkers[0] }
     var members: [Bool: Strand] = [:]
@@ -83,7 +83,7 @@ struct RunBuilder {
 
   // MARK: Nodes
 
-  /// What a node of a run is made from, the first time and again: then with the live values that it was given last.
+  /// The setup for creating a node, initially and when it is recreated; then with its latest live values.
   static func setup(_ node: Int, of run: GraphRun) -> NodeSetup {
     let (planned, place) = (run.plan.nodes[node], run.places[node])
     var parameters = planned.parameters
@@ -104,7 +104,7 @@ struct RunBuilder {
       guard let entry = core.catalogue[node.contract.type] else {
         throw StartProblem(
           node: node.name, text: "type \"\(node.contract.type)\" is not in the engine's catalogue",
-          cure: "make the engine with the catalogue the graph was checked against")
+          cure: "create the engine with the catalogue the graph was checked against")
       }
       do throws(NodeProblem) {
         executors.append(try entry.make(Self.setup(index, of: run)))
@@ -123,7 +123,9 @@ struct RunBuilder {
     let bit = (1 as UInt64) << UInt64(place.index % 64)
     if place.strand === caller { return unsafe Wake(word: place.strand.words + place.index / 64, bit: bit) }
     let remote = unsafe Unmanaged.passUnretained(place.strand as RemoteWake)
-    guard let deferredWakes = unsafe caller.deferredWakes else { return unsafe Wake(remote: remote, index: place.index) }
+    guard let deferredWakes = unsafe caller.deferredWakes else {
+      return unsafe Wake(remote: remote, index: place.index)
+    }
     return unsafe Wake(word: deferredWakes + place.index / 64, bit: bit, remote: remote, index: place.index)
   }
 
@@ -139,7 +141,7 @@ struct RunBuilder {
   }
 }
 
-/// A wake-up that nobody needs.
+/// A wake target that does nothing.
 final class NullWake: RemoteWake, @unchecked Sendable {
   override func wake(_ index: Int) {}
 }

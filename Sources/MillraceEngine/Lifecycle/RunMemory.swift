@@ -1,9 +1,9 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// Everything one running graph keeps at fixed addresses: links, slots, counters, event prefixes, pools.
+/// Everything that one running graph keeps at fixed addresses: links, slots, counters, event prefixes, pools.
 ///
-/// Made on the control side before the graph starts, freed on the control side after every worker has let go of it.
+/// Allocated on the control side before the graph starts, and freed there after every worker has released it.
 @safe
 final class RunMemory {
   let links: UnsafeMutablePointer<Link>
@@ -12,7 +12,7 @@ final class RunMemory {
   let linkCounterCount: Int
   let cellCounters: UnsafeMutablePointer<CellCounters>
   let cellCount: Int
-  /// One for each cell's calls, then one for each sink's ages.
+  /// One per cell for call times, then one per sink for ages.
   private let histograms: UnsafeMutablePointer<HistogramCounters>
   let inputs: UnsafeMutablePointer<InputSlot>
   let outputs: UnsafeMutablePointer<OutputSlot>
@@ -20,12 +20,12 @@ final class RunMemory {
   let prefixes: UnsafeMutablePointer<EventPrefix>
   private let text: UnsafeMutablePointer<UInt8>
   var pools: [BlockPool] = []
-  /// What the run has claimed of the engine's memory.
+  /// The run's claim on the engine's memory.
   var claim: MemoryClaim?
-  /// One link for each strand's events to the program; nil where nobody listens.
+  /// One link per strand for its events to the program; empty when events are not observed.
   var outboxes: [UnsafeMutablePointer<Link>] = unsafe []
 
-  /// - Parameter path: what goes before the names of nodes in events.
+  /// - Parameter path: the prefix of node names in events.
   init(_ plan: GraphPlan, path: String, outboxes outboxCount: Int) {
     let inputCount = plan.nodes.reduce(0) { $0 + $1.inputs.count }
     let outputCount = plan.nodes.reduce(0) { $0 + $1.outputs.count }
@@ -67,7 +67,7 @@ final class RunMemory {
     unsafe text.deallocate()
   }
 
-  /// Puts a link into the next free place.
+  /// Puts a link at the next free index.
   func addLink(_ link: consuming Link) -> UnsafeMutablePointer<Link> {
     let place = unsafe links + linkCount
     unsafe place.initialize(to: link)
@@ -95,7 +95,7 @@ final class RunMemory {
 }
 
 extension RunMemory {
-  /// Frees the links and what is queued in them, which counts as discarded. Their counters stay for the report.
+  /// Frees the links and the packets queued in them, which count as discarded. The counters stay for the report.
   func freeLinks() {
     for index in 0..<linkCount {
       unsafe (links + index).pointee.discard()

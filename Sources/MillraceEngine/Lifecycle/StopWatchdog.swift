@@ -1,29 +1,28 @@
 internal import MillraceCore
 
-/// A run that was told to stop: how long its workers have stood still since.
+/// Watches a stopping run: decides when its workers have made no progress for too long.
 ///
-/// Being inside a node is no sign by itself. A worker of hundreds of graphs on a busy machine comes to this run late, and is then
-/// in calls of its nodes as in any others; what drops a node is such a call, too. A node that holds its worker is one that the
-/// worker ends no turn for, however often somebody looks.
+/// Being inside a node's call is not proof of a stuck node. A worker with hundreds of graphs on a busy machine reaches this run
+/// late, and destroying a node is a call too. A node is stuck when its worker ends no turn over many samples.
 struct StopWatchdog {
-  /// With `ownNodeLimit` it makes the two seconds in which a stop is over.
+  /// With `ownNodeLimit` it makes up the two seconds in which a stop completes.
   static let firstSample: Nanoseconds = 900_000_000
-  /// Between two looks behind the first.
+  /// Time between two samples after the first.
   static let interval: Nanoseconds = 25_000_000
-  /// Looks without a turn's end, a second's, after which a node of the run that is in a call is taken to stay there.
+  /// Samples without progress (one second) after which a node of this run that is in a call is considered stuck.
   static let ownNodeLimit = 40
-  /// And after which a node of another graph is, where none of the run's own is in a call: that graph has its own time to stop, and
-  /// may give the worker back.
+  /// The same for a node of another graph, when none of this run's nodes is in a call: that graph has its own time to stop and may
+  /// release the worker.
   static let otherNodeLimit = 80
 
-  /// When to look next, on the monotonic clock.
+  /// When the next sample is due, on the monotonic clock.
   private(set) var nextSample: Nanoseconds
   private var idleSamples = 0
   private var turns: Int?
 
   init(at now: Nanoseconds) { nextSample = now + Self.firstSample }
 
-  /// Takes note of how many turns the run's workers have ended by now.
+  /// Records how many turns the run's workers have ended by now.
   mutating func sample(turns ended: Int, now: Nanoseconds) {
     idleSamples = ended == turns ? idleSamples + 1 : 0
     turns = ended

@@ -3,63 +3,63 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// The control side of an engine: one thread that answers failures, ends runs in time, and carries events to the program.
+/// The control side of an engine: one thread that handles failures, ends runs in time, and delivers events to the program.
 ///
-/// Workers leave messages (failures and ends only; a lock is taken, but never once a packet) and go on. Here memory may be
-/// allocated, texts built, nodes made anew.
+/// Workers post messages (failures and ends only: a lock, but never per packet) and continue. This thread may allocate memory,
+/// build messages and recreate nodes.
 @safe
 final class Supervisor: @unchecked Sendable {
   enum Message {
     case started(GraphRun)
-    /// A node's fault waits for the verdict on the node.
+    /// A node has failed and waits for a decision.
     case failed(GraphRun, node: Int, NodeFault)
-    /// Messages to a node that has ended without reading them.
+    /// A node has ended without reading these messages.
     case mailLost(GraphRun, node: Int, count: Int)
     case draining(GraphRun, at: Nanoseconds)
-    /// On the real clock: the run has appointments to be kept.
+    /// On the real clock: the run has scheduled callbacks.
     case callbackScheduled(GraphRun)
-    /// The last node has ended by itself.
+    /// The last node has ended.
     case finished(GraphRun)
     case stop(GraphRun)
-    /// Every worker has let go.
+    /// Every worker has released the run.
     case retired(GraphRun)
-    /// On a virtual clock: the pause before a new attempt is over.
+    /// On a virtual clock: the backoff before the next attempt is over.
     case restart(GraphRun, node: Int)
     case quit
   }
 
-  /// How often a thread is asked for in place of one that the system refused.
+  /// How often a refused thread is requested again.
   static let threadRetryInterval: Nanoseconds = 250_000_000
-  /// How often events are carried while runs are active.
+  /// How often events are delivered while runs are active.
   static let eventInterval: Nanoseconds = 10_000_000
-  /// How often it is looked whether the blocks of links that are gone are back.
+  /// How often the pools of removed links are checked for returned blocks.
   static let lingeringInterval: Nanoseconds = 10_000_000
 
-  /// Runs that have something to tell.
+  /// Runs that have events or missed budgets.
   let wokenRuns = WokenRuns()
-  /// Pools of links that are gone, until their last blocks are back.
+  /// Pools of removed links, until their last blocks are back.
   let lingering = LingeringPools()
   private let messages = Locked<[Message]>([])
-  /// 1: there is something to look at.
+  /// 1: there is work to do.
   private let sleep = WaitWord()
   private var active: [Int: GraphRun] = [:]
-  // Of those that are active, the few that have to be looked at without having said anything.
-  /// Runs whose events are collected.
+  // The active runs that must be checked without a wake.
+  /// Runs whose node events are collected.
   private var observedRuns: Set<Int> = []
-  /// Runs with steps against overload.
+  /// Runs with overload steps.
   private var loadWatchedRuns: [Int: GraphRun] = [:]
-  /// Runs with appointments on the real clock.
+  /// Runs with scheduled callbacks on the real clock.
   private var runsWithCallbacks: [Int: GraphRun] = [:]
-  /// Runs with missed budgets that wait for their turn to be told, and when that is.
+  /// Runs with missed budgets that were reported recently, and when the next report is due.
   private var unreportedMisses: [Int: (run: GraphRun, at: Nanoseconds)] = [:]
-  /// Runs looked at because they had something to tell.
+  /// Counts wakes served.
   let servedWakes = Counter()
-  /// Runs that were told to stop and have not let go yet.
+  /// Runs that are stopping and not released yet.
   private var stops: [Int: StopWatchdog] = [:]
   private var restarts: [Restart] = []
-  /// Runs with a node that never returned: their memory is still in its hands.
+  /// Runs with a node that never returned and still uses their memory.
   private var abandoned: [GraphRun] = []
-  /// Strands of such runs whose node holds a worker that could be given no new thread, and when that is tried again.
+  /// Strands of such runs whose worker got no new thread, and when the next attempt is due.
   private var stuckStrands: [Strand] = []
   private var threadRetryAt: Nanoseconds?
   private var watch = OverloadWatch()
@@ -78,7 +78,7 @@ final class Supervisor: @unchecked Sendable {
     wake()
   }
 
-  /// Makes the thread look around now.
+  /// Wakes the thread now.
   func wake() {
     sleep.store(1)
     sleep.wake()
@@ -101,7 +101,7 @@ final class Supervisor: @unchecked Sendable {
     let now = millrace_monotonic_ns()
     serveWokenRuns(now)
     for (run, at) in unreportedMisses.values where at <= now { reportMissed(of: run, now) }
-    watch.sample( loadWatchedRuns.values, now)
+    watch.sample(loadWatchedRuns.values, now)
     for run in runsWithCallbacks.values { runDueCallbacks(of: run, now) }
     restartDue(now)
     lingering.sweep()
@@ -110,7 +110,7 @@ final class Supervisor: @unchecked Sendable {
     sleepUntilDue(now)
   }
 
-  /// A function of its own: a batch that lived on while the thread sleeps would keep its runs, and with them the engine.
+  /// A separate function: a batch kept alive while the thread sleeps would retain its runs, and with them the engine.
   private func handleMessages() {
     let batch = messages.withLock { messages in
       let batch = messages
@@ -120,10 +120,10 @@ final class Supervisor: @unchecked Sendable {
     for message in batch { handle(message) }
   }
 
-  /// Carries what the runs that have rung have to tell.
+  /// Delivers the events and missed budgets of woken runs.
   private func serveWokenRuns(_ now: Nanoseconds) {
     for run in wokenRuns.take() {
-      // One that is not admitted yet may ring: its message waits behind this one and keeps it.
+      // A run may wake before it was added: its `started` message is still queued and retains it.
       assert(run.phase != .stopped || abandoned.contains { $0 === run }, "a run that has ended still rings")
       servedWakes.add()
       run.carryEvents()
@@ -134,7 +134,7 @@ final class Supervisor: @unchecked Sendable {
   private func reportMissed(of run: GraphRun, _ now: Nanoseconds) {
     guard run.hasMissed.load(ordering: .relaxed) else { return }
     run.reportMissedBudgets(at: now)
-    // What was told a moment ago waits.
+    // A node reported a moment ago is reported again later.
     let isLeft = run.hasMissed.load(ordering: .relaxed) && active[run.id] != nil
     unreportedMisses[run.id] = isLeft ? (run, now + GraphRun.missedBudgetInterval) : nil
   }
@@ -151,10 +151,10 @@ final class Supervisor: @unchecked Sendable {
     if run.nextCallbackTime != nil { runsWithCallbacks[run.id] = run }
   }
 
-  /// Carries the last events of a run, and lets go of it.
+  /// Delivers the last events of a run and releases it.
   private func remove(_ run: GraphRun) {
-    // It may have rung a moment ago, and the stack knows it unowned. First all its events, whether listeners have room or not: one that
-    // stayed would ring again, for a run that nobody keeps any more.
+    // The run may have woken a moment ago, and the stack holds it unretained. All events are delivered first, even to full
+    // listeners: one left behind would wake again for a released run.
     run.carryEvents(isLast: true)
     serveWokenRuns(millrace_monotonic_ns())
     active[run.id] = nil
@@ -169,7 +169,7 @@ final class Supervisor: @unchecked Sendable {
     if let restart = restarts.map(\.at).min() { until = min(until, restart) }
     if let retry = threadRetryAt { until = min(until, retry) }
     if let sample = watch.due(loadWatchedRuns.values, now) { until = min(until, sample) }
-    // Missed budgets do not wake the supervisor: it looks.
+    // Missed budgets do not wake this thread: it polls.
     if !active.isEmpty { until = min(until, now + GraphRun.missedBudgetInterval) }
     for run in runsWithCallbacks.values { until = min(until, run.nextCallbackTime ?? Nanoseconds.max) }
     if !lingering.isEmpty { until = min(until, now + Self.lingeringInterval) }
@@ -180,7 +180,7 @@ final class Supervisor: @unchecked Sendable {
   private func handle(_ message: Message) {
     switch message {
     case .started(let run):
-      // A stop may have overtaken it.
+      // A stop may have been handled first.
       if run.canRestart { add(run) }
     case .failed(let run, let node, let fault):
       answerFailure(run, node, fault)
@@ -190,7 +190,7 @@ final class Supervisor: @unchecked Sendable {
       run.announce("messagesLost", node: run.plan.nodes[node].name) { $0.member("count", count) }
       run.endDecision()
     case .callbackScheduled(let run):
-      // One that has not begun is looked at when it does.
+      // A run that has not started is added with its callbacks when it does.
       if active[run.id] != nil { runsWithCallbacks[run.id] = run }
     case .draining(let run, let time):
       if run.engine.clock == .realtime { run.isolateUnlessParentDrains() }
@@ -212,11 +212,11 @@ final class Supervisor: @unchecked Sendable {
   // MARK: Failures
 
   private func answerFailure(_ run: GraphRun, _ node: Int, _ fault: NodeFault) {
-    // All stops begin on this thread: in any later phase the node may be gone already, and the run ends anyhow.
+    // All stops begin on this thread: in any later phase the node may be gone, and the run ends anyway.
     guard run.canRestart else { return }
     let planned = run.plan.nodes[node]
     let text = run.explain(fault, of: node)
-    // What the graph's nodes posted before comes first.
+    // Events that nodes posted earlier come first.
     run.carryEvents()
     run.announce("nodeFailed", node: planned.name) {
       $0.member("reason", "\(fault.reason)")
@@ -238,10 +238,10 @@ final class Supervisor: @unchecked Sendable {
     beginStop(run)
   }
 
-  /// A node that fails more often than this many times in `restartWindow` is not made anew again.
+  /// A node that fails more than this many times in `restartWindow` is not recreated again.
   private static let restartLimit = 5
   private static let restartWindow: Nanoseconds = 10_000_000_000
-  /// Wait before the second attempt; doubled for every further one.
+  /// Backoff before the second attempt; doubled for each further one.
   private static let restartPause: Nanoseconds = 50_000_000
 
   private func planRestart(_ run: GraphRun, _ node: Int, _ fault: NodeFault?, _ text: String) {
@@ -296,7 +296,7 @@ final class Supervisor: @unchecked Sendable {
     }
     guard before != .stopping && before != .stopped else { return }
     run.recordEnd()
-    // Before its own nodes go: no part is made any more.
+    // Before its own nodes end: no part is added any more.
     for part in run.parts.withLock({ $0.close() }) { beginStop(part) }
     add(run)
     restarts.removeAll { $0.run === run }
@@ -311,22 +311,22 @@ final class Supervisor: @unchecked Sendable {
   }
 
   private func finish(_ run: GraphRun) {
-    // A run that was left behind has been closed already; what its lost thread held stays out.
+    // An abandoned run has already been closed; what its thread holds is never released.
     guard active[run.id] != nil else { return }
     stops[run.id] = nil
-    // Its report has those of its parts.
+    // Its report includes those of its parts, so it waits for them.
     guard run.parts.withLock({ $0.markRetired() }) else { return }
     remove(run)
     run.close(releasing: true)
     finishParent(of: run)
   }
 
-  /// A part has closed: a run that waited for it and has retired itself is finished.
+  /// A part has closed: finishes a parent that has retired and waited only for it.
   private func finishParent(of part: GraphRun) {
     if part.completesParent, let parent = part.parent { finish(parent) }
   }
 
-  /// The run has not let go yet. When its workers stand still its nodes are judged to hold them, or those of another graph.
+  /// The run is still stopping. When its workers make no progress, its nodes are considered stuck, or those of another graph.
   private func checkStop(of id: Int) {
     guard let run = active[id], var stop = stops[id] else { return }
     stop.sample(turns: run.turnsOfHolders, now: millrace_monotonic_ns())
@@ -336,7 +336,7 @@ final class Supervisor: @unchecked Sendable {
     if !stuck.isEmpty || stop.othersAreStuck { abandon(run, stuck, refusal) }
   }
 
-  /// Ends a run that does not let go. Its memory stays with the nodes that are still in a call.
+  /// Ends a run that does not stop. Its memory stays allocated for the nodes that are still in a call.
   private func abandon(_ run: GraphRun, _ stuck: [String], _ refusal: Int32?) {
     stops[run.id] = nil
     abandoned.append(run)
@@ -352,21 +352,21 @@ final class Supervisor: @unchecked Sendable {
             RunFailure(
               node: $0, fault: nil,
               text: held.map { "did not return when the graph was stopped; \($0)" }
-                ?? "did not return when the graph was stopped; its thread was left behind after 2 s")
+                ?? "did not return when the graph was stopped; its thread was abandoned after 2 s")
           }
           ?? RunFailure(
             node: run.plan.nodes[0].name, fault: nil,
-            text: "could not be dropped: a node of another graph holds the worker; stop that graph too")
+            text: "could not be destroyed: a node of another graph blocks the worker; stop that graph too")
       }
     }
     run.close(releasing: false)
     finishParent(of: run)
   }
 
-  // MARK: Threads in place of stuck ones
+  // MARK: Replacing stuck threads
 
-  /// Gives workers that nodes of a run hold a new thread. The names of those nodes, and the system's refusal of a thread, an
-  /// `errno`.
+  /// Gives a new thread to each worker that a node of the run blocks. Returns the names of those nodes, and the `errno` if the
+  /// system refused a thread.
   private func replaceThreads(of run: GraphRun) -> (stuck: [String], refusal: Int32?) {
     var stuck: [String] = []
     var refusal: Int32?
@@ -385,7 +385,7 @@ final class Supervisor: @unchecked Sendable {
     return (stuck, refusal)
   }
 
-  /// Asks again for the threads that the system refused, until it gives them or the nodes have returned.
+  /// Requests refused threads again, until the system grants them or the nodes have returned.
   private func retryRefusedThreads(_ now: Nanoseconds) {
     guard let due = threadRetryAt, due <= now else { return }
     stuckStrands.removeAll { strand in
@@ -397,7 +397,7 @@ final class Supervisor: @unchecked Sendable {
   }
 
   private static func refusedThreadText(_ refusal: Int32) -> String {
-    "the system refused a new thread for its worker: \(SystemError.text(refusal)); graphs on that worker stand still until the node "
-      + "returns or there is a thread: end other programs of this user, or raise the limits (ulimit -u, -v)"
+    "the system refused a new thread for its worker: \(SystemError.text(refusal)); graphs on that worker are blocked until the node "
+      + "returns or a thread is available; end other programs of this user, or raise the limits (ulimit -u, -v)"
   }
 }

@@ -1,17 +1,18 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// How a run's workers tell the supervisor that there is something to look at, so that it never has to ask a run that is quiet.
+/// Wakes the supervisor for one run, so that it never has to poll quiet runs.
 ///
-/// Rung after an event was put into an outbox, or a budget was missed. Read-modify-writes on both sides, as for a strand: whoever rings
-/// has written first, and the supervisor stills the bell before it looks. No lock, no system call: the supervisor comes by itself.
+/// Called after an event was put into an outbox or a budget was missed. Both sides use read-modify-writes, as for a strand: the
+/// caller writes before it wakes, and the supervisor resets the waker before it reads. No lock and no system call: the supervisor
+/// checks periodically.
 @safe
 final class SupervisorWaker: RemoteWake, @unchecked Sendable {
-  /// Whose bell it is. Set when the run is made.
+  /// The run it belongs to. Set when the run is created.
   var run: Unmanaged<GraphRun>?
   private let isPending = Atomic<Bool>(false)
   private let wokenRuns: WokenRuns
-  /// The bell that rang before this one; only while it is in `rung`.
+  /// The next waker in `wokenRuns`; valid only while this one is in it.
   fileprivate var following: Unmanaged<SupervisorWaker>?
 
   init(_ wokenRuns: WokenRuns) {
@@ -20,18 +21,18 @@ final class SupervisorWaker: RemoteWake, @unchecked Sendable {
     unsafe following = nil
   }
 
-  /// There is something to look at. Any thread that keeps the run from ending: a worker with one of its strands, or the supervisor.
+  /// Wakes the supervisor for the run. Any thread that keeps the run alive: a worker with one of its strands, or the supervisor.
   func wake() {
     if !isPending.exchange(true, ordering: .acquiringAndReleasing) { wokenRuns.push(self) }
   }
 
   override func wake(_ index: Int) { wake() }
 
-  /// From here on it can be rung again. Only the supervisor, before it looks.
+  /// From here on a wake counts again. The supervisor calls it before it reads.
   fileprivate func reset() { _ = isPending.exchange(false, ordering: .acquiringAndReleasing) }
 }
 
-/// The bells that ring: a lock-free stack that the supervisor empties in one step.
+/// The runs that woke the supervisor: a lock-free stack of wakers that the supervisor empties in one step.
 @safe
 final class WokenRuns: @unchecked Sendable {
   private let head = unsafe Atomic<Unmanaged<SupervisorWaker>?>(nil)
@@ -48,7 +49,7 @@ final class WokenRuns: @unchecked Sendable {
     }
   }
 
-  /// Takes the runs that have rung, and stills their bells. Only the supervisor, which keeps a run until no worker has it any more.
+  /// Takes all woken runs and resets their wakers. Only the supervisor, which keeps a run until no worker has it any more.
   func take() -> [GraphRun] {
     guard unsafe head.load(ordering: .relaxed) != nil else { return [] }
     var runs: [GraphRun] = []

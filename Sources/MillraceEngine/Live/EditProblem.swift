@@ -1,4 +1,4 @@
-/// Why a running graph was not changed: what was asked for, what is wrong with it, and the cure. Nothing has changed then.
+/// Why a running graph was not changed, and the cure. The graph is unchanged.
 public struct EditProblem: Error, Sendable, Hashable, CustomStringConvertible {
   /// What kind of problem it is; tests and programs compare these.
   public enum Code: String, Sendable, Hashable, CaseIterable {
@@ -8,25 +8,25 @@ public struct EditProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case unknownNode
     /// The node has no such port, or several.
     case unknownPort
-    /// The name of a part is taken, or none.
+    /// The name of a part is empty, invalid or taken.
     case badName
-    /// The output carries nothing.
+    /// The output has no format: it carries nothing.
     case nothingCarried
-    /// The node was made with that input unlinked.
+    /// The node was created with that input unlinked.
     case unlinkedInput
-    /// The formats of the two ends differ, or the packets are larger than the reader was made for.
+    /// The formats of the two ends differ, or the packets are larger than the reader was created for.
     case otherFormat
     /// The input is linked already.
     case alreadyLinked
-    /// There is no such link.
+    /// There is no such link to remove.
     case notLinked
     /// The links would close a cycle in which each node waits for the other.
     case cycle
     /// A link cannot block behind a source that cannot wait, or its capacity is out of range.
     case badTerms
-    /// The graph of a part does not pass the checks, or one of its nodes could not be made.
+    /// The graph of a part fails the checks, or one of its nodes could not be created.
     case badGraph
-    /// The memory limit does not allow it.
+    /// The memory limit does not allow it, or the system refused the memory.
     case memory
     /// The run has not been started.
     case notStarted
@@ -34,7 +34,7 @@ public struct EditProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case ended
     /// The two runs belong to different engines.
     case otherEngine
-    /// On a virtual clock: the two runs keep different times.
+    /// On a virtual clock: the two runs have different clocks.
     case otherClock
   }
 

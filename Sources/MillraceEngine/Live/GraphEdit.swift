@@ -1,7 +1,7 @@
 public import MillraceCore
 public import MillraceGraph
 
-/// A change of the links of a running graph, made in one step: either all of it or nothing.
+/// A change of the links of a running graph, applied atomically.
 ///
 /// ```swift
 /// try run.edit { edit in
@@ -11,8 +11,8 @@ public import MillraceGraph
 /// }
 /// ```
 ///
-/// Ends are written as in a graph file, `node` or `node.port`; nodes of a part have the name of the part in front: `fx/gain.in`. The
-/// name of a part alone means its only node.
+/// Ends are written as in a graph file, `node` or `node.port`; nodes of a part are prefixed with its name: `fx/gain.in`. The name
+/// of a part alone means its only node.
 public struct GraphEdit: Sendable {
   enum Step: Sendable {
     case link(String, LinkCapacity?, LinkPolicy?)
@@ -21,23 +21,22 @@ public struct GraphEdit: Sendable {
   }
   private(set) var steps: [Step] = []
 
-  /// A change without steps.
+  /// An empty change.
   public init() {}
 
-  /// Links an output to an input. The input must have been linked when its node was made, and nothing may feed it now.
+  /// Links an output to an input. The input must have been linked when its node was created, and must have no link now.
   /// - Parameters:
   ///   - link: `from -> to`.
-  ///   - capacity: how much it holds; nil: by the rules of graph files.
-  ///   - whenFull: what happens when it is full; nil: by the rules of graph files.
+  ///   - capacity: how much it holds; nil: the default of graph files.
+  ///   - whenFull: its policy when full; nil: the default of graph files.
   public mutating func link(_ link: String, capacity: LinkCapacity? = nil, whenFull: LinkPolicy? = nil) {
     steps.append(.link(link, capacity, whenFull))
   }
 
-  /// Takes a link away. What is in it is still read; then the input waits for another link. It ends only with its graph.
+  /// Removes a link. Its queued packets are still read; then the input waits for another link, and ends only with its graph.
   public mutating func unlink(_ link: String) { steps.append(.unlink(link)) }
 
-  /// Links an output to an input in place of the link that feeds the input now, if there is one. What is in the old link is read
-  /// first.
+  /// Links an output to an input, replacing the input's present link, if any. The packets queued in the old link are read first.
   public mutating func relink(_ link: String, capacity: LinkCapacity? = nil, whenFull: LinkPolicy? = nil) {
     steps.append(.relink(link, capacity, whenFull))
   }
@@ -47,7 +46,7 @@ public struct GraphEdit: Sendable {
     let parts = link.split(separator: "->", omittingEmptySubsequences: false).map(trimmed)
     guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
       throw EditProblem(
-        .badLink, "\(Problem.quoted(link)) is no link between two ports", cure: "write \"from -> to\"")
+        .badLink, "\(Problem.quoted(link)) is not a link between two ports", cure: "write \"from -> to\"")
     }
     return (parts[0], parts[1])
   }
@@ -61,13 +60,13 @@ public struct GraphEdit: Sendable {
 }
 
 extension GraphRun {
-  /// Changes links of the running graph and its parts in one step: no packet is lost or doubled, and links that stay do not notice.
+  /// Changes links of the running graph and its parts in one step: no packet is lost or duplicated, and links that stay are not affected.
   ///
-  /// All links that one output gains and loses change between two packets: each packet goes through the old links or through the new
-  /// ones. An input reads what its old link still holds before it reads the new one. The nodes of the run go on meanwhile; the change
-  /// is there when their workers have begun their next turns. Any thread; some microseconds a link, on the control side. A new link
-  /// copies its packets into memory of its own, which the engine's memory limit counts.
-  /// - Throws: what is wrong with the first step that is; nothing has changed then.
+  /// All links that one output gains and loses change between two packets: each packet goes through either the old links or the
+  /// new ones. An input reads the rest of its old link before the new one. The nodes keep running; the change takes effect when
+  /// their workers begin their next turns. Any thread; takes microseconds per link, on the control side. A new link copies its
+  /// packets into its own memory, which counts towards the engine's memory limit.
+  /// - Throws: the problem of the first invalid step; nothing has changed then.
   public func edit(_ body: (inout GraphEdit) -> Void) throws(EditProblem) {
     var edit = GraphEdit()
     body(&edit)
@@ -77,35 +76,35 @@ extension GraphRun {
     }
   }
 
-  /// Feeds an input from another output than now: `relink("mic2 -> enc")`. As `edit` with this one step.
+  /// Links an input to a different output: `relink("mic2 -> enc")`. Same as `edit` with this one step.
   public func relink(_ link: String, capacity: LinkCapacity? = nil, whenFull: LinkPolicy? = nil)
     throws(EditProblem)
   {
     try edit { $0.relink(link, capacity: capacity, whenFull: whenFull) }
   }
 
-  /// Links made while the graph runs that lead to a node of this run, as `RunReport.links` has those of the plan.
+  /// Reports of the live links that lead to nodes of this run; `RunReport.links` has those of the plan.
   public var liveLinks: [LinkReport] {
     engine.topology.withLock { $0.links }.filter { $0.to.run == id }.map(\.report)
   }
 }
 
 extension Engine {
-  /// Links an output of a run to an input of another run of this engine: a conference of graphs.
+  /// Links an output of one run to an input of another run on this engine, for example for a conference.
   ///
-  /// What passes belongs to no reply of the reading run, so an interruption there does not touch it; times and positions are translated
-  /// from the graph time of one run to that of the other. The link ends with either run, and neither harms the other by ending: the
-  /// input ends when the writing run does, and a writer never waits for a run that has ended. When the reading run drains, its links
-  /// from other runs end first.
+  /// The packets belong to no reply of the reading run, so an interruption there does not affect them. Timestamps and positions
+  /// are translated from one graph time to the other. The link ends with either run, and neither run affects the other by ending:
+  /// the input ends when the writing run does, and a writer never waits for a run that has ended. When the reading run drains, its
+  /// links from other runs end first.
   /// - Parameters:
-  ///   - writer: the run that packets come from; it has been started.
+  ///   - writer: the run that packets come from; it must have been started.
   ///   - output: `node` or `node.port`; nodes of parts as in `GraphEdit`.
-  ///   - reader: the run that packets go to; it has been started.
-  ///   - input: likewise. It must have been linked when its node was made, and nothing may feed it now.
-  ///   - capacity: how much the link holds; nil: by the rules of graph files.
-  ///   - whenFull: what happens when it is full; nil: by the rules of graph files. A writer waits for a slow reader only where this is
+  ///   - reader: the run that packets go to; it must have been started.
+  ///   - input: likewise. It must have been linked when its node was created, and must have no link now.
+  ///   - capacity: how much the link holds; nil: the default of graph files.
+  ///   - whenFull: its policy when full; nil: the default of graph files. A writer waits for a slow reader only where this is
   ///     `block`.
-  ///   - replacing: true: in place of the link that feeds the input now, if there is one; what that still holds is read first.
+  ///   - replacing: true: replaces the input's present link, if any; its queued packets are read first.
   public func connect(
     _ writer: GraphRun, _ output: String, to reader: GraphRun, _ input: String, capacity: LinkCapacity? = nil,
     whenFull: LinkPolicy? = nil, replacing: Bool = false
@@ -119,7 +118,7 @@ extension Engine {
     }
   }
 
-  /// Takes a link between two runs away: what is in it is still read, then the input waits for another link.
+  /// Removes a link between two runs: its queued packets are still read, then the input waits for another link.
   public func disconnect(_ writer: GraphRun, _ output: String, from reader: GraphRun, _ input: String)
     throws(EditProblem)
   {

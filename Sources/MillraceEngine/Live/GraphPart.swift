@@ -5,14 +5,14 @@ internal import Synchronization
 /// The parts of a run that have not closed. Under its lock.
 struct PartList {
   private(set) var runs: [GraphRun] = []
-  /// The one of them that is being linked: nobody else touches it until its workers know of it.
+  /// The one that is being linked: no other thread uses it until its workers have seen it.
   private var unfinished: GraphRun?
-  /// The run stops: none is added.
+  /// The run is stopping: no part may be added.
   private var isClosed = false
-  /// The run's own workers have let go of it.
+  /// The run's own workers have released it.
   private var isRetired = false
 
-  /// Adds a part that is still to be linked and started. False when the run is stopping, or has a part of that name.
+  /// Adds a part that is not linked and started yet. False when the run is stopping, or has a part of that name.
   mutating func add(_ part: GraphRun) -> Bool {
     guard !isClosed, !runs.contains(where: { $0.partName == part.partName }) else { return false }
     runs.append(part)
@@ -20,13 +20,13 @@ struct PartList {
     return true
   }
 
-  /// The part that was added last has been started. False when the run has begun to stop meanwhile, without it.
+  /// Marks the part added last as started. False when the run has begun to stop meanwhile, without it.
   mutating func finish() -> Bool {
     unfinished = nil
     return !isClosed
   }
 
-  /// From here on no part is added; those that are left and have been started.
+  /// Refuses further parts; returns those that have been started.
   mutating func close() -> [GraphRun] {
     isClosed = true
     return finished
@@ -35,13 +35,13 @@ struct PartList {
   /// Those that have been started.
   var finished: [GraphRun] { runs.filter { $0 !== unfinished } }
 
-  /// The run's own workers have let go of it. True when no part is left.
+  /// The run's own workers have released it. True when no part is left.
   mutating func markRetired() -> Bool {
     isRetired = true
     return runs.isEmpty
   }
 
-  /// A part has closed. True when the run waits for that alone.
+  /// Removes a closed part. True when the run was waiting only for it.
   mutating func remove(_ part: GraphRun) -> Bool {
     runs.removeAll { $0 === part }
     if unfinished === part { unfinished = nil }
@@ -49,26 +49,25 @@ struct PartList {
   }
 }
 
-/// A sub-graph of a running graph, with a life of its own.
+/// A sub-graph of a running graph, with its own life cycle.
 ///
-/// It shares the replies of its run: an interruption or ducking reaches both. It begins at a graph time 0 of its own, and what passes
-/// between the two is translated. Its events go to the listeners of the run too, with its name before those of its nodes
-/// (`recorder/meter`) and in the time of the run. When one of its nodes fails, the part does what the node's `onError` says, and the run
-/// goes on. The run stops and drains its parts with itself, and ends after them.
+/// It shares the replies of its run: an interruption or ducking affects both. It has its own graph time, which starts at 0;
+/// timestamps are translated between the two. Its events also go to the listeners of the run, with its name prefixed to node names
+/// (`recorder/meter`) and in the run's time. When one of its nodes fails, the part follows the node's `onError`, and the run
+/// continues. The run stops and drains its parts with itself, and ends after them.
 public struct GraphPart: Sendable {
-  /// The part as a run: its events, report, parameters and life.
+  /// The part as a run: its events, report, parameters and life cycle.
   public let run: GraphRun
 
-  /// Its name in the run it belongs to.
+  /// Its name in its run.
   public var name: String { run.partName }
 
-  /// Ends the part: what leads into it ends, and what it holds flows out; then it ends by itself. The links that lead out of it end
-  /// behind its last packet.
+  /// Drains the part: its incoming links end, its packets flow out, and it ends by itself. Its outgoing links end after its last packet.
   ///
-  /// Any thread; returns at once. `run.wait()` answers when it has ended.
-  /// - Parameter body: links made in the same step, such as those that lead around the part from now on. An input that the part
-  ///   feeds reads what the part still gives first.
-  /// - Throws: that the part has ended, or what is wrong with the links; nothing has changed then.
+  /// Any thread; returns at once. `run.wait()` returns when it has ended.
+  /// - Parameter body: links made in the same step, such as those that bypass the part. An input that the part feeds reads the
+  ///   rest of the part's packets first.
+  /// - Throws: when the part has ended, or the links are invalid; nothing has changed then.
   public func remove(_ body: (inout GraphEdit) -> Void = { _ in }) throws(EditProblem) {
     guard let parent = run.parent else { return }
     var edit = GraphEdit()
@@ -76,7 +75,7 @@ public struct GraphPart: Sendable {
     try run.engine.edit { (editor) throws(EditProblem) in
       guard run.phase == .running else {
         throw EditProblem(
-          .ended, "part \(Problem.quoted(String(run.path.dropLast()))) has ended, or is about to",
+          .ended, "part \(Problem.quoted(String(run.path.dropLast()))) has ended or is ending",
           cure: "remove a part once")
       }
       let leaving = editor.isolate(run)
@@ -91,18 +90,18 @@ public struct GraphPart: Sendable {
     run.drain(alone: false)
   }
 
-  /// Stops the part at once: what it holds is dropped. The run goes on.
+  /// Stops the part at once and discards its packets. The run continues.
   public func stop() { run.stop() }
 }
 
 extension GraphRun {
-  /// The parts of the run that have not ended, in the order in which they were added.
+  /// The parts of the run that have not ended, in the order they were added.
   public var currentParts: [GraphPart] { parts.withLock { $0.finished }.map { GraphPart(run: $0) } }
 
   /// The run of a part that has not ended.
   func part(named name: String) -> GraphRun? { parts.withLock { $0.runs.first { $0.partName == name } } }
 
-  /// True while no worker knows of the run.
+  /// True while no worker has seen the run.
   var isUnstarted: Bool { phase == .prepared }
 
   /// The run and all its parts, by number.
@@ -115,7 +114,7 @@ extension GraphRun {
     (strands.first { $0.worker !== engine.bulkWorker } ?? strands.first)?.worker
   }
 
-  /// How much later than its family's outermost run it began; 0 for that run itself.
+  /// How much later than its top-level run it began; 0 for that run itself.
   var timeShift: Nanoseconds {
     guard var root = parent else { return 0 }
     while let next = root.parent { root = next }
@@ -123,13 +122,13 @@ extension GraphRun {
     return own == Nanoseconds.max || first == Nanoseconds.max ? 0 : own - first
   }
 
-  /// The part has ended by itself, or has closed: its run need not wait for it any longer. Once.
+  /// The part has ended or closed: its parent need not wait for it any longer. Only the first call has an effect.
   func releaseParent() {
     guard let parent, !hasReleasedParent.exchange(true, ordering: .acquiringAndReleasing) else { return }
     parent.cellEnded()
   }
 
-  /// The part has closed. True when its run waits for that alone.
+  /// The part has closed. True when its parent was waiting only for it.
   func detachFromParent(_ report: RunReport) -> Bool {
     guard let parent else { return false }
     parent.announce("partEnded") { json in
@@ -150,16 +149,16 @@ extension GraphRun {
   /// try part.remove()
   /// ```
   ///
-  /// The graph passes the same checks as any other, together with its links to the run. Its nodes are made before anything moves; this
-  /// may take milliseconds, on the calling thread, while the run goes on. Any thread. On a virtual clock the part begins at exactly the
-  /// graph time of `at`, when it is added there.
+  /// The graph passes the same checks as any other, together with its links to the run. Its nodes are created first, on the
+  /// calling thread; this may take milliseconds while the run continues. Any thread. On a virtual clock, a part added in a
+  /// callback of `at` begins at exactly that graph time.
   /// - Parameters:
-  ///   - graph: the sub-graph; files are taken in with `include`.
-  ///   - name: its name in the run, unlike those of the run's nodes and other parts.
+  ///   - graph: the sub-graph; use `include` for files.
+  ///   - name: its name in the run, different from those of the run's nodes and other parts.
   ///   - settings: values for the sub-graph's parameters.
   ///   - observesEvents: as `Engine.prepare` takes it.
-  ///   - body: links between the run and the part, and other changes in the same step, as `edit` takes them.
-  /// - Throws: what is wrong; nothing has changed then.
+  ///   - body: links between the run and the part, and other changes in the same step, as in `edit`.
+  /// - Throws: why the part was refused; nothing has changed then.
   @discardableResult
   public func add(
     _ graph: GraphDescription, named name: String, settings: GraphSettings = GraphSettings(),
@@ -171,7 +170,7 @@ extension GraphRun {
       run: try PartBuilder(self, name, edit).make(graph, settings, observesEvents: observesEvents))
   }
 
-  /// Adds one node to the running graph: a part with one node, which has the part's name.
+  /// Adds one node to the running graph: a part with a single node of the same name.
   @discardableResult
   public func add(
     _ name: String, _ type: String, _ parameters: [String: ParameterValue] = [:], lane: Lane? = nil,

@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// A link as an input sees it, with what keeps its memory; nothing does for a link of the plan, which lives as long as the run.
+/// A link as an input sees it, with the owner of its memory; nil for a link of the plan, which lives as long as the run.
 @safe
 struct Inlet {
   let link: UnsafeMutablePointer<Link>
@@ -24,19 +24,19 @@ struct Inlet {
   }
 }
 
-/// What the inputs of a run are fed by, where that differs from the plan. Under its lock; a worker takes that only when something changes.
+/// The links of a run's inputs where they differ from the plan. Under its lock, which a worker takes only on a change.
 struct InletBoard {
-  /// The links of one input, in the order in which they are read: the first is in its slot.
+  /// The links of one input, in reading order: the first is in its slot.
   private struct Chain {
     var inlets: [Inlet]
-    /// How many of them the worker knows.
+    /// How many of them the worker has seen.
     var announced: Int
   }
   private var chains: [GraphPlan.End: Chain] = [:]
   private(set) var isClosed = false
 
-  /// Has a link follow the last one of an input. False when the run is over.
-  /// - Parameter present: the link in the input's slot, where no other was ever put there.
+  /// Appends a link after the last one of an input. False when the run is over.
+  /// - Parameter present: the input's original link, used when it was never changed.
   mutating func append(_ inlet: Inlet, to input: GraphPlan.End, present: () -> Inlet?) -> Bool {
     guard !isClosed else { return false }
     guard var chain = chains[input] ?? present().map({ Chain(inlets: [$0], announced: 1) }) else {
@@ -48,19 +48,21 @@ struct InletBoard {
     return true
   }
 
-  /// Has a link follow another one, where that is the last of its input. False when it is not, or the run is over.
+  /// Appends a link after a given one, if that is the last of its input. False when it is not, or the run is over.
   mutating func append(_ inlet: Inlet, to input: GraphPlan.End, behind live: LiveLink) -> Bool {
     guard chains[input]?.inlets.last?.keeper === live else { return false }
     return append(inlet, to: input) { nil }
   }
 
-  /// Notes the first link of an input, whose slot has it already: before the run's workers know of the run.
+  /// Records the first link of an input, already in its slot: before the run's workers have seen the run.
   mutating func begin(_ inlet: Inlet, at input: GraphPlan.End) {
     chains[input] = Chain(inlets: [inlet], announced: 1)
   }
 
-  /// The links that the worker does not know yet.
-  mutating func takeUnannounced(where isMine: (GraphPlan.End) -> Bool) -> [(input: GraphPlan.End, inlet: Inlet)] {
+  /// The links that the worker has not seen yet.
+  mutating func takeUnannounced(where isMine: (GraphPlan.End) -> Bool) -> [(
+    input: GraphPlan.End, inlet: Inlet
+  )] {
     var unannounced: [(GraphPlan.End, Inlet)] = []
     for (input, chain) in chains where chain.announced < chain.inlets.count && isMine(input) {
       unannounced += chain.inlets[chain.announced...].map { (input, $0) }
@@ -69,7 +71,7 @@ struct InletBoard {
     return unannounced
   }
 
-  /// The slot of an input has its next link.
+  /// The slot of an input has moved to its next link.
   mutating func advance(_ input: GraphPlan.End) {
     chains[input]?.inlets.removeFirst()
     chains[input]?.announced -= 1
@@ -82,7 +84,7 @@ struct InletBoard {
   }
 }
 
-/// A link that takes its place in an input's slot as soon as the one there is spent. Only the worker uses it; the board keeps it.
+/// A link that goes into an input's slot as soon as the present one is spent. Used by the worker only; the board retains it.
 @unsafe
 struct PendingInlet {
   let input: GraphPlan.End
@@ -91,7 +93,7 @@ struct PendingInlet {
 }
 
 extension Worker {
-  /// Takes note of the links that follow those in the slots of a strand's inputs.
+  /// Queues the links that follow those in the slots of a strand's inputs.
   @inline(never)
   func takeInlets(of strand: Strand) {
     let run = unsafe strand.run
@@ -106,7 +108,7 @@ extension Worker {
     unsafe strand.hasPendingInlets = unsafe !strand.pendingInlets.isEmpty
   }
 
-  /// Gives inputs their next links where nothing is left in the present ones. Once a turn at most, and only while any waits.
+  /// Moves inputs to their next links when the present ones are spent. At most once per turn, and only while any is pending.
   @inline(never)
   func advanceInlets(of strand: Strand) {
     var index = 0
@@ -127,8 +129,7 @@ extension Worker {
     unsafe strand.hasPendingInlets = unsafe !strand.pendingInlets.isEmpty
   }
 
-  /// The nodes of a strand take nothing more: who writes to them from other graphs need not wait. Those who read what these nodes
-  /// wrote see the end.
+  /// A node stops reading: writers in other graphs no longer wait for it. Readers of its live links see the end.
   @inline(never)
   func closeLiveLinks(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     unsafe refuseInputs(of: cell, strand)
@@ -141,7 +142,7 @@ extension Worker {
     }
   }
 
-  /// A node takes nothing more: who writes to it from elsewhere need not wait.
+  /// A node stops reading: writers in other graphs no longer wait for it.
   func refuseInputs(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     for index in unsafe 0..<cell.pointee.table.inputCount {
       if let link = unsafe cell.pointee.table.inputs[index].link, unsafe link.pointee.copiesPackets {

@@ -1,9 +1,9 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// Pools of links that are gone, with packets that nodes further on still hold: each is freed when the last block is back.
+/// Pools of removed links whose packets are still held downstream: each is freed when its last block is back.
 ///
-/// Nobody takes blocks from them any more, so a pool that was seen whole stays whole.
+/// No blocks are taken from them any more, so a pool that has all its blocks keeps them.
 final class LingeringPools: Sendable {
   private struct Entry: Sendable {
     let pool: BlockPool
@@ -15,16 +15,16 @@ final class LingeringPools: Sendable {
   /// True while there are any. One load.
   var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-  /// Keeps a pool, and what is claimed for it, until all of its blocks are back.
+  /// Keeps a pool and its claim until all of its blocks are back.
   func add(_ pool: BlockPool, _ claim: MemoryClaim) {
     entries.withLock { $0.append(Entry(pool: pool, claim: claim)) }
     count.add(1, ordering: .relaxed)
   }
 
-  /// Frees the pools whose blocks are back. The supervisor, every few milliseconds.
+  /// Frees the pools whose blocks are back. The supervisor calls it every few milliseconds.
   func sweep() {
     guard !isEmpty else { return }
-    // Freed outside of the lock.
+    // Freed outside the lock.
     let whole = entries.withLock { entries in
       let whole = entries.filter { $0.pool.isWhole }
       entries.removeAll { entry in whole.contains { $0.pool === entry.pool } }
@@ -34,7 +34,7 @@ final class LingeringPools: Sendable {
   }
 
   deinit {
-    // A block out there points at its pool: the pool must outlive it.
+    // An outstanding block points at its pool: the pool must outlive it.
     for entry in entries.withLock({ $0 }) where !entry.pool.isWhole {
       _ = unsafe Unmanaged.passRetained(entry.pool)
     }

@@ -1,9 +1,9 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// One change of the topology: first every step is checked on a copy, then links are made, then all of it is carried out.
+/// One change of the topology: every step is checked on a copy, then links are created, then the change is applied.
 ///
-/// Under the lock of the topology. Nothing has changed when a step throws.
+/// Used under the topology's lock. Nothing has changed when a step throws.
 struct LinkEditor {
   private(set) var topology: Topology
   private let core: EngineCore
@@ -70,36 +70,36 @@ struct LinkEditor {
     if let feeder = topology.feeder(of: to) {
       throw EditProblem(
         .alreadyLinked,
-        "\(Problem.quoted(to.described(isInput: true))) is fed by \(Problem.quoted(describe(feeder))) already",
+        "\(Problem.quoted(to.described(isInput: true))) is already linked: \(Problem.quoted(describe(feeder)))",
         cure: "use relink, or unlink that first")
     }
     if additions.contains(where: { $0.to == to }) {
       throw EditProblem(
-        .alreadyLinked, "\(Problem.quoted(to.described(isInput: true))) gets two links in one change",
+        .alreadyLinked, "\(Problem.quoted(to.described(isInput: true))) would have two links",
         cure: "mix the two first")
     }
     additions.append(Addition(from: from, to: to, shape: shape, terms: terms))
   }
 
-  /// Takes away what feeds an input now, if anything does.
+  /// Removes the present link of an input, if any.
   mutating func free(_ to: LiveEnd) {
     if let feeder = topology.feeder(of: to) { cut(feeder, to, ends: false) }
   }
 
   mutating func unlink(_ from: LiveEnd, _ to: LiveEnd) throws(EditProblem) {
     guard let feeder = topology.feeder(of: to), writer(of: feeder) == from else {
-      let other = topology.feeder(of: to).map { "; \(Problem.quoted(describe($0))) feeds it" } ?? ""
+      let other = topology.feeder(of: to).map { "; \(Problem.quoted(describe($0))) leads to it" } ?? ""
       throw EditProblem(
         .notLinked, "there is no link \(Problem.quoted(Self.describe(from, to)))\(other)",
-        cure: "name a link that is there")
+        cure: "name an existing link")
     }
     try LinkRules.checkLife(of: from)
     try LinkRules.checkLife(of: to)
     cut(feeder, to, ends: false)
   }
 
-  /// Ends what leads into a run and its parts from others. What leads out of it ends with its nodes, and other links may follow.
-  /// - Returns: links that lead out of it.
+  /// Ends the links from other runs into a run and its parts. Its outgoing links end with its nodes, and other links may follow.
+  /// - Returns: its outgoing links.
   mutating func isolate(_ run: GraphRun) -> [LiveLink] {
     let family = run.familyNumbers
     for live in topology.links where family.contains(live.to.run) && !family.contains(live.from.run) {
@@ -145,14 +145,14 @@ struct LinkEditor {
 
   // MARK: Carrying it out
 
-  /// Everything at once, for runs that are all at work.
+  /// Applies the whole change, when all runs are running.
   mutating func commit() throws(EditProblem) {
     try makeLinks()
     attachReaders()
     moveWriters { _ in true }
   }
 
-  /// Makes the links, whose memory may be refused.
+  /// Creates the links; their memory may be refused.
   mutating func makeLinks() throws(EditProblem) {
     try LinkRules.checkCycles(additions.map { ($0.from, $0.to) }, topology)
     for index in additions.indices {
@@ -178,7 +178,7 @@ struct LinkEditor {
     }
   }
 
-  /// Readers first: whatever its old link says from now on, an input knows that another follows.
+  /// Readers first: when its old link ends, an input already knows that another follows.
   mutating func attachReaders() {
     for addition in additions {
       guard let live = addition.live else { continue }
@@ -194,7 +194,7 @@ struct LinkEditor {
     let (run, strand) = (input.run, input.place.strand)
     let isOpen = run.inlets.withLock { board -> Bool in
       let cell = unsafe strand.cells + input.place.index
-      // A part whose workers do not know of it yet.
+      // A part that its workers have not seen yet.
       if run.isUnstarted {
         unsafe cell.pointee.table.inputs[input.end.port].link = unsafe inlet.link
         board.begin(inlet, at: input.end)
@@ -210,7 +210,7 @@ struct LinkEditor {
   }
 
   /// Every output that gains or loses links changes in one step.
-  /// - Parameter isMeant: whether a run's outputs are changed now.
+  /// - Parameter isMeant: whether to change a run's outputs in this call.
   func moveWriters(where isMeant: (GraphRun) -> Bool) {
     var outputs: [LiveEnd] = []
     for end in cuts.map(\.from) + additions.map(\.from) where isMeant(end.run) && !outputs.contains(end) {

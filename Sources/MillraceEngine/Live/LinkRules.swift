@@ -1,9 +1,9 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// What a link to or from a node that runs has to keep to.
+/// The rules for links to or from running nodes.
 enum LinkRules {
-  /// What the link will carry.
+  /// What the link will carry; checks both ends.
   static func shape(_ from: LiveEnd, _ to: LiveEnd, on core: EngineCore) throws(EditProblem) -> OutputShape {
     try checkLife(of: from)
     try checkLife(of: to)
@@ -13,8 +13,8 @@ enum LinkRules {
     }
     guard core.clock == .realtime || from.run.voiceWorker === to.run.voiceWorker else {
       throw EditProblem(
-        .otherClock, "the two runs keep different virtual times, each on a worker of its own",
-        cure: "make the engine with one worker")
+        .otherClock, "the two runs have different virtual clocks, each on its own worker",
+        cure: "create the engine with one worker")
     }
     let shape = try self.shape(ofOutput: from)
     let taken = try self.shape(ofInput: to)
@@ -22,14 +22,14 @@ enum LinkRules {
     guard shape.format == taken.format else {
       throw EditProblem(
         .otherFormat,
-        "\(Problem.quoted(output)) carries \(shape.format) but \(Problem.quoted(input)) was made for \(taken.format)",
-        cure: "convert it in between, with a part")
+        "\(Problem.quoted(output)) carries \(shape.format) but \(Problem.quoted(input)) was created for \(taken.format)",
+        cure: "add a part that converts it")
     }
     guard shape.packetBytes <= taken.packetBytes else {
       throw EditProblem(
         .otherFormat,
-        "\(Problem.quoted(output)) carries packets of up to \(shape.packetBytes) bytes but \(Problem.quoted(input)) was made for \(taken.packetBytes)",
-        cure: "make the packets smaller in between, with a part")
+        "\(Problem.quoted(output)) carries packets of up to \(shape.packetBytes) bytes but \(Problem.quoted(input)) was created for \(taken.packetBytes)",
+        cure: "add a part that makes the packets smaller")
     }
     return shape
   }
@@ -54,13 +54,13 @@ enum LinkRules {
     guard port.isLinked, let shape = port.shape else {
       throw EditProblem(
         .unlinkedInput,
-        "\(Problem.quoted(to.described(isInput: true))) was not linked when its node was made, so the node does not look at it",
-        cure: "link it in the graph, if only to a silent source, or add the node again as a part")
+        "\(Problem.quoted(to.described(isInput: true))) was not linked when its node was created, so the node does not read it",
+        cure: "link it in the graph, for example to a silent source, or add the node again as a part")
     }
     return shape
   }
 
-  /// Refuses what has ended or not begun.
+  /// Throws when the node or its run has ended or not started.
   static func checkLife(of end: LiveEnd) throws(EditProblem) {
     let run = end.run
     try checkLife(ofRun: run)
@@ -70,7 +70,7 @@ enum LinkRules {
     }
   }
 
-  /// Refuses a run that has ended or not begun.
+  /// Throws when a run has ended or not started.
   static func checkLife(ofRun run: GraphRun) throws(EditProblem) {
     if run.isUnstarted && run.parent != nil { return }
     let what = run.parent == nil ? "the run" : "part \(Problem.quoted(String(run.path.dropLast())))"
@@ -79,7 +79,7 @@ enum LinkRules {
     case .prepared:
       throw EditProblem(.notStarted, "\(what) has not been started", cure: "call start() first")
     case .draining, .stopping:
-      throw EditProblem(.ended, "\(what) is about to end", cure: "change it before it drains or stops")
+      throw EditProblem(.ended, "\(what) is ending", cure: "change it before it drains or stops")
     case .stopped: throw EditProblem(.ended, "\(what) has ended", cure: "start another one")
     }
   }
@@ -91,14 +91,14 @@ enum LinkRules {
     let pacing = from.node.pacing
     if policy == .block && pacing == .live {
       throw EditProblem(
-        .badTerms, "link \(Problem.quoted(name)) cannot block: what feeds it cannot wait",
+        .badTerms, "link \(Problem.quoted(name)) cannot block: its source cannot wait",
         cure: "use \"dropOldest\"")
     }
     let terms = LinkTerms.choose(capacity: capacity, policy: policy, shape, pacing: pacing)
     guard LinkCapacity.packetRange.contains(terms.limit) else {
       throw EditProblem(
         .badTerms,
-        "link \(Problem.quoted(name)) cannot hold \(terms.limit) packets; it holds \(LinkCapacity.packetRange.lowerBound) to \(LinkCapacity.packetRange.upperBound)",
+        "link \(Problem.quoted(name)) cannot hold \(terms.limit) packets; the range is \(LinkCapacity.packetRange.lowerBound) to \(LinkCapacity.packetRange.upperBound)",
         cure: "give it another capacity")
     }
     return terms
@@ -132,11 +132,11 @@ enum LinkRules {
   private static func cycle(_ link: (from: LiveEnd, to: LiveEnd)) -> EditProblem {
     EditProblem(
       .cycle,
-      "link \(Problem.quoted(LinkEditor.describe(link.from, link.to))) would close a cycle in which each waits for the other",
-      cure: "lead it through a node that answers in its own time, such as a service or playback")
+      "link \(Problem.quoted(LinkEditor.describe(link.from, link.to))) would close a cycle in which each node waits for the other",
+      cure: "include an asynchronous node in the cycle, such as a service or playback")
   }
 
-  /// Inputs that links of the plan lead to from an output.
+  /// The inputs that an output feeds by links of the plan.
   private static func planned(_ output: LiveEnd, _ topology: Topology) -> [LiveEnd] {
     let plan = output.run.plan
     let cut = topology.cut[output.run.id] ?? []
@@ -154,7 +154,7 @@ enum LinkRules {
     }.map { LiveEnd(run: input.run, end: .init(node: input.end.node, port: $0)) }
   }
 
-  /// The name of a port in its contract: without its number where it is repeated.
+  /// The name of a port in its contract: without the number of a repeated port.
   private static func contractName(_ name: String, _ ports: [PortContract]) -> String {
     ports.first { $0.copies != nil && name.hasPrefix($0.name) && Int(name.dropFirst($0.name.count)) != nil }?
       .name ?? name

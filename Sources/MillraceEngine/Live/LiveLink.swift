@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// One end of a link that is made while its graphs run: a port of a node of a run.
+/// One end of a live link: a port of a node of a run.
 @safe
 struct LiveEnd: Hashable, Sendable {
   let run: GraphRun
@@ -16,18 +16,18 @@ struct LiveEnd: Hashable, Sendable {
   }
 
   var node: GraphPlan.Node { run.plan.nodes[end.node] }
-  /// The strand and the place of the node.
+  /// The node's strand and its index there.
   var place: (strand: Strand, index: Int) { run.places[end.node] }
 
-  /// As messages show it: `mic`, `recorder/rec.in`.
+  /// As shown in messages: `mic`, `recorder/rec.in`.
   func described(isInput: Bool) -> String { run.path + run.plan.describe(end, isInput: isInput) }
 }
 
-/// A link that was made while its graphs run: its own ring, counters and blocks. Packets are copied in, so neither side holds memory of
-/// the other.
+/// A live link: a link made while its graphs run, with its own ring, counters and blocks. Packets are copied in, so neither side
+/// holds memory of the other.
 ///
-/// Both sides hold it: the writer until its worker writes elsewhere, the reader until its worker has read the last packet. What nodes
-/// behind it still hold then outlives it in its pool.
+/// Both sides retain it: the writer until its worker uses the new layout, the reader until its worker has read the last packet.
+/// Blocks that nodes downstream still hold then outlive it in its pool.
 @safe
 final class LiveLink: @unchecked Sendable {
   let name: String
@@ -39,7 +39,7 @@ final class LiveLink: @unchecked Sendable {
   let to: (run: Int, end: GraphPlan.End)
   private(set) weak var writer: GraphRun?
   private(set) weak var reader: GraphRun?
-  /// The ends of the ring wake these.
+  /// The strands that the ends of the ring wake.
   private let strands: (writer: Strand, reader: Strand)
   private let counted: UnsafeMutablePointer<LinkCounters>
   private let memory: UnsafeMutablePointer<Link>
@@ -47,17 +47,17 @@ final class LiveLink: @unchecked Sendable {
   private let pool: BlockPool
   private let claim: MemoryClaim
   private let supervisor: Supervisor
-  /// Another link follows for its input, though its writer has not ended yet. Under the lock of the topology.
+  /// Its input may get another link although its writer has not ended yet. Under the topology's lock.
   var isLeaving = false
 
-  /// What a link takes at most.
+  /// The most memory a link takes.
   struct Needs {
     var blockBytes: Int
     var blockCount: Int
     var byteCount: Int
   }
 
-  /// - Parameter needs: as calculated by `needs`; claimed already.
+  /// - Parameter needs: as computed by `needs`; already claimed.
   init(
     from: LiveEnd, to: LiveEnd, shape: OutputShape, terms: (limit: Int, policy: LinkPolicy), needs: Needs,
     claim: MemoryClaim
@@ -103,8 +103,8 @@ final class LiveLink: @unchecked Sendable {
   var address: UnsafeMutablePointer<Link> { unsafe memory }
   var counters: UnsafeMutablePointer<LinkCounters> { unsafe counted }
 
-  /// Sets by how much times and positions differ between its graphs. On the writer's worker, before the first packet. False as long
-  /// as that is not known.
+  /// Sets the offset of timestamps and positions between its graphs. On the writer's worker, before the first packet. False while
+  /// the offset is not known.
   func translate() -> Bool {
     guard let writer, let reader, writer !== reader else { return true }
     let (there, here) = (writer.epoch.load(ordering: .acquiring), reader.epoch.load(ordering: .acquiring))
@@ -117,8 +117,8 @@ final class LiveLink: @unchecked Sendable {
     return true
   }
 
-  /// What a link between two ends takes: blocks for what waits in it, what both nodes have in hand, what the reader keeps, and what its
-  /// graph hands on in the blocks it came in.
+  /// The memory of a link between two ends: blocks for the packets queued in it, those in use by both nodes, those the reader
+  /// keeps, and those its graph forwards without copying.
   static func needs(
     from: LiveEnd, to: LiveEnd, _ shape: OutputShape, _ terms: (limit: Int, policy: LinkPolicy)
   ) -> Needs {
@@ -136,7 +136,7 @@ final class LiveLink: @unchecked Sendable {
 }
 
 extension GraphPlan {
-  /// Blocks that links behind a node hold when every node hands the packets of a format on as they are.
+  /// The blocks that links downstream of a node hold when every node forwards packets of a format without copying.
   fileprivate func blocksHandedOn(from node: Int, _ format: Format) -> Int {
     var seen: Set<Int> = [node]
     var open = [node]
@@ -151,7 +151,7 @@ extension GraphPlan {
   }
 }
 
-/// What an input is linked to when nothing feeds it any more: an empty link that has ended, or that waits for the next one.
+/// A placeholder for an input without a link: an empty link that has ended, or that waits for the next one.
 @safe
 final class LinkPlug: @unchecked Sendable {
   private let counted: UnsafeMutablePointer<LinkCounters>

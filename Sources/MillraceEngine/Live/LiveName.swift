@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceGraph
 
 extension GraphRun {
-  /// The part and its node that a name means; nil for the run's own.
+  /// The part and node that a name refers to; nil for the run's own nodes.
   func inPart(_ path: String) -> (part: GraphRun, node: String)? {
     if let slash = path.firstIndex(of: "/") {
       return part(named: String(path[..<slash])).map { ($0, String(path[path.index(after: slash)...])) }
@@ -14,7 +14,7 @@ extension GraphRun {
 
 /// Names of ports in a running graph: `mic`, `mix.in2`, `recorder/rec.in`.
 enum LiveName {
-  /// The port that a name means.
+  /// The port that a name refers to.
   static func end(_ path: String, isInput: Bool, in root: GraphRun) throws(EditProblem) -> LiveEnd {
     var run = root
     var names = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
@@ -35,7 +35,7 @@ enum LiveName {
     throw unknown("node", run.path + name, run.plan.nodes.map { run.path + $0.name } + partNames(of: run))
   }
 
-  /// The port in one run; nil when no node there has the name.
+  /// The port in one run; nil when no node there has that name.
   private static func end(_ text: String, isInput: Bool, within run: GraphRun) throws(EditProblem) -> LiveEnd?
   {
     if let node = run.plan.nodes.firstIndex(where: { $0.name == text }) {
@@ -48,7 +48,7 @@ enum LiveName {
       run: run, end: .init(node: node, port: try Self.port(port, of: node, isInput: isInput, in: run)))
   }
 
-  /// Node and port; names of nodes of included graphs have dots themselves.
+  /// Node and port; node names of included graphs contain dots themselves.
   private static func split(_ text: String) -> (node: String, port: String?) {
     guard let dot = text.lastIndex(of: ".") else { return (text, nil) }
     return (String(text[..<dot]), String(text[text.index(after: dot)...]))
@@ -90,6 +90,6 @@ enum LiveName {
     let near = Spelling.nearest(to: name, among: known).map { "did you mean \(Problem.quoted($0))?" }
     return EditProblem(
       .unknownNode, "there is no \(what) \(Problem.quoted(name))",
-      cure: near ?? "name a \(what) that runs")
+      cure: near ?? "name a running \(what)")
   }
 }

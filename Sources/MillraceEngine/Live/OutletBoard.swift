@@ -2,18 +2,18 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// Where one output's packets go: links of the plan, links made since, taps. Laid out on the control side, read by the worker.
+/// The links of one output: those of the plan, live links, taps. Created on the control side, read by the worker.
 @safe
 final class FanOut: @unchecked Sendable {
   let links: UnsafeMutablePointer<UnsafeMutablePointer<Link>>
   let count: Int
   let layout: Layout
-  /// The worker uses it, and none that came before it.
+  /// The worker uses this layout and no earlier one.
   var isInPlace = false
 
   /// What an output feeds.
   struct Layout {
-    /// Links of the plan, by their index in it.
+    /// Links of the plan, by index.
     var own: [Int]
     var live: [LiveLink] = []
     var taps: [TapLine] = []
@@ -32,32 +32,32 @@ final class FanOut: @unchecked Sendable {
   deinit { unsafe links.deallocate() }
 }
 
-/// A link that an output no longer feeds, until its worker has let go of it.
+/// A link that an output no longer feeds, until its worker has released it.
 @safe
 struct Departure {
   let link: UnsafeMutablePointer<Link>
-  /// Keeps the link's memory; nil for a link of the plan.
+  /// Owns the link's memory; nil for a link of the plan.
   let live: LiveLink?
   /// True: the reader's input ends with it. False: another link may follow.
   let ends: Bool
 
-  /// Tells the reader. On the writer's worker, or when no worker writes any more.
+  /// Ends or detaches the link for its reader. On the writer's worker, or when no worker writes any more.
   func notifyReader() {
     if ends { unsafe link.pointee.end() } else { unsafe link.pointee.detach() }
   }
 }
 
-/// What the outputs of a run feed, where that differs from the plan. Under its lock; a worker takes that only when something changes.
+/// The links of a run's outputs where they differ from the plan. Under its lock, which a worker takes only on a change.
 struct OutletBoard {
-  /// What each changed output is to send to.
+  /// The new layout of each changed output.
   private(set) var fans: [GraphPlan.End: FanOut] = [:]
-  /// Laid out earlier and perhaps still used by the worker.
+  /// Earlier layouts that the worker may still use.
   private var former: [GraphPlan.End: [FanOut]] = [:]
-  /// Links that left since the worker took the last layout over.
+  /// Links removed since the worker adopted the last layout.
   private var departures: [GraphPlan.End: [Departure]] = [:]
   private var isClosed = false
 
-  /// Lays an output out again, in one step for its worker. False when the run is over: nothing is written then any more.
+  /// Changes the layout of an output, atomically for its worker. False when the run is over and writes nothing more.
   mutating func change(
     _ output: GraphPlan.End, leaving: [Departure] = [], in run: GraphRun,
     _ edit: (inout FanOut.Layout) -> Void
@@ -78,7 +78,7 @@ struct OutletBoard {
     return true
   }
 
-  /// The worker has taken an output's new layout over: the former ones can go, and the readers of what left may know.
+  /// The worker has adopted an output's new layout: frees earlier ones and notifies the readers of removed links.
   mutating func takeOver(_ output: GraphPlan.End) {
     fans[output]?.isInPlace = true
     former[output] = nil
@@ -101,7 +101,7 @@ struct OutletBoard {
 }
 
 extension Worker {
-  /// Puts the links that the control side laid out in the place of those that packets went to.
+  /// Adopts the new layouts of a strand's outputs.
   @inline(never)
   func changeOutputs(of strand: Strand) {
     unsafe strand.run.outlets.withLock { board in
@@ -109,7 +109,7 @@ extension Worker {
         let place = unsafe strand.run.places[output.node]
         guard place.strand === strand else { continue }
         guard fan.layout.live.allSatisfy({ $0.translate() }) else {
-          // A run that was started a moment ago has not begun yet.
+          // The other run has been started but has not begun yet.
           strand.request(Strand.Request.outputs)
           continue
         }
@@ -121,7 +121,7 @@ extension Worker {
           for live in fan.layout.live { unsafe live.address.pointee.end() }
         }
         board.takeOver(output)
-        // It may have waited for room in a link that is gone.
+        // It may have been waiting for room in a removed link.
         unsafe strand.markReady(cell)
       }
       guard isVirtual else { return }

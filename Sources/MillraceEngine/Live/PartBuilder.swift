@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// Makes a part of a running graph: checks it with its links, makes its nodes, links and starts it.
+/// Adds a part to a running graph: checks it with its links, creates its nodes, links and starts it.
 struct PartBuilder {
   private let parent: GraphRun
   private let name: String
@@ -24,7 +24,7 @@ struct PartBuilder {
     try parent.engine.edit { (editor) throws(EditProblem) in
       guard parent.parts.withLock({ $0.add(part) }) else {
         try checkName()
-        throw EditProblem(.ended, "the run is about to end", cure: "add parts before it drains or stops")
+        throw EditProblem(.ended, "the run is ending", cure: "add parts before it drains or stops")
       }
       do throws(EditProblem) {
         try checkParent()
@@ -39,7 +39,7 @@ struct PartBuilder {
       parent.reply.join(parent)
       parent.reply.join(part)
       parent.announce("partStarted") { $0.member("part", name) }
-      // What the part writes has its way before it writes; what it reads comes when it can read.
+      // The part's outputs are linked before it starts, its inputs are fed after it has.
       editor.moveWriters { $0 === part }
       part.start()
       editor.moveWriters { $0 !== part }
@@ -58,8 +58,8 @@ struct PartBuilder {
     let isTaken = parent.part(named: name) != nil || parent.plan.nodes.contains { $0.name == name }
     if isTaken {
       throw EditProblem(
-        .badName, "\(Problem.quoted(parent.path + name)) is the name of a node or part already",
-        cure: "give it a name of its own, or remove the other first")
+        .badName, "\(Problem.quoted(parent.path + name)) is already the name of a node or part",
+        cure: "choose another name, or remove the other first")
     }
   }
 
@@ -67,7 +67,7 @@ struct PartBuilder {
     try LinkRules.checkLife(ofRun: parent)
   }
 
-  /// From now on the run ends after the part. Refused when all its nodes have ended at this moment.
+  /// Makes the run end after the part. Throws when all its nodes have just ended.
   private func retainParent() throws(EditProblem) {
     var count = parent.liveCells.load(ordering: .acquiring)
     while count > 0 {
@@ -79,7 +79,7 @@ struct PartBuilder {
     throw EditProblem(.ended, "the run has ended", cure: "start another one")
   }
 
-  /// The run may have begun to drain, or have a time at which it will.
+  /// Applies the run's drain, or its drain time, to the part.
   private func inheritDrain(_ part: GraphRun) {
     if parent.phase == .draining { part.drain(alone: false) }
     let time = parent.drainTime.load(ordering: .acquiring)
@@ -91,7 +91,7 @@ struct PartBuilder {
 
   private func build(_ plan: GraphPlan, _ observesEvents: Bool) throws(EditProblem) -> GraphRun {
     guard !plan.nodes.isEmpty else {
-      throw EditProblem(.badGraph, "part \(Problem.quoted(name)) has no node", cure: "add one")
+      throw EditProblem(.badGraph, "part \(Problem.quoted(name)) has no nodes", cure: "add one")
     }
     do throws(StartProblem) {
       try parent.engine.checkRoom()
@@ -105,9 +105,9 @@ struct PartBuilder {
     }
   }
 
-  // MARK: The graph and its edge
+  // MARK: The graph and its boundary
 
-  /// The part's own plan: checked together with the links that the edit gives it.
+  /// The part's own plan, checked together with the links of the edit.
   private func plan(_ graph: GraphDescription, _ settings: GraphSettings) throws(EditProblem) -> GraphPlan {
     var outputs: [LiveEnd] = []
     var inlets: [OpenGraph.Inlet] = []
@@ -134,8 +134,7 @@ struct PartBuilder {
       case (nil, nil): continue
       case (_?, _?):
         throw EditProblem(
-          .badLink, "link \(Problem.quoted(text)) lies within the part",
-          cure: "write it into the part's graph")
+          .badLink, "link \(Problem.quoted(text)) is inside the part", cure: "put it into the part's graph")
       }
     }
     var settings = settings
@@ -145,14 +144,14 @@ struct PartBuilder {
         graph, inlets: inlets, links: links, settings: settings, catalogue: parent.engine.catalogue
       ).plan
     } catch {
-      throw EditProblem(.badGraph, "part \(Problem.quoted(name)) does not pass the checks:\n\(error)")
+      throw EditProblem(.badGraph, "part \(Problem.quoted(name)) failed the checks:\n\(error)")
     }
   }
 
-  /// What is inside the part; nil for a name of the run.
+  /// The name inside the part; nil for a name of the run.
   private func inner(_ end: String) -> String? {
     if end.hasPrefix(name + "/") { return String(end.dropFirst(name.count + 1)) }
-    // The name of the part alone means its only node, which the checks know by its own name.
+    // The name of the part alone means its only node; the checks resolve it.
     return end == name || end.hasPrefix(name + ".") ? end : nil
   }
 
@@ -168,7 +167,7 @@ struct PartBuilder {
 }
 
 extension GraphEdit.Step {
-  /// The link that the step makes.
+  /// The link that the step adds.
   fileprivate var madeLink: (String, LinkCapacity?, LinkPolicy?)? {
     switch self {
     case .link(let text, let capacity, let policy), .relink(let text, let capacity, let policy):

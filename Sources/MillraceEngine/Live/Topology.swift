@@ -1,15 +1,15 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// The links of an engine's runs that differ from their plans: those made since, and those taken away. Under its lock, which no worker
-/// waits for while it carries packets.
+/// The differences between the links of an engine's runs and their plans: links added and links removed. Under its lock, which
+/// workers do not take.
 struct Topology {
-  /// Links made while their graphs run.
+  /// Live links.
   var links: [LiveLink] = []
-  /// For each run, links of its plan that were taken away.
+  /// For each run, the links of its plan that were removed.
   var cut: [Int: Set<Int>] = [:]
 
-  /// What feeds an input now; a link whose writer is about to end does not count.
+  /// The present link of an input, ignoring one whose writer is ending.
   func feeder(of input: LiveEnd) -> Feeder? {
     if let live = links.first(where: { $0.to == (input.run.id, input.end) && !$0.isLeaving }) {
       return .live(live)
@@ -20,14 +20,14 @@ struct Topology {
   }
 }
 
-/// A link as edits know it.
+/// The present link of an input: of the plan, or live.
 enum Feeder {
   case plan(GraphRun, Int)
   case live(LiveLink)
 }
 
 extension LiveLink {
-  /// Its counters now.
+  /// Its current counters.
   var report: LinkReport {
     let counters = unsafe self.counters
     return unsafe LinkReport(
@@ -52,7 +52,7 @@ extension EngineCore {
     }
   }
 
-  /// A run drains by itself: what leads into it from other runs ends, and what is in these links is still read.
+  /// A run drains: its links from other runs end, and what is queued in them is still read.
   func isolate(_ run: GraphRun) {
     guard topology.withLock({ !$0.links.isEmpty }) else { return }
     topology.withLock { topology in
@@ -63,7 +63,7 @@ extension EngineCore {
     }
   }
 
-  /// A run is about to close: whoever reads from it sees the end, and whoever writes to it writes elsewhere. Only the supervisor.
+  /// A run is about to close: readers of its links see the end, and writers to it get a new layout.
   func cutLinks(of run: GraphRun) {
     topology.withLock { topology in
       let mine = topology.links.filter { $0.from.run == run.id || $0.to.run == run.id }
@@ -88,7 +88,7 @@ extension EngineCore {
     if isOpen { writer.places[live.from.end.node].strand.request(Strand.Request.outputs) }
   }
 
-  /// Has an input end behind the link, so that its memory need not wait for the reader's end.
+  /// Makes an input end after the link, so that the link's memory is freed before the reader ends.
   private func plug(_ live: LiveLink, at reader: GraphRun) {
     let plug = LinkPlug(hasEnded: true, nullWake: nullWake)
     let isOpen = reader.inlets.withLock { $0.append(Inlet(plug), to: live.to.end, behind: live) }

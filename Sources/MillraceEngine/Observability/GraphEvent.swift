@@ -1,24 +1,23 @@
 public import MillraceCore
 public import MillraceGraph
 
-/// Something that happened in a run, as the embedding program gets it.
+/// Something that happened in a run, as the embedding program receives it.
 public struct GraphEvent: Sendable, Hashable {
   /// Time on the graph clock, in nanoseconds.
   public var time: Nanoseconds
   /// The node that posted it; empty for events of the run itself.
   public var node: String
   /// The event's name in the node's contract, or of the run: `started`, `draining`, `nodeFailed`, `nodeRestarted`,
-  /// `nodeIsolated`, `nodeDetached`, `workerHeld`, `messagesLost` (`count` of them were taken for a node that ended before it read them),
-  /// `partStarted`, `partEnded` (both with the name of the `part`), `overload`, `overloadEased`, `budgetMissed`, `eventsLost`
+  /// `nodeIsolated`, `nodeDetached`, `workerHeld`, `messagesLost` (`count` of them were accepted for a node that ended before it
+  /// read them), `partStarted`, `partEnded` (both with the name of the `part`), `overload`, `overloadEased`, `budgetMissed`, `eventsLost`
   /// (`count` of them, before this one), `stopped`.
   ///
-  /// `nodeFailed` says why in the member `text`, and the fault's `reason` (a case of `NodeFault.Reason`), unless the node could not be
+  /// `nodeFailed` has the message in `text`, and the fault's `reason` (a case of `NodeFault.Reason`) unless the node could not be
   /// recreated. `workerHeld`: a node did not return when the run was stopped, and the system refused a new thread for its worker;
-  /// `text` tells what follows.
+  /// `text` describes the consequences.
   ///
-  /// `budgetMissed` says `of` what (`call` or `age`), the last `value` and the `budget` in milliseconds, and the `count` of misses
-  /// since it was last posted for this node: at most once a second, and at the end. On a virtual clock calls may take as
-  /// long as they like.
+  /// `budgetMissed` has `of` (`call` or `age`), the last `value` and the `budget` in milliseconds, and the `count` of misses since
+  /// it was last posted for this node: at most once a second, and at the end. On a virtual clock calls have no budget.
   public var name: String
   /// The whole event as one JSON object.
   public var json: String
@@ -44,7 +43,7 @@ extension GraphEvent {
     case posted
     /// The run has started.
     case started
-    /// The sources end, and what is inside flows out.
+    /// The sources have ended, and queued packets flow out.
     case draining
     /// The run has stopped: the last event.
     case stopped
@@ -60,19 +59,19 @@ extension GraphEvent {
     case workerHeld(text: String)
     /// A node ended before it read this many messages.
     case messagesLost(count: Int)
-    /// A part was added to the run, and runs.
+    /// A part was added to the run and started.
     case partStarted(String)
-    /// A part has ended; `failure` says why when that was not by being removed or by its own end.
+    /// A part has ended; `failure` is the reason if it failed.
     case partEnded(String, failure: String?)
-    /// The machine is overloaded: step `step` of `count` was taken at a load of so many percent.
+    /// The machine is overloaded: step `step` of `count` was taken at the given load in percent.
     case overload(step: Int, of: Int, load: Double)
-    /// Step `step` of `count` was taken back.
+    /// Step `step` of `count` was undone.
     case overloadEased(step: Int, of: Int, load: Double)
     /// A node missed a budget `count` times since this was last posted for it; `value` is the last miss.
     case budgetMissed(Budget, value: Duration, budget: Duration, count: Int)
-    /// The listener missed so many events before this one.
+    /// The listener lost this many events before this one.
     case eventsLost(count: Int)
-    /// An event of the run that this list does not know.
+    /// An event of the run that is not in this list.
     case other
   }
 
@@ -93,7 +92,7 @@ extension GraphEvent {
   /// default: break
   /// }
   /// ```
-  /// Reads ``json`` when the event has details: some microseconds. Keep the value rather than ask twice.
+  /// Parses ``json`` when the event has details, which takes microseconds. Keep the value rather than ask twice.
   public var kind: Kind {
     guard isOfRun else { return .posted }
     if let simple = Self.simpleKinds[name] { return simple }
@@ -101,7 +100,7 @@ extension GraphEvent {
     return Self.kind(name, fields) ?? .other
   }
 
-  /// The members of ``json``, by name and in order; nil when it is no object. Read again on every call.
+  /// The members of ``json``, by name and in order; nil when it is not an object. Parsed on every call.
   public var fields: JSONObject? {
     (try? JSONDocument.scan(SourceFile(name: "event", text: json)))?.root.object
   }

@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// What was told of one node's missed budgets: how many of its misses, and when.
+/// The missed budgets of one node that were reported: their number, and when.
 struct ReportedBudgets {
   var calls = 0
   var ages = 0
@@ -10,14 +10,14 @@ struct ReportedBudgets {
 }
 
 extension GraphRun {
-  /// A node is told of at most so often, however often it misses.
+  /// The minimum time between two reports for one node.
   static let missedBudgetInterval: Nanoseconds = .milliseconds(1_000)
 
-  /// Posts `budgetMissed` for every node that took too long, or got packets that were too old, since it was last told of.
-  /// - Parameter now: the time on the real clock; the largest time tells the rest, however soon.
+  /// Posts `budgetMissed` for every node that took too long, or received packets that were too old, since its last report.
+  /// - Parameter now: real-clock time; `Nanoseconds.max` reports the rest, however recent.
   ///
-  /// Only the supervisor; the workers left their counts and a flag. On a virtual clock, where it may look at any moment of the
-  /// graph's time, everything is told at the end, so that every run says the same.
+  /// The workers leave counts and a flag. On a virtual clock, where the supervisor may run at any moment of graph time, everything
+  /// is reported at the end, so that every run posts the same events.
   func reportMissedBudgets(at now: Nanoseconds) {
     guard engine.clock == .realtime || now == Nanoseconds.max else { return }
     guard let memory = memory, hasMissed.exchange(false, ordering: .acquiring) else { return }
@@ -27,7 +27,8 @@ extension GraphRun {
       let calls = engine.clock == .virtual ? 0 : unsafe counters.pointee.overBudget.current
       let ages = unsafe counters.pointee.overAge.current
       guard calls > reportedBudgets[index].calls || ages > reportedBudgets[index].ages else { continue }
-      guard reportedBudgets[index].at == 0 || now - reportedBudgets[index].at >= Self.missedBudgetInterval else {
+      guard reportedBudgets[index].at == 0 || now - reportedBudgets[index].at >= Self.missedBudgetInterval
+      else {
         hasMissed.store(true, ordering: .relaxed)
         continue
       }

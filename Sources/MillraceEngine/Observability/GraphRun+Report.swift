@@ -4,7 +4,7 @@ internal import MillraceGraph
 internal import Synchronization
 
 extension GraphRun {
-  /// What a report takes from the control side's status. It holds the run's counters in place.
+  /// What a report takes from the control side's status. It retains the run's counters.
   struct StatusSnapshot {
     var phase: RunPhase
     var startRequestedAt: Nanoseconds
@@ -17,15 +17,16 @@ extension GraphRun {
     var memory: RunMemory?
   }
 
-  /// Under the status lock, and little work.
+  /// Called under the status lock, so it does little work.
   func snapshot(_ status: borrowing Status) -> StatusSnapshot {
     StatusSnapshot(
       phase: status.phase, startRequestedAt: status.startRequestedAt, failure: status.failure,
       partReports: status.partReports, leakedBlocks: status.leakedBlocks, detached: status.detached,
-      listeners: Array(status.listeners.values), lostByFormerListeners: status.lostByFormerListeners, memory: memory)
+      listeners: Array(status.listeners.values), lostByFormerListeners: status.lostByFormerListeners,
+      memory: memory)
   }
 
-  /// Reads every counter and histogram. Not under a lock.
+  /// Reads every counter and histogram. Called without a lock.
   func makeReport(_ snapshot: StatusSnapshot, at time: Nanoseconds) -> RunReport {
     let first = firstPacketTime.load(ordering: .relaxed)
     return RunReport(
@@ -73,8 +74,8 @@ extension GraphRun {
     }
   }
 
-  /// Packets in every link of the plan now, as `LinkReport.queued`; none after the run has stopped. A few loads a link, for
-  /// those who look often.
+  /// Packets now queued in each link of the plan, as `LinkReport.queued`; empty after the run has stopped. Costs a few loads per
+  /// link, for frequent polling.
   public var queued: [Int] {
     let held = status.withLock { $0.finalReport == nil ? memory : nil }
     guard let memory = held else { return [] }

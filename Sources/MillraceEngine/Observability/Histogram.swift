@@ -1,25 +1,25 @@
 public import MillraceCore
 internal import Synchronization
 
-/// How a quantity was spread: how often it fell into each of a row of buckets, eight to an octave.
+/// The distribution of a quantity: how often it fell into each bucket, eight buckets per octave.
 ///
 /// A bucket is an eighth of its octave wide, so a value read from it is at most 12.5 % too large. The smallest values (below
 /// 64 ns of an age, about 25 ns of a call) share the first bucket, the largest (above 34 s, about 13 s) the last.
 public struct Histogram: Sendable, Hashable {
-  /// One bucket that holds something.
+  /// One bucket that is not empty.
   public struct Bucket: Sendable, Hashable {
-    /// Where it begins and where the next one does. The last has no end of its own: it ends at the largest number.
+    /// From its start to the start of the next one. The last ends at `Nanoseconds.max`.
     public var range: Range<Nanoseconds>
     /// Values in it.
     public var count: Int
-    /// A bucket with its values counted.
+    /// A bucket with its count.
     public init(range: Range<Nanoseconds>, count: Int) {
       self.range = range
       self.count = count
     }
   }
 
-  /// The buckets that hold something, smallest first.
+  /// The buckets that are not empty, smallest first.
   public var buckets: [Bucket]
   /// The largest value, exactly.
   public var largest: Nanoseconds
@@ -33,8 +33,8 @@ public struct Histogram: Sendable, Hashable {
   /// Values counted.
   public var count: Int { buckets.reduce(0) { $0 + $1.count } }
 
-  /// The value that so large a share (0 to 1) of all values do not exceed: the end of its bucket, never more than the
-  /// largest value. nil when nothing was counted.
+  /// The quantile for a share of 0 to 1: the end of the bucket it falls into, never more than the largest value. nil when nothing
+  /// was counted.
   public func quantile(_ share: Double) -> Nanoseconds? {
     let count = count
     guard count > 0 else { return nil }
@@ -47,7 +47,7 @@ public struct Histogram: Sendable, Hashable {
     return largest
   }
 
-  /// What both together counted.
+  /// The sum of two histograms.
   public func merged(with other: Histogram) -> Histogram {
     var byStart = Dictionary(uniqueKeysWithValues: buckets.map { ($0.range.lowerBound, $0) })
     for bucket in other.buckets {
@@ -59,14 +59,14 @@ public struct Histogram: Sendable, Hashable {
   }
 }
 
-/// A histogram while it is being counted: one writer, any number of readers, no locked operation, 936 bytes.
+/// A live histogram: one writer, any number of readers, no locked operation, 936 bytes.
 ///
-/// Values are in whatever unit the writer has at hand (ticks, nanoseconds); the reader gives the scale.
+/// Values are in the writer's unit (ticks, nanoseconds); the reader supplies the scale.
 struct HistogramCounters: ~Copyable {
   /// Buckets of an octave: 2 to the power of `bits`.
   static let perOctave = 8
   static let bits = 3
-  /// Values below 2 to the power of this are in bucket 0: a clock that takes 10 ns to read tells nothing about less.
+  /// Values below 2 to the power of this are in bucket 0: a clock that takes 10 ns to read cannot resolve less.
   static let smallestExponent = 6
   /// The 29 octaves from 64 to 34 thousand million, and a bucket at either end.
   static let bucketCount = 29 * perOctave + 2
@@ -76,8 +76,8 @@ struct HistogramCounters: ~Copyable {
   /// The bucket of a value.
   @inline(__always)
   static func bucket(of value: UInt64) -> Int {
-    // The exponent of a floating-point number and the bits behind it are the octave and the eighth: no branch, no shift by a
-    // variable count. (0x3FF is the exponent of 1.)
+    // The exponent of a floating-point number and its first mantissa bits are the octave and the eighth: no branch, no variable
+    // shift. (0x3FF is the exponent of 1.)
     let pattern = Double(Int64(clamping: value)).bitPattern
     let place = Int(truncatingIfNeeded: pattern &>> UInt64(52 - bits))
     return min(max(place &- ((0x3FF + smallestExponent) * perOctave - 1), 0), bucketCount - 1)
@@ -90,9 +90,9 @@ struct HistogramCounters: ~Copyable {
     return UInt64(perOctave + eighth) << UInt64(octave + smallestExponent - bits)
   }
 
-  /// Counts a value. Only the writer. A bucket stops at four thousand million.
+  /// Counts a value. Only the writer. A bucket saturates at 2^32 - 1.
   ///
-  /// Answers how many bytes behind the beginning of the counters it was counted.
+  /// Returns the byte offset of the bucket in the counters.
   @discardableResult
   @inline(__always)
   borrowing func add(_ value: UInt64) -> Int {
@@ -103,10 +103,10 @@ struct HistogramCounters: ~Copyable {
     return bucket &* MemoryLayout<UInt32>.stride
   }
 
-  /// The counts now.
+  /// The current counts.
   /// - Parameters:
   ///   - largest: the largest value counted, in nanoseconds.
-  ///   - scale: nanoseconds of a value.
+  ///   - scale: converts a value to nanoseconds.
   borrowing func read(largest: Nanoseconds, _ scale: (UInt64) -> Nanoseconds) -> Histogram {
     var histogram = Histogram(largest: largest)
     for bucket in 0..<Self.bucketCount {

@@ -1,29 +1,29 @@
 public import MillraceCore
 internal import MillraceGraph
 
-/// Where a run stands in its life.
+/// The life cycle of a run.
 public enum RunPhase: String, Sendable, Hashable, CaseIterable {
-  /// Nodes are made, nothing has moved.
+  /// Nodes are created, no packet has moved.
   case prepared
   /// Packets move.
   case running
-  /// Sources have ended; what is inside flows out.
+  /// Sources have ended; queued packets flow out.
   case draining
-  /// Workers are letting go.
+  /// Workers are releasing the run.
   case stopping
   case stopped
 }
 
-/// Why a run ended before its time, in words.
+/// Why a run failed.
 public struct RunFailure: Error, Sendable, Hashable, CustomStringConvertible {
   /// The node at fault.
   public var node: String
-  /// The fault as the node threw it; nil when the engine gave up on the node (it did not return in time).
+  /// The fault as the node threw it; nil when the node was abandoned because it did not return in time.
   public var fault: NodeFault?
   /// What happened and what to do.
   public var text: String
 
-  /// A failure in words, without secrets.
+  /// A failure with its message, which must contain no secret.
   public init(node: String, fault: NodeFault?, text: String) {
     self.node = node
     self.fault = fault
@@ -33,15 +33,15 @@ public struct RunFailure: Error, Sendable, Hashable, CustomStringConvertible {
   public var description: String { "node \"\(node)\": \(text)" }
 }
 
-/// What one node did.
+/// The report of one node.
 public struct NodeReport: Sendable, Hashable {
-  /// Its name in the graph, its type, and the kind of thread it ran on.
+  /// Its name in the graph.
   public var name: String
   /// The type of node.
   public var type: String
   /// The kind of thread it was called on.
   public var lane: Lane
-  /// No media leaves it into the graph.
+  /// True when it emits no media into the graph.
   public var isSink: Bool
   /// Calls of `process` and `finish`.
   public var activations: Int
@@ -53,95 +53,95 @@ public struct NodeReport: Sendable, Hashable {
   public var busy: Nanoseconds
   /// The longest call.
   public var worst: Nanoseconds
-  /// Calls longer than the budget, and the budget in microseconds.
+  /// Calls longer than the budget.
   public var overBudget: Int
-  /// What one call may take, in microseconds.
+  /// The budget of one call, in microseconds.
   public var budget: Int
-  /// Calls that took packets older than the graph allows at this node, and how old it allows; nil: as old as they like.
+  /// Calls that took packets older than the graph allows at this node.
   public var overAge: Int
-  /// The age allowed in nanoseconds; nil: any.
+  /// The age limit in nanoseconds; nil: none.
   public var maxAge: Nanoseconds?
-  /// Times it had work but no room on an output, and times it had work but no free block.
+  /// Times it had work but no room on an output.
   public var blocked: Int
   /// Times it had work but no free block.
   public var starved: Int
-  /// Times it was made anew after a fault.
+  /// Times it was recreated after a fault.
   public var restarts: Int
-  /// Time from capture to this node for the last packet, and the longest; nil in graphs that do not follow a clock.
+  /// Time from capture to this node for the last packet; nil in graphs that do not follow a clock.
   public var lastAge: Nanoseconds?
   /// The longest such time.
   public var worstAge: Nanoseconds?
-  /// How the times of calls were spread.
+  /// Distribution of call times.
   public var callTimes: Histogram
-  /// At the ends of the graph, how the ages of packets were spread (of several taken in a call, the oldest); nil elsewhere,
-  /// and in graphs that do not follow a clock.
+  /// At sinks, the distribution of packet ages (the oldest of several taken in one call); nil elsewhere, and in graphs that do not
+  /// follow a clock.
   public var ages: Histogram?
 }
 
-/// What one link carried.
+/// The report of one link.
 public struct LinkReport: Sendable, Hashable {
   /// `mic -> enc`.
   public var name: String
   /// What it carried.
   public var format: Format
-  /// Packets it holds, and what happens to one more.
+  /// The most packets it holds.
   public var limit: Int
-  /// What happens to a packet that finds it full.
+  /// Its policy for a packet that finds it full.
   public var policy: LinkPolicy
-  /// Packets that came in, and packets that its reader took or had thrown away as stale or shed.
+  /// Packets that came in.
   public var pushed: Int
-  /// Packets its reader took, or had thrown away as stale or shed.
+  /// Packets its reader took, or discarded as stale or shed.
   public var popped: Int
-  /// Packets lost because it was full: old ones that had been in it, and new ones that never came in.
+  /// Queued packets dropped because it was full.
   public var droppedOldest: Int
-  /// Packets that never came in because it was full.
+  /// New packets dropped because it was full.
   public var droppedNewest: Int
-  /// Dropped because an interruption had voided them.
+  /// Packets discarded as stale after an interruption.
   public var droppedStale: Int
-  /// Thrown away to shed load, as a step against overload says.
+  /// Packets discarded to shed load, by an overload step.
   public var droppedShed: Int
-  /// Thrown away when the reading node had ended, or the run was stopped. When the run is over, `pushed` is the sum of `popped`,
-  /// `droppedOldest` and this (what was void or shed has left through the reader, and is in `popped`).
+  /// Packets discarded because the reading node had ended or the run was stopped. When the run is over, `pushed` is the sum of
+  /// `popped`, `droppedOldest` and this (stale and shed packets leave through the reader and are in `popped`).
   public var discarded: Int
-  /// Packets queued at the moment of the report, as near as that can be told from outside; and most at once.
+  /// Packets queued at the time of the report; approximate while the run is active.
   public var queued: Int
-  /// Most packets queued at once.
+  /// High-water mark: the most packets queued at once.
   public var highWater: Int
 
-  /// Everything that was lost while the graph was at work.
+  /// All packets lost while the graph was running.
   public var dropped: Int { droppedOldest + droppedNewest + droppedStale + droppedShed }
 }
 
-/// What a run did, up to now or to its end.
+/// The report of a run, so far or final.
 public struct RunReport: Sendable {
-  /// The graph's name, where the run stands, and what it takes time from.
+  /// The graph's name.
   public var name: String
-  /// Where the run stands.
+  /// The run's phase.
   public var phase: RunPhase
-  /// What the run takes time from.
+  /// The run's clock.
   public var clock: Clock.Kind
   /// Graph time since the start.
   public var duration: Nanoseconds
-  /// From the request to start until the first packet reached the end of the graph; nil when none did.
+  /// Time from the request to start until the first packet reached a sink; nil when none has.
   public var timeToFirstPacket: Nanoseconds?
-  /// What ended the run before its time; nil while it goes, and when it ended by itself or on request.
+  /// Why the run failed; nil while it runs, and when it ended by itself or on request.
   public var failure: RunFailure?
-  /// Nodes and links, in the order of the plan.
+  /// The nodes, in plan order.
   public var nodes: [NodeReport]
-  /// The links, in the order of the plan.
+  /// The links, in plan order.
   public var links: [LinkReport]
-  /// Links that were made while the graph ran and lead to its nodes, as far as they are there now.
+  /// The present live links that lead to its nodes.
   public var liveLinks: [LinkReport] = []
-  /// Reports of its parts, as far as they are at work, or ended with the run.
+  /// Reports of its parts that are running, or ended with the run.
   public var parts: [RunReport] = []
   /// Bytes of media memory.
   public var poolBytes: Int
-  /// Blocks that nodes had not given back when the run ended. Memory of theirs is lost; a node leaks packets.
+  /// Blocks that nodes had not returned when the run ended: a node leaks packets, and their memory is lost.
   public var leakedBlocks: Int
-  /// Names of nodes that did not return when the run was stopped. Their threads were given up.
+  /// Names of nodes that did not return when the run was stopped. Their threads were abandoned.
   public var detachedNodes: [String]
-  /// Events that were lost because the program did not take them in time: on the way to all listeners, and in the queue of
-  /// each (see `GraphRun.events`).
+  /// Events lost because the program did not read them in time: before they reached the listeners, and in the queue of each (see
+  /// `GraphRun.events`).
   public var lostEvents: Int
 }
 

@@ -2,9 +2,9 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// What a tap and the worker that feeds it share: a link of its own, with a pool that packets are copied into.
+/// The state that a tap shares with the worker that feeds it: a link, with a pool that packets are copied into.
 ///
-/// Lives until the tap is gone and the worker has let go of it.
+/// Lives until the tap is gone and the worker has released it.
 @safe
 final class TapLine: @unchecked Sendable {
   private let counted: UnsafeMutablePointer<LinkCounters>
@@ -12,16 +12,16 @@ final class TapLine: @unchecked Sendable {
   private let pool: BlockPool
   private let limit: Int
   private let isClosed = Atomic<Bool>(false)
-  /// Whoever a link wakes needs no waking here, but must exist.
+  /// Both ends of the link need a wake target; neither side waits here.
   private let nullWake: NullWake
-  /// The next of the taps a worker waits for. Only the worker; the board keeps it alive.
+  /// The next tap that the worker waits for. Used by the worker only; the board retains it.
   @exclusivity(unchecked) var following: Unmanaged<TapLine>?
 
   init(capacity: Int, packetBytes: Int, nullWake: NullWake) {
     limit = capacity
     self.nullWake = nullWake
     unsafe following = nil
-    // One more is in the reader's hand.
+    // One more for the packet the reader holds.
     pool = BlockPool(blockBytes: packetBytes, blockCount: capacity + 1)
     unsafe counted = .allocate(capacity: 1)
     unsafe counted.initialize(to: LinkCounters())
@@ -37,7 +37,7 @@ final class TapLine: @unchecked Sendable {
     unsafe memory.deinitialize(count: 1)
     unsafe memory.deallocate()
     unsafe counted.deallocate()
-    // A packet that is still out there points at its pool.
+    // An outstanding packet points at its pool.
     if !pool.isWhole { _ = unsafe Unmanaged.passRetained(pool) }
   }
 
@@ -51,15 +51,15 @@ final class TapLine: @unchecked Sendable {
 
   var droppedCount: Int { unsafe counted.pointee.droppedNewest.current }
 
-  /// Nothing more will come. True the first time.
+  /// Closes the tap. True the first time.
   func close() -> Bool { !isClosed.exchange(true, ordering: .acquiringAndReleasing) }
 
   var isOver: Bool {
-    // The end first, the packets second: what was put in before the end is seen.
+    // The end is read before the packets, so that packets queued before the end are seen.
     unsafe isClosed.load(ordering: .acquiring) ? memory.pointee.isEmpty() : memory.pointee.isOver()
   }
 
-  /// True while the worker of a virtual clock had better wait. Only the worker.
+  /// True while the worker of a virtual clock should wait. Only the worker.
   var isHalfFull: Bool {
     unsafe memory.pointee.queuedCount() > limit / 2 && !isClosed.load(ordering: .relaxed)
   }

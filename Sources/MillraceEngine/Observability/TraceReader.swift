@@ -3,22 +3,21 @@ public import MillraceCore
 
 /// One call of a node, from a worker's trace.
 public struct TraceSpan: Sendable, Hashable {
-  /// The run and the node that was called.
+  /// The run of the node that was called.
   public var run: String
   /// The node, by its name in the graph.
   public var node: String
   /// The thread it was called on.
   public var worker: String
-  /// When, in nanoseconds of CLOCK_MONOTONIC. Never before the end of the worker's last call.
+  /// Start, in nanoseconds of CLOCK_MONOTONIC. Never before the end of the worker's previous call.
   public var start: Nanoseconds
-  /// For how long. A call is shown with 4,294,967,295 ticks of the processor's counter at most, a second or two.
+  /// Duration, capped at 4,294,967,295 ticks of the processor's counter, a second or two.
   public var duration: Nanoseconds
-  /// On a virtual clock, graph time: the same in every run, as is the order of a run's spans. nil on
-  /// the real one.
+  /// Graph time on a virtual clock: the same in every run, as is the order of a run's spans. nil on the real clock.
   public var graphTime: Nanoseconds?
 }
 
-/// Takes the trace that the workers write all the time. Use it from one thread at a time.
+/// Reads the traces that the workers write all the time. Use it from one thread at a time.
 ///
 /// A worker keeps its last 32,768 calls: read at least that often, or spans are lost (`lostCount`).
 public struct TraceReader: ~Copyable {
@@ -51,7 +50,7 @@ public struct TraceReader: ~Copyable {
       lostCount += lost
       batches.append((index, records))
     }
-    // Names, ticks and clock after the records: nothing read lies in their future.
+    // Names, ticks and clock are read after the records, so that no record lies in their future.
     let names = core.traceNames
     let now = Self.readClocks()
     var spans: [TraceSpan] = []
@@ -64,7 +63,7 @@ public struct TraceReader: ~Copyable {
         }
         let age = now.ticks > record.startTicks ? scale.nanoseconds(now.ticks &- record.startTicks) : 0
         let duration = scale.nanoseconds(UInt64(record.ticks))
-        // Two readings of the clocks differ by some nanoseconds, which must not make calls of one thread overlap.
+        // Clock readings differ by some nanoseconds, which must not make calls of one thread overlap.
         let start = max(now.clock - age, ends[batch.worker])
         ends[batch.worker] = start + duration
         spans.append(
@@ -76,7 +75,7 @@ public struct TraceReader: ~Copyable {
     return spans
   }
 
-  /// Ticks and clock at one moment: the closest of three readings, since a thread may be held up between the two.
+  /// Ticks and clock at one moment: the closest of three readings, since the thread may be preempted between the two.
   private static func readClocks() -> (ticks: UInt64, clock: Nanoseconds) {
     let readings = (0..<3).map { _ in
       let before = millrace_ticks()
@@ -87,7 +86,7 @@ public struct TraceReader: ~Copyable {
     return (closest.ticks &+ closest.width / 2, closest.clock)
   }
 
-  /// Which node of which run a trace number stands for: the last range that begins at or before it.
+  /// The run and node of a trace ID: from the last range that begins at or before it.
   private static func find(_ id: UInt32, _ names: [EngineCore.TraceNames]) -> (run: String, node: String)? {
     var low = 0
     var high = names.count

@@ -1,11 +1,11 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// The last calls of one worker: when, which cell, how long. Always on; the oldest records are overwritten.
+/// The last calls of one worker: start, cell and duration. Always on; the oldest records are overwritten.
 ///
-/// Writing is two plain stores. A reader takes a copy and throws away what may have been overwritten meanwhile: a sequence lock, with the
-/// number of records as the sequence (H.-J. Boehm, "Can seqlocks get along with programming language memory models?", 2012). The fences
-/// are what ARM needs; on x86 they cost no instruction.
+/// Writing is two plain stores. A reader takes a copy and discards what may have been overwritten meanwhile: a sequence lock, with the
+/// number of records as the sequence (H.-J. Boehm, "Can seqlocks get along with programming language memory models?", 2012). The
+/// fences are for ARM; on x86 they cost no instruction.
 @safe
 final class TraceRing: @unchecked Sendable {
   /// One call of a node.
@@ -17,13 +17,13 @@ final class TraceRing: @unchecked Sendable {
     var time: Nanoseconds
   }
 
-  /// Records kept: at 1,000 calls a second and worker, 32 seconds.
+  /// Capacity in records: 32 seconds at 1,000 calls per second.
   static let capacity = 1 << 15
   private let words: UnsafeMutablePointer<Atomic<UInt64>>
-  /// Times on a virtual clock, one a record; nil on the real clock, where `startTicks` says it.
+  /// Times on a virtual clock, one per record; nil on the real clock, where `startTicks` suffices.
   private let times: UnsafeMutablePointer<Atomic<Int64>>?
   private let written = Atomic<Int>(0)
-  /// Up to where a reader that must not miss anything has read; the largest number when there is none.
+  /// How far a clock-holding reader has read; `Int.max` when there is none.
   private let awaitedUpTo = Atomic<Int>(Int.max)
   private var next = 0
 
@@ -42,10 +42,10 @@ final class TraceRing: @unchecked Sendable {
     unsafe times?.deallocate()
   }
 
-  /// Notes one call. Only the worker.
+  /// Records one call. Only the worker.
   @inline(__always)
   func record(cell: UInt32, start: UInt64, ticks: UInt64, time: Nanoseconds) {
-    // Who sees a word of this record sees the number of those before it as well.
+    // A reader that sees a word of this record also sees the count of those before it.
     atomicMemoryFence(ordering: .releasing)
     if let times = unsafe times { unsafe times[next & (Self.capacity - 1)].store(time, ordering: .relaxed) }
     let slot = (next & (Self.capacity - 1)) &<< 1
@@ -56,7 +56,7 @@ final class TraceRing: @unchecked Sendable {
     written.store(next, ordering: .releasing)
   }
 
-  /// Copies the records from number `first` on; answers them, the number after the last, and how many were lost before.
+  /// Copies the records from number `first` on; also returns the number after the last, and how many were lost before.
   func records(from first: Int) -> (records: [Record], next: Int, lost: Int) {
     let end = written.load(ordering: .acquiring)
     let start = max(first, end - Self.capacity)
@@ -71,19 +71,18 @@ final class TraceRing: @unchecked Sendable {
           startTicks: ticks, cell: UInt32(rest >> 32), ticks: UInt32(truncatingIfNeeded: rest),
           time: unsafe times?[slot / 2].load(ordering: .relaxed) ?? 0))
     }
-    // What the worker wrote meanwhile may have gone over the oldest of these, one more being written now. The words are read
-    // before the number is.
+    // The worker may have overwritten the oldest of these meanwhile, and may be writing one more now. The words are read before the count.
     atomicMemoryFence(ordering: .acquiring)
     let overwritten = max(0, written.load(ordering: .relaxed) + 1 - Self.capacity - start)
     if overwritten > 0 { records.removeFirst(min(overwritten, records.count)) }
     return (records, end, start - first + overwritten)
   }
 
-  // MARK: A reader that must not miss anything
+  // MARK: A reader that holds the clock
 
-  /// From now on `isFull` says when the next records would overwrite what the reader has not seen. nil: it has gone.
+  /// Sets how far the reader has read: `isFull` tells when further records could overwrite unread ones. nil: the reader is gone.
   func awaitReader(upTo number: Int?) { awaitedUpTo.store(number ?? Int.max, ordering: .releasing) }
 
-  /// True when half of the ring waits for such a reader. Only the worker.
+  /// True when half of the ring is unread by such a reader. Only the worker.
   var isFull: Bool { next &- awaitedUpTo.load(ordering: .acquiring) > Self.capacity / 2 }
 }

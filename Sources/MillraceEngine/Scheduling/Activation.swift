@@ -9,21 +9,21 @@ enum Gate {
   case process
   /// Call `finish`.
   case finish
-  /// There is work, but an output has no room; its reader will wake the cell.
+  /// There is work, but an output is full; its reader will wake the cell.
   case blocked
-  /// There is work, but no free block; a timer looks again.
+  /// There is work, but no free block; a timer retries.
   case starved
-  /// There is work, but those who read the run's events are behind; a timer looks again.
+  /// There is work, but the run's listeners are behind; a timer retries.
   case listenersBehind
 }
 
 extension Worker {
-  /// How long a cell without a free block waits before it looks again. Blocks return from any thread without telling.
+  /// How long a cell without a free block waits before it retries. Blocks are returned from any thread without a wake-up.
   static let starvedRetry: Nanoseconds = 1_000_000
 
   /// Runs one ready cell: messages first, then at most one call of `process` or `finish`.
   ///
-  /// Answers the tick count at the end, which is the start of the next call; nil when the thread was replaced meanwhile.
+  /// Returns the tick count at the end, which is the start of the next call; nil when the thread was replaced meanwhile.
   @inline(__always)
   func activate(
     _ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ startTicks: UInt64, _ lease: ThreadLease
@@ -45,7 +45,7 @@ extension Worker {
       unsafe retryLater(at: cell, strand, calls: false)
       return startTicks
     case .listenersBehind:
-      // The worker has other graphs to run: it asks for the events to be taken, and looks again.
+      // The worker has other graphs to run: it wakes the supervisor to deliver the events, and retries.
       unsafe strand.run.engine.supervisor.wake()
       unsafe retryLater(at: cell, strand, calls: false)
       return startTicks
@@ -87,7 +87,7 @@ extension Worker {
     }
   }
 
-  /// Of a cell that gets nothing: empties its inputs, until they are over.
+  /// The gate of a cell that sheds its input: empties its inputs, until they are over.
   @inline(never)
   private func shedGate(_ cell: UnsafeMutablePointer<Cell>) -> Gate {
     for index in unsafe 0..<cell.pointee.table.inputCount {
@@ -128,7 +128,7 @@ extension Worker {
     }
   }
 
-  /// nil when every output that is waited for has room and blocks; otherwise why not.
+  /// nil when every gating output has room and a free block; otherwise the reason.
   @inline(__always)
   private func hasRoom(_ cell: UnsafeMutablePointer<Cell>) -> Gate? {
     if unsafe cell.pointee.waitsForListeners, unsafe listenersAreBehind(cell) { return .listenersBehind }
@@ -145,7 +145,7 @@ extension Worker {
     return nil
   }
 
-  /// Whether the run's listeners are so far behind that a node that posts events has to wait.
+  /// True when the run's listeners are so far behind that a node that posts events must wait.
   private func listenersAreBehind(_ cell: UnsafeMutablePointer<Cell>) -> Bool {
     guard let outbox = unsafe cell.pointee.table.outbox else { return false }
     return unsafe outbox.pointee.queuedCount() > Self.maxQueuedEvents
@@ -184,7 +184,7 @@ extension Worker {
   private func recordOverBudget(_ cell: UnsafeMutablePointer<Cell>, _ ticks: UInt64) {
     unsafe cell.pointee.counters.pointee.overBudget.add()
     unsafe cell.pointee.counters.pointee.lastOverBudget.set(Int(truncatingIfNeeded: ticks))
-    // A virtual clock waits for whoever needs longer.
+    // On a virtual clock a call may take as long as it needs.
     if !isVirtual { unsafe cell.pointee.strand.run.markMissedBudget() }
   }
 
@@ -219,10 +219,13 @@ extension Worker {
         return
       }
       if wakeTime != Nanoseconds.max { unsafe armRequestedWake(cell, strand, wakeTime) }
-      // A node that took nothing and still has packets waits for something else: calling it again would spin. But a call it had
-      // asked for was not about its packets: those are looked at now. And when nothing more can come it is called to finish.
+      // A node that took nothing although it has packets waits for something else: calling it again would spin. After a call it
+      // had asked for, its packets have not been offered yet, so it is called for them. And when all inputs are over it is called
+      // to finish.
       let inputs = unsafe inputs(of: cell)
-      if inputs == .over || ((tookPackets || wantedCall) && inputs == .ready) { unsafe strand.markReady(cell) }
+      if inputs == .over || ((tookPackets || wantedCall) && inputs == .ready) {
+        unsafe strand.markReady(cell)
+      }
     case .outcome(.again):
       if wakeTime != Nanoseconds.max {
         unsafe armRequestedWake(cell, strand, wakeTime)
@@ -235,7 +238,7 @@ extension Worker {
     }
   }
 
-  /// False when a source of a draining strand was called for what was due before the drain, and has no more of it.
+  /// False when a source of a draining strand has nothing left that was due before the drain time.
   private func isDue(
     before time: Nanoseconds, _ cell: UnsafeMutablePointer<Cell>, _ result: CallResult, _ waitsForBlock: Bool
   ) -> Bool {
@@ -260,7 +263,7 @@ extension Worker {
     }
   }
 
-  /// Has a cell looked at again in a moment, beside its node's own wish; with `calls` the node is called then.
+  /// Retries a cell shortly, independently of the wake-up its node requested; with `calls` the node is called then.
   private func retryLater(at cell: UnsafeMutablePointer<Cell>, _ strand: Strand, calls: Bool) {
     if calls { unsafe cell.pointee.retryCalls = true }
     let retry = unsafe strand.epoch &+ cell.pointee.table.now &+ Self.starvedRetry
@@ -268,7 +271,7 @@ extension Worker {
     unsafe armTimer(of: cell)
   }
 
-  /// Arms a cell's one timer for what comes first, the node's wish or the look again.
+  /// Arms a cell's single timer for the earlier of its requested wake-up and its retry.
   func armTimer(of cell: UnsafeMutablePointer<Cell>) {
     let deadline = unsafe min(cell.pointee.requestedWake, cell.pointee.retry)
     if deadline == Nanoseconds.max {
@@ -278,7 +281,7 @@ extension Worker {
     }
   }
 
-  /// Forgets a cell's timer: its node is not called any more, or another one takes its place.
+  /// Cancels a cell's timer: its node is not called any more, or is replaced.
   func forgetTimer(of cell: UnsafeMutablePointer<Cell>) {
     unsafe cell.pointee.requestedWake = Nanoseconds.max
     unsafe cell.pointee.retry = Nanoseconds.max
@@ -286,7 +289,7 @@ extension Worker {
     unsafe wheel.cancel(cell)
   }
 
-  /// What the call asked of the engine besides its answer. False when the node has failed.
+  /// Carries out what the call requested besides its outcome. False when the node has failed.
   @inline(never)
   func applyCallRequests(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) -> Bool {
     let notes = unsafe cell.pointee.table.notes

@@ -1,28 +1,28 @@
 internal import MillraceCore
 
-/// Where a cell stands in its life.
+/// The life cycle of a cell.
 enum CellPhase: UInt8 {
   /// Called as its drive says.
   case running
-  /// All inputs are over, or the graph drains: emits what is left.
+  /// All inputs are over, or the graph drains: `finish` emits what is left.
   case finishing
-  /// Failed and waits to be made anew; its inputs queue up.
+  /// Failed and waits to be recreated; its inputs queue up.
   case failed
-  /// Gets nothing while the machine is overloaded: its inputs are taken and thrown away, until they end or the load falls.
+  /// Receives no input while the machine is overloaded: its input packets are discarded, until they end or the load falls.
   case shedding
-  /// Isolated, or ended before its inputs: takes them and throws them away, so that nobody upstream waits for it.
+  /// Isolated, or ended before its inputs: their packets are discarded, so that no node upstream waits for it.
   case discarding
-  /// Will never be called again.
+  /// Never called again.
   case ended
 
-  /// No node will ever be called here again.
+  /// Its node is never called again.
   var isOver: Bool { self == .discarding || self == .ended }
 
-  /// The node is there and hears of what concerns it.
+  /// Its node receives messages, interruptions and ducking.
   var isActive: Bool { self == .running || self == .finishing || self == .shedding }
 }
 
-/// What a cell did since its graph started. One writer, the cell's worker; any thread may read.
+/// Counters of a cell since its graph started. One writer, the cell's worker; any thread may read.
 @safe
 struct CellCounters: ~Copyable {
   /// Calls of the node.
@@ -37,7 +37,7 @@ struct CellCounters: ~Copyable {
   let overBudget = Counter()
   /// Ticks of the last such call.
   let lastOverBudget = Counter()
-  /// Calls that took packets older than the node may get.
+  /// Calls that took packets older than the node's limit.
   let overAge = Counter()
   /// Age of the packet of the last such call, in nanoseconds.
   let lastOverAge = Counter()
@@ -49,11 +49,11 @@ struct CellCounters: ~Copyable {
   let lastAge = Counter()
   /// Age of the oldest packet ever taken.
   let worstAge = Counter()
-  /// Times the node was made anew after a fault.
+  /// Times the node was recreated after a fault.
   let restarts = Counter()
-  /// How ticks in calls were spread.
+  /// Distribution of call times, in ticks.
   let callTimes: UnsafeMutablePointer<HistogramCounters>
-  /// How ages were spread, in nanoseconds; nil where packets do not end.
+  /// Distribution of packet ages, in nanoseconds; nil for nodes that are not sinks.
   let ages: UnsafeMutablePointer<HistogramCounters>?
 
   init(callTimes: UnsafeMutablePointer<HistogramCounters>, ages: UnsafeMutablePointer<HistogramCounters>?) {
@@ -64,8 +64,8 @@ struct CellCounters: ~Copyable {
 
 /// A node at its place in the scheduler: the ports its calls work on, and the bookkeeping around them.
 ///
-/// Lives at a fixed address from the graph's start until every worker has let go of it. Only the cell's worker touches it,
-/// except for the counters, the mailbox and `replacement`.
+/// Lives at a fixed address from the graph's start until every worker has released it. Used only by its worker, except for the
+/// counters and the mailbox.
 @unsafe
 struct Cell: ~Copyable {
   // Read or written on every call.
@@ -76,35 +76,35 @@ struct Cell: ~Copyable {
   let isSink: Bool
   /// The last call asked for another one, whatever the inputs hold.
   var wantsCall = false
-  /// When the node wishes to be called, on the worker's clock; the largest number: it has no wish.
+  /// When the node asked to be called, on the worker's clock; `Nanoseconds.max`: not at all.
   var requestedWake = Nanoseconds.max
-  /// When the cell is looked at again, because no block was free or the graph has not begun; the largest number: not at all.
+  /// When the cell is tried again, because no block was free or the graph has not begun; `Nanoseconds.max`: not at all.
   var retry = Nanoseconds.max
-  /// The node asked for that look itself, and is called then whatever its inputs hold.
+  /// The node asked for the retry itself, and is then called whatever its inputs hold.
   var retryCalls = false
   /// The cell has taken its first packet.
   var isFed = false
-  /// The node has been told to make room for a voice.
+  /// The node was notified that its reply is ducked.
   var isDucked = false
-  /// The node hears of ducking.
+  /// The node is notified of ducking.
   let playsReplies: Bool
   /// No linked input: ends only by itself, with another node, or when the graph drains.
   let isSource: Bool
   /// Sources end with this node.
   let hasDependents: Bool
-  /// The node waits for the run's listeners when they are behind: nothing in the run follows a clock that would not wait.
+  /// The node waits for slow listeners of the run: no node of the run follows the real clock.
   let waitsForListeners: Bool
   let counters: UnsafeMutablePointer<CellCounters>
-  /// Where the length of the last call was counted: the next one's is counted near it.
+  /// The histogram bucket of the last call time; the next one is likely near it.
   var lastCallTime: UnsafeRawPointer?
   let lines: CallLines
   let mailbox: Mailbox
   let budgetTicks: UInt64
-  /// Packets older than this are too old.
+  /// The age limit of packets at this node.
   let maxAge: Nanoseconds
-  /// Number in the engine's traces.
+  /// ID in the engine's traces.
   let traceID: UInt32
-  // Place.
+  // Position.
   /// Bit in the strand's ready words.
   let index: Int
   /// Index in the plan's nodes.

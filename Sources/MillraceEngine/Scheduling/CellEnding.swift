@@ -1,8 +1,8 @@
 internal import MillraceCore
 
-/// How a cell ends, by itself or by a fault, and what becomes of its links.
+/// How a cell ends, by itself or by a fault, and what happens to its links.
 extension Worker {
-  /// The cell will never be called again: its outputs end behind their last packet.
+  /// Ends a cell: it is never called again, and its outputs end after their last packet.
   @inline(never)
   func end(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     unsafe cell.pointee.phase = .ended
@@ -10,7 +10,7 @@ extension Worker {
     unsafe endOutputs(of: cell)
     unsafe refuseInputs(of: cell, strand)
     unsafe discardInputs(of: cell)
-    // An upstream that is still at work must not wait for this reader.
+    // A writer that is still active must not wait for this reader.
     if unsafe hasOpenInputs(cell) { unsafe cell.pointee.phase = .discarding }
     unsafe cell.pointee.mailbox.close()
     unsafe loseMail(of: cell, strand)
@@ -18,7 +18,7 @@ extension Worker {
     unsafe strand.run.cellEnded()
   }
 
-  /// Throws away the mail of a cell that is over, and has that told: whoever sent it was told that it was taken.
+  /// Discards the mail of a cell that is over and reports the loss, since it had been accepted.
   @inline(never)
   func loseMail(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     var count = 0

@@ -1,9 +1,9 @@
 internal import MillraceCore
 
-/// The strands of one worker that are to drain at a time of their own, earliest first.
+/// The strands of one worker that drain at a given time, earliest first.
 ///
-/// The list's links live in the strands, so adding and taking allocate nothing. Runs that start one after the other with the
-/// same length are added at the end in constant time. Only the worker may use it.
+/// An intrusive list: adding and removing allocate nothing. Runs of the same length that start in order are appended in constant
+/// time. Only the worker may use it.
 @safe
 struct DrainQueue: ~Copyable {
   private var first: Unmanaged<Strand>?
@@ -14,10 +14,10 @@ struct DrainQueue: ~Copyable {
     unsafe last = nil
   }
 
-  /// When the first strand is due, on the worker's clock.
+  /// When the first strand is due, on the worker's clock; nil when empty.
   var earliest: Nanoseconds? { unsafe first?._withUnsafeGuaranteedRef { unsafe $0.drainEntry.time } }
 
-  /// Adds a strand, or moves it to another time.
+  /// Adds a strand, or changes its time.
   mutating func add(_ strand: Strand, at time: Nanoseconds) {
     remove(strand)
     var before = unsafe last
@@ -33,7 +33,7 @@ struct DrainQueue: ~Copyable {
     unsafe join(Unmanaged.passUnretained(strand), after)
   }
 
-  /// Takes a strand out, if it is in.
+  /// Removes a strand, if present.
   mutating func remove(_ strand: Strand) {
     let old = unsafe strand.drainEntry
     guard unsafe old.isQueued else { return }
@@ -41,7 +41,7 @@ struct DrainQueue: ~Copyable {
     unsafe join(old.previous, old.next)
   }
 
-  /// Takes out one strand that is due; nil when none is left. Call until nil.
+  /// Removes one strand that is due; nil when none is left. Call until nil.
   mutating func takeDue(now: Nanoseconds) -> Unmanaged<Strand>? {
     guard let earliest, earliest <= now, let strand = unsafe first else { return nil }
     unsafe strand._withUnsafeGuaranteedRef { remove($0) }
@@ -62,7 +62,7 @@ struct DrainQueue: ~Copyable {
   }
 }
 
-/// A strand's place in its worker's `DrainQueue`.
+/// A strand's list node in its worker's `DrainQueue`.
 @unsafe
 struct DrainEntry {
   /// On the worker's clock.

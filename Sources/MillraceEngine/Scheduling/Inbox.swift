@@ -1,14 +1,14 @@
 internal import Synchronization
 
-/// Strands that other threads made ready for one worker: a lock-free stack, emptied by the worker in one step.
+/// Strands that other threads made ready for one worker: a lock-free stack that the worker empties in one step.
 ///
-/// A strand is in at most one inbox or queue at a time: only who set its `scheduled` bit may push it. The inbox holds it
-/// unowned; a strand lives until its worker has retired it, after which its `closed` bit keeps it out.
+/// A strand is in at most one inbox or queue at a time: only the thread that set its `scheduled` bit may push it. The inbox does
+/// not retain it; a strand lives until its worker has retired it, and then its `closed` bit keeps it out.
 @safe
 struct Inbox: ~Copyable {
   private let head = unsafe Atomic<Unmanaged<Strand>?>(nil)
 
-  /// Puts a strand in. Any thread; no lock. True when the inbox was empty before.
+  /// Pushes a strand. Any thread; no lock. True when the inbox was empty before.
   borrowing func push(_ strand: Strand) -> Bool {
     let entry = unsafe Unmanaged.passUnretained(strand)
     var first = unsafe head.load(ordering: .relaxed)
@@ -21,10 +21,10 @@ struct Inbox: ~Copyable {
     }
   }
 
-  /// True when nothing waits.
+  /// True when it holds no strand.
   var isEmpty: Bool { unsafe head.load(ordering: .sequentiallyConsistent) == nil }
 
-  /// Moves everything to the end of a queue, oldest first. Only the worker.
+  /// Moves all strands to the end of a queue, oldest first. Only the worker.
   borrowing func empty(into queue: inout ReadyQueue) {
     guard unsafe head.load(ordering: .relaxed) != nil else { return }
     var newestFirst = unsafe head.exchange(nil, ordering: .acquiring)

@@ -1,14 +1,14 @@
 internal import CMillraceSys
 internal import MillraceCore
 
-/// What a call of a cell touches besides the cell: addresses on the lines of the cache that it will need, nil where it has none.
+/// The cache lines that a call of a cell uses besides the cell itself, as addresses; nil where it has none.
 ///
-/// With a thousand live instances nothing of the one whose turn comes is in the cache any more. The lines hang on each other (cell,
-/// link, end of the link, slot), so a call waited for one after the other, which took ten times as long as the call. Known in
-/// advance they are fetched together, and while the cell before is being called.
+/// With a thousand live instances, nothing of the next one is still in the cache. The lines depend on each other (cell, link, end
+/// of the link, slot), so a call took the misses one after the other, ten times as long as the call itself. With the addresses
+/// known in advance they are prefetched together, while the previous cell is being called.
 @unsafe
 struct CallLines {
-  /// The first output's first link, its writing end, what that publishes, its first slot and its counters.
+  /// The first output's first link, its writing end, its published indices, its first slot and its counters.
   var link: UnsafeRawPointer?
   var end: UnsafeRawPointer?
   var indices: UnsafeRawPointer?
@@ -38,10 +38,10 @@ struct CallLines {
 }
 
 extension Worker {
-  /// Bytes in a line of the cache of x86-64 and most ARM64 processors; elsewhere it costs a fetch too many or too few.
+  /// Cache line size of x86-64 and most ARM64 processors, in bytes; a different size only costs a prefetch too many or too few.
   private static var line: Int { 64 }
 
-  /// Fetches what a call of this cell will touch, the cell's own lines being there.
+  /// Prefetches what a call of this cell uses; the cell itself must be in the cache.
   @inline(__always)
   func fetch(_ cell: UnsafeMutablePointer<Cell>) {
     unsafe millrace_prefetch(cell.pointee.table.inputs)
@@ -49,7 +49,7 @@ extension Worker {
     unsafe millrace_prefetch(cell.pointee.executor.toOpaque())
     unsafe millrace_prefetch(cell.pointee.lines.node)
     unsafe Self.fetch(UnsafeRawPointer(cell.pointee.counters), MemoryLayout<CellCounters>.size)
-    // Calls of one node differ by an octave or two: one line of its histogram before the last one's and one behind it.
+    // Call times of one node vary by an octave or two: one histogram line before the last one's bucket and one after it.
     if let last = unsafe cell.pointee.lastCallTime { unsafe Self.fetch(last - Self.line, 3 * Self.line) }
     if let link = unsafe cell.pointee.lines.link { unsafe Self.fetch(link, MemoryLayout<Link>.size) }
     if let end = unsafe cell.pointee.lines.end { unsafe Self.fetch(end, 2 * Self.line) }
@@ -58,8 +58,7 @@ extension Worker {
     unsafe millrace_prefetch(cell.pointee.lines.counters)
   }
 
-  /// Fetches ahead of a call what the next two cells downstream will need: of the nearer one what hangs on it, of the other one
-  /// the cell.
+  /// Prefetches for the next two cells downstream: what the nearer one uses, and the farther cell itself.
   @inline(__always)
   func fetchDownstream(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     let left = unsafe strand.cellCount &- cell.pointee.index
@@ -76,7 +75,7 @@ extension Worker {
     }
   }
 
-  /// Fetches what the first call of a turn needs.
+  /// Prefetches what the first call of a turn uses.
   @inline(__always)
   func fetchFirst(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     unsafe Self.fetch(UnsafeRawPointer(cell), 2 * MemoryLayout<Cell>.stride)

@@ -1,11 +1,11 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// What the control side asks of a worker: messages for nodes, and the requests of a strand.
+/// What the control side sends to a worker: messages for nodes, and requests to strands.
 extension Worker {
   @inline(never)
   func deliverMail(to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ lease: ThreadLease) -> Bool {
-    // Mail to a node that failed waits for the one that takes its place.
+    // Mail to a failed node waits for its replacement.
     while unsafe cell.pointee.phase.isActive, let message = unsafe cell.pointee.mailbox.receive() {
       guard unsafe deliver(message, to: cell, strand, lease) else { return false }
     }
@@ -13,9 +13,10 @@ extension Worker {
     return true
   }
 
-  /// Calls a node with a message. False when the thread was replaced meanwhile.
+  /// Calls a node with a message. False when the thread was replaced during the call.
   private func deliver(
-    _ message: consuming ControlMessage, to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ lease: ThreadLease
+    _ message: consuming ControlMessage, to cell: UnsafeMutablePointer<Cell>, _ strand: Strand,
+    _ lease: ThreadLease
   ) -> Bool {
     unsafe enter(cell, lease)
     var pending: ControlMessage? = consume message
@@ -38,7 +39,7 @@ extension Worker {
     return true
   }
 
-  /// After a call that is neither `process` nor `finish`: what it left in the port table.
+  /// After a call other than `process` or `finish`: handles what it left in the port table.
   private func settleControlCall(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
     if unsafe cell.pointee.table.notes != [], unsafe !applyCallRequests(of: cell, strand) { return }
     if unsafe cell.pointee.table.wakeAt != Nanoseconds.max {
@@ -46,13 +47,13 @@ extension Worker {
     }
   }
 
-  /// Carries out what the control side asked of a strand. False when the thread was replaced meanwhile.
+  /// Carries out the pending requests of a strand. False when the thread was replaced during a call.
   @inline(never)
   func answerRequests(of strand: Strand, _ lease: ThreadLease) -> Bool {
     let requests = strand.requests.exchange(0, ordering: .acquiringAndReleasing)
     if requests & Strand.Request.retire != 0 { return retire(strand, lease) }
     if requests & Strand.Request.begin != 0 { begin(strand) }
-    // Before the first call of a node: a tap set in time misses nothing.
+    // Before the first node call, so that a tap set before the start misses nothing.
     if requests & Strand.Request.outputs != 0 { changeOutputs(of: strand) }
     if requests & Strand.Request.inputs != 0 { takeInlets(of: strand) }
     if requests & Strand.Request.drainAtTime != 0 { scheduleDrain(of: strand) }
@@ -62,7 +63,7 @@ extension Worker {
     if requests & Strand.Request.replace != 0 {
       guard replaceFailed(in: strand, lease) else { return false }
     }
-    // After the replacements: a node made anew learns that its graph is ducked.
+    // After the replacements, so that a recreated node is notified of ducking.
     if requests & (Strand.Request.duck | Strand.Request.replace) != 0 {
       guard duck(strand, lease) else { return false }
     }
@@ -73,8 +74,8 @@ extension Worker {
     return true
   }
 
-  /// Every cell gets its first look. On a virtual clock graph time starts now; on the real one all strands of a graph were
-  /// given the same start.
+  /// Makes every cell ready for the first time. On a virtual clock graph time starts now; on the real one all strands of a graph
+  /// have the same start.
   private func begin(_ strand: Strand) {
     if isVirtual {
       let run = unsafe strand.run
@@ -97,7 +98,7 @@ extension Worker {
     }
   }
 
-  /// The run was given a time to drain at: waits for it, or drains now when it has passed.
+  /// Schedules the run's drain time, or drains now when it has passed.
   private func scheduleDrain(of strand: Strand) {
     guard unsafe !strand.isDraining else { return }
     let (time, isBeyond) = unsafe strand.epoch.addingReportingOverflow(
@@ -109,15 +110,14 @@ extension Worker {
     }
   }
 
-  /// Graph time has come to where the run was to drain.
+  /// Graph time has reached the run's drain time.
   func drainAtItsTime(_ strand: Strand) {
     let time = unsafe strand.run.drainTime.load(ordering: .acquiring)
     drain(strand, from: time)
     unsafe strand.run.reachedDrainTime(time)
   }
 
-  /// Sources end; everything behind them runs dry and ends in turn. A source that is late still gives what was due before
-  /// `time` on the graph clock.
+  /// Ends the sources; the nodes downstream run dry and end in turn. A late source still emits what was due before graph time `time`.
   private func drain(_ strand: Strand, from time: Nanoseconds) {
     unsafe drainQueue.remove(strand)
     unsafe strand.isDraining = true
@@ -125,21 +125,25 @@ extension Worker {
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
       unsafe cell.pointee.table.isDraining = true
-      // Nothing more is linked: inputs that wait for a link end.
+      // No link is added any more: inputs that wait for one end.
       for input in unsafe 0..<cell.pointee.table.inputCount {
         guard let link = unsafe cell.pointee.table.inputs[input].link else { continue }
         unsafe link.pointee.finishes()
         if unsafe link.pointee.isSpent() { unsafe strand.markReady(cell) }
       }
-      // It waits for something outside, and may want to do so no longer.
+      // It waits for something outside the graph, and may stop waiting.
       if unsafe cell.pointee.drive == .itself && !cell.pointee.isSource { unsafe strand.markReady(cell) }
       guard unsafe cell.pointee.isSource && cell.pointee.phase == .running else { continue }
-      if unsafe cell.pointee.requestedWake != Nanoseconds.max && cell.pointee.requestedWake &- strand.epoch < time { continue }
+      if unsafe cell.pointee.requestedWake != Nanoseconds.max
+        && cell.pointee.requestedWake &- strand.epoch < time
+      {
+        continue
+      }
       unsafe finishSource(cell, strand)
     }
   }
 
-  /// Sources whose end has come with that of another node give no more.
+  /// Ends the sources whose `endsWith` node has ended.
   private func endSources(of strand: Strand) {
     let run = unsafe strand.run
     for index in 0..<strand.cellCount {
@@ -159,7 +163,7 @@ extension Worker {
     unsafe strand.markReady(cell)
   }
 
-  /// Tells every node of the new generation, downstream first, and drops what it made worthless.
+  /// Notifies every node of the new generation, downstream first, and discards stale packets.
   private func interrupt(_ strand: Strand, _ lease: ThreadLease) -> Bool {
     let generation = unsafe strand.run.reply.counter.current
     for index in stride(from: strand.cellCount - 1, through: 0, by: -1) {
@@ -188,7 +192,7 @@ extension Worker {
     }
   }
 
-  /// Tells the nodes that play replies whether to make room. A node that knows already is not told again.
+  /// Notifies playback nodes of ducking, or of its end. Each change is delivered once.
   private func duck(_ strand: Strand, _ lease: ThreadLease) -> Bool {
     let run = unsafe strand.run
     let isDucked = run.reply.isDucked.load(ordering: .acquiring)
@@ -205,7 +209,7 @@ extension Worker {
     return true
   }
 
-  /// Lets nodes go without input, or have it again, as the run's steps against overload say.
+  /// Starts or stops shedding the input of nodes, as the run's overload steps require.
   private func shed(_ strand: Strand) {
     let run = unsafe strand.run
     for index in 0..<strand.cellCount {
@@ -222,7 +226,7 @@ extension Worker {
     }
   }
 
-  /// Puts the nodes that were made anew in the place of those that failed, or isolates what is not to come back.
+  /// Carries out the decisions about failed nodes: replaces or isolates them.
   private func replaceFailed(in strand: Strand, _ lease: ThreadLease) -> Bool {
     for index in 0..<strand.cellCount {
       let cell = unsafe strand.cells + index
@@ -242,7 +246,7 @@ extension Worker {
         unsafe cell.pointee.wantsCall = false
         let isOver = unsafe strand.isDraining || strand.run.endingSources.contains(cell.pointee.nodeIndex)
         unsafe cell.pointee.phase = isOver && cell.pointee.isSource ? .finishing : .running
-        // It reads first what was sent since the old one failed.
+        // It first reads the messages sent since the old node failed.
         unsafe strand.markMail(cell)
       case .isolate:
         unsafe end(cell, strand)
@@ -251,7 +255,7 @@ extension Worker {
     return true
   }
 
-  /// Drops every node of a strand and closes it for wake-ups. The run is told by the caller, when it is done with the strand.
+  /// Destroys every node of a strand and closes it for wake-ups. The caller notifies the run when it is done with the strand.
   private func retire(_ strand: Strand, _ lease: ThreadLease) -> Bool {
     strand.state.bitwiseOr(Strand.State.closed, ordering: .acquiringAndReleasing)
     if isVirtual {

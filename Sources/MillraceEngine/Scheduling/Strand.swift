@@ -1,27 +1,27 @@
 internal import MillraceCore
 internal import Synchronization
 
-/// The cells of one graph instance that share one worker, with the words that say which of them have work.
+/// The cells of one graph instance on one worker, with bit sets of those that have work.
 ///
-/// Bits follow the graph from upstream to downstream, and the worker always takes the highest: downstream first, so a packet
-/// runs to its sink before the next one is let in, and depth stays at one or two.
+/// Bits are in graph order, from upstream to downstream, and the worker always takes the highest: downstream first, so a packet
+/// reaches its sink before the next one enters, and queues stay one or two packets deep.
 ///
-/// Within the strand a cell is made ready by setting a bit, without any atomic operation. From elsewhere (`wake`) it takes two
-/// read-modify-writes: one on the remote words, one on the state, whose old value says who has to queue the strand. A plain
-/// load of the state would lose wake-ups.
+/// Within the strand a cell is made ready by setting a bit, without an atomic operation. From other threads (`wake`) it takes two
+/// read-modify-writes: one on the remote words, one on the state, whose old value decides who queues the strand. A plain load of
+/// the state would lose wake-ups.
 @safe
 final class Strand: RemoteWake, @unchecked Sendable {
   /// Bits of `state`.
   enum State {
     /// In a worker's queue, or being run.
     static let scheduled: UInt32 = 1
-    /// Something came since the worker last looked.
+    /// Woken since the worker last checked.
     static let notified: UInt32 = 2
-    /// Retired: wake-ups come to nothing.
+    /// Retired: wake-ups have no effect.
     static let closed: UInt32 = 4
   }
 
-  /// Requests from the control side, answered before the next call of a node.
+  /// Requests from the control side, carried out before the next node call.
   enum Request {
     static let drain: UInt32 = 1
     static let retire: UInt32 = 2
@@ -29,19 +29,19 @@ final class Strand: RemoteWake, @unchecked Sendable {
     static let replace: UInt32 = 8
     static let begin: UInt32 = 16
     static let drainAtTime: UInt32 = 32
-    /// The run has new appointments; only on a virtual clock.
+    /// The run has new scheduled callbacks; only on a virtual clock.
     static let callbacks: UInt32 = 64
     static let duck: UInt32 = 128
     static let shed: UInt32 = 256
-    /// Outputs feed other links or taps.
+    /// Outputs have new layouts: links or taps have changed.
     static let outputs: UInt32 = 512
-    /// A node has ended that sources of this strand end with.
+    /// A node has ended, and sources of this strand end with it.
     static let endSources: UInt32 = 1024
-    /// Inputs have links that follow the present ones.
+    /// Inputs have further links after the present ones.
     static let inputs: UInt32 = 2048
   }
 
-  /// Born as if queued: until the run starts or is stopped, wake-ups only leave their bits.
+  /// Initially `scheduled`, as if queued: until the run starts or is stopped, wake-ups only set their bits.
   let state = Atomic<UInt32>(State.scheduled)
   let requests = Atomic<UInt32>(0)
   let worker: Worker
@@ -49,34 +49,34 @@ final class Strand: RemoteWake, @unchecked Sendable {
   let cells: UnsafeMutablePointer<Cell>
   let cellCount: Int
   let wordCount: Int
-  /// Ready cells, as the worker knows them.
+  /// Ready cells; the worker's own.
   let words: UnsafeMutablePointer<UInt64>
-  /// Cells with mail. Apart from the mailboxes, so that a call need not touch its own.
+  /// Cells with mail. Separate from the mailboxes, so that a call need not touch its mailbox.
   let mailWords: UnsafeMutablePointer<Atomic<UInt64>>
-  /// Ready cells, as others told.
+  /// Cells made ready by other threads.
   let remoteWords: UnsafeMutablePointer<Atomic<UInt64>>
-  /// The strand of the same run on the bulk worker, which hears of packets and of room at the end of this strand's turns only; nil
-  /// for that strand itself, and when there is none. Disk and pictures do not live by the single packet, and waking a thread for
-  /// each costs more than the packet does.
+  /// The same run's strand on the bulk worker, which is woken for packets and room only at the end of this strand's turns; nil for
+  /// that strand itself, and when there is none. Disk and video work is not urgent per packet, and waking a thread for each costs
+  /// more than the packet does.
   @exclusivity(unchecked) private(set) var partner: Unmanaged<Strand>?
-  /// Cells of `partner` that have something to hear: one word for each of its `words`.
+  /// Cells of `partner` to wake at the end of the turn: one word for each of its `words`.
   @exclusivity(unchecked) private(set) var deferredWakes: UnsafeMutablePointer<UInt64>?
   /// Graph time 0 on the worker's clock.
   @exclusivity(unchecked) var epoch: Nanoseconds = 0
   @exclusivity(unchecked) var isDraining = false
-  /// Graph time before which sources of a draining strand still give what was due.
+  /// Graph time before which sources of a draining strand still emit what was due.
   @exclusivity(unchecked) var drainsFrom = Nanoseconds.max
-  /// Place among the strands that are to drain at a time of their own.
+  /// List node in the worker's drain queue.
   @exclusivity(unchecked) var drainEntry = unsafe DrainEntry()
-  /// Where the strand's events go to the program; nil when nobody listens.
+  /// Carries the strand's events to the program; nil when events are not observed.
   @exclusivity(unchecked) var outbox: UnsafeMutablePointer<Link>?
-  /// The first of the taps on outputs of the strand's cells; only on a virtual clock, which waits for them.
+  /// The first tap on the strand's outputs; only on a virtual clock, which waits for taps.
   @exclusivity(unchecked) var firstTap: Unmanaged<TapLine>?
-  /// Links that wait for the one in their input's slot to be spent.
+  /// Links that wait until the present link of their input is spent.
   @exclusivity(unchecked) var pendingInlets: [PendingInlet] = unsafe []
-  /// Whether there are any: looked at in every turn.
+  /// Whether there are any: checked in every turn.
   @exclusivity(unchecked) var hasPendingInlets = false
-  /// Next in a worker's inbox or queue.
+  /// The next strand in a worker's inbox or queue.
   @exclusivity(unchecked) var following: Unmanaged<Strand>?
 
   init(worker: Worker, run: GraphRun, cellCount: Int) {
@@ -108,7 +108,7 @@ final class Strand: RemoteWake, @unchecked Sendable {
     unsafe deferredWakes?.deallocate()
   }
 
-  /// From now on what this strand has to tell `other` waits for the end of a turn. Control side, before the run starts.
+  /// Defers wake-ups of `other` to the end of each turn. Control side, before the run starts.
   func defersWakes(to other: Strand) {
     unsafe partner = Unmanaged.passUnretained(other)
     let words = UnsafeMutablePointer<UInt64>.allocate(capacity: other.wordCount)
@@ -123,19 +123,19 @@ final class Strand: RemoteWake, @unchecked Sendable {
     notify()
   }
 
-  /// Cell `index` has mail, and work for that reason.
+  /// Marks cell `index` as having mail and wakes it.
   func wakeForMail(_ index: Int) {
     unsafe mailWords[index >> 6].bitwiseOr(1 &<< UInt64(index & 63), ordering: .acquiringAndReleasing)
     wake(index)
   }
 
-  /// Leaves a request for the worker.
+  /// Posts a request to the worker.
   func request(_ request: UInt32) {
     requests.bitwiseOr(request, ordering: .acquiringAndReleasing)
     notify()
   }
 
-  /// Queues the strand for the first time. Once in its life, when the run starts or is stopped before that.
+  /// Queues the strand for the first time. Called once, when the run starts or is stopped before that.
   func start(with request: UInt32) {
     requests.bitwiseOr(request, ordering: .acquiringAndReleasing)
     worker.post(self)
@@ -148,7 +148,7 @@ final class Strand: RemoteWake, @unchecked Sendable {
 
   // MARK: On the worker
 
-  /// Moves what others told into the worker's own words.
+  /// Moves remote wake-ups into the worker's own words.
   func collect() {
     for index in 0..<wordCount {
       if unsafe remoteWords[index].load(ordering: .relaxed) != 0 {
@@ -157,7 +157,7 @@ final class Strand: RemoteWake, @unchecked Sendable {
     }
   }
 
-  /// Tells the partner what this turn left for it: one read-modify-write for all of a word's cells, one wake-up for all.
+  /// Delivers deferred wake-ups to the partner: one read-modify-write per word, one notification for all.
   @inline(__always)
   func wakePartner() {
     guard let partner = unsafe partner, let deferredWakes = unsafe deferredWakes else { return }
@@ -197,7 +197,7 @@ final class Strand: RemoteWake, @unchecked Sendable {
     return nil
   }
 
-  /// True once after a cell was told of mail.
+  /// True once after `wakeForMail`.
   @inline(__always)
   func takeMailSignal(_ index: Int) -> Bool {
     let bit = 1 as UInt64 &<< UInt64(index & 63)
@@ -206,7 +206,7 @@ final class Strand: RemoteWake, @unchecked Sendable {
     return true
   }
 
-  /// A cell may have mail, and is to look.
+  /// Makes a cell check its mailbox.
   func markMail(_ cell: UnsafeMutablePointer<Cell>) {
     let index = unsafe cell.pointee.index
     unsafe mailWords[index &>> 6].bitwiseOr(1 &<< UInt64(index & 63), ordering: .acquiringAndReleasing)

@@ -1,20 +1,19 @@
 internal import MillraceCore
 
-/// The timers of one worker: a hashed wheel of one-millisecond slots with absolute deadlines.
+/// The timers of one worker: a hashed timing wheel of one-millisecond slots with absolute deadlines.
 ///
-/// Arming and cancelling are constant and allocate nothing: the list links live in the cells. A deadline is rounded up to the
-/// next millisecond, so that the timers of many instances share one wake-up of the thread. Only the worker may use it.
+/// Arming and cancelling take constant time and allocate nothing: the lists are intrusive. Deadlines are rounded up to the next
+/// millisecond, so that the timers of many instances share one wake-up of the thread. Only the worker may use it.
 @unsafe
 struct TimerWheel: ~Copyable {
   static let tick: Nanoseconds = 1_000_000
-  /// Later than this, some 146 years on, no timer is armed: a deadline beyond it would wrap around where it is rounded, and
-  /// come at once.
+  /// The latest deadline, some 146 years ahead: a later one would overflow when rounded, and fire at once.
   static let farthest = Nanoseconds.max / 2
   private static let slotCount = 512
   private let slots: UnsafeMutablePointer<UnsafeMutablePointer<Cell>?>
   private let occupied: UnsafeMutablePointer<UInt64>
   private(set) var count = 0
-  /// Every slot up to and with this tick has been looked through.
+  /// Every slot up to and including this tick has been searched.
   private var handled: Int64
 
   init(now: Nanoseconds) {
@@ -36,7 +35,7 @@ struct TimerWheel: ~Copyable {
     return unsafe isBeyond ? farthest : min(sum, farthest)
   }
 
-  /// Arms the cell's timer for a deadline on the worker's clock, in place of an older one. At most `farthest`.
+  /// Arms the cell's timer for a deadline on the worker's clock, at most `farthest`; replaces an earlier one.
   mutating func arm(_ cell: UnsafeMutablePointer<Cell>, at deadline: Nanoseconds) {
     if unsafe cell.pointee.isInWheel { unsafe cancel(cell) }
     let tick = unsafe max((deadline &+ (Self.tick - 1)) / Self.tick, handled &+ 1)
@@ -53,7 +52,7 @@ struct TimerWheel: ~Copyable {
     unsafe count &+= 1
   }
 
-  /// Takes the cell's timer out, if it is armed.
+  /// Cancels the cell's timer, if armed.
   mutating func cancel(_ cell: UnsafeMutablePointer<Cell>) {
     guard unsafe cell.pointee.isInWheel else { return }
     let slot = unsafe Int(cell.pointee.timerTick) & (Self.slotCount - 1)
@@ -69,14 +68,14 @@ struct TimerWheel: ~Copyable {
     unsafe count &-= 1
   }
 
-  /// Takes out one timer that is due and answers its cell; nil when none is left. Call until nil.
+  /// Removes one due timer and returns its cell; nil when none is left. Call until nil.
   mutating func takeDue(now: Nanoseconds) -> UnsafeMutablePointer<Cell>? {
     let last = unsafe now / Self.tick
     guard unsafe count > 0 else {
       unsafe handled = max(handled, last)
       return nil
     }
-    // After a long sleep one round over all slots sees every timer.
+    // After a long sleep one pass over all slots finds every timer.
     unsafe handled = max(handled, last &- Int64(Self.slotCount))
     while unsafe handled < last {
       let slot = unsafe Int(handled &+ 1) & (Self.slotCount - 1)
@@ -95,11 +94,10 @@ struct TimerWheel: ~Copyable {
     return nil
   }
 
-  /// The same on a virtual clock, where a timer is due at its exact deadline.
+  /// As `takeDue`, for a virtual clock, where a timer is due at its exact deadline.
   mutating func takeExactlyDue(now: Nanoseconds) -> UnsafeMutablePointer<Cell>? {
     guard unsafe count > 0 else { return nil }
-    // The clock only ever stops at deadlines, so what is due lies in the slot of this time, or in the first one not yet
-    // handled, where late wishes go.
+    // The clock stops only at deadlines, so due timers are in the slot of this time, or in the first unhandled one, where late requests go.
     let tick = unsafe (now &+ (Self.tick - 1)) / Self.tick
     if let cell = unsafe takeExactlyDue(slot: handled &+ 1, now) { return unsafe cell }
     if let cell = unsafe takeExactlyDue(slot: tick, now) { return unsafe cell }
@@ -124,7 +122,7 @@ struct TimerWheel: ~Copyable {
     guard unsafe count > 0 else { return nil }
     var best: Nanoseconds?
     let start = unsafe handled &+ 1
-    // A loop by hand: a range of Int64 asks the heap for memory in debug builds.
+    // A manual loop: iterating a range of Int64 allocates in debug builds.
     var offset: Int64 = -1
     while unsafe offset < Int64(Self.slotCount) - 1 {
       offset &+= 1

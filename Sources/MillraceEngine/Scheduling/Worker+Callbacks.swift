@@ -2,9 +2,9 @@ internal import Glibc
 internal import MillraceCore
 internal import Synchronization
 
-/// ScheduledCallbacks of runs on a virtual clock: the worker keeps them itself, between two steps of the clock.
+/// Scheduled callbacks on a virtual clock: the worker runs them itself, between two steps of the clock.
 extension Worker {
-  /// Takes in a strand whose run has appointments. What is due already is done now.
+  /// Adds a strand whose run has scheduled callbacks; runs those already due.
   @inline(never)
   func takeCallbacks(of strand: Strand) {
     if unsafe !callbackStrands.contains(where: { $0 === strand }) { unsafe callbackStrands.append(strand) }
@@ -12,10 +12,10 @@ extension Worker {
     unsafe waitForDecision(about: strand.run)
   }
 
-  /// The strand is retired: nothing of its run happens any more.
+  /// Removes a retired strand.
   func forgetCallbacks(of strand: Strand) { unsafe callbackStrands.removeAll { $0 === strand } }
 
-  /// Nothing is ready. Moves the clock to the next appointment and keeps it, unless a timer is due before.
+  /// Nothing is ready: advances the clock to the next callback and runs it, unless a timer is due earlier.
   func runDueCallbacks(before deadline: Nanoseconds?) -> Bool {
     var earliest = deadline ?? Nanoseconds.max
     var isFound = false
@@ -34,15 +34,15 @@ extension Worker {
     return true
   }
 
-  /// On a virtual clock: the supervisor has been asked about a run, and time stands still until it has answered. That takes a
-  /// few microseconds, or as long as a node is made: this thread only gives its processor away.
+  /// On a virtual clock: waits until the supervisor has made all pending decisions about a run. That takes a few microseconds, or
+  /// as long as creating a node, so this thread only yields.
   func waitForDecision(about run: GraphRun) {
     while run.pendingDecisions.load(ordering: .acquiring) > 0 { sched_yield() }
   }
 }
 
 extension GraphRun {
-  /// Time of the next appointment on the worker's clock; nil when there is none, or the graph is at its end.
+  /// Time of the next callback on the worker's clock; nil when there is none, or the graph has ended.
   fileprivate func callbackTime(since start: Nanoseconds) -> Nanoseconds? {
     let next = callbacks.next
     guard next != Nanoseconds.max, liveCells.load(ordering: .relaxed) > 0 else { return nil }

@@ -2,7 +2,7 @@ internal import CMillraceSys
 internal import MillraceCore
 internal import Synchronization
 
-/// Which thread a worker has, and how one that is stuck in a node is replaced.
+/// The thread of a worker, and its replacement when it is stuck in a node.
 extension Worker {
   /// Starts the worker's first thread; 0, or the `errno` of the system's refusal.
   func startThread() -> Int32 {
@@ -10,8 +10,8 @@ extension Worker {
     return startThread(number: 1)
   }
 
-  /// A thread's right to the worker: its number, and a slot of its own for the cell it is calling. A thread that was replaced
-  /// keeps its slot for good, so that coming back it cannot touch its successor's.
+  /// A thread's ownership of the worker: its number, and its own slot for the cell it is calling. A replaced thread keeps its slot
+  /// forever, so that when it returns it cannot write to its successor's.
   @safe
   struct ThreadLease: @unchecked Sendable {
     let number: Int
@@ -37,27 +37,27 @@ extension Worker {
     loop(lease)
   }
 
-  /// The cell that is in a call, as its address; 0: none. Any thread.
+  /// The address of the cell being called; 0: none. Any thread.
   var cellInCall: UInt {
     let slot = unsafe UnsafePointer<Atomic<UInt>>(bitPattern: callSlot.load(ordering: .acquiring))
     return unsafe slot?.pointee.load(ordering: .sequentiallyConsistent) ?? 0
   }
 
-  /// What became of a worker whose thread is stuck.
+  /// The outcome of replacing a stuck thread.
   enum Replacement: Equatable {
-    /// It has a new thread.
+    /// The worker has a new thread.
     case done
-    /// The call returned after all, or the kernel knows no barrier: it has its old one.
+    /// The call returned after all, or the kernel has no barrier: the worker keeps its thread.
     case kept
-    /// The system gives no thread, an `errno`: it has its old one, which is still in the call.
+    /// The system refused a thread, with this `errno`: the worker keeps its thread, which is still in the call.
     case refused(Int32)
   }
 
-  /// Gives the worker a new thread when the old one is still in the call it was seen in. The old thread's call goes on, but
-  /// nothing follows it. Control side.
+  /// Gives the worker a new thread if the old one is still in the given call. The old call continues, but that thread does nothing
+  /// after it. Control side.
   func replaceThread(stuckIn cell: UInt) -> Replacement {
     guard canReplaceThreads else { return .kept }
-    // The new thread is there before the old one loses the worker: nobody may be left without one.
+    // The new thread is started before the old one loses the worker, which must never be without a thread.
     let lease = makeLease(number: owner.load(ordering: .sequentiallyConsistent) + 1)
     let standby = StandbyDecision()
     let refusal = OwnThread.start(name) { [self] in
@@ -77,12 +77,12 @@ extension Worker {
     return isTaken ? .done : .kept
   }
 
-  /// Takes the worker from a thread that is still in a call. False when the call returned after all.
+  /// Revokes the lease of a thread that is still in a call. False when the call returned after all.
   private func revokeLease(stuckIn cell: UInt) -> Bool {
     let number = owner.load(ordering: .sequentiallyConsistent)
     owner.store(-number, ordering: .sequentiallyConsistent)
-    // After this the thread has either left the call visibly, or will find the worker contested when it does. Then both
-    // sides try to settle it, and one succeeds.
+    // After the barrier the thread has either visibly left the call, or will find the lease contested when it does. Then both
+    // sides compete with a compare-exchange, and one wins.
     millrace_barrier_all_threads()
     let isStuck = cellInCall == cell
     let (settled, _) = owner.compareExchange(
@@ -92,17 +92,17 @@ extension Worker {
 
   // MARK: Calls into nodes
 
-  /// Notes that the thread enters a node. No locked operation: who replaces the thread makes all threads pass a barrier.
+  /// Records that the thread enters a node. No locked operation: replacing the thread makes all threads pass a barrier.
   ///
-  /// Releasing: the thread may have passed that barrier before it got here, and whoever sees the cell takes over all that this thread has
-  /// written, the ready words and the timers too. On x86 it is the store it was.
+  /// Releasing: the thread may pass that barrier before it gets here, and the thread that sees the cell takes over everything this
+  /// one has written, including ready words and timers. On x86 it is a plain store.
   @inline(__always)
   func enter(_ cell: UnsafeMutablePointer<Cell>, _ lease: ThreadLease) {
     unsafe lease.call.pointee.store(UInt(bitPattern: cell), ordering: .releasing)
     millrace_compiler_barrier()
   }
 
-  /// Notes that the thread is back. False when it was replaced meanwhile and must not touch anything any more.
+  /// Records that the thread has returned. False when it was replaced meanwhile and must not touch anything any more.
   @inline(__always)
   func leave(_ lease: ThreadLease) -> Bool {
     millrace_compiler_barrier()
@@ -111,7 +111,7 @@ extension Worker {
     return owner.load(ordering: .relaxed) == lease.number || reclaimsWorker(lease)
   }
 
-  /// The worker is contested or taken: true when this thread wins it back.
+  /// The lease is contested or revoked: true when this thread wins it back.
   @inline(never)
   private func reclaimsWorker(_ lease: ThreadLease) -> Bool {
     owner.compareExchange(expected: -lease.number, desired: lease.number, ordering: .sequentiallyConsistent)
@@ -119,12 +119,12 @@ extension Worker {
   }
 }
 
-/// Tells a thread that stands by whether it is wanted. Decided once; the thread sleeps until then.
+/// Tells a standby thread whether it is needed. Decided once; the thread sleeps until then.
 private final class StandbyDecision: Sendable {
   private static let needed: UInt32 = 1
   private static let notNeeded: UInt32 = 2
 
-  /// 0 until it is decided.
+  /// 0 until decided.
   private let decision = WaitWord()
 
   func decide(isNeeded: Bool) {
@@ -132,7 +132,7 @@ private final class StandbyDecision: Sendable {
     decision.wake()
   }
 
-  /// Waits for the decision.
+  /// Waits for the decision; true when the thread is needed.
   func waitUntilDecided() -> Bool {
     while true {
       let value = decision.load()

@@ -5,62 +5,61 @@ internal import Synchronization
 
 /// One thread that runs strands: its inbox, its ready queue, its timer wheel, its clock.
 ///
-/// The loop takes what others posted, runs one strand for at most a budget of calls, looks at the timers, and sleeps on a futex
-/// until the next millisecond in which a timer is due. On a virtual clock it never sleeps while a timer is armed: it moves the
-/// clock to the earliest deadline instead.
+/// The loop takes posted strands, fires timers, runs one strand for at most a budget of calls, and sleeps on a futex until the
+/// next millisecond in which a timer is due. On a virtual clock it never sleeps while a timer is armed: it advances the clock to
+/// the earliest deadline instead.
 ///
-/// A worker whose thread is stuck in a node can be given a new thread (`replaceThread`); the old one finds out as soon as the
-/// node returns, and ends without touching anything.
+/// A worker whose thread is stuck in a node can get a new thread (`replaceThread`); the old one detects this when the node
+/// returns, and ends without touching anything.
 @safe
 final class Worker: @unchecked Sendable {
-  /// Calls one strand may make before others get their turn, and the time after which no further one begins: what the voice of
-  /// another graph waits at the most, beside one call. A virtual clock knows no such time, so that turns do not depend on the
-  /// machine.
+  /// The most calls per turn of a strand, and the time after which no further call begins: together with one call this bounds how
+  /// long another graph's voice waits. A virtual clock has no time limit, so that turns do not depend on the machine.
   static let budget = 64
   static let turnLimit: Nanoseconds = 2_000_000
-  /// After so much work without a sleep ticks are tied to the clock again: 15 parts per million of it are 60 ns.
+  /// How often ticks are anchored to the clock while the worker does not sleep: at 15 parts per million the error is 60 ns.
   private static let anchorInterval: Nanoseconds = 4_000_000
-  /// Events that may be queued for the listeners of a run before its nodes have to wait for them.
+  /// The most events queued for the listeners of a run before its nodes wait for them.
   static let maxQueuedEvents = 512
-  /// Microseconds between two looks at them: long enough to leave the processor to who reads, short beside what the reader needs
-  /// for so many.
+  /// Pause between two checks of them, in microseconds: long enough to let the reader run, short compared with the time it needs
+  /// for that many events.
   private static let eventPause: useconds_t = 50
 
   let name: String
   let isVirtual: Bool
-  /// Added to the thread's niceness; the bulk worker stands back behind voice.
+  /// Added to the thread's niceness, so that the bulk worker yields to voice.
   let nice: Int32
   let trace: TraceRing
 
   // Shared with other threads.
   private let inbox = Inbox()
-  /// 1: the thread sleeps, or is about to.
+  /// 1: the thread is asleep or about to sleep.
   private let sleep = WaitWord()
   private let isStopping = Atomic<Bool>(false)
-  /// Which thread owns the worker: a thread that finds another number here has been replaced, its own
-  /// negated means that is being decided.
+  /// The number of the thread that owns the worker. A thread that finds another number here has been replaced; its own number
+  /// negated means that its lease is contested.
   let owner = Atomic<Int>(0)
-  /// Where the present thread notes the cell it is calling: the address of its slot.
+  /// The address of the slot in which the present thread records the cell it is calling.
   let callSlot = Atomic<UInt>(0)
-  /// False where the kernel cannot make all threads pass a barrier: a stuck thread then keeps its worker.
+  /// False when the kernel has no process-wide barrier: a stuck thread then keeps its worker.
   let canReplaceThreads: Bool
   /// Strands of running graphs, for choosing the least loaded worker.
   let load = Atomic<Int>(0)
-  /// Turns of strands that have begun: while it counts on, no node holds the worker.
+  /// Turns begun: while it increases, no node blocks the worker.
   let turns = Counter()
   /// Ticks spent in strands, for the load of the worker.
   let busyTicks = Counter()
 
   // Owned by the thread.
   @exclusivity(unchecked) private var ready = ReadyQueue()
-  /// The strand that had the last turn; only compared.
+  /// The strand that had the last turn; only compared, never dereferenced.
   @exclusivity(unchecked) private var lastStrand: UnsafeMutableRawPointer?
   @exclusivity(unchecked) var wheel: TimerWheel
   @exclusivity(unchecked) var drainQueue = DrainQueue()
   @exclusivity(unchecked) private var virtualNow: Nanoseconds = 0
-  /// Strands whose runs have had appointments; only on a virtual clock.
+  /// Strands whose runs have scheduled callbacks; only on a virtual clock.
   @exclusivity(unchecked) var callbackStrands: [Strand] = []
-  /// Strands whose runs have sources or sinks of the program; only on a virtual clock.
+  /// Strands whose runs have app sources or sinks; only on a virtual clock.
   @exclusivity(unchecked) var appStrands: [Strand] = []
   @exclusivity(unchecked) private var anchorTicks: UInt64 = 0
   @exclusivity(unchecked) private var anchorTime: Nanoseconds = 0
@@ -89,7 +88,7 @@ final class Worker: @unchecked Sendable {
   }
 
   private func wakeThread() {
-    // Looked at first: the exchange would take the line from the other processor with every post.
+    // Checked first: an exchange on every post would take the cache line from the other processor.
     if sleep.load() == 1 && sleep.exchange(0) == 1 { sleep.wake() }
   }
 
@@ -111,17 +110,17 @@ final class Worker: @unchecked Sendable {
     isVirtual ? Nanoseconds(publishedNow.load(ordering: .relaxed)) : millrace_monotonic_ns()
   }
 
-  /// The clock's time at a tick count; exact to some 15 parts per million since the last anchor.
+  /// The clock's time at a tick count; accurate to some 15 parts per million since the last anchor.
   @inline(__always)
   func time(at ticks: UInt64) -> Nanoseconds {
     if isVirtual { return unsafe virtualNow }
-    // A count from before the anchor would wrap around to the far future.
+    // A tick count from before the anchor would overflow into the far future.
     return unsafe ticks > anchorTicks ? anchorTime &+ scale.nanoseconds(ticks &- anchorTicks) : anchorTime
   }
 
-  /// Ties ticks to the clock again. Done after every sleep and every few milliseconds of work.
+  /// Anchors ticks to the clock. Called after every sleep and every few milliseconds of work.
   func anchor() {
-    // The clock first: a thread that is put aside between the two takes it for earlier than it is, and no timer comes before its time.
+    // The clock is read first: if the thread is preempted between the two, its time is late, and no timer fires early.
     unsafe anchorTime = millrace_monotonic_ns()
     unsafe anchorTicks = TickScale.now
   }
@@ -141,7 +140,7 @@ final class Worker: @unchecked Sendable {
       case .idle: break
       case .more: unsafe ready.push(entry)
       case .retired:
-        // From here on the control side may free the strand: the run is told last, and held while it is told.
+        // From here on the control side may free the strand: the run is notified last, and retained meanwhile.
         let run = unsafe entry._withUnsafeGuaranteedRef { unsafe $0.run }
         withExtendedLifetime(run) { run.strandRetired() }
       case .replaced: return
@@ -161,7 +160,7 @@ final class Worker: @unchecked Sendable {
     while let cell = unsafe wheel.takeDue(now: now) { unsafe fire(cell, now) }
   }
 
-  /// A cell's timer has come: the node is called if it had wished for that by now.
+  /// A cell's timer fired: calls the node if it asked to be called by now.
   private func fire(_ cell: UnsafeMutablePointer<Cell>, _ now: Nanoseconds) {
     if unsafe cell.pointee.requestedWake <= now {
       unsafe cell.pointee.requestedWake = Nanoseconds.max
@@ -176,7 +175,7 @@ final class Worker: @unchecked Sendable {
     unsafe makeReady(cell)
   }
 
-  /// Drains the strands whose time has come: before the timers of that time, so that nothing due at it comes any more.
+  /// Drains the strands that are due: before the timers of that time, so that nothing due at it is emitted.
   private func drainDue(_ now: Nanoseconds) {
     while let entry = unsafe drainQueue.takeDue(now: now) {
       unsafe entry._withUnsafeGuaranteedRef { strand in
@@ -204,14 +203,14 @@ final class Worker: @unchecked Sendable {
     var deadline = unsafe wheel.earliest(exact: isVirtual)
     if let drain = unsafe drainQueue.earliest { deadline = min(deadline ?? drain, drain) }
     if isVirtual, unsafe !appStrands.isEmpty, waitsForProgram {
-      // What the program does next wakes the thread.
+      // The program's next action wakes the thread.
       deadline = nil
     } else if isVirtual {
       if unsafe !callbackStrands.isEmpty && runDueCallbacks(before: deadline) { return }
       if let deadline { return moveClock(to: deadline) }
     }
     sleep.store(1)
-    // Whoever posts after this sees the flag; whatever was posted before is seen here.
+    // A thread that posts after this sees the flag; anything posted before is seen here.
     guard inbox.isEmpty && !isStopping.load(ordering: .sequentiallyConsistent) else {
       sleep.store(0)
       return
@@ -232,13 +231,13 @@ final class Worker: @unchecked Sendable {
     unsafe publishedNow.store(virtualNow, ordering: .relaxed)
   }
 
-  /// What a run of a strand left.
+  /// The outcome of one turn of a strand.
   enum TurnResult {
     case idle
     case more
-    /// Every node is dropped; nobody may touch the strand any more.
+    /// Every node is destroyed; the strand must not be used any more.
     case retired
-    /// The thread was replaced while it was in a node.
+    /// The thread was replaced during a node call.
     case replaced
   }
 
@@ -258,14 +257,14 @@ final class Worker: @unchecked Sendable {
       if unsafe strand.firstTap != nil { waitForTaps(strand) }
       waitForTraceReader()
     }
-    // Nothing of this strand is in the cache when others had their turns since its last one.
+    // The strand is no longer in the cache when others have had turns since its last one.
     let isCold = unsafe lastStrand != Unmanaged.passUnretained(strand).toOpaque()
     if isCold {
       unsafe lastStrand = Unmanaged.passUnretained(strand).toOpaque()
       if let first = unsafe strand.firstReady { unsafe fetchFirst(first, strand) }
     }
     var left = Self.budget
-    // A request ends the turn: an interruption is answered after one call, not after all of them.
+    // A request ends the turn: an interruption is handled after one call, not after all of them.
     while left > 0, ticks &- start < turnTicks, strand.requests.load(ordering: .relaxed) == 0,
       let cell = unsafe strand.takeReady()
     {
@@ -283,8 +282,7 @@ final class Worker: @unchecked Sendable {
     return exchanged ? .idle : .more
   }
 
-  /// On a virtual clock no event may be lost because the program reads slowly: time stands still meanwhile, unless the run is
-  /// to stop.
+  /// On a virtual clock no event may be lost because the program reads slowly: time does not advance meanwhile, unless the run is stopping.
   private func waitForEventRoom(_ strand: Strand) {
     guard let outbox = unsafe strand.outbox else { return }
     let supervisor = unsafe strand.run.engine.supervisor
@@ -296,8 +294,8 @@ final class Worker: @unchecked Sendable {
     }
   }
 
-  /// Nor any call, where a trace reader has asked for all of them. Readers look by themselves, every few milliseconds, and empty
-  /// the ring at once: this thread only gives its processor away.
+  /// Nor any trace record, when a trace reader holds the clock. Readers poll every few milliseconds and empty the ring at once, so
+  /// this thread only yields.
   private func waitForTraceReader() {
     while trace.isFull && !isStopping.load(ordering: .relaxed) { sched_yield() }
   }

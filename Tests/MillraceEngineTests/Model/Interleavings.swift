@@ -23,7 +23,7 @@ enum ModelStep {
   case fence
   /// Everything that any thread has stored is visible behind it: membarrier(2).
   case barrierOfAll
-  /// Sleeps until a place has a value of this kind.
+  /// Sleeps until a memory place has a value of this kind.
   case sleep(Int, until: (Int) -> Bool)
   case set(Int, (Registers) -> Int)
   case jump(String, if: (Registers) -> Bool)
@@ -31,7 +31,7 @@ enum ModelStep {
   case check(String, (_ memory: [Int], _ threads: [Registers]) -> Bool)
 }
 
-/// Goes through every order in which the steps of a few threads can happen and their stores can become visible.
+/// Explores every order in which the steps of a few threads can happen and their stores can become visible.
 ///
 /// Stores wait in a buffer of their thread and leave it in any order that their own ordering allows, which is weaker than x86 and, for
 /// stores, as weak as ARM. Loads happen in the order of the program: what a load may see too early is not modelled.
@@ -68,7 +68,7 @@ struct Interleavings {
   /// - Parameters:
   ///   - memory: the shared places at first.
   ///   - programs: one a thread.
-  ///   - settled: what is wrong when no thread can go on, each being at its end or asleep for good.
+  /// - settled: what is wrong when no thread can continue, each being finished or asleep forever.
   init(
     memory: [Int], _ programs: [[ModelStep]],
     settled: @escaping (_ memory: [Int], _ threads: [ModelStep.Registers]) -> String?
@@ -155,7 +155,7 @@ struct Interleavings {
     return after
   }
 
-  /// Steps that touch nothing shared happen together with the one before them: no other thread can tell.
+  /// Steps that touch nothing shared happen together with the one before them: other threads cannot observe the difference.
   private func runAlone(_ number: Int, _ thread: inout Thread) {
     while thread.next < programs[number].count {
       switch programs[number][thread.next] {

@@ -1,10 +1,10 @@
 import Testing
 
-/// The engine's lock-free algorithms as models, step by step as the code has them, in every order. Each is shown in a form that is known to
-/// be wrong as well, so that a search that finds nothing is known to be able to find something.
+/// Models of the engine's lock-free algorithms, step by step as in the code, in every order. Each also has a form that is known to
+/// be wrong, to show that the search can find errors.
 @Suite("Lock-free algorithms, in every order of their steps")
 struct LockFreeModelTests {
-  /// Asserts that the algorithm holds, and that its wrong form does not.
+  /// Asserts that the algorithm is correct, and that its wrong form is not.
   private func expect(_ right: Interleavings, _ wrong: [String: Interleavings]) {
     #expect(right.finding == nil)
     for (form, model) in wrong { #expect(model.finding != nil, "\(form), \(model.count) states") }
@@ -27,7 +27,7 @@ struct LockFreeModelTests {
         .sleep(written) { $0 > number },
         .load(slots + number % 2, into: 0),
         .check("read a slot that was not filled") { _, threads in threads[1][0] == number + 1 },
-        // Moved out: what lies there is nobody's.
+        // Moved out: the slot is uninitialized.
         .store(slots + number % 2, .relaxed) { _ in -1 },
         .store(read, free) { _ in number + 1 },
       ]
@@ -37,7 +37,7 @@ struct LockFreeModelTests {
     }
   }
 
-  @Test("ring: an element is there before its number, and gone before its place is free")
+  @Test("ring: an element is written before its index is published, and moved out before its slot is free")
   func ring() {
     expect(
       ring(publish: .releasing, free: .releasing),
@@ -49,7 +49,7 @@ struct LockFreeModelTests {
 
   // MARK: Waking
 
-  /// `Strand.wake`, `Worker.run`: two packets, each told, and a worker that goes back to rest.
+  /// `Strand.wake`, `Worker.run`: two packets, each with a wake-up, and a worker that goes back to sleep.
   private func notify(looksFirst: Bool, clearsFirst: Bool) -> Interleavings {
     let (queued, remote, state, inbox) = (0, 1, 2, 3)
     var teller: [ModelStep] = []
@@ -83,11 +83,11 @@ struct LockFreeModelTests {
         .jump("rest", if: { _ in true }),
       ]
     return Interleavings(memory: [0, 0, 0, 0], [teller, worker]) { _, threads in
-      threads[1][2] == 2 ? nil : "a packet was told and not seen"
+      threads[1][2] == 2 ? nil : "a wake-up for a packet was lost"
     }
   }
 
-  @Test("waking: who tells changes the word always, who is told clears it before looking")
+  @Test("waking: the waker always changes the word, the woken thread clears it before it looks")
   func notify() {
     expect(
       notify(looksFirst: false, clearsFirst: true),
@@ -97,7 +97,7 @@ struct LockFreeModelTests {
       ])
   }
 
-  /// `Inbox.push` and `Worker.rest`: a strand comes while the thread goes to sleep.
+  /// `Inbox.push` and `Worker.sleepOrAdvanceClock`: a strand is posted while the thread goes to sleep.
   private func sleep(_ order: ModelStep.Order) -> Interleavings {
     let (inbox, sleeps) = (0, 1)
     let poster: [ModelStep] = [
@@ -121,7 +121,7 @@ struct LockFreeModelTests {
     }
   }
 
-  @Test("sleeping: the flag is seen before the inbox is looked at")
+  @Test("sleeping: the flag is visible before the inbox is checked")
   func sleep() {
     expect(sleep(.sequential), ["a flag that comes late": sleep(.relaxed)])
   }
@@ -151,7 +151,9 @@ struct LockFreeModelTests {
     }
   }
 
-  @Test("room: the writer asks before it looks again, the reader takes before it looks who asked")
+  @Test(
+    "room: the writer requests a wake-up before it checks again, the reader takes before it checks for requests"
+  )
   func room() {
     expect(
       room(asksFirst: true, fences: true),
@@ -161,9 +163,9 @@ struct LockFreeModelTests {
       ])
   }
 
-  // MARK: Mail and bells
+  // MARK: Mail and wakers
 
-  /// `Strand.wakeForMail` and `Worker.deliverMail`: two messages. `SupervisorWaker` is the same with its own words.
+  /// `Strand.wakeForMail` and `Worker.deliverMail`: two messages. `SupervisorWaker` works the same way.
   private func mail(clearsFirst: Bool) -> Interleavings {
     let (box, bit, ready) = (0, 1, 2)
     var sender: [ModelStep] = []
@@ -191,7 +193,7 @@ struct LockFreeModelTests {
     expect(mail(clearsFirst: true), ["read before the signal is cleared": mail(clearsFirst: false)])
   }
 
-  /// `SupervisorWaker.ring` and `WokenRuns.take`: two events, a supervisor that looks now and then, and a last look.
+  /// `SupervisorWaker.wake` and `WokenRuns.take`: two events, a supervisor that checks now and then, and a last check.
   private func waker(stillsFirst: Bool) -> Interleavings {
     let (events, ringing, stack) = (0, 1, 2)
     var worker: [ModelStep] = []
@@ -210,18 +212,18 @@ struct LockFreeModelTests {
       [.label("look"), .sleep(stack) { $0 == 1 }, .exchange(stack, into: 0) { _, _ in 0 }]
       + (stillsFirst ? [still, carry] : [carry, still]) + [.jump("look", if: { _ in true })]
     return Interleavings(memory: [0, 0, 0], [worker, supervisor]) { _, threads in
-      threads[1][2] == 2 ? nil : "an event was told and not carried"
+      threads[1][2] == 2 ? nil : "an event was posted and not delivered"
     }
   }
 
-  @Test("waker: it is stilled before the supervisor looks")
+  @Test("waker: it is reset before the supervisor reads")
   func waker() {
     expect(waker(stillsFirst: true), ["looked before it was stilled": waker(stillsFirst: false)])
   }
 
   // MARK: Threads that are replaced
 
-  /// `Worker.enter`, `leave` and `revokeLease`: a thread makes two calls, and the supervisor takes its worker in the first or the second.
+  /// `Worker.enter`, `leave` and `revokeLease`: a thread makes two calls, and the supervisor revokes its lease in the first or the second.
   private func replacement(enter: ModelStep.Order, hasBarrier: Bool) -> Interleavings {
     let (owner, slot, words) = (0, 1, 2)
     let cell = 7
@@ -266,7 +268,7 @@ struct LockFreeModelTests {
     return Interleavings(memory: [1, 0, 0], [old, supervisor]) { _, _ in nil }
   }
 
-  @Test("replacement: one thread has the worker, and sees all that the one before it wrote")
+  @Test("replacement: exactly one thread owns the worker, and sees all that its predecessor wrote")
   func replacement() {
     expect(
       replacement(enter: .releasing, hasBarrier: true),
@@ -278,7 +280,7 @@ struct LockFreeModelTests {
 
   // MARK: The trace
 
-  /// `TraceRing.note` and `records`: four records through two slots, read once.
+  /// `TraceRing.record` and `records`: four records through two slots, read once.
   private func trace(fences: Bool) -> Interleavings {
     let (written, slots) = (0, 1)
     var worker: [ModelStep] = []
@@ -289,7 +291,7 @@ struct LockFreeModelTests {
         .store(written, .releasing) { _ in number + 1 },
       ]
     }
-    // The oldest record that is still there, read between two looks at the number.
+    // The oldest record that is still there, read between two reads of the count.
     let reader: [ModelStep] = [
       .sleep(written) { $0 >= 1 },
       .load(written, into: 0),
@@ -310,7 +312,7 @@ struct LockFreeModelTests {
     return Interleavings(memory: [0, 0, 0], [worker, reader]) { _, _ in nil }
   }
 
-  @Test("trace: who reads a word of a record sees the number of those before it")
+  @Test("trace: a reader of a record's word sees the count of those before it")
   func trace() {
     expect(trace(fences: true), ["records without a fence between them": trace(fences: false)])
   }

@@ -78,7 +78,7 @@ struct HeapTests {
     let sink = builder.add("sink", "test.silent")
     let second = builder.add("second", "test.silent")
     builder.link(last, sink, policy: .dropOldest)
-    builder.link(source, second, policy: .lastStrand)
+    builder.link(source, second, policy: .latest)
     let engine = Engine(catalogue: testCatalogue, clock: interval == 0 ? .realtime : .virtual, workers: 1)
     let run = try engine.prepare(builder.plan)
     let tap = run.tap(0)

@@ -13,7 +13,7 @@ struct InterruptionTests {
   ) {
     var builder = PlanBuilder()
     let isLossless = dice.roll(0...2) > 0
-    let policies: [LinkPolicy] = isLossless ? [.block] : [.block, .dropOldest, .dropNewest, .lastStrand]
+    let policies: [LinkPolicy] = isLossless ? [.block] : [.block, .dropOldest, .dropNewest, .latest]
     func lane() -> Lane { dice.roll(0...1) == 0 ? .voice : .bulk }
     func probe() -> [String: ParameterValue] { ["probe": .string(witness)] }
     func link(_ from: Int, _ to: Int) {

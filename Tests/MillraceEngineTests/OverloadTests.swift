@@ -81,7 +81,7 @@ struct OverloadTests {
     let voice = builder.add("voice", "test.burn", ["probe": .string(probe + "-voice"), "work": 500])
     let pictures = builder.add("pictures", "test.burn", ["probe": .string(probe), "work": 3_000])
     builder.link(source, voice, limit: 400)
-    builder.link(source, pictures, limit: 2, policy: .lastStrand)
+    builder.link(source, pictures, limit: 2, policy: .latest)
     builder.plan.overload = steps
     return (builder.plan, voice, pictures)
   }

@@ -39,7 +39,7 @@ struct StatisticsTests {
 
   @Test(
     "every packet of a run that was stopped is counted: taken, dropped for its age, or discarded",
-    arguments: [LinkPolicy.block, .dropOldest, .dropNewest, .lastStrand])
+    arguments: [LinkPolicy.block, .dropOldest, .dropNewest, .latest])
   func conserved(policy: LinkPolicy) throws {
     var builder = PlanBuilder()
     let source = builder.add("source", "test.count", ["count": -1, "interval": 1])
@@ -54,7 +54,7 @@ struct StatisticsTests {
     let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.links.allSatisfy { $0.pushed == $0.popped + $0.droppedOldest + $0.discarded })
     // A link that keeps only the newest may happen to be empty.
-    if policy != .lastStrand { #expect(report.links.contains { $0.discarded > 0 }) }
+    if policy != .latest { #expect(report.links.contains { $0.discarded > 0 }) }
     #expect(report.leakedBlocks == 0)
   }
 

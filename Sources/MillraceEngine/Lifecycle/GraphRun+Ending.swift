@@ -5,6 +5,7 @@ internal import Synchronization
 extension GraphRun {
   /// Builds the final report, frees the run's memory (unless an abandoned thread still uses it), and notifies all waiters.
   func close(releasing: Bool) {
+    engine.supervisor.threadOwner.assertIsCurrent()
     let time = graphTime
     let wasStarted = status.withLock { $0.startRequestedAt != 0 }
     reportMissedBudgets(at: Nanoseconds.max)

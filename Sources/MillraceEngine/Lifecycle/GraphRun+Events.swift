@@ -65,6 +65,7 @@ extension GraphRun {
 
   /// Posts `stopped` to every listener and ends its queue.
   func endEvents(at time: Nanoseconds) {
+    engine.supervisor.threadOwner.assertIsCurrent()
     let listeners = listeners
     push(.ofRun("stopped", at: time + timeShift), to: listeners, isLast: true)
     for listener in listeners { listener.finish() }
@@ -78,6 +79,7 @@ extension GraphRun {
   /// Moves events from the workers' outboxes to the listeners. When the run waits for its listeners, no more than they have room
   /// for; the last time all, which is at most one outbox each. Events left behind wake the supervisor again.
   func carryEvents(isLast: Bool = false) {
+    engine.supervisor.threadOwner.assertIsCurrent()
     // Most runs have no events when they end or fail, and no listener.
     guard let memory = memory, hasOutbox else { return }
     let listeners = audience

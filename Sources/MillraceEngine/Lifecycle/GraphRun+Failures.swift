@@ -50,6 +50,7 @@ extension GraphRun {
 
   /// Posts the decision about a failed node to its worker.
   func decide(_ decision: FailureDecision, for node: Int) {
+    engine.supervisor.threadOwner.assertIsCurrent()
     failureDecisions.put(decision, for: node)
     places[node].strand.request(Strand.Request.replace)
   }

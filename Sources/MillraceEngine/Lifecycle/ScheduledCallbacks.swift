@@ -77,7 +77,10 @@ extension GraphRun {
   }
 
   /// Runs the callbacks that are due on the real clock.
-  func runDueCallbacks() { callbacks.runDue(at: graphTime) }
+  func runDueCallbacks() {
+    engine.supervisor.threadOwner.assertIsCurrent()
+    callbacks.runDue(at: graphTime)
+  }
 
   /// Real-clock time of the next callback; nil when there is none, before the run has begun, and on a virtual clock.
   var nextCallbackTime: Nanoseconds? {

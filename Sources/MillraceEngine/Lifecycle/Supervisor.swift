@@ -42,6 +42,8 @@ final class Supervisor: @unchecked Sendable {
   private let messages = Locked<[Message]>([])
   /// 1: there is work to do.
   private let sleep = WaitWord()
+  // Used by the thread only.
+  let threadOwner = ThreadOwner("supervisor")
   private var active: [Int: GraphRun] = [:]
   // The active runs that must be checked without a wake.
   /// Runs whose node events are collected.
@@ -89,6 +91,7 @@ final class Supervisor: @unchecked Sendable {
   /// 0, or the `errno` of the system's refusal.
   func startThread() -> Int32 {
     OwnThread.start("millrace-super") { [self] in
+      threadOwner.bind()
       while !isQuitting || !active.isEmpty { turn() }
     }
   }
@@ -96,6 +99,7 @@ final class Supervisor: @unchecked Sendable {
   // MARK: The thread
 
   private func turn() {
+    threadOwner.assertIsCurrent()
     sleep.store(0)
     handleMessages()
     let now = millrace_monotonic_ns()

@@ -96,6 +96,7 @@ extension Worker {
   /// Queues the links that follow those in the slots of a strand's inputs.
   @inline(never)
   func takeInlets(of strand: Strand) {
+    threadOwner.assertIsCurrent()
     let run = unsafe strand.run
     let unannounced = run.inlets.withLock { board in
       board.takeUnannounced { run.places[$0.node].strand === strand }
@@ -111,6 +112,7 @@ extension Worker {
   /// Moves inputs to their next links when the present ones are spent. At most once per turn, and only while any is pending.
   @inline(never)
   func advanceInlets(of strand: Strand) {
+    threadOwner.assertIsCurrent()
     var index = 0
     while unsafe index < strand.pendingInlets.count {
       let pending = unsafe strand.pendingInlets[index]

@@ -104,6 +104,7 @@ extension Worker {
   /// Adopts the new layouts of a strand's outputs.
   @inline(never)
   func changeOutputs(of strand: Strand) {
+    threadOwner.assertIsCurrent()
     unsafe strand.run.outlets.withLock { board in
       for (output, fan) in board.fans where !fan.isInPlace {
         let place = unsafe strand.run.places[output.node]

@@ -65,6 +65,7 @@ extension EngineCore {
 
   /// A run is about to close: readers of its links see the end, and writers to it get a new layout.
   func cutLinks(of run: GraphRun) {
+    supervisor.threadOwner.assertIsCurrent()
     topology.withLock { topology in
       let mine = topology.links.filter { $0.from.run == run.id || $0.to.run == run.id }
       topology.links.removeAll { $0.from.run == run.id || $0.to.run == run.id }

@@ -19,6 +19,7 @@ extension GraphRun {
   /// The workers leave counts and a flag. On a virtual clock, where the supervisor may run at any moment of graph time, everything
   /// is reported at the end, so that every run posts the same events.
   func reportMissedBudgets(at now: Nanoseconds) {
+    engine.supervisor.threadOwner.assertIsCurrent()
     guard engine.clock == .realtime || now == Nanoseconds.max else { return }
     guard let memory = memory, hasMissed.exchange(false, ordering: .acquiring) else { return }
     if reportedBudgets.isEmpty { reportedBudgets = plan.nodes.map { _ in ReportedBudgets() } }

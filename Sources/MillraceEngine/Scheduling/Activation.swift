@@ -273,6 +273,7 @@ extension Worker {
 
   /// Arms a cell's single timer for the earlier of its requested wake-up and its retry.
   func armTimer(of cell: UnsafeMutablePointer<Cell>) {
+    threadOwner.assertIsCurrent()
     let deadline = unsafe min(cell.pointee.requestedWake, cell.pointee.retry)
     if deadline == Nanoseconds.max {
       unsafe wheel.cancel(cell)
@@ -283,6 +284,7 @@ extension Worker {
 
   /// Cancels a cell's timer: its node is not called any more, or is replaced.
   func forgetTimer(of cell: UnsafeMutablePointer<Cell>) {
+    threadOwner.assertIsCurrent()
     unsafe cell.pointee.requestedWake = Nanoseconds.max
     unsafe cell.pointee.retry = Nanoseconds.max
     unsafe cell.pointee.retryCalls = false

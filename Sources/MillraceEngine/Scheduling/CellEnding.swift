@@ -5,6 +5,7 @@ extension Worker {
   /// Ends a cell: it is never called again, and its outputs end after their last packet.
   @inline(never)
   func end(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
+    threadOwner.assertIsCurrent()
     unsafe cell.pointee.phase = .ended
     unsafe forgetTimer(of: cell)
     unsafe endOutputs(of: cell)
@@ -42,6 +43,7 @@ extension Worker {
 
   @inline(never)
   func fail(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ fault: NodeFault) {
+    threadOwner.assertIsCurrent()
     unsafe cell.pointee.phase = .failed
     unsafe forgetTimer(of: cell)
     unsafe cell.pointee.table.wakeAt = Nanoseconds.max

@@ -50,6 +50,7 @@ extension Worker {
   /// Carries out the pending requests of a strand. False when the thread was replaced during a call.
   @inline(never)
   func answerRequests(of strand: Strand, _ lease: ThreadLease) -> Bool {
+    threadOwner.assertIsCurrent()
     let requests = strand.requests.exchange(0, ordering: .acquiringAndReleasing)
     if requests & Strand.Request.retire != 0 { return retire(strand, lease) }
     if requests & Strand.Request.begin != 0 { begin(strand) }

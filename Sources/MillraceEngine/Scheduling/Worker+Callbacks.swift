@@ -7,6 +7,7 @@ extension Worker {
   /// Adds a strand whose run has scheduled callbacks; runs those already due.
   @inline(never)
   func takeCallbacks(of strand: Strand) {
+    threadOwner.assertIsCurrent()
     if unsafe !callbackStrands.contains(where: { $0 === strand }) { unsafe callbackStrands.append(strand) }
     unsafe strand.run.callbacks.runDue(at: now &- strand.epoch)
     unsafe waitForDecision(about: strand.run)

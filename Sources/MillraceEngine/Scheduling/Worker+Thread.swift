@@ -31,6 +31,7 @@ extension Worker {
   }
 
   private func work(_ lease: ThreadLease) {
+    threadOwner.bind()
     if nice != 0 { _ = millrace_set_thread_nice(nice) }
     millrace_set_timer_slack(1_000)
     anchor()

@@ -50,7 +50,8 @@ final class Worker: @unchecked Sendable {
   /// Ticks spent in strands, for the load of the worker.
   let busyTicks = Counter()
 
-  // Owned by the thread.
+  // Used by the thread only.
+  let threadOwner = ThreadOwner("worker")
   @exclusivity(unchecked) private var ready = ReadyQueue()
   /// The strand that had the last turn; only compared, never dereferenced.
   @exclusivity(unchecked) private var lastStrand: UnsafeMutableRawPointer?
@@ -200,6 +201,7 @@ final class Worker: @unchecked Sendable {
   }
 
   private func sleepOrAdvanceClock() {
+    threadOwner.assertIsCurrent()
     var deadline = unsafe wheel.earliest(exact: isVirtual)
     if let drain = unsafe drainQueue.earliest { deadline = min(deadline ?? drain, drain) }
     if isVirtual, unsafe !appStrands.isEmpty, waitsForProgram {
@@ -227,6 +229,7 @@ final class Worker: @unchecked Sendable {
 
   /// Moves a virtual clock forward.
   func moveClock(to time: Nanoseconds) {
+    threadOwner.assertIsCurrent()
     unsafe virtualNow = unsafe max(virtualNow, time)
     unsafe publishedNow.store(virtualNow, ordering: .relaxed)
   }
@@ -242,6 +245,7 @@ final class Worker: @unchecked Sendable {
   }
 
   private func run(_ strand: Strand, _ lease: ThreadLease) -> TurnResult {
+    threadOwner.assertIsCurrent()
     _ = strand.state.exchange(Strand.State.scheduled, ordering: .acquiringAndReleasing)
     strand.collect()
     turns.add()

@@ -89,8 +89,8 @@ struct RestartTests {
     let step = OverloadStep(above: 50, settings: [.init(node: 1, parameter: "level", value: 1)])
     let run = try prepare("restart-ladder", failEvery: 4, overload: [step])
     run.at(.milliseconds(30)) { [unowned run] in try? run.set("dial", "level", to: 5) }
-    run.at(.milliseconds(50)) { [unowned run] in run.take(.rise(0), load: 90) }
-    run.at(.milliseconds(110)) { [unowned run] in run.take(.fall(0), load: 10) }
+    run.at(.milliseconds(50)) { [unowned run] in run.apply(.rise(0), load: 90) }
+    run.at(.milliseconds(110)) { [unowned run] in run.apply(.fall(0), load: 10) }
     _ = await runToEnd(run)
     #expect(
       Probe.named("restart-ladder").texts == [

@@ -128,7 +128,7 @@ public struct AudioAutoGain: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    if reply.isVoid(at: ports.generation) { stream.forget() }
+    if reply.isStale(at: ports.generation) { stream.forget() }
   }
 
   private mutating func report(_ frames: Int, end: Int64, _ ports: inout Ports) {

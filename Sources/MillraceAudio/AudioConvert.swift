@@ -142,7 +142,7 @@ public struct AudioConvert: ~Copyable, Node {
   private mutating func convert(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     let count = Int(packet.byteCount) / conversion.inputFrameBytes
     var output = try ports.makePacket(bytes: count * conversion.outputFrameBytes, of: HeldReply(of: packet))
-    output.describeLike(packet)
+    output.copyMetadata(from: packet)
     var bytes = output.mutableSamples(of: UInt8.self)
     conversion.convert(packet, into: &bytes)
     ports.emit(output)
@@ -153,7 +153,7 @@ public struct AudioConvert: ~Copyable, Node {
     _ packet: borrowing Packet, into frames: Int, _ ports: inout Ports
   ) throws(NodeFault) {
     let ends = packet.flags.contains(.endOfUtterance)
-    if !packet.isBareEnd {
+    if !packet.isEndMarker {
       if queue.isBroken(by: packet) { try emitRest(frames, &ports) }
       reply.follow(packet)
       queue.follow(packet, frames: Int(packet.byteCount) / conversion.inputFrameBytes)
@@ -185,7 +185,7 @@ public struct AudioConvert: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    if reply.isVoid(at: ports.generation) { queue.clear() }
+    if reply.isStale(at: ports.generation) { queue.clear() }
   }
 
   /// Emits what is held as a short packet.

@@ -117,7 +117,7 @@ public struct AudioLevel: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard reply.isVoid(at: ports.generation) else { return }
+    guard reply.isStale(at: ports.generation) else { return }
     startWindow()
     held = 0
   }

@@ -199,7 +199,7 @@ public struct AudioMix: ~Copyable, Node {
   public mutating func interrupted(_ ports: inout Ports) {
     inputs.dropReplies(before: ports.generation)
     // Of an incomplete packet, only what belongs to the old reply alone can still be removed.
-    if let old = reply, old.isVoid(at: ports.generation) {
+    if let old = reply, old.isStale(at: ports.generation) {
       inputs.clearSum()
       reply = nil
     }

@@ -111,7 +111,7 @@ public struct AudioRead: ~Copyable, Node {
   /// The file ended early, which becomes a fault once its last packet is out.
   private var mustFail = false
   private var reportedDamage = 0
-  private var damagePace = EventPace()
+  private var damagePace = EventThrottle()
   private var pacer: Pacer
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {

@@ -114,7 +114,7 @@ public struct AudioResample: ~Copyable, Node {
     }
     reply.follow(packet)
     let frames = Int(packet.byteCount) / inputFrameBytes
-    if !packet.isBareEnd {
+    if !packet.isEndMarker {
       let count = stream.take(packet, frames: frames)
       // The filter keeps input that is too short to give a sample. Nothing is written, so an empty output is enough.
       if frames > 0 { try convert(packet, count: count, &ports) }
@@ -150,7 +150,7 @@ public struct AudioResample: ~Copyable, Node {
     _ packet: borrowing Packet, count: Int, _ ports: inout Ports
   ) throws(NodeFault) {
     var output = try ports.makePacket(bytes: count * inputFrameBytes, of: HeldReply(of: packet))
-    output.describeLike(packet)
+    output.copyMetadata(from: packet)
     output.flags.remove(.endOfUtterance)
     stream.describe(&output, count: count)
     switch sample {
@@ -192,7 +192,7 @@ public struct AudioResample: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard reply.isVoid(at: ports.generation) else { return }
+    guard reply.isStale(at: ports.generation) else { return }
     stream.forget()
     ending = nil
   }

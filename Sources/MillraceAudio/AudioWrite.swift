@@ -71,7 +71,7 @@ public struct AudioWrite: ~Copyable, Node {
   private var expected: Int64 = 0
   private var hasBegun = false
   private var gaps = 0
-  private var gapPace = EventPace()
+  private var gapPace = EventThrottle()
   /// Frames and time of the last header update.
   private var refreshed: Int64 = 0
   private var refreshedAt: Nanoseconds?

@@ -171,7 +171,7 @@ extension DoubleConnection {
     let rate = downRate
     let double = double
     // Synthesis takes tens of milliseconds, for which the network thread must not be blocked.
-    let refusal = OwnThread.start("double voice") { [self] in
+    let refusal = DetachedThread.start("double voice") { [self] in
       var spoken: SpokenReply?
       var problem: String?
       do throws(SynthesisError) {

@@ -121,7 +121,7 @@ enum SpeechSynthesizer {
   private static func run(espeak voice: String, _ arguments: [String]) throws(SynthesisError) {
     let words = unsafe (["espeak-ng", "-v", voice] + arguments).map { unsafe strdup($0) } + [nil]
     // A service key in the environment of this program is not passed on.
-    let variables = unsafe InheritedVariables.with([]).map { unsafe strdup($0) } + [nil]
+    let variables = unsafe InheritedEnvironment.with([]).map { unsafe strdup($0) } + [nil]
     defer {
       for index in unsafe words.indices { unsafe free(words[index]) }
       for index in unsafe variables.indices { unsafe free(variables[index]) }

@@ -16,7 +16,7 @@ enum DeviceShutdown {
   static func end(_ device: any AudioDevice) {
     _ = waitsAtExit
     running.add(1, ordering: .sequentiallyConsistent)
-    let refusal = OwnThread.start("millrace-close") { finish(device) }
+    let refusal = DetachedThread.start("millrace-close") { finish(device) }
     if refusal != 0 { finish(device) }
   }
 

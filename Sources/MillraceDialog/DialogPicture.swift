@@ -35,8 +35,8 @@ public struct DialogPicture: Node, ~Copyable {
       ParameterContract(
         "text", .string, default: "", text: "the text of the question; empty: the user's own words count"),
       ParameterContract(
-        "maxPixels", .integer(1...PictureHeader.mostEver), unit: "px",
-        default: .integer(PictureHeader.mostPixels),
+        "maxPixels", .integer(1...PictureHeader.maxDecodablePixels), unit: "px",
+        default: .integer(PictureHeader.defaultMaxPixels),
         text: "the largest image that is sent, width times height as declared in its header"),
     ],
     events: [

@@ -67,7 +67,7 @@ public struct ProcessPipe: Node, ~Copyable {
     let input = setup.inputs[0]
     let output = setup.outputs[0]
     let arguments = setup.parameters.strings("command")
-    guard let bell = PipeBell() else {
+    guard let bell = WakePipe() else {
       throw NodeProblem(
         "too many open files", cure: "raise the limit on open files (ulimit -n)")
     }
@@ -109,11 +109,11 @@ public struct ProcessPipe: Node, ~Copyable {
       arguments, directory: parameters.has("directory") ? parameters.string("directory") : nil,
       environment: parameters.strings("environment"), isInputLinked: isInputLinked)
     let parcel = Parcel(ProcessSupervisor(exchange, child, reader))
-    let hasSupervisor = OwnThread.start("millrace-proc") { parcel.take()?.run() } == 0
+    let hasSupervisor = DetachedThread.start("millrace-proc") { parcel.take()?.run() } == 0
     let hasWriter =
       !isInputLinked
       || hasSupervisor
-        && OwnThread.start("millrace-procin") {
+        && DetachedThread.start("millrace-procin") {
           ProcessWriter(exchange: exchange, descriptor: child.input).run()
         } == 0
     guard !hasSupervisor || !hasWriter else { return }
@@ -154,7 +154,7 @@ public struct ProcessPipe: Node, ~Copyable {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard reply.isVoid(at: ports.generation) else { return }
+    guard reply.isStale(at: ports.generation) else { return }
     var waiting = silence
     if let packet = held.take() { waiting += Int(packet.byteCount) / frameBytesIn }
     silence = 0

@@ -25,7 +25,7 @@ public struct RTMPPush: ~Copyable, Node {
   /// How long the end waits for a connection.
   private let timeout: Nanoseconds
   private var reported: Nanoseconds = 0
-  private var dropsPace = EventPace()
+  private var dropsPace = EventThrottle()
   private var reportedDrops = (pictures: 0, sound: 0)
   private var drops = DropEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
   private var isConnected = false

@@ -117,7 +117,7 @@ public struct VideoScale: ~Copyable, Node {
       scaler.scale(view, left: plan.left, top: plan.top, width: plan.partWidth, height: plan.partHeight)
     else { throw NodeFault(.library) }
     var packet = try ports.makePacket(bytes: outputBytes, of: HeldReply(of: picture))
-    packet.describeLike(picture)
+    packet.copyMetadata(from: picture)
     packet.position = count
     var target = packet.mutableSamples(of: UInt8.self)
     scaler.copy(into: &target, turned: plan.turn)

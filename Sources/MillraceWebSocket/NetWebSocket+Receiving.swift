@@ -22,7 +22,7 @@ extension NetWebSocket {
     }
     if record.kind == SocketExchange.text {
       if isTextLinked && count <= largest && count > 0 {
-        guard ports.hasRoomOrAsks(1) else { return false }
+        guard ports.hasRoomOrRequestsWake(1) else { return false }
         ports.emit(try packet(record, 0..<count, 1, &ports), to: 1)
       }
       done(record)
@@ -45,7 +45,7 @@ extension NetWebSocket {
       done(record)
       return true
     }
-    guard ports.hasRoomOrAsks(0) else { return false }
+    guard ports.hasRoomOrRequestsWake(0) else { return false }
     try emitSound(record, max(start, delivered), &ports)
     return true
   }

@@ -4,9 +4,9 @@ import MillraceGraph
 import MillraceTesting
 import Testing
 
-@Suite("What a program sends, and time", .timeLimit(.minutes(10)))
+@Suite("source and sink and the clock", .timeLimit(.minutes(10)))
 struct AppClockTests {
-  @Test("a virtual clock stands still for a source that waits, until the program has finished it")
+  @Test("a virtual clock waits for a source with pacing waits until the program finishes it")
   func holdsClock() async throws {
     var graph = GraphDescription.ends([:], through: ["test.arrivals"])
     graph.add("ticker", "test.ticker")
@@ -17,7 +17,7 @@ struct AppClockTests {
     run.start()
     for _ in 0..<10 {
       try await mic.send([Int16](repeating: 1, count: 320))
-      // The clock would have run to the ticker's end meanwhile.
+      // Otherwise the clock would have reached the ticker's end by now.
       #expect(await bot.next()?.time == .zero)
     }
     mic.finish()
@@ -26,7 +26,7 @@ struct AppClockTests {
     _ = try run.ended()
   }
 
-  @Test("a virtual clock stands still while a sink is full, so that a slow reader misses nothing")
+  @Test("a virtual clock waits while a sink is full, so a slow reader misses nothing")
   func holdsClockForReader() async throws {
     var graph = GraphDescription("ticks")
     graph.add("ticker", "test.ticker")
@@ -38,7 +38,7 @@ struct AppClockTests {
     #expect(await ticks.all().map(\.time) == (0..<50).map { .milliseconds(10 * $0) })
   }
 
-  @Test("a live source that paused continues at the present time, with a gap in its positions")
+  @Test("a live source continues after a pause at the current time, with a gap in its positions")
   func livePause() async throws {
     let run = try GraphDescription.ends(["pacing": "live"]).prepared(.virtual)
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -48,13 +48,13 @@ struct AppClockTests {
     run.at(.milliseconds(2_000)) { mic.finish() }
     run.start()
     let got = await bot.all()
-    // 500 ms is 360 ms late, which is no pause yet.
+    // 500 ms is 360 ms late, which is not yet a pause.
     #expect(got.map(\.time) == [100, 120, 140, 1_500].map { .milliseconds($0) })
     #expect(got.map(\.position) == [0, 320, 640, 22_400])
     #expect(got.map(\.isDiscontinuous) == [false, false, false, true])
   }
 
-  @Test("what is queued of a reply goes with an interruption; what is sent after it stays")
+  @Test("an interruption discards what is queued of a reply; what is sent afterwards is kept")
   func interrupts() async throws {
     let run = try GraphDescription.ends(["replies": true]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -66,7 +66,7 @@ struct AppClockTests {
     #expect(await bot.allSamples() == [Int16](repeating: 2, count: 320))
   }
 
-  @Test("what is queued for a reader of a reply goes with an interruption")
+  @Test("an interruption discards what is queued of a reply for a reader")
   func interruptsReader() async throws {
     let run = try GraphDescription.ends(["replies": true], through: ["test.arrivals"]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))

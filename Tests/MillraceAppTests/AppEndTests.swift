@@ -4,14 +4,14 @@ import MillraceGraph
 import MillraceTesting
 import Testing
 
-@Suite("The end of what a program sends and takes", .timeLimit(.minutes(10)))
+@Suite("the end of source and sink", .timeLimit(.minutes(10)))
 struct AppEndTests {
   private func code(_ body: () async throws -> Void) async -> SourceProblem.Code? {
     do { try await body() } catch { return (error as? SourceProblem)?.code }
     return nil
   }
 
-  @Test("a source that nobody finishes ends with drain, behind what it was sent")
+  @Test("drain ends a source that was not finished, after what was sent")
   func drains() async throws {
     let run = try GraphDescription.ends().prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -23,7 +23,7 @@ struct AppEndTests {
     #expect(await code { try await mic.send([1 as Int16]) } == .stopped)
   }
 
-  @Test("stop ends a send that waits, and a reader")
+  @Test("stop ends a waiting send and a waiting reader")
   func stops() async throws {
     let run = try GraphDescription.ends(["capacity": 1]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -43,7 +43,7 @@ struct AppEndTests {
     #expect(idle.isOver)
   }
 
-  @Test("what is queued can be read after the run has stopped")
+  @Test("queued packets can be read after the run has stopped")
   func readsAfterwards() async throws {
     let run = try GraphDescription.ends(["format": "text"]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -55,7 +55,7 @@ struct AppEndTests {
     #expect(bot.tryNext() == nil && bot.isOver)
   }
 
-  @Test("a sink nobody reads holds nothing up, and what it drops is counted", arguments: [true, false])
+  @Test("a sink without a reader blocks nothing, and counts what it drops", arguments: [true, false])
   func unread(hasBeenOpened: Bool) async throws {
     let run = try GraphDescription.ends([:], ["capacity": 4]).prepared()
     if hasBeenOpened { _ = try run.sink("bot") }
@@ -68,7 +68,7 @@ struct AppEndTests {
     #expect(try await run.sink("bot").all().count == 4)
   }
 
-  @Test("a handle that goes while the node waits for it frees the node")
+  @Test("the node no longer waits when the last handle is released")
   func goesAway() async throws {
     let run = try GraphDescription.ends([:], ["capacity": 1]).prepared()
     let mic = try run.source("mic")
@@ -82,7 +82,7 @@ struct AppEndTests {
     #expect(try run.ended().failure == nil)
   }
 
-  @Test("a run that is never started ends its handles when it goes")
+  @Test("a run that is never started ends its handles when it is released")
   func neverStarted() async throws {
     var run: GraphRun? = try GraphDescription.ends(["capacity": 1]).prepared()
     let (mic, bot) = (try #require(run).source("mic"), try #require(run).sink("bot"))
@@ -93,11 +93,11 @@ struct AppEndTests {
     #expect(await reading.value == nil)
   }
 
-  @Test("a cancelled task stops to wait: the sender with a problem, the reader without a packet")
+  @Test("a cancelled task stops waiting: a send throws, a reader gets nil")
   func cancels() async throws {
     let run = try GraphDescription.ends(["capacity": 1]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
-    // Not started: nothing is taken, and nothing comes.
+    // Not started: nothing is taken, and nothing arrives.
     let first = Task { await code { try await mic.send([Int16](repeating: 5, count: 3_200)) } }
     let second = Task { await code { try await mic.send([Int16](repeating: 6, count: 320)) } }
     let reading = Task { await bot.next() }
@@ -111,7 +111,7 @@ struct AppEndTests {
     #expect(await bot.all().isEmpty == false)
   }
 
-  @Test("many readers share the packets, and all of them end")
+  @Test("several readers share the packets, and all of them end")
   func sharedReading() async throws {
     let run = try GraphDescription.ends(["format": "text"], ["capacity": 2]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -127,7 +127,7 @@ struct AppEndTests {
     #expect(await reading.value.compactMap(Int.init).sorted() == Array(0..<500))
   }
 
-  @Test("every wrong send has a code, and a text that says what to do")
+  @Test("every wrong send throws its code and a message with a cure")
   func problems() async throws {
     let run = try GraphDescription.ends().prepared()
     let mic = try run.source("mic")
@@ -150,7 +150,7 @@ struct AppEndTests {
     #expect(await code { try await picture.send([UInt8](repeating: 0, count: 10)) } == nil)
   }
 
-  @Test("a name that is no source or sink is refused with a hint")
+  @Test("a name that is not a source or sink is refused with a hint")
   func wrongNames() throws {
     let run = try GraphDescription.ends().prepared()
     #expect(throws: ControlProblem("no node is named \"mik\"; did you mean \"mic\"?", .unknownNode)) {

@@ -5,7 +5,7 @@ import MillraceFlow
 import MillraceGraph
 import Synchronization
 
-/// Nodes between the program's ends of a graph.
+/// Nodes between a source and a sink.
 enum AppNodes {
   static let catalogue: Catalogue = {
     var catalogue = Catalogue.flow
@@ -57,7 +57,7 @@ extension GraphSink {
 }
 
 extension GraphRun {
-  /// The run's end, in a test that has no other bound.
+  /// Waits for the end of the run, in a test that has no other limit.
   func ended() throws -> RunReport {
     guard let report = waitUntilStopped(timeout: .seconds(120)) else { throw NoEnd() }
     return report
@@ -66,7 +66,7 @@ extension GraphRun {
 
 struct NoEnd: Error {}
 
-/// Passes packets on, and counts what its thread asked of the heap between two of them.
+/// Passes packets on and counts the heap requests of its thread between two of them.
 struct HeapWatch: Node {
   static let contract = NodeContract(
     "test.heapWatch", "counts", inputs: [PortContract("in", .any, text: "anything")],
@@ -91,7 +91,7 @@ struct HeapWatch: Node {
   }
 }
 
-/// Passes packets on with the time they came.
+/// Passes packets on with the time they arrived.
 struct Arrivals: Node {
   static let contract = NodeContract(
     "test.arrivals", "tells when", inputs: [PortContract("in", .any, text: "anything")],

@@ -4,13 +4,13 @@ import MillraceGraph
 import MillraceTesting
 import Testing
 
-@Suite("A program that sends and takes packets", .timeLimit(.minutes(10)))
+@Suite("source and sink", .timeLimit(.minutes(10)))
 struct SourceAndSinkTests {
   private func ramp(_ count: Int, from first: Int = 0) -> [Int16] {
     (first..<first + count).map { Int16(truncatingIfNeeded: $0) }
   }
 
-  @Test("gets back every sample it sent, in packets of one frame, whatever the lengths of its sends")
+  @Test("a program gets back every sample it sent, in packets of one frame, for sends of any length")
   func cutsPCM() async throws {
     let run = try GraphDescription.ends(["rate": 16_000, "frame": 20]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -32,7 +32,7 @@ struct SourceAndSinkTests {
     #expect(await run.wait().failure == nil)
   }
 
-  @Test("waits for room: what is more than queues and links hold arrives whole")
+  @Test("a send waits for room, so more than queues and links hold arrives complete")
   func waits() async throws {
     let run = try GraphDescription.ends(["capacity": 2], ["capacity": 1]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -47,7 +47,7 @@ struct SourceAndSinkTests {
     #expect(mic.droppedCount == 0 && bot.droppedCount == 0)
   }
 
-  @Test("sends from several tasks: each send arrives as a whole")
+  @Test("sends from several tasks arrive one after the other, each as a whole")
   func concurrentSends() async throws {
     let run = try GraphDescription.ends(["capacity": 2], ["capacity": 2]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -68,7 +68,7 @@ struct SourceAndSinkTests {
     }
   }
 
-  @Test("may send from many tasks and threads at once without waiting: what is lost is counted")
+  @Test("many tasks and threads may send at once without waiting, and every loss is counted")
   func concurrentTrySends() async throws {
     let run = try GraphDescription.ends(["capacity": 4, "whenFull": "dropNewest"]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -97,11 +97,11 @@ struct SourceAndSinkTests {
     #expect(mic.droppedCount == queued.dropped)
   }
 
-  @Test("loses the newest when it does not wait and the queue is full, and what follows keeps its place")
+  @Test("a send without waiting drops the newest when the queue is full, and what follows keeps its position")
   func drops() async throws {
     let run = try GraphDescription.ends(["capacity": 3]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
-    // Nothing takes them before the start.
+    // Nothing takes packets before the start.
     #expect(try mic.trySend(ramp(320 * 5)) == SendResult(queued: 3, dropped: 2))
     #expect(mic.droppedCount == 2)
     run.start()
@@ -114,7 +114,7 @@ struct SourceAndSinkTests {
     #expect(rest.map(\.isDiscontinuous) == [true])
   }
 
-  @Test("marks the end of an utterance on its last packet, which may be short or empty")
+  @Test("the last packet of an utterance is marked, and may be short or empty")
   func endsUtterances() async throws {
     let run = try GraphDescription.ends().prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -128,7 +128,7 @@ struct SourceAndSinkTests {
     #expect(got.map(\.endsUtterance) == [false, true, true, true])
   }
 
-  @Test("sends text, events and bytes, a packet each", arguments: ["text", "event", "jpeg", "aac"])
+  @Test("text, events and bytes are sent as one packet each", arguments: ["text", "event", "jpeg", "aac"])
   func packets(format: String) async throws {
     let run = try GraphDescription.ends(["format": .string(format)]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -146,7 +146,7 @@ struct SourceAndSinkTests {
     #expect(got.allSatisfy { $0.format.kind.rawValue == format })
   }
 
-  @Test("sends streams cut into packets that their format allows anywhere")
+  @Test("streams are cut into packets where their format allows it anywhere")
   func streams() async throws {
     let run = try GraphDescription.ends(["format": "mp3", "maxBytes": 100]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))
@@ -159,7 +159,7 @@ struct SourceAndSinkTests {
     #expect(got.flatMap(\.bytes) == bytes)
   }
 
-  @Test("sends Opus packets, which have the length their first byte says")
+  @Test("an Opus packet has the duration that its first bytes declare")
   func opus() async throws {
     let run = try GraphDescription.ends(["format": "opus", "rate": 48_000]).prepared()
     let (mic, bot) = (try run.source("mic"), try run.sink("bot"))

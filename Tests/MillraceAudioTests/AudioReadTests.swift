@@ -44,7 +44,7 @@ struct AudioReadTests {
     let bench = try bench(["pace": true, "frame": 10])
     try bench.advance(to: .milliseconds(25))
     #expect(bench.packets().map(\.timestamp) == [0, 10_000_000, 20_000_000])
-    #expect(bench.timerWish == 30_000_000)
+    #expect(bench.timerRequest == 30_000_000)
     try bench.advance(to: .milliseconds(200))
     let packets = bench.packets()
     #expect(packets.map(\.timestamp) == [30_000_000, 40_000_000, 50_000_000, 60_000_000])

@@ -208,7 +208,7 @@ struct AudioRecordFileTests {
         == "\"sample\": Ogg Opus has no choice of sample types, only WAV has; remove it")
     #expect(
       text("a.wav", [:], [shape(channels: 3)])
-        == "input \"in1\" of audio.record takes s16/f32 8000 to 192000 Hz 1 to 2 ch, but is given s16 16000 Hz 3 ch"
+        == "input \"in1\" of audio.record accepts s16/f32 8000 to 192000 Hz 1 to 2 ch, not s16 16000 Hz 3 ch"
     )
   }
 

@@ -36,7 +36,7 @@ final class Relay: Sendable {
     }
     port = Int(UInt16(bigEndian: address.sin_port))
     state.withLock { $0.allowances = allowances }
-    precondition(OwnThread.start("relay") { [self] in serve() } == 0)
+    precondition(DetachedThread.start("relay") { [self] in serve() } == 0)
   }
 
   /// Connections so far, including those closed at once.
@@ -89,7 +89,7 @@ final class Relay: Sendable {
       // Both stay open until both directions have ended, so that no descriptor is reused in between.
       let ends = Locked(0)
       for (from, to, most) in [(client, server, Int.max), (server, client, allowance)] {
-        let refusal = OwnThread.start("relay") { [self] in
+        let refusal = DetachedThread.start("relay") { [self] in
           Self.pass(from, to, most)
           shutdown(from, Int32(SHUT_RDWR))
           shutdown(to, Int32(SHUT_RDWR))

@@ -263,7 +263,7 @@ private func makeFile(_ path: String, _ parameters: [String: ParameterValue] = [
     let bench = try NodeBench(OggRead.self, ["path": .string(folder.file("a.opus")), "pace": true])
     try bench.run()
     #expect(bench.packets().map(\.timestamp) == [-6_500_000])
-    #expect(bench.timerWish == 20_000_000)
+    #expect(bench.timerRequest == 20_000_000)
     try bench.advance(to: 19_999_999)
     #expect(bench.packets().isEmpty)
     try bench.advance(to: 1_000_000_000)

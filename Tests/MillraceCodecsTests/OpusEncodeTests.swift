@@ -30,7 +30,7 @@ private let speech = chirp(rate: 16_000, frames: 16_000)
         + "use application \"voip\" with packets of 10 ms or more, or remove \"fec\"")
     #expect(
       refusal(OpusEncode.self, [:], inputs: ["in": shape(44_100)])
-        == "input \"in\" of opus.encode takes s16/f32 8000, 12000, 16000, 24000, 48000 Hz 1 to 2 ch, but is given s16 44100 Hz 1 ch"
+        == "input \"in\" of opus.encode accepts s16/f32 8000, 12000, 16000, 24000, 48000 Hz 1 to 2 ch, not s16 44100 Hz 1 ch"
     )
   }
 

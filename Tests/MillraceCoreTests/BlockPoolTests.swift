@@ -5,11 +5,11 @@ import TestSystem
 import Testing
 
 @Suite("block pool") struct BlockPoolTests {
-  @Test("a pool hands out every block once and answers nil when all are out", arguments: [1, 2, 3, 64])
+  @Test("a pool provides every block once and returns nil when all are in use", arguments: [1, 2, 3, 64])
   func exhaustion(count: Int) {
     let pool = BlockPool(blockBytes: 10, blockCount: count)
     #expect(pool.blockBytes == 64)
-    #expect(pool.isWhole)
+    #expect(pool.hasAllBlocks)
     let queue = Ring<Block>(minimumCapacity: count)
     var out = queue.writer
     var back = queue.reader
@@ -25,17 +25,17 @@ import Testing
     }
     let extra = pool.take() == nil
     #expect(extra)
-    #expect(pool.refusalCount == 1)
+    #expect(pool.exhaustedCount == 1)
     #expect(!pool.hasFree)
     for taken in 1...count {
       // No two blocks share a byte.
       guard let block = back.pop() else { return }
       let isIntact = Self.isFilled(block, with: UInt8(taken))
-      #expect(isIntact, "block \(taken) was written through another")
+      #expect(isIntact, "block \(taken) was overwritten through another block")
       _ = consume block
       #expect(pool.freeCount == taken)
     }
-    #expect(pool.isWhole && pool.hasFree)
+    #expect(pool.hasAllBlocks && pool.hasFree)
   }
 
   private static func isFilled(_ block: borrowing Block, with value: UInt8) -> Bool {
@@ -44,7 +44,7 @@ import Testing
     return true
   }
 
-  @Test("a block comes back with its last holder only")
+  @Test("a block returns to its pool only with its last holder")
   func sharing() {
     let pool = BlockPool(blockBytes: 64, blockCount: 1)
     let first = pool.take()!
@@ -54,11 +54,11 @@ import Testing
     #expect(!unique)
     _ = consume first
     _ = consume third
-    #expect(!pool.isWhole)
+    #expect(!pool.hasAllBlocks)
     unique = second.isUnique
     #expect(unique)
     _ = consume second
-    #expect(pool.isWhole)
+    #expect(pool.hasAllBlocks)
   }
 
   @Test("a block's content starts on a cache line", arguments: [1, 64, 100])
@@ -73,7 +73,7 @@ import Testing
     #expect(pool.byteCount == 3 * (pool.blockBytes + 64))
   }
 
-  @Test("only as many blocks are touched as were ever out at once")
+  @Test("only as many blocks are touched as were ever in use at once")
   func touching() {
     let pool = BlockPool(blockBytes: 64, blockCount: 100)
     #expect(pool.touchedCount == 0 && pool.freeCount == 100)
@@ -86,10 +86,10 @@ import Testing
       _ = consume first
       _ = consume third
     }
-    #expect(pool.touchedCount == 3 && pool.isWhole && pool.refusalCount == 0)
+    #expect(pool.touchedCount == 3 && pool.hasAllBlocks && pool.exhaustedCount == 0)
   }
 
-  @Test("blocks that nobody takes have no memory behind them")
+  @Test("blocks that are never taken use no memory pages")
   func pages() throws {
     let before = try residentBytes()
     let pool = BlockPool(blockBytes: 1 << 20, blockCount: 512)
@@ -113,8 +113,8 @@ import Testing
     return String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  @Test("marks of an earlier use are gone when a block is taken again")
-  func freshMarks() {
+  @Test("a block that is taken again has no metadata of its earlier use")
+  func clearsMetadata() {
     let pool = BlockPool(blockBytes: 64, blockCount: 1)
     var packet = Packet(pool.take()!, byteCount: 4)
     packet.position = -312
@@ -128,10 +128,11 @@ import Testing
   }
 
   @Test(
-    "several threads that take and give back never hold the same block, and lose none", arguments: [1, 3, 8])
+    "several threads that take and return blocks never hold the same block, and lose none",
+    arguments: [1, 3, 8])
   func threads(count: Int) {
-    // Fewer blocks than threads want: the list is empty again and again, and a block that one thread saw as first is taken
-    // and given back by others before it can exchange. Without the counter in the head that corrupts the list.
+    // Fewer blocks than threads use: the list is often empty, and a block that one thread read as the first is taken and returned
+    // by others before it can exchange. Without the counter in the head, that corrupts the list.
     let pool = BlockPool(blockBytes: 64, blockCount: count)
     let clashes = Tally()
     let taken = Tally()
@@ -141,14 +142,14 @@ import Testing
           for round in 0..<10_000 {
             guard var first = pool.take() else { continue }
             let mark = UInt64(thread) << 32 | UInt64(round)
-            var words = first.mutableSamples(of: UInt64.self, count: 8)
-            for index in words.indices { words[index] = mark }
+            var elements = first.mutableSamples(of: UInt64.self, count: 8)
+            for index in elements.indices { elements[index] = mark }
             taken.add()
             let second = pool.take()
             let shared = first.share()
             let seen = shared.samples(of: UInt64.self, count: 8)
             for index in seen.indices where seen[index] != mark { clashes.add() }
-            // Given back in either order, so that the list is shuffled.
+            // Returned in varying order to shuffle the list.
             if round % 2 == 0 {
               _ = consume second
               _ = consume first
@@ -161,10 +162,10 @@ import Testing
       })
     #expect(clashes.count == 0)
     #expect(taken.count > 0)
-    #expect(pool.isWhole)
+    #expect(pool.hasAllBlocks)
   }
 
-  @Test("a block taken on one thread may be given back on another while the first takes on")
+  @Test("one thread may return blocks while another takes them")
   func handOver() {
     let pool = BlockPool(blockBytes: 64, blockCount: 4)
     let ring = Ring<Packet>(minimumCapacity: 8)
@@ -180,8 +181,8 @@ import Testing
           guard let block = pool.take() else { continue }
           var packet = Packet(block, byteCount: 8, timestamp: Int64(sent))
           packet.position = Int64(sent)
-          var words = packet.mutableSamples(of: Int.self)
-          words[0] = sent
+          var elements = packet.mutableSamples(of: Int.self)
+          elements[0] = sent
           writer.push(packet)
           sent += 1
         }
@@ -199,15 +200,15 @@ import Testing
       },
     ])
     #expect(wrong.count == 0)
-    #expect(pool.isWhole)
+    #expect(pool.hasAllBlocks)
   }
 
-  @Test("taking a block and giving it back leaves another head, though the same block is first again")
+  @Test("taking and returning a block changes the head, although the same block is first again")
   func headsNeverRepeat() {
-    // What keeps the list whole when a thread is held up between reading the head and exchanging it. Two threads would have
-    // to meet within nanoseconds to show it, so it is looked at directly.
+    // This prevents the ABA problem when a thread is delayed between reading the head and exchanging it. Two threads would have to
+    // collide within nanoseconds to show it, so the head is checked directly.
     let pool = BlockPool(blockBytes: 64, blockCount: 2)
-    // The first use of a block leaves the list alone.
+    // The first use of a block does not change the list.
     _ = pool.take()
     var seen: Set<UInt64> = [pool.head.load(ordering: .relaxed)]
     for _ in 0..<1000 {
@@ -219,7 +220,7 @@ import Testing
     #expect(seen.count == 2001)
   }
 
-  @Test("holders on several threads: the last one gives the block back, once")
+  @Test("with holders on several threads, the last one returns the block exactly once")
   func sharedAcrossThreads() {
     let pool = BlockPool(blockBytes: 64, blockCount: 1)
     for _ in 0..<500 {
@@ -227,7 +228,7 @@ import Testing
       let boxes = [Box(first.share()), Box(first.share())]
       let last = Box(first)
       runTogether([{ _ = boxes[0].take() }, { _ = boxes[1].take() }, { _ = last.take() }])
-      #expect(pool.isWhole)
+      #expect(pool.hasAllBlocks)
     }
   }
 
@@ -258,15 +259,14 @@ import Testing
   }
 }
 
-@Suite("Memory that the system refuses")
-struct MemoryRefusalTests {
-  @Test("a pool larger than any address space is an answer in words")
-  func refused() throws {
-    let refusal = try #require(throws: MemoryRefusal.self) {
-      _ = try BlockPool(reserving: 1 << 22, blocksOf: BlockPool.mostBlockBytes)
+@Suite("allocation errors")
+struct AllocationErrorTests {
+  @Test("a pool larger than any address space throws the system's error")
+  func outOfMemory() throws {
+    let error = try #require(throws: AllocationError.self) {
+      _ = try BlockPool(reserving: 1 << 22, blocksOf: BlockPool.maxBlockBytes)
     }
-    #expect(refusal.byteCount > 1 << 50)
-    #expect("\(refusal)".contains("the system refused 1125"))
-    #expect("\(refusal)".contains("(errno 12)"))
+    #expect(error.byteCount > 1 << 50)
+    #expect(error.code == ENOMEM)
   }
 }

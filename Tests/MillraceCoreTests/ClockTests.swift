@@ -2,7 +2,7 @@ import MillraceCore
 import Testing
 
 @Suite("clock") struct ClockTests {
-  @Test("a virtual clock stands until it is advanced, and may be advanced to where it is")
+  @Test("a virtual clock stands still until it is advanced, and may be advanced to its current time")
   func virtual() {
     let clock = Clock(.virtual)
     #expect(clock.now == 0)
@@ -11,7 +11,7 @@ import Testing
     #expect(clock.now == 5)
   }
 
-  @Test("a realtime clock never steps back")
+  @Test("a realtime clock never goes backwards")
   func realtime() {
     let clock = Clock(.realtime)
     var last = clock.now
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("a virtual clock does not run backwards")
+  @Test("a virtual clock cannot go backwards")
   func backwards() async {
     await #expect(processExitsWith: .failure) {
       let clock = Clock(.virtual)
@@ -36,13 +36,13 @@ import Testing
     await #expect(processExitsWith: .failure) { Clock(.realtime).advance(to: .max) }
   }
 
-  @Test("the tick scale agrees with the clock over a span of work")
+  @Test("the tick scale agrees with the clock over a few milliseconds")
   func ticks() {
     let scale = TickScale.machine
-    // A tick of a processor this runs on lasts from a tenth of a nanosecond to a microsecond.
+    // On every supported processor a tick is between a tenth of a nanosecond and a microsecond.
     #expect(scale.nanosecondsPerTick > 1 << 28 && scale.nanosecondsPerTick < 1000 << 32)
     let clock = Clock(.realtime)
-    // The clock is read outside the ticks, so its span holds theirs, whatever the machine does in between.
+    // The clock is read outside the tick readings, so its span always includes theirs.
     let start = clock.now
     let firstTick = TickScale.now
     while clock.now - start < 5_000_000 {}

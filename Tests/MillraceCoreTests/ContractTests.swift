@@ -5,7 +5,7 @@ private struct Sample: Node {
   static let contract = NodeContract(
     "test.sample", "does nothing", inputs: [PortContract("in", .any, text: "packets")],
     parameters: [ParameterContract("size", .integer(1...4), default: 2, text: "size")],
-    events: [EventContract("seen", text: "a packet came")])
+    events: [EventContract("seen", text: "a packet arrived")])
   let size: Int
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     size = setup.parameters.integer("size")
@@ -19,7 +19,7 @@ private struct Sample: Node {
 }
 
 @Suite("contracts and executors") struct ContractTests {
-  @Test("a node with events has the output events, once")
+  @Test("a node with events has exactly one output \"events\"")
   func eventsPort() {
     #expect(Sample.contract.outputs.map(\.name) == ["events"])
     #expect(!Sample.contract.outputs[0].isRequired)
@@ -27,7 +27,7 @@ private struct Sample: Node {
     #expect(Sample.contract.parameter("colour") == nil)
   }
 
-  @Test("a catalogue lists its types, and the later of two with one name wins")
+  @Test("a catalogue lists its types, and a later type replaces one with the same name")
   func catalogue() throws {
     var first = Catalogue()
     first.add(Sample.self)
@@ -45,7 +45,7 @@ private struct Sample: Node {
     }
   }
 
-  @Test("an executor hands on outcome and fault")
+  @Test("an executor passes on outcome and fault")
   func executor() throws {
     let setup = NodeSetup(
       name: "a", contract: Sample.contract, parameters: ParameterValues(["size": 1]), inputs: [], outputs: [],
@@ -55,23 +55,23 @@ private struct Sample: Node {
     let fixture = TableFixture(inputs: [.init()])
     var ports = Ports(fixture.table)
     guard case .outcome(.ended) = executor.process(&ports) else {
-      Issue.record("an empty input should end the sample node")
+      Issue.record("the sample node should end on an empty input")
       return
     }
     fixture.feed(1)
     guard case .fault(let fault) = executor.process(&ports) else {
-      Issue.record("a packet with bytes should fail the sample node")
+      Issue.record("the sample node should fail on a packet with content")
       return
     }
     #expect(fault == NodeFault(.badInput, code: 1, detail: 1))
     guard case .outcome(.ended) = executor.finish(&ports) else {
-      Issue.record("finishing ends by default")
+      Issue.record("finish should end by default")
       return
     }
     #expect(executor.explain(fault) == nil)
   }
 
-  @Test("problems and values read as a person would write them")
+  @Test("problems and values have readable descriptions")
   func texts() {
     #expect(NodeProblem("no such file \"a\"").description == "no such file \"a\"")
     #expect(NodeProblem("4 is reserved", cure: "take 3").description == "4 is reserved; take 3")
@@ -91,7 +91,7 @@ private struct Sample: Node {
     #expect(values.has("n") && !values.has("m"))
   }
 
-  @Test("passing through gives the output what the first known input carries, unless it is decided already")
+  @Test("passThrough gives the output the shape of the first known input, unless it is already set")
   func passThrough() {
     let shape = OutputShape(.jpeg, packetDuration: nil, packetBytes: 100)
     var resolution = Resolution(
@@ -110,7 +110,7 @@ private struct Sample: Node {
     #expect(resolution.problems.first?.cure == "take 3")
   }
 
-  @Test("a waker that wakes nobody may be called, one of a group reaches its cell")
+  @Test("Waker.none has no effect, and a waker of a group wakes its cell")
   func wakers() {
     final class Group: RemoteWake, @unchecked Sendable {
       var woken: [Int] = []

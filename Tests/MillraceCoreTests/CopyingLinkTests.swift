@@ -1,7 +1,7 @@
 import MillraceCore
 import Testing
 
-/// A link with blocks of its own, and what it needs.
+/// A link that copies packets into its own blocks, with everything it needs.
 private final class CopyingLink {
   let pool = BlockPool(blockBytes: 64, blockCount: 32)
   let own: BlockPool
@@ -45,7 +45,7 @@ private final class CopyingLink {
   var isEnding: Bool { link.pointee.isEnding() }
   var isSpent: Bool { link.pointee.isSpent() }
   var hasRoom: Bool { link.pointee.hasRoom() }
-  var hasRoomOrAsks: Bool { link.pointee.hasRoomOrAsks() }
+  var hasRoomOrRequestsWake: Bool { link.pointee.hasRoomOrRequestsWake() }
 
   func takeGeneration() -> UInt32? {
     guard let packet = link.pointee.takeAny() else { return nil }
@@ -59,19 +59,19 @@ private final class CopyingLink {
   }
 }
 
-@Suite("links with blocks of their own") struct CopyingLinkTests {
+@Suite("links that copy packets") struct CopyingLinkTests {
   @Test(
-    "packets are copied in whatever the policy, and the writer's blocks are free at once",
+    "packets are copied under every policy, and the writer's blocks are free at once",
     arguments: LinkPolicy.allCases)
   func copies(policy: LinkPolicy) {
     let one = CopyingLink(policy)
     one.put(7)
-    #expect(one.pool.isWhole && !one.own.isWhole)
+    #expect(one.pool.hasAllBlocks && !one.own.hasAllBlocks)
     #expect(one.takeAll() == [7])
-    #expect(one.own.isWhole)
+    #expect(one.own.hasAllBlocks)
   }
 
-  @Test("a full link acts as its policy says")
+  @Test("a full link follows its policy")
   func policies() {
     let newest = CopyingLink(.dropNewest, limit: 2)
     for number in 0..<5 { #expect(newest.put(number)) }
@@ -88,7 +88,7 @@ private final class CopyingLink {
     #expect(taken == [3, 4])
   }
 
-  @Test("a packet for which there is no block is lost and counted, and nobody's fault")
+  @Test("without a free block, a packet is lost and counted, and the writer does not fail")
   func exhausted() {
     let one = CopyingLink(.block, blocks: 1)
     #expect(one.put(0) && one.put(1))
@@ -96,7 +96,7 @@ private final class CopyingLink {
     #expect(one.takeAll() == [0])
   }
 
-  @Test("times and positions are translated, and the reply goes where the graphs share none")
+  @Test("times and positions are translated, and the reply is removed when the graphs do not share replies")
   func translation() {
     var translation = LinkTranslation()
     translation.time = -400
@@ -114,7 +114,7 @@ private final class CopyingLink {
     #expect(stripped.takeGeneration() == 0)
   }
 
-  @Test("detached is not ended: the input ends only when nothing follows")
+  @Test("a detached link ends its input only when no other link follows")
   func closing() {
     let one = CopyingLink(.block)
     one.put(1)
@@ -122,15 +122,15 @@ private final class CopyingLink {
     #expect(!one.isEnding && !one.isSpent)
     #expect(one.takeAll() == [1])
     #expect(one.isSpent && !one.isOver)
-    one.link.pointee.finishes()
+    one.link.pointee.expectNoSuccessor()
     #expect(one.isOver && one.isEnding)
 
     let followed = CopyingLink(.block)
-    followed.link.pointee.continues()
+    followed.link.pointee.expectSuccessor()
     followed.link.pointee.end()
     #expect(
       followed.isSpent && !followed.isOver && !followed.isEnding)
-    followed.link.pointee.finishes()
+    followed.link.pointee.expectNoSuccessor()
     #expect(!followed.isOver)
 
     let ended = CopyingLink(.block)
@@ -138,15 +138,15 @@ private final class CopyingLink {
     #expect(ended.isOver)
   }
 
-  @Test("a reader that refuses makes nobody wait: what is put in is discarded and counted")
+  @Test("a reader that refuses packets does not block its writer: they are discarded and counted")
   func refused() {
     let one = CopyingLink(.block, limit: 1)
     one.put(0)
-    #expect(!one.hasRoomOrAsks)
+    #expect(!one.hasRoomOrRequestsWake)
     one.word.pointee = 0
     one.link.pointee.refuse()
     #expect(one.word.pointee == 2, "the writer is woken")
-    #expect(one.hasRoomOrAsks && one.put(1) && one.put(2))
-    #expect(one.counters.pointee.discarded.current == 2 && one.pool.isWhole)
+    #expect(one.hasRoomOrRequestsWake && one.put(1) && one.put(2))
+    #expect(one.counters.pointee.discarded.current == 2 && one.pool.hasAllBlocks)
   }
 }

@@ -1,7 +1,7 @@
 import MillraceCore
 import Testing
 
-/// Posts one event through ports, the way a node does, and answers its JSON.
+/// Posts one event through ports, as a node does, and returns its JSON.
 private func post(
   blockBytes: Int = 1024, now: Nanoseconds = 1_500_000_000, _ fields: (inout EventWriter) -> Void
 ) -> String? {
@@ -16,13 +16,13 @@ private func post(
 @Suite("event writer") struct EventWriterTests {
   private let start = #"{"time":1.500000,"node":"n","event":"e""#
 
-  @Test("an event without fields holds time, node and name")
+  @Test("an event without fields has time, node and name")
   func bare() {
     #expect(post { _ in } == start + "}")
   }
 
   @Test(
-    "whole numbers are written in full",
+    "integers are written in full",
     arguments: [
       (0, "0"), (7, "7"), (-7, "-7"), (Int.max, "9223372036854775807"), (Int.min, "-9223372036854775808"),
     ])
@@ -31,7 +31,7 @@ private func post(
   }
 
   @Test(
-    "decimals are rounded to the places asked for",
+    "numbers are rounded to the given decimals",
     arguments: [
       (0, 3, "0.000"), (1.25, 1, "1.3"), (-1.25, 1, "-1.3"), (2.5, 0, "3"), (-0.0001, 3, "0.000"),
       (0.05, 2, "0.05"),
@@ -44,13 +44,13 @@ private func post(
   }
 
   @Test(
-    "what is no number, or too large for a fixed point, is null",
+    "a value that is not finite, or too large for fixed point, is null",
     arguments: [Double.nan, .infinity, -.infinity, 1e300, -1e19])
   func notFinite(value: Double) {
     #expect(post { $0.field("value", value) } == start + ",\"value\":null}")
   }
 
-  @Test("true and false")
+  @Test("Booleans are true and false")
   func bools() {
     let text = post {
       $0.field("yes", true)
@@ -59,7 +59,7 @@ private func post(
     #expect(text == start + #","yes":true,"no":false}"#)
   }
 
-  @Test("texts are escaped as JSON asks, and other UTF-8 passes as it is")
+  @Test("texts get JSON escapes, and other UTF-8 is unchanged")
   func escapes() {
     #expect(post { $0.field("text", "a\"b\\c\nd\u{1}é中") } == start + #","text":"a\"b\\c\u000ad\u0001é中"}"#)
     let bytes: [UInt8] = Array("\u{1f}\t/\u{7f}😀".utf8)
@@ -68,7 +68,8 @@ private func post(
   }
 
   @Test(
-    "a field that does not fit is left out whole and the event says so; a shorter one after it still fits")
+    "a field that does not fit is left out, the event is marked as truncated, and a shorter field after it still fits"
+  )
   func truncation() {
     let long = [UInt8](repeating: UInt8(ascii: "x"), count: 100)
     let text = post(blockBytes: 128) {
@@ -79,7 +80,7 @@ private func post(
     #expect(text == start + #","first":1,"last":2,"truncated":true}"#)
   }
 
-  @Test("whatever the length of a field, the event stays within its block and stays whole", arguments: 0...80)
+  @Test("with a field of any length, the event fits its block and is valid", arguments: 0...80)
   func everyLength(length: Int) {
     let bytes = [UInt8](repeating: UInt8(ascii: "x"), count: length)
     guard let text = post(blockBytes: 128, { $0.field("text", utf8: bytes.span) }) else {
@@ -89,21 +90,21 @@ private func post(
     #expect(text.utf8.count <= 128)
     let whole = start + ",\"text\":\"" + String(decoding: bytes, as: UTF8.self) + "\"}"
     #expect(text == whole || text == start + ",\"truncated\":true}")
-    // 20 bytes are kept for the closing; nothing else is lost.
+    // 20 bytes are reserved for the end; nothing else is lost.
     #expect((text == whole) == (whole.utf8.count - 1 <= 108))
   }
 
-  @Test("an event whose beginning alone does not fit its block is not posted")
+  @Test("an event whose beginning does not fit its block is not posted")
   func tooSmallBlock() {
     let fixture = TableFixture(outputs: [.init(limit: 4)], blockBytes: 64)
     fixture.listen(event: "\"node\":\"\(String(repeating: "n", count: 200))\",\"event\":\"e\"")
     var ports = Ports(fixture.table)
     ports.post(0) { $0.field("value", 1) }
     #expect(fixture.takeText(0) == nil)
-    #expect(fixture.pool.isWhole)
+    #expect(fixture.pool.hasAllBlocks)
   }
 
-  @Test("a time before zero keeps its sign")
+  @Test("a negative time keeps its sign")
   func negativeTime() {
     #expect(post(now: -1_500_000) { _ in } == #"{"time":-0.001500,"node":"n","event":"e"}"#)
   }

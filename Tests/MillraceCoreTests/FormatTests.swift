@@ -3,7 +3,7 @@ import Testing
 
 @Suite("formats") struct FormatTests {
   @Test(
-    "a format is shown in the trade's words",
+    "a format has a readable description",
     arguments: [
       (Format.pcm(rate: 48000, channels: 1, sample: .s16), "s16 48000 Hz 1 ch"),
       (.pcm(rate: 44100, channels: 2, sample: .f32), "f32 44100 Hz 2 ch"),
@@ -19,7 +19,7 @@ import Testing
     #expect(format.description == text)
   }
 
-  @Test("details exist for the formats that have them")
+  @Test("properties exist for the formats that have them")
   func details() {
     let pcm = Format.pcm(rate: 8000, channels: 2, sample: .f32)
     #expect(pcm.rate == 8000)
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(
-    "a constraint is shown as errors show it",
+    "a constraint is described as in error messages",
     arguments: [
       (FormatConstraint.any, "any format"),
       (.pcm(), "pcm"),
@@ -53,7 +53,7 @@ import Testing
     #expect(constraint.description == text)
   }
 
-  @Test("a constraint accepts what one of its alternatives accepts, in every detail")
+  @Test("a constraint accepts what one of its alternatives accepts, in every property")
   func acceptance() {
     let narrow = FormatConstraint.pcm(rates: .range(8000...16000), channels: .only(1), samples: [.s16])
     #expect(narrow.accepts(.pcm(rate: 8000, channels: 1, sample: .s16)))
@@ -72,7 +72,7 @@ import Testing
     #expect(!FormatConstraint.video(pixels: [.i420]).accepts(picture))
   }
 
-  @Test("a raw picture takes the bytes of its planes, half sizes rounded up")
+  @Test("a raw picture has the bytes of its planes, with half sizes rounded up")
   func pictureBytes() {
     #expect(PixelType.i420.byteCount(width: 1280, height: 720) == 1_382_400)
     #expect(PixelType.i420.byteCount(width: 1, height: 1) == 3)
@@ -84,7 +84,7 @@ import Testing
     #expect(shape.format == .video(width: 17, height: 3, pixel: .i420, rate: FrameRate(25)))
   }
 
-  @Test("the time of a picture comes from its number and never drifts")
+  @Test("the time of a picture is computed from its number and never drifts")
   func pictureTime() {
     let rate = FrameRate(30_000, over: 1_001)
     #expect(rate.time(ofPictures: 0) == 0)
@@ -94,7 +94,7 @@ import Testing
     #expect(Int128(rate.time(ofPictures: century)) == Int128(century) * 1_001_000_000_000 / 30_000)
   }
 
-  @Test("the nearest member of a set")
+  @Test("the nearest member of a set is found")
   func nearest() {
     #expect(ValueSet.any.nearest(to: 5) == 5)
     #expect(ValueSet.oneOf([8000, 16000, 48000]).nearest(to: 44100) == 48000)
@@ -106,7 +106,7 @@ import Testing
     #expect("\(ValueSet.any), \(ValueSet.only(5)), \(ValueSet.range(1...8))" == "any, 5, 1 to 8")
   }
 
-  @Test("a PCM shape knows its bytes, its time and its frames")
+  @Test("a PCM shape has its bytes, duration and frames")
   func shape() {
     let shape = OutputShape.pcm(rate: 44100, channels: 2, sample: .f32, frames: 441, burst: 3)
     #expect(shape.packetBytes == 441 * 8)
@@ -117,9 +117,9 @@ import Testing
   }
 }
 
-@Suite("nanoseconds of samples") struct SampleTimeTests {
+@Suite("sample times") struct SampleTimeTests {
   @Test(
-    "round down, on both sides of zero",
+    "times are rounded down on both sides of zero",
     arguments: [
       (0, 48000, 0), (1, 48000, 20833), (-1, 48000, -20834), (3, 48000, 62500), (-3, 48000, -62500),
       (44100, 44100, 1_000_000_000), (-44100, 44100, -1_000_000_000), (1, 44100, 22675), (-1, 44100, -22676),
@@ -130,12 +130,12 @@ import Testing
   }
 
   @Test(
-    "agree with arithmetic in 128 bits over 100 years",
+    "times agree with 128-bit arithmetic over 100 years",
     arguments: [8000, 11025, 16000, 44100, 48000, 192_000])
   func wide(rate: Int) {
     let century = Int64(rate) * 100 * 366 * 86400
     for count in [century, century - 1, century / 7, -century / 3, 1, 12345, -12345] {
-      // Floor division by hand.
+      // Floor division.
       let product = Int128(count) * 1_000_000_000
       var expected = product / Int128(rate)
       if product % Int128(rate) < 0 { expected -= 1 }
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test("steps of a packet never drift from the position", arguments: [44100, 48000])
+  @Test("steps of one packet never drift from the position", arguments: [44100, 48000])
   func noDrift(rate: Int) {
     for packet in Int64(0)..<1000 {
       let step =
@@ -153,5 +153,7 @@ import Testing
     }
   }
 
-  @Test("milliseconds") func milliseconds() { #expect(Nanoseconds.milliseconds(-20) == -20_000_000) }
+  @Test("milliseconds convert to nanoseconds") func milliseconds() {
+    #expect(Nanoseconds.milliseconds(-20) == -20_000_000)
+  }
 }

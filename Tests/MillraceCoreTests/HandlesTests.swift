@@ -72,13 +72,13 @@ private enum Stranger {
   static let event = EventContract("ended", text: "of another node")
 }
 
-@Suite("handles of parameters, ports and events") struct HandlesTests {
-  /// Whether a message to the parameter of an index changes this one. (An expectation cannot hold a message.)
+@Suite("handles for parameters, ports and events") struct HandlesTests {
+  /// Whether a message to the parameter with an index changes this one. (An expectation cannot capture a message.)
   private func changes<Value>(_ live: inout LiveParameter<Value>, _ index: Int, _ value: LiveValue) -> Bool {
     live.update(from: .set(parameter: index, value))
   }
 
-  @Test("a contract takes typed parameters beside bare ones, and keeps everything they say")
+  @Test("a contract accepts typed and plain parameters, and keeps all their properties")
   func contract() {
     #expect(Mixer.contract.parameters.map(\.name).prefix(3) == ["plain", "wet", "dry"])
     #expect(
@@ -98,7 +98,7 @@ private enum Stranger {
     #expect(Mixer.title.contract.defaultValue == nil)
   }
 
-  @Test("a setup answers each parameter with its own type")
+  @Test("a setup returns each parameter with its own type")
   func values() {
     let setup = Mixer.setup(["gains": [0.5, 2], "mode": "music", "wet": 1, "on": false])
     #expect(setup[Mixer.wet] == 1.0)
@@ -126,7 +126,7 @@ private enum Stranger {
     #expect(dry.value == 0.75)
   }
 
-  @Test("a live choice takes the word of its index, and none beyond the list")
+  @Test("a live choice takes the value at its index, and none beyond the list")
   func choice() throws {
     var mode = Mixer.setup().live(Mixer.mode)
     let index = try #require(Mixer.contract.parameterIndex("mode"))
@@ -136,7 +136,7 @@ private enum Stranger {
     #expect(mode.value == .music)
   }
 
-  @Test("a node with several live parameters is retuned by the right one only")
+  @Test("in a node with several live parameters, only the right one changes it")
   func receive() throws {
     var node = try Mixer(Mixer.setup())
     let fixture = TableFixture(outputs: [.init()])
@@ -150,7 +150,7 @@ private enum Stranger {
     #expect(node.wet.value == 0.25)
   }
 
-  @Test("port handles take packets from the input and put them on the output that were asked for")
+  @Test("port handles take packets from their input and emit them to their output")
   func ports() throws {
     let setup = Mixer.setup()
     let others = setup.inputs(Mixer.others)
@@ -173,7 +173,7 @@ private enum Stranger {
     #expect(out == [nil, 9])
   }
 
-  @Test("asking for what the contract does not have ends the program")
+  @Test("looking up what the contract does not declare traps")
   func strangers() async {
     await #expect(processExitsWith: .failure) { _ = Mixer.setup()[Stranger.number] }
     await #expect(processExitsWith: .failure) { _ = Mixer.setup().live(Stranger.twice) }

@@ -28,7 +28,7 @@ private final class OneLink {
 
 @Suite("link policies") struct LinkPolicyTests {
   @Test(
-    "a blocking link has room up to its limit, and takes a burst above it that was allowed before",
+    "a blocking link has room up to its limit, and accepts a burst beyond it that was granted before",
     arguments: [false, true])
   func block(isRemote: Bool) {
     let one = OneLink(.block, limit: 2, burst: 3, isRemote: isRemote)
@@ -45,7 +45,7 @@ private final class OneLink {
   }
 
   @Test(
-    "what is written into a blocking link beyond limit and burst is lost, counted, and the writer's fault",
+    "a packet beyond limit and burst of a blocking link is lost, counted, and the writer's fault",
     arguments: [false, true])
   func blockOverflow(isRemote: Bool) {
     let one = OneLink(.block, limit: 2, burst: 1, isRemote: isRemote)
@@ -54,11 +54,11 @@ private final class OneLink {
     #expect(accepted >= 3 && accepted <= 4)
     #expect(one.counters.pointee.droppedNewest.current == 1)
     #expect(one.takeAll() == Array(0..<accepted))
-    #expect(one.fixture.pool.isWhole)
+    #expect(one.fixture.pool.hasAllBlocks)
   }
 
   @Test(
-    "dropOldest always has room for its writer and gives the reader the newest packets up to its limit",
+    "dropOldest always has room, and gives the reader the newest packets up to its limit",
     arguments: [false, true])
   func dropOldest(isRemote: Bool) {
     let one = OneLink(.dropOldest, limit: 4, isRemote: isRemote)
@@ -71,11 +71,11 @@ private final class OneLink {
     #expect(one.counters.pointee.popped.current == 4)
     #expect(one.counters.pointee.pushed.current == 10)
     #expect(one.counters.pointee.highWater.current == 10)
-    #expect(one.fixture.pool.isWhole)
+    #expect(one.fixture.pool.hasAllBlocks)
   }
 
   @Test(
-    "a reader that sleeps for long does not make dropOldest overflow: the newest are then refused, and counted",
+    "when its reader sleeps for long, dropOldest does not overflow: it discards and counts the newest packets",
     arguments: [false, true])
   func dropOldestSlack(isRemote: Bool) {
     let one = OneLink(.dropOldest, limit: 4, isRemote: isRemote)
@@ -84,10 +84,10 @@ private final class OneLink {
     #expect(pushed >= 4 + 8)
     #expect(one.counters.pointee.droppedNewest.current == 50 - pushed)
     #expect(one.takeAll() == Array((pushed - 4)..<pushed))
-    #expect(one.fixture.pool.isWhole)
+    #expect(one.fixture.pool.hasAllBlocks)
   }
 
-  @Test("dropNewest keeps what it has and counts the rest", arguments: [false, true])
+  @Test("dropNewest keeps the queued packets and counts the discarded ones", arguments: [false, true])
   func dropNewest(isRemote: Bool) {
     let one = OneLink(.dropNewest, limit: 3, isRemote: isRemote)
     for number in 0..<10 { #expect(one.put(number)) }
@@ -97,7 +97,7 @@ private final class OneLink {
     #expect(one.takeAll() == [10])
   }
 
-  @Test("latest keeps one packet, whatever limit was asked for", arguments: [false, true])
+  @Test("latest keeps one packet at any limit", arguments: [false, true])
   func latest(isRemote: Bool) {
     let one = OneLink(.latest, limit: 4, isRemote: isRemote)
     for number in 0..<5 { #expect(one.put(number)) }
@@ -107,7 +107,8 @@ private final class OneLink {
     #expect(one.takeAll() == [5])
   }
 
-  @Test("a failing link tells its writer at the first packet above the limit", arguments: [false, true])
+  @Test(
+    "a link with policy fail fails the writer at the first packet above the limit", arguments: [false, true])
   func fail(isRemote: Bool) {
     let one = OneLink(.fail, limit: 2, isRemote: isRemote)
     #expect(one.put(0))
@@ -117,7 +118,7 @@ private final class OneLink {
     #expect(one.takeAll() == [0, 1])
   }
 
-  @Test("the end shows only after the last packet", arguments: [false, true])
+  @Test("the end becomes visible only after the last packet", arguments: [false, true])
   func end(isRemote: Bool) {
     let one = OneLink(.block, isRemote: isRemote)
     one.put(1)
@@ -127,7 +128,7 @@ private final class OneLink {
     #expect(one.link.pointee.isOver() == true)
   }
 
-  @Test("discarding empties the link and counts", arguments: [false, true])
+  @Test("discard empties the link and counts the packets", arguments: [false, true])
   func discard(isRemote: Bool) {
     let one = OneLink(.block, isRemote: isRemote)
     one.put(1)
@@ -135,7 +136,7 @@ private final class OneLink {
     one.link.pointee.discard()
     #expect(one.link.pointee.hasPacket(generation: 0) == false)
     #expect(one.counters.pointee.discarded.current == 2)
-    #expect(one.fixture.pool.isWhole)
+    #expect(one.fixture.pool.hasAllBlocks)
   }
 
   @Test("each packet and the end mark the reading cell ready")
@@ -148,15 +149,15 @@ private final class OneLink {
     #expect(one.fixture.ready.pointee == 1)
   }
 
-  @Test("a writer that asked is woken by the next pop, once; one that did not is left alone")
+  @Test("a writer that requested a wake-up is woken once by the next pop; another one is not")
   func handshake() {
     let one = OneLink(.block, limit: 1)
-    #expect(one.link.pointee.hasRoomOrAsks() == true)
+    #expect(one.link.pointee.hasRoomOrRequestsWake() == true)
     one.put(1)
     #expect(one.take() == 1)
     #expect(one.fixture.ready.pointee & 2 == 0)
     one.put(2)
-    #expect(one.link.pointee.hasRoomOrAsks() == false)
+    #expect(one.link.pointee.hasRoomOrRequestsWake() == false)
     one.fixture.ready.pointee = 0
     #expect(one.take() == 2)
     #expect(one.fixture.ready.pointee == 2)
@@ -167,17 +168,17 @@ private final class OneLink {
   }
 
   @Test(
-    "ends that can wait for the end of a turn are noted as owed, and told at once of half a link's room and of the end"
+    "deferred wake-ups are recorded as pending; half a link of room and the end wake at once"
   )
   func patient() {
-    let fixture = TableFixture(inputs: [.init(limit: 4, isRemote: true, isPatient: true)])
+    let fixture = TableFixture(inputs: [.init(limit: 4, isRemote: true, isDeferred: true)])
     let link = fixture.inputs[0]
     for number in 1...4 { fixture.feed(number) }
-    #expect(fixture.owed.pointee == 1)
-    #expect(link.pointee.hasRoomOrAsks() == false)
-    fixture.owed.pointee = 0
+    #expect(fixture.pending.pointee == 1)
+    #expect(link.pointee.hasRoomOrRequestsWake() == false)
+    fixture.pending.pointee = 0
     _ = link.pointee.take(generation: 0)
-    #expect(fixture.owed.pointee == 2 && fixture.told.ends.1.count == 0)
+    #expect(fixture.pending.pointee == 2 && fixture.told.ends.1.count == 0)
     _ = link.pointee.take(generation: 0)
     #expect(fixture.told.ends.1.count == 1)
     _ = link.pointee.take(generation: 0)
@@ -186,11 +187,11 @@ private final class OneLink {
     #expect(fixture.told.ends.0.count == 1)
   }
 
-  @Test("discarding wakes a writer that asked")
+  @Test("discard wakes a writer that requested a wake-up")
   func discardWakes() {
     let one = OneLink(.block, limit: 1)
     one.put(1)
-    #expect(one.link.pointee.hasRoomOrAsks() == false)
+    #expect(one.link.pointee.hasRoomOrRequestsWake() == false)
     one.fixture.ready.pointee = 0
     one.link.pointee.discard()
     #expect(one.fixture.ready.pointee == 2)
@@ -199,7 +200,7 @@ private final class OneLink {
 
 @Suite("interrupted replies on a link") struct StaleTests {
   @Test(
-    "packets of older replies are dropped and counted; those of the present, of none, and uninterruptible ones pass; a newer one waits"
+    "packets of older replies are discarded and counted; those of the current reply, of none, and uninterruptible ones pass; a newer one waits"
   )
   func stale() {
     let one = OneLink(.block, limit: 8)
@@ -216,7 +217,7 @@ private final class OneLink {
     #expect(one.takeAll(generation: 6) == [5])
   }
 
-  @Test("what an interruption made worthless at the front of a link can be dropped without taking what stays")
+  @Test("dropStale discards stale packets at the front and keeps the others")
   func dropStale() {
     let one = OneLink(.block, limit: 8)
     one.put(1, generation: 4)
@@ -228,7 +229,7 @@ private final class OneLink {
     #expect(one.takeAll(generation: 5) == [3])
     #expect(one.counters.pointee.droppedStale.current == 3)
     #expect(one.counters.pointee.pushed.current == one.counters.pointee.popped.current)
-    #expect(one.fixture.pool.isWhole)
+    #expect(one.fixture.pool.hasAllBlocks)
   }
 
   @Test(
@@ -247,16 +248,16 @@ private final class OneLink {
 }
 
 @Suite("links between threads") struct LinkThreadTests {
-  /// Counts wake-ups as an engine's group of cells would receive them.
+  /// Counts the wake-ups that an engine's group of cells would receive.
   private final class Bell: RemoteWake, @unchecked Sendable {
     let writer = Tally()
     override func wake(_ index: Int) { if index == 1 { writer.add() } }
   }
 
-  @Test("a writer on another thread that asks for room is always woken, and nothing is lost")
+  @Test("a writer on another thread that requests a wake-up is always woken, and no packet is lost")
   func remoteHandshake() {
-    // The writer waits for its bell without looking at the link again: a lost wake-up would hang, and is counted instead
-    // after far more turns than any delay explains.
+    // The writer waits for the wake-up without checking the link again. A lost wake-up would hang, so it is counted instead after
+    // far more turns than any delay explains.
     let pool = BlockPool(blockBytes: 64, blockCount: 64)
     let bell = Bell()
     let counters = UnsafeMutablePointer<LinkCounters>.allocate(capacity: 1)
@@ -274,7 +275,7 @@ private final class OneLink {
       {
         for number in 1...count where lost.count == 0 {
           var heard = bell.writer.count
-          while !link.pointee.hasRoomOrAsks() {
+          while !link.pointee.hasRoomOrRequestsWake() {
             var turns = 0
             spin {
               turns += 1
@@ -301,11 +302,11 @@ private final class OneLink {
     link.deallocate()
     counters.deinitialize(count: 1)
     counters.deallocate()
-    #expect(pool.isWhole)
+    #expect(pool.hasAllBlocks)
   }
 
   @Test(
-    "a dropping link between threads loses only what it counts, and never its order",
+    "a link that drops packets between threads counts every loss and keeps the order",
     arguments: [LinkPolicy.dropOldest, .latest, .dropNewest])
   func dropping(policy: LinkPolicy) {
     let fixture = TableFixture(inputs: [.init(limit: 4, policy: policy, isRemote: true)])
@@ -333,6 +334,6 @@ private final class OneLink {
     #expect(disorder.count == 0)
     #expect(counters.pointee.pushed.current + counters.pointee.droppedNewest.current == count)
     #expect(received.count + counters.pointee.droppedOldest.current == counters.pointee.pushed.current)
-    #expect(fixture.pool.isWhole)
+    #expect(fixture.pool.hasAllBlocks)
   }
 }

@@ -1,7 +1,7 @@
 import MillraceCore
 import Testing
 
-@Suite("The memory a process can have")
+@Suite("machine memory")
 struct MachineMemoryTests {
   private let machine = "MemTotal:       16384 kB\nMemFree:         1024 kB\n"
 
@@ -9,7 +9,7 @@ struct MachineMemoryTests {
     MachineMemory.limit { files[$0] }
   }
 
-  @Test("without a control group it is the machine's")
+  @Test("without a control group the limit is the installed memory")
   func plain() throws {
     let found = try #require(limit(["/proc/meminfo": machine]))
     #expect(found.bytes == 16_777_216)
@@ -18,7 +18,7 @@ struct MachineMemoryTests {
     #expect(limit(["/proc/meminfo": "nothing of the kind\n"]) == nil)
   }
 
-  @Test("of a control group of version 2 and those around it the smallest limit holds")
+  @Test("the smallest limit of a version 2 control group and its ancestors applies")
   func second() throws {
     let files = [
       "/proc/meminfo": machine, "/proc/self/cgroup": "0::/system.slice/bot.service\n",
@@ -30,13 +30,13 @@ struct MachineMemoryTests {
     #expect(found.source == .controlGroup("/system.slice"))
   }
 
-  @Test("inside a container the group's path may lead nowhere: its own group is the top")
+  @Test("inside a container whose group path does not exist, its own group is the root")
   func container() throws {
     for path in ["/", "/docker/0123", "/../../other"] {
       let files = [
         "/proc/meminfo": machine, "/proc/self/cgroup": "0::\(path)\n",
         "/sys/fs/cgroup/memory.max": "5000000\n",
-        // What lies outside of the hierarchy is nobody's limit.
+        // Outside the hierarchy, so not a limit.
         "/sys/fs/cgroup/../../other/memory.max": "1\n",
       ]
       let found = try #require(limit(files))
@@ -45,7 +45,7 @@ struct MachineMemoryTests {
     }
   }
 
-  @Test("of version 1 the group of the memory controller counts, and its largest number is no limit")
+  @Test("in version 1 the memory controller's group applies, and its largest number means no limit")
   func first() throws {
     var files = [
       "/proc/meminfo": machine,
@@ -59,18 +59,18 @@ struct MachineMemoryTests {
     #expect(limit(files)?.source == .controlGroup("/bots"))
   }
 
-  @Test("this machine tells its own")
+  @Test("this machine reports a limit")
   func here() throws {
-    // Less than a megabyte runs no Swift, and more than an exabyte no machine has.
+    // Swift does not run in less than a megabyte, and no machine has more than an exabyte.
     #expect((1 << 20...1 << 60).contains(try #require(MachineMemory.limit()).bytes))
   }
 
-  @Test("sums of bytes stop at the largest number")
+  @Test("sums of bytes saturate")
   func sums() {
     #expect(Int.max.addingClamped(1) == .max)
     #expect((Int.max / 2 + 1).multipliedClamped(by: 2) == .max)
     #expect([1, 2, 3].clampedSum == 6)
     #expect([Int.max, .max].clampedSum == .max)
-    #expect(BlockPool.byteCount(blockBytes: BlockPool.mostBlockBytes, blockCount: .max) == .max)
+    #expect(BlockPool.byteCount(blockBytes: BlockPool.maxBlockBytes, blockCount: .max) == .max)
   }
 }

@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test("messages come in order, and a full mailbox refuses")
+  @Test("messages arrive in order, and a full mailbox refuses one")
   func order() {
     let mailbox = Mailbox(capacity: 4)
     for number in 0..<4 {
@@ -27,7 +27,7 @@ import Testing
     #expect(Self.value(mailbox.receive()) == nil)
   }
 
-  @Test("a refused text gives its block back at once")
+  @Test("a refused text returns its block at once")
   func refusedText() {
     let pool = BlockPool(blockBytes: 64, blockCount: 2)
     let mailbox = Mailbox(capacity: 1)
@@ -37,7 +37,7 @@ import Testing
     #expect(pool.freeCount == 1)
   }
 
-  @Test("a closed mailbox takes nothing, and what is in it can still be read")
+  @Test("a closed mailbox accepts nothing, and queued messages can still be read")
   func closed() {
     let mailbox = Mailbox(capacity: 4)
     _ = mailbox.send(.duck)
@@ -48,7 +48,7 @@ import Testing
     #expect(Self.value(mailbox.receive()) == nil)
   }
 
-  @Test("several senders lose no message, and each keeps its order")
+  @Test("with several senders no message is lost, and each keeps its order")
   func senders() {
     let mailbox = Mailbox(capacity: 8)
     let each = 5000
@@ -80,7 +80,7 @@ import Testing
     #expect(received.count == 2 * each)
   }
 
-  @Test("live values as numbers")
+  @Test("live values convert to numbers")
   func numbers() {
     #expect(LiveValue.bool(true).asNumber == 1)
     #expect(LiveValue.integer(-3).asNumber == -3)

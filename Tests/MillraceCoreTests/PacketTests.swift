@@ -2,12 +2,12 @@ import MillraceCore
 import Testing
 
 @Suite("packet") struct PacketTests {
-  @Test("a packet is 32 bytes, so that two fill a cache line")
+  @Test("a packet is 32 bytes, half a cache line")
   func size() {
     #expect(MemoryLayout<Packet>.stride == 32)
   }
 
-  @Test("a shared packet carries the same marks and bytes, and neither may be written until one is gone")
+  @Test("a shared packet has the same metadata and bytes, and neither may be written until one is gone")
   func sharing() {
     let pool = BlockPool(blockBytes: 64, blockCount: 1)
     var packet = Packet(
@@ -38,7 +38,7 @@ import Testing
     #expect(unique)
   }
 
-  @Test("a remainder shorter than an element is left out of the view")
+  @Test("an incomplete last element is left out of the view")
   func remainder() {
     let pool = BlockPool(blockBytes: 64, blockCount: 1)
     let packet = Packet(pool.take()!, byteCount: 7)
@@ -46,7 +46,7 @@ import Testing
     #expect(counts == [3, 1])
   }
 
-  @Test("describing like another copies time, place and marks, and leaves bytes and format")
+  @Test("copyMetadata copies time, position and flags, but not bytes and format")
   func describing() {
     let pool = BlockPool(blockBytes: 64, blockCount: 2)
     var model = Packet(pool.take()!, byteCount: 8, timestamp: 5, format: 1, generation: 2, flags: .lost)
@@ -55,7 +55,7 @@ import Testing
     model.trimStart = 6
     model.trimEnd = 7
     var packet = Packet(pool.take()!, byteCount: 2, format: 8)
-    packet.describeLike(model)
+    packet.copyMetadata(from: model)
     #expect(packet.timestamp == 5)
     #expect(packet.generation == 2)
     #expect(packet.flags == .lost)
@@ -67,7 +67,7 @@ import Testing
     #expect(packet.format == 8)
   }
 
-  @Test("a packet can use all of its block and nothing, but no more")
+  @Test("a packet may use all or nothing of its block, but no more")
   func length() async {
     let pool = BlockPool(blockBytes: 64, blockCount: 1)
     var packet = Packet(pool.take()!, byteCount: 64)
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test("moving a shared packet in its stream traps, because its other holders would move too")
+  @Test("setting the position of a shared packet traps, because it would change for every holder")
   func sharedMarks() async {
     await #expect(processExitsWith: .failure) {
       let pool = BlockPool(blockBytes: 64, blockCount: 1)

@@ -1,11 +1,11 @@
 import MillraceCore
 import Testing
 
-@Suite("The size that a picture declares")
+@Suite("picture header")
 struct PictureHeaderTests {
   private func size(_ bytes: [UInt8]) -> [Int]? { PictureHeader(bytes.span).map { [$0.width, $0.height] } }
 
-  /// A progressive JPEG behind an application segment that holds a small picture of its own.
+  /// A progressive JPEG after an application segment with a thumbnail.
   private static let jpeg: [UInt8] =
     [0xFF, 0xD8, 0xFF, 0xE1, 0, 16, 0xFF, 0xD8, 0xFF, 0xC0, 0, 17, 8, 0, 1, 0, 1, 3, 0, 0]
     + [0xFF, 0xC4, 0, 4, 1, 2, 0xFF, 0xFF, 0xC2, 0, 17, 8, 0xFF, 0xDC, 0x4E, 0x20, 3, 0, 0, 0]
@@ -19,7 +19,7 @@ struct PictureHeaderTests {
       + [UInt8](repeating: 0, count: 12)
   }
 
-  @Test("is read of JPEG, PNG, GIF and all kinds of WebP")
+  @Test("the size is read from JPEG, PNG, GIF and all kinds of WebP")
   func kinds() {
     #expect(size(Self.jpeg) == [20_000, 65_500])
     #expect(size(Self.png) == [30_000, 40_000])
@@ -29,7 +29,7 @@ struct PictureHeaderTests {
     #expect(size(Self.webP(" ", [0, 0, 0, 0x9D, 1, 0x2A, 0xD0, 0x47, 0x0A, 0x40])) == [2_000, 10])
   }
 
-  @Test("may be any, also one whose pixels cannot be counted")
+  @Test("any size is accepted, even one whose pixel count overflows")
   func beyondNumbers() throws {
     var bytes = Self.png
     for place in 16..<24 { bytes[place] = 0xFF }
@@ -39,7 +39,7 @@ struct PictureHeaderTests {
     #expect(header.pixels == .max)
   }
 
-  @Test("is unknown of anything else, however it is cut or changed, and nothing is read beyond the bytes")
+  @Test("other, truncated or corrupted data has no size, and nothing is read beyond the bytes")
   func anything() {
     let all = [Self.jpeg, Self.png, Self.gif, Self.webP("X", []), Self.webP("L", []), Self.webP(" ", [])]
     for bytes in all {

@@ -2,22 +2,22 @@
 import Testing
 
 @Suite("ports") struct PortsTests {
-  @Test("a packet emitted to several links is shared, to none is dropped")
+  @Test("a packet emitted to several links is shared; without a link it is discarded")
   func fanOut() {
     let fixture = TableFixture(outputs: [.init(linkCount: 3), .init(linkCount: 0)])
     var ports = Ports(fixture.table)
     ports.emit(fixture.packet(65), to: 0)
     #expect(fixture.pool.freeCount == 63)
     for link in 0..<3 { #expect(fixture.takeText(0, link: link) == "A") }
-    #expect(fixture.pool.isWhole)
+    #expect(fixture.pool.hasAllBlocks)
     ports.emit(fixture.packet(66), to: 1)
-    #expect(fixture.pool.isWhole)
+    #expect(fixture.pool.hasAllBlocks)
     #expect(ports.isLinked(output: 0) == true)
     #expect(ports.isLinked(output: 1) == false)
     #expect(ports.isLinked(output: 2) == false)
   }
 
-  @Test("a packet gets the output's format, the time of the call, and the reply it is made of")
+  @Test("a packet gets the output's format, the time of the call, and the given reply")
   func stamps() throws {
     let fixture = TableFixture(inputs: [.init()], outputs: [.init(), .init()])
     fixture.table.pointee.now = 77
@@ -42,7 +42,7 @@ import Testing
     #expect(emitted.format == 10)
   }
 
-  @Test("a packet belongs to the reply that is named, not to the one taken last")
+  @Test("a packet belongs to the given reply, not to that of the packet taken last")
   func ownership() throws {
     let fixture = TableFixture(inputs: [.init()], outputs: [.init()])
     fixture.table.pointee.generation = 3
@@ -61,7 +61,7 @@ import Testing
     #expect(ofSpared.flags == .uninterruptible)
   }
 
-  @Test("room is where every link that makes its writer wait has room")
+  @Test("an output has room when every blocking link has room")
   func room() {
     let fixture = TableFixture(outputs: [.init(limit: 1, linkCount: 2), .init(limit: 1, policy: .dropOldest)])
     var ports = Ports(fixture.table)
@@ -76,7 +76,7 @@ import Testing
     #expect(ports.hasRoom(1) == true)
   }
 
-  @Test("emitting without room notes a fault for after the call")
+  @Test("emitting without room records a fault for after the call")
   func overflow() {
     let fixture = TableFixture(outputs: [.init(limit: 1, policy: .fail)])
     var ports = Ports(fixture.table)
@@ -86,7 +86,7 @@ import Testing
     #expect(fixture.table.pointee.fault == NodeFault(.outputFull, code: 0, detail: 0))
   }
 
-  @Test("an empty pool is a fault, not a wait")
+  @Test("an empty pool is a fault and does not block")
   func poolEmpty() throws {
     let fixture = TableFixture(outputs: [.init()], blockCount: 1)
     var ports = Ports(fixture.table)
@@ -98,7 +98,7 @@ import Testing
     _ = consume only
   }
 
-  @Test("a packet held alone is written in place, a shared one is copied with its marks")
+  @Test("an unshared packet is written in place; a shared one is copied with its metadata")
   func makeWritable() throws {
     let fixture = TableFixture(outputs: [.init()])
     var ports = Ports(fixture.table)
@@ -117,7 +117,7 @@ import Testing
     #expect(kept == 67)
   }
 
-  @Test("an unlinked input gives nothing and is over")
+  @Test("an unlinked input has no packets and is over")
   func unlinked() {
     let fixture = TableFixture(inputs: [.init()])
     fixture.table.pointee.inputs[0].link = nil
@@ -130,7 +130,7 @@ import Testing
     #expect(ports.isLinked(input: 5) == false)
   }
 
-  @Test("a later wish for a timer replaces the earlier")
+  @Test("a later timer request replaces the earlier one")
   func wishes() {
     let fixture = TableFixture()
     var ports = Ports(fixture.table)
@@ -139,7 +139,7 @@ import Testing
     #expect(fixture.table.pointee.wakeAt == 9)
   }
 
-  @Test("an event nobody listens to takes no block")
+  @Test("an event without a listener takes no block")
   func unheard() {
     let fixture = TableFixture(outputs: [.init(linkCount: 0)])
     fixture.listen(event: "\"e\":1")
@@ -147,7 +147,7 @@ import Testing
     var wasWritten = false
     ports.post(0) { _ in wasWritten = true }
     #expect(!wasWritten)
-    #expect(fixture.pool.refusalCount == 0)
+    #expect(fixture.pool.exhaustedCount == 0)
   }
 
   @Test("an event goes to the embedding program and to the links")
@@ -159,10 +159,10 @@ import Testing
     ports.post(0)
     #expect(fixture.takeText(0) == #"{"time":0.000000,"e":1}"#)
     #expect(fixture.takeText(1) == #"{"time":0.000000,"e":1}"#)
-    #expect(fixture.pool.isWhole)
+    #expect(fixture.pool.hasAllBlocks)
   }
 
-  @Test("an event's packet says whose it is, and when, for whoever sorts events without reading them")
+  @Test("an event's packet names node, event and time, so that events can be sorted without parsing")
   func eventOrigin() {
     let fixture = TableFixture(outputs: [.init()])
     fixture.listen(event: "\"e\":1")
@@ -178,7 +178,7 @@ import Testing
   }
 
   @Test(
-    "an event that finds no block is counted on every link it was to go to, and for the embedding program")
+    "an event without a free block is counted on every link and for the embedding program")
   func lostEvent() {
     let fixture = TableFixture(outputs: [.init(linkCount: 2), .init()], blockCount: 1)
     fixture.listen(event: "\"e\":1")

@@ -3,16 +3,16 @@ import TestSystem
 import Testing
 
 @Suite("ring") struct RingTests {
-  /// Every capacity with every number of elements queued at every place of the indices up to twice around.
+  /// Every capacity with every number of queued elements, at every position of the indices up to twice around.
   static let layouts: [(capacity: Int, start: Int, count: Int)] = [1, 2, 3, 64].flatMap { asked in
     let capacity = asked == 3 ? 4 : asked
     return (0...2 * capacity).flatMap { start in
-      // Of the large ring the corners: empty, one, all but one, full.
+      // For the large ring only the corner cases: empty, one, all but one, full.
       (capacity > 4 ? [0, 1, capacity - 1, capacity] : Array(0...capacity)).map { (asked, start, $0) }
     }
   }
 
-  @Test("at every layout, what was pushed pops in order, and counts, room and emptiness agree")
+  @Test("in every layout, elements pop in the order they were pushed, and counts, room and emptiness agree")
   func layouts() {
     for layout in Self.layouts {
       let ring = Ring<Int>(minimumCapacity: layout.capacity)
@@ -43,7 +43,7 @@ import Testing
     #expect(ring.writer.capacity == given)
   }
 
-  @Test("an empty ring refuses to pop and to peek")
+  @Test("pop and peek on an empty ring return nil")
   func empty() {
     var ring = Ring<Int>(minimumCapacity: 2)
     #expect(ring.reader.pop() == nil)
@@ -51,7 +51,7 @@ import Testing
     #expect(ring.reader.count == 0)
   }
 
-  @Test("peek lends the oldest element and leaves it there")
+  @Test("peek shows the oldest element without removing it")
   func peek() {
     let live = LiveCount()
     var ring = Ring<Tracked>(minimumCapacity: 2)
@@ -68,7 +68,7 @@ import Testing
     #expect(live.current == 1)
   }
 
-  @Test("elements left in a ring end with whichever end goes last", arguments: [1, 2, 3, 64])
+  @Test("elements left in a ring are destroyed with the last end", arguments: [1, 2, 3, 64])
   func lifetime(capacity: Int) {
     let live = LiveCount()
     for offset in 0...capacity {
@@ -107,7 +107,7 @@ import Testing
 
   @Test("between two threads every element arrives once, in order, and complete", arguments: [1, 2, 64])
   func threads(capacity: Int) {
-    // Three words: a torn or early read shows as words that disagree.
+    // Three words: a torn or early read shows as words that differ.
     let count = 50_000
     let ring = Ring<(Int, Int, Int)>(minimumCapacity: capacity)
     let writing = Box(ring.writer)

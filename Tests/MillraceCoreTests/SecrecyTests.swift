@@ -1,7 +1,7 @@
 import MillraceCore
 import Testing
 
-/// What of a value is secret, and how a secret is found in what is said.
+/// Which parts of a value are secret, and how a secret is found in text.
 @Suite("Secrecy")
 struct SecrecyTests {
   private typealias Secrecy = ParameterContract.Secrecy
@@ -11,7 +11,7 @@ struct SecrecyTests {
   }
 
   @Test(
-    "what of a value is shown, and what is not",
+    "the secret parts of a value are hidden, the others are shown",
     arguments: [
       (Secrecy.whole, "sk-abcd", "•••", ["sk-abcd"]), (.none, "sk-abcd", "sk-abcd", []),
       (.whole, "standard", "standard", []), (.whole, "", "", [""]),
@@ -56,7 +56,7 @@ struct SecrecyTests {
   private func parts(_ secrecy: Secrecy, _ value: String, _ shown: String, _ hidden: [String]) {
     let parameter = parameter(secrecy)
     #expect(parameter.shown(.string(value)) == .string(shown))
-    // Of a few letters in front of a slash nothing is asked here.
+    // Texts with a leading double slash are not tested here.
     let found = parameter.hiddenTexts(of: .string(value)).filter { !$0.hasPrefix("//") }
     #expect(found.isSuperset(of: hidden.filter { $0.utf8.count > 2 }), "\(found)")
     #expect(found.allSatisfy { hidden.contains($0) }, "\(found)")
@@ -66,7 +66,7 @@ struct SecrecyTests {
   private static let secret = #"k/e"y+é\ 47=="#
 
   @Test(
-    "a secret is found however it is spelt",
+    "a secret is found in every spelling",
     arguments: [
       #"k/e"y+é\ 47=="#, #"k\/e\"y+é\\ 47=="#, #"k/e\u0022y\u002B\u00E9\u005c 47=="#,
       "k%2Fe%22y%2b%C3%A9%5C+47%3d%3D",
@@ -74,32 +74,32 @@ struct SecrecyTests {
     ])
   func spellings(text: String) {
     let secrets = Secrets([Self.secret])
-    #expect(secrets.removed(from: "<\(text)>") == "<•••>")
+    #expect(secrets.redacting("<\(text)>") == "<•••>")
   }
 
-  @Test("a secret is taken out of JSON, also of JSON in a string, and the text stays JSON")
+  @Test("a secret is redacted in JSON, also in JSON in a string, and the text remains JSON")
   func json() {
     let secrets = Secrets([Self.secret, "a/b-cdefgh"])
-    #expect(secrets.removed(fromJSON: #"{"a":"k\/e\"y+é\\ 47==","b":1}"#) == #"{"a":"•••","b":1}"#)
-    #expect(secrets.removed(fromJSON: #"{"a":"{\"b\":\"a\\/b-cdefgh\"}"}"#) == #"{"a":"{\"b\":\"•••\"}"}"#)
+    #expect(secrets.redacting(json: #"{"a":"k\/e\"y+é\\ 47==","b":1}"#) == #"{"a":"•••","b":1}"#)
+    #expect(secrets.redacting(json: #"{"a":"{\"b\":\"a\\/b-cdefgh\"}"}"#) == #"{"a":"{\"b\":\"•••\"}"}"#)
     #expect(
-      secrets.removed(fromJSON: #"{"a":"\ud83d\ude00 a/b-cdefgh\\"}"#) == #"{"a":"\ud83d\ude00 •••\\"}"#)
-    #expect(Secrets(["x😀y-47"]).removed(fromJSON: #"{"a":"x\ud83d\ude00y-47"}"#) == #"{"a":"•••"}"#)
+      secrets.redacting(json: #"{"a":"\ud83d\ude00 a/b-cdefgh\\"}"#) == #"{"a":"\ud83d\ude00 •••\\"}"#)
+    #expect(Secrets(["x😀y-47"]).redacting(json: #"{"a":"x\ud83d\ude00y-47"}"#) == #"{"a":"•••"}"#)
   }
 
   @Test(
-    "Base64 of a secret is found, also in the midst of something that was encoded with it",
+    "a secret is found in Base64, also in the middle of the encoded text",
     arguments: [
       ("b3Blbi1zZXNhbWUtNDcxMQ==", "•••"), ("dTpvcGVuLXNlc2FtZS00NzEx", "dTp•••"),
       ("dXU6b3Blbi1zZXNhbWUtNDcxMQ==", "dXU6•••"),
       ("YW5uYTpvcGVuLXNlc2FtZS00NzExIQ==", "YW5uYTp•••"),
     ])
   func base64(text: String, expected: String) {
-    #expect(Secrets(["open-sesame-4711"]).removed(from: "Basic \(text).") == "Basic \(expected).")
+    #expect(Secrets(["open-sesame-4711"]).redacting("Basic \(text).") == "Basic \(expected).")
   }
 
   @Test(
-    "what is left of a secret where a text was cut is not shown",
+    "a fragment of a secret in a truncated text is redacted",
     arguments: [
       ("refused: open-ses", "refused: •••"), ("sesame-4711 is wrong", "••• is wrong"),
       ("…ame-4711-x", "…•••-x"), ("…me-4711-x", "…me-4711-x"),
@@ -108,40 +108,40 @@ struct SecrecyTests {
       ("an open-air", "an open-air"), ("open", "open"), ("sesame", "sesame"),
     ])
   func remainders(text: String, expected: String) {
-    #expect(Secrets(["open-sesame-4711"]).removed(from: text) == expected)
+    #expect(Secrets(["open-sesame-4711"]).redacting(text) == expected)
   }
 
-  @Test("a remainder that is a plain word is left alone")
+  @Test("a fragment that is an ordinary word is not redacted")
   func words() {
     let secrets = Secrets(["k-connection", "transcript-4711"])
-    #expect(secrets.removed(from: "connection refused") == "connection refused")
+    #expect(secrets.redacting("connection refused") == "connection refused")
     #expect(
-      secrets.removed(fromJSON: #"{"event":"transcript","text":"transcript-4"}"#)
+      secrets.redacting(json: #"{"event":"transcript","text":"transcript-4"}"#)
         == #"{"event":"transcript","text":"•••"}"#)
   }
 
-  @Test("a short word is taken out only where it stands alone, and what is no word everywhere")
+  @Test("a short word is redacted only where it stands alone, other secrets everywhere")
   func short() {
-    #expect(Secrets(["info"]).removed(from: "info: information, info_2") == "•••: information, info_2")
-    #expect(Secrets(["inf0"]).removed(from: "xinf0rm") == "x•••rm")
-    #expect(Secrets(["connected"]).removed(from: "disconnected") == "dis•••")
+    #expect(Secrets(["info"]).redacting("info: information, info_2") == "•••: information, info_2")
+    #expect(Secrets(["inf0"]).redacting("xinf0rm") == "x•••rm")
+    #expect(Secrets(["connected"]).redacting("disconnected") == "dis•••")
   }
 
-  @Test("what is added is known to all copies, and counts from then on")
+  @Test("all copies redact a secret from the moment it is added")
   func added() {
     let secrets = Secrets(["first-1"])
     let copy = secrets
-    #expect(Secrets().isEmpty && copy.removed(from: "second-2") == "second-2")
+    #expect(Secrets().isEmpty && copy.redacting("second-2") == "second-2")
     for _ in 0..<3 { secrets.add(["second-2", "", "true"]) }
     secrets.add(["third-3"])
-    #expect(copy.removed(from: "first-1 second-2 third-3 true") == "••• ••• ••• true")
+    #expect(copy.redacting("first-1 second-2 third-3 true") == "••• ••• ••• true")
     let empty = Secrets()
     empty.add(["alone-1"])
-    #expect(!empty.isEmpty && empty.removed(from: "alone-1") == "•••")
+    #expect(!empty.isEmpty && empty.redacting("alone-1") == "•••")
   }
 
   @Test(
-    "a message to a node holds credentials under their names",
+    "credentials in a message to a node are found by their names",
     arguments: [
       (#"{"command":"refreshAuth","token":"tok-4711"}"#, ["tok-4711"]),
       (
@@ -155,15 +155,15 @@ struct SecrecyTests {
     #expect(Secrets.credentials(inMessage: text) == Set(expected))
   }
 
-  @Test("names of credentials are known as people write them")
+  @Test("names of credentials are recognised in all common spellings")
   func names() {
     for name in [
       "key", "apiKey", "X-Auth-Token", "api_key", "Authorization", "PASSWORD", "client_secret", "Set-Cookie",
     ] {
-      #expect(CredentialName.isOne(name), "\(name)")
+      #expect(CredentialName.matches(name), "\(name)")
     }
     for name in ["keyInterval", "rate", "author", "format", "text"] {
-      #expect(!CredentialName.isOne(name), "\(name)")
+      #expect(!CredentialName.matches(name), "\(name)")
     }
   }
 }

@@ -10,16 +10,16 @@ final class TableFixture {
     var linkCount = 1
     /// The ends are used by different threads.
     var isRemote = false
-    /// They are, and hear of each other at the end of a turn: marks go into `owed`.
-    var isPatient = false
+    /// They are, and their wake-ups are deferred to the end of a turn: bits are set in `pending`.
+    var isDeferred = false
   }
 
   let table: UnsafeMutablePointer<PortTable>
   let pool: BlockPool
-  /// Where the marks of links go.
+  /// The wake-up bits of links.
   let ready = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
-  /// Where the marks of patient links go, and what was told at once.
-  let owed = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
+  /// The deferred wake-up bits of links, and the wake-ups made at once.
+  let pending = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
   let told = Listener()
   private(set) var inputs: [UnsafeMutablePointer<Link>] = []
   private(set) var outputs: [[UnsafeMutablePointer<Link>]] = []
@@ -31,7 +31,7 @@ final class TableFixture {
   init(inputs: [Port] = [], outputs: [Port] = [], blockBytes: Int = 64, blockCount: Int = 64) {
     pool = BlockPool(blockBytes: blockBytes, blockCount: blockCount)
     ready.initialize(to: 0)
-    owed.initialize(to: 0)
+    pending.initialize(to: 0)
     let slots = UnsafeMutablePointer<InputSlot>.allocate(capacity: 8)
     let sources = UnsafeMutablePointer<OutputSlot>.allocate(capacity: 8)
     table = .allocate(capacity: 1)
@@ -63,15 +63,15 @@ final class TableFixture {
     link.initialize(
       to: Link(
         limit: port.limit, policy: port.policy, burst: port.burst, counters: counter,
-        consumer: port.isPatient
+        consumer: port.isDeferred
           ? patient(0) : port.isRemote ? Wake(remote: remote, index: 0) : Wake(word: ready, bit: 1),
-        producer: port.isPatient
+        producer: port.isDeferred
           ? patient(1) : port.isRemote ? Wake(remote: remote, index: 1) : Wake(word: ready, bit: 2)))
     return link
   }
 
   private func patient(_ index: Int) -> Wake {
-    Wake(word: owed, bit: 1 << UInt64(index), remote: .passUnretained(told), index: index)
+    Wake(word: pending, bit: 1 << UInt64(index), remote: .passUnretained(told), index: index)
   }
 
   /// Makes output 0 the events output.
@@ -87,7 +87,7 @@ final class TableFixture {
     table.pointee.eventPool = .passUnretained(pool)
   }
 
-  /// A packet whose first byte, timestamp and position are a number.
+  /// A packet with the same number as first byte, timestamp and position.
   func packet(_ number: Int, generation: UInt32 = 0, flags: PacketFlags = []) -> Packet {
     var packet = Packet(
       pool.take()!, byteCount: 1, timestamp: Int64(number), generation: generation, flags: flags)
@@ -97,7 +97,7 @@ final class TableFixture {
     return packet
   }
 
-  /// Takes from a link of an output, as text.
+  /// Takes a packet from a link of an output, as text.
   func takeText(_ output: Int, link: Int = 0) -> String? {
     guard let packet = outputs[output][link].pointee.take(generation: 0) else { return nil }
     let view = packet.samples(of: UInt8.self)
@@ -120,7 +120,7 @@ final class TableFixture {
     prefix?.deallocate()
     prefixText?.deallocate()
     ready.deallocate()
-    owed.deallocate()
+    pending.deallocate()
   }
 }
 
@@ -129,7 +129,7 @@ extension TableFixture {
   func feed(_ number: Int) { _ = inputs[0].pointee.put(packet(number)) }
 }
 
-/// A group of cells that counts how often it was told of each end: 0 the reading one, 1 the writing one.
+/// A group of cells that counts the wake-ups of each end: 0 the reading one, 1 the writing one.
 final class Listener: RemoteWake, @unchecked Sendable {
   let ends = (Tally(), Tally())
   override func wake(_ index: Int) { if index == 0 { ends.0.add() } else { ends.1.add() } }

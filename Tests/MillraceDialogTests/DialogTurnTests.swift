@@ -75,7 +75,7 @@ private let finished =
     try bench.service(listening, thinking, replyStarted)
     bench.push(text: #"{"event":"speechStarted","position":100,"delay":100.0}"#, to: "voice")
     try bench.run()
-    #expect(bench.timerWish == 150 * ms)
+    #expect(bench.timerRequest == 150 * ms)
     _ = bench.texts("control")
     try bench.advance(to: 149 * ms)
     #expect(bench.texts("control") == [])

@@ -38,7 +38,7 @@ struct Brancher: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = ports.next() else { return .done }
-    if ports.hasRoomOrAsks(0) { ports.emit(packet.share(), to: 0) }
+    if ports.hasRoomOrRequestsWake(0) { ports.emit(packet.share(), to: 0) }
     ports.emit(packet, to: 1)
     return .done
   }

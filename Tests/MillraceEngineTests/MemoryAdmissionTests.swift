@@ -14,8 +14,8 @@ struct MemoryAdmissionTests {
   private func huge(_ packets: Int) -> GraphPlan {
     var plan = chain("memory-huge")
     plan.links[0].limit = packets
-    plan.links[0].shape.packetBytes = BlockPool.mostBlockBytes
-    plan.links[0].shape.madeBytes = BlockPool.mostBlockBytes
+    plan.links[0].shape.packetBytes = BlockPool.maxBlockBytes
+    plan.links[0].shape.madeBytes = BlockPool.maxBlockBytes
     return plan
   }
 
@@ -92,10 +92,10 @@ struct MemoryAdmissionTests {
     #expect(byteCount(huge(.max)) == .max)
     #expect(try #require(refusal(of: huge(.max), on: engine)).text.hasPrefix("a run can take 8192 PiB, "))
     var many = chain("memory-many")
-    many.links[0].limit = BlockPool.mostBlocks
+    many.links[0].limit = BlockPool.maxBlocks
     #expect(
       try #require(refusal(of: many, on: engine)).text.contains(
-        "a pool holds at most \(BlockPool.mostBlocks)"))
+        "a pool holds at most \(BlockPool.maxBlocks)"))
     #expect(throws: StartProblem.self) {
       try engine.checkMemory(of: [(self.chain("memory-many"), .max)])
     }

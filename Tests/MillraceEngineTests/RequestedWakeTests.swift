@@ -37,7 +37,7 @@ struct WishingNode: Node {
       let now = ports.now
       probe.state.withLock { $0.times.append(now) }
     }
-    if asks && !ports.hasRoomOrAsks() { return .done }
+    if asks && !ports.hasRoomOrRequestsWake() { return .done }
     guard let packet = ports.next() else { return .done }
     _ = consume packet
     ports.emit(try ports.makePacket(bytes: 4, of: .none))

@@ -33,7 +33,7 @@ import Testing
     let words = try #require(failure(of: shell("{ \(script); } >&2")))
     #expect(words.hasPrefix("the program \"sh\" exited with status 3; standard error: …"))
     #expect(words.contains("…89abcdef0"))
-    #expect(!Secrets(["sk-0123456789abcdef"]).removed(from: words).contains("89abcdef"))
+    #expect(!Secrets(["sk-0123456789abcdef"]).redacting(words).contains("89abcdef"))
     let cutCharacter = try #require(failure(of: shell("{ printf 'é%02047d' 7; exit 3; } >&2")))
     #expect(cutCharacter.contains("standard error: …00"))
   }

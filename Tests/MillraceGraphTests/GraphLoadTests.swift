@@ -230,7 +230,7 @@ struct GraphLoadTests {
         "links": [ "a -> out" ] }
       """, environment: ["CALLER": "anna"])
     #expect(plan.secretTexts == ["anna", "/public/anna.wav"])
-    #expect(plan.secrets.removed(from: "anna called: /public/anna.wav") == "••• called: •••")
+    #expect(plan.secrets.redacting("anna called: /public/anna.wav") == "••• called: •••")
   }
 
   @Test("what a node objects to when it is made points at its parameter, and its secrets can be taken out")
@@ -248,9 +248,9 @@ struct GraphLoadTests {
     #expect(out.secrets == ["path"])
     let objection = NodeProblem(
       "cannot write \"/hidden/place.wav\"", parameter: "path", cure: "free \"/hidden/place.wav\"")
-    let problem = out.problem(plan.secrets.removed(from: objection))
+    let problem = out.problem(plan.secrets.redacting(objection))
     #expect(problem.description == "graph.json:5:22: error: cannot write \"•••\"; free \"•••\"")
-    #expect(plan.secrets.removed(from: "/hidden/place.wav/hidden/place.wav?") == "••••••?")
+    #expect(plan.secrets.redacting("/hidden/place.wav/hidden/place.wav?") == "••••••?")
     let other = out.problem(NodeProblem("no memory"))
     #expect(other.description == "graph.json:4:5: error: no memory")
   }

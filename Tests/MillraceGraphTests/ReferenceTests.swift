@@ -41,7 +41,7 @@ struct ReferenceTests {
           audio         mp3
                         the reply
           events        event, optional
-                        what the node posts, as JSON objects
+                        events of the node, as JSON objects
 
         Parameters
           model         text, required

@@ -180,7 +180,7 @@ import Testing
       "streamKey", "api_key", "key", "cookie", "bearer", "auth", "credentials",
     ])
   func sameNames(name: String) {
-    #expect(CredentialName.isOne(name))
+    #expect(CredentialName.matches(name))
     #expect(HTTPText.isCredential(name))
   }
 

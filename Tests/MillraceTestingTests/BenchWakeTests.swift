@@ -5,17 +5,17 @@ import Testing
 
 @testable import MillraceTesting
 
-/// Says one word, after a thread of its own has called for it.
-struct Dozer: Node {
+/// Emits one text after its own thread has requested a call.
+struct ThreadedNode: Node {
   static let contract = NodeContract(
     "test.doze", "speaks when woken", outputs: [PortContract("out", .kind(.text), text: "a word")],
     drive: .itself,
     resolve: { $0.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 8) })
 
-  private final class Bell: Sendable {
+  private final class Signal: Sendable {
     let hasRung = Atomic(false)
   }
-  private let bell = Bell()
+  private let bell = Signal()
   private let waker: Waker
   private var calls = 0
 
@@ -42,7 +42,7 @@ struct Dozer: Node {
 
 @Suite("Wake-ups by a node's own threads", .timeLimit(.minutes(30)))
 struct BenchWakeTests {
-  @Test("any number of wake-ups before a look are one, and are taken once")
+  @Test("any number of wake-ups before a take count as one")
   func takenOnce() {
     let wakes = BenchWake()
     #expect(!wakes.take())
@@ -52,23 +52,23 @@ struct BenchWakeTests {
     #expect(!wakes.take())
   }
 
-  @Test("waiting ends with a wake-up, also one from before, and else says that none came")
+  @Test("a wait ends with a wake-up, also an earlier one, and otherwise times out")
   func waiting() {
     let wakes = BenchWake()
     #expect(!wakes.wait(1))
     wakes.wake(0)
     wakes.wake(0)
     #expect(wakes.wait(0))
-    // Two that nobody looked at in between rang once.
+    // Two wake-ups without a take in between signal once.
     #expect(!wakes.wait(0))
     #expect(wakes.take())
     wakes.wake(0)
     #expect(wakes.wait(0))
   }
 
-  @Test("a bench calls a node again when the node's own thread asks for it")
+  @Test("a bench calls a node again when the node's own thread requests it")
   func calledAgain() throws {
-    let bench = try NodeBench(Dozer.self, clock: .realtime)
+    let bench = try NodeBench(ThreadedNode.self, clock: .realtime)
     #expect(try bench.wait(60) { bench.hasEnded })
     #expect(bench.texts() == ["a"])
     #expect(bench.close() == [])

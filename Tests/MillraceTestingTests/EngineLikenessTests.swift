@@ -18,12 +18,12 @@ enum ByItself: RecorderKind {
   static let drive = Drive.itself
 }
 
-/// What recorders noted, by the name given in their parameter.
+/// The calls that recorders logged, by the name in their parameter.
 let notes = Locked<[String: [String]]>([:])
 
-/// Notes every call with its time and what it took. Behaves in all ways an engine has to have an answer to: takes nothing in its
-/// first call with a packet, wishes for a call 7 ms after each packet, asks for another one now and then, and finishes in
-/// three calls, the last one later than the end of its input.
+/// Logs every call with its time and what it took. It behaves in every way that an engine has to handle: it takes nothing in its
+/// first call with a packet, requests a call 7 ms after each packet, asks for another call now and then, and finishes in three
+/// calls, the last one later than the end of its input.
 struct Recorder<Kind: RecorderKind>: Node {
   static var contract: NodeContract {
     NodeContract(
@@ -66,8 +66,8 @@ struct Recorder<Kind: RecorderKind>: Node {
   }
 }
 
-@Suite("node bench beside the engine", .timeLimit(.minutes(30))) struct EngineLikenessTests {
-  /// Letters every 20 ms from 0 on, their end 20 ms after the last.
+@Suite("node bench compared with the engine", .timeLimit(.minutes(30))) struct EngineLikenessTests {
+  /// One letter every 20 ms from 0 on; the end comes 20 ms after the last.
   private func engineCalls<Kind: RecorderKind>(_ kind: Kind.Type, count: Int) throws -> [String] {
     var catalogue = Catalogue()
     catalogue.add(Ticker.self)
@@ -88,7 +88,7 @@ struct Recorder<Kind: RecorderKind>: Node {
     let bench = try NodeBench(
       Recorder<Kind>.self, ["log": .string(log)],
       inputs: ["in": OutputShape(.text, packetDuration: nil, packetBytes: 8)])
-    // An engine lets the node that is farthest downstream look first.
+    // An engine activates the node farthest downstream first.
     try bench.run()
     for number in 0..<count {
       try bench.advance(to: Int64(number) * .milliseconds(20))
@@ -101,14 +101,18 @@ struct Recorder<Kind: RecorderKind>: Node {
     return notes.withLock { $0[log] ?? [] }
   }
 
-  @Test("makes the same calls at the same times for a node that packets drive", arguments: [1, 2, 3, 5])
+  @Test(
+    "bench and engine make the same calls at the same times for a node driven by packets",
+    arguments: [1, 2, 3, 5])
   func byPackets(count: Int) throws {
     let calls = try engineCalls(ByPackets.self, count: count)
     #expect(try benchCalls(ByPackets.self, count: count) == calls)
     #expect(calls.last?.hasPrefix("finish") == true)
   }
 
-  @Test("makes the same calls at the same times for a node that drives itself", arguments: [1, 2, 3, 5])
+  @Test(
+    "bench and engine make the same calls at the same times for a node that drives itself",
+    arguments: [1, 2, 3, 5])
   func byItself(count: Int) throws {
     let calls = try engineCalls(ByItself.self, count: count)
     #expect(try benchCalls(ByItself.self, count: count) == calls)

@@ -2,7 +2,7 @@ import MillraceTesting
 import Testing
 
 @Suite("fixtures") struct FixtureTests {
-  @Test("a sine has the amplitude asked for, copies over channels, and joins where the last stretch ended")
+  @Test("a sine has the given amplitude, is the same in every channel, and continues from any position")
   func sine() {
     let whole = Fixture.sine(1000, rate: 48000, frames: 480, amplitude: 0.5)
     let halves =
@@ -16,7 +16,7 @@ import Testing
     #expect(stereo[24] == 16384)
   }
 
-  @Test("noise depends on its seed alone and stays within its amplitude")
+  @Test("noise depends only on its seed and stays within its amplitude")
   func noise() {
     #expect(Fixture.noise(seed: 5, count: 100) == Fixture.noise(seed: 5, count: 100))
     #expect(Fixture.noise(seed: 5, count: 100) != Fixture.noise(seed: 6, count: 100))
@@ -26,14 +26,14 @@ import Testing
     #expect(abs(Fixture.rms(noise) - 0.5 / 3.0.squareRoot()) < 0.002)
   }
 
-  @Test("the first SplitMix64 numbers are those of the published generator")
+  @Test("the first SplitMix64 numbers match the published generator")
   func splitMix() {
     var generator = SplitMix64(seed: 1_234_567)
     #expect(generator.next() == 6_457_827_717_110_365_317)
     #expect(generator.next() == 3_203_168_211_198_807_973)
   }
 
-  @Test("a recording that is not there has no path")
+  @Test("a missing recording has no path")
   func corpus() {
     #expect(Corpus.path("no such recording.wav") == nil)
     #expect(!Corpus.root.isEmpty)

@@ -16,19 +16,19 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.marbles(input) == output)
   }
 
-  @Test("timers fire on their ticks, and the tail shows them")
+  @Test("timers fire on their ticks and appear in the tail")
   func timers() throws {
     let bench = try NodeBench(Ticker.self, ["count": 3])
     #expect(bench.marbles([:], tick: .milliseconds(10), tail: 9) == "a-b-c-|")
   }
 
-  @Test("several inputs are played side by side")
+  @Test("several inputs are played in parallel")
   func several() throws {
     let bench = try NodeBench(Pairer.self, inputs: ["in1": letters, "in2": letters])
     #expect(bench.marbles(["in1": "ab-c--|", "in2": "--x-y-|"]) == "--a-b-(c|)")
   }
 
-  @Test("samples have an alphabet too; an interruption and a fault are drawn")
+  @Test("samples have an alphabet; an interruption and a fault are drawn")
   func samples() throws {
     let shape = OutputShape.pcm(rate: 8000, channels: 1, sample: .s16, frames: 160)
     let bench = try NodeBench(Scaler.self, ["factor": 2], inputs: ["in": shape])

@@ -32,7 +32,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.shape() == speech)
   }
 
-  @Test("what a graph would refuse is thrown in words")
+  @Test("whatever a graph would refuse is thrown with its message")
   func refusals() throws {
     func text(_ make: () throws(BenchProblem) -> NodeBench) -> String {
       do { _ = try make() } catch { return error.description }
@@ -46,7 +46,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
         == "parameter \"factor\" of test.scale cannot be 11")
     #expect(
       text { () throws(BenchProblem) in try NodeBench(Scaler.self, inputs: ["in": letters]) }
-        == "input \"in\" of test.scale takes s16, but is given text")
+        == "input \"in\" of test.scale accepts s16, not text")
     #expect(
       text { () throws(BenchProblem) in try NodeBench(Scaler.self) }
         == "input \"in\" of test.scale is required: give its shape")
@@ -95,7 +95,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.close() == [])
   }
 
-  @Test("an interruption tells the node and voids packets of older replies, but no others")
+  @Test("an interruption notifies the node and cancels packets of older replies only")
   func interruption() throws {
     let bench = try NodeBench(Scaler.self, inputs: ["in": speech])
     bench.push([1] as [Int16])
@@ -109,18 +109,18 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.int16() == [1, 3])
   }
 
-  @Test("what a node wishes for when it is told of an interruption comes true")
-  func wishWhenInterrupted() throws {
+  @Test("a timer that a node requests on an interruption fires")
+  func timerWhenInterrupted() throws {
     let bench = try NodeBench(Startled.self, inputs: ["in": letters])
     bench.interrupt()
-    #expect(bench.timerWish == .milliseconds(5))
+    #expect(bench.timerRequest == .milliseconds(5))
     try bench.advance(to: .milliseconds(4))
     #expect(bench.texts() == [])
     try bench.advance(to: .milliseconds(20))
     #expect(bench.packets().map(\.timestamp) == [.milliseconds(5)])
   }
 
-  @Test("a fault is thrown with the node's words, ends the node, and leaves what came out before")
+  @Test("a fault is thrown with the node's message, ends the node, and keeps earlier output")
   func fault() throws {
     let bench = try NodeBench(Scaler.self, inputs: ["in": speech])
     bench.push([1, 2, 3, 4, 13, 6] as [Int16])
@@ -136,12 +136,12 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.close() == [])
   }
 
-  @Test("a node that runs by itself is called at the times it wished for")
+  @Test("a node that drives itself is called at the times it requests")
   func timers() throws {
     let bench = try NodeBench(Ticker.self)
     try bench.run()
     #expect(bench.texts() == ["a"])
-    #expect(bench.timerWish == .milliseconds(20))
+    #expect(bench.timerRequest == .milliseconds(20))
     try bench.advance(to: .milliseconds(39))
     let second = bench.packets()
     #expect(second.map(\.timestamp) == [.milliseconds(20)])
@@ -151,7 +151,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.hasEnded)
   }
 
-  @Test("a held output fills to its limit and holds the node back until it is released")
+  @Test("a held output fills to its limit and blocks the node until it is released")
   func backPressure() throws {
     let bench = try NodeBench(Fountain.self, outputLimit: 3)
     bench.hold()
@@ -165,7 +165,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.close() == [])
   }
 
-  @Test("finish ends the inputs and brings out what the node still keeps")
+  @Test("finish ends the inputs and collects what the node still holds")
   func finishing() throws {
     let bench = try NodeBench(Keeper.self, inputs: ["in": letters])
     bench.push(text: "a")
@@ -178,7 +178,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.close() == [])
   }
 
-  @Test("a packet that someone still holds is named when the bench closes")
+  @Test("close reports a packet that is still held")
   func leaks() throws {
     let bench = try NodeBench(Keeper.self, inputs: ["in": letters])
     bench.hold()
@@ -186,7 +186,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     bench.push(text: "b")
     try bench.run()
     let packet = bench.take()
-    #expect(bench.close() == ["1 blocks of port \"in\" did not come back"])
+    #expect(bench.close() == ["1 blocks of port \"in\" were not returned"])
     _ = consume packet
     #expect(bench.close() == [])
   }
@@ -204,7 +204,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
     #expect(bench.texts() == ["a", "b"])
   }
 
-  @Test("more packets than the links hold wait in the bench", arguments: [1, 100, 5000])
+  @Test("packets beyond the capacity of the links wait in the bench", arguments: [1, 100, 5000])
   func backlog(count: Int) throws {
     let bench = try NodeBench(Scaler.self, ["factor": 1], inputs: ["in": speech])
     let samples = (0..<count * 4).map { Int16($0 % 1000) + 20 }
@@ -216,7 +216,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
 
 @Suite("heap scope", .enabled(if: HeapScope.isCounting, Comment(rawValue: HeapScope.skipReason)))
 struct HeapScopeTests {
-  @Test("heap requests inside a node's calls are counted, those of the bench around them are not")
+  @Test("heap requests inside a node's calls are counted, those of the bench are not")
   func benchCounts() throws {
     let clean = try NodeBench(Scaler.self, inputs: ["in": speech])
     let wasteful = try NodeBench(Keeper.self, inputs: ["in": letters])

@@ -1,6 +1,6 @@
 import MillraceCore
 
-/// Multiplies s16 samples by a live whole number, posts each change, and passes on everything else.
+/// Multiplies s16 samples by a live integer and posts each change.
 struct Scaler: Node {
   static let contract = NodeContract(
     "test.scale", "multiplies samples",
@@ -59,7 +59,7 @@ struct Scaler: Node {
   }
 }
 
-/// Emits one letter each 20 ms, `count` of them.
+/// Emits `count` letters, one every 20 ms.
 struct Ticker: Node {
   static let contract = NodeContract(
     "test.tick", "emits letters on time",
@@ -85,7 +85,7 @@ struct Ticker: Node {
   }
 }
 
-/// Emits without end, as fast as it may.
+/// Emits without end, as fast as possible.
 struct Fountain: Node {
   static let contract = NodeContract(
     "test.fountain", "emits without end", outputs: [PortContract("out", .kind(.text), text: "drops")],
@@ -100,7 +100,7 @@ struct Fountain: Node {
   }
 }
 
-/// Keeps one packet back, and gives it out at the end; asks heap memory for every packet.
+/// Holds one packet back until the end, and makes a heap request for every packet.
 struct Keeper: Node, ~Copyable {
   static let contract = NodeContract(
     "test.keep", "is one packet late", inputs: [PortContract("in", .any, text: "packets", holds: 1)],
@@ -125,7 +125,7 @@ struct Keeper: Node, ~Copyable {
   }
 }
 
-/// Takes a packet of each input at a time and emits the first.
+/// Takes one packet from each input at a time and emits the first.
 struct Pairer: Node {
   static let contract = NodeContract(
     "test.pair", "takes packets in pairs",
@@ -143,7 +143,7 @@ struct Pairer: Node {
   }
 }
 
-/// Says something 5 ms after an interruption, and nothing else.
+/// Emits a text 5 ms after an interruption, and nothing else.
 struct Startled: Node {
   static let contract = NodeContract(
     "test.startled", "answers interruptions", inputs: [PortContract("in", .any, text: "not looked at")],

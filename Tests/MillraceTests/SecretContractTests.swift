@@ -98,8 +98,8 @@ struct SecretContractTests {
       let (drawing, explanation) = (GraphDrawing(plan), PlanExplanation(plan))
       let told = [
         drawing.svg(), drawing.dot(), drawing.mermaid(), explanation.text(), explanation.json(),
-        plan.secrets.removed(from: "refused: \(Self.spellings.joined(separator: " "))"),
-        plan.secrets.removed(fromJSON: #"{"echo":"\#(Self.spellings.joined(separator: " "))"}"#),
+        plan.secrets.redacting("refused: \(Self.spellings.joined(separator: " "))"),
+        plan.secrets.redacting(json: #"{"echo":"\#(Self.spellings.joined(separator: " "))"}"#),
       ]
       let name = "\(contract.type) \(parameter.name)"
       #expect(drawing.mermaid().contains(parameter.name), "\(name) is drawn")

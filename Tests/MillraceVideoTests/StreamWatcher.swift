@@ -45,7 +45,7 @@ final class StreamWatcher: Sendable {
   /// Starts playing; retries a stream that is not there.
   init(_ url: String) {
     self.url = url
-    _ = OwnThread.start("watcher") { self.run() }
+    _ = DetachedThread.start("watcher") { self.run() }
   }
 
   var seen: Seen { shared.withLock { $0 } }

@@ -214,7 +214,7 @@ struct VideoSampleTests {
     bench.clock.advance(to: .milliseconds(1_730))
     bench.push(CapturedPacket(bytes: TestPicture.i420(64, 48, seed: 2), timestamp: bench.now))
     try bench.run()
-    #expect(bench.timerWish == .milliseconds(2_000))
+    #expect(bench.timerRequest == .milliseconds(2_000))
     let late = try #require(bench.events().first { $0.name == "late" })
     #expect(late.number("slots") == 2)
     // It belongs to the last past slot, not the first.

@@ -55,7 +55,7 @@ struct DelayedStream<Stage: AudioStage & ~Copyable>: ~Copyable {
 
   /// Takes a packet, and emits the output that becomes available.
   mutating func process(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
-    if !packet.isBareEnd {
+    if !packet.isEndMarker {
       try take(packet, &ports)
     } else if packet.generation != reply.generation {
       try flush(&ports)

@@ -256,9 +256,9 @@ struct MixInputs: ~Copyable {
   /// Drops held packets of replies before the current one.
   mutating func dropReplies(before current: UInt32) {
     for index in 0..<count where unsafe inputs[index].holds {
-      if unsafe HeldReply(of: packets[index]).isVoid(at: current) { release(index) }
+      if unsafe HeldReply(of: packets[index]).isStale(at: current) { release(index) }
     }
-    for index in 0..<count where unsafe inputs[index].utterance.isVoid(at: current) {
+    for index in 0..<count where unsafe inputs[index].utterance.isStale(at: current) {
       unsafe inputs[index].utteranceEnd = nil
     }
   }

@@ -17,7 +17,7 @@ extension Ports {
   mutating func emitEnd(of packet: borrowing Packet, rate: Int) throws(NodeFault) {
     let length = Int64(packet.duration)
     var mark = try makePacket(bytes: 0, of: HeldReply(of: packet))
-    mark.describeEnd(
+    mark.setEndMarker(
       like: packet, position: packet.position &+ length,
       timestamp: packet.timestamp &+ .samples(length, rate: rate))
     emit(mark)

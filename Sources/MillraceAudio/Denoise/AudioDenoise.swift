@@ -90,6 +90,6 @@ public struct AudioDenoise: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    if reply.isVoid(at: ports.generation) { stream.forget() }
+    if reply.isStale(at: ports.generation) { stream.forget() }
   }
 }

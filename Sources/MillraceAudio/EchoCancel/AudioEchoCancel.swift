@@ -203,7 +203,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
   private mutating func takeNear(_ packet: borrowing Packet) {
     isEnding = packet.flags.contains(.endOfUtterance)
     reply.follow(packet)
-    if packet.isBareEnd && nearEnd != nil { return }
+    if packet.isEndMarker && nearEnd != nil { return }
     let frames = Int(packet.byteCount) / sample.byteCount
     let isBroken = packet.flags.contains(.discontinuity) || nearEnd.map { packet.position > $0 } ?? true
     if isBroken { begin(at: packet) }

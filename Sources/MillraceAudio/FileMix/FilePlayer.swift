@@ -52,7 +52,7 @@ struct FilePlayer: ~Copyable {
     feed.pump()
     pumps = isVirtual
     let feed = feed
-    return isVirtual || OwnThread.start("millrace-feed") { feed.run() } == 0
+    return isVirtual || DetachedThread.start("millrace-feed") { feed.run() } == 0
   }
 
   deinit { queues.isOver.store(true, ordering: .releasing) }

@@ -85,7 +85,8 @@ final class MediaDecoder {
         cure: "convert it to WAV, FLAC, MP3, Ogg or MP4")
     }
     let found =
-      unsafe context.map { unsafe millrace_av_find_stream_info($0, Int64(PictureHeader.mostPixels)) } ?? 0
+      unsafe context.map { unsafe millrace_av_find_stream_info($0, Int64(PictureHeader.defaultMaxPixels)) }
+      ?? 0
     guard found >= 0 else { throw problem("cannot be read: \(libraryMessage(found))", cure: nil) }
     if containerName == "mp3" { mp3 = try MP3File(path) }
   }

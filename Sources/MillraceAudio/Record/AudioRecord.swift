@@ -59,7 +59,7 @@ public struct AudioRecord: ~Copyable, Node {
   /// Frames and time of the last flush.
   private var refreshed: Int64 = 0
   private var refreshedAt: Nanoseconds?
-  private var latePace = EventPace()
+  private var latePace = EventThrottle()
   private var late: [Int]
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {

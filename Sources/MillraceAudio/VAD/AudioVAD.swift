@@ -85,7 +85,7 @@ public struct AudioVAD: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard reply.isVoid(at: ports.generation) else { return }
+    guard reply.isStale(at: ports.generation) else { return }
     if let end = listener.end, let change = segmenter.finish(at: end) { report(change, at: end, &ports) }
     listener.restart()
     gate?.clear()
@@ -94,7 +94,7 @@ public struct AudioVAD: ~Copyable, Node {
   /// Checks whether a packet follows the last one, and restarts if it does not.
   private mutating func follow(_ packet: borrowing Packet, _ ports: inout Ports) {
     guard packet.byteCount >= frameBytes else {
-      if !packet.isBareEnd { isLost = true }
+      if !packet.isEndMarker { isLost = true }
       return
     }
     let isBroken = isLost || packet.flags.contains(.discontinuity)

@@ -62,7 +62,7 @@ struct SpeechGate: ~Copyable {
   mutating func take(_ packet: borrowing Packet, _ ports: inout Ports) throws(NodeFault) {
     room = Self.burst
     let frames = Int(packet.byteCount) / frameBytes
-    if frames > 0 || !packet.isBareEnd {
+    if frames > 0 || !packet.isEndMarker {
       if queue.isBroken(by: packet) {
         try send(&ports)
         restart()

@@ -12,7 +12,7 @@ extension BailianDialog {
       EventRecord.post(unsafe bytes.span, &ports)
     } else if isTextLinked {
       // The connection cuts long texts into pieces of this output's size.
-      guard ports.hasRoomOrAsks(Self.textOutput) else { return false }
+      guard ports.hasRoomOrRequestsWake(Self.textOutput) else { return false }
       var packet = try ports.makePacket(Self.textOutput, bytes: bytes.count, of: .none)
       var target = packet.mutableSamples(of: UInt8.self)
       for index in bytes.indices { target[index] = unsafe bytes[index] }
@@ -30,7 +30,7 @@ extension BailianDialog {
       done(record)
       return true
     }
-    if isAudioLinked && !ports.hasRoomOrAsks(Self.audioOutput) { return false }
+    if isAudioLinked && !ports.hasRoomOrRequestsWake(Self.audioOutput) { return false }
     if record.kind == BailianExchange.In.endOfUtterance {
       hasPart = false
       if isAudioLinked {

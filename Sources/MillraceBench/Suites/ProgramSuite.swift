@@ -78,7 +78,7 @@ private final class Program: Sendable {
   private let sinks: [GraphSink]
   private let waits: Bool
   private let isStopping = Atomic<Bool>(false)
-  private let isOver = WaitWord()
+  private let isOver = Futex()
 
   init(sources: [GraphSource], sinks: [GraphSink], waits: Bool) {
     self.sources = sources
@@ -96,7 +96,7 @@ private final class Program: Sendable {
         Task { for await packet in sink.packets { note(packet) } }
       }
     }
-    _ = OwnThread.start("bench-program") { [self] in
+    _ = DetachedThread.start("bench-program") { [self] in
       work()
       isOver.store(1)
       isOver.wake()

@@ -16,7 +16,7 @@ struct DamageReporter {
 
   private var count = 0
   private var pending: (place: Int64, bytes: Int64)?
-  private var pace = EventPace()
+  private var pace = EventThrottle()
 
   /// Records a damaged range.
   mutating func note(at place: Int64, bytes: Int64) {

@@ -118,7 +118,7 @@ public struct AudioJitter: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard reply.isVoid(at: ports.generation) else { return }
+    guard reply.isStale(at: ports.generation) else { return }
     ends.clear()
     restart()
     emptyEnds = 0

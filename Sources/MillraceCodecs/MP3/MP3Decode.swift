@@ -93,7 +93,7 @@ public struct MP3Decode: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard reply.isVoid(at: ports.generation) else { return }
+    guard reply.isStale(at: ports.generation) else { return }
     damage.post(Event.damaged.rawValue, &ports, isLast: true)
     stream.reset()
     held = nil

@@ -97,7 +97,7 @@ public struct OggWrite: ~Copyable, Node {
 
   public mutating func interrupted(_ ports: inout Ports) {
     guard let packet = held.take() else { return }
-    if !HeldReply(of: packet).isVoid(at: ports.generation) { held = consume packet }
+    if !HeldReply(of: packet).isStale(at: ports.generation) { held = consume packet }
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {

@@ -121,7 +121,7 @@ public struct OpusDecode: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard reply.isVoid(at: ports.generation) else { return }
+    guard reply.isStale(at: ports.generation) else { return }
     postDamage(&ports, isLast: true)
     held = nil
     pieceStart = 0
@@ -137,7 +137,7 @@ public struct OpusDecode: ~Copyable, Node {
   private mutating func admit(_ packet: consuming Packet, _ ports: inout Ports) {
     reply.follow(packet)
     isEnding = packet.flags.contains(.endOfUtterance)
-    if packet.isBareEnd {
+    if packet.isEndMarker {
       anchor = (piecePosition, packet.timestamp)
       return
     }

@@ -130,7 +130,7 @@ public struct OpusEncode: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    guard reply.isVoid(at: ports.generation) else { return }
+    guard reply.isStale(at: ports.generation) else { return }
     held = nil
     heldRest = 0
     buffer.clear()
@@ -154,7 +154,7 @@ public struct OpusEncode: ~Copyable, Node {
     if packet.flags.contains(.endOfUtterance) {
       ending = packet.timestamp &+ .samples(Int64(packet.duration), rate: rate)
     }
-    if packet.isBareEnd { return }
+    if packet.isEndMarker { return }
     let isLost = packet.flags.contains(.lost) || packet.byteCount == 0
     let count = isLost ? packet.duration : Int(packet.byteCount) / sampleBytes
     timeline.admit(position: packet.position, count: count, isLost: isLost, timestamp: packet.timestamp)

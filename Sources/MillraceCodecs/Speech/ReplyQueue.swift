@@ -106,6 +106,6 @@ struct ReplyQueue: ~Copyable {
 
   /// Drops all packets at the front that belong to a cancelled reply.
   mutating func dropStale(at generation: UInt32) {
-    while count > 0, front.reply.isVoid(at: generation) { drop() }
+    while count > 0, front.reply.isStale(at: generation) { drop() }
   }
 }

@@ -142,12 +142,12 @@ public struct SpeechPlay: ~Copyable, Node {
   }
 
   public mutating func interrupted(_ ports: inout Ports) {
-    if let packet = waiting.take(), !HeldReply(of: packet).isVoid(at: ports.generation) {
+    if let packet = waiting.take(), !HeldReply(of: packet).isStale(at: ports.generation) {
       waiting = consume packet
     }
     queue.dropStale(at: ports.generation)
     if isHeld { release(&ports) }
-    guard isActive, reply.isVoid(at: ports.generation) else { return }
+    guard isActive, reply.isStale(at: ports.generation) else { return }
     damage.post(Event.damaged.rawValue, &ports, isLast: true)
     post(.interrupted, &ports)
     fed = 0

@@ -1,49 +1,48 @@
 internal import Synchronization
 
-/// One end of a graph in the hands of the program: what `app.source` and `app.sink` have in common.
+/// The program's end of a graph: what `app.source` and `app.sink` have in common.
 ///
-/// A link of its own leads from the program to the node, or from the node to the program. The program's side takes turns at a lock, which
-/// the graph's side never touches: a worker that has news does one read-modify-write, and hands the channel to the courier if a task
-/// waits for them.
+/// A link connects the program to the node, or the node to the program. The program's side shares a lock that the graph's side never
+/// takes: a worker with a packet or room does one read-modify-write, and hands the channel to the resumer when a task waits.
 @safe
 package class AppChannel: RemoteWake, @unchecked Sendable {
   /// The node's name in its graph.
   package let node: String
-  /// What packets carry.
+  /// The format of the packets.
   package let format: Format
-  /// The program's turn. Never taken by a worker.
+  /// The lock of the program's side. Never taken by a worker.
   let turn = Lock()
   let link: UnsafeMutablePointer<Link>
   /// Blocks of what is queued; it outlives the link.
   let pool: BlockPool
   let counters: UnsafeMutablePointer<LinkCounters>
   let replies: ReplyCounter
-  private let courier: Courier
-  /// The cells of the node: kept, for the link wakes them unowned.
+  private let resumer: TaskResumer
+  /// The cells of the node: retained here, because the link references them unowned.
   private let cells: RemoteWake
   private let cell: Int
-  /// A task waits for news.
-  private let isAwaited = Atomic<Bool>(false)
+  /// A task waits for a packet or for room.
+  private let wantsWake = Atomic<Bool>(false)
   private let isQueued = Atomic<Bool>(false)
-  /// The channel below this one; only while the courier has it.
+  /// The next channel on the resumer's stack; valid only while this one is on it.
   var following: Unmanaged<AppChannel>?
 
-  /// Where a channel leads, and what serves it.
+  /// What a channel is connected to.
   package struct Place {
     /// The node's name in its graph.
     package var node: String
-    /// The cells that the node belongs to, and its number among them.
+    /// The cells that the node belongs to, and its index among them.
     package var cells: RemoteWake
     package var cell: Int
     package var replies: ReplyCounter
-    package var courier: Courier
+    package var resumer: TaskResumer
 
-    package init(node: String, cells: RemoteWake, cell: Int, replies: ReplyCounter, courier: Courier) {
+    package init(node: String, cells: RemoteWake, cell: Int, replies: ReplyCounter, resumer: TaskResumer) {
       self.node = node
       self.cells = cells
       self.cell = cell
       self.replies = replies
-      self.courier = courier
+      self.resumer = resumer
     }
   }
 
@@ -57,7 +56,7 @@ package class AppChannel: RemoteWake, @unchecked Sendable {
     cells = place.cells
     cell = place.cell
     replies = place.replies
-    courier = place.courier
+    resumer = place.resumer
     unsafe following = nil
     unsafe counters = .allocate(capacity: 1)
     unsafe counters.initialize(to: LinkCounters())
@@ -78,24 +77,24 @@ package class AppChannel: RemoteWake, @unchecked Sendable {
     unsafe counters.deallocate()
   }
 
-  /// There is news for the program. Any thread; no lock.
+  /// Signals a packet or room to the program. Any thread; no lock.
   package override func wake(_ index: Int) {
-    // A read-modify-write whatever the value is: a plain load would lose news. The channel may still be with the courier for older ones.
-    guard isAwaited.exchange(false, ordering: .acquiringAndReleasing) else { return }
-    if !isQueued.exchange(true, ordering: .acquiringAndReleasing) { courier.push(self) }
+    // Always a read-modify-write: a plain load would lose wake-ups. The channel may still be queued for an earlier one.
+    guard wantsWake.exchange(false, ordering: .acquiringAndReleasing) else { return }
+    if !isQueued.exchange(true, ordering: .acquiringAndReleasing) { resumer.push(self) }
   }
 
-  /// Has the node called. Any thread.
+  /// Makes the engine call the node. Any thread.
   func wakeNode() { cells.wake(cell) }
 
-  /// A task is about to wait: the next news go to the courier. Look once more after it.
-  func awaitNews() { _ = isAwaited.exchange(true, ordering: .sequentiallyConsistent) }
+  /// Asks for a wake-up because a task is about to wait. Check the link once more afterwards.
+  func requestWake() { _ = wantsWake.exchange(true, ordering: .sequentiallyConsistent) }
 
-  /// No task waits any more, and none will.
-  func ignoreNews() { isAwaited.store(false, ordering: .releasing) }
+  /// Cancels the request: no task waits or will wait.
+  func cancelWake() { wantsWake.store(false, ordering: .releasing) }
 
-  func leftQueue() { _ = isQueued.exchange(false, ordering: .sequentiallyConsistent) }
+  func didLeaveQueue() { _ = isQueued.exchange(false, ordering: .sequentiallyConsistent) }
 
-  /// Resumes the tasks that have what they waited for. On the courier's thread or one of the control side.
+  /// Resumes the tasks whose packet or room is there. On the resumer's thread or a thread of the control side.
   func deliver() {}
 }

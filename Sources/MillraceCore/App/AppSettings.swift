@@ -1,26 +1,26 @@
 /// Which end of a graph a node type gives to the program.
 package enum AppEnd: Sendable, Hashable {
-  /// The program pushes: the engine makes a `SourceChannel` for the node.
+  /// The program sends: the engine creates a `SourceChannel` for the node.
   case source
-  /// The program takes: the engine makes a `SinkChannel`.
+  /// The program receives: the engine creates a `SinkChannel` for the node.
   case sink
 }
 
-/// How a source behaves, as its node's parameters say.
+/// The settings of a source, from its node's parameters.
 package struct SourceSettings: Sendable {
-  /// Packets that may be queued.
+  /// Most packets in the queue.
   package var capacity: Int
-  /// A full queue drops what is sent; otherwise a send waits.
+  /// True: a full queue drops what is sent; false: a send waits for room.
   package var drops = false
-  /// What is sent belongs to the bot's reply that is valid at that moment.
+  /// True: what is sent belongs to the bot's current reply.
   package var isReply = false
-  /// A virtual clock stands still while nothing is queued.
+  /// True: a virtual clock stands still while the queue is empty.
   package var holdsClock = true
 
-  /// Settings of a source with a queue of so many packets; what is left out: it waits, and carries no reply.
+  /// Settings for a queue of `capacity` packets. By default a send waits for room, and packets belong to no reply.
   package init(capacity: Int) { self.capacity = capacity }
 
-  /// Settings by checked parameters of an `app.source`, for packets of a format.
+  /// Settings from the checked parameters of an `app.source`, for a format.
   package init(_ parameters: ParameterValues, _ format: Format) {
     capacity =
       parameters.has("capacity") ? parameters.integer("capacity") : AppDefaults.capacity(of: format.kind)
@@ -30,9 +30,9 @@ package struct SourceSettings: Sendable {
   }
 }
 
-/// Values of parameters that depend on the format.
+/// Defaults of parameters that depend on the format.
 package enum AppDefaults {
-  /// Packets a queue holds: more than half a second of sound in packets of 20 ms, few pictures.
+  /// Capacity of a queue in packets: more than half a second of audio in packets of 20 ms, or a few pictures.
   package static func capacity(of kind: Format.Kind) -> Int {
     switch kind {
     case .jpeg, .png, .video: 4
@@ -40,10 +40,10 @@ package enum AppDefaults {
     }
   }
 
-  /// Bytes of the largest packet of a format without a fixed length.
+  /// Size in bytes of the largest packet of a format without a fixed packet size.
   ///
   /// 7,662: the longest Opus packet, 48 frames of 2.5 ms (RFC 6716, section 3.2.5). 8,191: the longest ADTS frame (ISO/IEC 13818-7,
-  /// 6.2). Pictures: what voice services take, 180,000 bytes, and some more.
+  /// 6.2). Pictures: more than the 180,000 bytes that voice services accept.
   package static func maxBytes(of kind: Format.Kind) -> Int {
     switch kind {
     case .opus: 7_662

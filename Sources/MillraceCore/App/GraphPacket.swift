@@ -1,29 +1,29 @@
-/// A packet as a program gets it from a sink: a value of its own that holds nothing of the graph.
+/// A packet that a program receives from a sink: a copy that holds no memory of the graph.
 public struct GraphPacket: Sendable, Hashable {
-  /// What it carries.
+  /// The format of the content.
   public let format: Format
-  /// The content: PCM interleaved in the machine's byte order, one encoded packet or picture, UTF-8 text.
+  /// The content: interleaved PCM in the machine's byte order, one encoded packet or picture, or UTF-8 text.
   public let bytes: [UInt8]
   /// When its first sample was captured or is due, since the graph's start.
   public let time: Duration
-  /// Position of its first sample since the stream's start, in samples of each channel at the format's rate. 0 where the format has none.
+  /// Position of its first sample since the stream's start, in samples per channel at the format's rate; 0 for formats without samples.
   public let position: Int64
-  /// Samples of each channel it stands for; 0 where the format has none.
+  /// Length in samples per channel; 0 for formats without samples.
   public let sampleCount: Int
-  /// Marks.
+  /// The flags of the packet.
   public let flags: PacketFlags
 
-  /// Nothing more of this utterance comes.
+  /// True for the last packet of an utterance.
   public var endsUtterance: Bool { flags.contains(.endOfUtterance) }
-  /// Something is missing in front of it.
+  /// True when media is missing before it.
   public var isDiscontinuous: Bool { flags.contains(.discontinuity) }
-  /// It stands for media that was lost, and has no bytes.
+  /// True when it stands for lost media; it has no bytes.
   public var isLost: Bool { flags.contains(.lost) }
 
   /// The content as text; invalid UTF-8 is repaired.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// The content as samples of a type, such as `Int16` for s16 and `Float` for f32; a remainder shorter than one is left out. Copies.
+  /// A copy of the content as samples, such as `Int16` for s16 and `Float` for f32; an incomplete last sample is left out.
   public func samples<Sample: BitwiseCopyable>(of type: Sample.Type) -> [Sample] {
     let count = bytes.count / MemoryLayout<Sample>.stride
     return unsafe [Sample](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -35,7 +35,7 @@ public struct GraphPacket: Sendable, Hashable {
     }
   }
 
-  /// A copy of a packet.
+  /// Copies a packet.
   package init(_ packet: borrowing Packet, format: Format) {
     let content = packet.samples(of: UInt8.self)
     bytes = unsafe [UInt8](unsafeUninitializedCapacity: content.count) { buffer, initialized in

@@ -1,6 +1,6 @@
-/// How long an Opus packet is, by its first two bytes (RFC 6716, sections 3.1 and 3.2).
+/// The duration of an Opus packet, read from its first two bytes (RFC 6716, sections 3.1 and 3.2).
 enum OpusDuration {
-  /// Samples of each channel at a rate; 0 for an empty packet or one that breaks off behind its first byte.
+  /// Samples per channel at a rate; 0 for a packet that is empty or truncated after its first byte.
   static func samples(_ packet: Span<UInt8>, rate: Int) -> Int {
     guard packet.count > 0 else { return 0 }
     let first = packet[0]
@@ -13,7 +13,7 @@ enum OpusDuration {
     return frames * quarters(Int(first >> 3)) * rate / 400
   }
 
-  /// Length of a frame by its configuration, in quarters of 10 ms: 2.5 ms is 1.
+  /// Duration of a frame by its configuration, in units of 2.5 ms.
   private static func quarters(_ configuration: Int) -> Int {
     switch configuration {
     case 0..<12: [4, 8, 16, 24][configuration % 4]

@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// The way from a graph to the program, behind one `app.sink`.
+/// The channel from a graph to the program, behind one `app.sink`.
 ///
-/// The node copies packets into blocks of the channel's own pool; the program copies them out, so that what it keeps holds nothing of the
-/// graph. Several tasks may read: each packet goes to one of them. What is queued can still be read when the run has stopped.
+/// The node copies packets into blocks of the channel's own pool, and the program copies them out, so it never holds memory of the graph.
+/// Several tasks may read; each packet goes to one of them. Queued packets can still be read after the run has stopped.
 @safe
 package final class SinkChannel: AppChannel, @unchecked Sendable {
   private typealias Reader = CheckedContinuation<GraphPacket?, Never>
 
-  /// Handles in the program's hands.
+  /// Handles that the program holds.
   private let handles = Atomic<Int>(0)
-  /// Packets that found the queue full and no one who would read it.
+  /// Packets dropped because the queue was full and had no reader.
   private let unread = Counter()
   /// The node waits for room.
   private let isBlocked = Atomic<Bool>(false)
@@ -20,14 +20,14 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
   private var readers: [(number: Int, reader: Reader)] = []
   private var nextReader = 0
 
-  /// A channel for packets of a shape, with a queue of so many.
+  /// Creates a channel for packets of a shape, with a queue of `capacity` packets.
   package init(_ place: Place, shape: OutputShape, capacity: Int) {
     super.init(
       place, .toProgram, format: shape.format, capacity: capacity,
       pool: BlockPool(blockBytes: Self.blockBytes(shape), blockCount: Self.blocks(capacity)))
   }
 
-  /// Packets its queue holds, by checked parameters of an `app.sink`.
+  /// The capacity of the queue in packets, from the checked parameters of an `app.sink`.
   package static func capacity(_ parameters: ParameterValues, _ format: Format) -> Int {
     parameters.has("capacity") ? parameters.integer("capacity") : AppDefaults.capacity(of: format.kind)
   }
@@ -38,7 +38,7 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
     max(shape.packetBytes, shape.format == .event ? EventWriter.eventBytes : 1)
   }
 
-  /// Bytes a channel takes, before it is made.
+  /// Bytes that a channel would take.
   package static func byteCount(_ shape: OutputShape, capacity: Int) -> Int {
     BlockPool.byteCount(blockBytes: blockBytes(shape), blockCount: blocks(capacity))
       .addingClamped(Link.byteCount(limit: capacity, policy: .block, burst: 1, isLocal: false))
@@ -46,19 +46,19 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
 
   // MARK: The node's side
 
-  /// What the node is to do with its next packet.
+  /// What the node does with its next packet.
   package enum Room {
-    /// Put it in.
+    /// Queue it.
     case free
-    /// Leave it where it is: the program wakes the node when it has read.
+    /// Leave it on the link: the program wakes the node after reading.
     case full
-    /// Drop it: the queue is full and the program has no handle to read it with.
+    /// Drop it: the queue is full and the program holds no handle.
     case unread
   }
 
-  /// Whether a packet may be put in. Only the node.
+  /// Whether a packet can be queued. Only the node may call it.
   package func room() -> Room {
-    if unsafe link.pointee.hasRoomOrAsks() {
+    if unsafe link.pointee.hasRoomOrRequestsWake() {
       isBlocked.store(false, ordering: .relaxed)
       return .free
     }
@@ -67,22 +67,22 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
     return .full
   }
 
-  /// Queues a copy of a packet. Only the node, after it saw room.
+  /// Queues a copy of a packet. Only the node may call it, after `room` was `free`.
   package func put(_ packet: borrowing Packet) {
     guard let copy = packet.copied(into: pool) else {
-      unsafe link.pointee.noteLost()
+      unsafe link.pointee.countLost()
       return
     }
     _ = unsafe link.pointee.put(copy)
   }
 
-  /// Counts a packet that was dropped because the program reads nothing. Only the node.
-  package func noteUnread() { unread.add() }
+  /// Counts a packet dropped because the sink has no reader. Only the node may call it.
+  package func countUnread() { unread.add() }
 
-  /// Nothing more will come. Only the node.
+  /// Ends the channel. Only the node may call it.
   package func end() { unsafe link.pointee.end() }
 
-  /// True when a virtual clock has to wait for the program. Only the worker.
+  /// True when a virtual clock has to wait for the program. Only the worker may call it.
   package var holdsClock: Bool {
     guard isBlocked.load(ordering: .relaxed), handles.load(ordering: .acquiring) > 0 else { return false }
     return unsafe !link.pointee.hasRoom()
@@ -90,40 +90,40 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
 
   // MARK: The program's side
 
-  /// Packets that the program never got: the queue was full and had no reader.
+  /// Packets that the program never received, because the queue was full and had no reader.
   package var droppedCount: Int { unsafe unread.current + counters.pointee.droppedNewest.current }
 
-  /// The program has one more handle.
+  /// Adds a handle.
   package func open() { handles.add(1, ordering: .acquiringAndReleasing) }
 
-  /// A handle is gone. With the last one the node stops to wait.
+  /// Removes a handle. Without any, the node no longer waits for room.
   package func close() {
     if handles.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { wakeNode() }
   }
 
-  /// The oldest packet; nil when none is queued.
+  /// Takes the oldest packet; nil when none is queued.
   package func tryNext() -> GraphPacket? {
     turn.lock()
     defer { turn.unlock() }
     return pop()
   }
 
-  /// True when nothing is queued and nothing will come.
+  /// True when the channel has ended and is empty.
   package var isOver: Bool {
     turn.lock()
     defer { turn.unlock() }
     return isAtEnd
   }
 
-  /// The next packet; waits for one. nil at the end, or when the task is cancelled.
+  /// Waits for the next packet; nil at the end or when the task is cancelled.
   nonisolated(nonsending) package func next() async -> GraphPacket? {
     let (packet, number) = begin()
     if let packet { return packet }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { (reader: Reader) in
         turn.lock()
-        // The handler takes the same lock: it has either not run yet, or this sees that it did.
-        let answer = look(isCancelled: Task.isCancelled)
+        // The cancellation handler takes the same lock: either it has not run yet, or its effect is visible here.
+        let answer = poll(isCancelled: Task.isCancelled)
         if answer == nil { readers.append((number, reader)) }
         turn.unlock()
         if let answer { reader.resume(returning: answer) }
@@ -137,7 +137,7 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
     }
   }
 
-  /// The run has stopped: nothing more comes.
+  /// Ends the channel because the run has stopped.
   package func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     deliver()
@@ -150,10 +150,10 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
     return (readers.isEmpty ? pop() : nil, nextReader)
   }
 
-  /// A packet, or the end; nil when there is neither, and news will come. Under the lock.
-  private func look(isCancelled: Bool) -> GraphPacket?? {
+  /// A packet or the end; nil when there is neither and a wake-up was requested. Under the lock.
+  private func poll(isCancelled: Bool) -> GraphPacket?? {
     if isCancelled { return .some(nil) }
-    awaitNews()
+    requestWake()
     if readers.isEmpty, let packet = pop() { return packet }
     return isAtEnd ? .some(nil) : nil
   }
@@ -164,7 +164,7 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
   }
 
   private var isAtEnd: Bool {
-    // The stop first, the packets second: what was put in before it is seen.
+    // The stop flag is read first, so packets queued before the stop are seen.
     unsafe isStopped.load(ordering: .sequentiallyConsistent) ? link.pointee.isEmpty() : link.pointee.isOver()
   }
 
@@ -180,7 +180,7 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
       } else if hasAsked {
         break
       } else {
-        awaitNews()
+        requestWake()
         hasAsked = true
       }
     }

@@ -1,24 +1,24 @@
 internal import Glibc
 internal import Synchronization
 
-/// The way from the program into a graph, behind one `app.source`.
+/// The channel from the program into a graph, behind one `app.source`.
 ///
-/// The program copies what it sends into blocks of the channel's own pool, cut into packets; the node takes them, copies them into blocks of
-/// the graph and passes them on. The channel belongs to the run: a restarted node finds what is queued. Sends of several threads come one
-/// after the other, each as a whole.
+/// The program's data is copied into blocks of the channel's own pool and cut into packets; the node copies these into blocks of the graph
+/// and emits them. The channel belongs to the run, so a restarted node finds what is queued. Sends from several threads are serialised,
+/// each as a whole.
 @safe
 package final class SourceChannel: AppChannel, @unchecked Sendable {
-  /// What a program hands over.
+  /// The type of the data that a program sends.
   package enum Payload: Sendable {
     case int16, float, bytes, text
   }
 
-  /// Bytes of the largest packet, and for PCM of every packet.
+  /// Size in bytes of the largest packet; for PCM, of every packet.
   package let packetBytes: Int
   private let settings: SourceSettings
-  /// Bytes of one sample of every channel; 1 for formats that are not PCM.
+  /// Bytes of one sample of all channels; 1 for formats other than PCM.
   private let frameBytes: Int
-  /// The graph drains, and the node takes no more.
+  /// The graph drains: the channel accepts no more.
   private let isRefusing = Atomic<Bool>(false)
 
   // Under the program's lock.
@@ -26,18 +26,18 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
   private var filled = 0
   /// The reply that the partial packet belongs to.
   private var generation: UInt32 = 0
-  /// Samples of every channel that came before the partial packet.
+  /// Samples per channel before the partial packet.
   private var position: Int64 = 0
-  /// Something was dropped in front of the partial packet.
+  /// Data was dropped before the partial packet.
   private var isBroken = false
   private var end: SourceProblem.Code?
-  /// A send has its turn, and perhaps waits for room.
+  /// A send is in progress and may be waiting for room.
   private var isSending = false
   private var turns: [(number: Int, send: CheckedContinuation<Bool, Never>)] = []
   private var nextTurn = 0
   private var waiter: CheckedContinuation<Void, Never>?
 
-  /// A channel for packets of a shape.
+  /// Creates a channel for packets of a shape.
   package init(_ place: Place, shape: OutputShape, settings: SourceSettings) {
     packetBytes = shape.packetBytes
     self.settings = settings
@@ -53,10 +53,10 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     partial = nil
   }
 
-  /// Blocks for what is queued, the packet in the program's hand, the one in the node's, and a last one at the end.
+  /// Blocks for the queue, the program's partial packet, the packet the node holds, and the last one at the end.
   private static func blocks(_ capacity: Int) -> Int { capacity + 4 }
 
-  /// Bytes a channel takes, before it is made.
+  /// Bytes that a channel would take.
   package static func byteCount(packetBytes: Int, capacity: Int) -> Int {
     BlockPool.byteCount(blockBytes: packetBytes, blockCount: blocks(capacity))
       .addingClamped(Link.byteCount(limit: capacity, policy: .block, burst: 1, isLocal: false))
@@ -64,22 +64,22 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
 
   // MARK: The node's side
 
-  /// The oldest packet that is not stale. Only the node.
+  /// Takes the oldest packet that is not stale. Only the node may call it.
   package func take(generation: UInt32) -> Packet? { unsafe link.pointee.take(generation: generation) }
 
-  /// True when `take` may have a packet. Only the node.
+  /// True when `take` may return a packet. Only the node may call it.
   package func hasPacket(generation: UInt32) -> Bool { unsafe link.pointee.hasPacket(generation: generation) }
 
-  /// True when the program has finished and everything was taken. Only the node.
+  /// True when the program has finished and the queue is empty. Only the node may call it.
   package var isOver: Bool { unsafe link.pointee.isOver() }
 
-  /// Takes no more from the program; what is queued can still be taken. Only the node.
+  /// Accepts no more from the program; what is queued can still be taken. Only the node may call it.
   package func refuse() {
     isRefusing.store(true, ordering: .sequentiallyConsistent)
     wake(0)
   }
 
-  /// True when a virtual clock has to wait for the program. Only the worker.
+  /// True when a virtual clock has to wait for the program. Only the worker may call it.
   package var holdsClock: Bool {
     guard settings.holdsClock, !isRefusing.load(ordering: .relaxed) else { return false }
     return unsafe link.pointee.isEmpty() && !link.pointee.isEnding()
@@ -87,10 +87,10 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
 
   // MARK: The program's side
 
-  /// Packets that had no room.
+  /// Packets dropped because the queue was full.
   package var droppedCount: Int { unsafe counters.pointee.droppedNewest.current }
 
-  /// Sends without waiting: what has no room is dropped and counted.
+  /// Sends without waiting; packets without room are dropped and counted.
   package func trySend(
     _ bytes: UnsafeRawBufferPointer, _ payload: Payload, ends: Bool
   ) throws(SourceProblem) -> SendResult {
@@ -99,9 +99,9 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     defer { turn.unlock() }
     var result = SendResult()
     guard !isSending else {
-      // A send that waits has the turn, and the queue is full.
+      // Another send is waiting for room, so the queue is full.
       result.dropped = max(1, bytes.count / packetBytes)
-      for _ in 0..<result.dropped { unsafe link.pointee.noteLost() }
+      for _ in 0..<result.dropped { unsafe link.pointee.countLost() }
       return result
     }
     var offset = 0
@@ -111,7 +111,7 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     return result
   }
 
-  /// Sends everything, and waits while there is no room, unless the source is to drop then.
+  /// Sends everything. Waits for room, unless the source drops packets when it is full.
   nonisolated(nonsending) package func send<Element: BitwiseCopyable & Sendable>(
     _ elements: [Element], _ payload: Payload, ends: Bool
   ) async throws(SourceProblem) {
@@ -125,7 +125,7 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
       case .refused(let code): throw .of(code, node)
       case .full:
         guard !Task.isCancelled else {
-          dropBegun()
+          discardIncomplete()
           throw .of(.cancelled, node)
         }
         await waitForRoom()
@@ -133,27 +133,27 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     }
   }
 
-  /// Ends the source behind what was sent. A remainder of PCM goes as a shorter packet.
+  /// Ends the source after what was sent. Remaining PCM is queued as a shorter packet.
   package func finish() {
     turn.lock()
     defer { turn.unlock() }
     guard end == nil else { return }
     filled -= filled % frameBytes
-    // The link holds one more than its limit for it.
+    // The link has room for one packet above its limit.
     if filled > 0 && !isRefusing.load(ordering: .sequentiallyConsistent) { push(endsUtterance: false) }
     end = .finished
     unsafe link.pointee.end()
     resumeAll()
   }
 
-  /// The run has stopped.
-  /// - Parameter releasing: no worker touches the node any more.
+  /// Ends the channel because the run has stopped.
+  /// - Parameter releasing: true when no worker accesses the node any more; what is queued is then discarded.
   package func stop(releasing: Bool) {
     turn.lock()
     defer { turn.unlock() }
     end = .stopped
-    // The courier may end before it came to this channel.
-    ignoreNews()
+    // The resumer may end before it serves this channel.
+    cancelWake()
     if releasing { unsafe link.pointee.discard() }
     resumeAll()
   }
@@ -216,11 +216,11 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
   }
 
   private func freshPacket() -> Packet? {
-    guard let block = pool.take() else { fatalError("source \"\(node)\" has lost a block") }
+    guard let block = pool.take() else { fatalError("the pool of source \"\(node)\" has no free block") }
     return Packet(block, byteCount: 0)
   }
 
-  /// Queues the partial packet, or an empty one.
+  /// Queues the partial packet, or an empty one when there is none.
   private func push(endsUtterance: Bool) {
     guard var packet = partial.take() ?? freshPacket() else { return }
     packet.setByteCount(filled)
@@ -236,9 +236,9 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     _ = unsafe link.pointee.put(packet)
   }
 
-  /// Drops the partial packet: what follows keeps its place in time.
+  /// Drops the partial packet; what follows keeps its position.
   private func dropPartial() {
-    unsafe link.pointee.noteLost()
+    unsafe link.pointee.countLost()
     isBroken = true
     guard var packet = partial.take() else { return }
     packet.setByteCount(filled)
@@ -254,8 +254,8 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     }
   }
 
-  /// Forgets the beginning of a packet that its send did not complete. PCM has no such packets: what follows completes it.
-  private func dropBegun() {
+  /// Discards a packet that a cancelled send did not complete. Not for PCM, where the next send completes it.
+  private func discardIncomplete() {
     guard format.kind != .pcm else { return }
     turn.lock()
     filled = 0
@@ -266,26 +266,26 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     guard payload == format.payload else {
       throw SourceProblem(
         .wrongFormat,
-        "source \"\(node)\" carries \(format), not \(payload.text); send \(format.payload.swift), or change its parameters"
+        "source \"\(node)\" carries \(format), not \(payload.text); send \(format.payload.swift), or change the source's format"
       )
     }
     guard count <= packetBytes || format.isStream else {
       throw SourceProblem(
         .tooLarge,
-        "\(count) bytes are more than a packet of source \"\(node)\" holds (\(packetBytes)); raise \"maxBytes\""
+        "\(count) bytes exceed the largest packet of source \"\(node)\", \(packetBytes) bytes; raise \"maxBytes\""
       )
     }
   }
 
   // MARK: Waiting
 
-  /// Waits until no other send is under way. False when the task was cancelled.
+  /// Waits until no other send is in progress. False when the task was cancelled.
   private nonisolated(nonsending) func takeTurn() async -> Bool {
     guard let number = begin() else { return true }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { send in
         turn.lock()
-        // The handler takes the same lock: it has either not run yet, or this sees that it did.
+        // The cancellation handler takes the same lock: either it has not run yet, or its effect is visible here.
         let answer: Bool? = Task.isCancelled ? false : isSending ? nil : true
         if answer == nil { turns.append((number, send)) }
         if answer == true { isSending = true }
@@ -301,7 +301,7 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     }
   }
 
-  /// Takes the turn if it is free; otherwise the number to wait with.
+  /// Starts a send if none is in progress and returns nil; otherwise returns a number to wait with.
   private func begin() -> Int? {
     turn.lock()
     defer { turn.unlock() }
@@ -321,7 +321,7 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     next?.resume(returning: true)
   }
 
-  /// Waits until there may be room, the source takes no more, or the task is cancelled.
+  /// Waits until there may be room, the source accepts no more, or the task is cancelled.
   private nonisolated(nonsending) func waitForRoom() async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { send in
@@ -336,10 +336,10 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     }
   }
 
-  /// True when there is no room, and news of room will come. Under the lock.
+  /// True when there is no room and a wake-up was requested. Under the lock.
   private var isFull: Bool {
-    awaitNews()
-    return unsafe refusal == nil && !link.pointee.hasRoomOrAsks()
+    requestWake()
+    return unsafe refusal == nil && !link.pointee.hasRoomOrRequestsWake()
   }
 
   override func deliver() {
@@ -348,7 +348,7 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
     turn.unlock()
   }
 
-  /// Has the waiting send look again. Under the lock: resuming a task only queues it.
+  /// Resumes the waiting send, which checks again. Under the lock: resuming a task only schedules it.
   private func resumeAll() {
     waiter?.resume()
     waiter = nil
@@ -356,7 +356,7 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
 }
 
 extension Format {
-  /// What a program hands over for this format.
+  /// The type of data that a program sends for this format.
   fileprivate var payload: SourceChannel.Payload {
     switch self {
     case .pcm(_, _, .s16): .int16
@@ -366,7 +366,7 @@ extension Format {
     }
   }
 
-  /// True when it may be cut anywhere.
+  /// True when the data may be cut anywhere.
   fileprivate var isStream: Bool {
     switch kind {
     case .pcm, .mp3, .ogg: true

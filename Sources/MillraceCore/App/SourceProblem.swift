@@ -1,27 +1,27 @@
-/// Why a source took nothing, or not all, of what a program sent.
+/// Why a source did not accept everything that a program sent.
 public struct SourceProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  /// What is wrong; what a program compares.
+  /// The code of a problem, for programs to compare.
   public enum Code: String, Sendable, Hashable, CaseIterable {
-    /// The source carries another format.
+    /// The source has another format.
     case wrongFormat
-    /// It is more than one packet of the source holds (`maxBytes`).
+    /// The data exceeds the largest packet of the source (`maxBytes`).
     case tooLarge
-    /// `finish()` was called before.
+    /// `finish()` has been called.
     case finished
     /// The graph drains: its sources have ended.
     case ended
     /// The run has stopped.
     case stopped
-    /// The sending task was cancelled while it waited. What was queued before stays queued.
+    /// The sending task was cancelled while it waited. What it had queued remains queued.
     case cancelled
   }
 
-  /// What is wrong.
+  /// The code of the problem.
   public let code: Code
-  /// What is wrong, where, and what to do.
+  /// What is wrong and what to do.
   public let text: String
 
-  /// A problem as text.
+  /// Creates a problem from a code and its message.
   public init(_ code: Code, _ text: String) {
     self.code = code
     self.text = text
@@ -34,24 +34,24 @@ extension SourceProblem {
   static func of(_ code: Code, _ node: String) -> SourceProblem {
     let text =
       switch code {
-      case .finished: "source \"\(node)\" was finished; send before finish()"
-      case .ended: "source \"\(node)\" has ended: the graph drains; start another run to send more"
-      case .stopped: "source \"\(node)\" takes nothing more: the run has stopped"
-      case .cancelled: "the task was cancelled while it waited for room in source \"\(node)\""
-      case .wrongFormat: "source \"\(node)\" carries another format"
-      case .tooLarge: "it is more than a packet of source \"\(node)\" holds"
+      case .finished: "source \"\(node)\" is finished; send before calling finish()"
+      case .ended: "source \"\(node)\" has ended because the graph drains; start another run to send more"
+      case .stopped: "source \"\(node)\" has ended because the run has stopped"
+      case .cancelled: "the task was cancelled while waiting for room in source \"\(node)\""
+      case .wrongFormat: "source \"\(node)\" has another format"
+      case .tooLarge: "the data exceeds the largest packet of source \"\(node)\""
       }
     return SourceProblem(code, text)
   }
 }
 
-/// What became of packets that a program sent without waiting.
+/// The result of a send without waiting.
 public struct SendResult: Sendable, Hashable {
-  /// Whole packets that are queued for the graph. A shorter remainder of PCM waits for the next send.
+  /// Packets queued for the graph. An incomplete packet of PCM waits for the next send.
   public var queued = 0
-  /// Whole packets that had no room, and are gone.
+  /// Packets dropped because there was no room.
   public var dropped = 0
 
-  /// Nothing was sent.
+  /// Creates a result without packets.
   public init() {}
 }

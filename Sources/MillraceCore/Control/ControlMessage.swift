@@ -1,15 +1,15 @@
 internal import Synchronization
 
-/// A value that a live parameter takes. Choices travel as their index in the contract's list.
+/// A value to set a live parameter to. A choice is sent as its index in the contract's list.
 public enum LiveValue: Sendable, Hashable {
   case bool(Bool)
   case integer(Int)
   case number(Double)
   case choice(Int)
-  /// A text, such as a path. Taken apart or let go of on the control side: both ask the heap.
+  /// A text, such as a path. Reading or releasing it uses the heap, so do that on the control side.
   case string(String)
 
-  /// The value as a number; false and true are 0 and 1, and a text is 0.
+  /// The value as a number: false and true are 0 and 1, a text is 0.
   @inlinable public var asNumber: Double {
     switch self {
     case .bool(let value): value ? 1 : 0
@@ -21,31 +21,31 @@ public enum LiveValue: Sendable, Hashable {
   }
 }
 
-/// Something told to one node while it runs. Read before the node's packets.
+/// A message to one node while it runs. The node receives it before its packets.
 public enum ControlMessage: ~Copyable, Sendable {
-  /// A live parameter, by its index in the contract, takes a value; checked against the contract before it is sent. Nodes
-  /// read it by `LiveParameter.update`, which compares the index.
+  /// Sets a live parameter, named by its index in the contract. The value was checked against the contract before it was sent.
+  /// Nodes read it with `LiveParameter.update`, which compares the index.
   case set(parameter: Int, LiveValue)
-  /// UTF-8 text, usually a JSON object, whose meaning is the node's own.
+  /// UTF-8 text, usually a JSON object, whose meaning the node defines.
   case text(Packet)
-  /// Somebody may be speaking over the reply: hold it or lower it. Only to nodes whose contract says `playsReplies`.
+  /// The user may be speaking over the reply: pause it or lower it. Sent only to nodes whose contract sets `playsReplies`.
   case duck
-  /// Nobody was: the reply goes on with the sample after the last one heard.
+  /// The user was not speaking: the reply continues with the sample after the last one played.
   case resume
 }
 
 /// A small queue of control messages to one node: any thread sends, the node's worker receives.
 ///
-/// Senders take turns on a lock; the worker never does. It does not grow: a full mailbox refuses.
+/// Senders share a lock that the worker never takes. The mailbox does not grow: a full one refuses messages.
 @safe
 @usableFromInline package final class Mailbox: Sendable {
-  /// What became of a message.
+  /// What happened to a message.
   package enum Answer: Sendable, Hashable {
     /// It is in the mailbox.
     case taken
-    /// There is no room; send again when the node has read some.
+    /// There is no room; send again after the node has read some messages.
     case full
-    /// The node has ended, and reads no more.
+    /// The node has ended and reads no more messages.
     case closed
   }
 
@@ -54,15 +54,15 @@ public enum ControlMessage: ~Copyable, Sendable {
   private nonisolated(unsafe) var writer: RingWriter<ControlMessage>
   @usableFromInline nonisolated(unsafe) var reader: RingReader<ControlMessage>
 
-  /// Makes an empty mailbox for at least `capacity` messages.
+  /// Creates an empty mailbox for at least `capacity` messages.
   package init(capacity: Int = 16) {
     let ring = Ring<ControlMessage>(minimumCapacity: capacity)
     unsafe writer = ring.writer
     unsafe reader = ring.reader
   }
 
-  /// Puts a message in. Any thread; takes a lock that only senders take. A mailbox that closes at this very moment may still take
-  /// it: its worker finds it there, and tells it as lost.
+  /// Queues a message. Any thread; takes a lock that only senders take. A mailbox that is just closing may still accept the
+  /// message: its worker finds it and reports it as lost.
   package func send(_ message: consuming ControlMessage) -> Answer {
     if isClosed { return .closed }
     turn.lock()
@@ -72,13 +72,13 @@ public enum ControlMessage: ~Copyable, Sendable {
     return hasRoom ? .taken : .full
   }
 
-  /// True when the node takes no more messages. Any thread.
+  /// True when the mailbox accepts no more messages. Any thread.
   package var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-  /// Takes no more messages. Those that are there can still be received. Only the node's worker.
+  /// Accepts no more messages. Those queued can still be received. Only the node's worker may call it.
   package func close() { closed.store(true, ordering: .releasing) }
 
-  /// Takes the oldest message. Only the node's worker may call this.
+  /// Takes the oldest message; nil when there is none. Only the node's worker may call it.
   @inlinable package func receive() -> ControlMessage? {
     unsafe reader.pop()
   }

@@ -1,11 +1,11 @@
-/// Writes the fields of one event as JSON straight into a block: no heap, no locale, no strings built.
+/// Writes the fields of one event as JSON directly into a block: no heap, no locale, no strings.
 ///
-/// A field that no longer fits is left out whole, the fields after it may still fit, and the event is marked with
-/// `"truncated":true`. An event whose beginning alone (time, node, event) does not fit is not posted and counts as lost.
+/// A field that does not fit is left out as a whole, later fields may still fit, and the event is marked with
+/// `"truncated":true`. An event whose beginning (time, node, event) does not fit is not posted and counts as lost.
 @safe
 public struct EventWriter: ~Copyable, ~Escapable {
-  /// Bytes an event may have, unless the node's `resolve` gives its output `events` a larger shape: three times the longest
-  /// event of the standard nodes (some 150 bytes), and with the block's header of 64 bytes just 512.
+  /// Largest size of an event in bytes, unless the node's `resolve` gives its output `events` a larger shape. It is three times the
+  /// longest event of the standard nodes (about 150 bytes), and 512 bytes together with the block's 64-byte header.
   public static var eventBytes: Int { 448 }
 
   @usableFromInline let start: UnsafeMutablePointer<UInt8>
@@ -13,7 +13,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
   @usableFromInline var count: Int
   @usableFromInline var isTruncated = false
 
-  /// Bytes kept free for the closing of the object.
+  /// Bytes reserved for the end of the object.
   @usableFromInline static var reserve: Int { 20 }
 
   @_lifetime(borrow start)
@@ -23,7 +23,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
     self.count = count
   }
 
-  /// A whole number.
+  /// Writes an integer field.
   @_lifetime(self: copy self)
   public mutating func field(_ name: StaticString, _ value: Int) {
     let mark = begin(name)
@@ -31,7 +31,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
     end(mark)
   }
 
-  /// A number with a fixed count of decimals (0 to 9). Values that are not finite are written as `null`.
+  /// Writes a number with a fixed number of decimals (0 to 9). A value that is not finite is written as `null`.
   @_lifetime(self: copy self)
   public mutating func field(_ name: StaticString, _ value: Double, decimals: Int = 3) {
     let mark = begin(name)
@@ -39,7 +39,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
     end(mark)
   }
 
-  /// `true` or `false`.
+  /// Writes a field that is `true` or `false`.
   @_lifetime(self: copy self)
   public mutating func field(_ name: StaticString, _ value: Bool) {
     let mark = begin(name)
@@ -47,7 +47,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
     end(mark)
   }
 
-  /// A fixed text.
+  /// Writes a constant text.
   @_lifetime(self: copy self)
   public mutating func field(_ name: StaticString, _ value: StaticString) {
     let mark = begin(name)
@@ -57,7 +57,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
     end(mark)
   }
 
-  /// UTF-8 bytes as a text; escaped as JSON asks. The bytes are not checked to be valid UTF-8.
+  /// Writes UTF-8 bytes as a text with JSON escapes. The bytes are not validated.
   @_lifetime(self: copy self)
   public mutating func field(_ name: StaticString, utf8 value: Span<UInt8>) {
     let mark = begin(name)
@@ -67,7 +67,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
     end(mark)
   }
 
-  /// A value that is JSON already, under a name that needs no escapes: what others have written. Neither is checked.
+  /// Writes a value that already is JSON, under a name that needs no escapes. Neither is validated.
   @_lifetime(self: copy self)
   public mutating func field(_ name: Span<UInt8>, json value: Span<UInt8>) {
     let mark = count
@@ -82,7 +82,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
 
   // MARK: Pieces
 
-  /// True while everything written so far found room.
+  /// True while everything written so far fits.
   var isWithin: Bool { count <= capacity }
 
   @_lifetime(self: copy self)
@@ -104,10 +104,10 @@ public struct EventWriter: ~Copyable, ~Escapable {
     }
   }
 
-  /// Closes the object and answers its length.
+  /// Ends the object and returns its length.
   @_lifetime(self: copy self)
   mutating func finish() -> Int {
-    // The reserve behind `capacity` holds both endings.
+    // The reserve behind `capacity` holds either ending.
     let closing: StaticString = isTruncated ? ",\"truncated\":true}" : "}"
     for index in 0..<closing.utf8CodeUnitCount {
       unsafe start[count] = unsafe closing.utf8Start[index]
@@ -118,7 +118,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
 
   @_lifetime(self: copy self)
   mutating func byte(_ value: UInt8) {
-    // Past the end only the count moves on: `end` then takes the whole field back.
+    // Past the capacity only the count grows; `end` then removes the whole field.
     if count < capacity { unsafe start[count] = value }
     count &+= 1
   }
@@ -174,7 +174,7 @@ public struct EventWriter: ~Copyable, ~Escapable {
     for _ in 0..<min(max(decimals, 0), 9) { scale *= 10 }
     let scaled = (value * scale).rounded()
     guard scaled.magnitude < 9e18 else {
-      // Not finite, or too large for a fixed point to mean anything.
+      // Not finite, or too large for a fixed-point number.
       literal("null")
       return
     }

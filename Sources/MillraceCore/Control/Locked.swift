@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// A lock of the control side. No worker takes one while it carries packets.
+/// A lock for the control side. No worker takes one while it processes packets.
 ///
-/// A POSIX mutex and not `Synchronization.Mutex`, because the thread sanitizer does not see what the latter orders: every
-/// test with two threads at it would report races that are none.
+/// It is a POSIX mutex rather than `Synchronization.Mutex`, because ThreadSanitizer does not understand the latter: every test
+/// with two threads would report false races.
 @safe
 package final class Lock: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -23,7 +23,7 @@ package final class Lock: @unchecked Sendable {
   }
 }
 
-/// A value that only the holder of its lock can touch.
+/// A value that can be accessed only while holding its lock.
 @safe
 package final class Locked<Value>: @unchecked Sendable {
   private let lock = Lock()
@@ -31,7 +31,7 @@ package final class Locked<Value>: @unchecked Sendable {
 
   package init(_ value: Value) { self.value = value }
 
-  /// Runs `body` with the value, alone. Not to be nested on the same value.
+  /// Runs `body` with exclusive access to the value. Must not be nested on the same value.
   package func withLock<Answer, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Answer
   ) throws(Failure) -> Answer {

@@ -11,8 +11,8 @@ public enum SampleType: String, Sendable, Hashable, CaseIterable {
 
 /// How the pixels of a raw picture are stored: rows from the top, without gaps between rows or planes.
 ///
-/// YUV is that of JPEG files everywhere in a graph: BT.601, full range (JFIF). Sources convert what comes in otherwise. Of an
-/// odd width or height the chroma planes have half, rounded up.
+/// YUV in a graph is always that of JPEG files: BT.601, full range (JFIF). Sources convert other input. With an odd width or
+/// height, the chroma planes have half of it, rounded up.
 public enum PixelType: String, Sendable, Hashable, CaseIterable {
   /// Planar YUV 4:2:0: all of Y, then U, then V.
   case i420
@@ -35,46 +35,46 @@ public enum PixelType: String, Sendable, Hashable, CaseIterable {
 
 /// Pictures a second as an exact fraction.
 public struct FrameRate: Sendable, Hashable, CustomStringConvertible {
-  /// Pictures in `denominator` seconds.
+  /// Number of pictures in `denominator` seconds.
   public var numerator: Int
-  /// Seconds that `numerator` pictures take; 1 for whole rates, 1001 for those of television.
+  /// Seconds that `numerator` pictures take; 1 for whole rates, 1001 for NTSC rates.
   public var denominator: Int
-  /// `FrameRate(25)`, or `FrameRate(30_000, over: 1_001)`. Both above 0; not reduced.
+  /// Creates a rate, such as `FrameRate(25)` or `FrameRate(30_000, over: 1_001)`. Both above 0; not reduced.
   public init(_ numerator: Int, over denominator: Int = 1) {
     self.numerator = numerator
     self.denominator = denominator
   }
   public var description: String { denominator == 1 ? "\(numerator)" : "\(numerator)/\(denominator)" }
 
-  /// Nanoseconds of so many pictures, rounded down; computed from the count, so that nothing adds up. For counts that 100
-  /// years of pictures reach.
+  /// Duration of `count` pictures in nanoseconds, rounded down. It is computed from the count, so rounding errors do not accumulate.
+  /// Valid for 100 years of pictures.
   public func time(ofPictures count: Int64) -> Nanoseconds {
     let product = count.multipliedFullWidth(by: Int64(denominator) &* 1_000_000_000)
     return Int64(numerator).dividingFullWidth(product).quotient
   }
 }
 
-/// What flows over a link. Decided for every link before anything starts, and fixed while the graph runs.
+/// The format of the media on a link. Resolved for every link before the graph starts, and fixed while it runs.
 public enum Format: Sendable, Hashable {
   /// Interleaved samples; rate in Hz.
   case pcm(rate: Int, channels: Int, sample: SampleType)
-  /// One Opus packet a packet; the rate is the one positions and durations count in.
+  /// One Opus packet per packet; positions and durations count in samples at `rate`.
   case opus(rate: Int, channels: Int)
-  /// A stretch of an MP3 stream, cut anywhere.
+  /// A chunk of an MP3 stream, cut anywhere.
   case mp3
-  /// A stretch of an Ogg stream with Opus in it, cut anywhere.
+  /// A chunk of an Ogg Opus stream, cut anywhere.
   case ogg
-  /// One AAC access unit or ADTS frame a packet.
+  /// One AAC access unit or ADTS frame per packet.
   case aac
-  /// One raw picture a packet.
+  /// One raw picture per packet.
   case video(width: Int, height: Int, pixel: PixelType, rate: FrameRate)
-  /// One JPEG picture a packet.
+  /// One JPEG picture per packet.
   case jpeg
-  /// One PNG picture a packet.
+  /// One PNG picture per packet.
   case png
   /// UTF-8 text.
   case text
-  /// One JSON object in UTF-8 a packet: something that happened.
+  /// One event per packet: a JSON object in UTF-8.
   case event
 
   /// The kinds of media, as a node's contract names them.
@@ -98,7 +98,7 @@ public enum Format: Sendable, Hashable {
     }
   }
 
-  /// Samples a second, for audio.
+  /// Sample rate in Hz, for audio.
   public var rate: Int? {
     switch self {
     case .pcm(let rate, _, _), .opus(let rate, _): rate
@@ -106,7 +106,7 @@ public enum Format: Sendable, Hashable {
     }
   }
 
-  /// Channels, for audio.
+  /// Channel count, for audio.
   public var channels: Int? {
     switch self {
     case .pcm(_, let channels, _), .opus(_, let channels): channels
@@ -146,10 +146,10 @@ extension Format: CustomStringConvertible {
 public typealias Nanoseconds = Int64
 
 extension Nanoseconds {
-  /// Nanoseconds of so many milliseconds.
+  /// `count` milliseconds in nanoseconds.
   @inlinable public static func milliseconds(_ count: Int64) -> Nanoseconds { count &* 1_000_000 }
 
-  /// Nanoseconds of so many samples, rounded down. Exact for every position a recording of 100 years can reach.
+  /// Duration of `count` samples in nanoseconds, rounded down. Exact for any position in 100 years of audio.
   @inlinable public static func samples(_ count: Int64, rate: Int) -> Nanoseconds {
     let rate = Int64(rate)
     var whole = count / rate

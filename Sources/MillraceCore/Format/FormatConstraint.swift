@@ -1,4 +1,4 @@
-/// The whole numbers a contract accepts: any, some, or a range.
+/// The integers that a contract accepts: any, a list, or a range.
 public enum ValueSet: Sendable, Hashable, CustomStringConvertible {
   case any
   case oneOf([Int])
@@ -37,7 +37,7 @@ public enum ValueSet: Sendable, Hashable, CustomStringConvertible {
 
 /// What a port accepts: a list of alternatives, tried in order. An empty list accepts everything.
 public struct FormatConstraint: Sendable, Hashable {
-  /// One accepted shape of a format.
+  /// One format that is accepted.
   public struct Alternative: Sendable, Hashable {
     /// The kind a format must have.
     public var kind: Format.Kind
@@ -50,7 +50,7 @@ public struct FormatConstraint: Sendable, Hashable {
     /// Pixel types, for raw pictures; empty means any.
     public var pixels: [PixelType]
 
-    /// A shape by its kind; what is left out may be anything.
+    /// An alternative by its kind; properties left out may have any value.
     public init(
       _ kind: Format.Kind, rates: ValueSet = .any, channels: ValueSet = .any, samples: [SampleType] = [],
       pixels: [PixelType] = []
@@ -62,7 +62,7 @@ public struct FormatConstraint: Sendable, Hashable {
       self.pixels = pixels
     }
 
-    /// True when the format is of this shape.
+    /// True when the format matches.
     public func accepts(_ format: Format) -> Bool {
       guard format.kind == kind else { return false }
       if let rate = format.rate, !rates.contains(rate) { return false }
@@ -73,13 +73,13 @@ public struct FormatConstraint: Sendable, Hashable {
     }
   }
 
-  /// What is accepted, the best first; empty: everything.
+  /// The alternatives in order of preference; empty: every format.
   public var alternatives: [Alternative]
 
-  /// Accepts what any of these does.
+  /// Accepts what any of the alternatives accepts.
   public init(_ alternatives: [Alternative]) { self.alternatives = alternatives }
 
-  /// Everything.
+  /// Accepts every format.
   public static let any = FormatConstraint([])
   /// PCM of the given rates, channel counts and sample types.
   public static func pcm(
@@ -95,15 +95,15 @@ public struct FormatConstraint: Sendable, Hashable {
   public static func video(pixels: [PixelType] = []) -> FormatConstraint {
     FormatConstraint([Alternative(.video, pixels: pixels)])
   }
-  /// A format without details, such as `.text` or `.event`.
+  /// A format without properties, such as `.text` or `.event`.
   public static func kind(_ kind: Format.Kind) -> FormatConstraint { FormatConstraint([Alternative(kind)]) }
 
-  /// This or the other.
+  /// Accepts what this or the other constraint accepts.
   public func or(_ other: FormatConstraint) -> FormatConstraint {
     FormatConstraint(alternatives + other.alternatives)
   }
 
-  /// True when the format may pass.
+  /// True when the format is accepted.
   public func accepts(_ format: Format) -> Bool {
     alternatives.isEmpty || alternatives.contains { $0.accepts(format) }
   }

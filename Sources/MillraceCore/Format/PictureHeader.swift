@@ -1,24 +1,24 @@
-/// The size that the first bytes of a JPEG, PNG, GIF or WebP declare, known before memory is taken to decode it. Reads within the bytes
-/// only, whatever they say; no heap; any thread.
+/// The picture size that the header of a JPEG, PNG, GIF or WebP file declares, read before memory is allocated to decode it. Never
+/// reads beyond the given bytes, whatever they contain. No heap; any thread.
 public struct PictureHeader: Sendable, Hashable {
-  /// Pixels in a row, as declared; at least 1.
+  /// Declared width in pixels; at least 1.
   public let width: Int
-  /// Rows, as declared; at least 1.
+  /// Declared height in pixels; at least 1.
   public let height: Int
 
-  /// Width times height; the largest number where that lies beyond.
+  /// Width times height; `Int.max` on overflow.
   public var pixels: Int { width.multipliedClamped(by: height) }
 
-  /// The largest picture that nodes take unless told otherwise: 8192x8192, which is 8K (7680x4320) turned either way.
-  public static let mostPixels = 8_192 * 8_192
+  /// The default size limit of nodes: 8192x8192 pixels, which covers 8K (7680x4320) in either orientation.
+  public static let defaultMaxPixels = 8_192 * 8_192
 
-  /// What FFmpeg's libraries decode at most (`av_image_check_size2`: an eighth of an `int`).
-  public static let mostEver = 268_435_455
+  /// The largest picture that FFmpeg's libraries decode (`av_image_check_size2`: an eighth of an `int`).
+  public static let maxDecodablePixels = 268_435_455
 
-  /// Bytes from the beginning in which a header can be expected; that of a JPEG lies behind colour profiles and small pictures.
-  public static let mostBytes = 1 << 20
+  /// Bytes from the start of a file within which the header is expected; in a JPEG it follows colour profiles and thumbnails.
+  public static let maxHeaderBytes = 1 << 20
 
-  /// Looks for a size; nil where there is none: bytes of another kind, or too few of them.
+  /// Reads the size; nil when the bytes are of another format or too few.
   public init?(_ bytes: Span<UInt8>) {
     guard let size = Self.jpeg(bytes) ?? Self.png(bytes) ?? Self.gif(bytes) ?? Self.webP(bytes),
       size.width > 0, size.height > 0
@@ -42,10 +42,10 @@ public struct PictureHeader: Sendable, Hashable {
       // A fill byte, and markers without a length: TEM, RST, SOI.
       case 0xFF: place += 1
       case 0x01, 0xD0...0xD8: place += 2
-      // DHT, JPG and DAC have the numbers of frames and are none.
+      // DHT, JPG and DAC share the range of the frame markers, but are not frames.
       case 0xC0...0xCF where marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
         return (bytes.big(at: place + 7, 2), bytes.big(at: place + 5, 2))
-      // The picture itself, or the end, without a frame.
+      // The scan or the end of the image, without a frame header before it.
       case 0xD9, 0xDA: return nil
       default: place += 2 + max(2, bytes.big(at: place + 2, 2))
       }
@@ -83,14 +83,14 @@ public struct PictureHeader: Sendable, Hashable {
 }
 
 extension Span<UInt8> {
-  /// A number of so many bytes, the highest first.
+  /// A big-endian number of `bytes` bytes.
   fileprivate func big(at place: Int, _ bytes: Int) -> Int {
     var value = 0
     for index in place..<place + bytes { value = value << 8 | Int(self[index]) }
     return value
   }
 
-  /// A number of so many bytes, the lowest first.
+  /// A little-endian number of `bytes` bytes.
   fileprivate func little(at place: Int, _ bytes: Int) -> Int {
     var value = 0
     for index in (place..<place + bytes).reversed() { value = value << 8 | Int(self[index]) }

@@ -1,6 +1,6 @@
-/// The present value of a live parameter, held by its node.
+/// The current value of a live parameter, kept by its node.
 ///
-/// It takes a message only when the message is for this parameter, so that no other one can change it:
+/// It accepts only messages for this parameter, so no other parameter can change it:
 ///
 /// ```swift
 /// mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
@@ -9,13 +9,13 @@
 /// }
 /// ```
 ///
-/// Made by `NodeSetup.live`. An update compares two integers: no heap and no text, except for a parameter that is a text, which
-/// releases the one before.
+/// Created by `NodeSetup.live`. An update compares two integers and uses no heap, except for a text parameter, which releases the
+/// previous text.
 public struct LiveParameter<Value: ParameterConvertible>: Sendable {
-  /// The value that is valid now: at first the one of the graph, or the last one set when the node was restarted.
+  /// The current value: initially that of the graph, or after a restart the last one set.
   public private(set) var value: Value
   package let index: Int
-  /// Kept, so that an update of a choice builds no list.
+  /// Stored so that an update of a choice builds no list.
   private let choices = Value.choices
 
   package init(_ value: Value, index: Int) {
@@ -23,7 +23,7 @@ public struct LiveParameter<Value: ParameterConvertible>: Sendable {
     self.index = index
   }
 
-  /// Takes the value of a message to this parameter. False for every other message, which changes nothing.
+  /// Takes the value from a message for this parameter. Any other message has no effect and returns false.
   public mutating func update(from message: borrowing ControlMessage) -> Bool {
     switch message {
     case .set(let parameter, let live):

@@ -1,4 +1,4 @@
-/// What the parameters of a `NodeContract` are declared by: a typed ``Parameter`` or a bare ``ParameterContract``.
+/// A declaration of a parameter in a `NodeContract`: a typed ``Parameter`` or a plain ``ParameterContract``.
 public protocol ParameterDeclaration: Sendable {
   /// The parameter without its Swift type.
   var contract: ParameterContract { get }
@@ -8,18 +8,18 @@ extension ParameterContract: ParameterDeclaration {
   public var contract: ParameterContract { self }
 }
 
-/// One parameter of a node type with the Swift type of its values: declared once, used by the contract, by the node and by programs.
+/// A parameter of a node type with the Swift type of its values. It is declared once and used by the contract, the node and programs.
 ///
 /// ```swift
 /// static let frequency = Parameter<Double>("frequency", 1...500, unit: "Hz", default: 50, live: true, text: "of the sine")
 /// static let contract = NodeContract(…, parameters: [frequency])
 ///
-/// let once = setup[Self.frequency]                                // in the node's `init`
-/// frequency = setup.live(Self.frequency)                          // the same, and it follows changes
+/// let initial = setup[Self.frequency]                             // in the node's `init`
+/// frequency = setup.live(Self.frequency)                          // likewise, and it follows changes
 /// try run.parameter("robot", RobotVoice.frequency).set(80)        // in a program
 /// ```
 ///
-/// One without a default must be given by the graph; ``optional`` makes one that may be left out.
+/// A parameter without a default must be given by the graph, unless it is ``optional``.
 public struct Parameter<Value: ParameterConvertible>: ParameterDeclaration, Hashable {
   public let contract: ParameterContract
 
@@ -37,7 +37,7 @@ public struct Parameter<Value: ParameterConvertible>: ParameterDeclaration, Hash
 
   private init(_ contract: ParameterContract) { self.contract = contract }
 
-  /// The same parameter without a default, which a graph may leave out: its value is nil then.
+  /// The same parameter without a default, which a graph may leave out; its value is then nil.
   public var optional: Parameter<Value?> {
     var contract = contract
     contract.defaultValue = nil
@@ -47,7 +47,7 @@ public struct Parameter<Value: ParameterConvertible>: ParameterDeclaration, Hash
 }
 
 extension Parameter where Value == Bool {
-  /// `true` or `false`.
+  /// Creates a Boolean parameter.
   public init(
     _ name: String, default value: Bool? = nil, live: Bool = false, secret: ParameterContract.Secrecy = .none,
     text: String
@@ -57,7 +57,7 @@ extension Parameter where Value == Bool {
 }
 
 extension Parameter where Value == Int {
-  /// A whole number within a range.
+  /// Creates an integer parameter with a range.
   public init(
     _ name: String, _ range: ClosedRange<Int>, unit: String = "", default value: Int? = nil,
     live: Bool = false,
@@ -68,7 +68,7 @@ extension Parameter where Value == Int {
 }
 
 extension Parameter where Value == Double {
-  /// A number within a range.
+  /// Creates a number parameter with a range.
   public init(
     _ name: String, _ range: ClosedRange<Double>, unit: String = "", default value: Double? = nil,
     live: Bool = false, secret: ParameterContract.Secrecy = .none, text: String
@@ -78,7 +78,7 @@ extension Parameter where Value == Double {
 }
 
 extension Parameter where Value == String {
-  /// Any text. A live one asks the heap when it is set.
+  /// Creates a text parameter. Setting a live one uses the heap.
   public init(
     _ name: String, default value: String? = nil, live: Bool = false,
     secret: ParameterContract.Secrecy = .none, text: String
@@ -86,7 +86,7 @@ extension Parameter where Value == String {
     self.init(name, .string, default: value, live: live, secret: secret, text: text)
   }
 
-  /// A file path, resolved against the folder of the graph file.
+  /// Creates a file path parameter, relative to the directory of the graph file.
   public static func path(
     _ name: String, default value: String? = nil, live: Bool = false,
     secret: ParameterContract.Secrecy = .none, text: String
@@ -96,7 +96,7 @@ extension Parameter where Value == String {
 }
 
 extension Parameter where Value: ParameterChoice {
-  /// One of the words of an enumeration.
+  /// Creates a parameter whose values are the cases of an enumeration.
   public init(
     _ name: String, default value: Value? = nil, live: Bool = false,
     secret: ParameterContract.Secrecy = .none, text: String
@@ -107,7 +107,7 @@ extension Parameter where Value: ParameterChoice {
 }
 
 extension Parameter {
-  /// Several whole numbers, each within a range.
+  /// Creates a list of integers, each within a range.
   public init(
     _ name: String, each range: ClosedRange<Int>, count: ClosedRange<Int>, unit: String = "",
     default value: [Int]? = nil, secret: ParameterContract.Secrecy = .none, text: String
@@ -116,7 +116,7 @@ extension Parameter {
       name, .list(of: .integer(range), count: count), unit: unit, default: value, secret: secret, text: text)
   }
 
-  /// Several numbers, each within a range.
+  /// Creates a list of numbers, each within a range.
   public init(
     _ name: String, each range: ClosedRange<Double>, count: ClosedRange<Int>, unit: String = "",
     default value: [Double]? = nil, secret: ParameterContract.Secrecy = .none, text: String
@@ -125,7 +125,7 @@ extension Parameter {
       name, .list(of: .number(range), count: count), unit: unit, default: value, secret: secret, text: text)
   }
 
-  /// Several texts.
+  /// Creates a list of texts.
   public init(
     _ name: String, count: ClosedRange<Int>, default value: [String]? = nil,
     secret: ParameterContract.Secrecy = .none,
@@ -136,7 +136,7 @@ extension Parameter {
 }
 
 extension ParameterValues {
-  /// The value of a declared parameter. Traps when the node's contract does not have it.
+  /// The value of a declared parameter. Traps when the node's contract does not have the parameter.
   public subscript<Value>(parameter: Parameter<Value>) -> Value {
     guard let value = Value(parameterValue: values[parameter.name]) else {
       fatalError(

@@ -1,15 +1,15 @@
-/// A Swift type that a parameter's value can have: `Bool`, `Int`, `Double`, `String`, a ``ParameterChoice``, an array or an
-/// optional of these.
+/// A Swift type for values of parameters: `Bool`, `Int`, `Double`, `String`, a ``ParameterChoice``, or an array or optional of
+/// these.
 ///
-/// Everything here runs on the control side, except `init(live:)`, which takes no heap except for a text.
+/// For the control side, except `init(live:)`, which uses no heap unless the value is a text.
 public protocol ParameterConvertible: Sendable {
-  /// From a checked value of the graph; nil stands for a parameter that was left out. Nil when it has another type.
+  /// Converts a checked value of the graph, nil for a parameter that was left out. Fails when the value has another type.
   init?(parameterValue: ParameterValue?)
-  /// From what a live parameter is set to; nil when it has another type.
+  /// Converts a value that a live parameter is set to. Fails when the value has another type.
   init?(live: LiveValue)
-  /// As a graph file or a program gives it; nil for one that is left out.
+  /// The value as in a graph file; nil for a parameter that is left out.
   var parameterValue: ParameterValue? { get }
-  /// The values of a choice in the order of the contract's list, by which a live one travels; empty for every other type.
+  /// The values of a choice in the order of the contract's list, whose indices control messages use; empty for all other types.
   static var choices: [Self] { get }
 }
 
@@ -68,7 +68,7 @@ extension String: ParameterConvertible {
   public var parameterValue: ParameterValue? { .string(self) }
 }
 
-/// An enumeration whose cases are the words a parameter may have.
+/// An enumeration whose cases are the possible values of a parameter.
 ///
 /// ```swift
 /// enum Mode: String, ParameterChoice { case speech, music }
@@ -116,7 +116,7 @@ extension Array: ParameterConvertible where Element: ParameterConvertible {
       append(value)
     }
   }
-  /// Nil: a list cannot be set while the graph runs.
+  /// Always fails: a list cannot be set while the graph runs.
   public init?(live: LiveValue) { nil }
   public var parameterValue: ParameterValue? { .list(compactMap(\.parameterValue)) }
 }

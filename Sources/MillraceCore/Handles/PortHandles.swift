@@ -1,16 +1,16 @@
-/// One input of a node: what `Ports` takes packets from. Made by `NodeSetup.input`.
+/// A handle to an input of a node, for `Ports`. Created by `NodeSetup.input`.
 public struct InputPort: Sendable, Hashable {
   @usableFromInline package let index: Int
   package init(_ index: Int) { self.index = index }
 }
 
-/// One output of a node: what `Ports` emits packets to. Made by `NodeSetup.output`.
+/// A handle to an output of a node, for `Ports`. Created by `NodeSetup.output`.
 public struct OutputPort: Sendable, Hashable {
   @usableFromInline package let index: Int
   package init(_ index: Int) { self.index = index }
 }
 
-/// One kind of event of a node, as `Ports.post` posts it. Made by `NodeSetup.event`.
+/// A handle to a kind of event of a node, for `Ports.post`. Created by `NodeSetup.event`.
 public struct EventPort: Sendable, Hashable {
   @usableFromInline package let index: Int
   package init(_ index: Int) { self.index = index }

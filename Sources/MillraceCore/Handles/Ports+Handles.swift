@@ -1,8 +1,8 @@
-/// Packets in and out, by the handles that the node's setup made.
+/// Access to ports and events by handles from the node's setup.
 extension Ports {
   // MARK: In
 
-  /// Takes the oldest packet of an input, or answers nil when none waits or the port is unlinked.
+  /// Takes the oldest packet of an input; nil when none waits or the port is unlinked.
   @inlinable public mutating func next(_ input: InputPort) -> Packet? { next(input.index) }
 
   /// Takes the oldest packet of the first input.
@@ -14,16 +14,16 @@ extension Ports {
   /// True when the first input has a packet.
   @inlinable public func hasPacket() -> Bool { hasPacket(0) }
 
-  /// True when an input is unlinked, or is empty and nothing more will come.
+  /// True when an input is unlinked, or has ended and is empty.
   @inlinable public func isOver(_ input: InputPort) -> Bool { isOver(input.index) }
 
-  /// True when the first input is unlinked, or is empty and nothing more will come.
+  /// True when the first input is unlinked, or has ended and is empty.
   @inlinable public func isOver() -> Bool { isOver(0) }
 
-  /// True when an input is unlinked, or nothing more will come than what waits already.
+  /// True when an input is unlinked, or has ended, although packets may still wait.
   @inlinable public func isEnding(_ input: InputPort) -> Bool { isEnding(input.index) }
 
-  /// True when the first input is unlinked, or nothing more will come than what waits already.
+  /// True when the first input is unlinked, or has ended, although packets may still wait.
   @inlinable public func isEnding() -> Bool { isEnding(0) }
 
   /// True when a link is attached to the input.
@@ -31,31 +31,32 @@ extension Ports {
 
   // MARK: Out
 
-  /// True when every link of the output that makes its writer wait has room. Always true after the engine called, for as
-  /// many packets as the contract's burst says; ask again before emitting more.
+  /// True when every blocking link of the output has room. Always true at the beginning of a call for as many packets as the
+  /// contract's burst; check again before emitting more.
   @inlinable public func hasRoom(_ output: OutputPort) -> Bool { hasRoom(output.index) }
 
   /// True when the first output has room.
   @inlinable public func hasRoom() -> Bool { hasRoom(0) }
 
-  /// True when a packet may be made and emitted now. When not, the node is called again once it may be. For outputs whose
-  /// room the engine does not wait for (`OutputShape.burst` 0).
-  @inlinable public mutating func hasRoomOrAsks(_ output: OutputPort) -> Bool { hasRoomOrAsks(output.index) }
+  /// True when a packet can be made and emitted now. When false, the node is called again as soon as it can. For outputs whose room
+  /// the engine does not wait for (`OutputShape.burst` 0).
+  @inlinable public mutating func hasRoomOrRequestsWake(_ output: OutputPort) -> Bool {
+    hasRoomOrRequestsWake(output.index)
+  }
 
   /// The same for the first output.
-  @inlinable public mutating func hasRoomOrAsks() -> Bool { hasRoomOrAsks(0) }
+  @inlinable public mutating func hasRoomOrRequestsWake() -> Bool { hasRoomOrRequestsWake(0) }
 
-  /// True when a link is attached to the output, so that working for it is worth while.
+  /// True when a link is attached to the output, so its packets are used.
   @inlinable public func isLinked(_ output: OutputPort) -> Bool { isLinked(output: output.index) }
 
-  /// A fresh packet of `bytes` bytes for an output, with unset content, the time of this call, and the reply it belongs to.
+  /// Makes a packet of `bytes` bytes for an output, with uninitialised content, the time of this call and the given reply.
   ///
-  /// An interruption cancels the packets of a reply wherever they wait. So every packet says which reply it belongs to:
-  /// `HeldReply(of:)` of the packet it is made of, ``currentReply`` for what a bot begins to say, `.none` for everything that no
-  /// interruption may touch. A node with several inputs must not guess it from the packet it took last.
+  /// An interruption cancels the packets of a reply wherever they wait, so every packet names its reply: `HeldReply(of:)` of the packet
+  /// it is made from, ``currentReply`` for the beginning of a bot's reply, `.none` for media that no interruption affects. A node with
+  /// several inputs must not guess it from the packet it took last.
   ///
-  /// Throws `poolEmpty` when no block is free. Traps when `bytes` is more than the output was resolved to make
-  /// (`OutputShape.madeBytes`).
+  /// Throws `poolEmpty` when no block is free. Traps when `bytes` exceeds the size resolved for the output (`OutputShape.madeBytes`).
   @inlinable
   public mutating func makePacket(
     _ output: OutputPort, bytes: Int, of reply: HeldReply
@@ -63,13 +64,13 @@ extension Ports {
     try makePacket(output.index, bytes: bytes, of: reply)
   }
 
-  /// A fresh packet for the first output.
+  /// Makes a packet for the first output.
   @inlinable
   public mutating func makePacket(bytes: Int, of reply: HeldReply) throws(NodeFault) -> Packet {
     try makePacket(0, bytes: bytes, of: reply)
   }
 
-  /// The packet itself when nobody else holds its bytes, otherwise a copy that may be written, for an output.
+  /// Returns the packet itself when its block is not shared, otherwise a copy for an output that may be written.
   @inlinable
   public mutating func makeWritable(
     _ packet: consuming Packet, for output: OutputPort
@@ -77,28 +78,28 @@ extension Ports {
     try makeWritable(packet, for: output.index)
   }
 
-  /// The packet itself when nobody else holds its bytes, otherwise a copy that may be written, for the first output.
+  /// Returns the packet itself when its block is not shared, otherwise a copy for the first output that may be written.
   @inlinable
   public mutating func makeWritable(_ packet: consuming Packet) throws(NodeFault) -> Packet {
     try makeWritable(packet, for: 0)
   }
 
-  /// Hands a packet on: to every link of the output, sharing the bytes when there are several; to nobody when there is none.
+  /// Emits a packet to every link of the output; several links share its bytes. Without a link, the packet is discarded.
   ///
-  /// Emitting more than the output has room for loses the packet and fails the node after the call.
+  /// When the output has no room, the packet is lost and the node fails after the call.
   @inlinable
   public mutating func emit(_ packet: consuming Packet, to output: OutputPort) {
     emit(packet, to: output.index)
   }
 
-  /// Hands a packet on to every link of the first output.
+  /// Emits a packet to every link of the first output.
   @inlinable
   public mutating func emit(_ packet: consuming Packet) { emit(packet, to: 0) }
 
   // MARK: Events
 
-  /// Posts an event: to the links of the port `events` and to the embedding program. `fields` writes the details. Costs no
-  /// more than a look when it has no listener; counted as dropped when no block is free.
+  /// Posts an event to the links of the port `events` and to the embedding program. `fields` writes the details. Without a listener
+  /// it costs one check. When no block is free, the event is counted as dropped.
   @inlinable
   public mutating func post(_ event: EventPort, _ fields: (inout EventWriter) -> Void = { _ in }) {
     post(event.index, fields)

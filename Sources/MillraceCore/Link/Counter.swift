@@ -1,6 +1,6 @@
 public import Synchronization
 
-/// A statistic with one writer and any number of readers: counting is a plain load and store, never a locked operation.
+/// A statistic with one writer and any number of readers: adding is a plain load and store, never a locked instruction.
 public struct Counter: ~Copyable, Sendable {
   @usableFromInline let value = Atomic<Int>(0)
 

@@ -2,25 +2,25 @@ public import Synchronization
 
 /// What a link does when it is full.
 public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
-  /// The writing node waits until there is room. Only behind sources that can wait.
+  /// The writing node waits for room. Only behind sources that can wait.
   case block
-  /// The oldest packet goes, the new one stays.
+  /// The oldest packet is discarded, the new one is queued.
   case dropOldest
-  /// The new packet goes.
+  /// The new packet is discarded.
   case dropNewest
-  /// Only the newest packet stays.
+  /// Only the newest packet is kept.
   case latest
   /// The writing node fails.
   case fail
 }
 
-/// The memory of one link: a ring, its policy and its counters. Lives at a fixed address while its graph runs.
+/// One link: a ring, its policy and its counters. It has a fixed address while its graph runs.
 ///
-/// One worker writes, one reads; `deinit` frees what is still queued. The reader carries out `dropOldest` and `latest`: the
-/// ring has slack above `limit`, so the ring never has two readers.
+/// One worker writes, one reads; `deinit` frees the packets still queued. The reader applies `dropOldest` and `latest`: the ring
+/// has slack above `limit`, so it never needs a second reader.
 ///
-/// The ends of the ring have memory of their own: changing an end takes exclusive access to that end only, never to the whole
-/// link, which another worker may be using at the same time.
+/// The ends of the ring are allocated separately: changing one end takes exclusive access to that end only, never to the whole
+/// link, which another worker may use at the same time.
 @safe
 @usableFromInline package struct Link: ~Copyable {
   // Writing side.
@@ -29,14 +29,14 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   @usableFromInline let limit: Int
   @usableFromInline let bound: Int
   @usableFromInline let consumer: Wake
-  /// Where packets are copied to on their way in; nil: they enter as they are.
+  /// The pool that packets are copied into when they enter; nil: they are not copied.
   @usableFromInline let copies: Unmanaged<BlockPool>?
-  /// How the copies differ from what was put in; nil: they do not.
+  /// How the copies are rewritten; nil: not at all.
   let translation: UnsafePointer<LinkTranslation>?
   @usableFromInline let counters: UnsafeMutablePointer<LinkCounters>
-  /// Bits of `LinkClosing`: nothing more comes.
+  /// Bits of `LinkClosing`: the link is closed.
   @usableFromInline let closing = Atomic<UInt8>(0)
-  /// The reader takes nothing more: what is put in is discarded, and its writer never waits.
+  /// The reader takes no more packets: what is put in is discarded, and the writer never waits.
   @usableFromInline let isRefused = Atomic<Bool>(false)
   @usableFromInline let writerWaits = Atomic<Bool>(false)
   // Reading side.
@@ -45,14 +45,14 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   @usableFromInline let prunes: Bool
   /// Both ends are on one worker.
   @usableFromInline let isLocal: Bool
-  /// Bits of `LinkSuccession`: what follows when nothing more comes.
+  /// Bits of `LinkSuccession`: what happens to the input after the link has closed.
   @usableFromInline let succession = Atomic<UInt8>(0)
   private let ends: UnsafeMutableRawPointer
 
-  /// Bytes of a cache line; two between ends on different workers, because the prefetcher fetches lines in pairs.
+  /// Bytes of a cache line. Ends on different workers are two lines apart, because the prefetcher fetches lines in pairs.
   private static var cacheLine: Int { 64 }
 
-  /// Packets a dropping link may hold above its limit until its reader runs.
+  /// Packets that a link which drops the oldest may hold above its limit until its reader runs.
   static func slack(for limit: Int) -> Int { max(8, limit / 2) }
 
   /// Bytes between the two ends of a ring.
@@ -64,23 +64,23 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     separation(isLocal: isLocal) + MemoryLayout<RingReader<Packet>>.stride
   }
 
-  /// Makes an empty link.
+  /// Creates an empty link.
   /// - Parameters:
-  ///   - limit: packets it holds before the policy acts, at least 1.
+  ///   - limit: packets it holds before the policy applies, at least 1.
   ///   - policy: what it does when it is full.
   ///   - burst: packets the writer may emit in one call after it saw room.
-  ///   - counters: where it counts; they outlive the link.
-  ///   - consumer: how to tell the reading cell.
-  ///   - producer: how to tell the writing cell.
-  ///   - copies: for a link that must not hold the writer's blocks: a pool that packets are copied into, and that outlives the
-  ///     link. A packet for which it has no block is dropped.
-  ///   - translation: how the copies differ from what was put in; it outlives the link, and only the writer may change it.
+  ///   - counters: its statistics; they outlive the link.
+  ///   - consumer: how to wake the reading cell.
+  ///   - producer: how to wake the writing cell.
+  ///   - copies: for a link that must not hold the writer's blocks: a pool that packets are copied into and that outlives the
+  ///     link. When the pool has no free block, the packet is discarded.
+  ///   - translation: how the copies are rewritten; it outlives the link, and only the writer may change it.
   @unsafe
   public init(
     limit: Int, policy: LinkPolicy, burst: Int, counters: UnsafeMutablePointer<LinkCounters>, consumer: Wake,
     producer: Wake, copies: BlockPool? = nil, translation: UnsafePointer<LinkTranslation>? = nil
   ) {
-    precondition(limit > 0 && burst > 0, "a link holds at least one packet")
+    precondition(limit > 0 && burst > 0, "limit and burst of a link must be at least 1")
     unsafe self.copies = unsafe copies.map { unsafe Unmanaged.passUnretained($0) }
     unsafe self.translation = unsafe translation
     self.limit = policy == .latest ? 1 : limit
@@ -114,8 +114,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     return limit.addingClamped(prunes ? slack(for: limit) : 0).addingClamped(burst)
   }
 
-  /// Bytes a link takes with its counters, before it is made, without the blocks of its packets; the largest number where it would be
-  /// more.
+  /// Bytes that a link would take with its counters, without the blocks of its packets; `Int.max` on overflow.
   /// - Parameter isLocal: both ends are on one worker.
   public static func byteCount(limit: Int, policy: LinkPolicy, burst: Int, isLocal: Bool) -> Int {
     let ring = RingStorage<Packet>.byteCount(
@@ -126,8 +125,8 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
 
   // MARK: Writing side
 
-  /// Where the memory lies that `put` and `take` touch: the two ends (beside each other where one worker has both), the indices they
-  /// publish, the first slot, the counters. For whoever has it fetched into the cache before.
+  /// The addresses that `put` and `take` touch, for prefetching: the two ends (adjacent when one worker has both), the indices they
+  /// publish, the first slot and the counters.
   public var lines:
     (end: UnsafeRawPointer, indices: UnsafeRawPointer, slot: UnsafeRawPointer, counters: UnsafeRawPointer)
   {
@@ -138,17 +137,17 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     )
   }
 
-  /// True when the writing node may run as far as this link is concerned.
+  /// True when this link does not keep the writing node from running.
   @inlinable
   public func hasRoom() -> Bool {
     unsafe policy != .block || writer.pointee.hasRoom(within: limit) || isRefused.load(ordering: .acquiring)
   }
 
-  /// As `hasRoom`, and when it is false the reader will wake the writing cell after its next pop.
+  /// As `hasRoom`; when false, the reader also wakes the writing cell after its next pop.
   @inlinable
-  public func hasRoomOrAsks() -> Bool {
+  public func hasRoomOrRequestsWake() -> Bool {
     if hasRoom() { return true }
-    // Ask first, look again after: a pop in between is seen by one of the two.
+    // Set the flag first, then check again: either this check or the reader sees a pop in between.
     writerWaits.store(true, ordering: .sequentiallyConsistent)
     if unsafe producer.isRemote { atomicMemoryFence(ordering: .sequentiallyConsistent) }
     guard hasRoom() else { return false }
@@ -156,7 +155,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     return true
   }
 
-  /// Appends a packet under the policy. Answers false when the packet was lost in a way that is the writer's fault.
+  /// Appends a packet as the policy allows. False when the packet was discarded and that is the writer's fault.
   @inlinable
   public func put(_ packet: consuming Packet) -> Bool {
     if let copies = unsafe copies { return unsafe putCopy(of: packet, in: copies) }
@@ -188,7 +187,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     unsafe consumer.mark()
   }
 
-  /// As `put`, for a link with blocks of its own.
+  /// As `put`, for a link that copies packets.
   @usableFromInline
   func putCopy(of packet: borrowing Packet, in pool: Unmanaged<BlockPool>) -> Bool {
     if isRefused.load(ordering: .acquiring) {
@@ -196,13 +195,13 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
       return true
     }
     let isFailing = policy == .fail
-    let most = policy == .dropNewest || isFailing ? limit : bound
-    if unsafe !writer.pointee.hasRoom(within: most) {
-      noteLost()
+    let capacity = policy == .dropNewest || isFailing ? limit : bound
+    if unsafe !writer.pointee.hasRoom(within: capacity) {
+      countLost()
       return !isFailing && policy != .block
     }
     guard var copy = unsafe packet.copied(into: pool.takeUnretainedValue()) else {
-      noteLost()
+      countLost()
       return true
     }
     if let translation = unsafe translation { unsafe translation.pointee.apply(to: &copy) }
@@ -210,36 +209,36 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     return true
   }
 
-  /// Packets queued at this moment, as the writer sees it: at least as many as there are.
+  /// Packets queued now, as the writer sees it: never fewer than there are.
   public func queuedCount() -> Int { unsafe writer.pointee.count }
 
-  /// Counts a packet that could not even be made.
-  public func noteLost() { unsafe counters.pointee.droppedNewest.add() }
+  /// Counts a packet that was lost because no block was free for it.
+  public func countLost() { unsafe counters.pointee.droppedNewest.add() }
 
-  /// As `noteLost`, for a reader that is to hear of it: it is told as of a packet.
-  public func tellLost() {
-    noteLost()
+  /// As `countLost`, and wakes the reader as a packet would.
+  public func countLostAndNotify() {
+    countLost()
     unsafe consumer.markNow()
   }
 
-  /// Says that nothing more will come. The reader sees it after the last packet. Only the writer.
+  /// Ends the link: the reader sees the end after the last packet. Only the writer may call it.
   public func end() { close(LinkClosing.ended) }
 
-  /// Says that the writer has let go of the link for good. Unlike an end it ends nothing for the reader, which waits for the next link
-  /// of its input. Only the writer.
+  /// Detaches the writer from the link for good. Unlike `end`, this does not end the reader's input, which waits for its next link.
+  /// Only the writer may call it.
   public func detach() { close(LinkClosing.detached) }
 
-  private func close(_ how: UInt8) {
-    closing.bitwiseOr(how, ordering: .acquiringAndReleasing)
+  private func close(_ bit: UInt8) {
+    closing.bitwiseOr(bit, ordering: .acquiringAndReleasing)
     unsafe consumer.markNow()
   }
 
   // MARK: Reading side
 
-  /// True when a packet can be taken. (It may still turn out stale.)
+  /// True when a packet is waiting. (It may still turn out to be stale.)
   ///
-  /// A packet of a reply newer than `generation` stays in the link until the reading cell has heard of the interruption that
-  /// made it: what the node still holds of the old reply must not meet it.
+  /// A packet of a reply newer than `generation` stays in the link until the reading cell has been notified of the interruption that
+  /// started the reply: it must not mix with what the node still holds of the old reply.
   @inlinable
   public func hasPacket(generation: UInt32) -> Bool {
     guard unsafe !reader.pointee.isEmpty else { return false }
@@ -247,60 +246,60 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     return front == 0 || front == generation || !Packet.isNewer(front, than: generation)
   }
 
-  /// True when nothing is queued. Only the reader.
+  /// True when nothing is queued. Only the reader may call it.
   public func isEmpty() -> Bool { unsafe reader.pointee.isEmpty }
 
-  /// True when nothing is left and nothing will come.
+  /// True when the input has ended and the link is empty.
   @inlinable
   public func isOver() -> Bool {
-    // The end is published after the last packet: look at it first, at the ring second.
+    // The end is published after the last packet, so it is read before the ring.
     let closing = closing.load(ordering: .acquiring)
     return unsafe closing != 0 && isInputEnd(closing) && reader.pointee.isEmpty
   }
 
-  /// True when nothing will come but what waits already.
+  /// True when the input has ended, although packets may still be queued.
   @inlinable
   public func isEnding() -> Bool {
     let closing = closing.load(ordering: .acquiring)
     return closing != 0 && isInputEnd(closing)
   }
 
-  /// Whether the reader's input ends with this link, now that nothing more comes through it.
+  /// Whether the reader's input ends with this link, which has closed.
   @usableFromInline
   func isInputEnd(_ closing: UInt8) -> Bool {
     let succession = succession.load(ordering: .acquiring)
-    if succession & LinkSuccession.continues != 0 { return false }
-    return closing & LinkClosing.ended != 0 || succession & LinkSuccession.finishes != 0
+    if succession & LinkSuccession.expected != 0 { return false }
+    return closing & LinkClosing.ended != 0 || succession & LinkSuccession.excluded != 0
   }
 
-  /// True when nothing is left and nothing will come, whatever follows for the reader's input.
+  /// True when the link has closed and is empty, whether or not the reader's input continues with another link.
   public func isSpent() -> Bool {
     unsafe closing.load(ordering: .acquiring) != 0 && reader.pointee.isEmpty
   }
 
-  /// Another link of the same input follows this one: its end is not the input's. From the control side, before the writer can have
-  /// ended the link for that reason.
-  public func continues() {
-    succession.bitwiseOr(LinkSuccession.continues, ordering: .acquiringAndReleasing)
+  /// Another link of the same input follows this one, so its end does not end the input. Called on the control side, before the
+  /// writer can have ended the link for that reason.
+  public func expectSuccessor() {
+    succession.bitwiseOr(LinkSuccession.expected, ordering: .acquiringAndReleasing)
   }
 
-  /// No other link will follow: when this one is detached, the input ends. Only the reader, when its graph drains.
-  public func finishes() {
-    succession.bitwiseOr(LinkSuccession.finishes, ordering: .acquiringAndReleasing)
+  /// No other link follows: when this one is detached, the input ends. Only the reader may call it, when its graph drains.
+  public func expectNoSuccessor() {
+    succession.bitwiseOr(LinkSuccession.excluded, ordering: .acquiringAndReleasing)
   }
 
-  /// The reader takes nothing more. What waits is discarded by whoever frees the link, what comes is discarded at once. Only the
-  /// reader.
+  /// The reader takes no more packets. Queued packets are freed with the link, new ones are discarded at once. Only the reader may
+  /// call it.
   public func refuse() {
     isRefused.store(true, ordering: .releasing)
     if unsafe producer.isRemote { atomicMemoryFence(ordering: .sequentiallyConsistent) }
     if writerWaits.exchange(false, ordering: .acquiringAndReleasing) { unsafe producer.markNow() }
   }
 
-  /// True for a link with blocks of its own, which may lead to another graph.
+  /// True for a link that copies packets into its own blocks, which may lead to another graph.
   public var copiesPackets: Bool { unsafe copies != nil }
 
-  /// Takes the oldest packet that is still worth having, dropping what the policy or an interruption made worthless.
+  /// Takes the oldest packet, after discarding those that the policy drops and stale ones; nil when there is none.
   @inlinable
   public func take(generation: UInt32) -> Packet? {
     while true {
@@ -323,7 +322,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     }
   }
 
-  /// Drops the packets at the front that an interruption made worthless; what comes behind one that stays is seen by `take`.
+  /// Discards the stale packets at the front; those behind a packet that is kept are left to `take`.
   public func dropStale(generation: UInt32) {
     while unsafe !reader.pointee.isEmpty, unsafe reader.pointee.front.pointee.isStale(at: generation) {
       guard let packet = pop() else { return }
@@ -342,14 +341,14 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     return packet
   }
 
-  /// A writer that need not hear of single packets is told at once when half of the link is free, and before that at the end of
-  /// the reader's turn.
+  /// Wakes a waiting writer. A writer with deferred wake-ups is woken at once only when half of the link is free, otherwise at the
+  /// end of the reader's turn.
   @inlinable
   func wakeWriter() {
     guard policy == .block else { return }
     if unsafe producer.isRemote { atomicMemoryFence(ordering: .sequentiallyConsistent) }
     guard writerWaits.load(ordering: .relaxed) else { return }
-    if unsafe producer.isPatient && reader.pointee.count > limit / 2 {
+    if unsafe producer.isDeferred && reader.pointee.count > limit / 2 {
       unsafe producer.mark()
       return
     }
@@ -357,14 +356,14 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     unsafe producer.markNow()
   }
 
-  /// Takes the oldest packet, whatever reply it belongs to: for readers that only watch.
+  /// Takes the oldest packet of any reply, stale or not: for readers that only observe.
   public func takeAny() -> Packet? {
     guard let packet = pop() else { return nil }
     unsafe counters.pointee.popped.add()
     return packet
   }
 
-  /// Drops everything queued, because the reading node has ended or was isolated.
+  /// Discards everything queued: the reading node has ended or was isolated.
   public func discard() {
     while let packet = unsafe reader.pointee.pop() {
       _ = consume packet
@@ -373,7 +372,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
     wakeWriter()
   }
 
-  /// Drops everything queued, because the machine is overloaded.
+  /// Discards everything queued: the machine is overloaded.
   public func shed() {
     while let packet = unsafe reader.pointee.pop() {
       _ = consume packet
@@ -385,9 +384,9 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
 }
 
 extension Packet {
-  /// True when the packet belongs to an interrupted reply and may be thrown away.
+  /// True when the packet belongs to an interrupted reply and may be discarded.
   @inlinable
   borrowing func isStale(at current: UInt32) -> Bool {
-    HeldReply(of: self).isVoid(at: current)
+    HeldReply(of: self).isStale(at: current)
   }
 }

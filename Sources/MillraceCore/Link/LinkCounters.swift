@@ -1,20 +1,20 @@
-/// What happened on one link since its graph started. Every counter has one writer; any thread may read.
+/// The statistics of one link since its graph started. Every counter has one writer; any thread may read.
 ///
-/// Lives at a fixed address beside its link, and outlives it for the report.
+/// It has a fixed address beside its link and outlives the link for the report.
 @usableFromInline package struct LinkCounters: ~Copyable, Sendable {
   /// Packets that entered the ring.
   @usableFromInline package let pushed = Counter()
-  /// Packets that left it and were handed on (or were stale).
+  /// Packets that left the ring and reached the reader, or were stale.
   @usableFromInline package let popped = Counter()
-  /// Packets refused because the link was full.
+  /// New packets discarded because the link was full.
   @usableFromInline package let droppedNewest = Counter()
-  /// Packets removed to keep the link within its limit.
+  /// Old packets discarded to keep the link within its limit.
   @usableFromInline package let droppedOldest = Counter()
-  /// Packets of an interrupted reply.
+  /// Packets of an interrupted reply that were discarded.
   @usableFromInline package let droppedStale = Counter()
-  /// Packets thrown away to shed load.
+  /// Packets discarded to shed load.
   @usableFromInline package let droppedShed = Counter()
-  /// Packets thrown away when the reading node stopped or was isolated.
+  /// Packets discarded because the reading node stopped or was isolated.
   @usableFromInline package let discarded = Counter()
   /// Most packets ever queued at once, as seen by the reader.
   @usableFromInline package let highWater = Counter()
@@ -22,7 +22,7 @@
   /// All at 0.
   package init() {}
 
-  /// Packets in the link now. Read while others write, so this may be some more or less than there ever were.
+  /// Packets in the link now. Approximate: the counters change while they are read.
   package var queued: Int {
     max(0, pushed.current - popped.current - droppedOldest.current - discarded.current)
   }

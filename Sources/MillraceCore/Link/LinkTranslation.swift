@@ -1,16 +1,16 @@
-/// How packets change on their way through a link between two graphs: each has times and replies of its own.
+/// How a link between two graphs rewrites packets: each graph has its own time and its own replies.
 public struct LinkTranslation: Sendable {
   /// Added to the time of every packet, in nanoseconds.
   public var time: Nanoseconds = 0
-  /// Added to the position of every packet of sound, in samples at the port's rate.
+  /// Added to the position of every audio packet, in samples at the port's rate.
   public var samples: Int64 = 0
-  /// False: packets belong to no reply behind the link, so that no interruption there touches them.
+  /// False: packets belong to no reply behind the link, so no interruption there affects them.
   public var keepsReplies = true
 
-  /// Changes nothing.
+  /// A translation that changes nothing.
   public init() {}
 
-  /// Changes a packet nobody else holds.
+  /// Translates a packet whose block is not shared.
   func apply(to packet: inout Packet) {
     packet.timestamp &+= time
     if samples != 0 { packet.position &+= samples }
@@ -18,18 +18,18 @@ public struct LinkTranslation: Sendable {
   }
 }
 
-/// Bits that say that nothing more comes through a link. Written by the writer, or when it is gone for good.
+/// Bits that mark a link as closed. Set by the writer, or after it has gone for good.
 enum LinkClosing {
   /// The writing node has ended.
   static let ended: UInt8 = 1
-  /// The writing node goes on, and writes elsewhere.
+  /// The writing node continues, but no longer writes to this link.
   static let detached: UInt8 = 2
 }
 
-/// Bits that say what follows when nothing more comes through a link. Written by the reader's side.
+/// Bits that tell what happens to the reader's input after its link has closed. Set by the reading side.
 enum LinkSuccession {
-  /// Another link follows.
-  static let continues: UInt8 = 1
-  /// None follows: a link that was detached ends its input too.
-  static let finishes: UInt8 = 2
+  /// Another link follows: the input continues.
+  static let expected: UInt8 = 1
+  /// No link follows: detaching this one ends the input too.
+  static let excluded: UInt8 = 2
 }

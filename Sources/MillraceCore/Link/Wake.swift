@@ -1,19 +1,19 @@
-/// A group of cells that one worker runs, as seen by links from outside: something that can be told a cell has work.
+/// A group of cells run by one worker, as links from other threads see it: the target of their wake-ups.
 ///
-/// Only an engine makes one: it is `open` because the engine's module subclasses it, and its initialiser is for this package.
-/// `wake` may be called from any thread and must be a read-modify-write that publishes: a plain
-/// load of the state loses wake-ups.
+/// Only an engine creates one: the class is `open` because the engine's module subclasses it, and its initialiser is internal to
+/// the package. `wake` may be called from any thread and must be a read-modify-write that publishes: with a plain load of the
+/// state, wake-ups get lost.
 open class RemoteWake: @unchecked Sendable {
   /// For subclasses.
   package init() {}
   /// Cell `index` of the group has work. Any thread; no lock, no allocation.
-  open func wake(_ index: Int) { fatalError("a subclass answers wake") }
+  open func wake(_ index: Int) { fatalError("a subclass must override wake") }
 }
 
-/// How one end of a link tells the cell at the other end that there is work.
+/// How one end of a link wakes the cell at the other end.
 ///
-/// Ends on the same worker set a bit; ends on different workers go through the group's `RemoteWake`, at once, or at the end of
-/// the caller's turn: then the bit goes into a word of what the caller's group still has to tell.
+/// Ends on the same worker set a bit. Ends on different workers call the group's `RemoteWake`, either at once, or deferred to
+/// the end of the caller's turn: the bit is then set in a word of pending wake-ups of the caller's group.
 @unsafe
 @usableFromInline package struct Wake {
   @usableFromInline let word: UnsafeMutablePointer<UInt64>?
@@ -29,8 +29,8 @@ open class RemoteWake: @unchecked Sendable {
     unsafe index = 0
   }
 
-  /// For a cell of another worker that need not hear of single packets: `mark` notes its bit in `word`, and the caller's group
-  /// tells the other one before it rests.
+  /// For a cell of another worker that does not need a wake-up per packet: `mark` sets its bit in `word`, and the caller's group
+  /// passes the wake-ups on before it sleeps.
   @inlinable
   package init(
     word: UnsafeMutablePointer<UInt64>, bit: UInt64, remote: Unmanaged<RemoteWake>, index: Int
@@ -41,7 +41,7 @@ open class RemoteWake: @unchecked Sendable {
     unsafe self.index = index
   }
 
-  /// For a cell of another worker.
+  /// For a cell of another worker, woken at once.
   @inlinable package init(remote: Unmanaged<RemoteWake>, index: Int) {
     unsafe word = nil
     unsafe bit = 0
@@ -52,8 +52,8 @@ open class RemoteWake: @unchecked Sendable {
   /// True when the other end belongs to another worker.
   @inlinable package var isRemote: Bool { unsafe remote != nil }
 
-  /// True when `mark` waits for the end of the caller's turn.
-  @inlinable package var isPatient: Bool { unsafe word != nil && remote != nil }
+  /// True when `mark` is deferred to the end of the caller's turn.
+  @inlinable package var isDeferred: Bool { unsafe word != nil && remote != nil }
 
   /// Marks the cell ready.
   @inlinable package func mark() {
@@ -64,7 +64,7 @@ open class RemoteWake: @unchecked Sendable {
     }
   }
 
-  /// Marks the cell ready without waiting for the end of a turn.
+  /// Marks the cell ready at once, even when wake-ups are deferred.
   @inlinable package func markNow() {
     if let remote = unsafe remote {
       let index = unsafe self.index
@@ -75,10 +75,10 @@ open class RemoteWake: @unchecked Sendable {
   }
 }
 
-/// A way for threads and tasks outside the graph to make the engine call a node's `process`.
+/// Lets threads and tasks outside the graph make the engine call a node's `process`.
 ///
 /// For nodes with drive `itself` that talk to a process, a socket or a device on a thread of their own: exchange data
-/// through a `Ring`, then `wake`. Any thread may call it, also after the graph has stopped (then nothing happens).
+/// through a `Ring`, then call `wake`. Any thread may call it, even after the graph has stopped, when it has no effect.
 public struct Waker: Sendable {
   private let group: RemoteWake?
   private let index: Int
@@ -94,10 +94,10 @@ public struct Waker: Sendable {
     index = 0
   }
 
-  /// Wakes nobody: for setups made by hand.
+  /// Has no effect when it is called: for setups without an engine.
   public static let none = Waker()
 
-  /// Asks for a call of `process`. No lock, no allocation; a few nanoseconds, or a thread wake-up when the worker sleeps.
+  /// Requests a call of `process`. No lock, no allocation; a few nanoseconds, or a thread wake-up when the worker sleeps.
   public func wake() {
     group?.wake(index)
   }

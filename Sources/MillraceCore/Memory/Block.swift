@@ -1,9 +1,9 @@
 public import Synchronization
 
-/// The owner's handle on one block of a pool. Dropping the last handle gives the block back.
+/// An owning handle to one block of a pool. When the last handle is dropped, the block returns to its pool.
 ///
-/// A block may be written only while it has one holder; `share()` adds a holder for fan-out. The handle itself cannot be
-/// copied: handing it on is a move, checked by the compiler.
+/// A block may be written only while it has a single holder; `share()` adds a holder for fan-out. The handle is non-copyable:
+/// passing it on is a move, checked by the compiler.
 @safe
 public struct Block: ~Copyable, @unchecked Sendable {
   @usableFromInline let header: UnsafeMutablePointer<BlockHeader>
@@ -14,7 +14,7 @@ public struct Block: ~Copyable, @unchecked Sendable {
   }
 
   @inlinable deinit {
-    // A sole holder needs no read-modify-write: nobody else is there to add one.
+    // A sole holder needs no read-modify-write: no other handle exists that could add one.
     if unsafe header.pointee.holders.load(ordering: .acquiring) == 1
       || header.pointee.holders.subtract(1, ordering: .acquiringAndReleasing).newValue == 0
     {
@@ -22,13 +22,13 @@ public struct Block: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Adds a holder: the same bytes, read-only for everyone until one holder is left.
+  /// Adds a holder of the same bytes. They are read-only until a single holder is left.
   @inlinable public borrowing func share() -> Block {
     unsafe header.pointee.holders.add(1, ordering: .relaxed)
     return unsafe Block(header)
   }
 
-  /// True while this handle is the only one, so that the bytes may be written.
+  /// True while this handle is the only holder, so the bytes may be written.
   @inlinable public var isUnique: Bool {
     unsafe header.pointee.holders.load(ordering: .acquiring) == 1
   }
@@ -43,7 +43,7 @@ public struct Block: ~Copyable, @unchecked Sendable {
     @inlinable get { unsafe UnsafeMutableRawPointer(header) + BlockPool.headerSize }
   }
 
-  /// The first `count` elements, to read.
+  /// The first `count` elements, for reading. Traps when the block is smaller.
   @inlinable
   @_lifetime(borrow self)
   public borrowing func samples<S: BitwiseCopyable>(of type: S.Type, count: Int) -> Span<S> {
@@ -53,7 +53,7 @@ public struct Block: ~Copyable, @unchecked Sendable {
     return unsafe _overrideLifetime(Span(_unsafeStart: first, count: count), borrowing: self)
   }
 
-  /// The first `count` elements, to write. Traps when the block is shared.
+  /// The first `count` elements, for writing. Traps when the block is shared or smaller.
   @inlinable
   @_lifetime(&self)
   public mutating func mutableSamples<S: BitwiseCopyable>(of type: S.Type, count: Int) -> MutableSpan<S> {

@@ -1,10 +1,10 @@
 internal import Glibc
 public import Synchronization
 
-/// What stands in front of the bytes of every block: who holds it, where it goes back to, and what describes its content.
+/// The header in front of the bytes of every block: its holder count, its pool and the description of its content.
 ///
 /// The content fields (`position`, `duration`, `trimStart`, `trimEnd`) belong to the packet the block carries; they live
-/// here because they travel with the bytes through every share, and keep `Packet` at 32 bytes.
+/// here so that they travel with the bytes through every share and `Packet` stays at 32 bytes.
 @usableFromInline
 @safe
 struct BlockHeader: ~Copyable {
@@ -23,27 +23,27 @@ struct BlockHeader: ~Copyable {
   }
 }
 
-/// A fixed number of equally large memory blocks, taken and given back without a lock from any thread.
+/// A fixed number of memory blocks of equal size. Any thread takes and returns blocks without a lock.
 ///
-/// What it does *not* do: it never grows and never waits; an empty pool is an answer (`nil`). It must outlive its blocks:
-/// a block holds its pool unowned, so whoever owns the pool keeps it until every block is back (`isWhole`).
+/// What it does *not* do: it never grows and never waits; an empty pool answers `nil`. It must outlive its blocks: a block
+/// references its pool unowned, so the owner keeps the pool until every block has returned (`hasAllBlocks`).
 ///
-/// Memory of a block is not touched before its first use, and the block given back last is taken first. So a pool sized for the
-/// worst backlog occupies address space for all its blocks, but pages only for as many as were ever out at once.
+/// The memory of a block is not touched before its first use, and the block returned last is taken first. A pool sized for the
+/// worst backlog therefore reserves address space for all its blocks, but pages only for as many as were ever in use at once.
 @safe
 public final class BlockPool: @unchecked Sendable {
-  /// Bytes before the content of each block: one cache line, so that content starts on a line.
+  /// Bytes before the content of each block: one cache line, so that the content is aligned to a line.
   @usableFromInline static var headerSize: Int { 64 }
 
-  /// Bytes behind the content of each block that can be read, though they mean nothing: vector code reads whole vectors. Behind
-  /// all blocks but the last lies the next one's header.
+  /// Readable bytes behind the content of the last block, because vector code reads whole vectors. Behind every other block
+  /// is the header of the next one.
   private static var slack: Int { 64 }
 
-  /// The most bytes a block has: 256 MiB, a picture of 8K in any form and some more.
-  public static let mostBlockBytes = 1 << 28
+  /// Largest size of a block: 256 MiB, enough for an 8K picture in any pixel format.
+  public static let maxBlockBytes = 1 << 28
 
-  /// The most blocks a pool has: they are counted in 32 bits, and 0 stands for none.
-  public static let mostBlocks = Int(UInt32.max) - 1
+  /// Largest number of blocks in a pool: the free list uses 32-bit indices, and 0 means none.
+  public static let maxBlocks = Int(UInt32.max) - 1
 
   /// Usable bytes of each block.
   public let blockBytes: Int
@@ -52,42 +52,42 @@ public final class BlockPool: @unchecked Sendable {
 
   @usableFromInline let stride: Int
   @usableFromInline let memory: UnsafeMutableRawPointer
-  // Low half: index of the first free block plus 1 (0: none). High half: a counter that defeats ABA.
+  // Low half: index of the first free block plus 1 (0: none). High half: a counter that prevents the ABA problem.
   @usableFromInline let head = Atomic<UInt64>(0)
-  // Blocks from here on were never taken.
+  // Blocks from this index on were never taken.
   @usableFromInline let untouched = Atomic<Int>(0)
   let refusals = Atomic<Int>(0)
 
-  /// Makes a pool in one allocation, which takes microseconds whatever its size. For pools of a few megabytes; where the system has no
-  /// memory, the process ends, as it does wherever Swift's own heap is refused.
+  /// Creates a pool in one allocation, which takes microseconds at any size. For pools of a few megabytes: when the system is out
+  /// of memory, the process ends, as it does when Swift's own heap is.
   /// - Parameters:
   ///   - blockBytes: usable bytes of each block, 1 to 256 MiB; rounded up to a multiple of 64.
   ///   - blockCount: blocks, at least 1.
   public convenience init(blockBytes: Int, blockCount: Int) {
-    do throws(MemoryRefusal) {
+    do throws(AllocationError) {
       try self.init(reserving: blockCount, blocksOf: blockBytes)
     } catch {
       fatalError("\(error)")
     }
   }
 
-  /// Makes a pool, or throws the system's refusal of its memory: for pools as large as a graph asks for.
+  /// Creates a pool, or throws when the system has no memory for it. For pools as large as a graph asks for.
   /// - Parameters:
   ///   - blockCount: blocks, at least 1.
   ///   - blockBytes: usable bytes of each block, 1 to 256 MiB; rounded up to a multiple of 64.
-  /// - Throws: the system's refusal.
-  public init(reserving blockCount: Int, blocksOf blockBytes: Int) throws(MemoryRefusal) {
-    precondition(blockBytes > 0 && blockBytes <= Self.mostBlockBytes, "a block holds 1 byte to 256 MiB")
-    precondition(blockCount > 0 && blockCount <= Self.mostBlocks, "a pool has at least one block")
+  /// - Throws: `AllocationError` when the system is out of memory.
+  public init(reserving blockCount: Int, blocksOf blockBytes: Int) throws(AllocationError) {
+    precondition(blockBytes > 0 && blockBytes <= Self.maxBlockBytes, "a block has 1 byte to 256 MiB")
+    precondition(blockCount > 0 && blockCount <= Self.maxBlocks, "a pool has 1 to 4294967294 blocks")
     stride = Self.stride(blockBytes)
     self.blockBytes = stride - Self.headerSize
     self.blockCount = blockCount
     let byteCount = stride * blockCount + Self.slack
-    // Swift's own allocation ends the process where the system refuses.
+    // Swift's own allocator ends the process when the system is out of memory.
     var reserved: UnsafeMutableRawPointer?
-    let refusal = unsafe posix_memalign(&reserved, 64, byteCount)
-    guard refusal == 0, let reserved = unsafe reserved else {
-      throw MemoryRefusal(byteCount: byteCount, code: refusal)
+    let status = unsafe posix_memalign(&reserved, 64, byteCount)
+    guard status == 0, let reserved = unsafe reserved else {
+      throw AllocationError(byteCount: byteCount, code: status)
     }
     unsafe memory = unsafe reserved
   }
@@ -99,7 +99,7 @@ public final class BlockPool: @unchecked Sendable {
   /// Bytes from one block to the next, its header included.
   private static func stride(_ blockBytes: Int) -> Int { ((blockBytes + 63) & ~63) + headerSize }
 
-  /// Bytes a pool holds, headers included, before it is made; the largest number where it would be more.
+  /// Bytes a pool would take, headers included; `Int.max` on overflow.
   /// - Parameters:
   ///   - blockBytes: usable bytes of each block, 1 to 256 MiB.
   ///   - blockCount: blocks, at least 0.
@@ -107,7 +107,7 @@ public final class BlockPool: @unchecked Sendable {
     stride(blockBytes).multipliedClamped(by: blockCount)
   }
 
-  /// Takes a free block, or answers nil when all are out. Any thread; no lock, no allocation; about 20 ns.
+  /// Takes a free block; nil when all are in use. Any thread; no lock, no allocation; about 20 ns.
   @inlinable public func take() -> Block? {
     guard let header = unsafe takeHeader() else { return nil }
     return unsafe Block(header)
@@ -136,7 +136,7 @@ public final class BlockPool: @unchecked Sendable {
     }
   }
 
-  /// Takes the next block that was never used; nil when all were.
+  /// Takes the next block that was never used; nil when there is none.
   @usableFromInline
   func takeUntouched() -> UnsafeMutablePointer<BlockHeader>? {
     var index = untouched.load(ordering: .relaxed)
@@ -174,19 +174,19 @@ public final class BlockPool: @unchecked Sendable {
     unsafe (memory + Int(index) * stride).assumingMemoryBound(to: BlockHeader.self)
   }
 
-  /// Times `take` found the pool empty.
-  public var refusalCount: Int { refusals.load(ordering: .relaxed) }
+  /// How often `take` found the pool empty.
+  public var exhaustedCount: Int { refusals.load(ordering: .relaxed) }
 
-  /// True while at least one block can be taken. Other threads may change it at once.
+  /// True while at least one block is free. Another thread may change that at any moment.
   @inlinable public var hasFree: Bool {
     UInt32(truncatingIfNeeded: head.load(ordering: .relaxed)) != 0
       || untouched.load(ordering: .relaxed) < blockCount
   }
 
-  /// Blocks that were ever taken: the most that were out at once.
+  /// Blocks that were ever taken, which is the most that were in use at once.
   public var touchedCount: Int { untouched.load(ordering: .relaxed) }
 
-  /// Blocks that are free now, by walking the list. Exact only while nobody takes or gives back.
+  /// Blocks that are free now. Walks the free list; exact only while no thread takes or returns a block.
   /// - Complexity: linear in the number of blocks.
   public var freeCount: Int {
     var count = blockCount - touchedCount
@@ -198,21 +198,21 @@ public final class BlockPool: @unchecked Sendable {
     return count
   }
 
-  /// True when every block is back. Exact only while nobody takes or gives back.
-  public var isWhole: Bool { freeCount == blockCount }
+  /// True when every block has returned. Exact only while no thread takes or returns a block.
+  public var hasAllBlocks: Bool { freeCount == blockCount }
 
-  /// Bytes the pool holds, headers included, touched or not.
+  /// Bytes the pool reserves, headers included, touched or not.
   public var byteCount: Int { stride * blockCount }
 }
 
-/// The system's refusal of memory, in words.
-public struct MemoryRefusal: Error, Sendable, Hashable, CustomStringConvertible {
-  /// What was asked for.
+/// The system could not provide the memory that was asked for.
+public struct AllocationError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// Bytes asked for.
   public let byteCount: Int
-  /// The error number, such as `ENOMEM`.
+  /// The `errno`, such as `ENOMEM`.
   public let code: Int32
 
   public var description: String {
-    "the system refused \(byteCount) bytes of memory: \(SystemError.text(code))"
+    "cannot allocate \(byteCount) bytes of memory: \(SystemError.text(code))"
   }
 }

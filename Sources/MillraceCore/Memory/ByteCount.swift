@@ -1,20 +1,20 @@
-/// Sums that stop at the largest number: bytes and times that a graph or a file asks for may be more than any machine has, and are
-/// still compared with what there is.
+/// Saturating arithmetic. A graph or a file may ask for more bytes or time than any machine has, and the sum is still compared
+/// with what is available.
 extension FixedWidthInteger where Self: SignedInteger {
-  /// The sum of two counts, neither below 0; the largest number where it would lie beyond.
+  /// The sum of two counts, neither negative; `max` on overflow.
   package func addingClamped(_ other: Self) -> Self {
-    let (sum, isBeyond) = addingReportingOverflow(other)
-    return isBeyond ? .max : sum
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? .max : sum
   }
 
-  /// The product of two counts, neither below 0; the largest number where it would lie beyond.
+  /// The product of two counts, neither negative; `max` on overflow.
   package func multipliedClamped(by other: Self) -> Self {
-    let (product, isBeyond) = multipliedReportingOverflow(by: other)
-    return isBeyond ? .max : product
+    let (product, overflow) = multipliedReportingOverflow(by: other)
+    return overflow ? .max : product
   }
 }
 
 extension Sequence<Int> {
-  /// The sum of counts of bytes, none below 0; the largest number where it would lie beyond.
+  /// The sum of byte counts, none negative; `Int.max` on overflow.
   package var clampedSum: Int { reduce(0) { $0.addingClamped($1) } }
 }

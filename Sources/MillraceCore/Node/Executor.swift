@@ -1,38 +1,38 @@
-/// What a call through an executor came to. An enum, not a throw: a typed throw may not cross an unmanaged call.
+/// The result of a call through an executor. An enum rather than a throw, because a typed throw cannot cross an unmanaged call.
 package enum CallResult: Sendable {
-  /// What the node answered.
+  /// What the node returned.
   case outcome(Outcome)
   /// What the node threw.
   case fault(NodeFault)
 }
 
-/// A node behind one virtual call, whatever its type. Made by a catalogue, called by the engine.
+/// A type-erased node behind virtual calls. Created by a catalogue, called by the engine.
 package class AnyExecutor {
   /// For subclasses.
   package init() {}
-  /// Where the node lies, for fetching it into the cache; nil where nobody knows.
+  /// The address of the node, for prefetching; nil when unknown.
   package var nodeAddress: UnsafeRawPointer? { nil }
-  /// `Node.process`, its throw as a value. On the worker of the cell, like all calls here.
-  package func process(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers process") }
-  /// `Node.finish`.
-  package func finish(_ ports: inout Ports) -> CallResult { fatalError("a subclass answers finish") }
-  /// `Node.receive`.
+  /// Calls `Node.process`; a throw becomes a value. On the cell's worker, like all calls here unless stated otherwise.
+  package func process(_ ports: inout Ports) -> CallResult { fatalError("a subclass must override process") }
+  /// Calls `Node.finish`.
+  package func finish(_ ports: inout Ports) -> CallResult { fatalError("a subclass must override finish") }
+  /// Calls `Node.receive`.
   package func receive(_ message: consuming ControlMessage, _ ports: inout Ports) -> CallResult {
-    fatalError("a subclass answers receive")
+    fatalError("a subclass must override receive")
   }
-  /// `Node.interrupted`.
-  package func interrupted(_ ports: inout Ports) { fatalError("a subclass answers interrupted") }
-  /// `Node.explain`. Control side, never during another call.
-  package func explain(_ fault: NodeFault) -> String? { fatalError("a subclass answers explain") }
+  /// Calls `Node.interrupted`.
+  package func interrupted(_ ports: inout Ports) { fatalError("a subclass must override interrupted") }
+  /// Calls `Node.explain`. On the control side, never during another call.
+  package func explain(_ fault: NodeFault) -> String? { fatalError("a subclass must override explain") }
 }
 
-/// The executor of one node type. The node lives behind a pointer: a mutable class property would pay an exclusivity check
-/// of some 14 ns on every call.
+/// The executor of one node type. The node is stored behind a pointer: a mutable class property would cost an exclusivity check
+/// of about 14 ns on every call.
 @safe
 package final class Executor<N: Node & ~Copyable>: AnyExecutor {
   private let node: UnsafeMutablePointer<N>
 
-  /// Takes the node over; it goes with the executor.
+  /// Takes ownership of the node.
   package init(_ node: consuming N) {
     unsafe self.node = .allocate(capacity: 1)
     unsafe self.node.initialize(to: node)
@@ -71,23 +71,23 @@ package final class Executor<N: Node & ~Copyable>: AnyExecutor {
   }
 }
 
-/// The node types a graph may use: contracts for the checks, and how to make each node.
+/// The node types that a graph may use, with their contracts and how to create each node.
 public struct Catalogue: Sendable {
   /// One node type.
   public struct Entry: Sendable {
-    /// What the checks know of the type.
+    /// The contract of the type, which graph checks use.
     public let contract: NodeContract
-    /// Makes a node and the executor around it. Control side.
+    /// Creates a node and its executor. Control side.
     package let make: @Sendable (borrowing NodeSetup) throws(NodeProblem) -> AnyExecutor
   }
 
   /// Entries by type name.
   public private(set) var entries: [String: Entry] = [:]
 
-  /// A catalogue without any type.
+  /// Creates an empty catalogue.
   public init() {}
 
-  /// Adds a node type, in place of an older one with the same type name.
+  /// Adds a node type. It replaces one with the same type name.
   public mutating func add<N: Node & ~Copyable>(_ type: N.Type) {
     let contract = N.contract
     entries[contract.type] = Entry(contract: contract) { (setup) throws(NodeProblem) in
@@ -95,12 +95,12 @@ public struct Catalogue: Sendable {
     }
   }
 
-  /// Adds everything another catalogue has.
+  /// Adds all entries of another catalogue. They replace those with the same type name.
   public mutating func add(contentsOf other: Catalogue) {
     entries.merge(other.entries) { _, new in new }
   }
 
-  /// The entry of a type name.
+  /// The entry for a type name; nil when there is none.
   public subscript(type: String) -> Entry? { entries[type] }
 
   /// Type names in alphabetical order.

@@ -1,20 +1,20 @@
-/// The reply that what a node holds belongs to: what an interruption may void, and what it must leave alone.
+/// The reply that the media a node holds belongs to, which decides whether an interruption cancels it.
 ///
-/// The engine tells every node of an interruption. Sound of no reply (generation 0: the microphone's), sound that must be
-/// played anyhow, and sound of a reply that is newer than the interruption stays whole. For `process` and `interrupted`; no heap.
+/// The engine notifies every node of an interruption. Media without a reply (generation 0, such as microphone sound), uninterruptible
+/// media, and media of a reply newer than the interruption must be kept. For `process` and `interrupted`; no heap.
 public struct HeldReply: Sendable {
-  /// The reply's number; 0: none.
+  /// The number of the reply; 0: none.
   public private(set) var generation: UInt32 = 0
-  /// It must be played whatever is interrupted.
+  /// It is played even when its reply is interrupted.
   public private(set) var isUninterruptible = false
 
-  /// Of no reply.
+  /// No reply.
   @inlinable public init() {}
 
-  /// No reply: the microphone's sound, commands, pictures of a camera. No interruption touches it.
+  /// No reply: microphone sound, commands, camera pictures. No interruption affects it.
   @inlinable public static var none: HeldReply { HeldReply() }
 
-  /// Of a packet's reply.
+  /// The reply of a packet.
   @inlinable
   public init(of packet: borrowing Packet) {
     self.init(generation: packet.generation, flags: packet.flags)
@@ -26,22 +26,22 @@ public struct HeldReply: Sendable {
     isUninterruptible = flags.contains(.uninterruptible)
   }
 
-  /// Notes the packet that was taken last.
+  /// Takes over the reply of the packet taken last.
   @inlinable
   public mutating func follow(_ packet: borrowing Packet) { self = HeldReply(of: packet) }
 
-  /// The marks of a packet that is made of what is held.
+  /// The flags of a packet made from what is held.
   @inlinable var flags: PacketFlags { isUninterruptible ? .uninterruptible : [] }
 
-  /// Marks a packet made of what is held as the packet noted last was.
+  /// Sets the flags of a packet made from what is held.
   @inlinable
   public func mark(_ packet: inout Packet) {
     if isUninterruptible { packet.flags.insert(.uninterruptible) }
   }
 
-  /// True when the reply is over, now that `current` is the valid one. Numbers are compared by age, so that they may wrap.
+  /// True when the reply is stale because `current` is the valid one. Numbers are compared by age, so they may wrap around.
   @inlinable
-  public func isVoid(at current: UInt32) -> Bool {
+  public func isStale(at current: UInt32) -> Bool {
     generation != 0 && !isUninterruptible && Packet.isNewer(current, than: generation)
   }
 }

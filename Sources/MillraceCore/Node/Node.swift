@@ -1,43 +1,43 @@
-/// What a call of a node answers.
+/// What a node returns from a call.
 public enum Outcome: Sendable, Hashable {
-  /// The call did its work. The node runs again when its drive says so, when its timer is due, or on a message.
+  /// The work is done. The node is called again according to its drive, when its timer is due, or for a message.
   case done
-  /// There is more to do without new input: call again as soon as the outputs have room.
+  /// There is more to do without new input: the node is called again as soon as its outputs have room.
   case again
-  /// The node will never emit anything again: its outputs end.
+  /// The node emits nothing more: its outputs end.
   case ended
 }
 
 /// One step of a media graph.
 ///
-/// A node is made from its checked setup, gets packets through `Ports`, and is dropped when the graph stops. It never sees
-/// threads, links or the graph, and has no life-cycle calls to forward. All calls come one at a time from the worker the
-/// node lives on, except `init` and `explain`, which come from the control side while nothing else runs.
+/// A node is created from a checked setup, exchanges packets through `Ports`, and is destroyed when the graph stops. It never sees
+/// threads, links or the graph, and has no life-cycle calls to forward. Its worker makes all calls, one at a time, except `init` and
+/// `explain`, which come from the control side while no other call runs.
 ///
-/// In `process`, `finish`, `receive` and `interrupted` on the voice lane: no heap, no lock, no system call, no text.
+/// On the voice lane, `process`, `finish`, `receive` and `interrupted` must not use the heap, locks, system calls or strings.
 public protocol Node: ~Copyable, SendableMetatype {
-  /// Type name, ports, parameters, timing: everything a graph checks before it makes a node.
+  /// Type name, ports, parameters and timing: everything a graph checks before it creates a node.
   static var contract: NodeContract { get }
 
-  /// Makes the node: opens files, sets up codecs, reserves all memory it will need. Control side; may take milliseconds.
+  /// Creates the node: opens files, sets up codecs, reserves all the memory it will need. Control side; may take milliseconds.
   init(_ setup: borrowing NodeSetup) throws(NodeProblem)
 
-  /// Does one piece of work, normally one packet in and what follows from it out.
+  /// Does one unit of work: normally takes one packet and emits the result.
   ///
-  /// Called when the contract's drive condition holds and every linked output has room for the declared burst.
+  /// Called when the condition of the contract's drive holds and every linked output has room for its declared burst.
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome
 
-  /// Emits what is still inside, after the last driving input ended or the graph drains. Called again while it answers
-  /// `again`; any other answer ends the outputs.
+  /// Emits what the node still holds, after its last driving input has ended or when the graph drains. Called again while it returns
+  /// `again`; any other result ends the outputs.
   mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome
 
-  /// Takes a message. Comes before the packets that wait at the same moment.
+  /// Handles a message. Called before `process` when packets wait too.
   mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault)
 
-  /// The reply was interrupted: forget what belongs to it. Packets of older generations no longer arrive.
+  /// The reply was interrupted: discard what belongs to it. Packets of older generations no longer arrive.
   mutating func interrupted(_ ports: inout Ports)
 
-  /// Puts a fault of this node into words. Control side, after the fault; nil: the engine's own words for the reason do.
+  /// The message for a fault of this node. Control side, after the fault; nil: the engine's message for the reason is used.
   borrowing func explain(_ fault: NodeFault) -> String?
 }
 
@@ -48,18 +48,18 @@ extension Node where Self: ~Copyable {
   public borrowing func explain(_ fault: NodeFault) -> String? { nil }
 }
 
-/// What a node is made from.
+/// Everything a node is created from.
 public struct NodeSetup: Sendable {
   /// One port of this instance.
   public struct Port: Sendable {
-    /// Its name; repeated ports carry their number.
+    /// Its name; a repeated port includes its number.
     public let name: String
-    /// What it carries. nil on an unlinked input and on an output that carries nothing.
+    /// What it carries; nil for an unlinked input and for an output without a format.
     public let shape: OutputShape?
     /// True when a link is attached.
     public let isLinked: Bool
 
-    /// A port as the checks have resolved it; for engines and test benches.
+    /// Creates a port as the checks resolved it; for engines and test benches.
     public init(name: String, shape: OutputShape?, isLinked: Bool) {
       self.name = name
       self.shape = shape
@@ -69,28 +69,28 @@ public struct NodeSetup: Sendable {
 
   /// The node's name in the graph.
   public let name: String
-  /// The contract of its type, by which handles are looked up.
+  /// The contract of its type, in which handles are looked up.
   package let contract: NodeContract
-  /// Checked parameters with defaults filled in.
+  /// The checked parameters, with defaults filled in.
   public let parameters: ParameterValues
   /// Inputs in the contract's order, repeated ports expanded up to the highest one linked.
   public let inputs: [Port]
   /// Outputs in the contract's order, expanded likewise.
   public let outputs: [Port]
-  /// How the node was resolved to produce.
+  /// The resolved pacing of the node.
   public let pacing: Pacing
   /// True when the graph runs on a virtual clock.
   public let isVirtual: Bool
-  /// Makes the engine call this node's `process`, from any thread.
+  /// Makes the engine call this node's `process`. Any thread may use it.
   public let waker: Waker
-  /// What nobody may see, of all nodes of the graph: for a node that shows or keeps what others say in words.
+  /// The secrets of all nodes of the graph, for a node that prints or stores text from others.
   public let secrets: Secrets
-  /// For `app.source`: where the program's packets come from.
+  /// For `app.source`: the channel that packets of the program come from.
   package var source: SourceChannel?
-  /// For `app.sink`: where the program takes packets from.
+  /// For `app.sink`: the channel that the program takes packets from.
   package var sink: SinkChannel?
 
-  /// A setup as an engine or a test bench hands it to a node.
+  /// Creates a setup; for engines and test benches.
   package init(
     name: String, contract: NodeContract, parameters: ParameterValues, inputs: [Port], outputs: [Port],
     pacing: Pacing,
@@ -107,22 +107,22 @@ public struct NodeSetup: Sendable {
     self.secrets = secrets
   }
 
-  /// Format of the first input. Traps when it is unlinked.
+  /// The format of the first input. Traps when it is unlinked.
   public func inputFormat() -> Format { inputFormat(0) }
 
-  /// Format of the first output. Traps when it carries nothing.
+  /// The format of the first output. Traps when it has none.
   public func outputFormat() -> Format { outputFormat(0) }
 
-  /// Format of an input by its place. Traps when the port is unlinked.
+  /// The format of an input by its index. Traps when the port is unlinked.
   package func inputFormat(_ index: Int) -> Format {
-    guard let shape = inputs[index].shape else { fatalError("input \(index) of \"\(name)\" carries nothing") }
+    guard let shape = inputs[index].shape else { fatalError("input \(index) of \"\(name)\" is not linked") }
     return shape.format
   }
 
-  /// Format of an output by its place. Traps when it carries nothing.
+  /// The format of an output by its index. Traps when it has none.
   package func outputFormat(_ index: Int) -> Format {
     guard let shape = outputs[index].shape else {
-      fatalError("output \(index) of \"\(name)\" carries nothing")
+      fatalError("output \(index) of \"\(name)\" has no format")
     }
     return shape.format
   }

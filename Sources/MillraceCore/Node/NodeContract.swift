@@ -1,52 +1,52 @@
-/// The kind of thread a node's work runs on.
+/// The kind of thread a node runs on.
 public enum Lane: String, Sendable, Hashable, CaseIterable {
-  /// A voice worker: short calls under a budget, no waiting.
+  /// A voice worker: short calls within a budget, never blocking.
   case voice
   /// The bulk worker: pictures, disks, anything that may take milliseconds.
   case bulk
-  /// The node has a thread or task of its own; its calls only exchange packets with it and never wait, so they run on the
+  /// The node has its own thread or task. Its calls only exchange packets with that thread and never block, so they run on the
   /// graph's voice worker.
   case external
 }
 
-/// Whether a node that brings packets into a graph can be made to wait.
+/// Whether a node that produces packets can be held back.
 public enum Pacing: String, Sendable, Hashable {
-  /// Produces as fast as the graph takes: a file.
+  /// Produces as fast as the graph accepts: a file.
   case waits
-  /// Produces by the graph clock, but may be held back without loss: a paced file, a tone.
+  /// Follows the graph clock, but can be held back without loss: a paced file, a tone.
   case paced
-  /// Produces when the world does, and cannot wait: a microphone, a service.
+  /// Produces in real time and cannot be held back: a microphone, a service.
   case live
 }
 
 /// When a node runs.
 public enum Drive: String, Sendable, Hashable {
-  /// When any driving input has a packet.
+  /// When at least one driving input has a packet.
   case anyInput
   /// When every driving input that has not ended has a packet.
   case allInputs
-  /// By itself: after start, on its timer, and again as it asks; gated only by room on its outputs.
+  /// On its own: after the start, on its timer, and when it asks for another call; it only waits for room on its outputs.
   case itself
 }
 
 /// One port as a contract declares it.
 public struct PortContract: Sendable, Hashable {
-  /// The name links use. A repeated port is named with a number: `in1`, `in2`.
+  /// The name that links use. A repeated port has a number: `in1`, `in2`.
   public var name: String
-  /// What passes here, in one line.
+  /// What passes through the port, in one line.
   public var text: String
-  /// What it accepts, or for an output: what it may carry.
+  /// What an input accepts, or what an output may carry.
   public var formats: FormatConstraint
-  /// True when a graph that leaves it unlinked is refused.
+  /// True when the graph must link it.
   public var isRequired: Bool
-  /// For inputs: a packet here makes the node run. False: the port only accompanies.
+  /// For inputs: true when a packet here makes the node run; false for a secondary input.
   public var drives: Bool
-  /// How many ports this stands for; nil: exactly one, named without a number.
+  /// How many ports this declares; nil: exactly one, named without a number.
   public var copies: ClosedRange<Int>?
-  /// For inputs: packets the node may keep between calls (the pool is sized for them).
+  /// For inputs: packets that the node may keep between calls; the pool is sized for them.
   public var holds: Int
 
-  /// A port by its name and what it accepts; what is left out: required, driving, one of it, nothing kept.
+  /// Creates a port. By default it is required, drives the node, exists once, and keeps no packets.
   public init(
     _ name: String, _ formats: FormatConstraint, text: String, required: Bool = true, drives: Bool = true,
     copies: ClosedRange<Int>? = nil, holds: Int = 0
@@ -67,17 +67,17 @@ public struct ParameterContract: Sendable, Hashable {
   public enum Kind: Sendable, Hashable {
     /// `true` or `false`.
     case bool
-    /// A whole number within the range.
+    /// An integer within the range.
     case integer(ClosedRange<Int>)
-    /// A number within the range; a whole one is one too.
+    /// A number within the range; integers are accepted too.
     case number(ClosedRange<Double>)
     /// Any text.
     case string
-    /// A file path, resolved against the folder of the graph file.
+    /// A file path, relative to the directory of the graph file.
     case path
-    /// One of a few words.
+    /// One of the given words.
     case choice([String])
-    /// Several of one kind.
+    /// A list of values of one kind.
     indirect case list(of: Kind, count: ClosedRange<Int>)
   }
 
@@ -87,18 +87,18 @@ public struct ParameterContract: Sendable, Hashable {
   public var kind: Kind
   /// The unit, such as `Hz`, `ms`, `dB`, `bit/s`; empty for none.
   public var unit: String
-  /// The value when the graph gives none. nil: see `isRequired`.
+  /// The value when the graph gives none; nil: see `isRequired`.
   public var defaultValue: ParameterValue?
-  /// True when the graph must give a value. A parameter with neither default nor requirement may be absent.
+  /// True when the graph must give a value. A parameter that has no default and is not required may be absent.
   public var isRequired: Bool
-  /// True when it can be set while the graph runs.
+  /// True when it can be changed while the graph runs.
   public var isLive: Bool
-  /// How much of its value is never shown, whoever gave it.
+  /// How much of its value is never shown.
   public var secrecy: Secrecy
   /// What it does, in a sentence.
   public var text: String
 
-  /// A parameter by its name and type; what is left out: no default, not required, not live, not secret.
+  /// Creates a parameter. By default it has no default value and is neither required, live nor secret.
   public init(
     _ name: String, _ kind: Kind, unit: String = "", default defaultValue: ParameterValue? = nil,
     required: Bool = false, live: Bool = false, secret: Secrecy = .none, text: String
@@ -116,71 +116,71 @@ public struct ParameterContract: Sendable, Hashable {
 
 /// One kind of event a node may post.
 public struct EventContract: Sendable, Hashable {
-  /// Its word in the member `event`.
+  /// The value of the member `event`.
   public var name: String
   /// When it is posted and what its fields are.
   public var text: String
-  /// A kind of event by its name.
+  /// Creates a kind of event.
   public init(_ name: String, text: String) {
     self.name = name
     self.text = text
   }
 }
 
-/// An input-to-output path on which the output is not computed from the input in the same call: a service, a device.
+/// A path from an input to an output that is not computed within one call, because a service or a device lies between.
 public struct AsynchronousPath: Sendable, Hashable {
-  /// The input, by its name.
+  /// The name of the input.
   public var from: String
-  /// The output, by its name.
+  /// The name of the output.
   public var to: String
-  /// A path by the names of its ends.
+  /// Creates a path from the names of its ends.
   public init(from: String, to: String) {
     self.from = from
     self.to = to
   }
 }
 
-/// Everything a graph must know of a node type before any node is made.
+/// Everything a graph must know about a node type before it creates a node.
 ///
-/// Listings, the JSON Schema, the reference pages and the checks are generated from it.
+/// Listings, the JSON Schema and the reference pages are generated from it, and graph checks use it.
 public struct NodeContract: Sendable {
-  /// The name graph files use: `family.verb`.
+  /// The type name in graph files: `family.verb`.
   public var type: String
-  /// One line.
+  /// The summary, one line.
   public var summary: String
-  /// More, in paragraphs; may be empty.
+  /// The description, in paragraphs; may be empty.
   public var text: String
   /// Inputs, in the order listings show them.
   public var inputs: [PortContract]
-  /// Outputs likewise; `events` is added behind them where the node has events.
+  /// Outputs likewise; `events` is appended when the node has events.
   public var outputs: [PortContract]
   /// Parameters, in the order listings show them.
   public var parameters: [ParameterContract]
   /// Events, in the order listings show them.
   public var events: [EventContract]
-  /// The kind of thread its calls run on, unless the graph moves it.
+  /// The kind of thread its calls run on, unless the graph sets another.
   public var lane: Lane
-  /// Microseconds one call may take on the voice lane; measured, and reported when exceeded.
+  /// Microseconds that one call may take on the voice lane. Longer calls are reported.
   public var budget: Int
-  /// What makes it run.
+  /// When it runs.
   public var drive: Drive
-  /// Paths that may close a cycle.
+  /// Paths that are allowed to close a cycle.
   public var asynchronousPaths: [AsynchronousPath]
-  /// False when the node depends on something that does not follow a virtual clock, such as another process.
+  /// False when the node depends on something that cannot follow a virtual clock, such as another process.
   public var followsVirtualClock: Bool
-  /// True when people hear what the node takes: it gets `duck` and `resume`, and tells what was heard of a reply.
+  /// True when the node plays replies to the user: it receives `duck` and `resume`, and reports how much of a reply was played.
   public var playsReplies: Bool
   /// Nodes as JSON text, for listings.
   public var examples: [String]
   /// Decides formats, packet sizes, latency and pacing for given parameters and input formats.
   ///
-  /// Called on the control side, possibly several times, before any node is made; it may look at files but changes nothing.
-  /// Without one, every output carries what the first input carries.
+  /// Called on the control side, possibly several times, before any node is created. It may read files but must change nothing. By
+  /// default, the output `out` carries what the first input carries.
   public var resolve: @Sendable (inout Resolution) -> Void
-  /// The end of the graph that such a node gives to the program; nil for all others.
+  /// For `app.source` and `app.sink`: which end of the graph the program gets; nil for all other types.
   package var appEnd: AppEnd?
 
-  /// A contract by its type name and one line; what is left out has the value most nodes have.
+  /// Creates a contract. The defaults are those of most nodes.
   public init(
     _ type: String, _ summary: String, text: String = "", inputs: [PortContract] = [],
     outputs: [PortContract] = [],
@@ -208,16 +208,16 @@ public struct NodeContract: Sendable {
     if !events.isEmpty && !outputs.contains(where: { $0.name == NodeContract.eventsPort }) {
       self.outputs.append(
         PortContract(
-          Self.eventsPort, .kind(.event), text: "what the node posts, as JSON objects", required: false))
+          Self.eventsPort, .kind(.event), text: "events of the node, as JSON objects", required: false))
     }
   }
 
-  /// The output every node with events has.
+  /// The name of the output that every node with events has.
   public static let eventsPort = "events"
 
-  /// The parameter of a name.
+  /// The parameter with a name; nil when there is none.
   public func parameter(_ name: String) -> ParameterContract? { parameters.first { $0.name == name } }
 
-  /// Index of a parameter, as control messages carry it.
+  /// The index of a parameter, as control messages use it; nil when there is none.
   public func parameterIndex(_ name: String) -> Int? { parameters.firstIndex { $0.name == name } }
 }

@@ -1,58 +1,58 @@
-/// Why a call of a node failed: small and without text, so that throwing it costs no heap on the hot path.
+/// Why a call of a node failed. It is small and has no text, so throwing it uses no heap on the hot path.
 ///
-/// The words are made on the control side, by the node's `explain` or from the reason and the numbers here.
+/// The message is made on the control side, by the node's `explain` or from the reason and the numbers here.
 public struct NodeFault: Error, Sendable, Hashable {
-  /// What kind of thing went wrong.
+  /// The kinds of failure.
   public enum Reason: UInt8, Sendable, Hashable, CaseIterable {
-    /// A packet's content is not what its format says.
+    /// The content of a packet does not match its format.
     case badInput
-    /// The operating system refused; `code` is the `errno`.
+    /// The operating system reported an error; `code` is the `errno`.
     case system
-    /// A codec or container library refused; `code` is its own number.
+    /// A codec or container library reported an error; `code` is its error number.
     case library
-    /// No free block was left in the graph's pool.
+    /// The pool of an output had no free block.
     case poolEmpty
-    /// More was emitted than the output has room for; `code` is the output, `detail` which of its links had none.
+    /// The node emitted more than an output has room for; `code` is the output, `detail` its full link.
     case outputFull
-    /// A device or a process that the node depends on is gone.
+    /// A device or process that the node depends on has disappeared.
     case gone
-    /// Nothing came for longer than allowed; `detail` is the time in nanoseconds.
+    /// Nothing arrived for longer than allowed; `detail` is the time in nanoseconds.
     case stalled
-    /// The service behind the node refused, and would refuse again: a key, a quota, a certificate. A run that ends by it ends the
-    /// program with status 4. `code` is the service's own number.
+    /// The service refused permanently, because of a key, a quota or a certificate. When this ends the run, the program exits with
+    /// status 4. `code` is the service's error number.
     case refused
-    /// The node's own; `code` and `detail` are its numbers.
+    /// Specific to the node, which defines `code` and `detail`.
     case custom
   }
 
-  /// What kind of thing went wrong.
+  /// The kind of failure.
   public var reason: Reason
-  /// A number whose meaning the reason gives.
+  /// A number whose meaning depends on the reason.
   public var code: Int32
   /// A second number: a file offset, a sample position, a time.
   public var detail: Int64
 
-  /// A fault by its reason. Takes no heap, so that it may be thrown in any call.
+  /// Creates a fault. No heap, so it may be thrown in any call.
   @inlinable public init(_ reason: Reason, code: Int32 = 0, detail: Int64 = 0) {
     self.reason = reason
     self.code = code
     self.detail = detail
   }
 
-  /// No free block was left.
+  /// The pool had no free block.
   public static var poolEmpty: NodeFault { NodeFault(.poolEmpty) }
 }
 
-/// Why a node could not be made, in words. Made on the control side only.
+/// Why a node could not be created, as text. For the control side only.
 public struct NodeProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The parameter at fault, if one is.
+  /// The parameter at fault; nil when it is none.
   public var parameter: String?
   /// What is wrong, lower case, values quoted.
   public var text: String
   /// What to do.
   public var cure: String?
 
-  /// A problem in words.
+  /// Creates a problem from its message.
   public init(_ text: String, parameter: String? = nil, cure: String? = nil) {
     self.text = text
     self.parameter = parameter

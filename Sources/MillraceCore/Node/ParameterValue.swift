@@ -1,34 +1,34 @@
-/// A value from a graph file, a `--set`, or a program.
+/// A parameter value from a graph file, `--set` or a program.
 public enum ParameterValue: Sendable, Hashable {
   /// `true` or `false`.
   case bool(Bool)
-  /// A whole number.
+  /// An integer.
   case integer(Int)
-  /// A number with a fraction, or beyond the whole ones.
+  /// A number with a fraction, or outside the range of integers.
   case number(Double)
-  /// A text, a path or a word of a choice.
+  /// A text, a path or a choice.
   case string(String)
-  /// Several, in order.
+  /// A list.
   case list([ParameterValue])
 }
 
 extension ParameterValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
   ExpressibleByStringLiteral, ExpressibleByArrayLiteral
 {
-  /// From `true` or `false` in Swift.
+  /// From a Boolean literal.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
-  /// From a whole number in Swift.
+  /// From an integer literal.
   public init(integerLiteral value: Int) { self = .integer(value) }
-  /// From a number in Swift.
+  /// From a floating-point literal.
   public init(floatLiteral value: Double) { self = .number(value) }
-  /// From a text in Swift.
+  /// From a string literal.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// From an array in Swift.
+  /// From an array literal.
   public init(arrayLiteral elements: ParameterValue...) { self = .list(elements) }
 }
 
 extension ParameterValue: CustomStringConvertible {
-  /// As JSON writes it, without escapes.
+  /// As in JSON, but without escapes.
   public var description: String {
     switch self {
     case .bool(let value): "\(value)"
@@ -39,7 +39,7 @@ extension ParameterValue: CustomStringConvertible {
     }
   }
 
-  /// The value as a number, from an integer or a number.
+  /// The value as a number; nil unless it is an integer or a number.
   public var asNumber: Double? {
     switch self {
     case .integer(let value): Double(value)
@@ -51,16 +51,16 @@ extension ParameterValue: CustomStringConvertible {
 
 /// The checked parameters of one node: every parameter of its contract that was given or has a default.
 ///
-/// Reading a name the contract does not have, or as another type than it declares, is a programmer's mistake and traps with
-/// the name in the text.
+/// Reading a parameter that the contract does not have, or as another type than declared, is a programming error and traps with the
+/// parameter's name.
 public struct ParameterValues: Sendable, Hashable {
-  /// All of them, by name.
+  /// All values, by name.
   public private(set) var values: [String: ParameterValue]
 
-  /// Values that have been checked against the contract.
+  /// Creates values that were checked against the contract.
   public init(_ values: [String: ParameterValue] = [:]) { self.values = values }
 
-  /// The raw value, nil when neither given nor defaulted.
+  /// The raw value; nil when it was not given and has no default.
   public subscript(name: String) -> ParameterValue? {
     get { values[name] }
     set { values[name] = newValue }
@@ -106,6 +106,6 @@ public struct ParameterValues: Sendable, Hashable {
   }
 
   private func wrong(_ name: String, _ type: String) -> String {
-    "parameter \"\(name)\" is read as \(type), but the contract gives it no such value: declare it with that type and a default, or ask has(_:) first"
+    "parameter \"\(name)\" is not \(type); declare it in the contract with that type and a default, or check has(_:) first"
   }
 }

@@ -1,7 +1,7 @@
-/// A node's ports for the length of one call: the only way packets come and go.
+/// A node's ports during one call: how packets enter and leave the node.
 ///
-/// Ports are named by the handles that the node's setup made, such as ``InputPort``; what names none is about the first input or
-/// output. The compiler refuses to keep this value beyond the call. Nothing here allocates, locks or waits.
+/// Ports are named by handles from the node's setup, such as ``InputPort``; methods without a handle use the first input or output.
+/// The compiler does not let this value outlive the call. Nothing here allocates, locks or waits.
 @safe
 public struct Ports: ~Copyable, ~Escapable {
   @usableFromInline let table: UnsafeMutablePointer<PortTable>
@@ -16,7 +16,7 @@ public struct Ports: ~Copyable, ~Escapable {
 
   // MARK: In
 
-  /// Takes the oldest packet of an input, or answers nil when none waits or the port is unlinked.
+  /// Takes the oldest packet of an input; nil when none waits or the port is unlinked.
   @inlinable
   package mutating func next(_ input: Int) -> Packet? {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
@@ -29,7 +29,7 @@ public struct Ports: ~Copyable, ~Escapable {
     return packet
   }
 
-  /// True when an input has a packet. (An interruption may still void it before `next`.)
+  /// True when an input has a packet. (An interruption may still cancel it before `next`.)
   @inlinable
   package func hasPacket(_ input: Int) -> Bool {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
@@ -37,7 +37,7 @@ public struct Ports: ~Copyable, ~Escapable {
     return unsafe link.pointee.hasPacket(generation: table.pointee.generation)
   }
 
-  /// True when an input is unlinked, or is empty and nothing more will come.
+  /// True when an input is unlinked, or has ended and is empty.
   @inlinable
   package func isOver(_ input: Int) -> Bool {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
@@ -45,7 +45,7 @@ public struct Ports: ~Copyable, ~Escapable {
     return unsafe link.pointee.isOver()
   }
 
-  /// True when an input is unlinked, or nothing more will come than what waits already.
+  /// True when an input is unlinked, or has ended, although packets may still wait.
   @inlinable
   package func isEnding(_ input: Int) -> Bool {
     precondition(unsafe input >= 0 && input < table.pointee.inputCount, "no such input")
@@ -53,8 +53,8 @@ public struct Ports: ~Copyable, ~Escapable {
     return unsafe link.pointee.isEnding()
   }
 
-  /// True when the graph is to end: its sources have been told, and what is inside flows out. For nodes that wait for something
-  /// outside of the graph; the others hear of it by the end of their inputs.
+  /// True while the graph drains: its sources are ending, and what is inside flows out. For nodes that wait for something outside the
+  /// graph; other nodes see their inputs end.
   @inlinable public var isDraining: Bool { unsafe table.pointee.isDraining }
 
   /// True when a link is attached to the input.
@@ -65,8 +65,8 @@ public struct Ports: ~Copyable, ~Escapable {
 
   // MARK: Out
 
-  /// True when every link of the output that makes its writer wait has room. Always true after the engine called, for as
-  /// many packets as the contract's burst says; ask again before emitting more.
+  /// True when every blocking link of the output has room. Always true at the beginning of a call for as many packets as the
+  /// contract's burst; check again before emitting more.
   @inlinable
   package func hasRoom(_ output: Int) -> Bool {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
@@ -77,43 +77,43 @@ public struct Ports: ~Copyable, ~Escapable {
     return true
   }
 
-  /// True when a packet may be made and emitted now. When not, the node is called again once it may be. For outputs whose room the engine
-  /// does not wait for (`OutputShape.burst` 0).
+  /// True when a packet can be made and emitted now. When false, the node is called again as soon as it can. For outputs whose room
+  /// the engine does not wait for (`OutputShape.burst` 0).
   @inlinable
-  package mutating func hasRoomOrAsks(_ output: Int) -> Bool {
+  package mutating func hasRoomOrRequestsWake(_ output: Int) -> Bool {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
     let slot = unsafe table.pointee.outputs[output]
     for index in unsafe 0..<slot.linkCount {
-      if unsafe !slot.links.unsafelyUnwrapped[index].pointee.hasRoomOrAsks() { return false }
+      if unsafe !slot.links.unsafelyUnwrapped[index].pointee.hasRoomOrRequestsWake() { return false }
     }
     guard let pool = unsafe slot.pool, unsafe !pool._withUnsafeGuaranteedRef({ $0.hasFree }) else {
       return true
     }
-    // Blocks come back from any thread without a word. The node's own wish stays as it is.
-    unsafe table.pointee.notes = table.pointee.notes.union(.retry)
+    // Blocks return from any thread without a wake-up. The node's own timer request is kept.
+    unsafe table.pointee.requests = table.pointee.requests.union(.retry)
     return false
   }
 
-  /// True when a link is attached to the output, so that working for it is worth while.
+  /// True when a link is attached to the output, so its packets are used.
   @inlinable
   package func isLinked(output: Int) -> Bool {
     unsafe output >= 0 && output < table.pointee.outputCount && table.pointee.outputs[output].linkCount > 0
   }
 
-  /// A fresh packet of `bytes` bytes for an output, with unset content, the time of this call, and the reply it belongs to.
+  /// Makes a packet of `bytes` bytes for an output, with uninitialised content, the time of this call and the given reply.
   ///
-  /// An interruption voids the packets of a reply wherever they wait. Whose a packet is therefore has to be said: `HeldReply(of:)` of the
-  /// packet it is made of, ``currentReply`` for what a bot begins to say, `.none` for everything that no interruption may touch. A node with
+  /// An interruption cancels the packets of a reply wherever they wait, so every packet names its reply: `HeldReply(of:)` of the packet
+  /// it is made from, ``currentReply`` for the beginning of a bot's reply, `.none` for media that no interruption affects. A node with
   /// several inputs must not guess it from the packet it took last.
   ///
-  /// Throws `poolEmpty` when no block is free. Traps when `bytes` is more than the output was resolved to make (`OutputShape.madeBytes`).
+  /// Throws `poolEmpty` when no block is free. Traps when `bytes` exceeds the size resolved for the output (`OutputShape.madeBytes`).
   @inlinable
   package mutating func makePacket(
     _ output: Int, bytes: Int, of reply: HeldReply
   ) throws(NodeFault) -> Packet {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
     let slot = unsafe table.pointee.outputs[output]
-    guard let pool = unsafe slot.pool else { fatalError("output \(output) carries nothing") }
+    guard let pool = unsafe slot.pool else { fatalError("output \(output) has no format") }
     guard let header = unsafe pool._withUnsafeGuaranteedRef({ unsafe $0.takeHeader() }) else {
       throw .poolEmpty
     }
@@ -122,23 +122,23 @@ public struct Ports: ~Copyable, ~Escapable {
       generation: reply.generation, flags: reply.flags)
   }
 
-  /// The packet itself when nobody else holds its bytes, otherwise a copy that may be written.
+  /// Returns the packet itself when its block is not shared, otherwise a copy that may be written.
   @inlinable
   package mutating func makeWritable(
     _ packet: consuming Packet, for output: Int
   ) throws(NodeFault) -> Packet {
     if packet.block.isUnique { return packet }
     var copy = try makePacket(output, bytes: Int(packet.byteCount), of: HeldReply(of: packet))
-    copy.describeLike(packet)
+    copy.copyMetadata(from: packet)
     let source = packet.samples(of: UInt8.self)
     var target = copy.mutableSamples(of: UInt8.self)
     for index in source.indices { target[index] = source[index] }
     return copy
   }
 
-  /// Hands a packet on: to every link of the output, sharing the bytes when there are several; to nobody when there is none.
+  /// Emits a packet to every link of the output; several links share its bytes. Without a link, the packet is discarded.
   ///
-  /// Emitting more than the output has room for loses the packet and fails the node after the call.
+  /// When the output has no room, the packet is lost and the node fails after the call.
   @inlinable
   package mutating func emit(_ packet: consuming Packet, to output: Int) {
     precondition(unsafe output >= 0 && output < table.pointee.outputCount, "no such output")
@@ -147,16 +147,16 @@ public struct Ports: ~Copyable, ~Escapable {
     packet.format = unsafe slot.format
     let links = unsafe slot.links.unsafelyUnwrapped
     for index in unsafe 1..<slot.linkCount {
-      if unsafe !links[index].pointee.put(packet.share()) { noteOverflow(of: output, index) }
+      if unsafe !links[index].pointee.put(packet.share()) { recordOverflow(of: output, index) }
     }
-    if unsafe !links[0].pointee.put(packet) { noteOverflow(of: output, 0) }
+    if unsafe !links[0].pointee.put(packet) { recordOverflow(of: output, 0) }
   }
 
   @usableFromInline
-  mutating func noteOverflow(of output: Int, _ link: Int) {
+  mutating func recordOverflow(of output: Int, _ link: Int) {
     unsafe table.pointee.fault = NodeFault(
       .outputFull, code: Int32(truncatingIfNeeded: output), detail: Int64(link))
-    unsafe table.pointee.notes = table.pointee.notes.union(.fault)
+    unsafe table.pointee.requests = table.pointee.requests.union(.fault)
   }
 
   // MARK: Time
@@ -164,62 +164,64 @@ public struct Ports: ~Copyable, ~Escapable {
   /// The time on the graph clock when this call began.
   @inlinable public var now: Nanoseconds { unsafe table.pointee.now }
 
-  /// Asks for a call of `process` at a time on the graph clock; a time that has passed means as soon as possible. One wish
-  /// at a time: a new one replaces the old.
+  /// Requests a call of `process` at a time on the graph clock; a time in the past means as soon as possible. A new request replaces
+  /// the previous one.
   @inlinable
   public mutating func wake(at time: Nanoseconds) {
     unsafe table.pointee.wakeAt = time
   }
 
-  /// The number of the reply that is valid now; packets of older ones are dropped.
+  /// The number of the current reply; packets of older replies are discarded.
   @inlinable public var generation: UInt32 { unsafe table.pointee.generation }
 
-  /// The reply that is valid now: what the first packets of a bot's reply belong to.
+  /// The current reply, to which the first packets of a bot's reply belong.
   @inlinable public var currentReply: HeldReply {
     unsafe HeldReply(generation: table.pointee.generation, flags: [])
   }
 
   // MARK: Replies
 
-  /// Voids every reply up to now, as `GraphRun.interrupt` does; carried out right after this call. For nodes that decide on
-  /// barge-in: a packet made before the call's end still belongs to the old reply.
+  /// Cancels every reply up to now, as `GraphRun.interrupt` does; takes effect right after this call. For nodes that detect
+  /// barge-in. A packet made before the call returns still belongs to the old reply.
   @inlinable
   public mutating func interruptReplies() {
-    unsafe table.pointee.notes = table.pointee.notes.union(.interrupt)
+    unsafe table.pointee.requests = table.pointee.requests.union(.interrupt)
   }
 
-  /// Has the nodes that play replies make room for a voice that may turn out to be none: they hold the reply, or lower it.
-  /// Carried out right after this call, and before `resumeReplies` of the same call.
+  /// Ducks the nodes that play replies while it is not yet known whether the user is speaking: they pause or lower the reply. Takes
+  /// effect right after this call, and before `resumeReplies` of the same call.
   @inlinable
-  public mutating func duckReplies() { unsafe table.pointee.notes = table.pointee.notes.union(.duck) }
+  public mutating func duckReplies() { unsafe table.pointee.requests = table.pointee.requests.union(.duck) }
 
-  /// Takes `duckReplies` back: the reply goes on with the sample after the last one that was heard.
+  /// Ends `duckReplies`: the reply continues with the sample after the last one played.
   @inlinable
-  public mutating func resumeReplies() { unsafe table.pointee.notes = table.pointee.notes.union(.resume) }
+  public mutating func resumeReplies() {
+    unsafe table.pointee.requests = table.pointee.requests.union(.resume)
+  }
 
   // MARK: Events
 
-  /// Posts an event of the contract's list, by its index: to the links of the port `events` and to the embedding program.
-  /// `fields` writes the details. Costs nothing but a look when nobody listens; counted as dropped when no block is free.
+  /// Posts an event, by its index in the contract, to the links of the port `events` and to the embedding program. `fields` writes
+  /// the details. Without a listener it costs one check. When no block is free, the event is counted as dropped.
   @inlinable
   package mutating func post(_ event: Int, _ fields: (inout EventWriter) -> Void = { _ in }) {
-    guard isHeard else { return }
+    guard hasListener else { return }
     write(event, fields)
   }
 
   @usableFromInline
-  var isHeard: Bool {
+  var hasListener: Bool {
     let output = unsafe table.pointee.eventsOutput
     return unsafe table.pointee.outbox != nil || (output >= 0 && table.pointee.outputs[output].linkCount > 0)
   }
 
-  /// Counts an event that could not be written, wherever it was to go.
-  private func noteLostEvent() {
-    unsafe table.pointee.outbox?.pointee.tellLost()
+  /// Counts an event that could not be written, on every link it would have taken.
+  private func countLostEvent() {
+    unsafe table.pointee.outbox?.pointee.countLostAndNotify()
     let output = unsafe table.pointee.eventsOutput
     guard output >= 0 else { return }
     let slot = unsafe table.pointee.outputs[output]
-    for index in unsafe 0..<slot.linkCount { unsafe slot.links.unsafelyUnwrapped[index].pointee.noteLost() }
+    for index in unsafe 0..<slot.linkCount { unsafe slot.links.unsafelyUnwrapped[index].pointee.countLost() }
   }
 
   @usableFromInline
@@ -228,7 +230,7 @@ public struct Ports: ~Copyable, ~Escapable {
     guard let pool = unsafe table.pointee.eventPool,
       let header = unsafe pool._withUnsafeGuaranteedRef({ unsafe $0.takeHeader() })
     else {
-      noteLostEvent()
+      countLostEvent()
       return
     }
     let block = unsafe Block(header)
@@ -240,15 +242,15 @@ public struct Ports: ~Copyable, ~Escapable {
     unsafe writer.decimal(Double(now &+ table.pointee.eventShift) / 1e9, decimals: 6)
     writer.byte(UInt8(ascii: ","))
     for index in unsafe 0..<prefix.count { unsafe writer.byte(prefix.start[index]) }
-    // A block too small for the beginning has no place for an ending either.
+    // A block too small for the beginning has no room for the end either.
     guard writer.isWithin else {
-      noteLostEvent()
+      countLostEvent()
       return
     }
     fields(&writer)
     let length = writer.finish()
     var packet = Packet(block, byteCount: length, timestamp: now)
-    // For whoever sorts events without parsing them: which event of which node.
+    // For readers that sort events without parsing them: which event of which node.
     packet.position = Int64(event)
     packet.duration = unsafe table.pointee.nodeIndex
     if let outbox = unsafe table.pointee.outbox { _ = unsafe outbox.pointee.put(packet.share()) }

@@ -1,19 +1,19 @@
-/// What one output will carry, as decided before the graph starts.
+/// The format and packet sizes of one output, resolved before the graph starts.
 public struct OutputShape: Sendable, Hashable {
-  /// What the packets are.
+  /// The format of the packets.
   public var format: Format
-  /// Time one packet usually stands for; nil when packets have no regular length.
+  /// Usual duration of a packet; nil when packets have no regular length.
   public var packetDuration: Nanoseconds?
-  /// Bytes of the largest packet the node will ever emit here.
+  /// Size in bytes of the largest packet the node emits here.
   public var packetBytes: Int
-  /// Packets one call may emit at most (room for as many is waited for). 0: no room is waited for, so that a reader of this output who
-  /// takes nothing holds up nothing else; the node asks `hasRoomOrAsks` before each packet.
+  /// Most packets that one call may emit; the engine waits for room for as many. 0: the engine does not wait for room, so a slow
+  /// reader of this output blocks nothing else; the node checks `hasRoomOrRequestsWake` before each packet.
   public var burst: Int
-  /// Bytes of the largest packet the node makes here itself, for which blocks are reserved. Less than `packetBytes` where larger
-  /// ones are only handed on, in the blocks they came in.
+  /// Size in bytes of the largest packet that the node makes here itself; blocks are reserved for it. It is less than `packetBytes` when
+  /// larger packets are only passed on in the blocks they arrived in.
   public var madeBytes: Int
 
-  /// A shape by its format and the largest packet.
+  /// Creates a shape from a format and the size of its largest packet.
   public init(
     _ format: Format, packetDuration: Nanoseconds?, packetBytes: Int, burst: Int = 1, madeBytes: Int? = nil
   ) {
@@ -24,7 +24,7 @@ public struct OutputShape: Sendable, Hashable {
     self.madeBytes = madeBytes ?? packetBytes
   }
 
-  /// PCM in packets of so many samples per channel.
+  /// PCM in packets of `frames` samples per channel.
   public static func pcm(
     rate: Int, channels: Int, sample: SampleType, frames: Int, burst: Int = 1
   ) -> OutputShape {
@@ -34,7 +34,7 @@ public struct OutputShape: Sendable, Hashable {
       packetBytes: frames * channels * sample.byteCount, burst: burst)
   }
 
-  /// Raw pictures, one a packet.
+  /// Raw pictures, one per packet.
   public static func video(
     width: Int, height: Int, pixel: PixelType = .i420, rate: FrameRate
   ) -> OutputShape {
@@ -43,7 +43,7 @@ public struct OutputShape: Sendable, Hashable {
       packetDuration: rate.time(ofPictures: 1), packetBytes: pixel.byteCount(width: width, height: height))
   }
 
-  /// The same for a node that copies what it reads, when there is room: of every size there is.
+  /// The shape for a node that copies what it reads: it makes packets of every size itself, and waits for room.
   fileprivate var madeByReader: OutputShape {
     OutputShape(format, packetDuration: packetDuration, packetBytes: packetBytes, burst: max(1, burst))
   }
@@ -52,9 +52,9 @@ public struct OutputShape: Sendable, Hashable {
   public var frames: Int? { format.frameBytes.map { packetBytes / $0 } }
 }
 
-/// Something a node's resolution objects to, in words.
+/// A problem that a node's resolution found.
 public struct ResolutionProblem: Sendable, Hashable {
-  /// The parameter to point at; nil points at the node.
+  /// The parameter at fault; nil: the node as a whole.
   public var parameter: String?
   /// What is wrong.
   public var text: String
@@ -62,49 +62,49 @@ public struct ResolutionProblem: Sendable, Hashable {
   public var cure: String?
 }
 
-/// The question put to a contract's `resolve`, and its answer.
+/// Input and result of a contract's `resolve`.
 ///
-/// The graph fills in the upper half; `resolve` fills in the lower half.
+/// The graph fills in the constants; `resolve` sets the variables.
 public struct Resolution: Sendable {
   /// The node's name in the graph.
   public let node: String
-  /// Checked parameters, defaults filled in.
+  /// The checked parameters, with defaults filled in.
   public let parameters: ParameterValues
-  /// What each input carries, by port name (repeated ports with their number). Absent: unlinked, or in a cycle not known yet.
+  /// What each input carries, by port name (repeated ports with their number). Absent when unlinked, or not known yet within a cycle.
   public let inputs: [String: OutputShape]
-  /// Names of linked inputs, repeated ports with their number, in the contract's order.
+  /// Names of the linked inputs in the contract's order, repeated ports with their number.
   public let linkedInputs: [String]
-  /// What all consumers of an output accept, by port name; absent when it has none.
+  /// What the readers of each output accept, by port name; absent when it has none.
   public let wanted: [String: [FormatConstraint]]
 
-  /// What each output will carry, by port name.
+  /// The shape of each output, by port name.
   public var outputs: [String: OutputShape] = [:]
-  /// Time between a sample's arrival and its leaving that the algorithm adds.
+  /// Delay that the algorithm adds between input and output.
   public var latency: Nanoseconds = 0
-  /// How the node produces; meaningful for nodes that run by themselves.
+  /// How the node is paced; used for nodes with drive `itself`.
   public var pacing: Pacing = .waits
-  /// What this instance needs a call to be allowed, in microseconds; nil: as the contract says.
+  /// Budget of a call of this node in microseconds; nil: that of the contract.
   public var budget: Int?
-  /// Objections. A node with any is not made.
+  /// The problems found. A node with problems is not created.
   public var problems: [ResolutionProblem] = []
 
-  /// The question, for whoever resolves a graph or a bench.
+  /// Creates a resolution; for graph checks and test benches.
   public init(
     node: String, parameters: ParameterValues, inputs: [String: OutputShape], linkedInputs: [String],
     wanted: [String: [FormatConstraint]]
   ) {
     self.node = node
     self.parameters = parameters
-    // Who hands an input's shape on as its own output's makes packets of all sizes it has.
+    // A node that uses an input's shape for its output may make packets of any size of that shape.
     self.inputs = inputs.mapValues { $0.madeByReader }
     self.linkedInputs = linkedInputs
     self.wanted = wanted
   }
 
-  /// What the port `in` carries.
+  /// The shape of the input `in`; nil when it is unlinked or not known yet.
   public var input: OutputShape? { inputs["in"] }
 
-  /// The output `out`, unless decided already, carries what the first known input carries.
+  /// Sets the output `out` to the shape of the first known input, unless it is already set.
   public mutating func passThrough() {
     for name in linkedInputs {
       guard let shape = inputs[name] else { continue }
@@ -113,12 +113,12 @@ public struct Resolution: Sendable {
     }
   }
 
-  /// Objects, pointing at a parameter or (nil) at the node.
+  /// Adds a problem with a parameter or, when nil, with the node.
   public mutating func refuse(_ parameter: String? = nil, _ text: String, cure: String? = nil) {
     problems.append(ResolutionProblem(parameter: parameter, text: text, cure: cure))
   }
 
-  /// True when every consumer of the output accepts the format.
+  /// True when every reader of the output accepts the format.
   public func isWanted(_ format: Format, at port: String = "out") -> Bool {
     (wanted[port] ?? []).allSatisfy { $0.accepts(format) }
   }

@@ -1,30 +1,30 @@
 extension ParameterContract {
-  /// How much of a parameter's value is never shown, whoever gave it. A value that is the parameter's default is no secret.
+  /// How much of a parameter's value is never shown. The default value of a parameter is not secret.
   public enum Secrecy: String, Sendable, Hashable, CaseIterable {
     /// Nothing.
     case none
     /// All of it: a key, a token.
     case whole
-    /// Of an address the user and password, what the query and the fragment say, and of `rtmp:` what follows the application, which
-    /// is the stream's key. Scheme, host and path are shown. What is no address is not shown, but for a lone word.
+    /// In an address: the user and password, the values in the query, the fragment and, for `rtmp:`, what follows the application,
+    /// which is the stream key. Scheme, host and path are shown. A text that is not an address is hidden, unless it is a short word.
     case address
-    /// Of `NAME=value` or `Name: value` the value, of a JSON object all texts and numbers.
+    /// In `NAME=value` or `Name: value`: the value. In a JSON object: all texts and numbers.
     case assigned
-    /// Of a JSON object the texts of members that are called what credentials are (`token`, `appKey`, `password`), and all texts
-    /// inside such; of `NAME=value` the value when the name is such.
+    /// In a JSON object: the texts of members with the name of a credential (`token`, `appKey`, `password`), and all texts inside
+    /// them. In `NAME=value`: the value, when the name is that of a credential.
     case credentials
   }
 
-  /// True when something of its value is never shown.
+  /// True when at least a part of its value is never shown.
   public var isSecret: Bool { secrecy != .none }
 
-  /// What of a value must not stand in any text.
+  /// The secret parts of a value, which must not appear in any text.
   public func hiddenTexts(of value: ParameterValue) -> Set<String> {
     guard isSecret, value != defaultValue else { return [] }
     return Set(value.texts.flatMap { SecretParts($0, secrecy).hidden })
   }
 
-  /// A value as it may be shown.
+  /// The value with its secret parts replaced by a mark.
   public func shown(_ value: ParameterValue) -> ParameterValue {
     guard isSecret, value != defaultValue else { return value }
     switch value {
@@ -36,7 +36,7 @@ extension ParameterContract {
 }
 
 extension ParameterValue {
-  /// Its texts, as they would stand in another; of a list, those of its items.
+  /// Its texts as they would appear in a message; for a list, those of its items.
   public var texts: [String] {
     switch self {
     case .string(let text): [text]
@@ -46,7 +46,7 @@ extension ParameterValue {
   }
 }
 
-/// What of one text is secret, and how the text is shown without it.
+/// The secret parts of one text, and the text without them.
 struct SecretParts {
   private(set) var hidden: Set<String> = []
   private(set) var shown = ""
@@ -57,7 +57,7 @@ struct SecretParts {
     case .whole: hideAll(text)
     case .address: take(address: text)
     case .assigned: take(assigned: text) { _ in true }
-    case .credentials: take(assigned: text, numbers: false) { CredentialName.isOne($0) }
+    case .credentials: take(assigned: text, numbers: false) { CredentialName.matches($0) }
     }
   }
 
@@ -66,10 +66,10 @@ struct SecretParts {
     shown = text.isEmpty ? "" : Secrets.mark
   }
 
-  /// A part is a secret by itself; one of a few bytes only together with what stands before it, since it is in half of all texts.
+  /// Hides a part. One of only a few bytes is secret only together with the text before it, because it occurs in many other texts.
   private mutating func hide(_ part: Substring, after lead: String) {
     guard !part.isEmpty else { return }
-    guard part.utf8.count >= Secrets.leastBytes else {
+    guard part.utf8.count >= Secrets.minBytes else {
       hidden.insert(lead + part)
       return
     }
@@ -77,7 +77,7 @@ struct SecretParts {
     if let plain = Self.unescaped(part) { hidden.insert(plain) }
   }
 
-  /// Without the escapes of addresses; nil: it has none.
+  /// The part without percent-encoding; nil when it has none.
   private static func unescaped(_ part: Substring) -> String? {
     guard part.utf8.contains(UInt8(ascii: "%")) else { return nil }
     let bytes = Array(part.utf8)
@@ -101,7 +101,7 @@ struct SecretParts {
 
   private mutating func take(address text: String) {
     guard let mark = text.firstRange(of: "://") else {
-      // What proxies may be besides an address, and short words: nobody's key. Anything else may be one in a wrong place.
+      // `environment` (for proxies) and short words are not keys. Anything else may be a key in the wrong place.
       if text == "environment" || Secrets.isWord(text) { shown = text } else { hideAll(text) }
       return
     }
@@ -114,9 +114,9 @@ struct SecretParts {
     let port = host.lastIndex(of: "]").map { host[$0...].dropFirst() } ?? host.drop { $0 != ":" }
     let isBroken = rest.contains("@") && !port.dropFirst().allSatisfy(\.isNumber)
     if host.startIndex == authority.startIndex && (path.contains("@") || isBroken) {
-      // A password with a slash or a question mark in it: nobody knows where it ends.
+      // A password that contains a slash or a question mark: its end is unknown.
       for part in rest.split(whereSeparator: { "/?#@:".contains($0) })
-      where part.utf8.count >= Secrets.leastBytes {
+      where part.utf8.count >= Secrets.minBytes {
         hide(part, after: "")
       }
       hidden.insert(String(rest))
@@ -144,7 +144,7 @@ struct SecretParts {
     shown += "\(Secrets.mark)@"
   }
 
-  /// Application, then the stream's key, with what follows a question mark.
+  /// The application is shown; the stream key and its query are hidden.
   private mutating func take(stream path: Substring) {
     let application = path.drop { $0 == "/" }.prefix { !"/?#".contains($0) }
     shown += "/\(application)"
@@ -153,14 +153,14 @@ struct SecretParts {
     shown += "/\(Secrets.mark)"
     hide(key, after: "\(application)/")
     for part in key.split(whereSeparator: { "/?&=#".contains($0) }) {
-      // The node itself knows whether `stream` is a word or the key; elsewhere it is a word.
+      // Only the node knows whether `stream` is the key; elsewhere it is an ordinary word.
       if Secrets.isWord(String(part)) {
         hidden.insert("\(application)/\(part)")
       } else {
         hide(part, after: "/")
       }
     }
-    // A lone word is the key only behind its application.
+    // A single word is the key only after its application.
     if Secrets.isWord(String(key)) {
       hidden.remove(String(key))
       hidden.insert("\(application)/\(key)")
@@ -210,11 +210,11 @@ struct SecretParts {
     let value = text[space.endIndex...]
     shown = text[..<space.endIndex] + (value.isEmpty ? "" : Secrets.mark)
     hide(value, after: String(text[..<space.endIndex]))
-    // `Bearer sk-…`: what follows the scheme.
+    // `Bearer sk-…`: the text after the scheme.
     if let gap = value.firstIndex(of: " "), value[..<gap].utf8.allSatisfy(Secrets.isLetter) {
       hide(value[gap...].drop { $0 == " " }, after: "\(value[...gap])")
     }
-    // A cookie, or a scheme with members.
+    // A cookie, or a scheme with attributes.
     for piece in value.split(whereSeparator: { ";, ".contains($0) }) {
       guard let equals = piece.firstIndex(of: "="), equals > piece.startIndex else { continue }
       let part = piece[equals...].dropFirst().drop { $0 == "\"" }
@@ -224,9 +224,9 @@ struct SecretParts {
 }
 
 extension ParameterContract.Secrecy {
-  /// What a parameter's name alone tells, where there is no contract to ask.
+  /// The secrecy guessed from a parameter's name, for when there is no contract.
   public static func guessed(_ name: some StringProtocol) -> Self {
-    if CredentialName.isOne(name) { return .whole }
+    if CredentialName.matches(name) { return .whole }
     return switch name {
     case "url", "address", "proxy": .address
     case "headers", "environment": .assigned
@@ -234,12 +234,12 @@ extension ParameterContract.Secrecy {
     }
   }
 
-  /// What of a text must not stand in any other.
+  /// The secret parts of a text, which must not appear in any other text.
   public func hiddenTexts(of text: String) -> Set<String> { SecretParts(text, self).hidden }
 
-  /// True when a piece of JSON, whole or not, gives a value to a member whose name tells of secrets, or holds an address or a text
-  /// with some in it. A reference such as `${env:KEY}` is none.
-  public static func isTold(inJSON text: String) -> Bool {
+  /// True when a fragment of JSON contains a secret: a value of a member with the name of a credential, or a secret in an address or a
+  /// text. A reference such as `${env:KEY}` is not a secret.
+  public static func hasSecrets(inJSON text: String) -> Bool {
     var reader = SecretJSON(text, numbers: true) { [.whole, .assigned].contains(guessed($0)) }
     reader.read()
     if reader.hidden.contains(where: { !$0.text.hasPrefix("${") && !$0.text.isEmpty }) { return true }
@@ -251,7 +251,7 @@ extension ParameterContract.Secrecy {
   }
 }
 
-/// Names that say that a credential follows.
+/// Names of credentials.
 public enum CredentialName {
   private static let parts = [
     "token", "secret", "password", "passwd", "passphrase", "authorization", "credential", "signature",
@@ -261,7 +261,7 @@ public enum CredentialName {
   private static let words: Set = ["key", "auth", "sig", "sign", "pin", "bearer", "usersig", "pwd"]
 
   /// True for `token`, `api_key`, `X-Auth-Token`, `streamKey`, `Password`.
-  public static func isOne(_ name: some StringProtocol) -> Bool {
+  public static func matches(_ name: some StringProtocol) -> Bool {
     let plain = String(
       decoding: name.utf8.compactMap { byte -> UInt8? in
         Secrets.isLetter(byte) ? byte | 0x20 : nil

@@ -1,25 +1,25 @@
-/// Walks through a JSON text and takes out values by the names of their members.
+/// Scans JSON text and hides values by the names of their members.
 ///
-/// Forgiving: it is asked about texts that a node may yet refuse, and what cannot be read is hidden rather than shown.
+/// Lenient: it also gets text that a node may refuse later, and hides what it cannot parse rather than show it.
 struct SecretJSON {
-  /// What was found, and what stands before it in the text.
+  /// The hidden texts, each with the text in front of it.
   private(set) var hidden: [(text: String, lead: String)] = []
-  /// Texts that are not secret by the name of their member.
+  /// Texts whose member name does not make them secret.
   private(set) var plain: [String] = []
-  /// The text with a mark in place of each.
+  /// The text with a mark in place of each hidden value.
   private(set) var shown = ""
 
   private let text: Substring
   private let hidesNumbers: Bool
   private let isSecret: (Substring) -> Bool
-  /// Of every array and object that is open: whether its values are secret whatever they are called.
+  /// For every open array and object: whether all its values are secret.
   private var levels: [Bool] = []
-  /// The name of the member whose value comes.
+  /// The name of the member whose value is next.
   private var name: Substring?
 
   /// - Parameters:
-  ///   - numbers: true: they are secret as texts are.
-  ///   - isSecret: whether the value of a member of this name is.
+  ///   - numbers: true to hide numbers as well as texts.
+  ///   - isSecret: whether the value of a member with this name is secret.
   init(_ text: String, numbers: Bool, _ isSecret: @escaping (Substring) -> Bool) {
     self.text = text[...]
     hidesNumbers = numbers
@@ -52,7 +52,7 @@ struct SecretJSON {
       case _ where Self.space.contains(byte) || byte == UInt8(ascii: ":"): shown += text[start..<index]
       default:
         index = text.utf8[index...].firstIndex { Self.ends.contains($0) } ?? text.endIndex
-        // A name without quotes is wrong, and a name.
+        // A name without quotes is invalid JSON, but still a name.
         if isName(before: index) {
           name = text[start..<index]
           shown += text[start..<index]
@@ -64,10 +64,10 @@ struct SecretJSON {
   }
 
   private static let space = Array(" \n\r\t".utf8)
-  /// What ends a word without quotes.
+  /// The characters that end an unquoted word.
   private static let ends = Array(" \n\r\t,:]}\"".utf8)
 
-  /// Behind the closing quote.
+  /// The index after the closing quote.
   private func end(ofStringFrom start: Substring.Index) -> Substring.Index {
     var index = start
     while index < text.endIndex {
@@ -142,11 +142,11 @@ struct SecretJSON {
 }
 
 extension Secrets {
-  /// The credentials in a message to a node, by the names of its members: a JSON object, such as
-  /// `{"command":"refreshAuth","token":"…"}`. Numbers and words of a few letters are none.
+  /// The credentials in a JSON message to a node, found by the names of its members, such as
+  /// `{"command":"refreshAuth","token":"…"}`. Numbers and short words are not credentials.
   public static func credentials(inMessage text: String) -> Set<String> {
     guard text.first(where: { $0 != " " && $0 != "\n" && $0 != "\t" }) == "{" else { return [] }
-    // `{"key":"volume","value":3}` is no credential.
+    // `{"key":"volume","value":3}` is not a credential.
     return SecretParts(text, .credentials).hidden.filter { !isWord($0) }
   }
 }

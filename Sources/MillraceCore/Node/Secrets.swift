@@ -1,87 +1,88 @@
-/// Texts that must never be shown, and how they are taken out of what is.
+/// Texts that must never be shown, and how to redact them.
 ///
-/// The secrets of a graph are the values that came from the environment, those of parameters that are secret by their contract
-/// or by the program's wish, and what a running graph is given of such. Whatever a node says in words of its own passes through here
-/// before it leaves the graph: its events on the way to the program, its faults, and the lines of `text.print` and `event.log`,
-/// whoever wrote them.
+/// The secrets of a graph are values from the environment, values of parameters that are secret by their contract or on the program's
+/// request, and such values set while the graph runs. Text from nodes is redacted before it leaves the graph: events for the program,
+/// faults, and all lines of `text.print` and `event.log`.
 ///
-/// A secret is found as it is, with the escapes of JSON strings (also of one inside another) and of addresses, in Base64, and as the
-/// remainder where a text was cut. A value of the form `true` or `null` is none. One of fewer than four bytes, and a word of fewer than
-/// eight letters, is taken out only where it stands alone.
+/// A secret is found verbatim, with the escapes of JSON strings (also nested ones) and of URLs, in Base64, and as a fragment where a text
+/// was truncated. The values `true`, `false` and `null` are never secrets. A secret of fewer than four bytes, or a word of fewer than
+/// eight letters, is redacted only where it stands alone.
 ///
-/// Not done: a secret that a node has changed otherwise (in capitals, in hexadecimal digits, in two events) is not found, and media are
-/// not searched. What a value leads to is shown, such as the format of a link whose rate came from the environment.
+/// What it does *not* do: it does not find a secret that a node has transformed in another way (upper case, hexadecimal, split over two
+/// events), and does not search media. Consequences of a value are shown, such as the format of a link whose rate came from the
+/// environment.
 ///
-/// Copies share what is added later. Any thread. Searching takes no heap and no lock, and time in the length of the text times the
-/// number of secrets.
+/// Copies share secrets that are added later. Any thread. Searching uses neither heap nor lock; its time is proportional to the length
+/// of the text times the number of secrets.
 public struct Secrets: Sendable {
-  /// What stands in place of a secret.
+  /// The replacement for a secret.
   public static let mark = "•••"
-  /// A secret of fewer bytes is taken out only where it stands alone, with no letter or digit beside it: `1` or `en` would
-  /// tear up half of what is said.
-  public static let leastBytes = 4
-  /// A secret of letters alone with fewer bytes than this is treated the same: it may be an ordinary word.
-  static let leastLetters = 8
+  /// A secret of fewer bytes is redacted only where it stands alone, without an adjacent letter or digit: `1` or `en` occurs in most
+  /// texts.
+  public static let minBytes = 4
+  /// A secret that consists of fewer letters than this is treated likewise: it may be an ordinary word.
+  static let minLetters = 8
 
-  /// How a text is to be read.
+  /// How to read a text.
   public enum Form: Sendable {
+    /// Plain text.
     case text
-    /// JSON, which stays JSON: a number that is a secret becomes a string.
+    /// JSON, which remains JSON: a number that is a secret becomes a string.
     case json
   }
 
-  private let ledger: SecretLedger
+  private let store: SecretStore
 
-  /// No secrets yet.
+  /// Creates an empty set of secrets.
   public init() { self.init([]) }
 
-  /// The secrets among these texts: all but empty ones and JSON's words.
+  /// Creates a set from texts, except the empty text, `true`, `false` and `null`.
   public init(_ texts: Set<String>) {
-    // The longest first: one secret may be part of another.
-    ledger = SecretLedger(Self.spellings(of: texts))
+    // The longest first, because one secret may be part of another.
+    store = SecretStore(Self.patterns(of: texts))
   }
 
-  /// Adds secrets, for all copies: what a graph is given while it runs. Control side.
+  /// Adds secrets, for all copies, while a graph runs. Control side.
   public func add(_ texts: Set<String>) {
-    ledger.add(texts, spelled: Self.spellings)
+    store.add(texts, patternsOf: Self.patterns)
   }
 
-  private static func spellings(of texts: Set<String>) -> [SecretSpelling] {
-    texts.subtracting(["", "true", "false", "null"]).flatMap(SecretSpelling.all)
+  private static func patterns(of texts: Set<String>) -> [SecretPattern] {
+    texts.subtracting(["", "true", "false", "null"]).flatMap(SecretPattern.all)
       .sorted { $0.bytes.count > $1.bytes.count }
   }
 
-  /// True when there is nothing to be taken out.
-  public var isEmpty: Bool { ledger.isEmpty }
+  /// True when there is no secret.
+  public var isEmpty: Bool { store.isEmpty }
 
-  /// A text without its secrets.
-  public func removed(from text: String) -> String { removed(from: text, .text) }
+  /// Returns the text with its secrets replaced.
+  public func redacting(_ text: String) -> String { redacting(text, .text) }
 
-  /// JSON without its secrets; JSON still.
-  public func removed(fromJSON text: String) -> String { removed(from: text, .json) }
+  /// Returns JSON with its secrets replaced; the result is JSON.
+  public func redacting(json text: String) -> String { redacting(text, .json) }
 
-  /// A problem of a node, its text and its cure without secrets.
-  public func removed(from problem: NodeProblem) -> NodeProblem {
+  /// Returns the problem with the secrets in its text and cure replaced.
+  public func redacting(_ problem: NodeProblem) -> NodeProblem {
     NodeProblem(
-      removed(from: problem.text), parameter: problem.parameter, cure: problem.cure.map { removed(from: $0) })
+      redacting(problem.text), parameter: problem.parameter, cure: problem.cure.map { redacting($0) })
   }
 
-  private func removed(from text: String, _ form: Form) -> String {
+  private func redacting(_ text: String, _ form: Form) -> String {
     guard !isEmpty else { return text }
     let bytes = Array(text.utf8)
     var result: [UInt8] = []
     result.reserveCapacity(bytes.count)
-    hide(in: bytes.span, form) { result.append($0) }
+    redact(bytes.span, form) { result.append($0) }
     return String(decoding: result, as: UTF8.self)
   }
 
   // MARK: Searching
 
-  /// Bytes that a text of one byte may become.
+  /// Largest number of bytes that one byte may grow to.
   public static var growth: Int { mark.utf8.count + 2 }
 
-  /// Hands a text on byte by byte, secrets replaced. No heap.
-  public func hide(in text: Span<UInt8>, _ form: Form, to emit: (UInt8) -> Void) {
+  /// Passes the text on byte by byte, with its secrets replaced. No heap.
+  public func redact(_ text: Span<UInt8>, _ form: Form, to emit: (UInt8) -> Void) {
     search(text, form) { part, isSecret, isBare in
       guard isSecret else {
         for index in part { emit(text[index]) }
@@ -93,22 +94,22 @@ public struct Secrets: Sendable {
     }
   }
 
-  /// Where the secrets of a text stand, in bytes.
+  /// The byte ranges of the secrets in a text.
   public func ranges(in text: Span<UInt8>) -> [Range<Int>] {
     var found: [Range<Int>] = []
     search(text, .text) { part, isSecret, _ in if isSecret { found.append(part) } }
     return found
   }
 
-  /// Goes through a text part by part.
+  /// Splits the text into secrets and single characters.
   private func search(
     _ text: Span<UInt8>, _ form: Form, _ take: (Range<Int>, _ isSecret: Bool, _ isBare: Bool) -> Void
   ) {
     var index = 0
-    var place = SecretSpelling.Place()
+    var place = SecretPattern.Place()
     while index < text.count {
       place.isBare = form == .json && !place.isQuoted
-      if let length = ledger.length(at: index, text, place) {
+      if let length = store.length(at: index, text, place) {
         take(index..<index + length, true, place.isBare)
         index += length
         place.lastEnd = index
@@ -116,7 +117,7 @@ public struct Secrets: Sendable {
       }
       var step = 1
       if form == .json && text[index] == UInt8(ascii: "\"") { place.isQuoted.toggle() }
-      // An escape is one thing: nothing begins inside it.
+      // An escape is one unit: no secret starts inside it.
       if place.isQuoted && text[index] == UInt8(ascii: "\\") && index + 1 < text.count {
         step = text[index + 1] == UInt8(ascii: "u") ? 6 : 2
       }
@@ -132,8 +133,8 @@ public struct Secrets: Sendable {
     (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
   }
 
-  /// True for letters alone, so few that they may be a word that is meant otherwise.
+  /// True for a few letters that may be an ordinary word.
   static func isWord(_ text: String) -> Bool {
-    text.utf8.count < leastLetters && text.utf8.allSatisfy(isLetter)
+    text.utf8.count < minLetters && text.utf8.allSatisfy(isLetter)
   }
 }

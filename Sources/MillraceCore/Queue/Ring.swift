@@ -2,7 +2,7 @@ public import Synchronization
 
 /// The shared memory of a ring: slots and the two published indices.
 ///
-/// Held by both ends; whichever goes last frees the memory and any elements left in it.
+/// Both ends hold it; the last one to go frees the memory and any elements left in it.
 @usableFromInline
 @safe
 final class RingStorage<Element: ~Copyable>: @unchecked Sendable {
@@ -12,10 +12,10 @@ final class RingStorage<Element: ~Copyable>: @unchecked Sendable {
   @usableFromInline let mask: Int
   let indices: UnsafeMutableRawPointer
 
-  /// Bytes between the two indices: between threads a pair of 64-byte lines, because the prefetcher fetches lines in pairs.
+  /// Bytes between the two indices: two 64-byte lines when threads share the ring, because the prefetcher fetches lines in pairs.
   private static func separation(isShared: Bool) -> Int { isShared ? 128 : MemoryLayout<Int>.stride }
 
-  /// The power of two that a ring for so many elements has; the largest there is where it would have to be more.
+  /// The smallest power of two that holds `minimum` elements, limited to the largest one an `Int` holds.
   private static func capacity(for minimum: Int) -> Int {
     let largest = 1 << (Int.bitWidth - 2)
     var capacity = 1
@@ -23,7 +23,7 @@ final class RingStorage<Element: ~Copyable>: @unchecked Sendable {
     return capacity
   }
 
-  /// Bytes of a ring's slots and indices, before it is made; the largest number where it would be more.
+  /// Bytes that a ring's slots and indices would take; `Int.max` on overflow.
   static func byteCount(minimumCapacity: Int, isShared: Bool) -> Int {
     capacity(for: minimumCapacity).multipliedClamped(by: MemoryLayout<Element>.stride)
       .addingClamped(2 * separation(isShared: isShared))
@@ -35,7 +35,7 @@ final class RingStorage<Element: ~Copyable>: @unchecked Sendable {
     let capacity = Self.capacity(for: minimumCapacity)
     mask = capacity - 1
     unsafe slots = .allocate(capacity: capacity)
-    // Between threads the indices stay apart; with one thread on both ends they share a line.
+    // Indices used by two threads are kept apart; with one thread on both ends they share a line.
     let separation = Self.separation(isShared: isShared)
     unsafe indices = .allocate(byteCount: 2 * separation, alignment: separation)
     unsafe written = indices.bindMemory(to: Atomic<Int>.self, capacity: 1)
@@ -56,9 +56,9 @@ final class RingStorage<Element: ~Copyable>: @unchecked Sendable {
   }
 }
 
-/// The end of a ring that appends. One thread at a time may use it.
+/// The writing end of a ring. One thread at a time may use it.
 ///
-/// Ask first (`hasRoom`), then `push`: a full ring is a normal answer, pushing into it is a programmer's mistake and traps.
+/// Check `hasRoom` before `push`: a full ring is a normal state, but pushing into it is a programming error and traps.
 @safe
 public struct RingWriter<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
   @usableFromInline let storage: RingStorage<Element>
@@ -78,10 +78,10 @@ public struct RingWriter<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
     mask = storage.mask
   }
 
-  /// Elements the ring can hold: a power of two, at least what was asked for.
+  /// Elements the ring can hold: a power of two, at least the requested minimum.
   @inlinable public var capacity: Int { mask + 1 }
 
-  /// True while at least one element fits. Room once seen stays: only this end fills it.
+  /// True while at least one element fits. It stays true until this end pushes.
   @inlinable public var hasRoom: Bool {
     mutating get {
       if next &- seenRead <= mask { return true }
@@ -90,14 +90,14 @@ public struct RingWriter<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// True while fewer than `limit` elements are queued: `hasRoom` for a bound below the capacity.
+  /// True while fewer than `limit` elements are queued: `hasRoom` with a limit below the capacity.
   @inlinable public mutating func hasRoom(within limit: Int) -> Bool {
     if next &- seenRead < limit { return true }
     seenRead = unsafe read.pointee.load(ordering: .acquiring)
     return next &- seenRead < limit
   }
 
-  /// Elements in the ring at this moment. The reader may make it smaller meanwhile, never larger.
+  /// Elements in the ring now. The reader may lower the number concurrently; only this end raises it.
   @inlinable public var count: Int {
     mutating get {
       seenRead = unsafe read.pointee.load(ordering: .acquiring)
@@ -115,7 +115,7 @@ public struct RingWriter<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// The end of a ring that takes. One thread at a time may use it.
+/// The reading end of a ring. One thread at a time may use it.
 @safe
 public struct RingReader<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
   @usableFromInline let storage: RingStorage<Element>
@@ -135,7 +135,7 @@ public struct RingReader<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
     mask = storage.mask
   }
 
-  /// True when nothing can be popped now. The writer may make it false at any time.
+  /// True when there is nothing to pop. The writer may change that at any time.
   @inlinable public var isEmpty: Bool {
     mutating get {
       if next != seenWritten { return false }
@@ -144,7 +144,7 @@ public struct RingReader<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Elements that can be popped now. The writer may make it larger meanwhile, never smaller.
+  /// Elements that can be popped now. The writer may raise the number concurrently; only this end lowers it.
   @inlinable public var count: Int {
     mutating get {
       seenWritten = unsafe written.pointee.load(ordering: .acquiring)
@@ -152,7 +152,7 @@ public struct RingReader<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Takes the oldest element, or answers nil when the ring is empty.
+  /// Removes and returns the oldest element; nil when the ring is empty.
   /// - Complexity: constant, no allocation, no read-modify-write.
   @inlinable public mutating func pop() -> Element? {
     if isEmpty { return nil }
@@ -162,13 +162,13 @@ public struct RingReader<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
     return element
   }
 
-  /// Lends the oldest element without taking it, or answers nil when the ring is empty.
+  /// Passes the oldest element to `body` without removing it; nil when the ring is empty.
   @inlinable public mutating func peek<R>(_ body: (borrowing Element) -> R) -> R? {
     if isEmpty { return nil }
     return unsafe body(front.pointee)
   }
 
-  /// Where the oldest element lies. Only while `isEmpty` is false and until the next `pop`.
+  /// The address of the oldest element. Valid only while `isEmpty` is false and until the next `pop`.
   @usableFromInline
   @unsafe
   var front: UnsafeMutablePointer<Element> {
@@ -176,32 +176,32 @@ public struct RingReader<Element: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// A bounded queue between exactly one writing and one reading thread.
+/// A bounded lock-free queue between exactly one writing and one reading thread.
 ///
-/// What it does *not* do: it never grows, never overwrites, never waits, and wakes nobody; more than one thread on either
-/// end is undefined. Capacity is rounded up to a power of two. Both ends keep their own index and a copy of the other's
-/// last seen index, so that a push or pop touches the other core's line only when the ring looks full or empty.
+/// What it does *not* do: it never grows, never overwrites, never waits and wakes no thread; more than one thread on either
+/// end is undefined. The capacity is rounded up to a power of two. Each end caches the other end's index, so a push or pop
+/// touches the other core's cache line only when the ring looks full or empty.
 ///
-/// Take the ends apart with `consume ring.writer` and `consume ring.reader`.
+/// Separate the ends with `consume ring.writer` and `consume ring.reader`.
 @frozen
 public struct Ring<Element: ~Copyable>: ~Copyable {
-  /// The appending end.
+  /// The writing end.
   public var writer: RingWriter<Element>
-  /// The taking end.
+  /// The reading end.
   public var reader: RingReader<Element>
 
-  /// Makes an empty ring.
+  /// Creates an empty ring.
   /// - Parameters:
   ///   - minimumCapacity: elements it must hold, at least 1; rounded up to a power of two.
-  ///   - isShared: false when one thread uses both ends: the ring then takes less memory.
+  ///   - isShared: false when one thread uses both ends; the ring then takes less memory.
   @inlinable public init(minimumCapacity: Int, isShared: Bool = true) {
     let storage = RingStorage<Element>(minimumCapacity: minimumCapacity, isShared: isShared)
     writer = RingWriter(storage)
     reader = RingReader(storage)
   }
 
-  /// Starts again at the first slot, so that a ring which is empty most of the time keeps to one warm line of memory. Only where
-  /// one thread uses both ends. Does nothing unless the ring is empty.
+  /// Restarts an empty ring at its first slot, so that a ring that is empty most of the time stays in one cache line. Has no
+  /// effect unless the ring is empty. Only for rings whose ends are used by one thread.
   @inlinable
   public static func rewind(_ writer: inout RingWriter<Element>, _ reader: inout RingReader<Element>) {
     guard writer.next == reader.next else { return }

@@ -1,34 +1,34 @@
 internal import Glibc
 
-/// The memory that this process can have at most: the machine's, or less where a control group (a container, a service's slice)
-/// says so.
+/// The most memory this process can use: that of the machine, or less when a control group (a container, a service's slice) limits
+/// it.
 ///
-/// Swap is not counted: media that has to be fetched from a disk comes too late. What other processes use is not taken off, because it
+/// Swap does not count: media paged in from disk comes too late. Memory used by other processes is not subtracted, because it
 /// changes from moment to moment.
 public struct MachineMemory: Sendable, Hashable {
-  /// Who sets the limit.
+  /// What sets the limit.
   public enum Source: Sendable, Hashable {
-    /// The machine has no more.
+    /// The installed memory.
     case machine
-    /// The control group at this path, under the mount point of its hierarchy, allows no more.
+    /// The control group at this path, relative to the mount point of its hierarchy.
     case controlGroup(String)
   }
 
   /// The limit in bytes.
   public let bytes: Int
-  /// Who sets it.
+  /// What sets it.
   public let source: Source
 
-  /// A limit that is known from elsewhere.
+  /// Creates a limit that is known from elsewhere.
   public init(bytes: Int, source: Source) {
     self.bytes = bytes
     self.source = source
   }
 
-  /// The limit now, read from `/proc` and `/sys/fs/cgroup`; nil when the system tells nothing. Some file reads: for the control side.
+  /// The current limit, read from `/proc` and `/sys/fs/cgroup`; nil when neither reports one. Reads several files: for the control side.
   public static func limit() -> MachineMemory? { limit { SystemText.read($0) } }
 
-  /// The limit as files say, which `read` gives the texts of.
+  /// The limit by the files whose text `read` returns.
   package static func limit(_ read: (String) -> String?) -> MachineMemory? {
     let machine = read("/proc/meminfo").flatMap(installed)
     let limits = (machine.map { [$0] } ?? []) + controlGroups(read)
@@ -44,8 +44,8 @@ public struct MachineMemory: Sendable, Hashable {
     return nil
   }
 
-  /// Where hierarchies are mounted, and the file that holds a group's limit. A line of `/proc/self/cgroup` without a controller is of
-  /// version 2, which machines with both versions mount under `unified`. cgroups(7).
+  /// The limits of this process's control groups. A line of `/proc/self/cgroup` without a controller belongs to version 2, which
+  /// machines with both versions mount under `unified`. cgroups(7).
   private static func controlGroups(_ read: (String) -> String?) -> [MachineMemory] {
     guard let groups = read("/proc/self/cgroup") else { return [] }
     var found: [MachineMemory] = []
@@ -63,8 +63,8 @@ public struct MachineMemory: Sendable, Hashable {
     return found
   }
 
-  /// The limits of a group and of all it lies in. Inside a container the path may lead where nothing is mounted; the container's own
-  /// group is then the top.
+  /// The limits of a group and of its ancestors. Inside a container the path may not be mounted; the container's own group is then
+  /// the root.
   private static func limits(
     of path: Substring, under mount: String, in file: String, _ read: (String) -> String?
   ) -> [MachineMemory] {
@@ -80,18 +80,18 @@ public struct MachineMemory: Sendable, Hashable {
     }
   }
 
-  /// The number in a file; nil for `max`, which is no limit.
+  /// The number in a file; nil for `max`, which means no limit.
   private static func number(_ text: String) -> Int? {
     Int(text.prefix { !$0.isWhitespace })
   }
 }
 
-/// Small text files of the system.
+/// Reads small text files of the system.
 enum SystemText {
   /// Bytes read at once: `/proc/meminfo` has about 1,500.
   private static let pageBytes = 4_096
 
-  /// What a file holds; nil when it cannot be read.
+  /// The text of a file; nil when it cannot be read.
   static func read(_ path: String) -> String? {
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return nil }

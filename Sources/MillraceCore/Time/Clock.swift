@@ -1,28 +1,28 @@
 internal import CMillraceSys
 internal import Synchronization
 
-/// The time a graph runs by, in nanoseconds since an unspecified start.
+/// The clock of a graph, in nanoseconds since an unspecified start.
 ///
-/// `realtime` follows CLOCK_MONOTONIC. `virtual` stands still until whoever runs the graph advances it, which is when nothing
-/// is left to do at the present time; a graph on it does not depend on the machine's speed.
+/// `realtime` follows CLOCK_MONOTONIC. `virtual` stands still until the engine or a test bench advances it, when no work is left at
+/// the present time; a graph on a virtual clock does not depend on the speed of the machine.
 @safe
 public final class Clock: Sendable {
   /// The kinds of clock.
   public enum Kind: String, Sendable, CaseIterable {
     /// CLOCK_MONOTONIC.
     case realtime
-    /// Advanced by whoever runs the graph.
+    /// Advanced by the engine or a test bench.
     case virtual
   }
 
-  /// Which of the two it is.
+  /// The kind of this clock.
   public let kind: Kind
   private let virtualNow = Atomic<Int64>(0)
 
-  /// A clock of a kind; a virtual one begins at 0.
+  /// Creates a clock; a virtual one starts at 0.
   public init(_ kind: Kind) { self.kind = kind }
 
-  /// The time now. Any thread; about 28 ns for `realtime`, one load for `virtual`.
+  /// The current time. Any thread; about 28 ns for `realtime`, one load for `virtual`.
   public var now: Nanoseconds {
     switch kind {
     case .realtime: millrace_monotonic_ns()
@@ -33,23 +33,23 @@ public final class Clock: Sendable {
   /// Moves a virtual clock forward. Traps on a realtime clock and on a step backwards.
   public func advance(to time: Nanoseconds) {
     precondition(kind == .virtual, "only a virtual clock can be advanced")
-    precondition(time >= now, "a clock does not run backwards")
+    precondition(time >= now, "a clock cannot go backwards")
     virtualNow.store(time, ordering: .releasing)
   }
 }
 
-/// Nanoseconds of the processor's tick counter, which costs a third of reading a clock. Where the counter does not run at a
-/// fixed rate, ticks are the clock's own nanoseconds.
+/// Converts ticks of the processor's counter to nanoseconds. Reading the counter costs a third of reading a clock. Where the
+/// counter does not run at a fixed rate, ticks are nanoseconds of the clock.
 ///
-/// Calibrated once per process against CLOCK_MONOTONIC; good for spans of work, not for dates.
+/// Calibrated once per process against CLOCK_MONOTONIC. For measuring durations, not for timestamps.
 public struct TickScale: Sendable {
-  /// Nanoseconds in a tick, as a 32.32 fixed-point number.
+  /// Nanoseconds per tick, as a 32.32 fixed-point number.
   public let nanosecondsPerTick: UInt64
 
-  /// The scale of this machine. The first use takes about 2 ms.
+  /// The scale of this machine. The first access takes about 2 ms.
   public static let machine = TickScale.measure()
 
-  /// Ticks now. Any thread.
+  /// The current tick count. Any thread.
   public static var now: UInt64 { millrace_ticks() }
 
   private static func measure() -> TickScale {
@@ -62,13 +62,13 @@ public struct TickScale: Sendable {
     return TickScale(nanosecondsPerTick: UInt64(scale * 4_294_967_296))
   }
 
-  /// Nanoseconds of a number of ticks.
+  /// A number of ticks in nanoseconds.
   public func nanoseconds(_ ticks: UInt64) -> Nanoseconds {
     let product = ticks.multipliedFullWidth(by: nanosecondsPerTick)
     return Int64(truncatingIfNeeded: product.high &<< 32 | product.low &>> 32)
   }
 
-  /// Ticks of a number of nanoseconds.
+  /// A number of nanoseconds in ticks.
   public func ticks(_ nanoseconds: Nanoseconds) -> UInt64 {
     UInt64(Double(nanoseconds) * 4_294_967_296 / Double(nanosecondsPerTick))
   }

@@ -1,10 +1,10 @@
 extension Duration {
-  /// Whole nanoseconds, as times inside a graph are counted; rounded towards 0, and the nearest there is beyond 292 years.
+  /// The duration in whole nanoseconds, the unit of times in a graph. Rounded towards 0; clamped beyond 292 years.
   public var nanoseconds: Nanoseconds {
     let (seconds, attoseconds) = components
-    let (whole, isBeyond) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    let (sum, isSumBeyond) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-    guard isBeyond || isSumBeyond else { return sum }
+    let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, sumOverflow) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
+    guard overflow || sumOverflow else { return sum }
     return seconds < 0 ? Nanoseconds.min : Nanoseconds.max
   }
 }

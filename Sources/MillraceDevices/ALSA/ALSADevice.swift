@@ -19,7 +19,7 @@ final class ALSADevice: AudioDevice, @unchecked Sendable {
   private let settings: DeviceSettings
   private let role: Role
   private let thread = DeviceThread()
-  private let opening = Answer<NodeProblem?>()
+  private let opening = Promise<NodeProblem?>()
   /// How often it was opened. Used by the device's thread only.
   private var openings = 0
 
@@ -53,7 +53,7 @@ final class ALSADevice: AudioDevice, @unchecked Sendable {
     while !isOver {
       let began = millrace_monotonic_ns()
       let problem = runOnce()
-      guard openings > 0 else { return opening.give(problem) }
+      guard openings > 0 else { return opening.fulfill(problem) }
       if isOver { return }
       reportLoss()
       if millrace_monotonic_ns() - began > Self.timeout { pause = Self.firstPause }
@@ -82,7 +82,7 @@ final class ALSADevice: AudioDevice, @unchecked Sendable {
       return ALSAPort.problem(error, settings.name.name)
     }
     openings += 1
-    opening.give(nil)
+    opening.fulfill(nil)
     switch role {
     case .capture(let line, let shape): record(port, line, shape)
     case .playback(let line): play(port, line, epoch: openings)

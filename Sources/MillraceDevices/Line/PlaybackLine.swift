@@ -31,7 +31,7 @@ final class PlaybackLine: @unchecked Sendable {
   let ahead: Int
   let clock = SharedClock()
   /// Wakes the device's thread; nil if the thread polls.
-  let bell: PipeBell?
+  let bell: WakePipe?
   private let waker: Waker
   private let memory: UnsafeMutablePointer<Float>
   private var blocks: RingWriter<Block>
@@ -45,7 +45,7 @@ final class PlaybackLine: @unchecked Sendable {
   private let missed = Atomic<Int>(0)
 
   /// - Parameter ahead: how far ahead of the clock audio is queued, in frames; 0: as far as a full ring reaches.
-  init(rate: Int, channels: Int, frames: Int, ahead: Int = 0, bell: PipeBell?, waker: Waker) {
+  init(rate: Int, channels: Int, frames: Int, ahead: Int = 0, bell: WakePipe?, waker: Waker) {
     self.rate = rate
     self.channels = channels
     self.frames = frames
@@ -78,7 +78,7 @@ final class PlaybackLine: @unchecked Sendable {
   func publish(_ block: Block) {
     blocks.push(block)
     published += 1
-    bell?.ring()
+    bell?.signal()
   }
 
   /// The next device event; nil if there is none.

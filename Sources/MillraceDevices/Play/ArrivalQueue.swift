@@ -65,7 +65,7 @@ struct ArrivalQueue: ~Copyable {
 
   /// Drops packets at the front that belong to a cancelled reply.
   mutating func dropStale(at generation: UInt32) {
-    while let head, head.reply.isVoid(at: generation) { _ = pop() }
+    while let head, head.reply.isStale(at: generation) { _ = pop() }
   }
 
   /// Drops everything.

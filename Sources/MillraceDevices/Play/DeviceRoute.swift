@@ -85,9 +85,9 @@ final class DeviceRoute {
     _ name: DeviceName, _ setup: borrowing NodeSetup, ahead: Int, rate: Int, channels: Int, longest: Int
   ) throws(NodeProblem) -> (line: PlaybackLine, device: DeviceHandle)? {
     guard name.kind != .null else { return nil }
-    var bell: PipeBell?
+    var bell: WakePipe?
     if name.kind == .pulse {
-      bell = PipeBell()
+      bell = WakePipe()
       if bell == nil {
         throw NodeProblem(
           "too many open files in this process", cure: "raise the limit of open files (ulimit -n)")

@@ -130,7 +130,7 @@ struct Playout: ~Copyable {
   /// Cancels the packet if it belongs to a reply older than `current`. False if there is nothing to cancel.
   mutating func cut(at current: UInt32) -> Bool {
     isDucked = false
-    guard holder.isVoid(at: current), !isCut else { return false }
+    guard holder.isStale(at: current), !isCut else { return false }
     isCut = true
     return true
   }

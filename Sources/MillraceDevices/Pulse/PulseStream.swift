@@ -23,7 +23,7 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
 
   let settings: DeviceSettings
   let role: Role
-  private let opening = Answer<Int32>()
+  private let opening = Promise<Int32>()
   private var loop: OpaquePointer?
   private var api: UnsafeMutablePointer<pa_mainloop_api>?
   private var context: OpaquePointer?
@@ -201,7 +201,7 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
       wasOpen = true
       pause = Self.firstPause
       player.begin(frames: unsafe Int(pa_stream_get_buffer_attr(stream).pointee.tlength))
-      opening.give(0)
+      opening.fulfill(0)
     case PA_STREAM_FAILED, PA_STREAM_TERMINATED:
       handleFailure(unsafe context.map { unsafe pa_context_errno($0) } ?? 0)
     default: break
@@ -210,7 +210,7 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
 
   /// Handles the loss of the stream or its server, or a failure to open it.
   private func handleFailure(_ code: Int32) {
-    guard wasOpen else { return opening.give(code == 0 ? Int32(PA_ERR_UNKNOWN.rawValue) : code) }
+    guard wasOpen else { return opening.fulfill(code == 0 ? Int32(PA_ERR_UNKNOWN.rawValue) : code) }
     let now = millrace_monotonic_ns()
     switch role {
     case .capture(let line, _): line.lose(at: now)

@@ -23,7 +23,7 @@ extension RunBuilder {
       let cell = run.places[index]
       let place = AppChannel.Place(
         node: node.name, cells: cell.strand, cell: cell.index, replies: run.reply.counter,
-        courier: core.courier)
+        resumer: core.resumer)
       switch end {
       case .source:
         guard let shape = node.outputs.first?.shape else { continue }

@@ -10,7 +10,7 @@ extension GraphRun {
   public func source(_ node: String) throws(ControlProblem) -> GraphSource {
     let index = try nodeIndex(node)
     guard let channel = ends.sources[index] else { throw wrongEnd(index, "source", "app.source", .source) }
-    try startCourier()
+    try startResumer()
     return GraphSource(channel)
   }
 
@@ -22,12 +22,12 @@ extension GraphRun {
   public func sink(_ node: String) throws(ControlProblem) -> GraphSink {
     let index = try nodeIndex(node)
     guard let channel = ends.sinks[index] else { throw wrongEnd(index, "sink", "app.sink", .sink) }
-    try startCourier()
+    try startResumer()
     return GraphSink(channel)
   }
 
-  private func startCourier() throws(ControlProblem) {
-    let refusal = engine.courier.start()
+  private func startResumer() throws(ControlProblem) {
+    let refusal = engine.resumer.start()
     guard refusal != 0 else { return }
     throw ControlProblem(
       "the system refused to start a thread: \(SystemError.text(refusal)); end other programs of this user, or raise the limits (ulimit -u)",

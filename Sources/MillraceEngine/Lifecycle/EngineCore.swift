@@ -18,7 +18,7 @@ final class EngineCore: @unchecked Sendable {
   private let controlPool = BlockPool(blockBytes: GraphRun.longestMessage, blockCount: 32)
   let supervisor = Supervisor()
   /// Resumes program tasks that wait for a source or a sink.
-  let courier = Courier()
+  let resumer = TaskResumer()
   /// The memory limit, and what the runs have claimed of it.
   let memory: MemoryLedger
   /// The links made while graphs run. Edited one change at a time, on the control side.
@@ -168,7 +168,7 @@ final class EngineCore: @unchecked Sendable {
   /// Ends the threads. There are no runs any more.
   func shutDown() {
     supervisor.shutDown()
-    courier.stop()
+    resumer.stop()
     for worker in allWorkers { worker.stop() }
   }
 }

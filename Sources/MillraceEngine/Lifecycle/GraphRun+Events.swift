@@ -55,7 +55,7 @@ extension GraphRun {
   ) {
     let node = node.isEmpty ? "" : path + node
     var event = GraphEvent.ofRun(name, node: node, at: (time ?? graphTime) + timeShift, details)
-    event.json = secrets.removed(fromJSON: event.json)
+    event.json = secrets.redacting(json: event.json)
     push(event, to: isOwn ? listeners : audience)
   }
 
@@ -111,7 +111,7 @@ extension GraphRun {
     let name = index < node.contract.events.count ? node.contract.events[index].name : ""
     return GraphEvent(
       time: packet.timestamp + timeShift, node: path + node.name, name: name,
-      json: secrets.removed(fromJSON: json))
+      json: secrets.redacting(json: json))
   }
 
   /// Events dropped at a full outbox never reach a listener: each listener is notified of their number.

@@ -14,7 +14,7 @@ extension GraphRun {
     let place = places[node]
     let cell = unsafe place.strand.cells + place.index
     if let text = unsafe cell.pointee.executor._withUnsafeGuaranteedRef({ $0.explain(fault) }) {
-      return secrets.removed(from: text)
+      return secrets.redacting(text)
     }
     return switch fault.reason {
     case .badInput: "the input does not match its format (code \(fault.code), position \(fault.detail))"
@@ -64,7 +64,7 @@ extension GraphRun {
     do throws(NodeProblem) {
       return .success(try entry.make(RunBuilder.setup(node, of: self)))
     } catch {
-      return .failure(secrets.removed(from: error))
+      return .failure(secrets.redacting(error))
     }
   }
 }

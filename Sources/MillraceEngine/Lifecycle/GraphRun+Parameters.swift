@@ -26,7 +26,7 @@ extension GraphRun {
   /// A value with all secrets of the run removed.
   private func shown(_ value: ParameterValue) -> ParameterValue {
     switch value {
-    case .string(let text): .string(secrets.removed(from: text))
+    case .string(let text): .string(secrets.redacting(text))
     case .list(let values): .list(values.map { shown($0) })
     case .bool, .integer, .number: value
     }

@@ -53,7 +53,7 @@ public final class GraphRun: @unchecked Sendable {
   /// On a virtual clock, graph time when the last node ended; `Nanoseconds.min` before that.
   let endTime = Atomic<Int64>(Nanoseconds.min)
   /// 0 until the run has stopped, then 1: what `waitUntilStopped` sleeps on.
-  private let stopped = WaitWord()
+  private let stopped = Futex()
 
   /// The run's state on the control side.
   struct Status {

@@ -7,20 +7,20 @@ extension RunBuilder {
   /// Each run has its own pools. Creating one takes microseconds: it is a single allocation whose memory is touched only when used.
   func makePools() throws(StartProblem) {
     for pool in needs.pools {
-      guard pool.blockBytes <= BlockPool.mostBlockBytes && pool.blockCount <= BlockPool.mostBlocks else {
+      guard pool.blockBytes <= BlockPool.maxBlockBytes && pool.blockCount <= BlockPool.maxBlocks else {
         throw StartProblem(
           node: "",
           text:
-            "the graph's links need \(pool.blockCount) packets of \(pool.blockBytes) bytes; a pool holds at most \(BlockPool.mostBlocks) of \(BlockPool.mostBlockBytes)",
+            "the graph's links need \(pool.blockCount) packets of \(pool.blockBytes) bytes; a pool holds at most \(BlockPool.maxBlocks) of \(BlockPool.maxBlockBytes)",
           cure: "give the links smaller capacities, or make the packets smaller")
       }
-      do throws(MemoryRefusal) {
+      do throws(AllocationError) {
         memory.pools.append(try BlockPool(reserving: pool.blockCount, blocksOf: pool.blockBytes))
       } catch {
         throw StartProblem(
           node: "",
           text:
-            "the system refused \(Figures.bytes(error.byteCount)) of memory, of \(Figures.bytes(needs.byteCount)) that the graph can take: \(SystemError.words(error.code))\(needs.mostOfIt(of: plan))",
+            "the system refused \(Figures.bytes(error.byteCount)) of memory, of \(Figures.bytes(needs.byteCount)) that the graph can take: \(SystemError.message(error.code))\(needs.mostOfIt(of: plan))",
           cure: "give the links smaller capacities, run fewer graphs at once, or raise the limit (ulimit -v)")
       }
       run.poolBytes += pool.byteCount

@@ -109,7 +109,7 @@ struct RunBuilder {
       do throws(NodeProblem) {
         executors.append(try entry.make(Self.setup(index, of: run)))
       } catch {
-        throw StartProblem(node: node.name, run.secrets.removed(from: error))
+        throw StartProblem(node: node.name, run.secrets.redacting(error))
       }
     }
     return executors

@@ -41,7 +41,7 @@ final class Supervisor: @unchecked Sendable {
   let lingering = LingeringPools()
   private let messages = Locked<[Message]>([])
   /// 1: there is work to do.
-  private let sleep = WaitWord()
+  private let sleep = Futex()
   // Used by the thread only.
   let threadOwner = ThreadOwner("supervisor")
   private var active: [Int: GraphRun] = [:]
@@ -90,7 +90,7 @@ final class Supervisor: @unchecked Sendable {
 
   /// 0, or the `errno` of the system's refusal.
   func startThread() -> Int32 {
-    OwnThread.start("millrace-super") { [self] in
+    DetachedThread.start("millrace-super") { [self] in
       threadOwner.bind()
       while !isQuitting || !active.isEmpty { turn() }
     }

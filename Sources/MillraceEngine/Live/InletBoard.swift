@@ -42,7 +42,7 @@ struct InletBoard {
     guard var chain = chains[input] ?? present().map({ Chain(inlets: [$0], announced: 1) }) else {
       return false
     }
-    if let last = chain.inlets.last { unsafe last.link.pointee.continues() }
+    if let last = chain.inlets.last { unsafe last.link.pointee.expectSuccessor() }
     chain.inlets.append(inlet)
     chains[input] = chain
     return true
@@ -122,7 +122,7 @@ extension Worker {
         continue
       }
       unsafe slot.pointee.link = unsafe pending.link
-      if unsafe strand.isDraining { unsafe pending.link.pointee.finishes() }
+      if unsafe strand.isDraining { unsafe pending.link.pointee.expectNoSuccessor() }
       _ = unsafe strand.pendingInlets.remove(at: index)
       unsafe strand.markReady(pending.cell)
       let input = unsafe pending.input

@@ -26,7 +26,7 @@ final class LingeringPools: Sendable {
     guard !isEmpty else { return }
     // Freed outside the lock.
     let whole = entries.withLock { entries in
-      let whole = entries.filter { $0.pool.isWhole }
+      let whole = entries.filter { $0.pool.hasAllBlocks }
       entries.removeAll { entry in whole.contains { $0.pool === entry.pool } }
       return whole
     }
@@ -35,7 +35,7 @@ final class LingeringPools: Sendable {
 
   deinit {
     // An outstanding block points at its pool: the pool must outlive it.
-    for entry in entries.withLock({ $0 }) where !entry.pool.isWhole {
+    for entry in entries.withLock({ $0 }) where !entry.pool.hasAllBlocks {
       _ = unsafe Unmanaged.passRetained(entry.pool)
     }
   }

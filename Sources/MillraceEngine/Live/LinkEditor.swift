@@ -159,14 +159,14 @@ struct LinkEditor {
       let addition = additions[index]
       let name = Self.describe(addition.from, addition.to)
       let needs = LiveLink.needs(from: addition.from, to: addition.to, addition.shape, addition.terms)
-      guard needs.blockBytes <= BlockPool.mostBlockBytes && needs.blockCount <= BlockPool.mostBlocks else {
+      guard needs.blockBytes <= BlockPool.maxBlockBytes && needs.blockCount <= BlockPool.maxBlocks else {
         throw EditProblem(
           .memory,
-          "link \(Problem.quoted(name)) needs \(needs.blockCount) packets of \(needs.blockBytes) bytes; a pool has at most \(BlockPool.mostBlocks) of \(BlockPool.mostBlockBytes)",
+          "link \(Problem.quoted(name)) needs \(needs.blockCount) packets of \(needs.blockBytes) bytes; a pool has at most \(BlockPool.maxBlocks) of \(BlockPool.maxBlockBytes)",
           cure: "give it a smaller capacity, or make the packets smaller")
       }
       let claim = try core.memory.claim(needs.byteCount, for: name)
-      do throws(MemoryRefusal) {
+      do throws(AllocationError) {
         additions[index].live = try LiveLink(
           from: addition.from, to: addition.to, shape: addition.shape, terms: addition.terms, needs: needs,
           claim: claim)

@@ -61,7 +61,7 @@ final class LiveLink: @unchecked Sendable {
   init(
     from: LiveEnd, to: LiveEnd, shape: OutputShape, terms: (limit: Int, policy: LinkPolicy), needs: Needs,
     claim: MemoryClaim
-  ) throws(MemoryRefusal) {
+  ) throws(AllocationError) {
     name = "\(from.described(isInput: false)) -> \(to.described(isInput: true))"
     self.shape = shape
     (limit, policy) = terms
@@ -94,7 +94,7 @@ final class LiveLink: @unchecked Sendable {
     unsafe memory.deallocate()
     unsafe translation.deallocate()
     unsafe counted.deallocate()
-    if !pool.isWhole {
+    if !pool.hasAllBlocks {
       supervisor.lingering.add(pool, claim)
       supervisor.wake()
     }

@@ -38,7 +38,7 @@ final class TapLine: @unchecked Sendable {
     unsafe memory.deallocate()
     unsafe counted.deallocate()
     // An outstanding packet points at its pool.
-    if !pool.isWhole { _ = unsafe Unmanaged.passRetained(pool) }
+    if !pool.hasAllBlocks { _ = unsafe Unmanaged.passRetained(pool) }
   }
 
   var address: UnsafeMutablePointer<Link> { unsafe memory }

@@ -136,7 +136,9 @@ extension Worker {
     for index in unsafe 0..<cell.pointee.table.outputCount where unsafe outputs[index].gates {
       let count = unsafe outputs[index].linkCount
       for link in 0..<count {
-        if unsafe !outputs[index].links.unsafelyUnwrapped[link].pointee.hasRoomOrAsks() { return .blocked }
+        if unsafe !outputs[index].links.unsafelyUnwrapped[link].pointee.hasRoomOrRequestsWake() {
+          return .blocked
+        }
       }
       if count > 0, let pool = unsafe outputs[index].pool {
         if unsafe !pool._withUnsafeGuaranteedRef({ $0.hasFree }) { return .starved }
@@ -201,8 +203,8 @@ extension Worker {
     tookPackets: Bool
   ) {
     var waitsForBlock = false
-    if unsafe cell.pointee.table.notes != [] {
-      waitsForBlock = unsafe cell.pointee.table.notes.contains(.retry)
+    if unsafe cell.pointee.table.requests != [] {
+      waitsForBlock = unsafe cell.pointee.table.requests.contains(.retry)
       guard unsafe applyCallRequests(of: cell, strand) else { return }
     }
     let wakeTime = unsafe cell.pointee.table.wakeAt
@@ -294,8 +296,8 @@ extension Worker {
   /// Carries out what the call requested besides its outcome. False when the node has failed.
   @inline(never)
   func applyCallRequests(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) -> Bool {
-    let notes = unsafe cell.pointee.table.notes
-    unsafe cell.pointee.table.notes = []
+    let notes = unsafe cell.pointee.table.requests
+    unsafe cell.pointee.table.requests = []
     let run = unsafe strand.run
     if notes.contains(.interrupt) { run.interrupt() }
     if notes.contains(.duck) { run.setDucked(true) }

@@ -31,7 +31,7 @@ extension Worker {
     guard leave(lease) else { return false }
     if case .fault(let fault) = result {
       unsafe cell.pointee.table.fault = nil
-      unsafe cell.pointee.table.notes = []
+      unsafe cell.pointee.table.requests = []
       unsafe fail(cell, strand, fault)
     } else {
       unsafe settleControlCall(cell, strand)
@@ -41,7 +41,7 @@ extension Worker {
 
   /// After a call other than `process` or `finish`: handles what it left in the port table.
   private func settleControlCall(_ cell: UnsafeMutablePointer<Cell>, _ strand: Strand) {
-    if unsafe cell.pointee.table.notes != [], unsafe !applyCallRequests(of: cell, strand) { return }
+    if unsafe cell.pointee.table.requests != [], unsafe !applyCallRequests(of: cell, strand) { return }
     if unsafe cell.pointee.table.wakeAt != Nanoseconds.max {
       unsafe armRequestedWake(cell, strand, cell.pointee.table.wakeAt)
     }
@@ -129,7 +129,7 @@ extension Worker {
       // No link is added any more: inputs that wait for one end.
       for input in unsafe 0..<cell.pointee.table.inputCount {
         guard let link = unsafe cell.pointee.table.inputs[input].link else { continue }
-        unsafe link.pointee.finishes()
+        unsafe link.pointee.expectNoSuccessor()
         if unsafe link.pointee.isSpent() { unsafe strand.markReady(cell) }
       }
       // It waits for something outside the graph, and may stop waiting.
@@ -242,7 +242,7 @@ extension Worker {
         guard leave(lease) else { return false }
         unsafe cell.pointee.counters.pointee.restarts.add()
         unsafe cell.pointee.table.fault = nil
-        unsafe cell.pointee.table.notes = []
+        unsafe cell.pointee.table.requests = []
         unsafe cell.pointee.isDucked = false
         unsafe cell.pointee.wantsCall = false
         let isOver = unsafe strand.isDraining || strand.run.endingSources.contains(cell.pointee.nodeIndex)

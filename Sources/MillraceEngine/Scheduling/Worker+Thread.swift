@@ -21,7 +21,7 @@ extension Worker {
   private func startThread(number: Int) -> Int32 {
     let lease = makeLease(number: number)
     unsafe callSlot.store(UInt(bitPattern: lease.call), ordering: .sequentiallyConsistent)
-    return OwnThread.start(name) { [self] in work(lease) }
+    return DetachedThread.start(name) { [self] in work(lease) }
   }
 
   private func makeLease(number: Int) -> ThreadLease {
@@ -61,7 +61,7 @@ extension Worker {
     // The new thread is started before the old one loses the worker, which must never be without a thread.
     let lease = makeLease(number: owner.load(ordering: .sequentiallyConsistent) + 1)
     let standby = StandbyDecision()
-    let refusal = OwnThread.start(name) { [self] in
+    let refusal = DetachedThread.start(name) { [self] in
       if standby.waitUntilDecided() { work(lease) }
     }
     guard refusal == 0 else {
@@ -126,7 +126,7 @@ private final class StandbyDecision: Sendable {
   private static let notNeeded: UInt32 = 2
 
   /// 0 until decided.
-  private let decision = WaitWord()
+  private let decision = Futex()
 
   func decide(isNeeded: Bool) {
     decision.store(isNeeded ? Self.needed : Self.notNeeded)

@@ -34,7 +34,7 @@ final class Worker: @unchecked Sendable {
   // Shared with other threads.
   private let inbox = Inbox()
   /// 1: the thread is asleep or about to sleep.
-  private let sleep = WaitWord()
+  private let sleep = Futex()
   private let isStopping = Atomic<Bool>(false)
   /// The number of the thread that owns the worker. A thread that finds another number here has been replaced; its own number
   /// negated means that its lease is contested.

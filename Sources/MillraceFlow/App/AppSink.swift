@@ -43,7 +43,7 @@ public struct AppSink: Node, ~Copyable {
     // The program wakes the node when it has read.
     if room == .full { return .done }
     guard let packet = ports.next() else { return .done }
-    if room == .free { channel.put(packet) } else { channel.noteUnread() }
+    if room == .free { channel.put(packet) } else { channel.countUnread() }
     return .done
   }
 

@@ -21,7 +21,7 @@ extension AppSource {
           "frame", .number(1...1_000), unit: "ms", default: 20,
           text: "length of the packets that pcm is cut into"),
         ParameterContract(
-          "maxBytes", .integer(1...BlockPool.mostBlockBytes), unit: "bytes",
+          "maxBytes", .integer(1...BlockPool.maxBlockBytes), unit: "bytes",
           text:
             "the largest packet of any other format; otherwise 262144 for pictures, 65536 for text and events, 7662 for opus, 8191 for aac, 8192 for mp3 and ogg"
         ),

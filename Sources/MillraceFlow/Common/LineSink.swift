@@ -148,7 +148,7 @@ struct LineSink: ~Copyable {
       let secrets = secrets
       let start = count
       var isWhole = true
-      secrets.hide(in: text.extracting(0..<length), form) { byte in
+      secrets.redact(text.extracting(0..<length), form) { byte in
         if count < size - 2 { add(inLine: byte) } else { isWhole = false }
       }
       // More redaction marks than the buffer has room for: the rest of the line would not be valid JSON.

@@ -116,7 +116,7 @@ struct ChildProcess: Sendable {
     unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
 
     let arguments = unsafe CStrings(command)
-    let variables = unsafe CStrings(InheritedVariables.with(environment))
+    let variables = unsafe CStrings(InheritedEnvironment.with(environment))
     defer {
       unsafe arguments.free()
       unsafe variables.free()

@@ -29,7 +29,7 @@ final class ProcessExchange: @unchecked Sendable {
   /// Signalled when there is input, or when no more will come.
   let writerWake = WakeSignal()
   /// Signalled when there is room for output, or when the program must end.
-  let supervisorWake: PipeBell
+  let supervisorWake: WakePipe
 
   /// No more data will enter `input`.
   let isInputOver = Atomic<Bool>(false)
@@ -57,7 +57,7 @@ final class ProcessExchange: @unchecked Sendable {
   private static let errorTailBytes = 2048
   private static let errorTailLines = 6
 
-  init(input: ChunkQueue, output: ChunkQueue, waker: Waker, supervisorWake: PipeBell) {
+  init(input: ChunkQueue, output: ChunkQueue, waker: Waker, supervisorWake: WakePipe) {
     self.input = input
     self.output = output
     self.waker = waker
@@ -76,7 +76,7 @@ final class ProcessExchange: @unchecked Sendable {
 
   /// Notifies the supervisor that an output chunk was taken.
   func noteOutputTaken() {
-    if supervisorWaits.exchange(false, ordering: .sequentiallyConsistent) { supervisorWake.ring() }
+    if supervisorWaits.exchange(false, ordering: .sequentiallyConsistent) { supervisorWake.signal() }
   }
 
   /// Ends the program's input after what is queued.
@@ -95,7 +95,7 @@ final class ProcessExchange: @unchecked Sendable {
   func stop() {
     isStopping.store(true, ordering: .sequentiallyConsistent)
     writerWake.signal()
-    supervisorWake.ring()
+    supervisorWake.signal()
   }
 
   /// How the program ended, once it has exited and all its output is queued.

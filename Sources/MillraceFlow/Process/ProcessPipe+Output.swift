@@ -23,7 +23,7 @@ extension ProcessPipe {
     let start = emittedBytes
     emittedBytes += piece.count * frameBytesOut
     if piece.isBroken { hasDiscarded = true }
-    guard !discardsOutput && !piece.reply.isVoid(at: ports.generation) else {
+    guard !discardsOutput && !piece.reply.isStale(at: ports.generation) else {
       hasDiscarded = true
       return
     }

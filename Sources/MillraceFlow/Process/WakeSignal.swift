@@ -3,7 +3,7 @@ internal import MillraceCore
 /// Lets one thread sleep until another wakes it. A signal sent while no thread sleeps is kept for the next wait.
 final class WakeSignal: Sendable {
   /// 1 from a signal to the next wait.
-  private let signalled = WaitWord()
+  private let signalled = Futex()
 
   /// Ends a wait. Any thread; no allocation. A system call only for the first signal since the last wait.
   func signal() {

@@ -23,7 +23,7 @@ extension GraphDraft {
       && nodes.allSatisfy { node in
         node.resolution != nil
           && node.outputs.indices.allSatisfy {
-            node.shape(ofOutput: $0).map { $0.madeBytes <= BlockPool.mostBlockBytes } ?? true
+            node.shape(ofOutput: $0).map { $0.madeBytes <= BlockPool.maxBlockBytes } ?? true
           }
       }
       && links.allSatisfy { link in

@@ -10,7 +10,7 @@ enum NodeObjection: Check {
       for objection in objections {
         problems.append(
           node.place(of: objection.parameter).error(
-            secrets.removed(from: objection.text), hint: objection.cure.map { secrets.removed(from: $0) }))
+            secrets.redacting(objection.text), hint: objection.cure.map { secrets.redacting($0) }))
       }
     }
   }

@@ -145,7 +145,7 @@ extension SourceFile {
 
 extension FileProblem.Reason {
   fileprivate static func system(_ code: Int32) -> FileProblem.Reason {
-    .system(code: code, text: SystemError.words(code))
+    .system(code: code, text: SystemError.message(code))
   }
 
   fileprivate static func opening(_ path: String, failedWith code: Int32) -> FileProblem.Reason {

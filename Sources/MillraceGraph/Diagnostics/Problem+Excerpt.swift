@@ -47,13 +47,13 @@ extension Problem {
   /// False for a line with a secret of the graph in it, or with the value of a key that tells of one: of a file that cannot be read
   /// nobody knows what it holds.
   private func isShowable(_ line: String) -> Bool {
-    if let secrets, secrets.removed(from: line) != line { return false }
+    if let secrets, secrets.redacting(line) != line { return false }
     let isInside = path.steps.contains { step in
       if case .key(let name) = step { ParameterContract.Secrecy.guessed(name) != .none } else { false }
     }
     // What comes from the environment is not in the line.
     if isInside && !line.contains("${") { return false }
-    return !ParameterContract.Secrecy.isTold(inJSON: line)
+    return !ParameterContract.Secrecy.hasSecrets(inJSON: line)
   }
 
   /// The last scalars of a byte range and whether some were left out. Walks back from the end, so that a file on one long

@@ -56,8 +56,8 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
   /// - Parameter hidden: where secrets were written in its source.
   func without(_ secrets: Secrets, hiding hidden: [Range<Int>]) -> Problem {
     var problem = Problem(
-      secrets.removed(from: text), severity: severity, in: source, range: range, path: path,
-      hint: hint.map { secrets.removed(from: $0) })
+      secrets.redacting(text), severity: severity, in: source, range: range, path: path,
+      hint: hint.map { secrets.redacting($0) })
     problem.secrets = secrets
     problem.hidden = hidden
     return problem

@@ -45,7 +45,7 @@ public struct GraphDrawing: Sendable {
       let unit = parameter.unit.isEmpty ? "" : " \(parameter.unit)"
       // Before it is shortened: half a secret is found by nobody.
       var text = parameter.shown(value).plainText
-      if case .number = value {} else if case .integer = value {} else { text = secrets.removed(from: text) }
+      if case .number = value {} else if case .integer = value {} else { text = secrets.redacting(text) }
       return (parameter.name, Self.shortened(text) + unit)
     }
     let told = (end.map { [$0] } ?? []) + given

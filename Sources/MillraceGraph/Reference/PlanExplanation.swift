@@ -48,7 +48,7 @@ public struct PlanExplanation: Sendable {
     if !plan.overload.isEmpty {
       lines += ["", style.paint("Under load", .bold)]
       lines += plan.overload.map {
-        "  above \($0.above) %: \(plan.secrets.removed(from: plan.describe($0)))"
+        "  above \($0.above) %: \(plan.secrets.redacting(plan.describe($0)))"
       }
     }
     lines += ["", style.paint("Memory", .bold)] + memoryLines
@@ -220,7 +220,7 @@ public struct PlanExplanation: Sendable {
   /// A value without the plan's secrets.
   private func shown(_ value: ParameterValue) -> ParameterValue {
     switch value {
-    case .string(let text): .string(plan.secrets.removed(from: text))
+    case .string(let text): .string(plan.secrets.redacting(text))
     case .list(let values): .list(values.map(shown))
     default: value
     }

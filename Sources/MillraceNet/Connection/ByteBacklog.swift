@@ -29,7 +29,7 @@ public struct ByteBacklog: Sendable {
   /// - Returns: true when a record was moved.
   public mutating func move(to queue: ByteQueue) -> Bool {
     let before = first
-    while first < records.count, queue.hasRoomOrAsks(records[first].bytes.count) {
+    while first < records.count, queue.hasRoomOrRequestsWake(records[first].bytes.count) {
       let (kind, content) = records[first]
       unsafe queue.put(kind, count: content.count) { target in
         for index in content.indices { unsafe target[index] = content[index] }

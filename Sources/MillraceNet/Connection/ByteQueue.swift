@@ -3,7 +3,7 @@ internal import Synchronization
 /// A lock-free queue of byte records between two threads, in memory that is allocated once.
 ///
 /// One thread calls `hasRoom` and `put`, one other `peek` and `drop`. Nothing blocks, locks or allocates. A record is contiguous, so one of
-/// up to half the capacity always fits into an empty queue. A writer without room can request a notification (`hasRoomOrAsks`):
+/// up to half the capacity always fits into an empty queue. A writer without room can request a notification (`hasRoomOrRequestsWake`):
 /// `takeRequest` then tells the reader to wake it.
 @safe
 public final class ByteQueue: @unchecked Sendable {
@@ -63,7 +63,7 @@ public final class ByteQueue: @unchecked Sendable {
   }
 
   /// The same; when false, `takeRequest` returns true after the reader's next `drop`.
-  public func hasRoomOrAsks(_ count: Int) -> Bool {
+  public func hasRoomOrRequestsWake(_ count: Int) -> Bool {
     if hasRoom(count) { return true }
     // Request first, check again after: one of the two sees a drop in between.
     _ = writerWaits.exchange(true, ordering: .sequentiallyConsistent)

@@ -49,7 +49,7 @@ extension BailianDouble {
   static func start(
     _ scenario: BailianScenario, port: Int, watch: @escaping @Sendable (String) -> Void
   ) throws -> BailianDouble {
-    let made = Answer.of { () -> Result<BailianDouble, NetError> in
+    let made = Promise.runBlocking { () -> Result<BailianDouble, NetError> in
       do throws(NetError) {
         return .success(try await BailianDouble.listen(scenario, port: port, watch: watch))
       } catch {

@@ -77,7 +77,7 @@ struct TestNodeCommand: ParsableCommand {
     let type = double.traits.nodeType
     let isJSON = json
     if !isJSON { Output.standard.write(ConformanceTable.heading(type)) }
-    let results = Answer.of { [conformance] in
+    let results = Promise.runBlocking { [conformance] in
       await conformance.run(names) { result in
         Output.standard.write(
           isJSON ? ConformanceTable.line(result, of: type) : ConformanceTable.row(result))

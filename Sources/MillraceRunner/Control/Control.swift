@@ -90,7 +90,7 @@ final class Control {
     desk.start()
     guard let input = input.take() else { return }
     let (box, wake) = (InputBox(input), wake)
-    let refusal = OwnThread.start("millrace-ctl") {
+    let refusal = DetachedThread.start("millrace-ctl") {
       guard var input = box.take() else { return }
       var lines = LineSplitter()
       while Self.hand(input.next(timeout: -1, wake: wake.descriptor), &lines, to: desk) {}

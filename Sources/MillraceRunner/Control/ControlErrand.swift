@@ -109,7 +109,7 @@ final class ControlErrand: Sendable {
   }
 
   private func refuse(_ index: Int, _ text: String) {
-    let told = targets[index].run.secrets.removed(from: text)
+    let told = targets[index].run.secrets.redacting(text)
     settle { $0.refusals[index] = told }
   }
 

@@ -146,7 +146,7 @@ final class Golden {
     // Lines of a file are told as they are, and a node may have written a secret into its file.
     let secrets = reports.map(\.plan.secrets)
     for difference in differences {
-      let told = secrets.reduce(difference) { $1.removed(from: $0) }
+      let told = secrets.reduce(difference) { $1.redacting($0) }
       out.write("golden: \(Problem.printable(told))\n")
     }
     guard differences.isEmpty else {

@@ -32,7 +32,7 @@ final class TalkPicture: Sendable {
   /// - Parameter budget: characters the Base64 text may have.
   init(of path: String, words: String, budget: Int) {
     self.words = words
-    let refusal = OwnThread.start("millrace-image") { [self] in
+    let refusal = DetachedThread.start("millrace-image") { [self] in
       let made: Result<String, Refusal>
       do throws(Refusal) {
         made = .success(try Self.make(path, budget) { place in workPlace.withLock { $0 = place } })

@@ -1,9 +1,9 @@
 internal import Foundation
 public import MillraceCore
 
-/// One event a node posted: its JSON, and its fields by name.
+/// An event that the node posted: its JSON and its fields by name.
 public struct BenchEvent: Sendable, CustomStringConvertible {
-  /// The JSON text as a graph would log it.
+  /// The JSON text, as in a graph's log.
   public let json: String
   private let values: [String: Value]
 
@@ -20,7 +20,7 @@ public struct BenchEvent: Sendable, CustomStringConvertible {
       for (name, value) in parsed {
         switch value {
         case let text as String: values[name] = .text(text)
-        // A JSON true is an NSNumber too; only its type tells it from 1.
+        // A JSON `true` is an NSNumber too; only its type distinguishes it from 1.
         case let number as NSNumber:
           values[name] =
             unsafe String(cString: number.objCType) == "c"
@@ -35,13 +35,13 @@ public struct BenchEvent: Sendable, CustomStringConvertible {
     self.values = values
   }
 
-  /// True when the text is one JSON object.
+  /// True when the text is a JSON object.
   public let isValid: Bool
-  /// Which event of the contract this is.
+  /// The name of the event in the contract; empty when it has none.
   public var name: String { string("event") ?? "" }
   /// True for this event of the contract.
   public func `is`(_ event: EventContract) -> Bool { name == event.name }
-  /// When it was posted, in seconds on the bench's clock.
+  /// When it was posted, in seconds on the bench's clock; -1 when unknown.
   public var time: Double { number("time") ?? -1 }
 
   /// A number field; nil when it is absent or something else.
@@ -52,7 +52,7 @@ public struct BenchEvent: Sendable, CustomStringConvertible {
   public func string(_ name: String) -> String? {
     if case .text(let value)? = values[name] { value } else { nil }
   }
-  /// A true-or-false field; nil when it is absent or something else.
+  /// A Boolean field; nil when it is absent or something else.
   public func bool(_ name: String) -> Bool? {
     if case .bool(let value)? = values[name] { value } else { nil }
   }

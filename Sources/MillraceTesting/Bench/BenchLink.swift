@@ -1,6 +1,6 @@
 internal import MillraceCore
 
-/// One link at a fixed address, with its counters and the one-element list an output slot wants.
+/// A link at a fixed address, with its counters and the one-element list that an output slot needs.
 @safe
 final class BenchLink {
   let link: UnsafeMutablePointer<Link>
@@ -8,8 +8,8 @@ final class BenchLink {
   private let counters: UnsafeMutablePointer<LinkCounters>
 
   /// - Parameters:
-  ///   - consumer: how to tell the reader of packets.
-  ///   - producer: how to tell the writer of room.
+  ///   - consumer: how to wake the reader.
+  ///   - producer: how to wake the writer.
   init(shape: OutputShape, limit: Int, policy: LinkPolicy, consumer: Wake, producer: Wake) {
     unsafe counters = .allocate(capacity: 1)
     unsafe counters.initialize(to: LinkCounters())
@@ -24,7 +24,7 @@ final class BenchLink {
 
   func end() { unsafe link.pointee.end() }
 
-  /// What happened on the link so far.
+  /// The statistics of the link so far.
   var counts: LinkCounts {
     unsafe LinkCounts(
       pushed: counters.pointee.pushed.current, popped: counters.pointee.popped.current,
@@ -42,16 +42,16 @@ final class BenchLink {
   }
 }
 
-/// What happened on one link, as plain numbers.
+/// The statistics of one link.
 public struct LinkCounts: Sendable, Hashable {
   /// Packets that entered.
   public var pushed = 0
   /// Packets that left.
   public var popped = 0
-  /// Packets refused because the link was full.
+  /// New packets discarded because the link was full.
   public var droppedNewest = 0
-  /// Packets removed to keep the link within its limit.
+  /// Old packets discarded to keep the link within its limit.
   public var droppedOldest = 0
-  /// Packets of an interrupted reply.
+  /// Packets of an interrupted reply that were discarded.
   public var droppedStale = 0
 }

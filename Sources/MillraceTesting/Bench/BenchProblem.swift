@@ -1,12 +1,12 @@
 public import MillraceCore
 
-/// Why a bench could not be set up around a node.
+/// Why a bench could not be created.
 public enum BenchProblem: Error, Sendable, CustomStringConvertible {
-  /// Parameters or ports the contract does not have, or values it does not allow, one text each.
+  /// Parameters or ports that the contract does not have, or values that it does not allow; one text for each.
   case setup([String])
-  /// The contract's `resolve` objected.
+  /// The contract's `resolve` found problems.
   case resolution([ResolutionProblem])
-  /// The node refused to be made.
+  /// The node's initialiser failed.
   case node(NodeProblem)
 
   public var description: String {
@@ -22,11 +22,11 @@ public enum BenchProblem: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// A node's fault during a call, with the words its `explain` gave for it.
+/// A fault of the node during a call, with the message of its `explain`.
 public struct BenchFault: Error, Sendable, CustomStringConvertible {
-  /// What the node threw, or what its emitting caused.
+  /// The fault that the node threw, or that emitting caused.
   public let fault: NodeFault
-  /// The node's words; nil when it left them to the engine.
+  /// The node's message; nil when it has none.
   public let text: String?
 
   public var description: String {

@@ -1,14 +1,14 @@
 internal import MillraceCore
 
-/// Parameters and ports of the one node, checked and filled in as a graph would.
+/// The node's parameters and ports, checked and filled in as a graph would do it.
 ///
-/// Not the checks of a graph file: those have places to point at and far more to say.
+/// It is not a replacement for the checks of a graph file, which locate problems and report more.
 struct BenchSetup {
   let contract: NodeContract
   var parameters = ParameterValues()
-  /// Input ports in the order `Ports` counts them.
+  /// Input ports in the order of `Ports`.
   var inputs: [(name: String, contract: PortContract, shape: OutputShape?)] = []
-  /// Output ports in the order `Ports` counts them; shapes come with the resolution.
+  /// Output ports in the order of `Ports`; their shapes come from the resolution.
   var outputs: [(name: String, contract: PortContract, isLinked: Bool)] = []
   var problems: [String] = []
 
@@ -29,7 +29,7 @@ struct BenchSetup {
     for parameter in contract.parameters {
       guard let value = given[parameter.name] ?? parameter.defaultValue else {
         if parameter.isRequired {
-          problems.append("\(contract.type) needs the parameter \"\(parameter.name)\"")
+          problems.append("\(contract.type) requires the parameter \"\(parameter.name)\"")
         }
         continue
       }
@@ -41,7 +41,7 @@ struct BenchSetup {
     }
   }
 
-  /// The value as the kind stores it, or nil when the kind does not allow it.
+  /// The value as the kind stores it; nil when the kind does not allow it.
   static func accept(_ value: ParameterValue, as kind: ParameterContract.Kind) -> ParameterValue? {
     switch (kind, value) {
     case (.bool, .bool), (.string, .string), (.path, .string): return value
@@ -66,10 +66,10 @@ struct BenchSetup {
         unknown.remove(name)
         guard let shape = shapes[name], !port.formats.accepts(shape.format) else { continue }
         problems.append(
-          "input \"\(name)\" of \(contract.type) takes \(port.formats), but is given \(shape.format)")
+          "input \"\(name)\" of \(contract.type) accepts \(port.formats), not \(shape.format)")
       }
       if port.isRequired && !names.contains(where: { shapes[$0] != nil }) {
-        problems.append("input \"\(port.name)\" of \(contract.type) is required: give its shape")
+        problems.append("input \"\(port.name)\" of \(contract.type) is required; give its shape")
       }
     }
     for name in unknown.sorted() { problems.append("\(contract.type) has no input \"\(name)\"") }
@@ -87,7 +87,7 @@ struct BenchSetup {
     for name in unknown.sorted() { problems.append("\(contract.type) has no output \"\(name)\"") }
   }
 
-  /// The port's name, or the numbered names of a repeated port up to the highest one in use.
+  /// The name of the port, or the numbered names of a repeated port up to the highest one in use.
   private static func names(of port: PortContract, upToHighestOf used: some Sequence<String>) -> [String] {
     guard let copies = port.copies else { return [port.name] }
     var highest = 0
@@ -98,7 +98,7 @@ struct BenchSetup {
     return highest == 0 ? [] : (1...highest).map { "\(port.name)\($0)" }
   }
 
-  /// Puts the question to the contract.
+  /// Calls the contract's `resolve`.
   func resolve(wanted: [String: FormatConstraint]) -> Resolution {
     var consumers: [String: [FormatConstraint]] = [:]
     for output in outputs where output.isLinked { consumers[output.name] = [wanted[output.name] ?? .any] }

@@ -1,10 +1,10 @@
 internal import MillraceCore
 
-/// The memory an engine would own: the node's port table, one link a linked port, and the tables of the outside world, which
-/// feeds the node's inputs and takes from its outputs.
+/// The memory that an engine would own: the node's port table, a link for each linked port, and the tables of the outside, which feeds
+/// the node's inputs and drains its outputs.
 @safe
 final class BenchWiring {
-  /// What the bench wants of one input or output.
+  /// The description of one input or output.
   struct Port {
     var shape: OutputShape?
     var isLinked: Bool
@@ -13,22 +13,22 @@ final class BenchWiring {
     var limit = 8
     var policy = LinkPolicy.block
 
-    /// Blocks enough for a full link of any policy, with its slack, and for the packets of one call.
+    /// Enough blocks for a full link of any policy with its slack, and for the packets of one call.
     var blocks: Int { shape.map { 2 * (limit + max(8, limit / 2) + $0.burst) } ?? 0 }
   }
 
   /// The node under test.
   let node: UnsafeMutablePointer<PortTable>
-  /// Its outputs lead to the node's inputs, in the same order.
+  /// Its outputs are linked to the node's inputs, in the same order.
   let feeder: UnsafeMutablePointer<PortTable>
-  /// Its inputs come from the node's outputs, in the same order.
+  /// Its inputs are linked to the node's outputs, in the same order.
   let drain: UnsafeMutablePointer<PortTable>
   let feedPools: [BlockPool?]
   let outputPools: [BlockPool?]
   private(set) var inputLinks: [BenchLink?]
   private(set) var outputLinks: [BenchLink?]
 
-  /// Which ends of links were told of something: the node's own, and those of the outside world.
+  /// Wake-up bits of the links: one for the node, one for the outside.
   private let ready: UnsafeMutablePointer<UInt64>
   private static let nodeBit: UInt64 = 1
   private static let outsideBit: UInt64 = 2
@@ -36,7 +36,7 @@ final class BenchWiring {
 
   init(inputs: [Port], outputs: [Port], events: [String], eventsOutput: Int?, nodeName: String) {
     let ready = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
-    // As when a graph begins, the node is looked at first of all.
+    // As in a graph that starts, the node is ready at first.
     unsafe ready.initialize(to: Self.nodeBit)
     let inside = unsafe Wake(word: ready, bit: Self.nodeBit)
     let outside = unsafe Wake(word: ready, bit: Self.outsideBit)
@@ -48,7 +48,7 @@ final class BenchWiring {
     unsafe self.ready = unsafe ready
     inputLinks = inputs.map { unsafe makeLink($0, inside, outside) }
     outputLinks = outputs.map { unsafe makeLink($0, outside, inside) }
-    // A node may hand its input on: each feeding pool is sized for what may lie on every output too.
+    // A node may pass its input on, so each input pool also has blocks for every output.
     let beyond = outputs.reduce(0) { $0 + $1.blocks }
     feedPools = inputs.map { port in
       port.shape.map { Self.makePool($0, blocks: port.blocks + port.holds + beyond) }
@@ -82,13 +82,13 @@ final class BenchWiring {
     }
   }
 
-  /// The node is called only when there is room on the output.
+  /// True when the node is called only while the output has room.
   func gates(output: Int) -> Bool { unsafe node.pointee.outputs[output].gates }
 
-  /// The node is to be looked at.
+  /// Marks the node ready.
   func markReady() { unsafe ready.pointee |= Self.nodeBit }
 
-  /// True once after the node was to be looked at: something came in or ended, room came up where it had found none.
+  /// True once after the node became ready: a packet or an end arrived, or an output that was full has room.
   func takeReady() -> Bool {
     let isReady = unsafe ready.pointee & Self.nodeBit != 0
     unsafe ready.pointee = 0
@@ -117,7 +117,7 @@ final class BenchWiring {
     return unsafe table
   }
 
-  /// Frees every link with what is queued on it, so that the pools can be counted.
+  /// Frees every link with its packets, so that the pools can be checked.
   func dropLinks() {
     for index in inputLinks.indices {
       unsafe node.pointee.inputs[index].link = nil

@@ -1,25 +1,25 @@
 public import MillraceCore
 
-/// A packet's content and marks as plain values: what a bench collected from an output, or what it is to push.
+/// A packet's content and metadata as a plain value: one collected from an output, or one to push.
 public struct CapturedPacket: Sendable, Hashable {
-  /// Its content.
+  /// The content.
   public var bytes: [UInt8]
-  /// Nanoseconds on the bench's clock.
+  /// Its time on the bench's clock, in nanoseconds.
   public var timestamp: Nanoseconds
-  /// Samples since the stream's start.
+  /// Its position, in samples since the stream's start.
   public var position: Int64
-  /// Samples per channel.
+  /// Its length in samples per channel.
   public var duration: Int
-  /// Samples per channel at its beginning that are not to be heard.
+  /// Samples per channel to discard at its start.
   public var trimStart: Int
-  /// Samples per channel at its end that are not to be heard.
+  /// Samples per channel to discard at its end.
   public var trimEnd: Int
   /// The reply it belongs to.
   public var generation: UInt32
-  /// Its marks.
+  /// Its flags.
   public var flags: PacketFlags
 
-  /// A packet to push, or to compare with; what is left out is 0.
+  /// Creates a packet to push or to compare with; everything left out is 0.
   public init(
     bytes: [UInt8], timestamp: Nanoseconds = 0, position: Int64 = 0, duration: Int = 0, trimStart: Int = 0,
     trimEnd: Int = 0, generation: UInt32 = 0, flags: PacketFlags = []
@@ -55,7 +55,7 @@ public struct CapturedPacket: Sendable, Hashable {
   /// The content as float samples.
   public var float: [Float] { elements(of: Float.self) }
 
-  /// The content as text; bytes that are not UTF-8 show as U+FFFD.
+  /// The content as text; invalid UTF-8 becomes U+FFFD.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
   private func elements<S: BitwiseCopyable>(of type: S.Type) -> [S] {
@@ -69,7 +69,7 @@ public struct CapturedPacket: Sendable, Hashable {
     }
   }
 
-  /// The bytes of samples, in the machine's order.
+  /// The bytes of samples in the machine's byte order.
   static func bytes<S: BitwiseCopyable>(of samples: some Collection<S>) -> [UInt8] {
     let array = Array(samples)
     return unsafe array.withUnsafeBytes { unsafe Array($0) }

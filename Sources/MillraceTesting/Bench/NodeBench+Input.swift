@@ -1,10 +1,10 @@
 public import MillraceCore
 
-/// What waits to enter one input, and where its stream has got to.
+/// The packets waiting to enter an input, and the state of its stream.
 struct BenchFeed {
   let shape: OutputShape?
   var waiting: [CapturedPacket] = []
-  /// How many of `waiting` have entered; the array is emptied when all have.
+  /// How many of `waiting` have entered; when all have, the array is emptied.
   var entered = 0
   var position: Int64 = 0
   var generation: UInt32 = 0
@@ -17,33 +17,33 @@ struct BenchFeed {
 }
 
 extension NodeBench {
-  /// Queues 16-bit PCM, interleaved, cut into packets of the input's size; the last may be shorter. Positions, durations and
-  /// timestamps count on from what was pushed before.
+  /// Queues interleaved 16-bit PCM, cut into packets of the input's size; the last one may be shorter. Positions, durations and
+  /// timestamps continue from what was pushed before.
   /// - Parameters:
   ///   - samples: interleaved samples. The input's format must be s16.
   ///   - input: the port; nil: the first linked one.
-  ///   - timestamp: of the first sample; nil: the position's own time.
-  ///   - flags: marks on the first packet.
+  ///   - timestamp: time of the first sample; nil: the time of its position.
+  ///   - flags: flags of the first packet.
   public func push(
     _ samples: [Int16], to input: String? = nil, timestamp: Nanoseconds? = nil, flags: PacketFlags = []
   ) {
     pushPCM(samples, type: .s16, to: input, timestamp: timestamp, flags: flags)
   }
 
-  /// As for 16-bit samples, in float.
+  /// Queues interleaved float PCM; otherwise as for 16-bit samples.
   public func push(
     _ samples: [Float], to input: String? = nil, timestamp: Nanoseconds? = nil, flags: PacketFlags = []
   ) {
     pushPCM(samples, type: .f32, to: input, timestamp: timestamp, flags: flags)
   }
 
-  /// Queues one packet of UTF-8 text (or of JSON, for an `event` input), stamped with the present time.
+  /// Queues one packet of UTF-8 text (or of JSON, for an `event` input), by default with the current time.
   public func push(text: String, to input: String? = nil, timestamp: Nanoseconds? = nil) {
     push(CapturedPacket(bytes: Array(text.utf8), timestamp: timestamp ?? now), to: input)
   }
 
-  /// Queues one packet of bytes. Position counts on by `duration` samples; the timestamp is the position's, or the present
-  /// time for formats without a rate.
+  /// Queues one packet of bytes. The position advances by `duration` samples; the default timestamp is that of the position, or the
+  /// current time for formats without a rate.
   public func push(
     bytes: [UInt8], to input: String? = nil, duration: Int = 0, timestamp: Nanoseconds? = nil,
     flags: PacketFlags = []
@@ -58,13 +58,14 @@ extension NodeBench {
       to: input)
   }
 
-  /// Queues a packet with exactly these marks. The stream goes on after its end. A packet of a newer reply than the bench's
-  /// moves the bench on to it without an interruption.
+  /// Queues a packet exactly as given. The stream continues after its end. A packet of a reply newer than the bench's makes that reply
+  /// the current one, without an interruption.
   public func push(_ packet: CapturedPacket, to input: String? = nil) {
     let index = self.input(input)
     guard packet.bytes.count <= feeds[index].shape!.packetBytes else {
       fatalError(
-        "a packet of \(packet.bytes.count) bytes for an input of at most \(feeds[index].shape!.packetBytes)")
+        "a packet of \(packet.bytes.count) bytes exceeds the input's \(feeds[index].shape!.packetBytes) bytes"
+      )
     }
     guard !feeds[index].isToEnd else { fatalError("push to \"\(inputNames[index])\" after its end") }
     if packet.generation != 0 && Packet.isNewer(packet.generation, than: generation) {
@@ -74,17 +75,17 @@ extension NodeBench {
     feeds[index].position = packet.position &+ Int64(packet.duration)
   }
 
-  /// The reply that packets pushed from here on belong to; 0, as at first: none.
+  /// Sets the reply of packets pushed from now on; 0, the default: none.
   public func setGeneration(_ generation: UInt32, of input: String? = nil) {
     feeds[self.input(input)].generation = generation
   }
 
-  /// Moves the position that the next pushed packet gets: a gap, or a jump back.
+  /// Sets the position of the next pushed packet, to make a gap or a jump back.
   public func setPosition(_ position: Int64, of input: String? = nil) {
     feeds[self.input(input)].position = position
   }
 
-  /// Nothing more will come on an input, once what is queued has gone in. `run` carries it out.
+  /// Ends an input after what is queued. Takes effect in `run`.
   public func end(_ input: String? = nil) {
     feeds[self.input(input)].isToEnd = true
   }
@@ -98,7 +99,7 @@ extension NodeBench {
       fatalError("\(type) samples pushed to \"\(inputNames[index])\", which carries \(shape.format)")
     }
     guard samples.count % channels == 0 else {
-      fatalError("\(samples.count) samples are no whole number of frames of \(channels) channels")
+      fatalError("\(samples.count) samples are not a multiple of \(channels) channels")
     }
     let offset = timestamp.map { $0 - .samples(feeds[index].position, rate: rate) } ?? 0
     var first = 0
@@ -115,7 +116,7 @@ extension NodeBench {
     }
   }
 
-  /// Lets waiting packets enter their links while there is room.
+  /// Moves waiting packets into their links while there is room.
   func feed() {
     unsafe wiring.feeder.pointee.now = now
     var outside = unsafe Ports(feederTable)
@@ -146,7 +147,7 @@ extension NodeBench {
 }
 
 extension CapturedPacket {
-  /// Writes content and marks into a packet of as many bytes.
+  /// Writes content and metadata into a packet of the same size.
   func fill(_ packet: inout Packet) {
     packet.timestamp = timestamp
     packet.position = position

@@ -2,11 +2,11 @@ internal import CMallocCount
 public import MillraceCore
 
 extension NodeBench {
-  /// Calls the node as an engine would, until nothing is left to do at the present time: no packet that makes it run, no wish
-  /// of its own, or a held output is full. When its driving inputs are over, that includes `finish`.
-  /// - Parameter limit: most calls to make; for nodes that would never stop by themselves.
-  /// - Returns: calls made.
-  /// - Throws: the node's fault. No more calls are made after one.
+  /// Calls the node as an engine would, until nothing is left to do at the current time: no packet makes it run, it asks for no call, or
+  /// a held output is full. When its driving inputs have ended, that includes `finish`.
+  /// - Parameter limit: most calls to make; for nodes that never stop on their own.
+  /// - Returns: the number of calls made.
+  /// - Throws: the node's fault. No call is made after one.
   @discardableResult
   public func run(calls limit: Int = 1_000_000) throws(BenchFault) -> Int {
     var made = 0
@@ -20,35 +20,34 @@ extension NodeBench {
     return made
   }
 
-  /// Moves the virtual clock on. The node's timer wishes on the way are met at their own time, then everything that is due at
-  /// `time` is done.
+  /// Advances the virtual clock. Timers of the node on the way fire at their own time; then everything due at `time` is done.
   public func advance(to time: Nanoseconds) throws(BenchFault) {
     try run()
-    while let wish = nextTimer, wish <= time, !hasEnded {
-      clock.advance(to: max(now, wish))
+    while let due = nextTimer, due <= time, !hasEnded {
+      clock.advance(to: max(now, due))
       fireTimer()
       let before = callCount
       try run()
-      // A due call that found no room waits for `release` or for the next `run`.
+      // A call that is due but has no room waits for `release` or the next `run`.
       if callCount == before { break }
     }
     clock.advance(to: max(now, time))
     try run()
   }
 
-  /// Moves the virtual clock on by so many nanoseconds.
+  /// Advances the virtual clock by `time` nanoseconds.
   public func advance(by time: Nanoseconds) throws(BenchFault) { try advance(to: now + time) }
 
-  /// Ends every input that still runs, works off what is queued, and lets the node finish, as an engine does at the end of its
-  /// inputs; a node without any that drives it is told to finish as when a graph drains. Wishes for a later call are met at
-  /// their time; on a realtime clock, wake-ups by the node's own threads are waited for, ten seconds each.
-  /// Packets that a held output has no room for stop it: release the output and call again.
+  /// Ends every open input, processes what is queued, and lets the node finish, as an engine does at the end of its inputs; a node
+  /// without a driving input finishes as when a graph drains. Timers fire at their time. On a realtime clock, it waits for wake-ups by
+  /// the node's own threads, at most ten seconds for each.
+  /// It stops when a held output is full: release the output and call again.
   public func finish() throws(BenchFault) {
     for index in feeds.indices where feeds[index].shape != nil { feeds[index].isToEnd = true }
     try run()
     if !hasEnded && !hasDrivingInput {
       isFinishing = true
-      timerWish = nil
+      timerRequest = nil
       timerRetry = nil
       wiring.markReady()
       try run()
@@ -56,27 +55,27 @@ extension NodeBench {
     while !hasEnded, awaitNextCall() { try run() }
   }
 
-  /// Lets time pass until the node's timer or wake-up; false when neither can come.
+  /// Waits for the node's timer or wake-up; false when neither can come.
   private func awaitNextCall() -> Bool {
     switch (clock.kind, nextTimer) {
-    case (.virtual, let wish?): clock.advance(to: max(now, wish))
+    case (.virtual, let due?): clock.advance(to: max(now, due))
     case (.virtual, nil): return false
-    case (.realtime, let wish):
+    case (.realtime, let due):
       let limit: Nanoseconds = 10_000_000_000
-      guard hasRoom, wakes.wait(wish.map { max(0, $0 - now) } ?? limit) || wish != nil else { return false }
+      guard hasRoom, wakes.wait(due.map { max(0, $0 - now) } ?? limit) || due != nil else { return false }
     }
-    if let wish = nextTimer, wish <= now { fireTimer() }
+    if let due = nextTimer, due <= now { fireTimer() }
     return true
   }
 
-  /// For nodes with threads of their own, on a realtime clock: runs, and sleeps until the node's wake-up or timer, until the
+  /// For nodes with their own threads, on a realtime clock: runs, and sleeps until the node's next wake-up or timer, until the
   /// condition holds.
   /// - Returns: false when `seconds` passed first.
   public func wait(_ seconds: Double, until condition: () -> Bool) throws(BenchFault) -> Bool {
     let real = Clock(.realtime)
     let deadline = real.now + Nanoseconds(seconds * 1e9)
     while true {
-      if clock.kind == .realtime, let wish = nextTimer, wish <= now { fireTimer() }
+      if clock.kind == .realtime, let due = nextTimer, due <= now { fireTimer() }
       try run()
       if condition() { return true }
       let left = deadline - real.now
@@ -86,28 +85,28 @@ extension NodeBench {
     }
   }
 
-  /// Forgets the heap requests counted so far: after warm-up.
+  /// Resets the count of heap requests, for use after a warm-up.
   public func resetHeapRequests() { heapRequests = 0 }
 
-  // MARK: One cell's turn
+  // MARK: The turn of a cell
 
-  // What follows makes an engine's decisions (`Worker.activate` and what it calls) for a cell that has a worker to itself: the
-  // tests hold the calls of both against each other.
+  // The following makes the decisions of an engine (`Worker.activate` and what it calls) for a cell that is alone on its worker.
+  // Tests compare the calls of both.
 
-  /// One call of `process` or `finish`, when the node is ready for one. False when it was not.
+  /// Makes one call of `process` or `finish` when the node is ready. False when it is not.
   private func step() throws(BenchFault) -> Bool {
     guard !hasEnded, fault == nil, let executor, wiring.takeReady(), isCallable, hasRoom else { return false }
     let before = progress
-    let outcome = try judge(call { isFinishing ? executor.finish(&$0) : executor.process(&$0) })
+    let outcome = try outcome(of: call { isFinishing ? executor.finish(&$0) : executor.process(&$0) })
     let hasTaken = before.taken != progress.taken
-    let wish = takeWish()
-    noteIdle(outcome, wish, before == progress)
-    settle(outcome, wish, hasTaken: hasTaken)
+    let due = takeTimerRequest()
+    checkIdle(outcome, due, before == progress)
+    settle(outcome, due, hasTaken: hasTaken)
     collect()
     return true
   }
 
-  /// True when there is something to call the node for.
+  /// True when there is a reason to call the node.
   private var isCallable: Bool {
     if isFinishing || wantsAgain { return true }
     switch inputs {
@@ -119,7 +118,7 @@ extension NodeBench {
     }
   }
 
-  /// True when an input's packets make the node run.
+  /// True when the node has a linked input that drives it.
   private var hasDrivingInput: Bool {
     inputNames.indices.contains {
       unsafe nodeTable.pointee.inputs[$0].drives && nodeTable.pointee.inputs[$0].link != nil
@@ -130,7 +129,7 @@ extension NodeBench {
     case waiting, ready, over
   }
 
-  /// The driving inputs, as the contract's drive looks at them.
+  /// The state of the driving inputs, by the contract's drive.
   private var inputs: Inputs {
     var (driving, over) = (0, 0)
     for index in inputNames.indices {
@@ -153,13 +152,13 @@ extension NodeBench {
     }
   }
 
-  /// True when every linked output that is waited for has room and a block; otherwise its reader makes the node ready again.
+  /// True when every linked output that gates the node has room and a free block; otherwise its reader makes the node ready again.
   private var hasRoom: Bool {
     for (index, link) in wiring.outputLinks.enumerated() {
       guard let link, wiring.gates(output: index) else { continue }
-      if unsafe !link.link.pointee.hasRoomOrAsks() { return false }
+      if unsafe !link.link.pointee.hasRoomOrRequestsWake() { return false }
       if let pool = wiring.outputPools[index], !pool.hasFree {
-        // An engine looks again a little later.
+        // An engine checks again a little later.
         wiring.markReady()
         return false
       }
@@ -167,21 +166,21 @@ extension NodeBench {
     return true
   }
 
-  /// What a call of `process` or `finish` leaves to do.
-  private func settle(_ outcome: Outcome, _ wish: Nanoseconds?, hasTaken: Bool) {
+  /// Applies the result of a call of `process` or `finish`.
+  private func settle(_ outcome: Outcome, _ due: Nanoseconds?, hasTaken: Bool) {
     let wasWanted = wantsAgain && contract.drive != .itself
-    let waitsForBlock = noteRetry()
+    let waitsForBlock = armRetry()
     wantsAgain = false
     switch outcome {
     case .ended: hasEnded = true
     case .done where isFinishing: hasEnded = true
     case .done:
-      if let wish { arm(wish) }
+      if let due { arm(due) }
       let inputs = inputs
       if inputs == .over || ((hasTaken || wasWanted) && inputs == .ready) { wiring.markReady() }
     case .again:
-      if let wish {
-        arm(wish)
+      if let due {
+        arm(due)
       } else if !waitsForBlock {
         wantsAgain = true
         wiring.markReady()
@@ -189,36 +188,36 @@ extension NodeBench {
     }
   }
 
-  /// What a message or an interruption leaves to do: the node is looked at again.
-  func settleAside() {
-    _ = noteRetry()
-    if let wish = takeWish() { arm(wish) }
+  /// Applies the requests of a message or an interruption and marks the node ready.
+  func settleMessage() {
+    _ = armRetry()
+    if let due = takeTimerRequest() { arm(due) }
     wiring.markReady()
   }
 
-  private func takeWish() -> Nanoseconds? {
-    let wish = unsafe nodeTable.pointee.wakeAt
+  private func takeTimerRequest() -> Nanoseconds? {
+    let due = unsafe nodeTable.pointee.wakeAt
     unsafe nodeTable.pointee.wakeAt = .max
-    return wish == .max ? nil : wish
+    return due == .max ? nil : due
   }
 
-  private func arm(_ wish: Nanoseconds) {
-    timerWish = wish
-    if wish <= now { fireTimer() }
+  private func arm(_ due: Nanoseconds) {
+    timerRequest = due
+    if due <= now { fireTimer() }
   }
 
-  /// When the node is called next for the time's sake.
-  private var nextTimer: Nanoseconds? { [timerWish, timerRetry].compactMap { $0 }.min() }
+  /// When the node's next timer fires.
+  private var nextTimer: Nanoseconds? { [timerRequest, timerRetry].compactMap { $0 }.min() }
 
-  /// The node asked for room where no block was free: it is called a millisecond later. True when it did.
-  private func noteRetry() -> Bool {
-    guard unsafe nodeTable.pointee.notes.contains(.retry) else { return false }
+  /// True when the node asked for room and no block was free; it is called again a millisecond later.
+  private func armRetry() -> Bool {
+    guard unsafe nodeTable.pointee.requests.contains(.retry) else { return false }
     timerRetry = min(timerRetry ?? .max, now + 1_000_000)
     return true
   }
 
   private func fireTimer() {
-    if let wish = timerWish, wish <= now { timerWish = nil }
+    if let due = timerRequest, due <= now { timerRequest = nil }
     if let retry = timerRetry, retry <= now { timerRetry = nil }
     wantsAgain = true
     wiring.markReady()
@@ -236,21 +235,20 @@ extension NodeBench {
       emitted: wiring.outputLinks.reduce(0) { $0 + ($1?.counts.pushed ?? 0) })
   }
 
-  /// A node that asks for call after call, or to be called at a time that has passed, and does nothing in them would keep the
-  /// bench for ever, and a worker busy.
-  private func noteIdle(_ outcome: Outcome, _ wish: Nanoseconds?, _ wasIdle: Bool) {
-    let asksAtOnce = wish.map { $0 <= now } ?? (outcome == .again)
+  /// Traps for a node that keeps asking for immediate calls and does nothing in them: it would run for ever and keep a worker busy.
+  private func checkIdle(_ outcome: Outcome, _ due: Nanoseconds?, _ wasIdle: Bool) {
+    let asksAtOnce = due.map { $0 <= now } ?? (outcome == .again)
     idleCalls = wasIdle && asksAtOnce && !isFinishing ? idleCalls + 1 : 0
     if idleCalls > 10_000 {
       fatalError("\(contract.type) was called 10,000 times in a row and neither took nor emitted a packet")
     }
   }
 
-  /// Makes one call with fresh ports, counting its heap requests.
+  /// Makes one call with new ports and counts its heap requests.
   func call(_ body: (inout Ports) -> CallResult) -> CallResult {
     unsafe wiring.node.pointee.now = now
     unsafe wiring.node.pointee.fault = nil
-    unsafe wiring.node.pointee.notes = []
+    unsafe wiring.node.pointee.requests = []
     callCount += 1
     var ports = unsafe Ports(nodeTable)
     let before = millrace_malloc_thread_requests()
@@ -259,8 +257,8 @@ extension NodeBench {
     return result
   }
 
-  /// The outcome of a call, or its fault, put into words.
-  func judge(_ result: CallResult) throws(BenchFault) -> Outcome {
+  /// Returns the outcome of a call, or throws its fault with its message.
+  func outcome(of result: CallResult) throws(BenchFault) -> Outcome {
     var found = unsafe wiring.node.pointee.fault
     var outcome = Outcome.ended
     switch result {

@@ -1,6 +1,6 @@
 public import MillraceCore
 
-/// Runs one node alone, without an engine: packets in, calls as an engine would make them, packets and events out.
+/// Runs a single node without an engine: it feeds packets, makes the calls that an engine would make, and collects packets and events.
 ///
 /// ```swift
 /// let bench = try NodeBench(
@@ -11,39 +11,38 @@ public import MillraceCore
 /// #expect(bench.close() == [])
 /// ```
 ///
-/// Time is virtual unless asked otherwise: it moves only in `advance(to:)`. Pushed packets wait in the bench and enter the
-/// node's links as there is room. What the node emits is copied out after every call, except on outputs that are held
-/// (`hold`): those fill up like a link whose reader is slow.
+/// Time is virtual by default and moves only in `advance(to:)`. Pushed packets wait in the bench and enter the node's links when
+/// there is room. Emitted packets are copied out after every call, except on outputs that are held (`hold`): those fill up like a
+/// link with a slow reader.
 ///
-/// What it does *not* do: it runs no threads of its own, does not measure time and does not check a graph. One thread at a
-/// time may use it.
+/// What it does *not* do: it runs no threads, does not measure time and does not check a graph. One thread at a time may use it.
 @safe
 public final class NodeBench {
-  /// The name the node has in its setup and events.
+  /// The name of the node in its setup and events.
   public static let nodeName = "node"
 
   /// The contract of the node's type.
   public let contract: NodeContract
-  /// What the contract's `resolve` decided: output shapes, latency, pacing, budget.
+  /// The result of the contract's `resolve`: output shapes, latency, pacing, budget.
   public let resolution: Resolution
-  /// Checked parameters, defaults filled in.
+  /// The checked parameters, with defaults filled in.
   public var parameters: ParameterValues { resolution.parameters }
-  /// The clock the node lives by.
+  /// The clock of the node.
   public let clock: Clock
-  /// The fault that ended the node, if one did.
+  /// The fault that ended the node; nil when none did.
   public internal(set) var fault: BenchFault?
-  /// True after the node answered `ended` or finished.
+  /// True after the node returned `ended` or finished.
   public internal(set) var hasEnded = false
-  /// Calls made so far, of every kind.
+  /// Number of calls made so far, of every kind.
   public internal(set) var callCount = 0
-  /// Heap requests the calling thread made inside the node's calls since `resetHeapRequests`; stays 0 where requests cannot
-  /// be counted (see `HeapScope.isCounting`).
+  /// Heap requests of the calling thread inside the node's calls since `resetHeapRequests`; always 0 where requests cannot be counted
+  /// (see `HeapScope.isCounting`).
   public internal(set) var heapRequests = 0
 
   let inputNames: [String]
   let outputNames: [String]
   let wiring: BenchWiring
-  /// The tables of `wiring`, held directly: ports lent from a property of another object crash the optimiser.
+  /// The tables of `wiring`, stored directly: borrowing ports from a property of another object crashes the optimiser.
   let nodeTable: UnsafeMutablePointer<PortTable>
   let feederTable: UnsafeMutablePointer<PortTable>
   let drainTable: UnsafeMutablePointer<PortTable>
@@ -53,31 +52,31 @@ public final class NodeBench {
   var feeds: [BenchFeed]
   var captured: [[CapturedPacket]]
   var isHeld: [Bool]
-  /// When the node asked to be called next, if it did.
-  public internal(set) var timerWish: Nanoseconds?
-  /// When the node is called again because no block was free where it asked for room.
+  /// When the node asked to be called next; nil when it did not.
+  public internal(set) var timerRequest: Nanoseconds?
+  /// When the node is called again because no block was free when it asked for room.
   var timerRetry: Nanoseconds?
-  /// The last call asked for another one, whatever the inputs hold, or a wish has come true.
+  /// The last call asked for another one regardless of the inputs, or a timer has fired.
   var wantsAgain = false
-  /// The inputs are over: `finish` is called from here on.
+  /// The inputs have ended: `finish` is called from now on.
   var isFinishing = false
-  /// Where text messages live until the node has let go of them.
+  /// The pools of text messages, until the node has released them.
   var messagePools: [BlockPool] = []
-  /// Calls in a row that asked for another one and changed nothing.
+  /// Consecutive calls that asked for another one and changed nothing.
   var idleCalls = 0
 
-  /// Makes a node and everything around it.
+  /// Creates a node and everything around it.
   /// - Parameters:
-  ///   - type: the node.
-  ///   - parameters: values as a graph file would give them; defaults come from the contract.
-  ///   - inputs: what each linked input carries, by port name (repeated ports with their number).
-  ///   - outputs: names of the linked outputs; nil: all, of a repeated port the first.
-  ///   - wanted: what the consumer of an output accepts, where that matters; otherwise everything.
-  ///   - clock: `virtual` moves by `advance(to:)`; `realtime` by itself, for nodes that talk to processes or devices.
-  ///   - pacing: how the node is to produce; nil: as resolved.
-  ///   - outputLimit: packets a held output takes before its policy acts.
-  ///   - outputPolicy: what the link behind each output does when it is full.
-  /// - Throws: `BenchProblem`: what a graph with this node would be refused for.
+  ///   - type: the node type.
+  ///   - parameters: values as in a graph file; defaults come from the contract.
+  ///   - inputs: the shape of each linked input, by port name (repeated ports with their number).
+  ///   - outputs: names of the linked outputs; nil: all, and the first of a repeated port.
+  ///   - wanted: what the reader of an output accepts; by default everything.
+  ///   - clock: `virtual` moves only in `advance(to:)`; `realtime` is for nodes that talk to processes or devices.
+  ///   - pacing: the pacing of the node; nil: as resolved.
+  ///   - outputLimit: packets that a held output takes before its policy applies.
+  ///   - outputPolicy: what the link of each output does when it is full.
+  /// - Throws: `BenchProblem`, for whatever a graph with this node would be refused.
   public convenience init<N: Node & ~Copyable>(
     _ type: N.Type, _ parameters: [String: ParameterValue] = [:], inputs: [String: OutputShape] = [:],
     outputs: [String]? = nil, wanted: [String: FormatConstraint] = [:], clock: Clock.Kind = .virtual,
@@ -91,7 +90,7 @@ public final class NodeBench {
       pacing: pacing, outputLimit: outputLimit, outputPolicy: outputPolicy)
   }
 
-  /// As the other initialiser, for a node type out of a catalogue.
+  /// Creates a node from an entry of a catalogue; see the other initialiser.
   public init(
     _ entry: Catalogue.Entry, _ parameters: [String: ParameterValue] = [:],
     inputs: [String: OutputShape] = [:],
@@ -144,7 +143,7 @@ public final class NodeBench {
     }
   }
 
-  /// Asks a contract's `resolve` without making a node, to test what it decides and what it objects to.
+  /// Calls a contract's `resolve` without creating a node, to test its results and problems.
   public static func resolve<N: Node & ~Copyable>(
     _ type: N.Type, _ parameters: [String: ParameterValue] = [:], inputs: [String: OutputShape] = [:],
     outputs: [String]? = nil, wanted: [String: FormatConstraint] = [:]
@@ -154,36 +153,38 @@ public final class NodeBench {
     return setup.resolve(wanted: wanted)
   }
 
-  /// What an output carries. Traps when it was not resolved to carry anything.
+  /// The shape of an output. Traps when the output has none.
   public func shape(_ output: String = "out") -> OutputShape {
-    guard let shape = resolution.outputs[output] else { fatalError("output \"\(output)\" carries nothing") }
+    guard let shape = resolution.outputs[output] else { fatalError("output \"\(output)\" has no format") }
     return shape
   }
 
-  /// The time on the bench's clock, in nanoseconds; a virtual one starts at 0.
+  /// The time of the bench's clock in nanoseconds; a virtual clock starts at 0.
   public var now: Nanoseconds { clock.now }
 
-  /// Drops the node, its links and all they hold, and answers what is amiss: one text for each pool whose blocks did not all
-  /// come back. An empty answer is a clean end.
+  /// Destroys the node, its links and all packets they hold, and reports leaks: one text for each pool whose blocks did not all return.
+  /// Empty when there is no leak.
   public func close() -> [String] {
     executor = nil
     wiring.dropLinks()
     var texts: [String] = []
     for (names, pools) in [(inputNames, wiring.feedPools), (outputNames, wiring.outputPools)] {
       for (name, pool) in zip(names, pools) {
-        guard let pool, !pool.isWhole else { continue }
-        texts.append("\(pool.blockCount - pool.freeCount) blocks of port \"\(name)\" did not come back")
+        guard let pool, !pool.hasAllBlocks else { continue }
+        texts.append("\(pool.blockCount - pool.freeCount) blocks of port \"\(name)\" were not returned")
       }
     }
-    let kept = messagePools.count { !$0.isWhole }
-    if kept > 0 { texts.append("\(kept) text messages did not come back") }
+    let kept = messagePools.count { !$0.hasAllBlocks }
+    if kept > 0 { texts.append("\(kept) text messages were not returned") }
     return texts
   }
 
   deinit {
     // A packet that outlives its pool would write into freed memory.
     let leaks = close()
-    if !leaks.isEmpty { fatalError("a bench went away before its packets: " + leaks.joined(separator: ", ")) }
+    if !leaks.isEmpty {
+      fatalError("a bench was destroyed before its packets: " + leaks.joined(separator: ", "))
+    }
   }
 
   func input(_ name: String?) -> Int {

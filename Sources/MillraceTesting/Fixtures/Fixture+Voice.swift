@@ -1,9 +1,9 @@
 internal import Foundation
 
 extension Fixture {
-  /// Something between a voice and a buzzer, which detectors take for speech: pulses of a falling pitch through two moving
-  /// resonances, in syllables of 220 ms, 100 ms apart, with a pause of 420 ms after every fourth, over faint noise. Full
-  /// scale is nearly reached. The same on every machine.
+  /// A synthetic voice that speech detectors accept: pulses of a falling pitch through two moving resonances, in syllables of 220 ms,
+  /// 100 ms apart, with a pause of 420 ms after every fourth, over faint noise. It nearly reaches full scale and is the same on every
+  /// machine.
   public static func voice16(rate: Int, frames: Int) -> [Int16] {
     var seed: UInt32 = 1
     var phase = 0
@@ -25,7 +25,7 @@ extension Fixture {
     }
   }
 
-  /// A resonance of a width in Hz.
+  /// A resonance with a bandwidth in Hz.
   private struct Resonance {
     let width: Double
     private var last = 0.0

@@ -1,15 +1,15 @@
 internal import Foundation
 
-/// Made-up signals for tests.
+/// Synthetic signals for tests.
 public enum Fixture {
-  /// A sine wave, every channel the same, interleaved.
+  /// A sine wave, interleaved, the same in every channel.
   /// - Parameters:
   ///   - frequency: in Hz.
-  ///   - rate: samples a second.
+  ///   - rate: samples per second.
   ///   - frames: samples per channel.
-  ///   - channels: copies of each sample.
-  ///   - amplitude: peak, full scale being 1.
-  ///   - from: position of the first sample, so that stretches join without a click.
+  ///   - channels: number of channels.
+  ///   - amplitude: peak; full scale is 1.
+  ///   - from: position of the first sample, so that consecutive signals join without a click.
   public static func sine(
     _ frequency: Double, rate: Int, frames: Int, channels: Int = 1, amplitude: Double = 0.5, from: Int = 0
   ) -> [Float] {
@@ -22,7 +22,7 @@ public enum Fixture {
     return samples
   }
 
-  /// As `sine`, in 16-bit samples, rounded to the nearest.
+  /// As `sine`, in 16-bit samples, rounded to nearest.
   public static func sine16(
     _ frequency: Double, rate: Int, frames: Int, channels: Int = 1, amplitude: Double = 0.5, from: Int = 0
   ) -> [Int16] {
@@ -35,7 +35,7 @@ public enum Fixture {
   public static func noise(seed: UInt64, count: Int, amplitude: Float = 0.5) -> [Float] {
     var generator = SplitMix64(seed: seed)
     return (0..<count).map { _ in
-      // 24 bits: all a float's fraction holds.
+      // 24 bits, the precision of a float.
       amplitude * (Float(generator.next() >> 40) / Float(1 << 23) - 1)
     }
   }
@@ -51,15 +51,15 @@ public enum Fixture {
     return (samples.reduce(0) { $0 + Double($1) * Double($1) } / Double(samples.count)).squareRoot()
   }
 
-  /// Root mean square of 16-bit samples, full scale being 1.
+  /// Root mean square of 16-bit samples; full scale is 1.
   public static func rms(_ samples: [Int16]) -> Double { rms(samples.map { Float($0) / 32768 }) }
 }
 
-/// Random numbers that are the same on every run: Steele, Lea and Flood's SplitMix64 (OOPSLA 2014).
+/// A reproducible random number generator: SplitMix64 by Steele, Lea and Flood (OOPSLA 2014).
 public struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// Numbers that depend on the seed alone.
+  /// Creates a generator whose numbers depend only on the seed.
   public init(seed: UInt64) { state = seed }
 
   /// The next 64 bits.

@@ -7,24 +7,24 @@ internal import CMallocCount
 /// #expect(requests == 0)
 /// ```
 ///
-/// Under a sanitizer nothing can be counted: then every count is 0 and `isCounting` is false. Put
-/// `.enabled(if: HeapScope.isCounting, HeapScope.skipReason)` on the test, so that it is reported as skipped, not as passed.
+/// Under a sanitizer, requests cannot be counted: every count is 0 and `isCounting` is false. Add
+/// `.enabled(if: HeapScope.isCounting, HeapScope.skipReason)` to the test, so that it is reported as skipped, not as passed.
 public struct HeapScope: ~Copyable {
   private let before: UInt64
 
-  /// Starts to count on this thread.
+  /// Starts counting on this thread.
   public init() { before = millrace_malloc_thread_requests() }
 
-  /// Requests of this thread since the scope was made. Call it on the thread that made the scope.
+  /// Requests of this thread since the scope was created. Call it on the thread that created the scope.
   public var requests: Int { Int(millrace_malloc_thread_requests() - before) }
 
   /// True when requests are counted in this process.
   public static var isCounting: Bool { millrace_malloc_counting_available() != 0 }
 
-  /// What a skipped test should say.
+  /// The reason to give for a skipped test.
   public static let skipReason = "heap requests are not counted under a sanitizer"
 
-  /// Requests the calling thread made while the body ran `calls` times, after `warmup` runs that are not counted.
+  /// Heap requests of the calling thread while the body runs `calls` times, after `warmup` runs that are not counted.
   public static func count<E: Error>(
     warmup: Int = 0, calls: Int = 1, _ body: () throws(E) -> Void
   ) throws(E) -> Int {
@@ -35,7 +35,7 @@ public struct HeapScope: ~Copyable {
   }
 }
 
-/// Requests the calling thread made to the heap while the body ran.
+/// Heap requests of the calling thread while the body runs.
 public func countHeapRequests<E: Error>(_ body: () throws(E) -> Void) throws(E) -> Int {
   try HeapScope.count(body)
 }

@@ -1,13 +1,13 @@
 public import MillraceCore
 
-/// How marble letters become packets, and packets letters.
+/// The mapping between the letters of a marble diagram and packets.
 public struct MarbleAlphabet {
   /// The packet a letter stands for. Its timestamp is set to the letter's tick.
   public var packet: (Character) -> CapturedPacket
-  /// The letter an emitted packet is drawn as.
+  /// The letter for an emitted packet.
   public var letter: (CapturedPacket) -> Character
 
-  /// An alphabet by its two directions.
+  /// Creates an alphabet from its two mappings.
   public init(
     packet: @escaping (Character) -> CapturedPacket, letter: @escaping (CapturedPacket) -> Character
   ) {
@@ -15,13 +15,13 @@ public struct MarbleAlphabet {
     self.letter = letter
   }
 
-  /// Each packet is one letter of text.
+  /// Each packet is a text of one letter.
   public static var text: MarbleAlphabet {
     MarbleAlphabet(
       packet: { CapturedPacket(bytes: Array(String($0).utf8)) }, letter: { $0.text.first ?? "?" })
   }
 
-  /// PCM (s16): a letter stands for a packet of `frames` samples that all hold its ASCII code, times 100.
+  /// PCM (s16): a letter stands for a packet of `frames` samples, each 100 times its ASCII code.
   public static func int16(frames: Int) -> MarbleAlphabet {
     MarbleAlphabet(
       packet: { letter in
@@ -39,21 +39,21 @@ public struct MarbleAlphabet {
 }
 
 extension NodeBench {
-  /// Plays marble lines to the node and draws what comes out, one character a tick of the virtual clock:
+  /// Feeds marble lines to the node and draws its output, one character per tick of the virtual clock:
   ///
   /// ```text
   /// in:   a-b-(cd)-|      a letter is a packet, - nothing, ( ) several in one tick, | the end, ! an interruption
   /// out:  a-b-(cd)-|      # a fault
   /// ```
   ///
-  /// At each tick the clock moves there, the letters go in, and the node runs. After the last input has ended the node is
-  /// finished. The drawing is as long as the longest input line and `tail` more ticks; it stops at `|` or `#`.
+  /// At each tick the clock advances, the letters are pushed, and the node runs. After the last input has ended, the node finishes. The
+  /// drawing is as long as the longest input line plus `tail` ticks; it stops at `|` or `#`.
   /// - Parameters:
-  ///   - lines: an input line for each port.
+  ///   - lines: the input line of each port.
   ///   - output: the port to draw.
   ///   - tick: nanoseconds between two characters.
-  ///   - tail: ticks to go on after the last character.
-  ///   - alphabet: what letters stand for.
+  ///   - tail: ticks to continue after the last character.
+  ///   - alphabet: the meaning of the letters.
   public func marbles(
     _ lines: [String: String], output: String = "out", tick: Nanoseconds = .milliseconds(20), tail: Int = 0,
     alphabet: MarbleAlphabet = .text
@@ -83,7 +83,7 @@ extension NodeBench {
         try run()
         if feeds.allSatisfy({ $0.shape == nil || $0.isToEnd }), contract.drive != .itself { try finish() }
       } catch {
-        // `hasEnded` and `fault` tell; the packets before it are drawn.
+        // `hasEnded` and `fault` report it; the packets before it are drawn.
       }
       var drawn = packets(output).map(alphabet.letter)
       if fault != nil { drawn.append("#") } else if hasEnded { drawn.append("|") }
@@ -93,7 +93,7 @@ extension NodeBench {
     return drawing
   }
 
-  /// One input, one output.
+  /// Plays one input and draws one output.
   public func marbles(
     _ line: String, tick: Nanoseconds = .milliseconds(20), tail: Int = 0, alphabet: MarbleAlphabet = .text
   ) -> String {
@@ -120,7 +120,7 @@ extension NodeBench {
         }
       }
     }
-    precondition(group == nil, "a marble line opens a group and does not close it")
+    precondition(group == nil, "a marble line opens a group without closing it")
     return ticks
   }
 }

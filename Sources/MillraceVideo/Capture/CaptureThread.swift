@@ -32,7 +32,7 @@ final class CaptureThread: Sendable {
     let decoder = unsafe try StreamDecoder(demuxer, index, codec, threads: 1)
     let capture = CaptureThread(waker)
     let source = Source(demuxer: demuxer, decoder: decoder)
-    guard OwnThread.start("millrace-grab", { capture.run(source) }) == 0 else {
+    guard DetachedThread.start("millrace-grab", { capture.run(source) }) == 0 else {
       throw NodeProblem(
         "the system cannot create another thread for \(place.name)",
         cure: "raise the limit of processes (ulimit -u)")
@@ -66,7 +66,7 @@ final class CaptureThread: Sendable {
     } catch  where error.code == PictureLimit.fault && error.reason == .custom {
       let (width, height) = PictureLimit.size(error)
       ending =
-        "it delivers pictures of \(width)x\(height), more than \(PictureHeader.mostPixels) pixels; set it to a smaller size"
+        "it delivers pictures of \(width)x\(height), more than \(PictureHeader.defaultMaxPixels) pixels; set it to a smaller size"
     } catch {
       ending = source.decoder.lastMessage ?? source.demuxer.words.text ?? LibraryMessage.describe(error.code)
     }

@@ -40,7 +40,8 @@ final class DeclaredSize {
     }
     let count = unsafe Int(packet.pointee.size)
     if isStill {
-      let head = unsafe Span(_unsafeStart: UnsafePointer(data), count: min(count, PictureHeader.mostBytes))
+      let head = unsafe Span(
+        _unsafeStart: UnsafePointer(data), count: min(count, PictureHeader.maxHeaderBytes))
       return PictureHeader(head).map { ($0.width, $0.height) }
     }
     guard unsafe parser != nil else { return nil }

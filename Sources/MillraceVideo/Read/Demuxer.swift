@@ -30,10 +30,10 @@ final class Demuxer {
     /// Secrets to remove from the library's messages.
     var secrets = Secrets()
     /// Size of the largest picture to decode, in pixels.
-    var mostPixels = PictureHeader.mostPixels
+    var mostPixels = PictureHeader.defaultMaxPixels
 
     /// A file.
-    init(file path: String, mostPixels: Int = PictureHeader.mostPixels) {
+    init(file path: String, mostPixels: Int = PictureHeader.defaultMaxPixels) {
       self.mostPixels = mostPixels
       // The prefix keeps names such as "concat:..." from being taken for a protocol.
       url = "file:" + path
@@ -160,10 +160,10 @@ final class Demuxer {
   func reason(_ code: Int32) -> String {
     words.keep()
     let described = LibraryMessage.describe(code)
-    guard let line = words.text else { return source.secrets.removed(from: described) }
+    guard let line = words.text else { return source.secrets.redacting(described) }
     // A protocol's line says what failed, but not the system error.
     let isMore = source.bound != nil && (1..<4_096).contains(-code) && !line.contains(described)
-    return source.secrets.removed(from: isMore ? "\(line): \(described)" : line)
+    return source.secrets.redacting(isMore ? "\(line): \(described)" : line)
   }
 
   // MARK: Streams

@@ -46,7 +46,7 @@ enum PictureLimit {
 
   /// The cure for a size.
   static func cure(_ size: Size) -> String {
-    allows(size, atMost: PictureHeader.mostEver)
+    allows(size, atMost: PictureHeader.maxDecodablePixels)
       ? "scale it down first, or raise \"maxPixels\" to \(size.width * size.height)" : "scale it down first"
   }
 }
@@ -54,8 +54,8 @@ enum PictureLimit {
 extension ParameterContract {
   /// The largest picture a node decodes.
   static let maxPixels = ParameterContract(
-    "maxPixels", .integer(1...PictureHeader.mostEver), unit: "px",
-    default: .integer(PictureHeader.mostPixels),
+    "maxPixels", .integer(1...PictureHeader.maxDecodablePixels), unit: "px",
+    default: .integer(PictureHeader.defaultMaxPixels),
     text:
       "size limit of decoded pictures, width times height; larger ones are refused before memory is allocated"
   )
@@ -80,7 +80,7 @@ extension VideoRead {
   static func checkSize(_ path: String, _ source: Demuxer.Source) throws(NodeProblem) {
     let file = try OpenedFile(path, for: .reading)
     defer { _ = close(file.descriptor) }
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: PictureHeader.mostBytes) { target, count in
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: PictureHeader.maxHeaderBytes) { target, count in
       count = unsafe max(0, pread(file.descriptor, target.baseAddress, target.count, 0))
     }
     guard let header = PictureHeader(bytes.span) else { return }

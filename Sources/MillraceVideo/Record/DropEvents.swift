@@ -6,7 +6,7 @@ struct DropEvents {
   private let late: Int
   private let moved: Int
   private var pending = (pictures: 0, frames: 0)
-  private var pace = EventPace()
+  private var pace = EventThrottle()
 
   init(late: Int, moved: Int) {
     self.late = late

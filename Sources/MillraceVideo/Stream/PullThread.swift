@@ -19,7 +19,7 @@ final class PullThread: Sendable {
     /// The audio format; nil: audio is ignored.
     var sound: (rate: Int, channels: Int, sample: SampleType)?
     /// Size of the largest picture to decode, in pixels.
-    var mostPixels = PictureHeader.mostPixels
+    var mostPixels = PictureHeader.defaultMaxPixels
   }
 
   /// What is new for the node.
@@ -63,7 +63,7 @@ final class PullThread: Sendable {
   /// Starts the thread, which connects.
   static func start(_ settings: Settings, waker: Waker) throws(NodeProblem) -> PullThread {
     let thread = PullThread(settings, waker)
-    guard OwnThread.start("millrace-pull", { thread.run() }) == 0 else {
+    guard DetachedThread.start("millrace-pull", { thread.run() }) == 0 else {
       throw NodeProblem(
         "the system cannot create another thread for \(settings.address.name)",
         cure: "raise the limit of processes (ulimit -u)")

@@ -59,12 +59,12 @@ final class PushThread: Sendable {
   private let shared: Locked<Shared>
   private let isStopped = Atomic<Bool>(false)
   private let bound = StreamInterrupt()
-  private let bell: PipeBell
+  private let bell: WakePipe
   private let waker: Waker
   private let settings: Settings
   private let header: StreamHeader
 
-  private init(_ settings: Settings, _ header: StreamHeader, _ bell: PipeBell, _ waker: Waker) {
+  private init(_ settings: Settings, _ header: StreamHeader, _ bell: WakePipe, _ waker: Waker) {
     self.settings = settings
     self.header = header
     self.bell = bell
@@ -76,14 +76,14 @@ final class PushThread: Sendable {
   static func start(_ settings: Settings, _ header: StreamHeader, waker: Waker) throws(NodeProblem)
     -> PushThread
   {
-    guard let bell = PipeBell() else {
+    guard let bell = WakePipe() else {
       throw NodeProblem(
         "too many open files: cannot connect to \(settings.address.name)",
         cure: "raise the limit of open files (ulimit -n)"
       )
     }
     let thread = PushThread(settings, header, bell, waker)
-    guard OwnThread.start("millrace-push", { thread.run() }) == 0 else {
+    guard DetachedThread.start("millrace-push", { thread.run() }) == 0 else {
       throw NodeProblem(
         "the system cannot create another thread for \(settings.address.name)",
         cure: "raise the limit of processes (ulimit -u)")
@@ -96,7 +96,7 @@ final class PushThread: Sendable {
   /// Queues a packet for sending. Both sides hold the lock only for moves.
   func put(_ packet: EncodedPacket) {
     shared.withLock { $0.queue.put(packet) }
-    bell.ring()
+    bell.signal()
   }
 
   /// Takes what is new.
@@ -115,14 +115,14 @@ final class PushThread: Sendable {
   /// Ends the input: the thread ends once everything is sent.
   func finish() {
     shared.withLock { $0.finishes = true }
-    bell.ring()
+    bell.signal()
   }
 
   /// Cancels what the thread waits for, and stops the thread. Does not block.
   func stop() {
     isStopped.store(true, ordering: .releasing)
     bound.cancel()
-    bell.ring()
+    bell.signal()
   }
 
   // MARK: The thread

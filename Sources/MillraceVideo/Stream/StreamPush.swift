@@ -128,6 +128,6 @@ final class StreamPush {
     let line = unsafe String(cString: millrace_av_last_log())
     let code = LibraryMessage.describe(status)
     let text = line.isEmpty ? code : "\(LibraryMessage.withoutAddresses(line)) (\(code))"
-    return settings.address.secrets.removed(from: text)
+    return settings.address.secrets.redacting(text)
   }
 }

@@ -126,7 +126,7 @@ struct LockFreeModelTests {
     expect(sleep(.sequential), ["a flag that comes late": sleep(.relaxed)])
   }
 
-  /// `Link.hasRoomOrAsks` and `Link.wakeWriter`: the ring is full, and one packet is taken.
+  /// `Link.hasRoomOrRequestsWake` and `Link.wakeWriter`: the ring is full, and one packet is taken.
   private func room(asksFirst: Bool, fences: Bool) -> Interleavings {
     let (read, waits, woken) = (0, 1, 2)
     let ask: [ModelStep] = [.store(waits, .sequential) { _ in 1 }, .fence]

@@ -49,7 +49,7 @@ enum DialogueStage {
     _ scenario: BailianScenario, _ observer: BailianDouble.AudioObserver = BailianDouble.AudioObserver(),
     watch: @escaping @Sendable (String) -> Void
   ) throws -> BailianDouble {
-    let made = Answer.of { () -> Result<BailianDouble, any Error> in
+    let made = Promise.runBlocking { () -> Result<BailianDouble, any Error> in
       do {
         return .success(try await BailianDouble.listen(scenario, observer: observer, watch: watch))
       } catch {

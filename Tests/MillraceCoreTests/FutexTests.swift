@@ -3,11 +3,11 @@ import MillraceCore
 import Synchronization
 import Testing
 
-@Suite("A word that threads sleep on", .timeLimit(.minutes(30)))
-struct WaitWordTests {
+@Suite("futex", .timeLimit(.minutes(30)))
+struct FutexTests {
   /// A ball between two threads: each waits for its own value and answers with the other's. Both go when a wait takes as long as it may.
   private final class Ball: Sendable {
-    let word = WaitWord()
+    let word = Futex()
     let returns = Atomic<Int>(0)
     let isLost = Atomic<Bool>(false)
     private static let patience = Nanoseconds.milliseconds(120_000)
@@ -31,7 +31,7 @@ struct WaitWordTests {
     }
   }
 
-  @Test("a change and a wake-up end a wait, however they and its beginning fall together")
+  @Test("a change and a wake-up end a wait, whatever their order and timing")
   func neverMissed() {
     let ball = Ball()
     let other = Thread { ball.play(1, rounds: 20_000) }
@@ -45,10 +45,10 @@ struct WaitWordTests {
   }
 
   @Test(
-    "a wait for a value that is gone is none; one that nobody ends is over with its time; an exchange answers what was"
+    "a wait for a changed value returns at once, a wait without a wake-up times out, and exchange returns the previous value"
   )
   func values() {
-    let word = WaitWord()
+    let word = Futex()
     #expect(word.exchange(7) == 0)
     word.wait(while: 0)
     word.wait(while: 7, for: 1_000_000)

@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// The environment of programs that are started: what of ours every one gets.
-package enum InheritedVariables {
-  /// Where programs and files are, who the user is, language and time zone. The rest may hold anybody's keys, and is given by name.
+/// The environment of child processes: the variables that each of them inherits.
+package enum InheritedEnvironment {
+  /// Paths, user, language and time zone. All other variables may hold secrets and are passed only by name.
   package static let names: Set = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "XDG_RUNTIME_DIR",
   ]
-  /// Of the language, one variable each matter of it: `LC_CTYPE`.
+  /// Prefix of the locale variables, such as `LC_CTYPE`.
   private static let languagePrefix = "LC_"
 
-  /// The inherited variables and those that were given, each `NAME=value`. Of several of one name the last counts.
+  /// The inherited variables and the given ones, each `NAME=value`. The last of several with the same name wins.
   package static func with(_ given: [String]) -> [String] {
     var values: [Substring: String] = [:]
     func name(_ text: String) -> Substring { text.prefix { $0 != "=" } }

@@ -1,37 +1,38 @@
 internal import Synchronization
 
-/// The thread that resumes tasks of the program when a channel has a packet, or room, for them.
+/// The thread that resumes tasks of the program when a channel has a packet or room for them.
 ///
-/// A worker never resumes a task: that takes a lock and may wake a thread of Swift's pool. It pushes the channel onto a lock-free stack,
-/// and wakes this thread if it sleeps. The thread starts with the first channel a program opens, and ends with its engine.
+/// A worker never resumes a task, because that takes a lock and may wake a thread of Swift's cooperative pool. Instead it pushes the
+/// channel onto a lock-free stack and wakes this thread if it sleeps. The thread starts when a program opens its first channel and ends
+/// with its engine.
 @safe
-package final class Courier: @unchecked Sendable {
+package final class TaskResumer: @unchecked Sendable {
   private let head = unsafe Atomic<Unmanaged<AppChannel>?>(nil)
-  /// 1: the thread sleeps, or is about to.
-  private let sleep = WaitWord()
+  /// 1 while the thread sleeps or is about to.
+  private let sleep = Futex()
   private let isStopping = Atomic<Bool>(false)
   private let hasThread = Locked(false)
 
-  /// Starts no thread yet.
+  /// Creates a resumer without a thread.
   package init() {}
 
-  /// Starts the thread unless it runs already. 0, or the `errno` of the system's refusal. Any thread.
+  /// Starts the thread unless it runs already. Returns 0, or the `errno` when the system could not create it. Any thread.
   package func start() -> Int32 {
     hasThread.withLock { hasThread in
       guard !hasThread else { return 0 }
-      let refusal = OwnThread.start("millrace-courier") { [self] in run() }
-      hasThread = refusal == 0
-      return refusal
+      let status = DetachedThread.start("millrace-resumer") { [self] in run() }
+      hasThread = status == 0
+      return status
     }
   }
 
-  /// Ends the thread. No run of the engine is left, so no task waits.
+  /// Ends the thread. The engine has no run left, so no task waits.
   package func stop() {
     isStopping.store(true, ordering: .sequentiallyConsistent)
     wakeThread()
   }
 
-  /// Has a channel delivered to. Any thread; no lock, no allocation; a system call only when the thread sleeps.
+  /// Queues a channel whose tasks are to be resumed. Any thread; no lock, no allocation; a system call only when the thread sleeps.
   func push(_ channel: AppChannel) {
     let entry = unsafe Unmanaged.passRetained(channel)
     var first = unsafe head.load(ordering: .relaxed)
@@ -42,7 +43,7 @@ package final class Courier: @unchecked Sendable {
       if exchanged { break }
       unsafe first = unsafe seen
     }
-    // Something was there before: its writer has woken the thread.
+    // If the stack was not empty, the thread has been woken already.
     if unsafe first == nil { wakeThread() }
   }
 
@@ -56,7 +57,7 @@ package final class Courier: @unchecked Sendable {
     while true {
       deliver()
       sleep.store(1)
-      // A thread that pushes after this sees the flag; what was pushed before is seen here.
+      // A push after this store sees the flag; an earlier push is seen here.
       if unsafe head.load(ordering: .sequentiallyConsistent) == nil {
         if isStopping.load(ordering: .sequentiallyConsistent) { return }
         sleep.wait(while: 1)
@@ -65,7 +66,7 @@ package final class Courier: @unchecked Sendable {
     }
   }
 
-  /// Serves the channels in the order they were pushed.
+  /// Serves the channels in the order in which they were pushed.
   private func deliver() {
     var newestFirst = unsafe head.exchange(nil, ordering: .acquiringAndReleasing)
     var oldestFirst: Unmanaged<AppChannel>?
@@ -77,8 +78,8 @@ package final class Courier: @unchecked Sendable {
     while let entry = unsafe oldestFirst {
       let channel = unsafe entry.takeRetainedValue()
       unsafe oldestFirst = unsafe channel.following
-      // From here on it can be pushed again; what happened before is seen below.
-      channel.leftQueue()
+      // The channel can be pushed again from here on; `deliver` sees everything before.
+      channel.didLeaveQueue()
       channel.deliver()
     }
   }

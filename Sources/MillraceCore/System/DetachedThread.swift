@@ -1,8 +1,8 @@
 internal import CMillraceSys
 internal import Glibc
 
-/// Threads that no one waits for: each ends with its work, and may outlive who began it.
-package enum OwnThread {
+/// Threads that are never joined: each ends with its work and may outlive its creator.
+package enum DetachedThread {
   private final class Start: Sendable {
     let name: String
     let body: @Sendable () -> Void
@@ -12,13 +12,13 @@ package enum OwnThread {
     }
   }
 
-  /// Runs the body on a new thread. 0, or the `errno` of the system's refusal: it has no thread left.
+  /// Runs the body on a new thread. Returns 0, or the `errno` when the system could not create one.
   ///
   /// - Parameter name: what debuggers and `top` call the thread; Linux shows 15 bytes of it.
   package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) -> Int32 {
     let parcel = unsafe Unmanaged.passRetained(Start(name, body))
     var thread = pthread_t()
-    let refusal = unsafe pthread_create(
+    let status = unsafe pthread_create(
       &thread, nil,
       { argument in
         guard let argument = unsafe argument else { return nil }
@@ -27,9 +27,9 @@ package enum OwnThread {
         start.body()
         return nil
       }, parcel.toOpaque())
-    guard refusal == 0 else {
+    guard status == 0 else {
       unsafe parcel.release()
-      return refusal
+      return status
     }
     return pthread_detach(thread)
   }

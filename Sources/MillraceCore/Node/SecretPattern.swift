@@ -1,33 +1,33 @@
-/// One way of writing a secret, and how it is found in a text: as it stands, and with the escapes of JSON and of addresses.
+/// One spelling of a secret, and how to find it in a text: verbatim, and with the escapes of JSON and URLs.
 ///
-/// A value; any thread. Looking takes no heap.
-struct SecretSpelling: Sendable {
+/// A value type; any thread. Searching uses no heap.
+struct SecretPattern: Sendable {
   let bytes: [UInt8]
-  /// Only where no letter or digit touches it: what is short, or a short word, is part of many others.
+  /// True when it matches only without an adjacent letter or digit: a short text or word is part of many others.
   let standsAlone: Bool
   let isNumber: Bool
-  /// The fewest bytes of a remainder that tell too much, when a text was cut inside the secret; nil: none does.
-  let leastRemainder: Int?
-  /// Base64 that may go on: a secret in the midst of what was encoded with it.
+  /// Fewest bytes of a fragment that reveal too much when a text was cut inside the secret; nil: fragments are not searched.
+  let minFragment: Int?
+  /// True for Base64, which may continue behind the match: the secret is a part of the encoded text.
   let isBase64: Bool
-  var isShort: Bool { bytes.count < Secrets.leastBytes }
+  var isShort: Bool { bytes.count < Secrets.minBytes }
 
-  /// A remainder of so many bytes does not occur by accident.
-  private static let tellingRemainder = 8
-  /// The least for a short secret: fewer bytes would occur by accident.
-  private static let shortRemainder = 6
-  /// A remainder of letters alone is a word of any language until it is this long.
+  /// A fragment of this many bytes does not occur by chance.
+  private static let usualFragment = 8
+  /// The minimum for a short secret: fewer bytes occur by chance.
+  private static let shortFragment = 6
+  /// A fragment of letters only may be an ordinary word up to this length.
   private static let longestWord = 12
-  /// The fewest characters of Base64 that are looked for.
-  private static let leastBase64 = 8
+  /// Fewest characters of Base64 that are searched for.
+  private static let minBase64 = 8
 
-  /// A secret as it is.
+  /// The pattern of a verbatim secret.
   init(_ text: String) {
     bytes = Array(text.utf8)
-    standsAlone = bytes.count < Secrets.leastBytes || Secrets.isWord(text)
+    standsAlone = bytes.count < Secrets.minBytes || Secrets.isWord(text)
     isNumber = Double(text) != nil
-    let least = min(Self.tellingRemainder, max(Self.shortRemainder, bytes.count * 2 / 3))
-    leastRemainder = bytes.count > least ? least : nil
+    let least = min(Self.usualFragment, max(Self.shortFragment, bytes.count * 2 / 3))
+    minFragment = bytes.count > least ? least : nil
     isBase64 = false
   }
 
@@ -35,19 +35,19 @@ struct SecretSpelling: Sendable {
     self.bytes = bytes
     standsAlone = false
     isNumber = false
-    leastRemainder = nil
+    minFragment = nil
     isBase64 = true
   }
 
-  /// A secret as it is and as it stands in Base64 (RFC 4648, both alphabets), at whichever byte of the encoded text it begins.
-  static func all(of text: String) -> [SecretSpelling] {
-    var result = [SecretSpelling(text)]
+  /// The patterns of a secret: verbatim, and in Base64 (RFC 4648, both alphabets) at each of the three possible offsets.
+  static func all(of text: String) -> [SecretPattern] {
+    var result = [SecretPattern(text)]
     var seen: Set<[UInt8]> = []
     for lead in 0..<3 {
-      for alphabet in [Self.alphabet, Self.addressAlphabet] {
+      for alphabet in [Self.alphabet, Self.urlAlphabet] {
         let core = encoded(Array(text.utf8), after: lead, alphabet)
-        if core.count >= leastBase64 && seen.insert(core).inserted {
-          result.append(SecretSpelling(base64: core))
+        if core.count >= minBase64 && seen.insert(core).inserted {
+          result.append(SecretPattern(base64: core))
         }
       }
     }
@@ -56,9 +56,9 @@ struct SecretSpelling: Sendable {
 
   private static let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
   private static let alphabet = letters + Array("+/".utf8)
-  private static let addressAlphabet = letters + Array("-_".utf8)
+  private static let urlAlphabet = letters + Array("-_".utf8)
 
-  /// The characters of Base64 that these bytes alone decide when `lead` other bytes stand before them.
+  /// The Base64 characters that depend only on these bytes when `lead` other bytes precede them.
   private static func encoded(_ bytes: [UInt8], after lead: Int, _ alphabet: [UInt8]) -> [UInt8] {
     let bits = 8 * (lead + bytes.count)
     let first = (8 * lead + 5) / 6
@@ -73,21 +73,21 @@ struct SecretSpelling: Sendable {
     }
   }
 
-  // MARK: Looking
+  // MARK: Matching
 
-  /// What a text is where it is looked at.
+  /// The context at the current place of a text.
   struct Place {
-    /// Inside a string of JSON.
+    /// Inside a JSON string.
     var isQuoted = false
-    /// In JSON, outside of its strings.
+    /// In JSON, outside a string.
     var isBare = false
-    /// Where the last secret ended; what touches it stands alone all the same.
+    /// The end of the previous secret; text adjacent to it counts as standing alone.
     var lastEnd = -1
   }
 
-  /// Bytes of the text that are this secret, from `start` on; nil: none.
+  /// Length in bytes of the match at `start`; nil when there is none.
   func length(at start: Int, _ text: Span<UInt8>, _ place: Place) -> Int? {
-    // Outside of strings a short number is likelier to be a count or a level than the secret.
+    // Outside strings a short number is more likely a count or a level than the secret.
     if place.isBare && isShort { return nil }
     let first = text[start]
     if first == bytes[0] || first == UInt8(ascii: "\\") || first == UInt8(ascii: "%")
@@ -99,10 +99,10 @@ struct SecretSpelling: Sendable {
         }
       }
     }
-    return remainder(at: start, text, place)
+    return fragment(at: start, text, place)
   }
 
-  /// The end of a secret that is whole from its byte `byte` on, or cut at its end.
+  /// The end of a match that starts with the secret's byte `byte` and is complete or cut at its end.
   private func match(from byte: Int, at start: Int, _ text: Span<UInt8>, _ place: Place) -> Int? {
     if !place.isQuoted, let end = match(from: byte, at: start, text, place, isEscaped: false) { return end }
     return place.isBare ? nil : match(from: byte, at: start, text, place, isEscaped: true)
@@ -115,14 +115,14 @@ struct SecretSpelling: Sendable {
     var next = byte
     while next < bytes.count {
       guard let length = step(&next, at: index, text, isEscaped: isEscaped) else {
-        return next > byte && isCut(index, text) && tells(byte..<next) ? index : nil
+        return next > byte && isCut(index, text) && reveals(byte..<next) ? index : nil
       }
       index += length
     }
     return index
   }
 
-  /// Bytes of the text in which the secret goes on; nil: it does not.
+  /// Length in bytes of the text that continues the secret; nil when it does not continue.
   private func step(_ next: inout Int, at index: Int, _ text: Span<UInt8>, isEscaped: Bool) -> Int? {
     guard index < text.count else { return nil }
     if isEscaped && text[index] == UInt8(ascii: "\\") {
@@ -133,12 +133,12 @@ struct SecretSpelling: Sendable {
       next = after
       return escape.end - index
     }
-    let length = text[index] == bytes[next] ? 1 : addressEscape(of: bytes[next], at: index, text)
+    let length = text[index] == bytes[next] ? 1 : urlEscape(of: bytes[next], at: index, text)
     if length != nil { next += 1 }
     return length
   }
 
-  /// A character of the secret's next bytes.
+  /// Matches a character with the next bytes of the secret.
   private func matches(_ scalar: Unicode.Scalar, _ next: inout Int) -> Bool {
     for byte in scalar.utf8 {
       guard next < bytes.count, bytes[next] == byte else { return false }
@@ -147,8 +147,8 @@ struct SecretSpelling: Sendable {
     return true
   }
 
-  /// Bytes of a byte as addresses and forms write it, `%2F` or `+`; nil: it is not here.
-  private func addressEscape(of byte: UInt8, at index: Int, _ text: Span<UInt8>) -> Int? {
+  /// Length of a byte encoded as in URLs and forms, `%2F` or `+`; nil when it is not here.
+  private func urlEscape(of byte: UInt8, at index: Int, _ text: Span<UInt8>) -> Int? {
     if text[index] == UInt8(ascii: "+") && byte == UInt8(ascii: " ") { return 1 }
     guard text[index] == UInt8(ascii: "%"), index + 2 < text.count,
       let high = Escape.digit(text[index + 1]), let low = Escape.digit(text[index + 2])
@@ -156,24 +156,24 @@ struct SecretSpelling: Sendable {
     return UInt8(high << 4 | low) == byte ? 3 : nil
   }
 
-  // MARK: Cut texts
+  // MARK: Truncated texts
 
-  /// The end of a secret, where the text has lost its beginning.
-  private func remainder(at start: Int, _ text: Span<UInt8>, _ place: Place) -> Int? {
-    guard let least = leastRemainder, isBegun(start, text) else { return nil }
-    for byte in 1...bytes.count - least where bytes[byte] == text[start] && tells(byte..<bytes.count) {
+  /// The length of the end of a secret, when the text was cut before it.
+  private func fragment(at start: Int, _ text: Span<UInt8>, _ place: Place) -> Int? {
+    guard let least = minFragment, isBegun(start, text) else { return nil }
+    for byte in 1...bytes.count - least where bytes[byte] == text[start] && reveals(byte..<bytes.count) {
       if let end = match(from: byte, at: start, text, place), end - start >= least { return end - start }
     }
     return nil
   }
 
-  /// True when a part of the secret says so much of it that it must not be seen.
-  private func tells(_ part: Range<Int>) -> Bool {
-    guard let least = leastRemainder, part.count >= least else { return false }
+  /// True when a part of the secret reveals too much of it.
+  private func reveals(_ part: Range<Int>) -> Bool {
+    guard let least = minFragment, part.count >= least else { return false }
     return part.count >= Self.longestWord || !bytes[part].allSatisfy(Secrets.isLetter)
   }
 
-  /// True when a text may have been cut before this place.
+  /// True when the text may have been cut before this index.
   private func isBegun(_ index: Int, _ text: Span<UInt8>) -> Bool {
     guard index > 0 else { return true }
     switch text[index - 1] {
@@ -184,7 +184,7 @@ struct SecretSpelling: Sendable {
     }
   }
 
-  /// True when a text may have been cut at this place: it ends, or dots say that it was longer.
+  /// True when the text may have been cut at this index: it ends, or an ellipsis follows.
   private func isCut(_ index: Int, _ text: Span<UInt8>) -> Bool {
     guard index < text.count else { return true }
     switch text[index] {
@@ -195,19 +195,19 @@ struct SecretSpelling: Sendable {
     }
   }
 
-  // MARK: What is around
+  // MARK: Context
 
-  /// The end of what goes on as Base64 behind a secret: its last character and the filling are of the secret, too.
+  /// The end of the Base64 behind a match: the last character and the padding belong to the secret, too.
   private func endOfBase64(_ end: Int, _ text: Span<UInt8>) -> Int {
     var end = end
-    let most = end + 4
-    while end < min(most, text.count), Self.alphabet.contains(text[end]) || text[end] == UInt8(ascii: "=") {
+    let limit = end + 4
+    while end < min(limit, text.count), Self.alphabet.contains(text[end]) || text[end] == UInt8(ascii: "=") {
       end += 1
     }
     return end
   }
 
-  /// True when no letter, digit, sign or point touches a part of a text.
+  /// True when no letter, digit, underscore or decimal point is adjacent to a part of a text.
   private func isAlone(_ part: Range<Int>, _ text: Span<UInt8>, _ place: Place) -> Bool {
     func belongs(_ byte: UInt8) -> Bool {
       Secrets.isLetter(byte) || Self.isDigit(byte) || byte == UInt8(ascii: "_") || byte >= 0x80
@@ -229,16 +229,16 @@ struct SecretSpelling: Sendable {
   }
 }
 
-/// An escape of a JSON string, also of one that stands inside another.
+/// An escape in a JSON string, which may be nested in other JSON strings.
 private struct Escape {
   let scalar: Unicode.Scalar
   let end: Int
 
-  /// Backslashes that are looked at, one string of JSON inside the other four times over: a text of backslashes must not be gone
-  /// through to its end from each of them.
-  private static let mostBackslashes = 15
+  /// Most backslashes that are read, enough for JSON strings nested four deep: a text of backslashes must not be scanned to its end
+  /// from each of them.
+  private static let maxBackslashes = 15
 
-  /// - Parameter wanted: the byte that is looked for, since backslashes before a letter may also be themselves.
+  /// - Parameter wanted: the byte searched for, because backslashes before a letter may also be literal.
   init?(at start: Int, _ text: Span<UInt8>, wanted: UInt8) {
     let index = Self.endOfBackslashes(from: start, text)
     let depth = index - start
@@ -249,7 +249,7 @@ private struct Escape {
     guard index < text.count else { return nil }
     switch text[index] {
     case UInt8(ascii: "/"): (scalar, end) = ("/", index + 1)
-    // Behind an even number of backslashes it ends the string.
+    // After an even number of backslashes it ends the string.
     case UInt8(ascii: "\"") where depth % 2 == 1: (scalar, end) = ("\"", index + 1)
     case UInt8(ascii: "b"): (scalar, end) = ("\u{08}", index + 1)
     case UInt8(ascii: "f"): (scalar, end) = ("\u{0C}", index + 1)
@@ -262,7 +262,7 @@ private struct Escape {
         (scalar, end) = (found, index + 5)
         return
       }
-      // The other half of a pair, behind as many backslashes.
+      // The low surrogate, after as many backslashes.
       let second = Self.endOfBackslashes(from: index + 5, text)
       guard second > index + 5, second < text.count, text[second] == UInt8(ascii: "u"),
         let low = Self.unit(second + 1, text), (0xDC00...0xDFFF).contains(low), unit < 0xDC00,
@@ -274,9 +274,9 @@ private struct Escape {
   }
 
   private static func endOfBackslashes(from start: Int, _ text: Span<UInt8>) -> Int {
-    let most = min(start + mostBackslashes, text.count)
+    let limit = min(start + maxBackslashes, text.count)
     var index = start
-    while index < most && text[index] == UInt8(ascii: "\\") { index += 1 }
+    while index < limit && text[index] == UInt8(ascii: "\\") { index += 1 }
     return index
   }
 
@@ -290,7 +290,7 @@ private struct Escape {
     return value
   }
 
-  /// A hexadecimal digit's value.
+  /// The value of a hexadecimal digit; nil for other characters.
   static func digit(_ byte: UInt8) -> Int? {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte) - 48

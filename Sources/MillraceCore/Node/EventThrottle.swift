@@ -2,7 +2,7 @@
 /// more at the end of the stream or session, so that nothing is lost:
 ///
 ///     lost += count
-///     if lost > 0, pace.allows(at: ports.now) {
+///     if lost > 0, throttle.allows(at: ports.now) {
 ///       ports.post(event) { $0.field("samples", lost) }
 ///       lost = 0
 ///     }

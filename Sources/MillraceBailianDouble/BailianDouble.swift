@@ -48,10 +48,11 @@ public final class BailianDouble: Sendable {
     public var largestPicture = 0
     /// When images arrived, on the monotonic clock.
     public var pictureTimes: [Nanoseconds] = []
-    /// Audio messages in duplex, those of them that arrived more than 20 ms later than the others suggest, and the delay of the latest
-    /// of these in milliseconds.
+    /// Audio messages in duplex.
     public var framesTimed = 0
+    /// Audio messages in duplex that arrived more than 20 ms later than the others suggest.
     public var framesLate = 0
+    /// The delay of the latest of these in milliseconds.
     public var latest = 0.0
     /// Replies that were started.
     public var replies = 0

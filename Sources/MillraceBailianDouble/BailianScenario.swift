@@ -12,6 +12,7 @@ public struct BailianScenario: Sendable, Hashable {
     public var thinks = 200
     /// Commands sent with the reply.
     public var commands: [JSONValue] = []
+    /// The fault of this turn, if it has one.
     public var fault: Fault?
 
     /// Creates a turn with one reply and no fault.
@@ -123,5 +124,6 @@ public struct BailianScenario: Sendable, Hashable {
   /// The espeak-ng voice.
   public var voice = "en"
 
+  /// Creates a scenario with every member at its default.
   public init() {}
 }

@@ -4,7 +4,16 @@ internal import MillraceCore
 public struct FileFault: Error, Equatable, Sendable, CustomStringConvertible {
   /// The operation that failed.
   public enum Operation: String, Sendable {
-    case open, create, read, write, close
+    /// Opening a file that exists.
+    case open
+    /// Creating a file.
+    case create
+    /// Reading from a file.
+    case read
+    /// Writing to a file.
+    case write
+    /// Closing a file.
+    case close
   }
 
   /// The operation that failed.

@@ -95,7 +95,12 @@ public struct BailianRules: Sendable, Hashable {
 
   /// When the video channel is opened: never, on the service's command, or at the start.
   public enum Live: String, Sendable, Hashable, CaseIterable {
-    case never, command, start
+    /// Never.
+    case never
+    /// On the command of the service.
+    case command
+    /// At the start of the dialogue.
+    case start
   }
 
   /// Creates rules with the default times.

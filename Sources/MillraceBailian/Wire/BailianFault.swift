@@ -14,6 +14,7 @@ public struct BailianFault: Sendable, Hashable {
   /// True: the service closes the connection. False: it returns to listening by itself.
   public var isFatal: Bool
 
+  /// An error of the service, by its values.
   public init(code: Int? = nil, name: String? = nil, _ text: String, isFatal: Bool) {
     self.code = code
     self.name = name

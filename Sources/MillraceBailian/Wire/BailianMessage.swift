@@ -64,6 +64,7 @@ public struct BailianMessage: Sendable, Hashable {
     /// The members of `extra_info` except the commands, unchanged.
     public var extra: [JSONValue.Member]
 
+    /// A part by its values.
     public init(
       text: String, spoken: String? = nil, isFinished: Bool, round: String? = nil, commands: [Command] = [],
       extra: [JSONValue.Member] = []
@@ -84,6 +85,7 @@ public struct BailianMessage: Sendable, Hashable {
     /// The command, unchanged.
     public var payload: JSONValue
 
+    /// A command by its values.
     public init(name: String, payload: JSONValue) {
       self.name = name
       self.payload = payload
@@ -110,6 +112,7 @@ public struct BailianMessage: Sendable, Hashable {
     try self.init(json)
   }
 
+  /// Reads a message that is parsed JSON.
   public init(_ json: JSONValue) throws(BailianProblem) {
     raw = json
     let header = try Form(json, "").object("header")

@@ -43,6 +43,7 @@ public enum BailianRequest: Sendable, Hashable {
     /// `parameters`, unchanged, in place of `images` and `biz`.
     public var parameters: JSONValue?
 
+    /// A request by its values.
     public init(
       _ kind: Kind, _ text: String, images: [DialogImage] = [], biz: JSONValue? = nil,
       parameters: JSONValue? = nil

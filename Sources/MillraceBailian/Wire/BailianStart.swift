@@ -23,6 +23,7 @@ public struct BailianStart: Sendable, Hashable {
   /// `parameters.dialog_attributes`: `prompt`, `agent_id`, `vocabulary_id`, unchanged.
   public var attributes: JSONValue?
 
+  /// A start with the three required ids; everything else is at its default.
   public init(workspace: String, app: String, user: String) {
     self.workspace = workspace
     self.app = app
@@ -56,6 +57,7 @@ public struct BailianStart: Sendable, Hashable {
     /// `match_mode`, such as `exact`.
     public var match: String?
 
+    /// A replacement of one word by another.
     public init(_ source: String, _ target: String, match: String? = nil) {
       self.source = source
       self.target = target

@@ -2,9 +2,13 @@ internal import Synchronization
 
 /// A value to set a live parameter to. A choice is sent as its index in the contract's list.
 public enum LiveValue: Sendable, Hashable {
+  /// True or false.
   case bool(Bool)
+  /// A whole number.
   case integer(Int)
+  /// A number.
   case number(Double)
+  /// The index of one of the contract's words.
   case choice(Int)
   /// A text, such as a path. Reading or releasing it uses the heap, so do that on the control side.
   case string(String)

@@ -79,7 +79,26 @@ public enum Format: Sendable, Hashable {
 
   /// The kinds of media, as a node's contract names them.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
-    case pcm, opus, mp3, ogg, aac, video, jpeg, png, text, event
+    /// Interleaved samples.
+    case pcm
+    /// Opus packets.
+    case opus
+    /// A stretch of an MP3 stream.
+    case mp3
+    /// A stretch of an Ogg stream with Opus in it.
+    case ogg
+    /// AAC access units or ADTS frames.
+    case aac
+    /// Raw pictures, one a packet.
+    case video
+    /// JPEG files, one a packet.
+    case jpeg
+    /// PNG files, one a packet.
+    case png
+    /// UTF-8 text.
+    case text
+    /// Events: one JSON object in UTF-8 a packet.
+    case event
   }
 
   /// The kind of media.

@@ -1,7 +1,10 @@
 /// The integers that a contract accepts: any, a list, or a range.
 public enum ValueSet: Sendable, Hashable, CustomStringConvertible {
+  /// Every number.
   case any
+  /// The numbers of a list.
   case oneOf([Int])
+  /// The numbers of a range, its ends included.
   case range(ClosedRange<Int>)
 
   /// One value only.

@@ -11,6 +11,7 @@ public enum RunPhase: String, Sendable, Hashable, CaseIterable {
   case draining
   /// Workers are releasing the run.
   case stopping
+  /// All nodes have ended; the report is final.
   case stopped
 }
 

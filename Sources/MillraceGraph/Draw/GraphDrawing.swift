@@ -9,7 +9,9 @@ public struct GraphDrawing: Sendable {
   public enum Direction: String, Sendable, Hashable, CaseIterable {
     /// To the right while that stays within the width of a page, else whichever is narrower.
     case automatic
+    /// From left to right.
     case right
+    /// From top to bottom.
     case down
   }
 

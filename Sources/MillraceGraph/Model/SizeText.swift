@@ -3,15 +3,25 @@ public enum SizeText {
   /// A unit, by the name that stands behind the number: powers of 1000, and with an `i` powers of 1024 (IEC 80000-13).
   public enum Unit: String, Sendable, CaseIterable {
     // The longer names first: "MB" ends in "B".
+    /// 2^10 bytes.
     case kibibyte = "KiB"
+    /// 2^20 bytes.
     case mebibyte = "MiB"
+    /// 2^30 bytes.
     case gibibyte = "GiB"
+    /// 2^40 bytes.
     case tebibyte = "TiB"
+    /// 10^3 bytes.
     case kilobyte = "kB"
+    /// 10^3 bytes, in the spelling most people use.
     case kilobyteAsOftenWritten = "KB"
+    /// 10^6 bytes.
     case megabyte = "MB"
+    /// 10^9 bytes.
     case gigabyte = "GB"
+    /// 10^12 bytes.
     case terabyte = "TB"
+    /// One byte.
     case byte = "B"
 
     var bytes: Double {

@@ -5,7 +5,16 @@ public enum TimeText {
   /// A unit, by the name that stands behind the number.
   public enum Unit: String, Sendable, CaseIterable {
     // The longer names first: "ms" ends in "s".
-    case us, ms, min, s, h
+    /// Microseconds.
+    case us
+    /// Milliseconds.
+    case ms
+    /// Minutes.
+    case min
+    /// Seconds.
+    case s
+    /// Hours.
+    case h
 
     var nanoseconds: Double {
       switch self {

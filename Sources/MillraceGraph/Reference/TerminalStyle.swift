@@ -16,11 +16,17 @@ public struct TerminalStyle: Sendable, Hashable {
 
   /// The looks a text may have.
   public enum Look: String, Sendable {
+    /// Bold.
     case bold = "1"
+    /// Dim.
     case dim = "2"
+    /// Red.
     case red = "31"
+    /// Green.
     case green = "32"
+    /// Yellow.
     case yellow = "33"
+    /// Bold cyan.
     case heading = "1;36"
   }
 

@@ -305,13 +305,18 @@ interop-metrics: metrics-deps build models ## have Prometheus and OpenTelemetry 
 	  opentelemetry-proto==1.45.2
 	timeout --kill-after=10 600 Tests/Interop/metrics.sh $(MILLRACE) "$$PWD/$(PEER_PYTHON)/otel" $(VOICE_48K)
 
-# Programs outside of this package, each a package of its own, as anybody would write them. They share one copy of what is built.
+# The examples are packages of their own, as any user of Millrace would write them. They share one build folder, so that what they
+# have in common, such as BoringSSL, is compiled once.
+EXAMPLES := --scratch-path .build-examples --package-path Examples
+
 .PHONY: examples
-examples: metrics-deps ## build the examples outside of this package, and try them
-	@swift build --package-path Examples/SpeechServer --scratch-path .build-examples
+examples: metrics-deps ## build the examples, which are packages of their own, and run them
+	@swift build $(EXAMPLES)/PhoneNodes --build-tests
+	swift test $(EXAMPLES)/PhoneNodes --skip-build --disable-xctest | $(MUST_RUN)
+	swift build $(EXAMPLES)/SpeechServer
 	timeout --kill-after=10 300 Tests/Interop/speech-server.sh .build-examples/debug/SpeechServer
-	swift build --package-path Examples/PushToBot --scratch-path .build-examples
-	timeout --kill-after=10 120 .build-examples/debug/push-to-bot
+	swift build $(EXAMPLES)/PushToBot
+	timeout --kill-after=10 120 Tests/Interop/push-to-bot.sh .build-examples/debug/push-to-bot
 
 # A build without microphones, loudspeakers and pictures, in a folder of its own.
 .PHONY: traits
@@ -360,6 +365,16 @@ reference-check: build
 	$(MILLRACE) nodes --markdown -o "$$fresh/reference" >/dev/null
 	diff --recursive --brief Documentation/reference "$$fresh/reference" ||
 	  { echo "make: error: Documentation/reference is out of date; run make reference" >&2; exit 1; }
+
+.PHONY: api
+api: deps ## write the page of the whole public API, Documentation/api.md; fails on names without documentation
+	@swift build
+	.ci/api-page -o Documentation/api.md
+
+.PHONY: api-check
+api-check: deps
+	@swift build
+	.ci/api-page --check Documentation/api.md
 
 .PHONY: docs
 docs: deps ## build the documentation of every library into .build/docs, warnings as errors

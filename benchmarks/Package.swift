@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nobody who uses Millrace builds what it is measured beside.
+// A separate package, so that users of Millrace do not build the libraries it is compared with.
 let package = Package(
   name: "millrace-benchmarks",
   dependencies: [
@@ -22,7 +22,7 @@ let package = Package(
       ],
       swiftSettings: [.swiftLanguageMode(.v6)]),
 
-    // The rivals, each compiled as its authors would. Both build without them and say so then.
+    // The peers, each compiled with the flags its authors use. Both targets build without the libraries and report them missing.
     .target(name: "CPeerRings", cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-O3"])]),
     .systemLibrary(
       name: "CGStreamer", pkgConfig: "gstreamer-base-1.0", providers: [.apt(["libgstreamer1.0-dev"])]),

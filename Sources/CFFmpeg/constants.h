@@ -1,4 +1,4 @@
-// FFmpeg's error codes and times under names that Swift imports. The originals are compound macros.
+// FFmpeg's error codes and times under names that Swift can import. The originals are compound macros.
 #pragma once
 
 #include <errno.h>
@@ -7,43 +7,43 @@
 #include <libavutil/avutil.h>
 #include <libavutil/error.h>
 
-/// The end of the file or stream, or a flushed codec that has nothing left (`AVERROR_EOF`).
+/// The end of the file or stream, or a flushed codec without further output (`AVERROR_EOF`).
 static const int millrace_averror_eof = AVERROR_EOF;
 
-/// No output before more input, or no room for input before output is taken (`AVERROR(EAGAIN)`).
+/// More input is needed before output, or output must be taken before more input (`AVERROR(EAGAIN)`).
 static const int millrace_averror_again = AVERROR(EAGAIN);
 
-/// The data is damaged or is not of the expected format (`AVERROR_INVALIDDATA`).
+/// The data is damaged or not in the expected format (`AVERROR_INVALIDDATA`).
 static const int millrace_averror_invalid_data = AVERROR_INVALIDDATA;
 
-/// The interrupt callback asked to leave: a deadline passed or the open was cancelled (`AVERROR_EXIT`).
+/// The interrupt callback ended the call: its deadline passed or it was cancelled (`AVERROR_EXIT`).
 static const int millrace_averror_exit = AVERROR_EXIT;
 
-/// The file has no stream of the wanted kind (`AVERROR_STREAM_NOT_FOUND`).
+/// The file has no stream of the requested type (`AVERROR_STREAM_NOT_FOUND`).
 static const int millrace_averror_stream_not_found = AVERROR_STREAM_NOT_FOUND;
 
-/// This build of FFmpeg does not read the container (`AVERROR_DEMUXER_NOT_FOUND`).
+/// This build of FFmpeg cannot read the container (`AVERROR_DEMUXER_NOT_FOUND`).
 static const int millrace_averror_demuxer_not_found = AVERROR_DEMUXER_NOT_FOUND;
 
-/// This build of FFmpeg does not decode the codec (`AVERROR_DECODER_NOT_FOUND`).
+/// This build of FFmpeg cannot decode the codec (`AVERROR_DECODER_NOT_FOUND`).
 static const int millrace_averror_decoder_not_found = AVERROR_DECODER_NOT_FOUND;
 
-/// This build of FFmpeg does not write the container (`AVERROR_MUXER_NOT_FOUND`).
+/// This build of FFmpeg cannot write the container (`AVERROR_MUXER_NOT_FOUND`).
 static const int millrace_averror_muxer_not_found = AVERROR_MUXER_NOT_FOUND;
 
-/// This build of FFmpeg does not encode the codec (`AVERROR_ENCODER_NOT_FOUND`).
+/// This build of FFmpeg cannot encode the codec (`AVERROR_ENCODER_NOT_FOUND`).
 static const int millrace_averror_encoder_not_found = AVERROR_ENCODER_NOT_FOUND;
 
-/// This build of FFmpeg does not speak the protocol of the address (`AVERROR_PROTOCOL_NOT_FOUND`).
+/// This build of FFmpeg does not support the protocol of the URL (`AVERROR_PROTOCOL_NOT_FOUND`).
 static const int millrace_averror_protocol_not_found = AVERROR_PROTOCOL_NOT_FOUND;
 
-/// An option's name is not known (`AVERROR_OPTION_NOT_FOUND`).
+/// Unknown option (`AVERROR_OPTION_NOT_FOUND`).
 static const int millrace_averror_option_not_found = AVERROR_OPTION_NOT_FOUND;
 
 /// A feature of the format that FFmpeg does not support (`AVERROR_PATCHWELCOME`).
 static const int millrace_averror_unsupported = AVERROR_PATCHWELCOME;
 
-/// No memory (`AVERROR(ENOMEM)`).
+/// Out of memory (`AVERROR(ENOMEM)`).
 static const int millrace_averror_no_memory = AVERROR(ENOMEM);
 
 /// FFmpeg's error code of an `errno` value (`AVERROR`), for comparison with what a call returned.
@@ -53,7 +53,7 @@ static inline int millrace_averror(int errno_value) { return AVERROR(errno_value
 /// as the end of file, give a large number that is no `errno`.
 static inline int millrace_averror_errno(int averror) { return AVUNERROR(averror); }
 
-/// A time stamp that is not known (`AV_NOPTS_VALUE`).
+/// An unknown timestamp (`AV_NOPTS_VALUE`).
 static const int64_t millrace_av_no_timestamp = AV_NOPTS_VALUE;
 
 /// One microsecond, the time base of container durations and seeks without a stream (`AV_TIME_BASE_Q`).

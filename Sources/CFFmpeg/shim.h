@@ -1,5 +1,5 @@
-// FFmpeg's libraries as Swift sees them: their own headers, and named values in place of the macros that Swift cannot
-// import. Log capture and bounded opening, which need storage and therefore a compiled file, are in `CMediaShim`.
+// FFmpeg's libraries for Swift: their own headers, and named values for macros that Swift cannot import. Log capture and
+// timeouts need storage and therefore a compiled file: they are in `CMediaShim`.
 #pragma once
 
 #include <libavcodec/avcodec.h>

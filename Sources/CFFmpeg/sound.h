@@ -1,4 +1,4 @@
-// Channel layouts and sample formats of sound under names that Swift imports.
+// Channel layouts and sample formats under names that Swift can import.
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 
 #pragma clang assume_nonnull begin
 
-/// The usual layout of a channel count: 1 is mono, 2 is stereo, 6 is 5.1. A count without a usual layout gives one
-/// of unspecified order. Holds no memory, so it may be copied and need not be given back.
+/// The default layout of a channel count: 1 is mono, 2 is stereo, 6 is 5.1. For other counts the order is
+/// unspecified. Owns no memory, so it may be copied and need not be freed.
 static inline AVChannelLayout millrace_av_default_layout(int channels) {
   AVChannelLayout layout = {0};
   av_channel_layout_default(&layout, channels);
@@ -25,16 +25,16 @@ static inline bool millrace_av_layouts_equal(const AVChannelLayout *a, const AVC
 /// `AVFrame.format` and `AVCodecParameters.format`.
 static const int millrace_av_sample_s16 = AV_SAMPLE_FMT_S16;
 
-/// As `millrace_av_sample_s16`, one plane a channel (`AV_SAMPLE_FMT_S16P`).
+/// As `millrace_av_sample_s16`, one plane per channel (`AV_SAMPLE_FMT_S16P`).
 static const int millrace_av_sample_s16_planar = AV_SAMPLE_FMT_S16P;
 
 /// Interleaved 32-bit floats, full scale at 1 (`AV_SAMPLE_FMT_FLT`).
 static const int millrace_av_sample_f32 = AV_SAMPLE_FMT_FLT;
 
-/// As `millrace_av_sample_f32`, one plane a channel (`AV_SAMPLE_FMT_FLTP`).
+/// As `millrace_av_sample_f32`, one plane per channel (`AV_SAMPLE_FMT_FLTP`).
 static const int millrace_av_sample_f32_planar = AV_SAMPLE_FMT_FLTP;
 
-/// No sample format: not yet known (`AV_SAMPLE_FMT_NONE`).
+/// No sample format: not known yet (`AV_SAMPLE_FMT_NONE`).
 static const int millrace_av_sample_none = AV_SAMPLE_FMT_NONE;
 
 #pragma clang assume_nonnull end

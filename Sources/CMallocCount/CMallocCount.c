@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-// A sanitizer puts its own allocator in place before this one could work; two of them crash at start.
+// A sanitizer installs its own allocator before this one could work; two of them crash at start.
 #if defined(__GLIBC__) && !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer) && \
     !__has_feature(memory_sanitizer)
 #define COUNTING 1
@@ -14,8 +14,8 @@
 #define COUNTING 0
 #endif
 
-// The initial-exec model reads these without a call: the general model may itself ask for memory on a thread's first
-// use, from inside `malloc`.
+// The initial-exec model reads these without a call. The general model may itself allocate on a thread's first use, from inside
+// `malloc`.
 static __thread uint64_t thread_requests __attribute__((tls_model("initial-exec")));
 static __thread int64_t thread_bytes __attribute__((tls_model("initial-exec")));
 static _Atomic uint64_t process_requests;
@@ -55,7 +55,7 @@ static void count_bytes(int64_t change) {
   atomic_fetch_add_explicit(&process_bytes, change, memory_order_relaxed);
 }
 
-// Counts a block just received; null, an unserved request, holds no bytes.
+// Counts a block just received; null, a failed request, holds no bytes.
 static void *counted(void *block) {
   count_request();
   count_bytes((int64_t)malloc_usable_size(block));
@@ -70,7 +70,7 @@ void *realloc(void *old, size_t size) {
   int64_t before = (int64_t)malloc_usable_size(old);
   void *block = __libc_realloc(old, size);
   count_request();
-  // A refused request leaves the old block as it was; size 0 gives it back (glibc) and returns null.
+  // A failed request leaves the old block unchanged; size 0 frees it (glibc) and returns null.
   if (block || size == 0) count_bytes((int64_t)malloc_usable_size(block) - before);
   return block;
 }
@@ -81,7 +81,7 @@ void *aligned_alloc(size_t alignment, size_t size) { return counted(__libc_memal
 
 int posix_memalign(void **result, size_t alignment, size_t size) {
   if (alignment % sizeof(void *) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0) return EINVAL;
-  // POSIX reports through the result alone.
+  // POSIX reports failure through the result only.
   int kept = errno;
   void *block = counted(__libc_memalign(alignment, size));
   errno = kept;
@@ -95,7 +95,7 @@ void *valloc(size_t size) { return counted(__libc_valloc(size)); }
 void *pvalloc(size_t size) { return counted(__libc_pvalloc(size)); }
 
 void free(void *block) {
-  // `free` keeps `errno`, which callers rely on in their error paths; `malloc_usable_size` does not touch it.
+  // `free` preserves `errno`, which callers rely on in error paths; `malloc_usable_size` does not change it.
   if (!block) return;
   count_bytes(-(int64_t)malloc_usable_size(block));
   __libc_free(block);

@@ -13,9 +13,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_loaded = false;
 static char refusal[256];
 
-// Tried again after a failure: the process may have had no descriptor left.
+// Try again after a failure: the process may have been out of descriptors.
 static void load(void) {
-  // Never closed: what it registers stays known to libavformat.
+  // Never closed: libavformat keeps pointers to what it registers.
   void *library = dlopen("libavdevice.so." AV_STRINGIFY(LIBAVDEVICE_VERSION_MAJOR), RTLD_NOW | RTLD_LOCAL);
   void (*register_all)(void) = NULL;
   if (library) *(void **)&register_all = dlsym(library, "avdevice_register_all");
@@ -24,8 +24,8 @@ static void load(void) {
     is_loaded = true;
     refusal[0] = 0;
   } else {
-    const char *words = dlerror();
-    snprintf(refusal, sizeof refusal, "%s", words ? words : "libavdevice cannot be loaded");
+    const char *reason = dlerror();
+    snprintf(refusal, sizeof refusal, "%s", reason ? reason : "libavdevice cannot be loaded");
   }
 }
 

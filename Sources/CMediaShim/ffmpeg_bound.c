@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-// One word holds the whole state, so that setting it from another thread needs no lock: the monotonic time in
-// nanoseconds from which calls return early. Cancelled is a time that has long passed.
+// One word holds the whole state, so that another thread can set it without a lock: the monotonic time in nanoseconds from
+// which calls return early. Cancelled is a time in the past.
 enum { cancelled = 0 };
 static const int64_t never = INT64_MAX;
 

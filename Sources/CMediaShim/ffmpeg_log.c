@@ -7,18 +7,18 @@
 #include <libavutil/error.h>
 #include <libavutil/log.h>
 
-// FFmpeg formats its own lines into 1,024 bytes; a message for a person is far shorter.
+// FFmpeg formats its own lines into 1,024 bytes; useful messages are far shorter.
 enum { line_capacity = 512 };
 
 static _Thread_local char first_line[line_capacity];
 static _Thread_local char last_line[line_capacity];
 static _Thread_local char pending[line_capacity];
-// FFmpeg may build one line by several calls; this remembers whether the next call begins one.
+// FFmpeg may build one line in several calls; this is whether the next call begins a line.
 static _Thread_local int starts_line = 1;
 static _Thread_local char error_text[AV_ERROR_MAX_STRING_SIZE + 32];
 
 static void keep_line(void *avcl, int level, const char *format, va_list arguments) {
-  // The upper bits of a level that is not negative carry a colour.
+  // The upper bits of a non-negative level hold a colour.
   if ((level >= 0 ? level & 0xff : level) > AV_LOG_ERROR) return;
   char part[line_capacity];
   av_log_format_line2(avcl, level, format, arguments, part, sizeof part, &starts_line);
@@ -27,7 +27,7 @@ static void keep_line(void *avcl, int level, const char *format, va_list argumen
   size_t length = strlen(pending);
   if (!starts_line && length + 1 < sizeof pending) return;
   while (length > 0 && (pending[length - 1] == '\n' || pending[length - 1] == '\r')) pending[--length] = 0;
-  // A blank line says nothing: the one before it is the one to keep.
+  // Skip blank lines and keep the previous one.
   if (length > 0) memcpy(last_line, pending, length + 1);
   if (length > 0 && !first_line[0]) memcpy(first_line, pending, length + 1);
   pending[0] = 0;
@@ -36,7 +36,7 @@ static void keep_line(void *avcl, int level, const char *format, va_list argumen
 void millrace_av_capture_log(void) { av_log_set_callback(keep_line); }
 
 const char *millrace_av_last_log(void) {
-  // A message without a line end is still a message.
+  // A message without a line end counts too.
   return last_line[0] ? last_line : pending;
 }
 

@@ -15,7 +15,7 @@ enum {
   spare_bytes = 16384,
 };
 
-// Where the bytes go: into the target as long as they fit, and counted beyond it.
+// The destination: stores bytes in the target while they fit, and counts the rest.
 typedef struct {
   struct jpeg_destination_mgr manager;
   uint8_t *target;
@@ -27,14 +27,14 @@ typedef struct {
 typedef struct {
   struct jpeg_error_mgr manager;
   jmp_buf back;
-  char words[JMSG_LENGTH_MAX];
+  char message[JMSG_LENGTH_MAX];
 } failure;
 
 struct millrace_jpeg {
   struct jpeg_compress_struct codec;
   failure failure;
   sink sink;
-  // Rows with their ends repeated up to whole blocks, for widths that are not.
+  // Rows padded to whole blocks by repeating their last pixel, for other widths.
   uint8_t *padding;
   size_t padding_bytes;
 };
@@ -57,7 +57,7 @@ static void begin_output(j_compress_ptr codec) {
 
 static boolean turn_buffer(j_compress_ptr codec) {
   sink *sink = (void *)codec->dest;
-  // The whole of the present buffer is full: libjpeg's contract, whatever `free_in_buffer` says.
+  // The whole buffer is full: libjpeg's contract, whatever `free_in_buffer` says.
   sink->written += sink->written == 0 && sink->capacity > 0 ? (int64_t)sink->capacity : spare_bytes;
   use_spare(sink);
   return TRUE;
@@ -69,14 +69,14 @@ static void end_output(j_compress_ptr codec) {
   sink->written += (int64_t)(size - sink->manager.free_in_buffer);
 }
 
-// libjpeg must not return from an error. The jump stays inside this file: nothing of Swift is between.
+// libjpeg must not return from an error. The jump stays within this file and crosses no Swift frame.
 static void fail(j_common_ptr codec) {
   failure *failure = (void *)codec->err;
-  failure->manager.format_message(codec, failure->words);
+  failure->manager.format_message(codec, failure->message);
   longjmp(failure->back, 1);
 }
 
-// Nothing is printed; negative levels say that the picture is damaged.
+// Prints nothing; a negative level means a damaged picture.
 static void count_message(j_common_ptr codec, int level) {
   if (level < 0) codec->err->num_warnings++;
 }
@@ -85,7 +85,7 @@ static void set_failure(failure *failure) {
   jpeg_std_error(&failure->manager);
   failure->manager.error_exit = fail;
   failure->manager.emit_message = count_message;
-  failure->words[0] = 0;
+  failure->message[0] = 0;
 }
 
 millrace_jpeg *millrace_jpeg_new(void) {
@@ -112,7 +112,7 @@ void millrace_jpeg_free(millrace_jpeg *encoder) {
   free(encoder);
 }
 
-const char *millrace_jpeg_error(const millrace_jpeg *encoder) { return encoder->failure.words; }
+const char *millrace_jpeg_error(const millrace_jpeg *encoder) { return encoder->failure.message; }
 
 // ITU-T T.81, tables K.1 and K.2, in natural order.
 static const unsigned luma_table[DCTSIZE2] = {
@@ -139,7 +139,7 @@ static int up_to(int value, int unit) { return (value + unit - 1) / unit * unit;
 
 static int rows_of(int height) { return (height + luma_lines - 1) / luma_lines; }
 
-// One line of a plane, its end repeated up to a whole block where the width is none. `place` is memory for that.
+// One line of a plane, padded to a whole block in `place` by repeating its last pixel where necessary.
 static JSAMPROW line_of(const uint8_t *plane, ptrdiff_t stride, int width, int height, int line, uint8_t *place) {
   const uint8_t *source = plane + stride * (line < height ? line : height - 1);
   int padded = up_to(width, DCTSIZE);
@@ -182,7 +182,7 @@ int64_t millrace_jpeg_encode(millrace_jpeg *encoder, const millrace_jpeg_picture
   int rows = (rows_of(picture->height) - first_row + row_step - 1) / row_step;
   int is_whole = first_row == 0 && row_step == 1;
   if (picture->width < 1 || picture->height < 1 || rows < 1 || !make_padding(encoder, picture->width)) {
-    snprintf(encoder->failure.words, sizeof encoder->failure.words, "no picture, or no memory for its rows");
+    snprintf(encoder->failure.message, sizeof encoder->failure.message, "invalid picture, or out of memory for its rows");
     return -1;
   }
   if (setjmp(encoder->failure.back)) {
@@ -212,7 +212,7 @@ int64_t millrace_jpeg_encode(millrace_jpeg *encoder, const millrace_jpeg_picture
 static int decode(struct jpeg_decompress_struct *codec, int width, int height, uint8_t *planes, uint8_t *rows) {
   if (jpeg_read_header(codec, TRUE) != JPEG_HEADER_OK) return -1;
   if ((int)codec->image_width != width || (int)codec->image_height != height || codec->num_components != 3) return -1;
-  // Every plane: libjpeg writes as many lines and columns of each as its factors say, wherever its rows end here.
+  // Every plane: libjpeg writes whole blocks by its sampling factors, whatever the width of the rows here.
   for (int k = 0; k < 3; k++) {
     int factor = k == 0 ? 2 : 1;
     if (codec->comp_info[k].h_samp_factor != factor || codec->comp_info[k].v_samp_factor != factor) return -1;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// Where pixel (0, 0) of the target lies in the source, and how far apart its neighbours to the right and below are there.
+// The position in the source of the target's pixel (0, 0), and the steps to its right and lower neighbours.
 typedef struct {
   ptrdiff_t start;
   ptrdiff_t right;

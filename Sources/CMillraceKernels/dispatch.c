@@ -5,7 +5,7 @@
 
 typedef float v8f __attribute__((vector_size(32)));
 typedef double v8d __attribute__((vector_size(64)));
-// The same eight floats at any float's address.
+// Eight floats at any alignment of a float.
 typedef float v8f_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
 #define LOAD8(p) ((v8f)*(const v8f_unaligned *)(p))
 #define STORE8(p, v) (*(v8f_unaligned *)(p) = (v))
@@ -37,7 +37,7 @@ const mk_kernels *mk_kernels_at(mk_level level) {
   return NULL;
 }
 
-// Several threads may choose at once: they all choose the same table, so a relaxed store is enough.
+// Threads may select concurrently: they all select the same table, so a relaxed store is enough.
 static const mk_kernels *_Atomic chosen;
 
 static const mk_kernels *choose(void) {

@@ -43,13 +43,13 @@ uint64_t millrace_heap_in_use(void) {
 void millrace_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 
 int millrace_set_thread_nice(int nice) {
-  // On Linux a thread id names one thread here, not the process.
+  // On Linux a thread id selects one thread here, not the process.
   return setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), nice) == 0 ? 0 : errno;
 }
 
 int millrace_set_thread_realtime(int priority) {
   struct sched_param wish = {.sched_priority = priority};
-  // Programs that this thread starts are not to inherit it.
+  // Programs started by this thread must not inherit it.
   return pthread_setschedparam(pthread_self(), SCHED_RR | SCHED_RESET_ON_FORK, &wish);
 }
 

@@ -1,9 +1,9 @@
 // Typed controls of an Opus decoder.
 //
-// `opus_decoder_ctl` takes variadic arguments, which Swift cannot call; each request gets a function here
-// instead. All are inlined, allocate nothing and lock nothing. As with every call on the same decoder, only one
+// `opus_decoder_ctl` is variadic, which Swift cannot call; here each request has a function instead. All are
+// inlined, allocate nothing and take no lock. As with every call on the same decoder, only one
 // thread at a time may make them. Each returns `OPUS_OK`, or a negative code for `opus_strerror`: `OPUS_BAD_ARG`
-// for a value out of range, `OPUS_UNIMPLEMENTED` for a request that an older library does not know. Ranges are those
+// for a value out of range, `OPUS_UNIMPLEMENTED` for a request that an older library does not support. Ranges are those
 // of libopus 1.3.
 #pragma once
 
@@ -33,8 +33,8 @@ static inline int millrace_opus_decoder_get_phase_inversion_disabled(OpusDecoder
   return opus_decoder_ctl(decoder, OPUS_GET_PHASE_INVERSION_DISABLED(value));
 }
 
-/// Reads how many samples per channel the last decoded or concealed packet gave, at the decoder's rate: the
-/// length to ask for when the next packet is lost.
+/// Reads the samples per channel of the last decoded or concealed packet, at the decoder's rate: the length to
+/// request when the next packet is lost.
 static inline int millrace_opus_decoder_get_last_packet_duration(OpusDecoder *decoder, opus_int32 *value) {
   return opus_decoder_ctl(decoder, OPUS_GET_LAST_PACKET_DURATION(value));
 }
@@ -59,7 +59,7 @@ static inline int millrace_opus_decoder_get_final_range(OpusDecoder *decoder, op
   return opus_decoder_ctl(decoder, OPUS_GET_FINAL_RANGE(value));
 }
 
-/// Forgets the signal so far, as if newly created, and keeps every setting.
+/// Resets the signal state, as if newly created, and keeps every setting.
 static inline int millrace_opus_decoder_reset(OpusDecoder *decoder) {
   return opus_decoder_ctl(decoder, OPUS_RESET_STATE);
 }

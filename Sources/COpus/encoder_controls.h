@@ -1,9 +1,9 @@
 // Typed controls of an Opus encoder.
 //
-// `opus_encoder_ctl` takes variadic arguments, which Swift cannot call; each request gets a function here
-// instead. All are inlined, allocate nothing and lock nothing. As with every call on the same encoder, only one
+// `opus_encoder_ctl` is variadic, which Swift cannot call; here each request has a function instead. All are
+// inlined, allocate nothing and take no lock. As with every call on the same encoder, only one
 // thread at a time may make them. Each returns `OPUS_OK`, or a negative code for `opus_strerror`: `OPUS_BAD_ARG`
-// for a value out of range, `OPUS_UNIMPLEMENTED` for a request that an older library does not know. Ranges are those
+// for a value out of range, `OPUS_UNIMPLEMENTED` for a request that an older library does not support. Ranges are those
 // of libopus 1.3.
 #pragma once
 
@@ -75,7 +75,7 @@ static inline int millrace_opus_encoder_get_inband_fec(OpusEncoder *encoder, opu
   return opus_encoder_ctl(encoder, OPUS_GET_INBAND_FEC(value));
 }
 
-/// Sets the loss to expect, in percent, 0 (the default) to 100. Higher values trade clean quality for
+/// Sets the expected loss in percent, 0 (the default) to 100. Higher values trade clean quality for
 /// resistance.
 static inline int millrace_opus_encoder_set_packet_loss_perc(OpusEncoder *encoder, opus_int32 value) {
   return opus_encoder_ctl(encoder, OPUS_SET_PACKET_LOSS_PERC(value));
@@ -97,7 +97,7 @@ static inline int millrace_opus_encoder_get_dtx(OpusEncoder *encoder, opus_int32
   return opus_encoder_ctl(encoder, OPUS_GET_DTX(value));
 }
 
-/// Says what the signal is: `OPUS_AUTO`, `OPUS_SIGNAL_VOICE` or `OPUS_SIGNAL_MUSIC`. A hint, not a mode.
+/// Sets the type of the signal: `OPUS_AUTO`, `OPUS_SIGNAL_VOICE` or `OPUS_SIGNAL_MUSIC`. A hint, not a mode.
 static inline int millrace_opus_encoder_set_signal(OpusEncoder *encoder, opus_int32 value) {
   return opus_encoder_ctl(encoder, OPUS_SET_SIGNAL(value));
 }
@@ -138,13 +138,13 @@ static inline int millrace_opus_encoder_get_force_channels(OpusEncoder *encoder,
   return opus_encoder_ctl(encoder, OPUS_GET_FORCE_CHANNELS(value));
 }
 
-/// Says how many bits of a sample mean anything, 8 to 24 (the default; 16-bit input counts as 16 by itself).
+/// Sets the number of significant bits of a sample, 8 to 24 (the default; 16-bit input counts as 16 by itself).
 /// Helps the encoder to recognise silence.
 static inline int millrace_opus_encoder_set_lsb_depth(OpusEncoder *encoder, opus_int32 value) {
   return opus_encoder_ctl(encoder, OPUS_SET_LSB_DEPTH(value));
 }
 
-/// Reads how many bits of a sample mean anything.
+/// Reads the number of significant bits of a sample.
 static inline int millrace_opus_encoder_get_lsb_depth(OpusEncoder *encoder, opus_int32 *value) {
   return opus_encoder_ctl(encoder, OPUS_GET_LSB_DEPTH(value));
 }
@@ -197,13 +197,13 @@ static inline int millrace_opus_encoder_get_final_range(OpusEncoder *encoder, op
   return opus_encoder_ctl(encoder, OPUS_GET_FINAL_RANGE(value));
 }
 
-/// Reads whether the last frame was left out or only carried comfort noise because of discontinuous
+/// Reads whether the last frame was omitted or only carried comfort noise because of discontinuous
 /// transmission (1) or was coded in full (0).
 static inline int millrace_opus_encoder_get_in_dtx(OpusEncoder *encoder, opus_int32 *value) {
   return opus_encoder_ctl(encoder, OPUS_GET_IN_DTX(value));
 }
 
-/// Forgets the signal so far, as if newly created, and keeps every setting.
+/// Resets the signal state, as if newly created, and keeps every setting.
 static inline int millrace_opus_encoder_reset(OpusEncoder *encoder) {
   return opus_encoder_ctl(encoder, OPUS_RESET_STATE);
 }

@@ -1,4 +1,4 @@
-// libopus as Swift sees it: the library's own header, and typed functions in place of its variadic control calls.
+// libopus for Swift: its own header, and typed functions instead of its variadic control calls.
 #pragma once
 
 #include <opus/opus.h>

@@ -1,4 +1,4 @@
-// libpulse as Swift sees it: sound servers, PulseAudio and PipeWire alike.
+// libpulse for Swift: sound servers, both PulseAudio and PipeWire.
 #pragma once
 
 #include <pulse/pulseaudio.h>

@@ -1,4 +1,4 @@
-// libsamplerate as Swift sees it. Its ratio may change with every call, which is what following a clock takes.
+// libsamplerate for Swift. Its ratio may change with every call, which clock drift correction needs.
 #pragma once
 
 #include <samplerate.h>

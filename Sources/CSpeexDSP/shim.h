@@ -1,5 +1,5 @@
-// libspeexdsp as Swift sees it: its preprocessor and its echo canceller. Their control calls take a pointer, not an
-// argument list, so they import as they are.
+// libspeexdsp for Swift: its preprocessor and its echo canceller. Their control calls take a pointer, not variadic
+// arguments, so they import unchanged.
 #pragma once
 
 #include <speex/speex_echo.h>

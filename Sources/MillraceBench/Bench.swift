@@ -1,26 +1,26 @@
 import Glibc
 
-/// Measures this machine: what Millrace costs on it, beside the same work by hand and beside its peers.
+/// Measures what Millrace costs on this machine, next to the same work without a framework and next to other frameworks.
 ///
-/// Every figure is the median of several runs with the lowest and the highest; contestants take turns within a run. One
+/// Every figure is the median of several runs, with the lowest and the highest. Contestants take turns within a run. Run one
 /// measurement at a time: two would disturb each other.
 public struct Bench: Sendable {
-  /// Which suites; none means all.
+  /// Names of the suites to run; empty: all of them.
   public var suites: [String] = []
-  /// JSON lines instead of a table.
+  /// True: JSON lines; false: a table.
   public var isJSON = false
-  /// Where to keep the figures as JSON lines.
+  /// The file to save the figures to, as JSON lines; nil: none.
   public var savePath: String?
-  /// A file of kept figures to compare with.
+  /// A file of saved figures to compare with; nil: none.
   public var comparisonPath: String?
 
   /// All suites, as a table.
   public init() {}
 
-  /// The suites in the order they run: name, and what it measures in a few words.
+  /// The suites in the order they run: the name, and a few words on what it measures.
   public static var list: [(name: String, text: String)] { Suite.all.map { ($0.name, $0.text) } }
 
-  /// Measures, and hands out lines as they come.
+  /// Measures, and passes each line to `write` as soon as it is known. Blocks for minutes.
   public func run(write: (String) -> Void) throws(MeasurementProblem) {
     let unknown = suites.filter { name in !Suite.all.contains { $0.name == name } }
     guard unknown.isEmpty else {
@@ -30,7 +30,7 @@ public struct Bench: Sendable {
     }
     let earlier: SavedFigures?
     if let comparisonPath { earlier = try SavedFigures(path: comparisonPath) } else { earlier = nil }
-    // Found out now and not after minutes of measuring. What an earlier run kept there stays until there is something new.
+    // Checked now, not after minutes of measuring. The file keeps its content until there are new figures.
     if let savePath { try checkWritable(savePath) }
     let machine = Machine.current
     let table = FigureTable(earlier: earlier)
@@ -46,44 +46,45 @@ public struct Bench: Sendable {
       do {
         figures = try suite.figures()
       } catch {
-        // Told now, and again at the end: what the other suites measure is not lost.
+        // Reported now and again at the end; the other suites still run.
         failures.append("suite \(suite.name): \(error)")
         if !isJSON { write(failures.last ?? "") }
         continue
       }
       for figure in figures { write(isJSON ? figure.json : table.row(figure)) }
       lines += figures.map(\.json)
-      // After each suite, so that a run cut short keeps what it has.
+      // After each suite, so that an aborted run keeps its figures.
       if let savePath { try replaceFile(savePath, with: Array((lines.joined(separator: "\n") + "\n").utf8)) }
     }
     guard failures.isEmpty else { throw MeasurementProblem(failures.joined(separator: "\n")) }
   }
 }
 
-/// Something a suite cannot do without is not on this machine: the suite is left out.
+/// A suite's requirement is not installed on this machine: the suite is skipped.
 struct MissingPiece: Error {
   /// What it is, and how to get it: `the package espeak-ng is not installed`.
   let text: String
 }
 
-/// What could not be measured, and why, in words for the user.
+/// A measurement that failed, with the reason as a message for the user.
 public struct MeasurementProblem: Error, CustomStringConvertible {
+  /// What failed and what to do.
   public var description: String
-  /// Such as `there is no suite "rnig"; there are ring, hop`.
+  /// Creates a problem from a message such as `there is no suite "rnig"; there are ring, hop`.
   public init(_ description: String) { self.description = description }
 }
 
-/// One group of figures that are measured together.
+/// A group of figures that are measured together.
 struct Suite {
   let name: String
   /// What it measures, in a few words.
   let text: String
   let run: () throws -> [Figure]
 
-  /// What it measures; one line that says why, when something it needs is not here.
+  /// Its figures; a single row with the reason when a requirement is missing.
   func figures() throws -> [Figure] {
     do { return try run() } catch let missing as MissingPiece {
-      return [Figure(name, "everything", leftOut: missing.text)]
+      return [Figure(name, "everything", skipped: missing.text)]
     }
   }
 
@@ -92,10 +93,10 @@ struct Suite {
       Suite(name: "ring", text: "the queue of a link, beside C++ rings", run: RingSuite.run),
       Suite(name: "hop", text: "one call and one link: on a worker, between workers", run: HopSuite.run),
       Suite(
-        name: "trace-cost", text: "what statistics and trace take of a hop and of the uplink",
+        name: "trace-cost", text: "what statistics and trace cost in a hop and in the uplink",
         run: TraceCostSuite.run),
       Suite(
-        name: "interrupt", text: "from the request to the last node, with packets waiting",
+        name: "interrupt", text: "from the request to the last node, with packets queued",
         run: InterruptSuite.run),
       Suite(
         name: "uplink", text: "the voice uplink from file to file, beside a plain loop", run: UplinkSuite.run),
@@ -103,17 +104,19 @@ struct Suite {
       Suite(name: "start", text: "from the request to the first packet at the sink", run: StartSuite.run),
       Suite(name: "memory", text: "resident memory of a live uplink", run: MemorySuite.run),
       Suite(
-        name: "sessions", text: "live uplinks one core carries; takes some minutes", run: SessionsSuite.run),
+        name: "sessions", text: "how many live uplinks one core can carry; takes some minutes",
+        run: SessionsSuite.run),
       Suite(
-        name: "overload", text: "twice what one core carries, with and without steps",
+        name: "overload", text: "twice what one core can carry, with and without load shedding",
         run: OverloadSuite.run),
       Suite(name: "instances", text: "a thousand small live graphs", run: InstancesSuite.run),
       Suite(
-        name: "program", text: "a program pushes and takes the sound of a thousand sessions",
+        name: "program", text: "a program sends and receives the audio of a thousand sessions",
         run: ProgramSuite.run),
       Suite(name: "check", text: "loading and checking a large graph", run: CheckSuite.run),
       Suite(
-        name: "jitter", text: "the jitter buffer's losses and delay on made-up networks", run: JitterSuite.run
+        name: "jitter", text: "the jitter buffer's losses and delay on synthetic networks",
+        run: JitterSuite.run
       ),
       Suite(name: "resample", text: "the resampler: cost and quality", run: ResampleSuite.run),
       Suite(
@@ -124,18 +127,19 @@ struct Suite {
         name: "soak", text: "four hours of a call on the virtual clock; takes minutes",
         run: SoakSuite.run),
       Suite(
-        name: "sampler", text: "JPEG under a byte budget: size, likeness, cost",
+        name: "sampler", text: "JPEG under a byte budget: size, similarity, cost",
         run: SamplerSuite.run),
       Suite(
         name: "eyes",
-        text: "1080p30 sampled live: its grid, memory, and voices beside it; MILLRACE_MINUTES=10 for long",
+        text:
+          "1080p30 sampled live: timing, memory, and voice running alongside; MILLRACE_MINUTES=10 for a long run",
         run: EyesSuite.run),
       Suite(
         name: "dialogues",
-        text: "50 voice dialogues at once, and one from end to end; MILLRACE_MINUTES=10 for long",
+        text: "50 voice dialogues at once, and one end to end; MILLRACE_MINUTES=10 for a long run",
         run: DialoguesSuite.run),
       Suite(
-        name: "roundtrip", text: "speech through Opus and back: every sample in its place",
+        name: "roundtrip", text: "speech through Opus and back: every sample at its position",
         run: RoundTripSuite.run),
     ]
   }

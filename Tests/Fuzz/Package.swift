@@ -1,15 +1,15 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Fuzz targets, one executable a parser, run by `run.sh`. A package of its own, because libFuzzer brings its own `main` and so
-/// these never link in an ordinary build.
+/// Fuzz targets, one executable per parser, run by `run.sh`. A separate package, because libFuzzer brings its own `main`: the targets
+/// do not link in an ordinary build.
 ///
 /// A new target: a folder in `Sources` with one file that defines `LLVMFuzzerTestOneInput`, an entry below, and seeds in
 /// `Corpus/` under the lower-case name without `Fuzz`.
 ///
-/// A parser of a module that is small to build is imported, `@testable` where it is internal. One of a module that stands on NIO or
-/// FFmpeg is compiled into its target: symbolic links in the target's folder name its files, so that a run begins within minutes
-/// and only what is looked at is instrumented.
+/// A parser of a module that builds quickly is imported, `@testable` where it is internal. One of a module that depends on NIO or FFmpeg
+/// is compiled into its target through symbolic links to its files, so that a run starts within minutes and only the parser is
+/// instrumented.
 func fuzzer(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .executableTarget(
     name: name,
@@ -19,7 +19,7 @@ func fuzzer(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target 
       .enableUpcomingFeature("ExistentialAny"),
       .enableUpcomingFeature("InternalImportsByDefault"),
       .enableExperimentalFeature("Lifetimes"),
-      // libFuzzer calls the function; there is no `main` of ours.
+      // libFuzzer has the `main` and calls the function.
       .unsafeFlags(["-parse-as-library"]),
     ])
 }

@@ -5,11 +5,11 @@
 #
 # SECONDS  how long each target runs at most
 # TARGET   only this one, e.g. FuzzJSON; all of them otherwise
-# SEED     what the random inputs begin with, so that a run can be repeated; another each time otherwise
-# RUNS     how many inputs each target gets at most; as many as there is time for otherwise
+# SEED     seed of the random inputs, to repeat a run; a different one each time otherwise
+# RUNS     how many inputs each target gets at most; limited by time only otherwise
 #
-# New inputs and crashes are written to a temporary directory, never to Corpus. When something crashed, the exit status is 1
-# and the input that did it is named; without a crash the directory is removed.
+# New inputs and crashes are written to a temporary directory, never to Corpus. After a crash the exit status is 1
+# and the input is named; without a crash the directory is removed.
 set -euo pipefail
 
 usage() { echo "usage: Tests/Fuzz/run.sh SECONDS [TARGET]" >&2; exit 2; }
@@ -21,10 +21,9 @@ all=$(cd Sources && echo Fuzz*)
 targets=${2:-$all}
 [[ -d Sources/$targets || $# -eq 1 ]] || { echo "run.sh: no target $targets; there are: $all" >&2; exit 2; }
 
-# The backtracer would wait forever inside a process that libFuzzer is taking down.
+# The backtracer would hang in a process that libFuzzer is terminating.
 export SWIFT_BACKTRACE=enable=no
-# Beside the other build folders of the checkout, where cleaning finds it.
-# Some parsers are internal to their modules.
+# -enable-testing: some parsers are internal to their modules.
 build=(-c release --sanitize=fuzzer -Xswiftc -enable-testing --scratch-path ../../.build-fuzz)
 findings=$(mktemp -d "${TMPDIR:-/tmp}/millrace-fuzz.XXXXXX")
 status=0
@@ -38,7 +37,7 @@ for target in $targets; do
   dictionary=()
   [[ -f Corpus/$name.dict ]] && dictionary=("-dict=Corpus/$name.dict")
   echo "== $target, $seconds s =="
-  # The first directory takes what is new, the second is only read. The outer limit is for an input that never ends.
+  # New inputs go to the first directory; the second is only read. The outer timeout is for an input that never ends.
   if timeout --kill-after=10 $((seconds + 120)) "$binary" "$findings/$name" "Corpus/$name" "${dictionary[@]}" \
     -seed="${SEED:-0}" -runs="${RUNS:--1}" -max_total_time="$seconds" -timeout=10 -max_len=8192 -print_final_stats=1 \
     -artifact_prefix="$findings/$name-" &> "$findings/$name.log"

@@ -7,7 +7,7 @@ import Testing
 @Suite("Figures")
 struct FigureTests {
   private let hop = Figure("hop", "one \"call\"", unit: "ns", goal: "<= 60", samples: [51, 47, 45])
-  private let absent = Figure("hop", "one call", of: "gstreamer", leftOut: "not installed: make bench-peers")
+  private let absent = Figure("hop", "one call", of: "gstreamer", skipped: "not installed: make bench-peers")
 
   @Test("a figure is the median with the lowest and the highest, as one line of JSON")
   func json() {
@@ -17,7 +17,7 @@ struct FigureTests {
     )
   }
 
-  @Test("a peer that is not there keeps its line and says how to get it")
+  @Test("a missing peer keeps its row, which says how to get it")
   func missing() {
     #expect(
       absent.json
@@ -27,13 +27,13 @@ struct FigureTests {
     #expect(row.hasSuffix(" gstreamer     left out: not installed: make bench-peers"))
   }
 
-  @Test("a suite that lacks something is left out with the reason and is no failure; one that fails is")
+  @Test("a suite with a missing requirement is skipped with the reason and does not fail; a failing one does")
   func suites() throws {
     let lacking = Suite(name: "dialogues", text: "50 voice dialogues") {
       throw MissingPiece(text: "install the package espeak-ng")
     }
     let figures = try lacking.figures()
-    #expect(figures.map(\.leftOut) == ["install the package espeak-ng"])
+    #expect(figures.map(\.skipReason) == ["install the package espeak-ng"])
     #expect(
       FigureTable(earlier: nil).row(figures[0]).hasSuffix(
         " millrace      left out: install the package espeak-ng"))
@@ -41,14 +41,14 @@ struct FigureTests {
     #expect(throws: MeasurementProblem.self) { try failing.figures() }
   }
 
-  @Test("a program without peers says where they are")
+  @Test("a program without peers says how to get them")
   func noPeers() {
     let figure = ofPeer("hop", "one call", unit: "ns", samples: [])
     #expect(figure.of == "gstreamer")
-    #expect(figure.leftOut == "not in this program: make bench")
+    #expect(figure.skipReason == "not in this program: make bench")
   }
 
-  @Test("rows stand in columns under their titles")
+  @Test("cells align with the titles of their columns")
   func rows() {
     let table = FigureTable(earlier: nil)
     let row = table.row(hop)
@@ -59,7 +59,7 @@ struct FigureTests {
     }
   }
 
-  @Test("beside kept figures every row ends with what has become of it, under its title")
+  @Test("with saved figures every row ends with the change, under its title")
   func compared() throws {
     let table = FigureTable(earlier: try SavedFigures(Array(hop.json.utf8), name: "kept"))
     let row = table.row(Figure("hop", "one \"call\"", unit: "ns", goal: "<= 60", samples: [20]))
@@ -69,7 +69,7 @@ struct FigureTests {
   }
 
   @Test(
-    "numbers are told with three places or so",
+    "numbers are shown with about three significant digits",
     arguments: [
       (0.12345, "0.123"), (1.2345, "1.23"), (9.996, "10.0"), (12.345, "12.3"), (99.96, "100.0"), (100, "100"),
       (1234.5, "1235"), (-12.345, "-12.3"), (0, "0.0"), (.nan, "-"), (.infinity, "-"),
@@ -84,7 +84,7 @@ struct FigureTests {
     #expect([Double]().percentile(0.5).isNaN)
   }
 
-  @Test("kept figures are read back as they were")
+  @Test("saved figures are read back unchanged")
   func saved() throws {
     let text = [Machine.current.json, hop.json, absent.json].joined(separator: "\n") + "\n"
     let saved = try SavedFigures(Array(text.utf8), name: "kept")
@@ -92,7 +92,7 @@ struct FigureTests {
     #expect(saved.figures.map(\.json) == [hop.json, absent.json])
   }
 
-  @Test("a change is called one only where the spreads do not touch")
+  @Test("a value is called lower or higher only if the spreads do not touch")
   func change() throws {
     let kept = try SavedFigures(Array(hop.json.utf8), name: "kept")
     func now(_ samples: [Double], _ name: String = "one \"call\"") -> String {
@@ -106,8 +106,8 @@ struct FigureTests {
   }
 
   @Test(
-    "a file of something else is refused with the line",
-    arguments: [("{}", "no figure"), ("ring 2 ns", "not JSON"), ("{\"suite\":\"hop\"}", "no figure")])
+    "a file of something else is refused with its line",
+    arguments: [("{}", "not a figure"), ("ring 2 ns", "not JSON"), ("{\"suite\":\"hop\"}", "not a figure")])
   func strange(line: String, what: String) {
     let error = #expect(throws: MeasurementProblem.self) {
       _ = try SavedFigures(Array((hop.json + "\n" + line).utf8), name: "kept")
@@ -116,18 +116,18 @@ struct FigureTests {
   }
 
   @Test(
-    "a file without figures is refused, as a measurement leaves it that was broken off", arguments: [[], [1]])
+    "a file without figures, left by an aborted measurement, is refused", arguments: [[], [1]])
   func noFigures(lines: [Int]) {
     let text = lines.map { _ in Machine.current.json + "\n" }.joined()
     let error = #expect(throws: MeasurementProblem.self) {
       _ = try SavedFigures(Array(text.utf8), name: "kept")
     }
     #expect(
-      error?.description == "\"kept\" holds no figures; compare with a file that --save wrote to its end")
+      error?.description == "\"kept\" has no figures; compare with a file that --save wrote completely")
   }
 
-  @Test("figures are not kept in a pipe, which would wait for a reader and cannot be written anew")
-  func keptInPipe() throws {
+  @Test("figures are not saved to a pipe, which would wait for a reader and cannot be rewritten")
+  func savedToPipe() throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -135,7 +135,7 @@ struct FigureTests {
     let error = #expect(throws: MeasurementProblem.self) { try checkWritable(folder + "/pipe") }
     #expect(
       error?.description
-        == "cannot write \"\(folder)/pipe\": it is a pipe, and the figures are written anew after every suite; name a file, or use --json"
+        == "cannot write \"\(folder)/pipe\": it is a pipe, and the file is rewritten after every suite; name a regular file, or use --json"
     )
   }
 
@@ -149,7 +149,7 @@ struct FigureTests {
     #expect(lines.isEmpty)
   }
 
-  @Test("contestants take turns in going first, and the first round does not count")
+  @Test("contestants take turns in starting a round, and the first round does not count")
   func turns() throws {
     var order = ""
     var time = 0.0

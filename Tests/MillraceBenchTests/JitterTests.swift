@@ -2,7 +2,7 @@ import Testing
 
 @testable import MillraceBench
 
-@Suite("Jitter buffer, on made-up networks")
+@Suite("Jitter buffer on synthetic networks")
 struct JitterTests {
   @Test(
     "loses no more and waits no longer than a buffer that waits for the same quantile and drops what is late",
@@ -11,16 +11,16 @@ struct JitterTests {
     let plain = network.plain(quantile: quantile)
     for seed in 1...3 as ClosedRange<UInt64> {
       let outcome = JitterSimulation(network, seed: seed).run(quantile: quantile)
-      // A network without loss gives a packet or two in thirty thousand.
+      // Without loss, a packet or two of thirty thousand are late.
       #expect(outcome.late <= max(plain.late, 0.01), "\(network), seed \(seed)")
       #expect(outcome.delay <= plain.delay, "\(network), seed \(seed)")
-      // What is concealed is what the network lost, and what came too late.
+      // Concealed time is what the network lost and what arrived late.
       #expect(
         outcome.concealed <= outcome.lostByNetwork * 1.25 + plain.late + 0.1, "\(network), seed \(seed)")
     }
   }
 
-  @Test("the same network gives the same outcome, another seed another one")
+  @Test("the same seed gives the same outcome, another seed a different one")
   func seeds() {
     let one = JitterSimulation(.spikes, seed: 1).run(quantile: 0.97)
     #expect(JitterSimulation(.spikes, seed: 1).run(quantile: 0.97) == one)

@@ -4,45 +4,45 @@ import Testing
 
 @testable import MillraceBench
 
-@Suite("What is measured where there are no recordings")
+@Suite("Synthetic input for the sampler")
 struct MaterialTests {
-  @Test("without recordings the sampler gets pictures of its size that are made up, the same every time")
-  func madeUp() throws {
+  @Test("without recordings the pictures are synthetic, of the requested size, and the same every time")
+  func synthetic() throws {
     let material = try SamplerMaterial(width: 160, height: 90, corpus: nil)
-    #expect(material.isMadeUp)
-    #expect(material.films.count == 1 && material.photographs.count == 3)
-    let pictures = material.films.joined() + material.photographs
+    #expect(material.isSynthetic)
+    #expect(material.videos.count == 1 && material.photographs.count == 3)
+    let pictures = material.videos.joined() + material.photographs
     #expect(pictures.allSatisfy { $0.width == 160 && $0.height == 90 })
-    // Each is another one, and none is a flat field.
+    // All differ, and none is flat.
     #expect(Set(pictures.map(\.bytes)).count == pictures.count)
     #expect(pictures.allSatisfy { Set($0.bytes).count > 64 })
     let again = try SamplerMaterial(width: 160, height: 90, corpus: nil)
-    #expect(again.films.joined().map(\.bytes) == material.films.joined().map(\.bytes))
+    #expect(again.videos.joined().map(\.bytes) == material.videos.joined().map(\.bytes))
     #expect(again.photographs.map(\.bytes) == material.photographs.map(\.bytes))
   }
 
   @Test("a folder that does not exist counts as no recordings")
   func nowhere() throws {
-    #expect(try SamplerMaterial(width: 160, height: 90, corpus: "/nowhere").isMadeUp)
+    #expect(try SamplerMaterial(width: 160, height: 90, corpus: "/nowhere").isSynthetic)
   }
 
-  @Test("pictures of a film follow each other: each is more like the next than like another scene")
-  func film() {
-    let film = MadePictures.film(width: 320, height: 180, count: 3)
-    let other = MadePictures.picture(width: 320, height: 180, grain: 2, seed: 9)
-    #expect(film[0].similarity(to: film[0]) > 0.999)
+  @Test("the pictures of a video overlap, and differ from another scene")
+  func video() {
+    let video = SyntheticPictures.video(width: 320, height: 180, count: 3)
+    let other = SyntheticPictures.picture(width: 320, height: 180, grain: 2, seed: 9)
+    #expect(video[0].similarity(to: video[0]) > 0.999)
     #expect(
-      film[0].part(left: 24, top: 8, width: 200, height: 120)?.bytes
-        == film[1].part(left: 0, top: 0, width: 200, height: 120)?.bytes)
-    #expect(film[0].similarity(to: other) < 0.5)
+      video[0].part(left: 24, top: 8, width: 200, height: 120)?.bytes
+        == video[1].part(left: 0, top: 0, width: 200, height: 120)?.bytes)
+    #expect(video[0].similarity(to: other) < 0.5)
   }
 }
 
-@Suite("The double as a process of its own")
+@Suite("The double in a process of its own")
 struct DoubleProcessTests {
   private static let scenario = #"{ "turns": [{ "says": "Yes." }] }"#
 
-  @Test("a program that ends at once is reported as such, and is not waited for")
+  @Test("a program that ends at once is reported without waiting for the timeout")
   func ended() throws {
     let workspace = try Workspace()
     let error = #expect(throws: MeasurementProblem.self) {
@@ -51,7 +51,7 @@ struct DoubleProcessTests {
     #expect(error?.description == "the double ended before it listened; is this program millrace?")
   }
 
-  @Test("it listens, and tells what it has seen")
+  @Test("it listens, and returns its report")
   func listens() throws {
     let workspace = try Workspace()
     let double = try DoubleProcess(Self.scenario, in: workspace, program: Self.millrace)

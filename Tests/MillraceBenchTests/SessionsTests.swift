@@ -3,11 +3,11 @@ import Testing
 
 @testable import MillraceBench
 
-/// Carries up to a number of sessions in time, and from then on loses every hundredth packet.
+/// Carries up to a number of sessions in time; with more it loses every hundredth packet.
 private final class Scripted: LiveContestant {
   let name = "scripted"
   let most: Int
-  /// Runs at the start that go wrong whatever the load is.
+  /// Runs at the start that fail whatever the load is.
   var slips: Int
   private(set) var asked: [Int] = []
 
@@ -47,13 +47,13 @@ struct SessionsTests {
     #expect(contestant.asked.count <= 24)
   }
 
-  @Test("one slip of the machine does not count, two do")
+  @Test("one failed attempt does not count, two do")
   func slips() throws {
     #expect(try SessionsSuite.limit(of: Scripted(most: 100, slips: 1), load(), from: 100).sessions == 100)
     #expect(try SessionsSuite.limit(of: Scripted(most: 100, slips: 2), load(), from: 100).sessions == 95)
   }
 
-  @Test("every contestant hands over each packet that counts", arguments: [0, 1])
+  @Test("every contestant delivers each measured packet", arguments: [0, 1])
   func contestants(which: Int) throws {
     let contestant: any LiveContestant = which == 0 ? LiveFloor() : LiveMillrace()
     let bars = LatenessBars()
@@ -61,7 +61,7 @@ struct SessionsTests {
     #expect(bars.total == 30)
   }
 
-  @Test("sessions begin at places of the voice of their own")
+  @Test("sessions begin at different offsets of the voice")
   func offsets() {
     let load = load()
     let places = (0..<50).map { load.offset(of: $0) }
@@ -69,7 +69,7 @@ struct SessionsTests {
     #expect(places.allSatisfy { $0 % LiveLoad.frame == 0 && $0 + LiveLoad.frame <= load.voice.count })
   }
 
-  @Test("lateness is counted in bars, and what is beyond them in the last")
+  @Test("lateness is counted in bars, and everything later in the last one")
   func bars() {
     let bars = LatenessBars(step: 10, count: 4)
     for late in [-5, 3, 9, 12, 25, 99] { bars.add(late) }
@@ -81,7 +81,7 @@ struct SessionsTests {
     #expect(LatenessBars().percentile(0.5).isNaN)
   }
 
-  @Test("an interruption reaches the last node and leaves nothing stale", arguments: [1, 2])
+  @Test("an interruption reaches the last node, which receives no stale packet", arguments: [1, 2])
   func interruption(workers: Int) throws {
     let delays = try InterruptSuite.measure(backlog: 100, workers: workers, times: 5)
     #expect(delays.count == 5)

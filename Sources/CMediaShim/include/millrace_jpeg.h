@@ -1,4 +1,4 @@
-// A JPEG encoder for rate control: raw planes in, any scale of the tables, sizes told even when they do not fit.
+// A JPEG encoder for rate control: raw planes as input, any scale of the tables, and the size even of a JPEG that does not fit.
 #pragma once
 
 #include <stddef.h>
@@ -6,8 +6,8 @@
 
 #pragma clang assume_nonnull begin
 
-/// An encoder of baseline JPEG (JFIF, 4:2:0, optimised Huffman tables) over libjpeg. Keeps its working memory from picture to
-/// picture. One thread at a time.
+/// An encoder of baseline JPEG (JFIF, 4:2:0, optimised Huffman tables) over libjpeg. Reuses its working memory
+/// for each picture. One thread at a time.
 typedef struct millrace_jpeg millrace_jpeg;
 
 /// A picture in planes: Y, U, V, BT.601 of full range, chroma of half width and height, rounded up. Rows may have gaps.
@@ -21,32 +21,32 @@ typedef struct {
   ptrdiff_t chroma_stride;
 } millrace_jpeg_picture;
 
-/// Makes an encoder, or null without memory. Give it back with `millrace_jpeg_free`.
+/// Creates an encoder; null when out of memory. Free it with `millrace_jpeg_free`.
 millrace_jpeg *_Nullable millrace_jpeg_new(void);
 
-/// Gives an encoder back. Null is accepted.
+/// Frees an encoder. Null is allowed.
 void millrace_jpeg_free(millrace_jpeg *_Nullable encoder);
 
-/// Encodes a picture, or a sample of it.
+/// Encodes a picture, or a part of its rows.
 ///
 /// `scale` is the scale of the standard tables (ITU-T T.81, annex K) in percent, 100 being quality 50 of libjpeg; any fraction.
-/// Rows of 16 lines are taken from row `first_row` on, every `row_step` of them; 0 and 1 are the whole picture. The JPEG of a
-/// sample shows only the rows taken: it is for its size.
+/// Rows of 16 lines are taken from row `first_row` on, every `row_step`th of them; 0 and 1 take the whole picture. The JPEG of a
+/// part has only those rows: it serves to estimate the size.
 ///
-/// Answers how many bytes the JPEG has, which may be more than `capacity`: then `target` holds only its beginning. -1 when
-/// libjpeg refuses; `millrace_jpeg_error` says why. libjpeg takes heap memory for each picture.
+/// Returns the size of the JPEG in bytes, which may exceed `capacity`: then `target` holds only its beginning. Returns -1 when
+/// libjpeg fails; `millrace_jpeg_error` has the message. libjpeg allocates heap memory for each picture.
 int64_t millrace_jpeg_encode(millrace_jpeg *encoder, const millrace_jpeg_picture *picture, double scale, int first_row,
                              int row_step, uint8_t *_Nullable target, size_t capacity);
 
-/// What libjpeg said at the last failure of this encoder; empty before one. Valid until its next failure.
+/// libjpeg's message for the last failure of this encoder; empty before one. Valid until its next failure.
 const char *millrace_jpeg_error(const millrace_jpeg *encoder);
 
-/// Decodes a JPEG of 4:2:0 to planes: for measuring what an encoder lost. `planes` are Y, U, V without gaps and have room for
-/// `width` by `height` pixels. Answers 0, or -1 when the JPEG is damaged, of another size or of another sampling.
+/// Decodes a 4:2:0 JPEG to planes, to measure the loss of an encoder. `planes` are Y, U, V without gaps, for `width` by `height`
+/// pixels. Returns 0, or -1 when the JPEG is damaged, has another size or another chroma subsampling.
 int millrace_jpeg_decode(const uint8_t *bytes, size_t count, int width, int height, uint8_t *planes);
 
-/// Copies a plane turned by quarters of a circle, clockwise, after mirroring left and right where asked. `pixel_bytes` is 1 to 4.
-/// The target has the turned width and height.
+/// Copies a plane rotated clockwise by multiples of 90 degrees, optionally mirrored horizontally first. `pixel_bytes` is 1 to 4. The
+/// target has the rotated width and height.
 void millrace_plane_turn(const uint8_t *source, ptrdiff_t source_stride, int width, int height, int pixel_bytes,
                          int quarters, int mirror, uint8_t *target, ptrdiff_t target_stride);
 

@@ -3,29 +3,28 @@
 #include <stdint.h>
 
 // Inner loops over audio samples. Every function is written once (kernels.inc) and compiled twice on x86-64:
-// for the SSE2 every such processor has, and for AVX2 with FMA. The first call asks the processor which of
-// the two it can run; the answer stays for the life of the process, so results on one machine never depend on
-// when or where a call is made.
+// for SSE2, which every such processor has, and for AVX2 with FMA. The first call selects one by the processor's
+// features; the choice is kept for the life of the process, so results on one machine never depend on when or
+// where a call is made.
 //
 // Rules for all of them: no allocation, no state, any thread; n may be 0 (pointers are then not read);
-// pointers need the alignment of their element only; input and output may be the same array, but must not
-// overlap in any other way. One f32 unit is full scale and equals 32768 in s16.
+// pointers need only the alignment of their element; input and output may be the same array, but must not
+// overlap otherwise. One f32 unit is full scale and equals 32768 in s16.
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/// Which compilation of the kernels is meant.
+/// A compilation of the kernels.
 typedef enum mk_level {
   mk_level_baseline = 0,
   mk_level_avx2 = 1,
 } mk_level;
 
-/// Outputs of a fully connected layer that lie side by side.
+/// Outputs of a fully connected layer that are stored side by side.
 #define MK_DENSE_BLOCK 16
 
-/// One compilation of every kernel. Products call the functions below; tests compare the compilations through
-/// this.
+/// One compilation of every kernel. Programs call the functions below; tests compare the compilations through this table.
 typedef struct mk_kernels {
   /// Sum of a[i] * b[i]. The order of additions depends on n alone.
   float (*dot_f32)(const float *a, const float *b, size_t n);
@@ -48,11 +47,11 @@ typedef struct mk_kernels {
   void (*energy_s16)(const int16_t *in, size_t n, uint64_t *squares, uint32_t *peak);
   /// Sum of squares in double and largest magnitude. NaN samples count as 0.
   void (*energy_f32)(const float *in, size_t n, double *squares, float *peak);
-  /// Takes channel `channel` of `n` interleaved frames.
+  /// Extracts channel `channel` of `n` interleaved frames.
   void (*deinterleave_f32)(const float *in, size_t channels, size_t channel, float *out, size_t n);
   void (*deinterleave_s16)(const int16_t *in, size_t channels, size_t channel, int16_t *out, size_t n);
   void (*deinterleave_s16_f32)(const int16_t *in, size_t channels, size_t channel, float *out, size_t n);
-  /// Puts `n` samples into channel `channel` of interleaved frames; other channels are left alone.
+  /// Stores `n` samples in channel `channel` of interleaved frames; other channels are unchanged.
   void (*interleave_f32)(const float *in, float *out, size_t channels, size_t channel, size_t n);
   void (*interleave_s16)(const int16_t *in, int16_t *out, size_t channels, size_t channel, size_t n);
   /// Passes of a complex Fourier transform of n = 4 * quarter * stride numbers; out of place, no array may overlap
@@ -69,7 +68,7 @@ typedef struct mk_kernels {
   /// half + 1 bins of a real transform from `half` bins of the complex one over pairs of neighbours. `turns` holds
   /// half / 2 real, then half / 2 imaginary parts of exp(-pi j k / half).
   void (*fourier_part)(const float *re, const float *im, float *out_re, float *out_im, size_t half, const float *turns);
-  /// The way back, times 2 * scale.
+  /// The inverse, times 2 * scale.
   void (*fourier_join)(const float *re, const float *im, float *out_re, float *out_im, size_t half, const float *turns,
                        float scale);
   /// n pairs: out[2 i] = re[i], out[2 i + 1] = im[i].
@@ -80,7 +79,7 @@ typedef struct mk_kernels {
   void (*dense_f32)(const float *weights, const float *biases, const float *in, size_t inputs, size_t stride,
                     size_t rows, float *out, size_t outputs);
 
-  /// Loops over spectra in split parts: n is a multiple of 8, and no array overlaps another. sum += a * b.
+  /// Loops over spectra with separate real and imaginary arrays: n is a multiple of 8, and no arrays overlap. sum += a * b.
   void (*spectrum_multiply_add)(const float *ar, const float *ai, const float *br, const float *bi, float *sum_r,
                                 float *sum_i, size_t n);
   /// power = |re + j im|^2.
@@ -88,7 +87,7 @@ typedef struct mk_kernels {
   /// sum += a * b, real.
   void (*product_add)(const float *a, const float *b, float *sum, size_t n);
   /// One partition of a frequency-domain Kalman filter: g = doubt * inverse * conj(x) * e is its correction, and doubt
-  /// becomes what is left of it after this observation, times keep. `power` is |x|^2.
+  /// becomes the uncertainty after this observation, times keep. `power` is |x|^2.
   void (*kalman_innovate)(const float *xr, const float *xi, const float *power, const float *er, const float *ei,
                           const float *inverse, float *doubt, float *gr, float *gi, float keep, size_t n);
   /// w += g, and doubt grows by renewal * |w|^2 + least.
@@ -96,7 +95,7 @@ typedef struct mk_kernels {
                          float least, size_t n);
 } mk_kernels;
 
-/// The kernels compiled for `level`, or NULL where this processor cannot run them.
+/// The kernels compiled for `level`, or NULL when this processor cannot run them.
 const mk_kernels *mk_kernels_at(mk_level level);
 /// The level the functions below use on this machine.
 mk_level mk_level_in_use(void);

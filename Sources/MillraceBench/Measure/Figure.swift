@@ -1,23 +1,23 @@
 import MillraceGraph
 
-/// One measured figure: the median of several runs, with the lowest and the highest.
+/// A measured figure: the median of several runs, with the lowest and the highest.
 struct Figure {
   /// The suite it belongs to.
   var suite: String
-  /// What was measured, as words: `push+pop of 32 bytes, one thread`.
+  /// What was measured: `push+pop of 32 bytes, one thread`.
   var name: String
-  /// Whose figure it is: `millrace`, `floor` (the same work by hand, without a framework), or a peer's name.
+  /// The contestant: `millrace`, `floor` (the same work without a framework), or a peer's name.
   var of: String
   var value: Double
   var unit: String
   var low: Double
   var high: Double
-  /// How many runs the median is of. 0: not measured, see `leftOut`.
+  /// The number of runs. 0: not measured, see `skipReason`.
   var runs: Int
-  /// What was set out to be reached, for the table: `<= 60`.
+  /// The goal as the table shows it: `<= 60`.
   var goal: String
-  /// Why it was left out, and what to do about it; empty when it was measured.
-  var leftOut = ""
+  /// Why it was skipped, and what to do about it; empty when it was measured.
+  var skipReason = ""
 
   /// The median of samples.
   init(
@@ -36,21 +36,21 @@ struct Figure {
     runs = sorted.count
   }
 
-  /// A figure that was left out because something it needs is not here. It keeps its row, so that nobody takes silence for a result.
-  init(_ suite: String, _ name: String, of subject: String = "millrace", leftOut reason: String) {
+  /// A figure that was skipped because a requirement is missing. It keeps its row, so that the gap is visible.
+  init(_ suite: String, _ name: String, of subject: String = "millrace", skipped reason: String) {
     self.init(suite, name, of: subject, unit: "", samples: [])
-    leftOut = reason
+    skipReason = reason
   }
 
-  /// One line of JSON. A figure that was left out has no numbers and says why in `leftOut`.
+  /// One line of JSON. A skipped figure has no numbers, but its reason in `leftOut`.
   var json: String {
     var writer = JSONWriter()
     writer.object { json in
       json.member("suite", suite)
       json.member("case", name)
       json.member("of", of)
-      guard leftOut.isEmpty else {
-        json.member("leftOut", leftOut)
+      guard skipReason.isEmpty else {
+        json.member("leftOut", skipReason)
         return
       }
       json.member("value", value)
@@ -67,16 +67,16 @@ struct Figure {
 }
 
 extension [Double] {
-  /// The middle one of sorted numbers, the upper one of two; not a number when there are none.
+  /// The middle of sorted numbers, the upper one of two; NaN when there are none.
   var median: Double { isEmpty ? .nan : self[count / 2] }
 
-  /// The number that a share of the sorted numbers does not exceed; not a number when there are none.
+  /// The number that a share of the sorted numbers does not exceed; NaN when there are none.
   func percentile(_ share: Double) -> Double {
     isEmpty ? .nan : self[Swift.min(count - 1, Int((Double(count) * share).rounded(.down)))]
   }
 }
 
-/// A number with three significant places or so.
+/// A number with about three significant digits.
 func short(_ value: Double) -> String {
   guard value.isFinite else { return "-" }
   let magnitude = value.magnitude

@@ -1,6 +1,6 @@
-/// Figures as the lines of a table, which a person reads while they appear.
+/// Figures as lines of a table, printed as they are measured.
 struct FigureTable {
-  /// An earlier run to stand beside, if any.
+  /// An earlier run to compare with, if any.
   let earlier: SavedFigures?
 
   private static let columns = [
@@ -17,8 +17,8 @@ struct FigureTable {
   /// The line of one figure.
   func row(_ figure: Figure) -> String {
     var cells = [figure.suite, figure.name, figure.of]
-    if !figure.leftOut.isEmpty {
-      cells.append("left out: \(figure.leftOut)")
+    if !figure.skipReason.isEmpty {
+      cells.append("left out: \(figure.skipReason)")
     } else {
       cells += [
         "\(short(figure.value)) \(figure.unit)", "\(short(figure.low)) .. \(short(figure.high))",
@@ -27,7 +27,7 @@ struct FigureTable {
     }
     var line = ""
     for (cell, column) in zip(cells, Self.columns) { line += Self.pad(cell, column.width) }
-    guard figure.leftOut.isEmpty else { return line.trimmingSpaces }
+    guard figure.skipReason.isEmpty else { return line.trimmingSpaces }
     guard let earlier else { return (line + figure.goal).trimmingSpaces }
     return (line + Self.pad(figure.goal, 10) + earlier.change(to: figure)).trimmingSpaces
   }
@@ -38,7 +38,7 @@ struct FigureTable {
 }
 
 extension String {
-  /// Without spaces at its end.
+  /// Without trailing spaces.
   fileprivate var trimmingSpaces: String {
     var rest = Substring(self)
     while rest.last == " " { rest.removeLast() }

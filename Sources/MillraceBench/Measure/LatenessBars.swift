@@ -1,10 +1,10 @@
 import Synchronization
 
-/// How late packets came, counted in bars of equal width. Any thread may add.
+/// A histogram of how late packets were, in bars of equal width. Any thread may add.
 public final class LatenessBars: Sendable {
-  /// Nanoseconds to a bar.
+  /// Nanoseconds per bar.
   public let step: Int
-  /// How many bars there are; the last one takes everything beyond.
+  /// The number of bars; the last one also counts everything later.
   public var count: Int { bars.count }
 
   private let bars: [Bar]
@@ -13,28 +13,29 @@ public final class LatenessBars: Sendable {
     let count = Atomic<Int>(0)
   }
 
+  /// An empty histogram.
   /// - Parameters:
-  ///   - step: nanoseconds to a bar.
-  ///   - count: how many bars.
+  ///   - step: nanoseconds per bar.
+  ///   - count: the number of bars.
   public init(step: Int = 10_000, count: Int = 10_000) {
     self.step = step
     bars = (0..<count).map { _ in Bar() }
   }
 
-  /// Adds packets that came so many nanoseconds after they were due.
+  /// Adds `count` packets that were `late` nanoseconds late.
   public func add(_ late: Int, count: Int = 1) {
     bars[max(0, min(late / step, bars.count - 1))].count.add(count, ordering: .relaxed)
   }
 
-  /// How many packets came.
+  /// The number of packets.
   var total: Int { bars.reduce(0) { $0 + $1.count.load(ordering: .relaxed) } }
 
-  /// How many came no later than a number of nanoseconds.
+  /// The number of packets that were at most `late` nanoseconds late.
   func count(within late: Int) -> Int {
     bars.prefix(late / step).reduce(0) { $0 + $1.count.load(ordering: .relaxed) }
   }
 
-  /// The lateness in nanoseconds that a share of all packets stays under.
+  /// The lateness in nanoseconds that a share of all packets does not exceed.
   func percentile(_ share: Double) -> Double {
     let wanted = share * Double(total)
     var sum = 0.0

@@ -1,7 +1,7 @@
 import Glibc
 import MillraceGraph
 
-/// What the figures are measured on, and how busy it was.
+/// The machine the figures were measured on, and how busy it was.
 struct Machine {
   /// The processor's name.
   let model: String
@@ -17,7 +17,7 @@ struct Machine {
     var loads = [Double](repeating: 0, count: 3)
     unsafe getloadavg(&loads, 3)
     #if DEBUG
-      let build = "DEBUG BUILD: figures mean nothing"
+      let build = "DEBUG BUILD: figures are meaningless"
     #else
       let build = "release build"
     #endif
@@ -31,7 +31,7 @@ struct Machine {
     "\(model), \(processors) processors, load \(short(load)), \(build), \(time)"
   }
 
-  /// The first line of JSON: everything the figures behind it have in common.
+  /// The first line of JSON: what all figures after it have in common.
   var json: String {
     var writer = JSONWriter()
     writer.object { json in
@@ -50,20 +50,20 @@ struct Machine {
     unsafe gmtime_r(&seconds, &parts)
     var text = [CChar](repeating: 0, count: 32)
     let count = unsafe strftime(&text, text.count, "%Y-%m-%d %H:%M UTC", &parts)
-    return words(text.prefix(count))
+    return string(text.prefix(count))
   }
 
-  private static func words(_ characters: some Sequence<CChar>) -> String {
+  private static func string(_ characters: some Sequence<CChar>) -> String {
     String(decoding: characters.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   private static func firstValue(_ key: String, in path: String) -> String? {
-    // Not `SourceFile`: files of /proc say that they are empty.
+    // Not `SourceFile`: files in /proc report a size of 0.
     guard let file = unsafe fopen(path, "r") else { return nil }
     defer { unsafe fclose(file) }
     var line = [CChar](repeating: 0, count: 512)
     while unsafe fgets(&line, Int32(line.count), file) != nil {
-      let text = words(line.prefix { $0 != 0 })
+      let text = string(line.prefix { $0 != 0 })
       let parts = text.split(separator: ":", maxSplits: 1)
       if parts.count == 2, parts[0].split(whereSeparator: { $0 == "\t" }).first.map(String.init) == key {
         return String(parts[1].drop { $0 == " " }.prefix { $0 != "\n" })

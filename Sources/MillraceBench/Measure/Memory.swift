@@ -1,7 +1,7 @@
 import Glibc
 
-/// `malloc_trim(0)` (malloc_trim(3)), which Swift's view of the C library leaves out.
-func giveFreeMemoryBack() {
+/// Returns free heap memory to the system: `malloc_trim(0)` (malloc_trim(3)), which Swift's Glibc module does not have.
+func releaseFreeMemory() {
   guard let symbol = unsafe dlsym(nil, "malloc_trim") else { return }
   _ = unsafe unsafeBitCast(symbol, to: (@convention(c) (Int) -> Int32).self)(0)
 }
@@ -16,7 +16,7 @@ func residentKilobytes() throws -> Double {
   unsafe fgets(&line, Int32(line.count), file)
   let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   guard let pages = text.split(separator: " ").dropFirst().first.flatMap({ Double($0) }) else {
-    throw MeasurementProblem("/proc/self/statm says \"\(text)\"")
+    throw MeasurementProblem("/proc/self/statm cannot be parsed: \"\(text)\"")
   }
   return pages * Double(sysconf(Int32(_SC_PAGESIZE))) / 1_000
 }

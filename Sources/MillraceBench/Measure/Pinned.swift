@@ -1,47 +1,47 @@
 import CMillraceSys
 import Glibc
 
-/// Threads tied to one processor.
+/// Runs work on threads that are bound to one processor.
 enum Pinned {
-  /// The processor measurements on one core use: the last one, since the first tends to serve interrupts.
+  /// The processor for measurements on one core: the last one, since the first tends to serve interrupts.
   static var core: Int { max(0, sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1) }
 
-  /// Does something on a thread of its own that may use one processor only. Threads it starts inherit that.
+  /// Runs `work` on a new thread bound to one processor. Threads it starts inherit the binding.
   static func run<Result>(on core: Int, _ work: @escaping () throws -> Result) throws -> Result {
-    let errand = Errand<Result>(core: core, work)
-    pthread_join(try begin(errand), nil)
-    return try errand.outcome.get()
+    let task = BoundTask<Result>(core: core, work)
+    pthread_join(try begin(task), nil)
+    return try task.outcome.get()
   }
 
-  /// Two things at once, each on its processor; answers what the second one did.
+  /// Runs two closures at once, each on its processor, and returns the result of the second.
   static func pair<Result>(
     _ first: @escaping () -> Void, on core: Int, _ second: @escaping () -> Result, on otherCore: Int
   ) throws -> Result {
-    let errand = Errand<Void>(core: core, first)
-    let thread = try begin(errand)
+    let task = BoundTask<Void>(core: core, first)
+    let thread = try begin(task)
     defer { pthread_join(thread, nil) }
     return try run(on: otherCore, second)
   }
 
-  /// Starts a thread for an errand, which the caller keeps alive until it has joined the thread.
-  private static func begin(_ errand: AnyErrand) throws -> pthread_t {
+  /// Starts a thread for a task. The caller keeps the task alive until it has joined the thread.
+  private static func begin(_ task: AnyTask) throws -> pthread_t {
     var thread = pthread_t()
     let status = unsafe pthread_create(
       &thread, nil,
       { argument in
-        unsafe Unmanaged<AnyErrand>.fromOpaque(argument!).takeUnretainedValue().run()
+        unsafe Unmanaged<AnyTask>.fromOpaque(argument!).takeUnretainedValue().run()
         return nil
-      }, unsafe Unmanaged.passUnretained(errand).toOpaque())
+      }, unsafe Unmanaged.passUnretained(task).toOpaque())
     guard status == 0 else { throw MeasurementProblem("cannot start a thread (error \(status))") }
     return thread
   }
 
-  private class AnyErrand {
+  private class AnyTask {
     func run() {}
   }
 
-  /// Work for a thread, and what came of it.
-  private final class Errand<Result>: AnyErrand {
+  /// Work for a bound thread, and its result.
+  private final class BoundTask<Result>: AnyTask {
     private let core: Int
     private let work: () throws -> Result
     private(set) var outcome: Swift.Result<Result, any Error>

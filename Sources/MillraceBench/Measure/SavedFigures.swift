@@ -2,7 +2,7 @@ import MillraceGraph
 
 /// The figures of an earlier run, read from the file that `--save` wrote.
 struct SavedFigures {
-  /// The first line of the file: what they were measured on.
+  /// The processor's name, from the first line of the file.
   let machine: String
   let figures: [Figure]
 
@@ -25,26 +25,26 @@ struct SavedFigures {
         throw MeasurementProblem(
           "\"\(name)\" line \(number + 1) is not JSON; compare with a file that --save wrote")
       }
-      if let words = root["machine"]?.string {
-        machine = words
+      if let model = root["machine"]?.string {
+        machine = model
       } else if let figure = Figure(root) {
         figures.append(figure)
       } else {
         throw MeasurementProblem(
-          "\"\(name)\" line \(number + 1) is no figure; compare with a file that --save wrote")
+          "\"\(name)\" line \(number + 1) is not a figure; compare with a file that --save wrote")
       }
     }
-    // A measurement that was cut short before its first figure leaves such a file.
+    // A measurement that was aborted before its first figure leaves such a file.
     guard !figures.isEmpty else {
       throw MeasurementProblem(
-        "\"\(name)\" holds no figures; compare with a file that --save wrote to its end")
+        "\"\(name)\" has no figures; compare with a file that --save wrote completely")
     }
     self.machine = machine
     self.figures = figures
   }
 
-  /// The earlier value and what has become of it: `47.1 -> 45.0 ns, 0.96 x`. Only where the spreads do not touch is it called
-  /// lower or higher; everything else may be chance.
+  /// The earlier value beside the present one: `47.1 -> 45.0 ns, 0.96 x`. It is called lower or higher only if the spreads do
+  /// not touch; everything else may be chance.
   func change(to now: Figure) -> String {
     guard let then = figures.first(where: { $0.isSameCase(as: now) }), then.runs > 0 else { return "new" }
     let ratio = short(now.value / then.value)
@@ -54,12 +54,12 @@ struct SavedFigures {
 }
 
 extension Figure {
-  /// A figure as its JSON line has it; nil when it is something else.
+  /// Reads a figure from its JSON line; nil when the line is something else.
   init?(_ root: JSONNode) {
     guard let suite = root["suite"]?.string, let name = root["case"]?.string, let of = root["of"]?.string
     else { return nil }
     if let reason = root["leftOut"]?.string {
-      self.init(suite, name, of: of, leftOut: reason)
+      self.init(suite, name, of: of, skipped: reason)
       return
     }
     guard let unit = root["unit"]?.string, let runs = root["runs"]?.integer else { return nil }

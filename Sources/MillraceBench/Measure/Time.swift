@@ -7,23 +7,23 @@ func seconds() -> Double { Double(millrace_monotonic_ns()) * 1e-9 }
 /// Seconds of processor time of the process.
 func processorSeconds() -> Double { Double(millrace_process_cpu_ns()) * 1e-9 }
 
-/// Waits, without haste, until a time of the monotonic clock in nanoseconds.
+/// Sleeps until a time on the monotonic clock, in nanoseconds.
 func sleep(until time: Int64) {
   var moment = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
   while unsafe clock_nanosleep(CLOCK_MONOTONIC, Int32(TIMER_ABSTIME), &moment, nil) == EINTR {}
 }
 
-/// Waits for a number of seconds.
+/// Sleeps for a number of seconds.
 func pause(_ length: Double) { sleep(until: millrace_monotonic_ns() + Int64(length * 1e9)) }
 
 /// Keeps a value alive as far as the optimiser can see.
 @inline(never)
 func use<T>(_ value: T) {}
 
-/// Lets contestants do their work in turns and answers what each measured, round by round.
+/// Runs contestants in turns and returns what each measured, round by round.
 ///
-/// Who goes first changes from round to round, so that a machine that gets slower favours nobody. The first round only warms
-/// caches and pools and is left out.
+/// A different contestant starts each round, so that a machine that slows down favours none. The first round warms caches and
+/// pools and is not counted.
 func inTurns(rounds: Int, _ contestants: [() throws -> Double]) throws -> [[Double]] {
   var measured = [[Double]](repeating: [], count: contestants.count)
   for round in 0...rounds {

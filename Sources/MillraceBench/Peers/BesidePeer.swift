@@ -1,4 +1,4 @@
-/// A figure of ours and the same of the media framework, measured in turns.
+/// A figure for Millrace and the same for the media framework, measured in turns.
 func beside(
   _ suite: String, _ name: String, unit: String, goal: String = "", rounds: Int,
   ours: @escaping () throws -> Double, theirs: @escaping (any PipelinePeer) throws -> Double
@@ -17,11 +17,11 @@ func beside(
   ]
 }
 
-/// The media framework's figure; why there is none, when it is not there.
+/// The media framework's figure; a skipped one with the reason when the framework is missing.
 func ofPeer(_ suite: String, _ name: String, unit: String, samples: [Double]) -> Figure {
   let peer = Peers.pipeline
   guard let peer, peer.missing == nil else {
-    return Figure(suite, name, of: peer?.name ?? "gstreamer", leftOut: peer?.missing ?? Peers.absent)
+    return Figure(suite, name, of: peer?.name ?? "gstreamer", skipped: peer?.missing ?? Peers.absent)
   }
   return Figure(suite, name, of: peer.name, unit: unit, samples: samples)
 }

@@ -1,6 +1,6 @@
 import Millrace
 
-/// What loading costs: a large graph through all checks, and the JSON scanner alone.
+/// The cost of loading: a large graph with all checks, and the JSON scanner alone.
 enum CheckSuite {
   static func run() throws -> [Figure] {
     let graph = largeGraph(chains: 100)
@@ -27,7 +27,7 @@ enum CheckSuite {
     ]
   }
 
-  /// Chains of ten nodes of the standard catalogue.
+  /// A graph of chains, each of ten nodes of the standard catalogue.
   private static func largeGraph(chains: Int) -> String {
     let types = [
       #""type": "audio.tone", "rate": 48000, "channels": 1, "sample": "s16", "duration": 1000"#,
@@ -57,7 +57,7 @@ enum CheckSuite {
       """
   }
 
-  /// Objects with strings, numbers and lists, as in any document.
+  /// A document of objects with strings, numbers and lists.
   private static func largeDocument(bytes: Int) -> String {
     var items: [String] = []
     var count = 0

@@ -2,18 +2,18 @@ import Millrace
 import MillraceCore
 import Synchronization
 
-/// What the engine adds to the work of nodes: the cost of a hop, with statistics and trace on as always.
+/// The engine's overhead: the cost of a hop, with statistics and trace on as always.
 ///
-/// On one worker a hop is one call of a node and one link, measured in a chain of ten that hand on empty packets. Between
-/// workers it is a link whose reader lives on another thread: the processor is kept busy to see what a packet costs, and left
-/// idle to see how long one is on its way, with the wake-up of the sleeping thread in it.
+/// On one worker a hop is one call of a node and one link, measured in a chain of ten nodes that pass on empty packets. Between
+/// workers it is a link whose reader runs on another thread: with both threads busy for the cost of a packet, and with the reader
+/// asleep for the latency of one, which includes waking it.
 enum HopSuite {
   private static let packets = 200_000
   private static let rounds = 9
   private static let length = 10
-  /// What GStreamer's queue holds by default.
+  /// The default size of GStreamer's queue, in buffers.
   private static let depth = 200
-  /// Microseconds between packets that find the other thread asleep.
+  /// Microseconds between packets, so that each finds the other thread asleep.
   private static let interval = 2_000
 
   static func run() throws -> [Figure] {
@@ -61,8 +61,8 @@ enum HopSuite {
       let delays = try peer.queueDelays(packets: count, interval: interval * 1_000).sorted()
       theirs.append([delays.percentile(0.5) / 1e3, delays.percentile(0.99) / 1e3])
     }
-    return ["p50", "p99"].enumerated().flatMap { index, words in
-      let name = "a packet to a sleeping worker: \(words)"
+    return ["p50", "p99"].enumerated().flatMap { index, label in
+      let name = "a packet to a sleeping worker: \(label)"
       return [
         Figure("hop", name, unit: "us", samples: ours.map { $0[index] }),
         ofPeer("hop", name, unit: "us", samples: theirs.map { $0[index] }),

@@ -1,39 +1,39 @@
 import Millrace
 import Synchronization
 
-/// A thousand live instances: what they cost, and how late packets come; first unobserved, then with the events of all of them
-/// carried to the program.
+/// A thousand live instances: their cost, and how late packets are; first without observers, then with the events of all of them
+/// delivered to the program.
 enum InstancesSuite {
   private static let instances = 1_000
-  /// Microseconds from packet to packet.
+  /// Microseconds between packets.
   private static let interval = 20_000
-  /// Packets of an instance: six seconds.
+  /// Packets per instance: six seconds.
   private static let packets = 300
-  /// Packets from event to event: a second.
+  /// Packets per event: one second.
   private static let eventEvery = 50
 
-  /// What one thousand instances did.
+  /// The result for a thousand instances.
   private struct Measurement {
     /// Percent of one processor in the steady state.
     var cost: Double
-    /// Microseconds from when a packet was due to when the sink had it.
+    /// Microseconds from the time a packet was due to its arrival at the sink.
     var median: Double
     var tail: Double
-    /// Events that listeners got, in percent of those that were posted.
-    var told: Double
+    /// Events that were delivered, in percent of those posted.
+    var delivered: Double
   }
 
   static func run() throws -> [Figure] {
     var unobserved: [Measurement] = []
     var observed: [Measurement] = []
-    // In turns, so that whatever else the machine does affects both.
+    // In turns, so that other load on the machine affects both.
     for _ in 0..<3 {
       unobserved.append(try measure(observesEvents: false))
       observed.append(try measure(observesEvents: true))
     }
     let name = "\(instances) instances x 10 nodes x 50 packets/s"
     return figures(name, unobserved) + figures("\(name), an event/s each observed", observed) + [
-      Figure("instances", "events told", unit: "%", goal: ">= 100", samples: observed.map(\.told))
+      Figure("instances", "events delivered", unit: "%", goal: ">= 100", samples: observed.map(\.delivered))
     ]
   }
 
@@ -54,8 +54,8 @@ enum InstancesSuite {
       nodes: 10, packets: packets, interval: interval, eventEvery: observesEvents ? eventEvery : nil)
     let plan = chain.plan
     let runs = try (0..<instances).map { _ in try engine.prepare(plan, observesEvents: observesEvents) }
-    let told = EventTally()
-    if observesEvents { for run in runs { told.count(run.events) } }
+    let tally = EventTally()
+    if observesEvents { for run in runs { tally.count(run.events) } }
     for run in runs { run.start() }
     // The steady state: four of the six seconds, without starts and stops.
     pause(1)
@@ -67,29 +67,31 @@ enum InstancesSuite {
     let posted = instances * (packets / eventEvery)
     return Measurement(
       cost: cost, median: bars.percentile(0.5) / 1e3, tail: bars.percentile(0.99) / 1e3,
-      told: observesEvents ? 100 * Double(try told.ended(listeners: instances)) / Double(posted) : 0)
+      delivered: observesEvents ? 100 * Double(try tally.ended(listeners: instances)) / Double(posted) : 0)
   }
 }
 
-/// Counts the events of sinks that arrive at the program, each run's by a task of its own.
+/// Counts the sinks' events that reach the program, with one task per run.
 private final class EventTally: Sendable {
-  private let told = Atomic<Int>(0)
+  private let delivered = Atomic<Int>(0)
   private let ended = Atomic<Int>(0)
 
   func count(_ events: GraphEvents) {
     Task {
-      for await event in events where event.name == "taken" { told.add(1, ordering: .relaxed) }
+      for await event in events where event.name == "taken" { delivered.add(1, ordering: .relaxed) }
       ended.add(1, ordering: .releasing)
     }
   }
 
-  /// The count when so many runs' events have come to their end, after half a minute at the latest.
+  /// The count once the events of all runs have ended; waits at most 30 s.
   func ended(listeners: Int) throws -> Int {
     let start = seconds()
     while ended.load(ordering: .acquiring) < listeners {
-      guard seconds() - start < 30 else { throw MeasurementProblem("events of some runs never ended") }
+      guard seconds() - start < 30 else {
+        throw MeasurementProblem("the events of some runs did not end within 30 s")
+      }
       pause(0.01)
     }
-    return told.load(ordering: .relaxed)
+    return delivered.load(ordering: .relaxed)
   }
 }

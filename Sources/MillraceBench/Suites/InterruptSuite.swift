@@ -2,14 +2,14 @@ import CMillraceSys
 import Millrace
 import Synchronization
 
-/// How soon the last node knows that the bot's reply is void, with up to 500 packets of it waiting on the way.
+/// How soon the last node is notified that the bot's reply was cancelled, with up to 500 packets of it queued.
 ///
-/// A source emits a whole reply at once; eight nodes hand it on to a sink that takes a packet every 20 ms. On one worker all of
-/// them are voice nodes; on two, the source and half of the others live on the bulk worker. The clock runs from the call of
-/// `interrupt` to the sink's `interrupted`; what the sink takes of the old reply after that is counted and must be nothing.
+/// A source emits a whole reply at once; eight nodes pass it on to a sink that takes a packet every 20 ms. On one worker all of
+/// them are voice nodes; on two, the source and half of the others run on the bulk worker. Measured from the call of `interrupt`
+/// to the sink's `interrupted`. Packets of the old reply that the sink takes after that are counted; there must be none.
 enum InterruptSuite {
   private static let passes = 8
-  /// Packets a link holds, so that the chain holds the longest reply.
+  /// Packets per link, so that the chain holds the longest reply.
   private static let limit = 64
   private static let backlogs = [1, 20, 500]
   private static let interruptions = 200
@@ -35,7 +35,7 @@ enum InterruptSuite {
       tail.append(delays.percentile(0.99) / 1e3)
       stale.append(Double(ReplySink.stale.exchange(0, ordering: .relaxed)))
     }
-    let name = "to the last node, \(backlog) waiting, \(workers) worker\(workers == 1 ? "" : "s")"
+    let name = "to the last node, \(backlog) queued, \(workers) worker\(workers == 1 ? "" : "s")"
     return [
       Figure("interrupt", "\(name): p50", unit: "us", samples: median),
       Figure("interrupt", "\(name): p99", unit: "us", goal: "<= 100", samples: tail),
@@ -43,7 +43,7 @@ enum InterruptSuite {
     ]
   }
 
-  /// Nanoseconds from each of some interruptions to the sink.
+  /// Nanoseconds from each interruption to the sink.
   static func measure(backlog: Int, workers: Int, times: Int) throws -> [Double] {
     let engine = Engine(catalogue: Chain.catalogue, workers: 1)
     let plan = Chain.plan(
@@ -61,8 +61,8 @@ enum InterruptSuite {
       pause(fill)
       let start = Int(millrace_monotonic_ns())
       run.interrupt()
-      try wait("the sink was not told") { ReplySink.told.load(ordering: .acquiring) >= start }
-      delays.append(Double(ReplySink.told.load(ordering: .acquiring) - start))
+      try wait("the sink was not notified") { ReplySink.notified.load(ordering: .acquiring) >= start }
+      delays.append(Double(ReplySink.notified.load(ordering: .acquiring) - start))
     }
     run.stop()
     _ = try finished(run)
@@ -85,9 +85,9 @@ enum InterruptSuite {
         samples.append([delays.percentile(0.5) / 1e3, delays.percentile(0.99) / 1e3])
       }
     }
-    return ["p50", "p99"].enumerated().map { index, words in
+    return ["p50", "p99"].enumerated().map { index, label in
       MillraceBench.ofPeer(
-        "interrupt", "to the last node, \(backlog) waiting, a queue: \(words)", unit: "us",
+        "interrupt", "to the last node, \(backlog) queued, a queue: \(label)", unit: "us",
         samples: samples.map { $0[index] })
     }
   }

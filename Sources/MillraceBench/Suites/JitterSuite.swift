@@ -1,7 +1,7 @@
-/// What `audio.jitter`'s estimator and policy lose and how long they wait, on four made-up networks of five seeds each.
+/// Losses and delay of `audio.jitter`'s estimator and policy on four synthetic networks, five seeds each.
 ///
-/// Late packets are those that came after their place had been passed: sound that is lost. Where nothing was there the buffer
-/// waits instead, which stretches the sound and counts as `waited`.
+/// Late packets arrived after their playout time; their audio is lost. When nothing has arrived the buffer waits instead, which
+/// stretches the audio and counts as `waited`.
 enum JitterSuite {
   static func run() throws -> [Figure] {
     var figures: [Figure] = []

@@ -3,7 +3,7 @@ import COpus
 import Glibc
 import Millrace
 
-/// Resident memory of live uplinks: what the process grows by, divided by how many there are.
+/// Resident memory of live uplinks: the growth of the process, divided by their number.
 enum MemorySuite {
   private static let sessions = 200
 
@@ -16,11 +16,11 @@ enum MemorySuite {
       return try plan(UplinkSuite.graph, named: "uplink.json", set: values)
     }
     let engine = Engine(catalogue: .standard)
-    // What is paid once a process (tables, threads, the heap's own pages) is not a session's.
+    // What a process pays once (tables, threads, the heap's own pages) does not belong to a session.
     let first = try engine.start(load(0), observesEvents: false)
     pause(1)
-    // Memory that was used before and is free would be handed out again and hide what a session takes.
-    giveFreeMemoryBack()
+    // Otherwise memory that is free in the heap would be used again and hide what a session takes.
+    releaseFreeMemory()
     let before = try residentKilobytes()
     let plans = try (1..<sessions).map(load)
     let loaded = try residentKilobytes()
@@ -42,20 +42,20 @@ enum MemorySuite {
       MillraceBench.ofPeer("memory", "\(name): running", unit: "KB", samples: theirs),
       Figure("memory", "\(name): prepared", unit: "KB", samples: [(prepared - before) / Double(runs.count)]),
       Figure(
-        "memory", "\(name): plan of it", unit: "KB", samples: [(loaded - before) / Double(runs.count)]),
-      Figure("memory", "\(name): packet blocks of it", unit: "KB", samples: [blocks]),
-      Figure("memory", "\(name): Opus and Ogg of it", of: "floor", unit: "KB", samples: [libraries()]),
+        "memory", "\(name): its plan", unit: "KB", samples: [(loaded - before) / Double(runs.count)]),
+      Figure("memory", "\(name): its packet blocks", unit: "KB", samples: [blocks]),
+      Figure("memory", "\(name): its Opus and Ogg state", of: "floor", unit: "KB", samples: [libraries()]),
     ]
   }
 
-  /// The same of the media framework: 200 live pipelines after one that has loaded the libraries.
+  /// The same for the media framework: 200 live pipelines, after one that has loaded the libraries.
   private static func ofPeer(_ input: String, _ workspace: borrowing Workspace) throws -> [Double] {
     guard let peer = Peers.pipeline, peer.missing == nil else { return [] }
     let outputs = (0..<sessions).map { workspace.file("peer\($0).opus") }
     var samples: [Double] = []
     try peer.hold(from: input, to: [outputs[0]]) {
       pause(1)
-      giveFreeMemoryBack()
+      releaseFreeMemory()
       let before = try residentKilobytes()
       try peer.hold(from: input, to: Array(outputs.dropFirst())) {
         for _ in 0..<4 {
@@ -67,7 +67,7 @@ enum MemorySuite {
     return samples
   }
 
-  /// What libopus and libogg take for themselves: an encoder, and a stream's buffers as it is made.
+  /// What libopus and libogg take: an encoder, and the initial buffers of a stream.
   private static func libraries() -> Double {
     var stream = unsafe ogg_stream_state()
     unsafe ogg_stream_init(&stream, 1)

@@ -2,19 +2,20 @@ import CMillraceSys
 import Millrace
 import Synchronization
 
-/// Twice as many sessions as one core carries, with steps against overload and without.
+/// Twice as many sessions as one core can carry, with load shedding and without.
 ///
-/// A session is a live uplink (48 kHz voice, 16 kHz, Opus at complexity 5) with a picture encoder beside it that takes 6 ms
-/// twice a second. Sessions come one every 40 ms; the engine takes them or refuses them. When all have come, three
-/// seconds later three quarters of them hang up, and the rest goes on until pictures are worked on again. All threads share
-/// one processor. Contestants take turns in three rounds.
+/// A session is a live uplink (48 kHz voice, 16 kHz, Opus at complexity 5) and a picture encoder that takes 6 ms twice a second.
+/// A session starts every 40 ms; the engine accepts or refuses it. Three seconds after the last one, three quarters of them
+/// end, and the rest continue until pictures are encoded again. All threads share one processor. Contestants take turns in three rounds.
 enum OverloadSuite {
   private static let rounds = 3
-  /// Time between two sessions, with all of them, and the longest with the rest, in seconds.
+  /// Seconds between two sessions.
   private static let arrival = 0.04
+  /// Seconds with all sessions.
   private static let crowd = 3.0
+  /// Seconds to wait for a picture at most, with the sessions that are left.
   private static let patience = 15.0
-  /// Milliseconds of voice that the microphone's link and the device may hold.
+  /// Milliseconds of voice in the microphone's link and the device buffer, at most.
   private static let bound = 400
 
   static func run() throws -> [Figure] {
@@ -31,27 +32,28 @@ enum OverloadSuite {
     return Figures(offered: offered, voice: voiceOfOne, with: outcomes[0], without: outcomes[1]).all
   }
 
-  /// Sessions that keep one core busy all the time, voice and pictures together.
+  /// The number of sessions that keep one core fully busy, voice and pictures together.
   private static func sessions(whoseVoiceTakes voice: Double) -> Int {
     Int(1 / (voice + 2 * Double(OverloadPictures.work) * 1e-9))
   }
 
   // MARK: One crowd
 
-  /// What became of one crowd.
+  /// The result for one crowd of sessions.
   struct Outcome {
     var taken = 0
-    /// Voice packets that came to the end of their session, and how many of them were older than 60 ms.
+    /// Voice packets that reached the end of their session.
     var packets = 0
+    /// Those older than 60 ms.
     var old = 0
     /// The oldest, in milliseconds.
     var oldest = 0.0
     /// Frames that devices and links dropped.
     var dropped = 0
-    /// Packets that are neither delivered nor counted as dropped anywhere.
+    /// Packets that were neither delivered nor counted as dropped.
     var unaccounted = 0
     var pictures = 0
-    /// Seconds from the end of the crowd to the next picture; as long as was waited when none came.
+    /// Seconds from the end of the crowd to the next picture; the longest wait when there was none.
     var recovery = 0.0
   }
 
@@ -94,7 +96,7 @@ enum OverloadSuite {
     var outcome = Outcome()
     var runs: [GraphRun] = []
     for _ in 0..<offered {
-      // The engine says why it takes no more; that is the point, not a failure.
+      // The engine refuses sessions under overload: that is measured here, and is no failure.
       if let run = try? engine.prepare(plan, observesEvents: false) {
         runs.append(run)
         run.start()
@@ -108,7 +110,7 @@ enum OverloadSuite {
     let end = millrace_monotonic_ns()
     for run in runs.dropFirst(rest) { run.stop() }
     var reports = try runs.dropFirst(rest).map { try finished($0) }
-    // Whatever was being worked on when the crowd left does not count.
+    // A picture that was in progress when the crowd ended does not count.
     let settled = Int(end + 100_000_000)
     while tally.lastPicture.load(ordering: .relaxed) < settled && seconds() < Double(end) * 1e-9 + patience {
       pause(0.01)
@@ -127,7 +129,7 @@ enum OverloadSuite {
     outcome.dropped = tally.overruns.load(ordering: .relaxed)
     for report in reports {
       for link in report.links {
-        // A drop at the reader's side is no longer in the link; a voided or shed one was taken out as well.
+        // Packets dropped at the reader have left the link, and so have stale and shed ones.
         outcome.unaccounted += link.pushed - link.popped - link.droppedOldest - link.discarded
         if link.name.hasSuffix("to16k") { outcome.dropped += link.dropped }
       }
@@ -143,19 +145,19 @@ enum OverloadSuite {
     var without: [Outcome]
 
     var all: [Figure] {
-      row("sessions taken of \(offered), twice what the core carries", "sessions") { Double($0.taken) }
+      row("sessions accepted of \(offered), twice what the core can carry", "sessions") { Double($0.taken) }
         + row("voice packets older than 60 ms", "%") { 100 * Double($0.old) / Double(max(1, $0.packets)) }
-        + row("the oldest voice packet", "ms", goal: "<= \(bound)") { $0.oldest }
+        + row("oldest voice packet", "ms", goal: "<= \(bound)") { $0.oldest }
         + row("voice frames dropped, each counted", "%") {
           100 * Double($0.dropped) / Double(max(1, $0.packets + $0.dropped))
         }
         + row("packets neither delivered nor counted", "packets", goal: "0") { Double($0.unaccounted) }
-        + row("pictures worked on in the crowd", "a session") {
+        + row("pictures encoded in the crowd", "per session") {
           Double($0.pictures) / Double(max(1, $0.taken))
         }
         + [
           Figure(
-            "overload", "processor that the voice of all \(offered) takes in a plain loop", of: "floor",
+            "overload", "processor time for the voice of all \(offered) in a plain loop", of: "floor",
             unit: "%",
             samples: [100 * voice * Double(offered)])
         ]
@@ -167,7 +169,7 @@ enum OverloadSuite {
     ) -> [Figure] {
       [
         Figure("overload", name, unit: unit, goal: goal, samples: with.map(value)),
-        Figure("overload", "\(name): without steps", unit: unit, samples: without.map(value)),
+        Figure("overload", "\(name): without load shedding", unit: unit, samples: without.map(value)),
       ]
     }
   }

@@ -3,11 +3,11 @@ import Millrace
 import MillraceCore
 import Synchronization
 
-/// What it costs a program to push sound into graphs and to take it out again: a thousand live sessions with a packet every 20 ms, beside
-/// the same graphs with nodes that make and take the packets themselves.
+/// What it costs a program to send audio into graphs and to receive it: a thousand live sessions with a packet every 20 ms, next to the
+/// same graphs with nodes that emit and take the packets themselves.
 ///
-/// Processor time of the whole process over two seconds, a packet. One thread of the program sends for all sessions, some every
-/// millisecond; it takes packets by looking, or a task a session waits for them.
+/// Measured is processor time of the whole process per packet, over two seconds. One thread of the program sends for all sessions,
+/// 50 of them every millisecond. Packets are received by polling, or by one task per session that waits for them.
 enum ProgramSuite {
   private static let rounds = 3
   private static let warmUp = 1.0
@@ -19,19 +19,19 @@ enum ProgramSuite {
     let name = "\(ProgramLoad.sessions) sessions x 50 packets/s"
     func above(_ samples: [Double]) -> [Double] { zip(samples, measured[0]).map { $0 - $1 } }
     return [
-      Figure("program", "\(name): nodes of one's own", unit: "ns/packet", samples: measured[0]),
+      Figure("program", "\(name): custom nodes", unit: "ns/packet", samples: measured[0]),
       Figure("program", "\(name): source and sink", unit: "ns/packet", samples: measured[1]),
       Figure(
-        "program", "source and sink, above nodes of one's own", unit: "ns/packet", goal: "<= 1000",
+        "program", "source and sink, above custom nodes", unit: "ns/packet", goal: "<= 1000",
         samples: above(measured[1])),
-      Figure("program", "\(name): source, and a task at each sink", unit: "ns/packet", samples: measured[2]),
+      Figure("program", "\(name): source, and a task per sink", unit: "ns/packet", samples: measured[2]),
       Figure(
-        "program", "source, and a task at each sink, above nodes of one's own", unit: "ns/packet",
+        "program", "source, and a task per sink, above custom nodes", unit: "ns/packet",
         samples: above(measured[2])),
     ]
   }
 
-  /// Nanoseconds of processor time a packet while `count` grows.
+  /// Nanoseconds of processor time per packet that `count` counts.
   private static func cost(_ count: () -> Int) -> Double {
     pause(warmUp)
     let (processor, packets) = (processorSeconds(), count())
@@ -71,7 +71,7 @@ enum ProgramSuite {
   }
 }
 
-/// The program: a thread that sends, and takes what it finds or has tasks take it.
+/// The program: a thread that sends, and that polls unless tasks receive.
 private final class Program: Sendable {
   let taken = Atomic<Int>(0)
   private let sources: [GraphSource]

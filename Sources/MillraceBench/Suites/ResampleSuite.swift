@@ -1,8 +1,8 @@
 import MillraceDSP
 
-/// The resampler alone: cost, delay, what it lets through that it should not, and whether cutting the stream changes anything.
+/// The resampler alone: cost, latency, alias and image rejection, and whether the chunk size changes the output.
 enum ResampleSuite {
-  /// Rates from and to, and how many milliseconds of processor a second of sound may cost at `voice`.
+  /// Rates from and to, and the goal for milliseconds of processor time per second of audio at `voice`.
   private static let pairs: [(from: Int, to: Int, goal: String)] = [
     (48_000, 16_000, "<= 0.45"), (16_000, 48_000, ""), (44_100, 48_000, "<= 0.7"),
   ]
@@ -42,7 +42,7 @@ enum ResampleSuite {
     return figures
   }
 
-  /// Milliseconds of processor for each second of sound, in chunks of 10 ms as in a live graph.
+  /// Milliseconds of processor time per second of audio, in chunks of 10 ms as in a live graph.
   private static func cost(from: Int, to: Int, _ quality: Resampler.Quality) throws -> [Double] {
     let length = 10
     let input = Sound.noise(count: from * length)
@@ -61,7 +61,7 @@ enum ResampleSuite {
     return samples
   }
 
-  /// Whether a stream cut at random gives bit for bit what it gives whole.
+  /// Whether a stream in random chunks gives the same bits as the whole stream.
   private static func isSameInChunks(from: Int, to: Int, _ dice: inout Dice) throws -> Bool {
     let input = Sound.noise(count: from)
     let whole = try resampled(input, from: from, to: to) { $0 }
@@ -72,7 +72,7 @@ enum ResampleSuite {
   }
 }
 
-/// Resamples all of a sound, in pieces as long as `cut` says, and what the filter still holds.
+/// Resamples a whole signal in chunks whose length `cut` chooses, and flushes the filter.
 func resampled(
   _ input: [Float], from: Int, to: Int, quality: Resampler.Quality = .voice, cut: (_ rest: Int) -> Int
 ) throws -> [Float] {

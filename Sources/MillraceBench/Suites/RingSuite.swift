@@ -1,12 +1,11 @@
 import MillraceCore
 import Synchronization
 
-/// The ring alone, beside a plain C++ ring, boost's and moodycamel's: 32 bytes an element, 1,024 elements.
+/// The ring alone, next to a plain C++ ring, boost's and moodycamel's: 32 bytes per element, 1,024 elements.
 ///
-/// Between threads both ends poll without pause, each on its own processor: that is a race of rings, not a way to run graphs.
-/// Elements go over in bursts of 64, the next when the reader has taken the last. Two threads that only push and pop would
-/// measure chance: 3 ns an element while the reader happens to lag behind, 60 when it takes each one as it comes, for one
-/// and the same ring.
+/// Between threads both ends spin, each on its own processor: that compares rings, and is not how graphs run. Elements are sent in
+/// bursts of 64, the next once the reader has taken the last. Two threads that only push and pop would measure chance: for the same
+/// ring 3 ns per element while the reader happens to lag behind, and 60 ns when it takes each one as it arrives.
 enum RingSuite {
   /// A whole number of bursts.
   private static let rounds = 64 * 16_384
@@ -15,7 +14,7 @@ enum RingSuite {
   private static let turns = 7
   private static let capacity = 1_024
 
-  /// The size of a packet, without an owner's duties.
+  /// An element the size of a packet, without ownership.
   private struct Plain {
     var first: Int
     var second = 2
@@ -36,7 +35,7 @@ enum RingSuite {
         "32 bytes there and back", ours: { try roundTrip(between: one, and: other) },
         theirs: { $0.roundTrip(rounds: trips, between: one, and: other) * 1e9 / Double(trips) })
     } else {
-      figures.append(Figure("ring", "32 bytes from thread to thread", leftOut: "it takes two processors"))
+      figures.append(Figure("ring", "32 bytes from thread to thread", skipped: "it needs two processors"))
     }
     let own = try inTurns(rounds: turns, [pushPackets, takeBlocks])
     return figures + [
@@ -45,7 +44,7 @@ enum RingSuite {
     ]
   }
 
-  /// One case of ours and of every ring there is.
+  /// One case for Millrace's ring and every registered ring.
   private static func race(
     _ name: String, goal: String = "", ours: @escaping () throws -> Double,
     theirs: @escaping (any RingPeer) -> Double
@@ -58,16 +57,16 @@ enum RingSuite {
       figures.append(Figure("ring", name, of: peer.name, unit: "ns", samples: samples))
     }
     for peer in peers {
-      if let missing = peer.missing { figures.append(Figure("ring", name, of: peer.name, leftOut: missing)) }
+      if let missing = peer.missing { figures.append(Figure("ring", name, of: peer.name, skipped: missing)) }
     }
-    if peers.isEmpty { figures.append(Figure("ring", name, of: "C++ rings", leftOut: Peers.absent)) }
+    if peers.isEmpty { figures.append(Figure("ring", name, of: "C++ rings", skipped: Peers.absent)) }
     return figures
   }
 
-  /// Nanoseconds a round.
+  /// Nanoseconds per round.
   private static func perRound(_ seconds: Double) -> Double { seconds * 1e9 / Double(rounds) }
 
-  // MARK: Ours
+  // MARK: Millrace
 
   private static func pushAndPop() -> Double {
     let ring = Ring<Plain>(minimumCapacity: capacity)
@@ -141,8 +140,8 @@ enum RingSuite {
     return elapsed * 1e9 / Double(trips)
   }
 
-  /// Packets go round in a ring that always holds 256 of them, as between two busy nodes: no packet is pushed in the same
-  /// nanosecond it was popped, so the figure is the ring's and not that of one store waiting for another.
+  /// Packets circulate in a ring that always holds 256 of them, as between two busy nodes. So no packet is popped right after it was
+  /// pushed, and the figure does not include the wait of a load for a recent store.
   private static func pushPackets() -> Double {
     let ring = Ring<Packet>(minimumCapacity: capacity)
     var writer = ring.writer
@@ -157,7 +156,7 @@ enum RingSuite {
     }
     let elapsed = seconds() - start
     while let packet = reader.pop() { _ = consume packet }
-    // A block does not keep its pool alive.
+    // A block does not retain its pool.
     withExtendedLifetime(pool) {}
     return perRound(elapsed)
   }
@@ -174,12 +173,12 @@ enum RingSuite {
   }
 }
 
-/// How many elements the reader has taken, told once a burst.
+/// How many elements the reader has taken, published once per burst.
 private final class Taken: Sendable {
   let count = Atomic<Int>(0)
 }
 
-/// Carries an end of a ring into a closure, which takes it out once.
+/// Carries an end of a ring into a closure, which takes it once.
 private final class Held<Value: ~Copyable>: @unchecked Sendable {
   private var value: Value?
   init(_ value: consuming Value) { self.value = consume value }

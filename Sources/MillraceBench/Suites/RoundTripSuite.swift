@@ -1,13 +1,13 @@
 import Glibc
 import Millrace
 
-/// Whether speech comes back from Opus in its place: recordings, coded at 16 kHz and 24 kb/s, kept as Ogg, decoded.
+/// Whether speech keeps its sample positions through Opus: recordings encoded at 16 kHz and 24 kb/s, stored as Ogg, decoded.
 ///
-/// The recordings are the first ten of `audio/speech` below `MILLRACE_CORPUS`, or a voice that Debian's alsa-utils bring, or one that is
-/// made up; the names of the figures say when it is one of the last two. All is done twice: as the encoder is by default, for speech
-/// (`voip`), and for likeness (`audio`). For speech libopus filters rumble out, and the filter's phase can bring low voices forward by a part of a sample, which the likeness of
-/// the waveforms shows as a lag of up to -1; without that filter nothing but the place of the samples is left to see.
-/// The signal-to-noise ratio says how alike the waveforms are, not how alike they sound: a voice codec keeps the second.
+/// The recordings are the first ten of `audio/speech` in `MILLRACE_CORPUS`, or a voice from Debian's alsa-utils, or a synthetic one; the
+/// names of the figures say when it is one of the last two. Everything is measured twice: for speech (`voip`), the encoder's default,
+/// and for fidelity (`audio`). For speech libopus filters out rumble, and the phase of the filter can advance low voices by a part of a
+/// sample, which shows as a lag of up to -1. Without that filter only the sample positions are left to measure.
+/// The signal-to-noise ratio compares waveforms, not what is heard: a voice codec preserves the latter.
 enum RoundTripSuite {
   private static let reference = """
     { "millrace": 1, "name": "reference", "parameters": { "input": { "default": "" }, "output": { "default": "" } },
@@ -48,7 +48,7 @@ enum RoundTripSuite {
     let material = try material(in: workspace)
     for application in ["voip", "audio"] {
       let name = application + material.name
-      var (missing, lag, likeness): ([Double], [Double], [Double]) = ([], [], [])
+      var (missing, lag, noise): ([Double], [Double], [Double]) = ([], [], [])
       for recording in material.recordings {
         try pass(reference, recording, before)
         try pass(up, before, coded, ["application": application])
@@ -56,17 +56,17 @@ enum RoundTripSuite {
         let (sent, received) = (try Sound.read(before), try Sound.read(after))
         missing.append(Double(received.count - sent.count))
         lag.append(Double(alignment(of: received, to: sent)))
-        likeness.append(signalToNoise(sent, received))
+        noise.append(signalToNoise(sent, received))
       }
       figures += [
         Figure(
-          "roundtrip", "\(name): samples back less samples sent", unit: "samples", goal: "0",
+          "roundtrip", "\(name): samples received minus samples sent", unit: "samples", goal: "0",
           samples: missing),
         Figure(
-          "roundtrip", "\(name): lag of what came back", unit: "samples",
+          "roundtrip", "\(name): lag of the decoded signal", unit: "samples",
           goal: "0",
           samples: lag),
-        Figure("roundtrip", "\(name): waveform signal to noise", unit: "dB", samples: likeness),
+        Figure("roundtrip", "\(name): waveform signal to noise", unit: "dB", samples: noise),
       ]
     }
     return figures
@@ -74,7 +74,7 @@ enum RoundTripSuite {
 
   private static let debianVoice = "/usr/share/sounds/alsa/Front_Center.wav"
 
-  /// What is sent there and back, and what figures of it are called by besides.
+  /// The recordings, and a suffix for the names of their figures.
   private static func material(in workspace: borrowing Workspace) throws -> (
     recordings: [String], name: String
   ) {
@@ -84,20 +84,20 @@ enum RoundTripSuite {
     if unsafe access(debianVoice, R_OK) == 0 { return ([debianVoice], ", Debian's voice") }
     let path = workspace.file("voice.wav")
     try Sound.write(Sound.voice(seconds: 10, rate: 48_000), rate: 48_000, to: path)
-    return ([path], ", made-up voice")
+    return ([path], ", synthetic voice")
   }
 
-  /// The shift, within 25 ms either way, at which the two are most alike; ten seconds are looked at.
+  /// The shift within ±25 ms with the highest correlation, over the first ten seconds.
   private static func alignment(of received: [Int16], to sent: [Int16]) -> Int {
     let reach = 400
     let count = min(sent.count, received.count, 160_000)
     let (one, other) = (sent.prefix(count).map(Float.init), received.prefix(count).map(Float.init))
-    func likeness(_ shift: Int) -> Float {
+    func correlation(_ shift: Int) -> Float {
       var sum: Float = 0
       for index in reach..<max(reach, count - reach) { sum += one[index] * other[index + shift] }
       return sum
     }
-    return (-reach...reach).map { ($0, likeness($0)) }.max { $0.1 < $1.1 }?.0 ?? 0
+    return (-reach...reach).map { ($0, correlation($0)) }.max { $0.1 < $1.1 }?.0 ?? 0
   }
 
   private static func signalToNoise(_ sent: [Int16], _ received: [Int16]) -> Double {

@@ -1,11 +1,11 @@
 import Millrace
 
-/// How many live uplinks one core carries: 48 kHz voice from memory, 16 kHz, Opus at complexity 5, a packet every 20 ms.
+/// How many live uplinks one core can carry: 48 kHz voice from memory, 16 kHz, Opus at complexity 5, a packet every 20 ms.
 ///
-/// A number of sessions is carried when at most 0.1 % of the packets of 3 s, after 1 s that does not count, are more than
-/// 20 ms late or missing; the second of two tries decides when the first fails, because other work on the machine can only
-/// take away. The limit is looked for in steps of 5 from the limit found last, first with strides of 20, 40 and so on. All threads of a
-/// contestant, timers and helpers included, share one processor. Contestants take turns in three rounds of searching.
+/// A number of sessions is carried when at most 0.1 % of the packets of 3 s, after 1 s of warm-up, are more than 20 ms late or
+/// missing. When the first of two attempts fails, the second decides, because other load on the machine can only make it worse. The
+/// search for the limit starts from the last one found, in strides of 20, 40 and so on, down to steps of 5. All threads of a contestant,
+/// timers and helpers included, share one processor. Contestants take turns in three rounds of searching.
 enum SessionsSuite {
   private static let rounds = 3
   private static let step = 5
@@ -13,7 +13,7 @@ enum SessionsSuite {
   private static let tries = 2
   private static let lateness = 20_000_000
   private static let allowed = 0.001
-  /// A search tries no more numbers than this, so that the suite ends.
+  /// The most numbers a search tries, so that the suite ends.
   private static let probes = 12
 
   static func run() throws -> [Figure] {
@@ -52,19 +52,19 @@ enum SessionsSuite {
       + row("lateness there: p99", "ms", goal: "", tails)
   }
 
-  /// The load for a contestant, with the frames it is behind by itself, as one session alone shows.
+  /// The load for a contestant, with its own delay in frames, as measured with a single session.
   private static func calibrated(_ contestant: any LiveContestant, _ voice: [Int16]) throws -> LiveLoad {
     var load = LiveLoad(sessions: 1, voice: voice, core: Pinned.core, warmUp: 10, measured: 50)
     let bars = LatenessBars()
     try contestant.run(load, bars)
-    guard bars.total > 0 else { throw MeasurementProblem("no packet of \(contestant.name) came") }
+    guard bars.total > 0 else { throw MeasurementProblem("\(contestant.name) delivered no packet") }
     load.framesBehind = Int(bars.percentile(0.5)) / LiveLoad.frameTime
     load.warmUp = 50
     load.measured = 150
     return load
   }
 
-  /// Sessions that the floor should carry: nine tenths of what the processor has time for.
+  /// The number of sessions the floor should carry: nine tenths of what fits into the processor's time.
   private static func firstGuess(_ voice: [Int16]) throws -> Int {
     max(step, Int(0.9 / (try LiveFloor.shareOfSession(voice))) / step * step)
   }
@@ -89,7 +89,7 @@ enum SessionsSuite {
       } else if passed.sessions == 0 {
         next = max(step, next - width)
       } else {
-        // The limit lies between two numbers: halve what is between them.
+        // The limit lies between two numbers: bisect.
         next = max(passed.sessions + step, (passed.sessions + failed) / 2 / step * step)
       }
       width *= 2
@@ -97,7 +97,7 @@ enum SessionsSuite {
     return passed
   }
 
-  /// The 99th percentile of lateness in ms when the contestant carries so many sessions; nil when it does not.
+  /// The 99th percentile of lateness in ms if the contestant carries this number of sessions; nil if it does not.
   private static func carries(
     _ sessions: Int, _ contestant: any LiveContestant, _ load: LiveLoad
   ) throws -> Double? {

@@ -1,12 +1,12 @@
 import Millrace
 
-/// Four hours of a call through everything a voice passes, on the virtual clock: what grows, if anything does.
+/// Four hours of a call through every voice node, on the virtual clock: whether anything grows.
 ///
-/// The microphone and the far end are a minute of sound each, again and again. Memory, and how much sound is on its way, are
-/// looked at after an hour, when all has found its size, and at the end.
+/// The microphone and the far end each repeat a minute of audio. Memory and the amount of audio in flight are measured after an
+/// hour, when all buffers have reached their size, and at the end.
 enum SoakSuite {
   private static let hours = 4
-  /// Sound in one of audio.read's packets.
+  /// Audio in a packet of audio.read.
   private static let packetMilliseconds = 20.0
   private static let graph = """
     { "millrace": 1, "name": "soak", "clock": "virtual", "parameters": { "near": {}, "far": {} },
@@ -50,20 +50,20 @@ enum SoakSuite {
         Figure(
           "soak", "memory, from hour 1 to hour \(hours)", unit: "KB",
           samples: [now.kilobytes - first.kilobytes]),
-        Figure("soak", "sound on its way after hour 1", unit: "ms", samples: [first.held]),
-        Figure("soak", "sound on its way after hour \(hours)", unit: "ms", samples: [now.held]),
+        Figure("soak", "audio in flight after hour 1", unit: "ms", samples: [first.held]),
+        Figure("soak", "audio in flight after hour \(hours)", unit: "ms", samples: [now.held]),
         Figure("soak", "packets lost", unit: "", samples: [Double(lost)]),
         Figure("soak", "speed", unit: "x real time", samples: [hour * 3_600 / (seconds() - start)]),
       ]
     }
   }
 
-  /// Sound that was read and has not reached the end, in ms.
+  /// Audio that was read and has not reached the end, in ms.
   private static func held(_ report: RunReport) throws -> Double {
     guard let read = report.links.first(where: { $0.name.hasPrefix("mic") }),
       let given = report.links.first(where: { $0.name.hasSuffix("out") })
-    else { throw MeasurementProblem("the report does not have the links") }
-    // The jitter buffer may give shorter packets than it gets, a whole number for each.
+    else { throw MeasurementProblem("the report does not contain the links") }
+    // The jitter buffer may emit several shorter packets for each one it takes.
     let share = max(1, (Double(given.popped) / Double(read.pushed)).rounded())
     return packetMilliseconds * (Double(read.pushed) - Double(given.popped) / share)
   }

@@ -1,6 +1,6 @@
 import Millrace
 
-/// How soon sound comes out: the uplink from file to file, from the request to the first packet at its sink.
+/// Start-up time: the uplink from file to file, from the request to the first packet at its sink.
 enum StartSuite {
   static func run() throws -> [Figure] {
     let workspace = try Workspace()
@@ -30,7 +30,7 @@ enum StartSuite {
     return [Figure("start", name, unit: "ms", goal: "<= 15", samples: prepared)] + whole
   }
 
-  /// Starts a prepared run and answers the milliseconds from `start` to the first packet at its sink.
+  /// Starts a prepared run and returns the milliseconds from `start` to the first packet at its sink.
   private static func firstPacket(since start: Double, _ run: GraphRun) throws -> Double {
     let passed = seconds() - start
     run.start()

@@ -2,16 +2,16 @@ import Millrace
 import MillraceCore
 import Synchronization
 
-/// What statistics and trace take: they are always on, so nothing can be measured without them.
+/// The cost of statistics and trace. They are always on, so a graph cannot be measured without them.
 ///
-/// The same counters and the same stores into a ring of records are therefore done alone, for ten cells in turn, and the time is
-/// set against a hop and against a second of the uplink; once with the reading of the tick counter, once without. The engine
-/// reads it once a call, and the same reading is the time that nodes see (`Ports.now`), which would be wanted without any
-/// statistics. Alone, these instructions overlap with each other only; how much of them a real hop hides is not known.
+/// Instead the same counters and the same stores into a ring of records are executed alone, for ten cells in turn, and their time is
+/// compared with a hop and with a second of the uplink; with and without reading the tick counter. The engine reads it once per
+/// call, and nodes see the same reading as `Ports.now`, which they would need without statistics too. Alone, these instructions
+/// overlap only with each other; how much of their cost a real hop hides is unknown.
 enum TraceCostSuite {
   private static let cells = 10
   private static let rounds = 500_000
-  /// The engine's trace of one worker holds as many records.
+  /// Records in the engine's trace of one worker.
   private static let records = 1 << 15
 
   static func run() throws -> [Figure] {
@@ -48,7 +48,7 @@ enum TraceCostSuite {
   }
 }
 
-/// Cells' counters, links' counters and a trace ring, written as the engine writes them.
+/// Counters of cells and links and a trace ring, written as the engine writes them.
 @safe
 private final class Recorder {
   private struct Counters: ~Copyable {
@@ -116,7 +116,7 @@ private final class Recorder {
   }
 }
 
-/// The uplink with all nodes on one thread: milliseconds a second of sound, and how often nodes are called for it.
+/// The uplink with all nodes on one thread: milliseconds per second of audio, and the number of calls.
 private final class OneThreadUplink {
   private let length = 10.0
   private let workspace: Workspace

@@ -1,13 +1,12 @@
 import Glibc
 import Millrace
 
-/// What the engine adds to the work itself: the voice uplink, offline, beside a plain loop over the same library calls and
-/// beside GStreamer.
+/// The engine's overhead in the voice uplink, offline: next to a plain loop over the same library calls, and next to GStreamer.
 ///
-/// The engine runs the graph twice: on the real clock, where files have a thread of their own, and on a virtual clock, where
-/// all nodes share one. Both and the loop read the same WAV file from the page cache and must write the same bytes; otherwise
-/// the comparison means nothing and the suite fails. (GStreamer has a resampler of its own; its bytes differ.) All take turns,
-/// and a ratio is that of one round. Processor time is that of the process, so all threads are in it.
+/// The engine runs the graph twice: on the real-time clock, where files have a thread of their own, and on a virtual clock, where all
+/// nodes share one thread. Both and the loop read the same WAV file from the page cache and must write the same bytes; otherwise the
+/// comparison is meaningless and the suite fails. (GStreamer has its own resampler; its bytes differ.) All take turns, and each ratio
+/// is of one round. Processor time is that of the process, so it includes all threads.
 enum UplinkSuite {
   static let graph = """
     {
@@ -48,7 +47,7 @@ enum UplinkSuite {
       { try cost { _ = try runToEnd(plan, on: oneThread) } },
       { try cost { try PlainUplink.run(from: input, to: plain) } },
     ]
-    // All of Millrace's ways write the same bytes as the loop, or there is nothing to compare.
+    // The comparison is valid only if both runs write the same bytes as the loop.
     for way in 0..<2 {
       _ = try contestants[way]()
       _ = try contestants[2]()
@@ -79,18 +78,20 @@ enum UplinkSuite {
       Figure(
         "uplink", "beside the plain loop: one thread", unit: "x floor", goal: "<= 1.05", samples: ratio(1)),
       ofPeer("uplink", "beside the plain loop", unit: "x floor", samples: theirs.isEmpty ? [] : ratio(3)),
-      Figure("uplink", "thread switches of the engine", unit: "per s", samples: Array(switches.dropFirst())),
+      Figure(
+        "uplink", "voluntary context switches of the engine", unit: "per s",
+        samples: Array(switches.dropFirst())),
     ]
   }
 
-  /// Times a thread of the process gave its processor up by itself, so far.
+  /// Voluntary context switches of the process so far.
   private static func threadSwitches() -> Double {
     var usage = rusage()
     unsafe getrusage(Int32(RUSAGE_SELF.rawValue), &usage)
     return Double(usage.ru_nvcsw)
   }
 
-  /// Milliseconds of processor for each second of sound.
+  /// Milliseconds of processor time per second of audio.
   private static func cost(_ work: () throws -> Void) rethrows -> Double {
     let start = processorSeconds()
     try work()

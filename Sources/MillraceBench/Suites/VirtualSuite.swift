@@ -1,6 +1,6 @@
 import Millrace
 
-/// How much faster than life a graph runs on the virtual clock, where nothing waits.
+/// How much faster than real time a graph runs on the virtual clock.
 enum VirtualSuite {
   private static let length = 60.0
   private static let graph = """
@@ -26,10 +26,10 @@ enum VirtualSuite {
       let start = seconds()
       let report = try runToEnd(plan, on: engine)
       let wall = seconds() - start
-      // The clock has passed all of the sound, or it was no virtual run of it.
+      // The clock must have advanced by the whole length of the audio.
       guard Double(report.duration) >= (length - 0.1) * 1e9 else {
         throw MeasurementProblem(
-          "the graph's clock stands at \(report.duration) ns after \(length) s of sound")
+          "the graph's clock is at \(report.duration) ns after \(length) s of audio")
       }
       return length / wall
     }

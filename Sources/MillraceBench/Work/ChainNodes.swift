@@ -3,7 +3,7 @@ import MillraceEngine
 import MillraceGraph
 import Synchronization
 
-/// Emits empty packets: `count` of them, as fast as the graph takes or one every `interval` microseconds.
+/// Emits `count` empty packets, as fast as the graph takes them or one every `interval` microseconds.
 struct ChainSource: Node {
   static let contract = NodeContract(
     "bench.source", "emits empty packets", outputs: [PortContract("out", .any, text: "empty packets")],
@@ -11,7 +11,8 @@ struct ChainSource: Node {
       ParameterContract("count", .integer(1...1_000_000_000), default: 1, text: "packets"),
       ParameterContract("interval", .integer(0...1_000_000), unit: "us", default: 0, text: "0: unpaced"),
       ParameterContract(
-        "stampsNow", .bool, default: false, text: "times are those of the call, not when it was due"),
+        "stampsNow", .bool, default: false,
+        text: "timestamps are the time of the call, not the time it was due"),
     ], drive: .itself)
   private let count: Int
   private let interval: Nanoseconds
@@ -39,10 +40,10 @@ struct ChainSource: Node {
   }
 }
 
-/// Hands packets on.
+/// Passes packets on.
 struct ChainPass: Node {
   static let contract = NodeContract(
-    "bench.pass", "passes", inputs: [PortContract("in", .any, text: "anything")],
+    "bench.pass", "passes packets on", inputs: [PortContract("in", .any, text: "anything")],
     outputs: [PortContract("out", .any, text: "the same")])
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
@@ -54,11 +55,11 @@ struct ChainPass: Node {
   }
 }
 
-/// Takes packets, and notes how long after its time each one came.
+/// Takes packets and records how long after its timestamp each one arrived.
 struct ChainSink: Node {
   static let contract = NodeContract(
-    "bench.sink", "measures", inputs: [PortContract("in", .any, text: "anything")])
-  /// Where sinks made from now on count.
+    "bench.sink", "measures lateness", inputs: [PortContract("in", .any, text: "anything")])
+  /// The histogram of sinks created from now on.
   static let bars = Mutex(LatenessBars())
   private let bars = Self.bars.withLock { $0 }
 
@@ -71,12 +72,13 @@ struct ChainSink: Node {
 }
 
 /// As `ChainSink`, and posts an event every so many packets.
-struct ChainTeller: Node {
+struct ChainEventSink: Node {
   static let contract = NodeContract(
-    "bench.teller", "measures and tells", inputs: [PortContract("in", .any, text: "anything")],
+    "bench.eventSink", "measures lateness and posts events",
+    inputs: [PortContract("in", .any, text: "anything")],
     parameters: [
-      ParameterContract("every", .integer(1...1_000_000), default: 50, text: "packets from event to event")
-    ], events: [EventContract("taken", text: "packets taken up to now")])
+      ParameterContract("every", .integer(1...1_000_000), default: 50, text: "packets per event")
+    ], events: [EventContract("taken", text: "`packets` taken so far")])
   private let every: Int
   private let bars = ChainSink.bars.withLock { $0 }
   private var taken = 0
@@ -96,19 +98,19 @@ struct ChainTeller: Node {
   }
 }
 
-/// source -> pass x (nodes - 2) -> sink, as a checked plan made by hand.
+/// source -> pass x (nodes - 2) -> sink, as a plan built in code.
 struct Chain {
   var nodes: Int
   var packets: Int
-  /// Microseconds from packet to packet; 0: as fast as they are taken.
+  /// Microseconds between packets; 0: as fast as they are taken.
   var interval = 0
   /// Packets a link holds.
   var limit = 8
-  /// The sink lives on the other worker.
+  /// The sink runs on another worker.
   var crosses = false
-  /// Packets carry the time at which they were emitted.
+  /// Timestamps are the time at which packets were emitted.
   var stampsNow = false
-  /// The sink posts an event every so many packets; nil: it has no events.
+  /// Packets per event of the sink; nil: no events.
   var eventEvery: Int?
 
   static let catalogue: Catalogue = {
@@ -116,7 +118,7 @@ struct Chain {
     catalogue.add(ChainSource.self)
     catalogue.add(ChainPass.self)
     catalogue.add(ChainSink.self)
-    catalogue.add(ChainTeller.self)
+    catalogue.add(ChainEventSink.self)
     catalogue.add(ReplySource.self)
     catalogue.add(ReplySink.self)
     return catalogue
@@ -127,14 +129,14 @@ struct Chain {
       "count": .integer(packets), "interval": .integer(interval), "stampsNow": .bool(stampsNow),
     ]
     let last: (contract: NodeContract, values: [String: ParameterValue]) =
-      eventEvery.map { (ChainTeller.contract, ["every": .integer($0)]) } ?? (ChainSink.contract, [:])
+      eventEvery.map { (ChainEventSink.contract, ["every": .integer($0)]) } ?? (ChainSink.contract, [:])
     return Self.plan(
       first: (ChainSource.contract, values), passes: nodes - 2, last: last, limit: limit,
       policy: interval > 0 ? .dropOldest : .block
     ) { crosses && $0 == nodes - 1 ? .bulk : .voice }
   }
 
-  /// A chain of any first and last node with passing ones between.
+  /// A chain of any first and last node with `ChainPass` nodes between them.
   static func plan(
     first: (contract: NodeContract, values: [String: ParameterValue]), passes: Int,
     last: (contract: NodeContract, values: [String: ParameterValue]), limit: Int, policy: LinkPolicy,

@@ -1,11 +1,11 @@
 import Glibc
 import MillraceDSP
 
-/// Ten minutes of 20 ms packets over a made-up network, and what a jitter buffer makes of them: the estimator and the policy of
-/// `audio.jitter`, without the sound. The same numbers for the same network on every machine.
+/// Ten minutes of 20 ms packets over a synthetic network, and what a jitter buffer does with them: the estimator and the policy of
+/// `audio.jitter`, without audio. The same network gives the same numbers on every machine.
 struct JitterSimulation {
-  /// A network. The figures beside them are those of a plain quantile buffer (delays in 20 ms steps) on the same kind of arrivals,
-  /// which counts every packet as lost that is not there at its time; measured once, by a program of its own.
+  /// A network. The figures of `plain` are those of a quantile buffer (delays in steps of 20 ms) with the same kind of arrivals,
+  /// which counts a packet as lost when it has not arrived at its time; measured once, by a separate program.
   enum Network: Int, CaseIterable {
     case quiet, wireless, spikes, changing
 
@@ -29,17 +29,19 @@ struct JitterSimulation {
     }
   }
 
-  /// What came of it.
+  /// The result.
   struct Outcome: Equatable {
-    /// Percent of packets that came after their place had been passed, and of packets the network lost.
+    /// Percent of packets that arrived after their playout time.
     var late = 0.0
+    /// Percent of packets the network lost.
     var lostByNetwork = 0.0
-    /// Percent of time made up while nothing was there, and concealed because packets were missing.
+    /// Percent of time filled while nothing had arrived.
     var waited = 0.0
+    /// Percent of time concealed because packets were missing.
     var concealed = 0.0
     /// Percent of time played faster or slower.
     var stretched = 0.0
-    /// Mean of how much later than the fastest packet allows sound was played, in ms.
+    /// Mean playout delay behind the fastest packet, in ms.
     var delay = 0.0
   }
 
@@ -48,7 +50,7 @@ struct JitterSimulation {
 
   private let arrivals: [Int64?]
 
-  /// Makes a network's arrivals; nil: lost.
+  /// Generates the arrivals of a network; nil: lost.
   init(_ network: Network, seed: UInt64 = 1) {
     var random = Xoshiro256(seed: seed &* 77_777 &+ UInt64(network.rawValue))
     func uniform() -> Double { (random.nextUnit() + 1) / 2 }

@@ -4,14 +4,14 @@ import Millrace
 import MillraceDSP
 import Synchronization
 
-/// Whoever carries live sessions.
+/// A contestant that carries live sessions.
 protocol LiveContestant {
   var name: String { get }
-  /// Carries the load on the load's processor and adds how late every packet was. Returns when all have had their time.
+  /// Carries the load on its processor, and adds the lateness of every measured packet to `bars`. Returns when all sessions have ended.
   func run(_ load: LiveLoad, _ bars: LatenessBars) throws
 }
 
-/// One thread, one loop over all sessions in the order their frames are due, the library calls and nothing else.
+/// The floor: one thread, one loop over all sessions in the order their frames are due, library calls only.
 struct LiveFloor: LiveContestant {
   let name = "floor"
 
@@ -19,7 +19,7 @@ struct LiveFloor: LiveContestant {
     try Pinned.run(on: load.core) { try Self.loop(load, bars) }
   }
 
-  /// Seconds of processor time that one session takes in a second, as fifty do for one.
+  /// Seconds of processor time that one session takes per second, measured with fifty.
   static func shareOfSession(_ voice: [Int16]) throws -> Double {
     let load = LiveLoad(sessions: 50, voice: voice, core: Pinned.core, warmUp: 0, measured: 50)
     let start = processorSeconds()
@@ -27,7 +27,7 @@ struct LiveFloor: LiveContestant {
     return (processorSeconds() - start) / Double(load.sessions)
   }
 
-  /// What one session needs.
+  /// The state of one session.
   @safe
   private final class Session {
     var resampler: Resampler
@@ -71,7 +71,7 @@ struct LiveFloor: LiveContestant {
   }
 }
 
-/// A graph a session.
+/// One graph per session.
 struct LiveMillrace: LiveContestant {
   let name = "millrace"
 
@@ -109,7 +109,7 @@ struct LiveMillrace: LiveContestant {
   }
 }
 
-/// A pipeline of somebody else's a session.
+/// One pipeline of the peer per session.
 struct LivePeer: LiveContestant {
   let peer: any PipelinePeer
   var name: String { peer.name }

@@ -1,7 +1,7 @@
 import MillraceCore
 import Synchronization
 
-/// What the live sessions of one measurement share.
+/// What the live sessions of a measurement share.
 final class LiveStage: Sendable {
   let load: LiveLoad
   let bars: LatenessBars
@@ -11,18 +11,20 @@ final class LiveStage: Sendable {
     self.bars = bars
   }
 
-  /// The stage that nodes made from now on play on.
+  /// The stage of nodes created from now on.
   static let current = Mutex<LiveStage?>(nil)
 }
 
-/// A microphone that hears a voice from memory: a frame of 20 ms every 20 ms.
+/// A microphone that plays a voice from memory: a frame of 20 ms every 20 ms.
 struct LiveVoice: Node {
   static let contract = NodeContract(
-    "bench.voice", "a voice from memory",
+    "bench.voice", "plays a voice from memory",
     outputs: [
       PortContract("out", .pcm(rates: .only(48_000), channels: .only(1), samples: [.s16]), text: "the voice")
     ],
-    parameters: [ParameterContract("session", .integer(0...1_000_000), default: 0, text: "which session")],
+    parameters: [
+      ParameterContract("session", .integer(0...1_000_000), default: 0, text: "number of the session")
+    ],
     budget: 300, drive: .itself,
     resolve: { resolution in
       resolution.outputs["out"] = .pcm(rate: 48_000, channels: 1, sample: .s16, frames: LiveLoad.frame)
@@ -58,10 +60,10 @@ struct LiveVoice: Node {
   }
 }
 
-/// Takes Opus packets and notes how late each one is.
+/// Takes Opus packets and records how late each one is.
 struct LiveSink: Node {
   static let contract = NodeContract(
-    "bench.lateness", "notes how late packets are",
+    "bench.lateness", "records how late packets are",
     inputs: [PortContract("in", .opus(), text: "Opus packets")])
   private let stage: LiveStage
   private var next = 0

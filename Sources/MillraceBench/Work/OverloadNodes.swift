@@ -2,27 +2,27 @@ import CMillraceSys
 import MillraceCore
 import Synchronization
 
-/// What the sessions of one overload measurement have come to.
+/// The counts of one overload measurement, over all sessions.
 final class OverloadTally: Sendable {
-  /// How late voice packets came to the end of their session.
+  /// The age of voice packets at the end of their session.
   let voice = LatenessBars(step: 100_000, count: 20_000)
-  /// The oldest voice packet that came to the end of a session, in nanoseconds since it was heard.
+  /// The age of the oldest voice packet at the end of a session, in nanoseconds since capture.
   let oldest = Atomic<Int>(0)
-  /// Frames that a microphone lost because nobody had taken them from the device in time.
+  /// Frames that were lost because they were not read from the device in time.
   let overruns = Atomic<Int>(0)
-  /// Pictures that were worked on.
+  /// Pictures that were encoded.
   let pictures = Atomic<Int>(0)
-  /// When the last one was, in nanoseconds of the monotonic clock.
+  /// When the last picture was encoded, in nanoseconds of the monotonic clock.
   let lastPicture = Atomic<Int>(0)
 
-  /// The tally that nodes made from now on write into.
+  /// The tally of nodes created from now on.
   static let current = Mutex(OverloadTally())
 }
 
-/// A microphone as a sound device is one: a frame every 20 ms, of which the device keeps the last 200 ms.
+/// A microphone that behaves like a sound device: a frame every 20 ms, and the device keeps the last 200 ms.
 struct OverloadVoice: Node {
   static let contract = NodeContract(
-    "bench.microphone", "a voice from memory, kept for 200 ms",
+    "bench.microphone", "plays a voice from memory, with a device buffer of 200 ms",
     outputs: [
       PortContract("out", .pcm(rates: .only(48_000), channels: .only(1), samples: [.s16]), text: "the voice")
     ], drive: .itself,
@@ -30,7 +30,7 @@ struct OverloadVoice: Node {
       resolution.outputs["out"] = .pcm(rate: 48_000, channels: 1, sample: .s16, frames: LiveLoad.frame)
       resolution.pacing = .paced
     })
-  /// Frames the device keeps.
+  /// Frames in the device buffer.
   static let kept = 10
   private static let voice = Sound.voice(seconds: 2, rate: 48_000)
   private let tally = OverloadTally.current.withLock { $0 }
@@ -40,7 +40,7 @@ struct OverloadVoice: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    // A frame is there when its last sample has been heard.
+    // A frame is available when its last sample was captured.
     let heard = Int(ports.now) / LiveLoad.frameTime
     if heard <= next {
       ports.wake(at: Int64(next + 1) * Int64(LiveLoad.frameTime))
@@ -63,10 +63,10 @@ struct OverloadVoice: Node {
   }
 }
 
-/// Notes how old voice packets are at the end of a session.
+/// Records the age of voice packets at the end of a session.
 struct OverloadSink: Node {
   static let contract = NodeContract(
-    "bench.age", "notes how old packets are", inputs: [PortContract("in", .opus(), text: "Opus packets")])
+    "bench.age", "records the age of packets", inputs: [PortContract("in", .opus(), text: "Opus packets")])
   private let tally = OverloadTally.current.withLock { $0 }
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
@@ -81,14 +81,14 @@ struct OverloadSink: Node {
   }
 }
 
-/// Works on a picture every 500 ms for as long as a JPEG encoder does at 720p, beside the voice.
+/// Keeps the processor busy every 500 ms for as long as a JPEG encoder does at 720p, alongside the voice.
 struct OverloadPictures: Node {
   static let contract = NodeContract(
-    "bench.pictures", "keeps a processor busy as a picture encoder does",
-    inputs: [PortContract("in", .any, text: "what sets the pace: 50 packets a second")], lane: .bulk)
-  /// Packets from picture to picture.
+    "bench.pictures", "keeps a processor busy like a picture encoder",
+    inputs: [PortContract("in", .any, text: "50 packets a second, which set the pace")], lane: .bulk)
+  /// Packets per picture.
   private static let pace = 25
-  /// Nanoseconds a picture takes.
+  /// Nanoseconds per picture.
   static let work: Int64 = 6_000_000
   private let tally = OverloadTally.current.withLock { $0 }
   private var taken = 0

@@ -3,13 +3,14 @@ import COpus
 import Glibc
 import MillraceDSP
 
-/// The floor of the uplink: one thread, one loop, the library calls the nodes make and nothing else.
+/// The floor of the uplink: one thread, one loop, and the library calls that the nodes make.
 @safe
 struct PlainUplink: ~Copyable {
-  /// 20 ms at 48 and at 16 kHz.
+  /// 20 ms at 48 kHz.
   private static let inputFrame = 960
+  /// 20 ms at 16 kHz.
   private static let frame = 320
-  /// Most bytes of an Opus packet of one frame (RFC 6716 section 3.2.1), with its code byte.
+  /// Largest Opus packet of one frame in bytes (RFC 6716 section 3.2.1), with its TOC byte.
   static let packetBytes = 1_276
   /// Samples in a page at 48 kHz: 200 ms.
   private static let pageSamples = 9_600
@@ -24,7 +25,7 @@ struct PlainUplink: ~Copyable {
   private var sincePage = 0
   private var pcm: [Int16] = []
   private var packet = [UInt8](repeating: 0, count: packetBytes)
-  /// The packet before, which is written once it is known whether it is the last.
+  /// The previous packet, written once it is known whether it is the last.
   private var held: [UInt8] = []
 
   static func run(from input: String, to output: String) throws {
@@ -39,7 +40,7 @@ struct PlainUplink: ~Copyable {
     self.output = output
     unsafe self.encoder = encoder
     _ = unsafe millrace_opus_encoder_get_lookahead(encoder, &lookahead)
-    // The stream number that the node named "out" has, so that the files can be compared byte by byte.
+    // The serial number of the node named "out", so that the files can be compared byte by byte.
     let serial = "out".utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
     unsafe ogg_stream_init(&stream, Int32(bitPattern: serial))
     pcm.reserveCapacity(4 * Self.frame)
@@ -57,7 +58,7 @@ struct PlainUplink: ~Copyable {
     let input = unsafe open(path, O_RDONLY)
     guard input >= 0 else { throw MeasurementProblem("cannot read \"\(path)\" (errno \(errno))") }
     defer { close(input) }
-    // The header that `Sound.write` makes.
+    // Skip the header that `Sound.write` writes.
     lseek(input, 44, SEEK_SET)
     var resampler = try Resampler(from: 48_000, to: 16_000, alignment: .compensated)
     var meter = LevelMeter(windowFrames: 1_600)
@@ -80,7 +81,7 @@ struct PlainUplink: ~Copyable {
       while pcm.count >= Self.frame { try encodeFrame() }
     }
     use(loudest)
-    // The encoder gives its last samples once the look-ahead has been pushed through.
+    // Push the look-ahead through, so that the encoder returns its last samples.
     let wanted = total + Int(lookahead)
     let padding = (Self.frame - wanted % Self.frame) % Self.frame
     pcm.append(contentsOf: repeatElement(0, count: Int(lookahead) + padding))
@@ -140,10 +141,10 @@ struct PlainUplink: ~Copyable {
   }
 }
 
-/// The encoder of every uplink that is measured: 16 kHz, speech, 24 kb/s, complexity 5, constrained variable rate.
+/// The encoder of every measured uplink: 16 kHz, speech, 24 kb/s, complexity 5, constrained variable bitrate.
 func makeUplinkEncoder() throws -> OpaquePointer {
   guard let encoder = unsafe opus_encoder_create(16_000, 1, OPUS_APPLICATION_VOIP, nil) else {
-    throw MeasurementProblem("libopus makes no encoder")
+    throw MeasurementProblem("libopus cannot create an encoder")
   }
   _ = unsafe millrace_opus_encoder_set_bitrate(encoder, 24_000)
   _ = unsafe millrace_opus_encoder_set_complexity(encoder, 5)

@@ -4,10 +4,10 @@ import MillraceEngine
 import MillraceGraph
 import Synchronization
 
-/// Silence of 20 ms at 16 kHz, a packet every 20 ms, made in the graph.
+/// Emits 20 ms of silence at 16 kHz every 20 ms, as a node.
 struct OwnSource: Node {
   static let contract = NodeContract(
-    "bench.ownSource", "makes sound", outputs: [PortContract("out", .pcm(), text: "silence")],
+    "bench.ownSource", "emits silence", outputs: [PortContract("out", .pcm(), text: "silence")],
     parameters: [ParameterContract("packets", .integer(1...1_000_000), default: 1, text: "packets")],
     drive: .itself
   ) {
@@ -37,10 +37,10 @@ struct OwnSource: Node {
   }
 }
 
-/// Takes packets, and counts them.
+/// Counts packets.
 struct OwnSink: Node {
   static let contract = NodeContract(
-    "bench.ownSink", "takes sound", inputs: [PortContract("in", .any, text: "anything")])
+    "bench.ownSink", "counts packets", inputs: [PortContract("in", .any, text: "anything")])
   static let taken = Atomic<Int>(0)
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
@@ -53,10 +53,10 @@ struct OwnSink: Node {
   }
 }
 
-/// What `ProgramSuite` does.
+/// The load of `ProgramSuite`.
 enum ProgramLoad {
   static let sessions = 1_000
-  /// Samples of a packet: 20 ms at 16 kHz.
+  /// Samples per packet: 20 ms at 16 kHz.
   static let samples = 320
   static let interval: Nanoseconds = 20_000_000
   static let frame = [Int16](repeating: 0, count: samples)
@@ -76,7 +76,7 @@ enum ProgramLoad {
     return try Graph.load(graph, catalogue: catalogue)
   }
 
-  /// The sessions whose turn it is in a millisecond: all of them within 20 ms.
+  /// The sessions that are due in a millisecond; within 20 ms each is due once.
   static func sessions(in millisecond: Int) -> Range<Int> {
     let share = sessions / 20
     let first = millisecond % 20 * share

@@ -2,12 +2,12 @@ import CMillraceSys
 import MillraceCore
 import Synchronization
 
-/// Emits a burst of packets of the present reply, and another one after every interruption: a voice service whose whole answer
-/// has come at once.
+/// Emits a burst of packets of the current reply, and another after every interruption: a voice service that sends a whole reply
+/// at once.
 struct ReplySource: Node {
   static let contract = NodeContract(
     "bench.reply", "emits a reply", outputs: [PortContract("out", .any, text: "empty packets")],
-    parameters: [ParameterContract("count", .integer(1...100_000), default: 1, text: "packets of a reply")],
+    parameters: [ParameterContract("count", .integer(1...100_000), default: 1, text: "packets per reply")],
     drive: .itself)
   private let count: Int
   private var sent = 0
@@ -26,15 +26,15 @@ struct ReplySource: Node {
   mutating func interrupted(_ ports: inout Ports) { sent = 0 }
 }
 
-/// Takes a packet every 20 ms, as playback does, and notes when it was told of an interruption and what it got afterwards.
+/// Takes a packet every 20 ms, as playback does. Records when it was notified of an interruption, and what it received afterwards.
 struct ReplySink: Node {
   static let contract = NodeContract(
     "bench.playback", "takes 50 packets a second", inputs: [PortContract("in", .any, text: "anything")])
-  /// When the newest sink was last told, in nanoseconds of the monotonic clock.
-  static let told = Atomic<Int>(0)
-  /// Packets of an older reply that a sink got after it had been told.
+  /// When a sink was last notified, in nanoseconds of the monotonic clock.
+  static let notified = Atomic<Int>(0)
+  /// Packets of an older reply that a sink received after it was notified.
   static let stale = Atomic<Int>(0)
-  /// Packets that sinks took.
+  /// Packets that sinks have taken.
   static let taken = Atomic<Int>(0)
   private var due: Nanoseconds = 0
 
@@ -53,8 +53,8 @@ struct ReplySink: Node {
   }
 
   mutating func interrupted(_ ports: inout Ports) {
-    Self.told.store(Int(millrace_monotonic_ns()), ordering: .releasing)
-    // A new reply is heard at once.
+    Self.notified.store(Int(millrace_monotonic_ns()), ordering: .releasing)
+    // A new reply is played at once.
     due = 0
   }
 }

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Sounds made by rule, the same in every run, and WAV files of them.
+/// Synthetic sounds, the same in every run, and WAV files of them.
 enum Sound {
-  /// Something a voice codec has to work on: a gliding fundamental with falling overtones in four syllables a second, pauses,
-  /// and breath in between. 16-bit, one channel.
+  /// A signal that makes a voice codec work: a gliding fundamental with decreasing overtones in four syllables a second, pauses,
+  /// and breath noise. 16-bit, one channel.
   static func voice(seconds length: Double, rate: Int) -> [Int16] {
     var noise = Dice()
     var phase = 0.0
@@ -23,7 +23,7 @@ enum Sound {
     }
   }
 
-  /// White noise of a magnitude below 0.1, one channel.
+  /// White noise below a magnitude of 0.1, one channel.
   static func noise(count: Int) -> [Float] {
     var dice = Dice()
     return (0..<count).map { _ in Float(dice.uniform() * 0.1) }
@@ -61,15 +61,15 @@ enum Sound {
       }
       offset += 8 + size + size % 2
     }
-    throw MeasurementProblem("\"\(path)\" has no samples")
+    throw MeasurementProblem("\"\(path)\" has no samples; it is not a 16-bit WAV file")
   }
 }
 
-/// Numbers that look random and are the same every time (SplitMix64).
+/// Pseudo-random numbers, the same in every run (SplitMix64).
 struct Dice: RandomNumberGenerator {
   private var state: UInt64
 
-  /// - Parameter seed: other numbers for another one.
+  /// - Parameter seed: selects the sequence.
   init(seed: UInt64 = 1) { state = seed }
 
   mutating func next() -> UInt64 {

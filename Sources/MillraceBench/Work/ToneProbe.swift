@@ -1,18 +1,18 @@
 import Glibc
 import MillraceDSP
 
-/// Tone bursts sent through a resampler, one after the other, and what came out in place of each.
+/// Sends tone bursts through a resampler, one after the other, and measures what comes out.
 ///
-/// A burst lasts 240 ms at half of full scale with soft ends of 30 ms; the middle 120 ms are looked at. In band means
-/// below 0.85 of the smaller of the two half rates.
+/// A burst lasts 240 ms at half of full scale, with ramps of 30 ms; the middle 120 ms are measured. In band means below 0.85 of the
+/// lower Nyquist frequency.
 struct ToneProbe {
-  /// Seconds from an impulse going in to its peak coming out.
+  /// Seconds from an impulse at the input to its peak at the output.
   private(set) var latency = 0.0
-  /// The tone fitted by least squares against everything else, in dB; the worst tone in band.
+  /// Power of the tone, fitted by least squares, over the power of the rest, in dB; the worst tone in band.
   private(set) var worstSNR = Double.infinity
-  /// Going down: what is left of tones above 1.15 of the output's half rate, in dB of the tone; the worst.
+  /// Downsampling: the residue of tones above 1.15 times the output's Nyquist frequency, in dB relative to the tone; the worst.
   private(set) var worstAlias: Double?
-  /// Going up: what appears beyond the input's half rate, in dB of the whole; the worst tone in band.
+  /// Upsampling: the power above the input's Nyquist frequency, in dB relative to the whole; the worst tone in band.
   private(set) var worstImage: Double?
 
   private static let amplitude = 0.5
@@ -52,7 +52,7 @@ struct ToneProbe {
 
   private var burst: Int { from * 6 / 25 }
 
-  /// Silence, the bursts, silence with an impulse in its middle; and where the impulse is.
+  /// Silence, the bursts, silence with an impulse in its middle; and the position of the impulse.
   private func signal(_ tones: [Double]) -> (samples: [Float], impulse: Int) {
     var samples = [Float](repeating: 0, count: from / 5)
     let soft = 0.03 * Double(from)
@@ -70,7 +70,7 @@ struct ToneProbe {
     return (samples, impulse)
   }
 
-  /// Seconds by which the impulse comes out late: its highest sample, refined by a parabola through it and its neighbours.
+  /// The delay of the impulse in seconds: its highest sample, refined by a parabola through it and its neighbours.
   private func delay(of impulse: Int, in output: [Double]) -> Double {
     let ideal = Double(impulse) * Double(to) / Double(from)
     let near = Int(ideal) - to / 20..<min(output.count - 1, Int(ideal) + to / 10)
@@ -80,7 +80,7 @@ struct ToneProbe {
     return (Double(peak) + offset - ideal) / Double(to)
   }
 
-  /// Power beyond the input's half rate over all power, in dB, through a Blackman window.
+  /// Power above the input's Nyquist frequency over the total power, in dB, with a Blackman window.
   private func image(in samples: [Double]) -> Double {
     let count = samples.count
     let turn = (0..<count).map { 2 * .pi * Double($0) / Double(count) }

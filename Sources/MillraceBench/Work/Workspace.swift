@@ -1,15 +1,15 @@
 import Glibc
 
-/// A folder for the files of one suite, removed with the value.
+/// A temporary folder for the files of one suite, removed with the value.
 struct Workspace: ~Copyable {
   let path: String
 
-  /// Makes the folder below `TMPDIR`, or below /tmp.
+  /// Creates the folder in `TMPDIR`, or in /tmp.
   init() throws {
     let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
     var template = Array("\(parent)/millrace-bench.XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else {
-      throw MeasurementProblem("cannot make a folder in \"\(parent)\" (errno \(errno))")
+      throw MeasurementProblem("cannot create a folder in \"\(parent)\" (errno \(errno))")
     }
     path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
@@ -44,33 +44,33 @@ func readBytes(_ path: String) throws(MeasurementProblem) -> [UInt8] {
   }
 }
 
-/// Makes or replaces a file.
+/// Creates or replaces a file.
 func replaceFile(_ path: String, with bytes: [UInt8]) throws(MeasurementProblem) {
   guard let file = unsafe fopen(path, "wb") else { throw unwritable(path) }
   let written = unsafe fwrite(bytes, 1, bytes.count, file)
   guard unsafe fclose(file) == 0, written == bytes.count else { throw unwritable(path) }
 }
 
-/// Finds out whether a file can be written and written anew, and leaves what is in it.
+/// Throws unless a file can be written and rewritten. Its content stays.
 func checkWritable(_ path: String) throws(MeasurementProblem) {
   var status = stat()
   if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
     throw MeasurementProblem(
-      "cannot write \"\(path)\": it is a pipe, and the figures are written anew after every suite; name a file, or use --json"
+      "cannot write \"\(path)\": it is a pipe, and the file is rewritten after every suite; name a regular file, or use --json"
     )
   }
   guard let file = unsafe fopen(path, "ab") else { throw unwritable(path) }
   unsafe fclose(file)
 }
 
-/// The system's last refusal, about a file.
+/// The system's last error, for a file that cannot be written.
 private func unwritable(_ path: String) -> MeasurementProblem {
-  let words = unsafe String(cString: strerror(errno))
-  let text = words.prefix(1).lowercased() + words.dropFirst()
-  return MeasurementProblem("cannot write \"\(path)\": \(text); choose another place")
+  let reason = unsafe String(cString: strerror(errno))
+  let text = reason.prefix(1).lowercased() + reason.dropFirst()
+  return MeasurementProblem("cannot write \"\(path)\": \(text); choose another file")
 }
 
-/// The files of a folder whose names end so, sorted; none when there is no such folder.
+/// The files of a folder with a suffix, sorted; empty when the folder does not exist.
 func files(in folder: String, endingIn suffix: String) -> [String] {
   guard let stream = unsafe opendir(folder) else { return [] }
   defer { unsafe closedir(stream) }

@@ -1,2 +1,2 @@
-// Only for the compiler and linker settings that pkg-config knows; C includes the headers by itself.
+// Only for the compiler and linker flags from pkg-config; the C files include the headers themselves.
 #pragma once

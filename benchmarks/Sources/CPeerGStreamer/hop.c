@@ -19,7 +19,7 @@ static GstPadProbeReturn note_span(GstPad *pad, GstPadProbeInfo *info, gpointer 
   return GST_PAD_PROBE_OK;
 }
 
-/// The first buffer takes its probe with it, so that the others do not pay for it.
+/// Removes the probe after the first buffer, so that the others do not pay for it.
 static GstPadProbeReturn note_first(GstPad *pad, GstPadProbeInfo *info, gpointer user) {
   note_span(pad, info, user);
   return GST_PAD_PROBE_REMOVE;
@@ -45,7 +45,7 @@ static double run(const char *middle, int64_t buffers) {
 
 double peer_gst_chain(int passes, int64_t buffers) {
   GString *middle = g_string_new(NULL);
-  // Without signals, which nobody here listens to and which are on by default.
+  // Without signals: they are on by default and have no listener here.
   for (int i = 0; i < passes; i++) g_string_append(middle, "! identity signal-handoffs=false ");
   double time = run(middle->str, buffers);
   g_string_free(middle, TRUE);
@@ -54,7 +54,7 @@ double peer_gst_chain(int passes, int64_t buffers) {
 
 double peer_gst_queue(int64_t buffers) { return run("! queue", buffers); }
 
-/// When each buffer left the source and when it reached the sink; each by a thread of its own.
+/// When each buffer left the source, and its delay at the sink; written by one thread each.
 typedef struct {
   int count, left, came;
   int64_t *leaving;
@@ -84,7 +84,7 @@ int peer_gst_queue_delays(int buffers, int64_t interval, double *nanoseconds) {
   if (!pipeline) return -1;
   GstElement *source = gst_bin_get_by_name(GST_BIN(pipeline), "src");
   peer_source_set((PeerSource *)source, NULL, 0, 0, interval, buffers);
-  // By then the pipeline plays.
+  // The pipeline is playing by then.
   peer_source_start((PeerSource *)source, peer_now() + 50000000);
   Flights flights = {.count = buffers, .leaving = g_new0(int64_t, (gsize)buffers), .delays = nanoseconds};
   GstPad *out = gst_element_get_static_pad(source, "src"), *in = peer_sink_pad(pipeline, "sink");

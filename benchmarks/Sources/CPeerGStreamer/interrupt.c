@@ -18,20 +18,20 @@ int peer_gst_interrupt(int backlog, int passes, int rounds, double *nanoseconds)
   GstElement *pipeline = peer_make(line->str);
   g_string_free(line, TRUE);
   if (!pipeline) return -1;
-  int64_t told = 0;
+  int64_t notified = 0;
   GstPad *pad = peer_sink_pad(pipeline, "out");
   gst_pad_add_probe(
-      pad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_EVENT_FLUSH, note_flush, &told, NULL);
+      pad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_EVENT_FLUSH, note_flush, &notified, NULL);
   gst_object_unref(pad);
   gst_element_set_state(pipeline, GST_STATE_PLAYING);
   gst_element_get_state(pipeline, NULL, NULL, 5 * GST_SECOND);
   int done = 0;
   for (; done < rounds; done++) {
-    // The queue fills up while the sink waits for its clock.
+    // The queue fills up while the sink waits for the clock.
     g_usleep(20000);
     int64_t start = peer_now();
     if (!gst_element_seek_simple(pipeline, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0)) break;
-    int64_t seen = __atomic_load_n(&told, __ATOMIC_ACQUIRE);
+    int64_t seen = __atomic_load_n(&notified, __ATOMIC_ACQUIRE);
     if (seen < start) break;
     nanoseconds[done] = (double)(seen - start);
     gst_element_get_state(pipeline, NULL, NULL, 5 * GST_SECOND);

@@ -24,8 +24,7 @@ static GstStaticPadTemplate pad_template = GST_STATIC_PAD_TEMPLATE("src", GST_PA
 static GstFlowReturn create(GstPushSrc *base, GstBuffer **out) {
   PeerSource *self = (PeerSource *)base;
   if (self->next == self->count) return GST_FLOW_EOS;
-  // The base class would count from the moment it is first called; here every frame has its time, and this wait is the
-  // cheapest there is.
+  // The base class would count from its first call; here every frame has an absolute time, and this is the cheapest wait.
   int64_t due = self->start + self->next * self->interval;
   struct timespec time = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR) {}

@@ -52,7 +52,7 @@ void peer_gst_release(void *pipeline) { peer_drop(pipeline); }
 
 // MARK: Live sessions from memory
 
-/// One session: when it began, and which of its packets comes next.
+/// One session: its start, and its next packet.
 typedef struct {
   peer_gst_load *load;
   GstElement *pipeline;
@@ -64,7 +64,7 @@ typedef struct {
 
 enum { frame_ns = 20000000 };
 
-/// Ties the streaming thread to the load's processor: called by the thread itself as it begins.
+/// Binds the streaming thread to the load's processor; the thread calls it when it starts.
 static GstBusSyncReply bind_thread(GstBus *bus, GstMessage *message, gpointer user) {
   (void)bus;
   Session *session = user;
@@ -107,7 +107,7 @@ static gboolean prepare(Session *session, int number) {
       " ! fakesink name=out sync=false async=false");
   if (!session->pipeline) return FALSE;
   GstElement *source = gst_bin_get_by_name(GST_BIN(session->pipeline), "src");
-  // One frame more than the packets that count need, so that the end adds nothing to them.
+  // One frame more than the measured packets need, so that the end of the stream does not affect them.
   peer_source_set(
       (PeerSource *)source, load->voice, load->voice_samples, load->offsets[number], frame_ns,
       load->warm_up + load->measured + load->frames_behind + 1);
@@ -132,7 +132,7 @@ int peer_gst_live(peer_gst_load *load) {
     if (!prepare(&sessions[made], made)) break;
   }
   if (made == load->sessions) {
-    // Starting takes well under a millisecond a pipeline.
+    // Starting takes well under a millisecond per pipeline.
     int64_t begin = peer_now() + 100000000 + (int64_t)made * 1000000;
     for (int i = 0; i < made; i++) {
       sessions[i].start = begin + (int64_t)(i % 20) * 1000000;

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <memory>
 
-/// The ring one would write by hand: power of two, and at each end a copy of the other end's index, which is read again only
-/// when the ring looks full or empty.
+/// A textbook ring: a power of two, and at each end a cached copy of the other end's index, reloaded only when the ring looks full
+/// or empty.
 template <typename Element> class PlainRing {
 public:
   explicit PlainRing(size_t capacity) : slots(new Element[capacity]), mask(capacity - 1) {}

@@ -32,7 +32,7 @@ struct Element {
   int64_t first, second, third, fourth;
 };
 
-// All rings behind the same two names.
+// One interface for all rings.
 
 struct Plain {
   PlainRing<Element> ring{capacity};
@@ -144,7 +144,7 @@ template <typename Ring> double roundTrip(int64_t rounds, int near, int far) {
   return elapsed;
 }
 
-/// Calls `work` with the type of a ring; not a number when the ring is not there.
+/// Calls `work` with the type of a ring; NaN when the library is missing.
 template <typename Work> double with(peer_ring ring, Work work) {
   switch (ring) {
   case PEER_RING_PLAIN: return work(std::type_identity<Plain>());

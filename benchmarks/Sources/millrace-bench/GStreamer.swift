@@ -1,7 +1,7 @@
 import CPeerGStreamer
 import MillraceBench
 
-/// GStreamer, by way of `CPeerGStreamer`.
+/// GStreamer, through `CPeerGStreamer`.
 struct GStreamer: PipelinePeer {
   let name = "gstreamer"
 
@@ -55,16 +55,16 @@ struct GStreamer: PipelinePeer {
     try filled(rounds) { peer_gst_interrupt(Int32(backlog), Int32(passes), Int32(rounds), $0) }
   }
 
-  // MARK: Answers
+  // MARK: Results
 
   private var problem: PeerProblem { PeerProblem(String(cString: peer_gst_problem())) }
 
-  private func checked(_ answer: Double) throws -> Double {
-    guard answer >= 0 else { throw problem }
-    return answer
+  private func checked(_ result: Double) throws -> Double {
+    guard result >= 0 else { throw problem }
+    return result
   }
 
-  /// Numbers that a call writes, as many as it says.
+  /// The numbers that a call writes; it returns how many.
   private func filled(_ count: Int, _ fill: (UnsafeMutablePointer<Double>?) -> Int32) throws -> [Double] {
     var numbers = [Double](repeating: 0, count: count)
     let filled = numbers.withUnsafeMutableBufferPointer { fill($0.baseAddress) }

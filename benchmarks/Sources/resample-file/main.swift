@@ -1,8 +1,8 @@
 // resample-file IN_RATE OUT_RATE in.f32 out.f32 [low|voice|high]
 //
 // Resamples raw mono float32 in chunks of 10 ms, as a live graph would, and prints one line for scoring scripts:
-// `cpuSeconds audioSeconds outputSamples heldMilliseconds`. The CPU time covers the resampling only. Nothing is held
-// back: the delay is in the signal, where the script finds it.
+// `cpuSeconds audioSeconds outputSamples heldMilliseconds`. The CPU time covers the resampling only. The
+// output is not shifted: the script finds the delay in the signal.
 import Glibc
 import MillraceDSP
 
@@ -55,7 +55,7 @@ func main() {
     var taken = 0
     while taken < input.count {
       let start = cpuSeconds()
-      // A second of sound between two looks at the clock, whose own cost would otherwise be counted.
+      // A second of audio per clock reading, whose own cost would otherwise be measured.
       for _ in 0..<100 where taken < input.count {
         let piece = input.span.extracting(taken..<min(taken + chunk, input.count))
         var room = frame.mutableSpan

@@ -2,7 +2,7 @@ import CMillraceSys
 import MillraceCore
 import Synchronization
 
-/// What the nodes of one measured dialogue note. Times are of the monotonic clock, in nanoseconds.
+/// What the nodes of a measured dialogue record. Times are in nanoseconds of the monotonic clock.
 final class DialogueNotes: Sendable {
   /// An event that passed.
   struct Event: Sendable {
@@ -10,7 +10,7 @@ final class DialogueNotes: Sendable {
     var text: String
   }
 
-  /// A packet of what was played that was not silent: when its first and last sample that is not 0 were heard, in graph time.
+  /// A packet that was played and not silent: when its first and last sample other than 0 were played, in graph time.
   struct Sound: Sendable {
     var first: Nanoseconds
     var last: Nanoseconds
@@ -20,11 +20,11 @@ final class DialogueNotes: Sendable {
   private let allEvents = Mutex<[Event]>([])
   private let allSounds = Mutex<[Sound]>([])
 
-  /// Where nodes made from now on note things.
+  /// The notes of nodes created from now on.
   static let current = Mutex<DialogueNotes?>(nil)
 
   static func get() throws(NodeProblem) -> DialogueNotes {
-    guard let notes = current.withLock({ $0 }) else { throw NodeProblem("nobody asks for notes") }
+    guard let notes = current.withLock({ $0 }) else { throw NodeProblem("no notes have been set") }
     return notes
   }
 
@@ -34,16 +34,16 @@ final class DialogueNotes: Sendable {
   func add(_ sound: Sound) { allSounds.withLock { $0.append(sound) } }
 }
 
-/// A microphone: a second and a fifth of a loud tone every six seconds, quiet otherwise, in packets of 20 ms. Each packet carries in its
-/// last samples when it was made, too faint to be heard.
+/// A microphone: 1.2 s of a loud tone every six seconds, silence otherwise, in packets of 20 ms. The last samples of each packet carry the
+/// time it was created, too faint to be heard.
 struct StampedVoice: Node {
   static let contract = NodeContract(
-    "bench.stamped", "a voice whose packets say when they were made",
+    "bench.stamped", "a voice whose packets carry the time they were created",
     outputs: [
       PortContract("out", .pcm(rates: .only(16_000), channels: .only(1), samples: [.s16]), text: "the voice")
     ],
     parameters: [
-      ParameterContract("speaks", .bool, default: true, text: "false: it is quiet all the time")
+      ParameterContract("speaks", .bool, default: true, text: "false: only silence")
     ],
     drive: .itself,
     resolve: { resolution in
@@ -70,7 +70,7 @@ struct StampedVoice: Node {
     packet.timestamp = due
     packet.position = Int64(next * Self.frames)
     packet.duration = Self.frames
-    // A second of quiet first, so that the dialogue has begun.
+    // A second of silence first, so that the dialogue has begun.
     let isLoud = speaks && next % Self.round >= 50 && next % Self.round < 50 + Self.spoken
     var samples = packet.mutableSamples(of: Int16.self)
     for index in 0..<Self.frames { samples[index] = isLoud ? (index / 20 % 2 == 0 ? 6_000 : -6_000) : 0 }
@@ -83,7 +83,7 @@ struct StampedVoice: Node {
     return .again
   }
 
-  /// When the last packet in a frame of sound was made.
+  /// When the last packet in an audio frame was created.
   static func stamp(_ frame: [UInt8]) -> Int64 {
     frame.suffix(2 * stampSamples).enumerated().reduce(0) { time, entry in
       entry.offset % 2 == 0 ? time | Int64(entry.element & 3) << Int64(entry.offset) : time
@@ -91,10 +91,10 @@ struct StampedVoice: Node {
   }
 }
 
-/// Hears what is played.
-struct PlayedEar: Node {
+/// Records what is played.
+struct PlayedSink: Node {
   static let contract = NodeContract(
-    "bench.played", "notes when there was something to hear",
+    "bench.played", "records when something was audible",
     inputs: [PortContract("in", .pcm(samples: [.s16, .f32]), text: "what was played")])
   private let notes: DialogueNotes
   private let rate: Int
@@ -120,19 +120,20 @@ struct PlayedEar: Node {
     return .done
   }
 
-  private func note(_ time: Nanoseconds, _ heard: [Int]) {
-    guard let first = heard.first, let last = heard.last else { return }
+  private func note(_ time: Nanoseconds, _ audible: [Int]) {
+    guard let first = audible.first, let last = audible.last else { return }
     notes.add(
       DialogueNotes.Sound(
         first: time + .samples(Int64(first), rate: rate), last: time + .samples(Int64(last), rate: rate),
-        samples: heard.count))
+        samples: audible.count))
   }
 }
 
-/// Notes events with the time at which they pass.
-struct EventNotes: Node {
+/// Records events with the time at which they pass.
+struct EventSink: Node {
   static let contract = NodeContract(
-    "bench.notes", "notes events", inputs: [PortContract("in", .kind(.event), text: "events", copies: 1...4)])
+    "bench.notes", "records events",
+    inputs: [PortContract("in", .kind(.event), text: "events", copies: 1...4)])
   private let notes: DialogueNotes
   private let inputs: Int
 

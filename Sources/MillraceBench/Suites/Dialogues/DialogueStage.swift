@@ -4,17 +4,17 @@ import Millrace
 import MillraceBailianDouble
 import MillraceCore
 
-/// Graphs of the suite, and how they are run.
+/// The graphs of the suite, and how they run.
 enum DialogueStage {
   static let catalogue: Catalogue = {
     var catalogue = Catalogue.standard
     catalogue.add(StampedVoice.self)
-    catalogue.add(PlayedEar.self)
-    catalogue.add(EventNotes.self)
+    catalogue.add(PlayedSink.self)
+    catalogue.add(EventSink.self)
     return catalogue
   }()
 
-  /// One dialogue in duplex whose loudspeaker only keeps time. `more`: parameters of the service's node; `nodes` and `links`: besides.
+  /// One duplex dialogue whose loudspeaker only keeps time. `more`: parameters of the service's node; `nodes`, `links`: additional ones.
   static func graph(
     mic: String, more: String = "", nodes: [String] = [], links: [String] = []
   ) -> String {
@@ -44,7 +44,7 @@ enum DialogueStage {
     return run
   }
 
-  /// The double in this process, for what only it can see: one dialogue at a time.
+  /// A double in this process, for what only it can observe: one dialogue at a time.
   static func double(
     _ scenario: BailianScenario, _ observer: BailianDouble.AudioObserver = BailianDouble.AudioObserver(),
     watch: @escaping @Sendable (String) -> Void
@@ -66,7 +66,7 @@ enum DialogueStage {
     _ = try finished(run)
   }
 
-  /// What has to be added to a run's time for that of the monotonic clock.
+  /// The offset from a run's time to the monotonic clock, in nanoseconds.
   static func epoch(of run: GraphRun) -> Int64 {
     (0..<50).map { _ in
       let before = millrace_monotonic_ns()
@@ -74,8 +74,8 @@ enum DialogueStage {
     }.max() ?? 0
   }
 
-  /// A number of the environment.
-  static func setting(_ name: String, usual: Double) -> Double {
+  /// A number from the environment.
+  static func setting(_ name: String, default usual: Double) -> Double {
     unsafe getenv(name).flatMap { unsafe Double(String(cString: $0)) } ?? usual
   }
 }

@@ -6,32 +6,33 @@ import MillraceDialog
 
 /// Dialogues with a service, against Bailian's double.
 ///
-/// - `MILLRACE_DIALOGUES` at once (50), for `MILLRACE_MINUTES` (half a one), the double in a process of its own: frames that come
-///   late there, memory, processor. Each speaks a second and a half every eight seconds and hears the answer, MP3, to its end.
-/// - One dialogue, the double in this process: from the microphone to the wire, from a reply's first byte to the loudspeaker, from
-///   the service's word to silence.
-/// - A film: when pictures come.
-/// - The double is killed and started again after 1 and 10 s, and in a run of four minutes or more also after 60 s, and it stands still for
-///   60 s: from its return to the dialogue's.
+/// - `MILLRACE_DIALOGUES` (50) at once for `MILLRACE_MINUTES` (0.5), with the double in a process of its own: frames that arrive late
+///   there, memory, processor time. In each the user speaks for 1.5 s every eight seconds, and the answer, MP3, is played to its end.
+/// - One dialogue, with the double in this process: from the microphone to the wire, from a reply's first byte to the loudspeaker,
+///   from the end of a reply at the service to silence.
+/// - A dialogue with video: the timing of the pictures.
+/// - Outages: the double is killed and restarted after 1 and 10 s; in runs of four minutes or more also after 60 s, and it is suspended
+///   for 60 s. Measured from its return to the return of the dialogue.
 enum DialoguesSuite {
   private static let scenario =
     #"{ "turns": [{ "hears": "what time is it", "says": "It is a quarter past nine.", "thinks": 300 }] }"#
-  private static let usualCount = 50.0
-  private static let usualMinutes = 0.5
-  /// A run of so many minutes has time for absences of one.
+  private static let defaultCount = 50.0
+  private static let defaultMinutes = 0.5
+  /// From this length in minutes on, a run has time for outages of a minute.
   private static let longMinutes = 4.0
-  private static var minutes: Double { DialogueStage.setting("MILLRACE_MINUTES", usual: usualMinutes) }
+  private static var minutes: Double { DialogueStage.setting("MILLRACE_MINUTES", default: defaultMinutes) }
   private static let round = 8.0
   private static let warmUp = 12.0
 
   static func run() throws -> [Figure] {
     if let problem = BailianDouble.voiceProblem { throw MissingPiece(text: problem) }
-    return try DialogueCourse.run() + DialogueFilm.run() + DialogueLosses.run(isLong: minutes >= longMinutes)
+    return try DialogueLatency.run() + DialogueVideo.run()
+      + DialogueOutages.run(isLong: minutes >= longMinutes)
       + together()
   }
 
   private static func together() throws -> [Figure] {
-    let count = Int(DialogueStage.setting("MILLRACE_DIALOGUES", usual: usualCount))
+    let count = Int(DialogueStage.setting("MILLRACE_DIALOGUES", default: defaultCount))
     let length = 60 * minutes
     let workspace = try Workspace()
     let path = workspace.file("speech.wav")
@@ -65,11 +66,11 @@ enum DialoguesSuite {
       row("frames late by 20 ms", "%", 100 * number("framesLate") / number("framesTimed"), goal: "<= 0.1"),
       row("latest frame", "ms", number("latestMs")),
       row("frames", "", number("framesTimed")),
-      row("turns heard to their end", "", number("turns")),
+      row("turns played to their end", "", number("turns")),
       row("violations", "", number("violationCount"), goal: "0"),
       row("connections", "", number("visits"), goal: "\(count)"),
-      row("memory at the beginning, all", "KB", before.memory),
-      row("memory, from the beginning to the end", "KB", after.memory - before.memory),
+      row("memory at the start, total", "KB", before.memory),
+      row("memory, growth from start to end", "KB", after.memory - before.memory),
       row("processor, each", "% of a core", 100 * share),
     ]
   }

@@ -1,8 +1,8 @@
 import CSpeexDSP
 import MillraceDSP
 
-/// The echo canceller beside libspeexdsp (with its residual suppressor, which needs its noise suppression) and beside none: depth
-/// from 5 s on, processor per second of sound and per block of 8 ms. All hear the same synthetic room.
+/// The echo canceller next to libspeexdsp (with its residual suppression, which needs its noise suppression) and next to none: echo
+/// return loss enhancement from 5 s on, processor time per second of audio and per block of 8 ms. All get the same synthetic room.
 enum EchoRows {
   private static let seconds = 12.0
   private static let rounds = 5
@@ -15,7 +15,7 @@ enum EchoRows {
     var figures = [depth(room, room.near, of: "none")]
     var costs: [[Double]] = contestants.map { _ in [] }
     var outputs: [[Float]] = contestants.map { _ in [] }
-    // In turns, so that what disturbs one disturbs the other.
+    // In turns, so that a disturbance affects both.
     for _ in 0..<rounds {
       for (index, contestant) in contestants.enumerated() {
         let start = processorSeconds()
@@ -60,7 +60,7 @@ enum EchoRows {
   }
 
   private static func speex(_ room: EchoRoom) -> [Float] {
-    // 10 ms and a quarter of a second, as libspeexdsp's own example has them.
+    // 10 ms and a quarter of a second, as in libspeexdsp's own example.
     let (block, rate) = (160, Int32(EchoRoom.rate))
     let echo = unsafe speex_echo_state_init(Int32(block), rate / 4)
     let cleaner = unsafe speex_preprocess_state_init(Int32(block), rate)

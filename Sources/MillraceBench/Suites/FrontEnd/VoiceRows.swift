@@ -1,12 +1,12 @@
 import Millrace
 
-/// The voice detector, the noise suppressors and the automatic gain: what each takes for a second of sound, as a node of a
-/// graph that is fed in packets of 20 ms.
+/// The voice detector, the noise suppressors and the automatic gain: processor time per second of audio, each as a node of a
+/// graph, in packets of 20 ms.
 enum VoiceRows {
   private static let length = 30.0
   private static let rounds = 7
 
-  /// A node, whose figure it is, and what was set out to be reached.
+  /// A node, the contestant, and the goal.
   private struct Row {
     let name: String
     var subject = "millrace"
@@ -41,9 +41,9 @@ enum VoiceRows {
       do {
         plan = try Self.plan(row, input: workspace.file("\(row.rate).wav"))
       } catch let problems as Problems {
-        // The detector's weights are not part of a build. Where in the generated graph the node stands helps nobody.
+        // The detector's weights are not part of a build. The position in the generated graph is of no use to the reader.
         let reasons = problems.sorted.map { [$0.text, $0.hint].compactMap(\.self).joined(separator: "; ") }
-        return Figure("front-end", row.name, of: row.subject, leftOut: reasons.joined(separator: "; "))
+        return Figure("front-end", row.name, of: row.subject, skipped: reasons.joined(separator: "; "))
       }
       let samples = try (0...rounds).map { _ in try cost(plan, engine) }
       return Figure(
@@ -64,11 +64,11 @@ enum VoiceRows {
       """, named: "front-end.json", set: ["input": input])
   }
 
-  /// Milliseconds in the node's calls for each second of sound.
+  /// Milliseconds in the node's calls per second of audio.
   private static func cost(_ plan: GraphPlan, _ engine: Engine) throws -> Double {
     let report = try runToEnd(plan, on: engine)
     guard let node = report.nodes.first(where: { $0.name == "node" }) else {
-      throw MeasurementProblem("the report does not have the node")
+      throw MeasurementProblem("the report does not contain the node")
     }
     return Double(node.busy) / 1e6 / length
   }

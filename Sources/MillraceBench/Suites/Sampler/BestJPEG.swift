@@ -1,14 +1,14 @@
 import MillraceVideo
 
-/// The best that plain JPEG reaches under a limit, found by trying: what the sampler's one or two encodes are held against.
+/// The best that plain JPEG reaches under a byte limit, found by search: the yardstick for the sampler's one or two encodes.
 struct BestJPEG {
   private let encoder = JPEGEncoder()
 
-  /// Likeness to the source of the best JPEG of a picture at its own size.
-  func likeness(of picture: RawPicture, limit: Int) -> Double? { best(of: picture, limit) }
+  /// Similarity to the source (SSIM) of the best JPEG of a picture at its own size.
+  func similarity(of picture: RawPicture, limit: Int) -> Double? { best(of: picture, limit) }
 
-  /// Likeness of the best among several sizes, each brought back to the source's.
-  func likenessAnySize(of picture: RawPicture, limit: Int) -> Double? {
+  /// Similarity of the best among several sizes, each scaled back to the source's.
+  func similarityAtAnySize(of picture: RawPicture, limit: Int) -> Double? {
     let factors = [1, 0.875, 0.75, 2.0 / 3, 0.5]
     return factors.compactMap { factor -> Double? in
       guard factor < 1 else { return best(of: picture, limit) }
@@ -38,15 +38,16 @@ struct BestJPEG {
     let count = size(coarse)
     guard count <= limit else { return nil }
     return unsafe target.withUnsafeBytes { bytes in
-      unsafe jpegLikeness(
+      unsafe jpegSimilarity(
         UnsafeRawBufferPointer(rebasing: bytes[..<count]), width: picture.width, height: picture.height,
         to: source ?? picture)
     }
   }
 }
 
-/// Likeness of a JPEG to the picture it was made of, at that picture's size; nil when it does not decode.
-func jpegLikeness(_ jpeg: UnsafeRawBufferPointer, width: Int, height: Int, to source: RawPicture) -> Double? {
+/// Similarity of a JPEG to its source, at the size of the source; nil when it does not decode.
+func jpegSimilarity(_ jpeg: UnsafeRawBufferPointer, width: Int, height: Int, to source: RawPicture) -> Double?
+{
   guard let shown = unsafe RawPicture.decoded(jpeg, width: width, height: height) else { return nil }
   guard shown.width != source.width || shown.height != source.height else {
     return source.similarity(to: shown)

@@ -3,11 +3,11 @@ import Millrace
 import MillraceCore
 import Synchronization
 
-/// The sampler live: 1920x1080 at 30 pictures a second, a JPEG every 500 ms. How far off its grid it is, what memory does, and how
-/// late voices are beside it.
+/// The sampler live: 1920x1080 at 30 pictures a second, a JPEG every 500 ms. Its deviation from the grid, the growth of memory, and
+/// the lateness of voice running alongside.
 ///
-/// 20 s and 3 s of warm-up; with `MILLRACE_MINUTES=10` in the environment as long as that says. Voices are alone and beside the
-/// pictures in turns of 5 s.
+/// It takes 20 s after 3 s of warm-up, or the `MILLRACE_MINUTES` of the environment. Voices run without and with the pictures in turns
+/// of 5 s.
 enum EyesSuite {
   private static let seconds = 20.0
   private static let warmUp = 3.0
@@ -35,7 +35,7 @@ enum EyesSuite {
 
   static func run() throws -> [Figure] { try grid() + voices() }
 
-  // MARK: Alone
+  // MARK: Without voices
 
   private static func grid() throws -> [Figure] {
     let minutes = unsafe getenv("MILLRACE_MINUTES").flatMap { unsafe Double(String(cString: $0)) }
@@ -73,20 +73,20 @@ enum EyesSuite {
     return run
   }
 
-  // MARK: Beside voices
+  // MARK: With voices
 
   private static func voices() throws -> [Figure] {
     let sound = Sound.voice(seconds: 20, rate: 48_000)
-    var alone: [Double] = []
-    var beside: [Double] = []
+    var without: [Double] = []
+    var with: [Double] = []
     for _ in 0..<turns {
-      alone.append(try lateness(sound, withPictures: false))
-      beside.append(try lateness(sound, withPictures: true))
+      without.append(try lateness(sound, withPictures: false))
+      with.append(try lateness(sound, withPictures: true))
     }
     let name = "lateness of \(sessions) voices: p99"
     return [
-      Figure("eyes", "\(name), alone", unit: "ms", samples: alone),
-      Figure("eyes", "\(name), beside 1080p30 sampled", unit: "ms", samples: beside),
+      Figure("eyes", "\(name), without pictures", unit: "ms", samples: without),
+      Figure("eyes", "\(name), with 1080p30 sampled", unit: "ms", samples: with),
     ]
   }
 
@@ -113,20 +113,20 @@ enum EyesSuite {
   }
 }
 
-/// When a sampler took its pictures.
+/// The times at which a sampler took its pictures.
 final class SlotTimes: Sendable {
   private let times = Mutex<[Nanoseconds]>([])
 
-  /// Where sinks made from now on note them.
+  /// The times of sinks created from now on.
   static let current = Mutex<SlotTimes?>(nil)
 
   func add(_ time: Nanoseconds) { times.withLock { $0.append(time) } }
 
-  /// How far each was from its slot, in ms. Slots count from the earliest that explains all: no picture is taken before its own.
+  /// The delay of each picture behind its slot, in ms. The grid starts as late as possible with no picture before its slot.
   func errors(interval: Nanoseconds) -> [Double] {
     times.withLock { times in
       guard let first = times.first else { return [] }
-      // Centred, so that a late first picture does not make the others early.
+      // Centred, so that a late first picture does not make the others appear early.
       func place(_ time: Nanoseconds) -> Nanoseconds {
         let off = (time - first) % interval
         return off > interval / 2 ? off - interval : off
@@ -136,7 +136,7 @@ final class SlotTimes: Sendable {
     }
   }
 
-  /// Slots from the first picture to the last.
+  /// The number of slots from the first picture to the last.
   func slots(interval: Nanoseconds) -> Double {
     times.withLock { times in
       guard let first = times.first, let last = times.last else { return 0 }
@@ -145,23 +145,23 @@ final class SlotTimes: Sendable {
   }
 }
 
-/// Takes a sampler's events and notes when its pictures were taken.
+/// Records when a sampler took its pictures, from its events.
 struct GridSink: Node {
   static let contract = NodeContract(
-    "bench.grid", "notes when pictures were taken",
+    "bench.grid", "records when pictures were taken",
     inputs: [PortContract("in", .kind(.event), text: "a sampler's events")])
-  /// Which of the sampler's events tells of a picture.
+  /// The index of the sampler's event for a picture.
   private static let picture: Int64 = 0
   private let times: SlotTimes
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
-    guard let times = SlotTimes.current.withLock({ $0 }) else { throw NodeProblem("nobody asks for times") }
+    guard let times = SlotTimes.current.withLock({ $0 }) else { throw NodeProblem("no times have been set") }
     self.times = times
   }
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while let event = ports.next() {
-      // An event carries the time of the call that posted it: before the picture was encoded.
+      // An event has the time of the call that posted it, which is before the picture was encoded.
       if event.position == Self.picture { times.add(event.timestamp) }
     }
     return .done

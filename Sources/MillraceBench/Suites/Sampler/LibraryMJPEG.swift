@@ -1,7 +1,7 @@
 import CFFmpeg
 import MillraceVideo
 
-/// FFmpeg's own JPEG encoder with optimal Huffman tables, brought under a limit by bisection of its 31 scales: the peer.
+/// The peer: FFmpeg's own JPEG encoder with optimal Huffman tables, brought under a limit by bisection of its 31 scales.
 enum LibraryMJPEG {
   /// FF_QP2LAMBDA of avutil.h.
   private static let lambda: Int32 = 118

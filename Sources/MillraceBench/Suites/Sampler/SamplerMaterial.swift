@@ -1,40 +1,41 @@
 import Glibc
 import MillraceVideo
 
-/// What the sampler is measured on, in one size: films picture by picture as it meets them, every 500 ms, and photographs, each for itself.
+/// The input for measuring the sampler, in one size: videos, a picture every 500 ms as the sampler gets them, and single photographs.
 ///
-/// They are the clips and photographs below `MILLRACE_CORPUS/video`, photographs whole and in parts. Where none is large enough,
-/// or there are none, pictures are made up.
+/// They come from `MILLRACE_CORPUS/video`, photographs whole and in parts. If none is large enough, or there are none, the pictures are
+/// synthetic.
 struct SamplerMaterial {
-  /// Pictures one after the other.
-  var films: [[RawPicture]] = []
-  /// Pictures without a picture before them.
+  /// Consecutive pictures of each video.
+  var videos: [[RawPicture]] = []
+  /// Single pictures.
   var photographs: [RawPicture] = []
-  /// No recording: figures of these pictures are no figures of those.
-  var isMadeUp = false
+  /// The pictures are synthetic: figures are not comparable with those of recordings.
+  var isSynthetic = false
 
-  var count: Int { films.reduce(photographs.count) { $0 + $1.count } }
+  var count: Int { videos.reduce(photographs.count) { $0 + $1.count } }
 
   private static let interval: Int64 = 500_000_000
-  /// Pictures of a film that is made up, and photographs: a few, since the best JPEG of each is searched for.
-  private static let madeUp = (film: 5, photographs: 3)
+  /// Synthetic pictures: few, since the best JPEG of each is searched for.
+  private static let syntheticCounts = (video: 5, photographs: 3)
 
-  /// Everything that is at least of a size, in that size.
-  /// - Parameter corpus: the folder of the recordings; nil: there is none.
+  /// Everything that has at least a size, scaled to that size.
+  /// - Parameter corpus: the folder of the recordings; nil: none.
   init(width: Int, height: Int, corpus: String? = Self.corpus) throws {
     if let corpus { try read(below: "\(corpus)/video", width: width, height: height) }
     guard count == 0 else { return }
-    isMadeUp = true
-    films = [MadePictures.film(width: width, height: height, count: Self.madeUp.film)]
-    photographs = MadePictures.photographs(width: width, height: height, count: Self.madeUp.photographs)
+    isSynthetic = true
+    videos = [SyntheticPictures.video(width: width, height: height, count: Self.syntheticCounts.video)]
+    photographs = SyntheticPictures.photographs(
+      width: width, height: height, count: Self.syntheticCounts.photographs)
   }
 
   private static var corpus: String? { unsafe getenv("MILLRACE_CORPUS").map { unsafe String(cString: $0) } }
 
   private mutating func read(below folder: String, width: Int, height: Int) throws {
     for path in files(in: folder, endingIn: ".mp4") {
-      let film = try RawPicture.read(path, every: Self.interval).filter { $0.width >= width }
-      if !film.isEmpty { films.append(film.compactMap { $0.scaled(width: width, height: height) }) }
+      let video = try RawPicture.read(path, every: Self.interval).filter { $0.width >= width }
+      if !video.isEmpty { videos.append(video.compactMap { $0.scaled(width: width, height: height) }) }
     }
     for path in files(in: folder, endingIn: ".jpg") {
       for picture in try RawPicture.read(path, every: Self.interval) where picture.width >= width {

@@ -1,8 +1,8 @@
 import MillraceVideo
 
-/// The JPEG sampler on photographs and films at three sizes and two budgets: bytes, encodes, likeness and processor, beside
-/// FFmpeg's encoder. Figures of pictures that are made up, where there are no recordings, say so in their names, and have no goal but
-/// the budget: the others are set for recordings.
+/// The JPEG sampler on photographs and videos at three sizes and two budgets: bytes, encodes, similarity and processor time, next to
+/// FFmpeg's encoder. Figures of synthetic pictures, used where there are no recordings, say so in their names and have fewer goals: most
+/// goals are set for recordings.
 enum SamplerSuite {
   private static let sizes = [("720p", 1_280, 720), ("1080p", 1_920, 1_080), ("2160p", 3_840, 2_160)]
   private static let budgets = [
@@ -10,14 +10,15 @@ enum SamplerSuite {
     ("180,000 of base64", ByteBudget(maxBytes: 180_000, count: .base64)),
   ]
 
-  /// What came of one picture.
+  /// The result for one picture.
   private struct Row {
     var isOver = false
     var encodes = 0
     var processor = 0.0
-    var likeness = 0.0
-    /// Likeness of the best JPEG at the same size, and at any.
+    var similarity = 0.0
+    /// How much more similar the best JPEG of the same size is.
     var best = 0.0
+    /// Similarity of the best JPEG of any size.
     var bestAnySize = 0.0
     var peer = 0.0
     var peerProcessor = 0.0
@@ -27,11 +28,11 @@ enum SamplerSuite {
     var figures: [Figure] = []
     for (name, width, height) in sizes {
       let material = try SamplerMaterial(width: width, height: height)
-      let pictures = material.isMadeUp ? "made-up \(name)" : name
-      for (words, budget) in budgets {
+      let pictures = material.isSynthetic ? "synthetic \(name)" : name
+      for (label, budget) in budgets {
         let rows = try rows(material, limit: budget.largestJPEG)
         figures += self.figures(
-          "\(pictures), \(words)", rows, isSmallest: name == "720p", hasGoals: !material.isMadeUp)
+          "\(pictures), \(label)", rows, isSmallest: name == "720p", hasGoals: !material.isSynthetic)
       }
     }
     return figures
@@ -39,36 +40,36 @@ enum SamplerSuite {
 
   private static func rows(_ material: SamplerMaterial, limit: Int) throws -> [Row] {
     var rows: [Row] = []
-    for film in material.films { rows += try self.rows(film, limit) }
+    for video in material.videos { rows += try self.rows(video, limit) }
     for picture in material.photographs { rows += try self.rows([picture], limit) }
     return rows
   }
 
-  /// Pictures that follow each other.
-  private static func rows(_ film: [RawPicture], _ limit: Int) throws -> [Row] {
-    guard let first = film.first else { return [] }
+  /// Consecutive pictures.
+  private static func rows(_ pictures: [RawPicture], _ limit: Int) throws -> [Row] {
+    guard let first = pictures.first else { return [] }
     let encoder = BudgetEncoder(limit: limit, width: first.width, height: first.height)
     let whole = BudgetEncoder(limit: limit, width: first.width, height: first.height, scaling: false)
     let best = BestJPEG()
-    return try film.map { picture in
+    return try pictures.map { picture in
       var row = Row()
       let start = processorSeconds()
       let result = try encoder.encode(picture.view)
       row.processor = (processorSeconds() - start) * 1e3
       row.encodes = result.encodes
       row.isOver = result.byteCount > limit
-      row.likeness = shown(encoder, result, picture)
-      row.bestAnySize = best.likenessAnySize(of: picture, limit: limit) ?? 0
-      // The search at one size is held against an encoder that keeps it.
+      row.similarity = shown(encoder, result, picture)
+      row.bestAnySize = best.similarityAtAnySize(of: picture, limit: limit) ?? 0
+      // The search at one size is compared with an encoder that keeps the size.
       let same = try whole.encode(picture.view)
-      row.best = (best.likeness(of: picture, limit: limit) ?? 0) - shown(whole, same, picture)
+      row.best = (best.similarity(of: picture, limit: limit) ?? 0) - shown(whole, same, picture)
       let peerStart = processorSeconds()
       let peer = LibraryMJPEG.encode(picture, limit: limit)
       row.peerProcessor = (processorSeconds() - peerStart) * 1e3
       row.peer =
         peer.flatMap { jpeg in
           unsafe jpeg.withUnsafeBytes {
-            unsafe jpegLikeness($0, width: picture.width, height: picture.height, to: picture)
+            unsafe jpegSimilarity($0, width: picture.width, height: picture.height, to: picture)
           }
         } ?? 0
       return row
@@ -78,7 +79,7 @@ enum SamplerSuite {
   private static func shown(
     _ encoder: BudgetEncoder, _ result: BudgetEncoder.Result, _ picture: RawPicture
   ) -> Double {
-    unsafe jpegLikeness(
+    unsafe jpegSimilarity(
       UnsafeRawBufferPointer(rebasing: encoder.bytes[..<result.byteCount]), width: result.width,
       height: result.height, to: picture) ?? 0
   }
@@ -107,8 +108,8 @@ enum SamplerSuite {
         [mean { 1e3 * $0.best }]),
       figure(
         "SSIM under the best of any size, mean", unit: "1e-3", goal: "<= 1.5",
-        [mean { 1e3 * ($0.bestAnySize - $0.likeness) }]),
-      figure("SSIM, mean", [mean { $0.likeness }]),
+        [mean { 1e3 * ($0.bestAnySize - $0.similarity) }]),
+      figure("SSIM, mean", [mean { $0.similarity }]),
       figure("SSIM, mean", of: peer, [mean { $0.peer }]),
       figure(
         "processor a picture", unit: "ms", goal: ofRecordings(isSmallest ? "<= 15" : ""),

@@ -1,17 +1,16 @@
 import MillraceGraph
 
-/// Feeds any bytes to the cutter of control lines, and each line to the reader of commands. The first byte says how the bytes are
-/// cut.
+/// Feeds arbitrary bytes to the splitter of control lines, and each line to the command parser. The first byte selects the chunk size.
 ///
-/// Neither may crash. Lines are the same however the bytes come, and lose none of them. A refusal has words, and its column lies in
-/// the line. What is accepted keeps to its bounds, and is the same command when the line is written anew.
+/// Neither may crash. The lines do not depend on the chunks and contain every byte. An error has a message, and its column lies in
+/// the line. An accepted command is within its bounds, and is the same after the line is serialised again.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzControl(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
   guard let first = bytes.first else { return 0 }
   let content = Array(bytes.dropFirst())
   let lines = commandLines(of: content, cut: max(1, content.count))
-  if commandLines(of: content, cut: 1 + Int(first)) != lines { fatalError("lines depend on the pieces") }
+  if commandLines(of: content, cut: 1 + Int(first)) != lines { fatalError("lines depend on the chunks") }
   var parts = content.split(separator: 0x0A, omittingEmptySubsequences: false).map { Array($0) }
   if parts.last?.isEmpty == true { parts.removeLast() }
   if lines != parts.map({ .whole($0) }) { fatalError("other lines: \(lines)") }
@@ -39,7 +38,7 @@ private func checkCommand(_ bytes: [UInt8]) {
     var again = ControlLine(written(bytes))
     if "\(try again.command())" != "\(command)" { fatalError("another command: \(command)") }
   } catch {
-    if error.text.isEmpty { fatalError("a refusal without words") }
+    if error.text.isEmpty { fatalError("an error without a message") }
     if let column = error.column, !(1...(bytes.count + 1)).contains(column) {
       fatalError("column \(column) of \(bytes.count) bytes: \(error.text)")
     }
@@ -51,7 +50,7 @@ private func written(_ bytes: [UInt8]) -> [UInt8] {
   do throws(Problem) {
     json.value(try JSONDocument.scan(SourceFile(name: "control", bytes: bytes)).root)
   } catch {
-    fatalError("a command that is no JSON: \(error)")
+    fatalError("a command that is not JSON: \(error)")
   }
   return json.bytes
 }

@@ -1,11 +1,10 @@
 import CFuzzImage
 
-/// Feeds any bytes to what stands before libjpeg, both ways: as a JPEG to be decoded, and as the pixels of a picture to be encoded. The
-/// first bytes say how large it is.
+/// Feeds arbitrary bytes to the wrapper of libjpeg in both directions: as a JPEG to decode, and as the pixels of a picture to encode. The
+/// first bytes select the size.
 ///
-/// It must never crash, nor write beyond the planes or the target. A JPEG that is decoded gives the same pixels twice, whatever was in
-/// the memory before. A picture's JPEG has the size that is told without a target, a target too small holds its beginning, and it
-/// decodes.
+/// It must never crash, nor write beyond the planes or the target. Decoding gives the same pixels twice, whatever was in the memory
+/// before. A picture's JPEG has the size reported without a target, a target that is too small holds its beginning, and it decodes.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzImage(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
@@ -26,7 +25,7 @@ private func planeBytes(_ width: Int, _ height: Int) -> Int {
   width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)
 }
 
-/// The planes; nil when it is refused. `fill` is in the memory before.
+/// The planes; nil when the JPEG is refused. The memory is filled with `fill` first.
 private func decode(_ bytes: [UInt8], _ width: Int, _ height: Int, fill: UInt8) -> [UInt8]? {
   let size = planeBytes(width, height)
   var planes = [UInt8](repeating: fill, count: size + guardBytes)
@@ -38,7 +37,7 @@ private func decode(_ bytes: [UInt8], _ width: Int, _ height: Int, fill: UInt8) 
 
 private func checkDecoding(_ bytes: [UInt8], _ width: Int, _ height: Int) {
   let planes = decode(bytes, width, height, fill: 0x5A)
-  if planes != decode(bytes, width, height, fill: 0xA5) { fatalError("pixels that nobody wrote") }
+  if planes != decode(bytes, width, height, fill: 0xA5) { fatalError("pixels that were not written") }
 }
 
 private func checkEncoding(_ pixels: [UInt8], _ width: Int, _ height: Int, scale: Double) {
@@ -54,14 +53,14 @@ private func checkEncoding(_ pixels: [UInt8], _ width: Int, _ height: Int, scale
     var picture = millrace_jpeg_picture(
       width: Int32(width), height: Int32(height), y: y, u: u, v: u + chromaWidth * ((height + 1) / 2),
       y_stride: width, chroma_stride: chromaWidth)
-    let told = Int(millrace_jpeg_encode(encoder, &picture, scale, 0, 1, nil, 0))
+    let size = Int(millrace_jpeg_encode(encoder, &picture, scale, 0, 1, nil, 0))
     let written = Int(millrace_jpeg_encode(encoder, &picture, scale, 0, 1, &target, target.count))
-    if told != written || told <= 0 || told > target.count { fatalError("\(told) and \(written) bytes") }
-    let jpeg = Array(target[..<told])
+    if size != written || size <= 0 || size > target.count { fatalError("\(size) and \(written) bytes") }
+    let jpeg = Array(target[..<size])
     if decode(jpeg, width, height, fill: 0) == nil { fatalError("a JPEG that does not decode") }
-    let room = told / 2
+    let room = size / 2
     var short = [UInt8](repeating: 0x5A, count: room + guardBytes)
-    if Int(millrace_jpeg_encode(encoder, &picture, scale, 0, 1, &short, room)) != told {
+    if Int(millrace_jpeg_encode(encoder, &picture, scale, 0, 1, &short, room)) != size {
       fatalError("another size in a small target")
     }
     if Array(short[..<room]) != Array(jpeg[..<room]) || short[room...].contains(where: { $0 != 0x5A }) {

@@ -1,10 +1,10 @@
 import MillraceGraph
 
-/// Feeds any bytes to the JSON scanner.
+/// Feeds arbitrary bytes to the JSON scanner.
 ///
-/// It must never crash. What it refuses it must refuse with words and a place inside the input, in every form problems are shown
-/// in. What it accepts must read back as the same tree after it was written compact and pretty, and every number must be
-/// finite and its integer, if any, agree with its double.
+/// It must never crash. An error must have a message and a position inside the input, in every form in which problems are shown.
+/// Accepted input must read back as the same tree after it was written compact and pretty. Every number must be finite, and its
+/// integer, if any, must equal its double.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzJSON(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
@@ -69,17 +69,17 @@ private func checkNumber(_ number: JSONNumber) {
 private func checkRefusal(_ problem: Problem, count: Int) {
   let isInside = problem.range.lowerBound >= 0 && problem.range.upperBound <= count
   if !isInside || problem.text.isEmpty {
-    fatalError("a refusal without words or outside the input: \(problem)")
+    fatalError("an error without a message or outside the input: \(problem)")
   }
   let line = problem.description
   if line.unicodeScalars.contains(where: { $0.value < 0x20 }) {
-    fatalError("a refusal with a control character")
+    fatalError("an error with a control character")
   }
   if problem.excerpt.split(separator: "\n").count > 3 { fatalError("an excerpt of more than three lines") }
   let json = Problems([problem]).json()
   do throws(Problem) {
     _ = try JSONDocument.scan(SourceFile(name: "problems.json", text: json))
   } catch {
-    fatalError("a refusal that is no JSON: \(error)")
+    fatalError("an error that is not JSON: \(error)")
   }
 }

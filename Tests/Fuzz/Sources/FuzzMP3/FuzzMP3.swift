@@ -2,19 +2,19 @@ import MillraceCodecs
 import MillraceCore
 import MillraceTesting
 
-/// Feeds any bytes to mp3.decode, in two cuts.
+/// Feeds arbitrary bytes to mp3.decode, with two chunk sizes.
 ///
-/// It must never crash, nor fault but for having found no sound at all, never ask for bytes that are not there, give samples within
-/// bounds, and as many of them however the stream is cut: what they are depends, in a damaged frame, on
-/// memory libmpg123 never wrote. The first byte says how the second pass cuts.
+/// It must never crash, read beyond its input, or fail except for finding no audio at all. Samples must be within bounds, and their number
+/// must not depend on the chunks; their values may, because in a damaged frame libmpg123 reads memory it never wrote. The first byte
+/// selects the chunk size of the second pass.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzMP3(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
   guard let first = bytes.first else { return 0 }
   let whole = decode(Array(bytes.dropFirst()), cut: max(1, count))
   let cut = decode(Array(bytes.dropFirst()), cut: 1 + Int(first))
-  if whole.count != cut.count { fatalError("what comes depends on the pieces: \(whole.count), \(cut.count)") }
-  if !whole.allSatisfy({ abs($0) < 10 }) { fatalError("a sample out of bounds, or no number") }
+  if whole.count != cut.count { fatalError("the output depends on the chunks: \(whole.count), \(cut.count)") }
+  if !whole.allSatisfy({ abs($0) < 10 }) { fatalError("a sample out of bounds, or NaN") }
   return 0
 }
 
@@ -31,7 +31,7 @@ private func decode(_ bytes: [UInt8], cut: Int) -> [Float] {
       guard error.fault.reason == .badInput else { throw error }
     }
     let samples = bench.float()
-    if bench.close() != [] { fatalError("packets were kept") }
+    if bench.close() != [] { fatalError("packets were not released") }
     return samples
   } catch {
     fatalError("a fault: \(error)")

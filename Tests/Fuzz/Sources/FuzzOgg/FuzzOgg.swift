@@ -1,17 +1,17 @@
 @testable import MillraceCodecs
 
-/// Feeds any bytes to the reader of Ogg Opus, in two cuts. The last byte says how the second pass cuts, and whether the pages in the
-/// input get the checksums they should have: otherwise hardly one would be looked into.
+/// Feeds arbitrary bytes to the Ogg Opus reader, with two chunk sizes. The last byte selects the chunk size of the second pass, and whether
+/// the pages in the input get correct checksums: otherwise hardly any page would be parsed.
 ///
-/// It must never crash, and come to its end. Packets have bytes, the length Opus allows, and give away no more than they have; what is
-/// heard of them goes forward; and they are the same however the bytes come.
+/// It must never crash, and it must terminate. Packets have bytes, a duration that Opus allows, and trim no more than they have. Their
+/// audible positions increase, and they do not depend on the chunks.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOgg(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   var bytes = Array(UnsafeBufferPointer(start: start, count: count))
   guard let last = bytes.popLast() else { return 0 }
   if last & 1 == 0 { sum(&bytes) }
   let whole = read(bytes, cut: max(1, count))
-  if read(bytes, cut: 1 + Int(last)) != whole { fatalError("what comes depends on the pieces") }
+  if read(bytes, cut: 1 + Int(last)) != whole { fatalError("the output depends on the chunks") }
   return 0
 }
 
@@ -28,9 +28,9 @@ private func read(_ bytes: [UInt8], cut: Int) -> [Found] {
   var demuxer = OpusDemuxer()
   var result: [Found] = []
   var start = 0
-  /// Where what was heard last ends.
+  /// The end of the last audible samples.
   var heard: Int64?
-  // Every step takes at least a byte, or gives one of the packets of a page or its damage.
+  // Every step consumes at least a byte, or returns a packet or the damage of a page.
   for _ in 0..<(2 * bytes.count + 1_024) {
     switch demuxer.next() {
     case .needsMore:
@@ -48,20 +48,20 @@ private func read(_ bytes: [UInt8], cut: Int) -> [Found] {
       result.append(found)
     case .damage, .cut: if demuxer.damagedBytes < 0 { fatalError("damage of \(demuxer.damagedBytes) bytes") }
     case .end: return result
-    case .failed(let code): fatalError("the system refused with \(code)")
+    case .failed(let code): fatalError("the system returned error \(code)")
     }
   }
-  fatalError("it does not come to an end")
+  fatalError("it does not terminate")
 }
 
-/// Samples at 48 kHz that a packet has: 2.5 to 120 ms, RFC 6716 section 3.2.5.
+/// Durations of a packet in samples at 48 kHz: 2.5 to 120 ms, RFC 6716 section 3.2.5.
 private let lengths = 120...5_760
 
 private func check(_ packet: Found, heard: inout Int64?) {
   if packet.bytes.isEmpty || !lengths.contains(packet.samples) { fatalError("no packet: \(packet)") }
   let rest = packet.samples - packet.trimStart - packet.trimEnd
   if packet.trimStart < 0 || packet.trimEnd < 0 || rest < 0 {
-    fatalError("it gives away too much: \(packet)")
+    fatalError("it trims too much: \(packet)")
   }
   if rest == 0 { return }
   let start = packet.position + Int64(packet.trimStart)
@@ -71,7 +71,7 @@ private func check(_ packet: Found, heard: inout Int64?) {
 
 // MARK: - Checksums
 
-/// Gives every page the checksum it should have.
+/// Sets the correct checksum of every page.
 private func sum(_ bytes: inout [UInt8]) {
   var start = 0
   while start + 27 <= bytes.count {
@@ -97,7 +97,7 @@ private func pageEnd(_ bytes: [UInt8], _ start: Int) -> Int {
   return bytes[(start + 27)..<(start + 27 + segments)].reduce(start + 27 + segments) { $0 + Int($1) }
 }
 
-/// RFC 3533 section 6: CRC-32 with the polynomial 0x04C11DB7, high bit first, begun with 0.
+/// RFC 3533 section 6: CRC-32 with the polynomial 0x04C11DB7, high bit first, initial value 0.
 private let table: [UInt32] = (0..<256).map { byte in
   (0..<8).reduce(UInt32(byte) << 24) { value, _ in
     value & 0x8000_0000 == 0 ? value << 1 : value << 1 ^ 0x04C1_1DB7

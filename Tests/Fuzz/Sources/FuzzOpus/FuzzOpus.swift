@@ -2,10 +2,10 @@ import MillraceCodecs
 import MillraceCore
 import MillraceTesting
 
-/// Feeds any bytes to speech.play as a piece of an Ogg stream, and to speech.play and audio.jitter as Opus packets.
+/// Feeds arbitrary bytes to speech.play as part of an Ogg stream, and to speech.play and audio.jitter as Opus packets.
 ///
-/// None may crash, fault (but for having found no sound at all), keep a packet or give a sample that is no number. The first byte says what it is fed to and how it is
-/// cut.
+/// None may crash, fail except for finding no audio at all, keep a packet, or emit a sample that is NaN or infinite. The first byte
+/// selects the node and the chunk size.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOpus(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
@@ -29,15 +29,15 @@ private func run<N: Node & ~Copyable>(_ type: N.Type, _ input: OutputShape, _ by
     for start in stride(from: 0, to: bytes.count, by: cut) {
       let piece = Array(bytes[start..<min(start + cut, bytes.count)])
       bench.push(bytes: piece, duration: 960, flags: piece[0] == 0 ? .endOfUtterance : [])
-      // Small pieces come several at a time: a minute of sound for an input would leave time for three inputs a second.
+      // Small chunks are pushed several at a time: a minute of audio per input would allow only three inputs a second.
       if start / cut % max(1, 64 / cut) == 0 { try bench.advance(by: .milliseconds(20)) }
     }
-    // What held no sound at all is a failure that is meant.
+    // Finding no audio at all is an expected failure.
     do throws(BenchFault) { try bench.finish() } catch {
       guard error.fault.reason == .badInput else { throw error }
     }
-    if !bench.float().allSatisfy(\.isFinite) { fatalError("a sample that is no number") }
-    if bench.close() != [] { fatalError("packets were kept") }
+    if !bench.float().allSatisfy(\.isFinite) { fatalError("a sample that is not finite") }
+    if bench.close() != [] { fatalError("packets were not released") }
   } catch {
     fatalError("a fault: \(error)")
   }

@@ -1,9 +1,9 @@
 import MillraceAudio
 
-/// Feeds any bytes to the WAV header and, where it accepts them, reads the sound in both sample types.
+/// Feeds arbitrary bytes to the WAV header parser, and reads the samples of accepted files in both sample types.
 ///
-/// It must never crash, never promise frames the file does not hold, explain every refusal and repair in
-/// words, and give the same samples whatever the length of the pieces.
+/// It must never crash or report more frames than the file has. Every error and repair has a message, and the samples do not depend on
+/// the chunk size.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzWAV(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
@@ -12,10 +12,10 @@ public func fuzzWAV(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     check(reader.header, count: count)
     let whole = try samples(&reader, piece: 1 << 14)
     if whole.count != Int(reader.frameCount) * reader.format.channels { fatalError("frames are missing") }
-    if try samples(&reader, piece: 97) != whole { fatalError("the samples depend on the pieces") }
+    if try samples(&reader, piece: 97) != whole { fatalError("the samples depend on the chunks") }
     try readFloats(&reader)
   } catch {
-    if error.description.isEmpty { fatalError("a refusal without words") }
+    if error.description.isEmpty { fatalError("an error without a message") }
   }
   return 0
 }
@@ -27,7 +27,7 @@ private func check(_ header: WAVHeader, count: Int) {
   }
   if !WAVFormat.channelCounts.contains(header.format.channels) { fatalError("\(header.format)") }
   if !WAVFormat.sampleRates.contains(header.format.sampleRate) { fatalError("\(header.format)") }
-  for repair in header.repairs where repair.description.isEmpty { fatalError("a repair without words") }
+  for repair in header.repairs where repair.description.isEmpty { fatalError("a repair without a message") }
 }
 
 private func samples(_ reader: inout WAVReader, piece: Int) throws(WAVProblem) -> [Int16] {

@@ -5,17 +5,17 @@ import MillraceCore
 import MillraceDialog
 import Synchronization
 
-/// One dialogue in which the user speaks over every reply: how long things take on their way.
-enum DialogueCourse {
+/// Latencies of one dialogue in which the user speaks over every reply.
+enum DialogueLatency {
   private static let rounds = 10.0
   private static let round = 6.0
-  /// Sound that is still heard so long after the service has ended the reply is stale.
+  /// Audio played later than this after the service ended the reply is stale.
   private static let allowed: Int64 = 20_000_000
 
-  /// What the double saw, on the monotonic clock.
+  /// What the double observed, in nanoseconds of the monotonic clock.
   private struct Seen: Sendable {
-    /// From a packet's making to its frame's arrival.
-    var ways: [Double] = []
+    /// From the capture of a packet to the arrival of its frame, in ms.
+    var delays: [Double] = []
     var sent: [Int64] = []
     var ends: [Int64] = []
   }
@@ -24,8 +24,8 @@ enum DialogueCourse {
     let seen = Mutex(Seen())
     var observer = BailianDouble.AudioObserver()
     observer.received = { frame in
-      let way = Double(millrace_monotonic_ns() - StampedVoice.stamp(frame)) / 1e6
-      seen.withLock { $0.ways.append(way) }
+      let delay = Double(millrace_monotonic_ns() - StampedVoice.stamp(frame)) / 1e6
+      seen.withLock { $0.delays.append(delay) }
     }
     observer.sent = { _ in seen.withLock { $0.sent.append(millrace_monotonic_ns()) } }
     var scenario = BailianScenario()
@@ -55,31 +55,32 @@ enum DialogueCourse {
   }
 
   private static func figures(_ seen: Seen, _ notes: DialogueNotes, _ epoch: Int64) -> [Figure] {
-    let ways = seen.ways.sorted()
+    let delays = seen.delays.sorted()
     let (silences, stale) = silences(seen, notes.sounds, epoch)
     let replies = replies(seen.sent, notes.events, epoch)
     return [
       Figure(
         "dialogues", "one: last sample of a frame to the wire, p99", unit: "ms", goal: "<= 5",
-        samples: [ways.percentile(0.99)]),
-      Figure("dialogues", "one: last sample of a frame to the wire", unit: "ms", samples: ways),
+        samples: [delays.percentile(0.99)]),
+      Figure("dialogues", "one: last sample of a frame to the wire", unit: "ms", samples: delays),
       Figure(
-        "dialogues", "one: a reply's first byte to the loudspeaker", unit: "ms", goal: "<= 230",
+        "dialogues", "one: first byte of a reply to the loudspeaker", unit: "ms", goal: "<= 230",
         samples: replies),
       Figure(
-        "dialogues", "one: the service's word to silence", unit: "ms", goal: "<= 20", samples: silences),
+        "dialogues", "one: end of the reply at the service to silence", unit: "ms", goal: "<= 20",
+        samples: silences),
       Figure("dialogues", "one: stale samples", unit: "", goal: "0", samples: [Double(stale)]),
     ]
   }
 
-  /// From each end the service told of to the last sample heard of that reply, and samples that came too late.
+  /// From each end the service reported to the last sample played of that reply; and the number of stale samples.
   private static func silences(
     _ seen: Seen, _ sounds: [DialogueNotes.Sound], _ epoch: Int64
   ) -> (times: [Double], stale: Int) {
     var times: [Double] = []
     var stale = 0
     for end in seen.ends {
-      // Until the next reply can have begun.
+      // Only up to the next reply.
       let next = seen.sent.first { $0 > end + 100_000_000 } ?? .max
       let rest = sounds.filter { $0.last + epoch > end && $0.first + epoch < min(next, end + 1_000_000_000) }
       if let last = rest.map(\.last).max() { times.append(Double(last + epoch - end) / 1e6) }
@@ -88,7 +89,7 @@ enum DialogueCourse {
     return (times, stale)
   }
 
-  /// From a reply's first frame to when its first sample is heard.
+  /// From a reply's first frame to its first audible sample.
   private static func replies(
     _ sent: [Int64], _ events: [DialogueNotes.Event], _ epoch: Int64
   ) -> [Double] {

@@ -4,29 +4,29 @@ import MillraceCore
 import MillraceDialog
 import Synchronization
 
-/// The service goes away and comes back: how long after that the dialogue goes on, and whether it is the same one.
+/// Outages of the service: how soon after its return the dialogue continues, and whether it is the same dialogue.
 ///
-/// Gone: the process is killed and another started on its port, as a service is that is restarted; connections end at once. Mute: the
-/// process stands still, as a network that loses everything and hangs up nothing.
-enum DialogueLosses {
+/// Gone: the process is killed and another is started on its port, as when a service restarts; connections end at once. Mute: the
+/// process is suspended, as when a network loses every packet and closes no connection.
+enum DialogueOutages {
   private static let patience = 120.0
   private static let scenario = #"{ "turns": [{ "says": "Yes." }] }"#
 
-  /// What becomes of the service, and for how many seconds.
-  private struct Absence {
+  /// What happens to the service, and for how many seconds.
+  private struct Outage {
     var isMute = false
     var seconds: Double
     var name: String { "\(isMute ? "mute" : "gone") for \(Int(seconds)) s" }
   }
 
-  /// - Parameter isLong: the absences of a minute are tried too.
+  /// - Parameter isLong: also tries outages of a minute.
   static func run(isLong: Bool) throws -> [Figure] {
-    var absences = [Absence(seconds: 1), Absence(seconds: 10)]
-    if isLong { absences += [Absence(seconds: 60), Absence(isMute: true, seconds: 60)] }
-    return try absences.flatMap(figures)
+    var outages = [Outage(seconds: 1), Outage(seconds: 10)]
+    if isLong { outages += [Outage(seconds: 60), Outage(isMute: true, seconds: 60)] }
+    return try outages.flatMap(figures)
   }
 
-  private static func figures(_ absence: Absence) throws -> [Figure] {
+  private static func figures(_ outage: Outage) throws -> [Figure] {
     let workspace = try Workspace()
     var double = try DoubleProcess(scenario, in: workspace)
     let port = double.port
@@ -39,33 +39,33 @@ enum DialogueLosses {
       graph, port: port, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
     _ = try time(of: "listening", after: 0, notes)
     let gone = millrace_monotonic_ns()
-    if absence.isMute { double.freeze() } else { double.kill() }
-    pause(absence.seconds)
-    if absence.isMute {
-      double.thaw()
+    if outage.isMute { double.suspend() } else { double.kill() }
+    pause(outage.seconds)
+    if outage.isMute {
+      double.resume()
     } else {
       double = try DoubleProcess(scenario, in: workspace, port: port)
     }
     let back = millrace_monotonic_ns()
-    let told = try time(of: "reconnecting", after: gone, notes)
-    let listening = try time(of: "listening", after: told, notes)
+    let reported = try time(of: "reconnecting", after: gone, notes)
+    let listening = try time(of: "listening", after: reported, notes)
     pause(1)
     try DialogueStage.stop(run)
     let seen = try double.end()
     func row(_ what: String, _ unit: String, _ value: Double, goal: String = "") -> Figure {
-      Figure("dialogues", "\(absence.name): \(what)", unit: unit, goal: goal, samples: [value])
+      Figure("dialogues", "\(outage.name): \(what)", unit: unit, goal: goal, samples: [value])
     }
-    let words = notes.events.count { $0.text.contains(#""state":"reconnecting""#) }
+    let reports = notes.events.count { $0.text.contains(#""state":"reconnecting""#) }
     return [
-      row("to the word that it is", "ms", Double(told - gone) / 1e6),
+      row("until it is reported", "ms", Double(reported - gone) / 1e6),
       row("from its return to listening", "ms", Double(listening - back) / 1e6),
-      row("times it was told, once for each try", "", Double(words)),
-      row("dialogues it was, by their ids", "", Double(dialogues(notes).count), goal: "1"),
-      row("violations after it", "", seen["violationCount"]?.double ?? .nan, goal: "0"),
+      row("reports, one for each attempt", "", Double(reports)),
+      row("dialogues, by their ids", "", Double(dialogues(notes).count), goal: "1"),
+      row("violations afterwards", "", seen["violationCount"]?.double ?? .nan, goal: "0"),
     ]
   }
 
-  /// The ids the dialogue had.
+  /// The ids of the dialogues.
   private static func dialogues(_ notes: DialogueNotes) -> Set<String> {
     Set(
       notes.events.filter { $0.text.contains(#""conversationStarted""#) }.compactMap {
@@ -73,7 +73,7 @@ enum DialogueLosses {
       })
   }
 
-  /// When a state was told first after a time.
+  /// When a state was first reported after a time.
   private static func time(of state: String, after time: Int64, _ notes: DialogueNotes) throws -> Int64 {
     let end = seconds() + patience
     while seconds() < end {

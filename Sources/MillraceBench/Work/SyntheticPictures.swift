@@ -1,20 +1,21 @@
 import MillraceVideo
 
-/// Pictures made by rule, the same in every run, for measuring where there are no recordings.
+/// Synthetic pictures, the same in every run, for machines without recordings.
 ///
-/// What an encoder has to work on: clouds whose contrast falls with their size as in photographs (amplitude by frequency 1/f; Field,
-/// Journal of the Optical Society of America A 4(12), 1987), things with hard edges before them, colours that change slowly, and grain.
-enum MadePictures {
-  /// Contrast of the whole, in steps of luma, and what each finer octave keeps of it.
+/// They have what makes an encoder work: clouds whose contrast falls with their size as in photographs (amplitude proportional to 1/f; Field,
+/// Journal of the Optical Society of America A 4(12), 1987), shapes with hard edges in front of them, slowly changing colours, and grain.
+enum SyntheticPictures {
+  /// Contrast of the coarsest octave, in steps of luma.
   private static let contrast: Float = 52
+  /// Share of the contrast that each finer octave keeps.
   private static let falloff: Float = 0.55
   private static let colour: Float = 24
-  private static let things = 48
-  /// How far a film's camera moves from picture to picture, in pixels: even, as 4:2:0 asks for.
+  private static let shapes = 48
+  /// How far the camera of a video moves between pictures, in pixels: even, as 4:2:0 requires.
   private static let step = (right: 24, down: 8)
 
-  /// Pictures a camera takes one after the other while it moves over a scene.
-  static func film(width: Int, height: Int, count: Int) -> [RawPicture] {
+  /// Consecutive pictures of a camera that moves over a scene.
+  static func video(width: Int, height: Int, count: Int) -> [RawPicture] {
     let scene = picture(
       width: width + step.right * count, height: height + step.down * count, grain: 2, seed: 1)
     return (0..<count).compactMap {
@@ -22,17 +23,17 @@ enum MadePictures {
     }
   }
 
-  /// Pictures of different scenes: one without grain, which is small as JPEG, to one with much.
+  /// Pictures of different scenes, with increasing grain: the first has none and is small as JPEG.
   static func photographs(width: Int, height: Int, count: Int) -> [RawPicture] {
     (0..<count).map { picture(width: width, height: height, grain: Float(4 * $0), seed: UInt64(2 + $0)) }
   }
 
-  /// One scene. Sides are even; `grain` is the most that is added to a pixel's luma, or taken from it.
+  /// One scene. Both sides are even; `grain` is the largest change to a pixel's luma.
   static func picture(width: Int, height: Int, grain: Float, seed: UInt64) -> RawPicture {
     var dice = Dice(seed: seed)
     var luma = Plane(width: width, height: height)
     luma.addClouds(contrast, &dice)
-    for _ in 0..<things { luma.addThing(&dice) }
+    for _ in 0..<shapes { luma.addShape(&dice) }
     if grain > 0 { for index in luma.values.indices { luma.values[index] += grain * Float(dice.uniform()) } }
     var bytes = luma.bytes
     for _ in 0..<2 {
@@ -43,7 +44,7 @@ enum MadePictures {
     return RawPicture(width: width, height: height, bytes: bytes)
   }
 
-  /// One component of a picture, grey at first.
+  /// One component of a picture, initially grey.
   private struct Plane {
     let width: Int
     let height: Int
@@ -57,7 +58,7 @@ enum MadePictures {
 
     var bytes: [UInt8] { values.map { UInt8(max(0, min(255, $0))) } }
 
-    /// Octaves from half of the height down to two pixels.
+    /// Adds octaves from half the height down to two pixels.
     mutating func addClouds(_ contrast: Float, _ dice: inout Dice) {
       var (cell, amplitude) = (max(2, height / 2), contrast)
       while cell >= 2 {
@@ -67,7 +68,7 @@ enum MadePictures {
       }
     }
 
-    /// Random values on a grid, and straight lines between them.
+    /// Adds random values on a grid, interpolated linearly.
     private mutating func addOctave(_ cell: Int, _ amplitude: Float, _ dice: inout Dice) {
       let columns = width / cell + 2
       let grid = (0..<columns * (height / cell + 2)).map { _ in amplitude * Float(dice.uniform()) }
@@ -83,8 +84,8 @@ enum MadePictures {
       }
     }
 
-    /// A disc or a box of another brightness, through which a third of what is behind shows.
-    mutating func addThing(_ dice: inout Dice) {
+    /// Adds a disc or a box of another brightness, two thirds opaque.
+    mutating func addShape(_ dice: inout Dice) {
       func place(_ most: Int, _ dice: inout Dice) -> Int { Int(Double(most) * (dice.uniform() + 1) / 2) }
       let isRound = dice.uniform() > 0
       let half = 2 + place(height / 8, &dice)

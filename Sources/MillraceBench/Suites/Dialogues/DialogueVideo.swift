@@ -2,8 +2,8 @@ import Millrace
 import MillraceBailianDouble
 import MillraceCore
 
-/// A film beside a dialogue (LiveAI): pictures from a camera that draws a test picture, one every 500 ms.
-enum DialogueFilm {
+/// A dialogue with video (LiveAI): a picture every 500 ms, from a camera that draws a test picture.
+enum DialogueVideo {
   private static let length = 20.0
   private static let interval = 500.0
 
@@ -24,27 +24,27 @@ enum DialogueFilm {
     try DialogueStage.stop(run)
     let seen = double.seen
     let times = seen.pictureTimes.map { Double($0) / 1e6 }
-    let off = zip(times, times.dropFirst()).map { abs($1 - $0 - interval) }.sorted()
+    let deviations = zip(times, times.dropFirst()).map { abs($1 - $0 - interval) }.sorted()
     return [
       Figure(
-        "dialogues", "film: pictures off 500 ms, worst of \(off.count)", unit: "ms", goal: "<= 10",
-        samples: [off.last ?? .nan]),
-      Figure("dialogues", "film: pictures off 500 ms", unit: "ms", samples: off),
+        "dialogues", "video: deviation from 500 ms, worst of \(deviations.count)", unit: "ms", goal: "<= 10",
+        samples: [deviations.last ?? .nan]),
+      Figure("dialogues", "video: deviation from 500 ms", unit: "ms", samples: deviations),
       Figure(
-        "dialogues", "film: longest Base64", unit: "bytes", goal: "< 180000",
+        "dialogues", "video: longest Base64", unit: "bytes", goal: "< 180000",
         samples: [Double(seen.largestPicture)]),
       Figure(
-        "dialogues", "film: pictures before the answer was heard", unit: "", goal: "0",
+        "dialogues", "video: pictures before the answer was played", unit: "", goal: "0",
         samples: [Double(early(seen.lines))]),
       Figure(
-        "dialogues", "film: frames of sound late by 20 ms beside it", unit: "%", goal: "<= 0.1",
+        "dialogues", "video: audio frames late by 20 ms alongside", unit: "%", goal: "<= 0.1",
         samples: [100 * Double(seen.framesLate) / Double(max(1, seen.framesTimed))]),
       Figure(
-        "dialogues", "film: violations", unit: "", goal: "0", samples: [Double(seen.violations.count)]),
+        "dialogues", "video: violations", unit: "", goal: "0", samples: [Double(seen.violations.count)]),
     ]
   }
 
-  /// Pictures that came before the service listened again after it was asked for the channel.
+  /// Pictures that arrived before the service was listening again after the request for the channel.
   private static func early(_ lines: [String]) -> Int {
     guard let asked = lines.firstIndex(of: "> RequestToRespond"),
       let listens = lines[asked...].firstIndex(of: "< Listening")

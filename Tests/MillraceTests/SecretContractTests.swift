@@ -202,7 +202,7 @@ struct SecretContractTests {
     for (node, words) in [
       (
         #""type": "bailian.dialog", "workspace": "w", "app": "a", "user": "u", "key": "sk-MARKER-4711\n""#,
-        "it contains a line break or another control character; remove it; key files often end with a line break"
+        #""key" contains a line break or another control character; remove it; key files often end with a line break"#
       ),
       (
         #""type": "net.websocket", "url": "ws://127.0.0.1:1/", "headers": ["X: sk-MARKER-4711\r\nY: z"]"#,

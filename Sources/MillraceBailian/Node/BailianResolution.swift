@@ -28,7 +28,7 @@ enum BailianResolution {
     for name in ["key", "workspace"] where parameters.string(name).utf8.contains(where: BailianKey.isControl)
     {
       resolution.refuse(
-        name, "it contains a line break or another control character",
+        name, "\"\(name)\" contains a line break or another control character",
         cure: "remove it; key files often end with a line break")
     }
     if resolution.linkedInputs.contains("image") && !parameters.bool("video") {

@@ -26,6 +26,19 @@ struct MaterialTests {
     #expect(try SamplerMaterial(width: 160, height: 90, corpus: "/nowhere").isSynthetic)
   }
 
+  @Test("the sampler's goals are for recordings: synthetic pictures have only the budget")
+  func goals() {
+    func goals(_ hasGoals: Bool) -> [String: String] {
+      let figures = SamplerSuite.figures("720p", [SamplerSuite.Row()], isSmallest: true, hasGoals: hasGoals)
+      return Dictionary(
+        figures.filter { !$0.goal.isEmpty }.map { ($0.name, $0.goal) },
+        uniquingKeysWith: { first, _ in first })
+    }
+    #expect(goals(false) == ["720p: pictures over budget of 1": "0"])
+    #expect(goals(true).count == 5)
+    #expect(goals(true)["720p: SSIM under the best of any size, mean"] == "<= 1.5")
+  }
+
   @Test("the pictures of a video overlap, and differ from another scene")
   func video() {
     let video = SyntheticPictures.video(width: 320, height: 180, count: 3)

@@ -188,7 +188,10 @@ public final class GraphRun: @unchecked Sendable {
     }
   }
 
-  /// Stops at once and discards what is queued. Returns immediately; `wait` returns when it is done (two seconds at most).
+  /// Stops at once. Returns immediately; `wait` returns when it is done (two seconds at most).
+  ///
+  /// Queued packets are dropped. Stop also drops messages and parameter values that were not read, although `send` and `set` succeeded,
+  /// and does not report them. With `drain()` a node that ends before it has read its messages reports them as `messagesLost`.
   public func stop() {
     beginDecision()
     engine.supervisor.post(.stop(self))
@@ -266,6 +269,9 @@ public final class GraphRun: @unchecked Sendable {
 
   /// Sends text, usually a JSON object that the node defines, to a node or a part's node (`fx/gain`). At most `longestMessage`
   /// bytes. Values of members named like credentials, such as `token`, are secrets of the run from now on.
+  ///
+  /// Success means that the message is in the node's mailbox, not that the node has read it. Messages that a node has not read when
+  /// it ends are counted in the event `messagesLost`; `stop()` drops messages that were not read without an event.
   public func send(_ text: String, to node: String) throws(ControlProblem) {
     if let inner = inPart(node) { return try inner.part.send(text, to: inner.node) }
     let index = try nodeIndex(node)

@@ -404,11 +404,16 @@ if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {
   }
 }
 
-// MILLRACE_SANITIZE=undefined has the C of this package checked for undefined behaviour. swiftc has no such option on Linux;
-// what the checks call is in the library of AddressSanitizer, so this goes with --sanitize=address.
+// MILLRACE_SANITIZE=undefined checks the C of this package for undefined behaviour: its targets, and the inline functions of its headers,
+// which swiftc compiles. swiftc has no such option of its own on Linux; the functions that the checks call are in the library of
+// AddressSanitizer, so this needs --sanitize=address.
 if Context.environment["MILLRACE_SANITIZE"] == "undefined" {
-  let checks: CSetting = .unsafeFlags(["-fsanitize=undefined", "-fno-sanitize-recover=undefined"])
-  for target in package.targets where target.type == .regular && target.name.hasPrefix("CM") {
-    target.cSettings = (target.cSettings ?? []) + [checks]
+  let checks = ["-fsanitize=undefined", "-fno-sanitize-recover=undefined"]
+  for target in package.targets where target.type == .regular {
+    if target.name.hasPrefix("CM") {
+      target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(checks)]
+    } else if target.name.hasPrefix("Millrace") {
+      target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(checks.flatMap { ["-Xcc", $0] })]
+    }
   }
 }

@@ -1,4 +1,5 @@
 import CFFmpeg
+import Glibc
 import MillraceCore
 import MillraceTesting
 import TestMedia
@@ -94,6 +95,56 @@ struct InterleavingTests {
       }
     }
     #expect(counts[video] == 9_000 && (46...50).contains(counts[audio] ?? 0), "\(counts)")
+  }
+
+  /// A video whose audio follows 96 MiB of pictures, few and large. The pictures are holes in the file: they are not decoded.
+  private func largePictures(of size: Int, count: Int) throws -> String {
+    var video = TestVideo()
+    (video.width, video.height, video.pictures, video.sound) = (16, 16, 5, Self.tone)
+    video.write(to: folder.file("small.flv"))
+    let small = contents(folder.file("small.flv"))
+    var beginning = Array(small.prefix(13))
+    beginning[4] = 5
+    let path = folder.file("large.flv")
+    put(beginning + Self.tags(small, 9), at: path)
+    let file = try #require(fopen(path, "a"))
+    defer { fclose(file) }
+    func write(_ bytes: [UInt8]) { fwrite(bytes, 1, bytes.count, file) }
+    func bigEndian(_ value: Int, _ count: Int) -> [UInt8] {
+      (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * (count - 1 - $0))) }
+    }
+    for number in 0..<count {
+      // A picture: size, time in ms with the highest byte last, and stream 0; then the header of an H.264 key frame (E.4.1, E.4.3).
+      write([9] + bigEndian(size, 3) + bigEndian(200 + 40 * number, 3) + [0, 0, 0, 0] + [0x17, 1, 0, 0, 0])
+      fflush(file)
+      #expect(ftruncate(fileno(file), ftello(file) + off_t(size - 5)) == 0)
+      fseek(file, 0, SEEK_END)
+      write(bigEndian(size + 11, 4))
+    }
+    write(Self.tags(small, 8))
+    return path
+  }
+
+  @Test("few large packets do not wait beyond the bound in bytes")
+  func boundInBytes() throws {
+    let size = 8 << 20
+    let demuxer = try Demuxer(Demuxer.Source(file: largePictures(of: size, count: 12)))
+    let (video, _) = try #require(try demuxer.best(AVMEDIA_TYPE_VIDEO))
+    let (audio, _) = try #require(try demuxer.best(AVMEDIA_TYPE_AUDIO))
+    demuxer.use(video)
+    demuxer.use(audio)
+    var (sounds, most) = (0, 0)
+    while demuxer.hasMore(audio) {
+      if var packet = try demuxer.next(audio).map(Optional.some) {
+        sounds += 1
+        av_packet_free(&packet)
+      }
+      most = max(most, demuxer.waiting.bytes)
+    }
+    #expect((46...50).contains(sounds), "\(sounds) packets of sound")
+    #expect(
+      (Demuxer.maximumQueued.bytes..<Demuxer.maximumQueued.bytes + size).contains(most), "\(most) bytes")
+    #expect(demuxer.waiting.packets < 20)
   }
 
   @Test("queues for sending and recording are bounded in bytes, and restart with a key frame")

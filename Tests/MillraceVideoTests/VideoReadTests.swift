@@ -417,10 +417,16 @@ struct VideoReadTests {
   }
 
   @Test(
-    "recorded clips play to the end",
-    .enabled(if: Corpus.has("video"), "needs the clips (MILLRACE_CORPUS)"))
-  func corpus() throws {
-    let path = try #require(Corpus.path("video/home_dog_720p30.mp4"))
+    "clips of five seconds with audio play to the end",
+    arguments: ["synthetic"] + (Corpus.has("video") ? ["video/home_dog_720p30.mp4"] : []))
+  func clip(name: String) throws {
+    var path = Corpus.path(name) ?? ""
+    if name == "synthetic" {
+      path = makeVideo {
+        ($0.width, $0.height, $0.rate, $0.pictures) = (640, 360, 30, 150)
+        $0.sound = Fixture.voice16(rate: 48_000, frames: 5 * 48_000)
+      }
+    }
     let bench = try NodeBench(VideoRead.self, ["path": .string(path)], outputs: ["out", "audio", "events"])
     bench.hold()
     var count = 0

@@ -12,12 +12,14 @@ struct PhoneKeysTests {
       PhoneKeys.self, parameters, inputs: ["in": .pcm(rate: 8_000, channels: 1, sample: .s16, frames: 160)])
   }
 
-  /// 20 ms of a key's two tones. Every frequency is a multiple of none of the packet rate: a packet each starts its tones again.
+  /// A key's two tones, 20 ms by default.
   static func tones(_ key: Character, frames: Int = 160, amplitude: Double = 0.25, offTune: Double = 1)
     -> [Int16]
   {
     let row = keys.firstIndex { $0.contains(key) }!
-    let pair = [[697, 770, 852, 941][row], [1_209, 1_336, 1_477, 1_633][keys[row].firstIndex(of: key)!]]
+    let pair: [Double] = [
+      [697, 770, 852, 941][row], [1_209, 1_336, 1_477, 1_633][keys[row].firstIndex(of: key)!],
+    ]
     let waves = pair.map { Fixture.sine16($0 * offTune, rate: 8_000, frames: frames, amplitude: amplitude) }
     return zip(waves[0], waves[1]).map { $0 + $1 }
   }

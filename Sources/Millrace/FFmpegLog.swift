@@ -1,11 +1,11 @@
 internal import MillraceAudio
 
-/// The log of FFmpeg's libraries, of which a process has one.
+/// The log of FFmpeg's libraries. There is one per process.
 ///
-/// Millrace leaves it to the program: what you set by `av_log_set_callback` stays, and without it FFmpeg prints to standard error,
-/// addresses of streams included. Errors of nodes then say what the library's number means. The program `millrace` takes the log.
+/// Millrace leaves it to the program: a callback set with `av_log_set_callback` stays, and without one FFmpeg prints to standard error,
+/// stream addresses included. Node errors then describe the library's error number only. The program `millrace` captures the log.
 public enum FFmpegLog {
-  /// Takes the log for Millrace, permanently: nothing is printed, and errors of nodes quote the library's own words, without what is
-  /// secret. Call it once, before the first graph. Any thread.
-  public static func take() { LibraryMessage.takeLog() }
+  /// Captures the log permanently: FFmpeg prints nothing, and node errors quote its messages with secrets removed. Call it once, before
+  /// the first graph. Any thread.
+  public static func capture() { LibraryMessage.takeLog() }
 }

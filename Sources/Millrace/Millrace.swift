@@ -1,4 +1,4 @@
-/// Everything a bot needs: the core's packets and nodes, graphs and their checks, the engine, and the standard catalogue.
+/// Everything a bot needs: packets and nodes, graphs and their checks, the engine, and the standard catalogue.
 ///
 /// ```swift
 /// import Millrace

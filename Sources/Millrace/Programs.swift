@@ -1,21 +1,21 @@
 internal import MillraceCore
 internal import MillraceFlow
 
-/// The programs that nodes of this process have started (`process.pipe`) and that have not ended yet.
+/// The running child processes that nodes of this process have started (`process.pipe`).
 ///
-/// A program whose node is gone gets SIGTERM, and SIGKILL a second later; that takes a live process. Before your program
-/// ends, call `wait`.
+/// When its node is removed, a program gets SIGTERM, and SIGKILL a second later. Both are sent by this process, so call `wait` before it
+/// ends.
 public enum Programs {
-  /// How many there are. Any thread.
+  /// The number of running programs. Any thread.
   public static var count: Int { RunningPrograms.count }
 
-  /// Blocks until there are none, or until the time is up. True when there are none.
+  /// Blocks until no program is running or the time is up. Returns true when none is running.
   @discardableResult
   public static func wait(atMost time: Duration) -> Bool {
     RunningPrograms.wait(atMost: time.nanoseconds)
   }
 
-  /// Sends SIGKILL to all of them, and to what they started in their process groups. Waits for nothing. May be called in a
-  /// signal handler when `count` was read before the handler was installed.
+  /// Sends SIGKILL to the process groups of all running programs, without waiting. Async-signal-safe, provided `count` was read before
+  /// the handler was installed.
   public static func killAll() { RunningPrograms.killAll() }
 }

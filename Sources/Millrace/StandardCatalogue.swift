@@ -14,8 +14,8 @@ internal import MillraceWebSocket
 #endif
 
 extension Catalogue {
-  /// Every node type that comes with Millrace; without those of the traits `Devices` and `Video` where the package was built without
-  /// them. Add your own to a copy:
+  /// Every node type that comes with Millrace. A package built without the traits `Devices` or `Video` does not have their nodes. Add
+  /// your own nodes to a copy:
   ///
   /// ```swift
   /// var catalogue = Catalogue.standard

@@ -7,7 +7,7 @@ public import MillraceCore
 internal import MillraceWebSocketDouble
 internal import Synchronization
 
-/// The runner as a library: `millrace` itself, and every runner of a bot author's own, is a call of `main`.
+/// The runner as a library: `millrace` and every custom runner is a call of `main`.
 ///
 /// ```swift
 /// import Millrace
@@ -20,32 +20,32 @@ internal import Synchronization
 ///
 /// All subcommands then know the added nodes: `mybot nodes bot.whisper`, `mybot schema`, `mybot run graph.json`.
 public enum MillraceCommand {
-  /// The version `--version` prints.
+  /// The version that `--version` prints.
   public static let version = "0.1.0"
 
-  /// Reads the arguments, does what they ask for and ends the process with the status of `ExitStatus`.
+  /// Parses the arguments, runs the command and exits with a status of `ExitStatus`.
   /// - Parameters:
-  ///   - catalogue: the node types graphs may use.
-  ///   - name: what the program is called in its help and in completion scripts.
-  ///   - doubles: what `test-node` holds service nodes of your own against, beside the standard ones.
-  ///   - arguments: what stands behind the program's name; nil: those of the process.
+  ///   - catalogue: the node types that graphs can use.
+  ///   - name: name of the program in its help and in completion scripts.
+  ///   - doubles: test doubles for your own service nodes, used by `test-node` in addition to the standard ones.
+  ///   - arguments: the arguments without the program's name; nil for those of the process.
   public static func main(
     catalogue: Catalogue, name: String = "millrace", doubles: [any ServiceDouble.Type] = [],
     arguments: [String]? = nil
   ) -> Never {
-    FFmpegLog.take()
+    FFmpegLog.capture()
     let status = run(catalogue: catalogue, name: name, doubles: doubles, arguments: arguments)
     Programs.killAll()
     exit(status.rawValue)
   }
 
-  /// As `main`, for a program that only runs `bench`, such as the one in the folder `benchmarks`: its arguments are suites and options of
-  /// that subcommand. The suite of dialogues starts the program once more, as the service: `double` as its first argument is the
-  /// subcommand of that name.
+  /// Like `main`, for a program that only runs benchmarks, such as the one in the folder `benchmarks`: its arguments are those of the
+  /// subcommand `bench`. The dialogue suite also starts this program as the service it measures against, with the subcommand `double` as
+  /// first argument.
   /// - Parameters:
-  ///   - catalogue: the node types graphs may use.
-  ///   - name: what the program is called in its help.
-  ///   - arguments: what stands behind the program's name; nil: those of the process.
+  ///   - catalogue: the node types that graphs can use.
+  ///   - name: name of the program in its help.
+  ///   - arguments: the arguments without the program's name; nil for those of the process.
   public static func benchMain(
     catalogue: Catalogue, name: String = "millrace-bench", arguments: [String]? = nil
   ) -> Never {
@@ -57,36 +57,35 @@ public enum MillraceCommand {
     given.first == DoubleCommand.configuration.commandName ? given : ["bench"] + given
   }
 
-  /// Programs of nodes have a second between SIGTERM and SIGKILL; the tenth is for the threads that see to it.
+  /// Child processes of nodes have a second between SIGTERM and SIGKILL; the extra tenth is for the threads that send the signals.
   private static let programsEnd: Nanoseconds = .milliseconds(1_100)
 
-  /// As `main`, but answers the status in place of ending the process. One call at a time. Programs that nodes
-  /// started have ended when it returns, unless they need more than 1.1 s.
+  /// Like `main`, but returns the status instead of exiting. One call at a time. Programs started by nodes have ended when it returns,
+  /// unless they need more than 1.1 s.
   public static func run(
     catalogue: Catalogue, name: String = "millrace", doubles: [any ServiceDouble.Type] = [],
     arguments: [String]? = nil
   ) -> ExitStatus {
-    Output.takePlaces()
+    Output.reserveStandardDescriptors()
     RunnerContext.current.withLock {
       $0 = RunnerContext(catalogue: catalogue, name: name, doubles: RunnerContext.standardDoubles + doubles)
     }
-    Signals.surviveWrites()
-    Output.forgetRefusal()
+    Signals.ignoreWriteSignals()
+    Output.clearFailure()
     defer { endPrograms() }
     let status = perform(arguments)
-    guard let refusal = Output.refusal else { return status }
-    Output.error.write(
-      "error: cannot write standard output: \(refusal); make room or lead it to another place\n")
+    guard let failure = Output.failure else { return status }
+    Output.error.write("error: cannot write standard output: \(failure); free some space or redirect it\n")
     return status == .done ? .usage : status
   }
 
-  /// Waits for the programs of nodes, and kills them when somebody asks for the end again meanwhile.
+  /// Waits for the programs started by nodes, and kills them when another termination signal arrives.
   private static func endPrograms() {
-    let look: Nanoseconds = .milliseconds(20)
-    var left = programsEnd
-    while left > 0, !Programs.wait(atMost: .nanoseconds(min(look, left))) {
-      if Signals.isAskedToStop { Programs.killAll() }
-      left -= look
+    let interval: Nanoseconds = .milliseconds(20)
+    var remaining = programsEnd
+    while remaining > 0, !Programs.wait(atMost: .nanoseconds(min(interval, remaining))) {
+      if Signals.isStopRequested { Programs.killAll() }
+      remaining -= interval
     }
   }
 
@@ -98,12 +97,12 @@ public enum MillraceCommand {
     } catch let status as ExitStatus {
       return status
     } catch {
-      return answer(error)
+      return handle(error)
     }
   }
 
-  /// What ArgumentParser throws: a wrong call, or help, a version, a completion script to be printed.
-  private static func answer(_ error: any Error) -> ExitStatus {
+  /// Handles what ArgumentParser throws: a usage error, or the request to print help, the version or a completion script.
+  private static func handle(_ error: any Error) -> ExitStatus {
     let message = RootCommand.fullMessage(for: error)
     if RootCommand.exitCode(for: error).isSuccess {
       Output.standard.write(message.isEmpty ? "" : message + "\n")
@@ -114,25 +113,25 @@ public enum MillraceCommand {
   }
 }
 
-/// What a runner's process ends with.
+/// The exit status of a runner's process.
 public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
-  /// Everything was done; a graph ended by itself, by its duration, or was drained on request.
+  /// Success. The graph ended on its own or at its duration, or was drained on request.
   case done = 0
-  /// The graph was refused: by the checks, or because a node could not be made.
+  /// The graph was rejected: by the checks, or because a node could not be created.
   case refused = 1
-  /// The call was wrong, or a file it names cannot be written.
+  /// A usage error, or a file named on the command line cannot be read or written.
   case usage = 2
-  /// A node failed while its graph ran, and ended it or was cut off from it; or a service node failed a case of its test.
+  /// A node failed while the graph was running and ended the run or was isolated; or a service node failed a conformance case.
   case failed = 3
-  /// A service refused, and would refuse again: credentials, quota, certificate. Nothing else failed.
+  /// A service refused the connection and would refuse it again: credentials, quota, certificate. Nothing else failed.
   case serviceRefused = 4
-  /// The run was not what its golden run was.
+  /// The run differs from its golden run.
   case differed = 5
-  /// Stopped by a second request to end, or asked to end before anything started (128 and the number of SIGINT).
+  /// Stopped by a second termination signal, or terminated before anything started (128 plus the number of SIGINT).
   case interrupted = 130
 }
 
-/// What the subcommands need to know of the program they are in.
+/// What the subcommands share: the catalogue, the program's name and the test doubles.
 struct RunnerContext: Sendable {
   var catalogue = Catalogue()
   var name = "millrace"
@@ -140,28 +139,28 @@ struct RunnerContext: Sendable {
 
   static let standardDoubles: [any ServiceDouble.Type] = [BailianConformance.self, BackendDouble.self]
 
-  /// ArgumentParser makes commands itself and hands nothing through, so this has to be found by name.
+  /// Global because ArgumentParser creates the commands and passes nothing to them.
   static let current = Mutex(RunnerContext())
 
   static var catalogue: Catalogue { current.withLock { $0.catalogue } }
   static var doubles: [any ServiceDouble.Type] { current.withLock { $0.doubles } }
 }
 
-/// The program: everything is in its subcommands.
+/// The root command. It only has subcommands.
 struct RootCommand: ParsableCommand {
   static var configuration: CommandConfiguration {
     CommandConfiguration(
       commandName: RunnerContext.current.withLock { $0.name },
-      abstract: "Runs media graphs: typed nodes, links between them, declared in JSON.",
+      abstract: "Runs media graphs: typed nodes connected by links, declared in JSON.",
       discussion: """
-        Exit status: 0 done, 1 the graph was refused, 2 the call was wrong, 3 a node failed while running, 4 a service \
-        refused, 5 the run differs from its golden run, 130 interrupted.
+        Exit status: 0 success, 1 invalid graph, 2 usage error, 3 a node failed while running, 4 a service refused the \
+        connection, 5 the run differs from its golden run, 130 interrupted.
         """,
       version: MillraceCommand.version,
       subcommands: subcommands)
   }
 
-  /// Without those of parts that this build does without.
+  /// The subcommands that this build includes.
   private static var subcommands: [any ParsableCommand.Type] {
     var commands: [any ParsableCommand.Type] = [
       RunCommand.self, TalkCommand.self, CheckCommand.self, ExplainCommand.self, DrawCommand.self,

@@ -69,7 +69,7 @@ struct DoubleProcessTests {
     let workspace = try Workspace()
     let double = try DoubleProcess(Self.scenario, in: workspace, program: Self.millrace)
     #expect(double.port > 0)
-    #expect(try double.end()["visits"]?.double == 0)
+    #expect(try double.end()["connections"]?.double == 0)
   }
 
   /// Beside the test bundle, where the build puts both.

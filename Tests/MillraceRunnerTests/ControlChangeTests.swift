@@ -22,8 +22,8 @@ struct ControlChangeTests {
       catalogue: .runnerTests)
     let run = try Engine(catalogue: .runnerTests, clock: .virtual, workers: 1).prepare(plan)
     let path = folder.file("answers")
-    let desk = ControlDesk(
-      [ControlErrand.Target(graph: "graph", instance: 1, run: run)], answers: try ControlAnswers(path))
+    let desk = ControlDispatcher(
+      [PendingCommand.Target(graph: "graph", instance: 1, run: run)], answers: try ControlAnswers(path))
     for line in lines { desk.take(.whole(Array(line.utf8))) }
     run.drain(at: .milliseconds(4_000))
     run.start()

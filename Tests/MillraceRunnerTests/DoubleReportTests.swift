@@ -12,7 +12,7 @@ import Testing
     seen.violations = [BailianDouble.Violation(name: "noKey", text: "there is none")]
     seen.violationCount = 1_234
     let json = try JSONValue(parsing: DoubleCommand.json(seen))
-    #expect(json["visits"]?.double == 3)
+    #expect(json["connections"]?.double == 3)
     #expect(json["violationCount"]?.double == 1_234)
     #expect(json["violations"] == ["noKey: there is none"])
   }

@@ -31,7 +31,7 @@ struct ProgressTests {
     }
     let before = now()
     var progress = Progress(
-      [run], title: "count", board: EventBoard(), output: Output(descriptor: ends[1]), redraws: false,
+      [run], title: "count", board: EventMonitor(), output: Output(descriptor: ends[1]), redraws: false,
       isQuiet: false)
     let made = now()
     run.start()
@@ -74,7 +74,7 @@ struct ProgressTests {
     defer { for end in ends { close(end) } }
     func state(_ runs: [GraphRun]) -> String {
       var progress = Progress(
-        runs, title: "count", board: EventBoard(), output: Output(descriptor: ends[1]), redraws: false,
+        runs, title: "count", board: EventMonitor(), output: Output(descriptor: ends[1]), redraws: false,
         isQuiet: false)
       progress.update(now: .max / 2)
       var bytes = [UInt8](repeating: 0, count: 1_000)

@@ -34,7 +34,7 @@ struct CountSource: Node {
     if setup.parameters.string("word") == "interrupt" {
       kill(getpid(), SIGINT)
       // This thread may block signals; another one then counts it, a moment later.
-      while !Signals.isAskedToEnd { sched_yield() }
+      while !Signals.isDrainRequested { sched_yield() }
     }
     let word = setup.parameters.string("word")
     if word == "refuse" {
@@ -140,7 +140,7 @@ struct TalkSource: Node {
 }
 
 /// Tells its secrets, whole and in part, whenever it can: in an event, in its text, and in the words about its failure.
-struct LooseTongue: Node {
+struct SecretLeaker: Node {
   static let contract = NodeContract(
     "test.loose", "betrays its secrets", outputs: [PortContract("out", .kind(.text), text: "what it knows")],
     parameters: [
@@ -248,7 +248,7 @@ extension Catalogue {
     var catalogue = Catalogue.standard
     catalogue.add(CountSource.self)
     catalogue.add(CountSink.self)
-    catalogue.add(LooseTongue.self)
+    catalogue.add(SecretLeaker.self)
     catalogue.add(Echo.self)
     return catalogue
   }()

@@ -6,15 +6,15 @@ import Testing
 @testable import MillraceRunner
 
 @Suite("Talking: the user's hand")
-struct TalkHandTests {
+struct TalkKeyHandlerTests {
   private func milliseconds(_ time: Int64) -> Nanoseconds { .milliseconds(time) }
 
   /// Keys with their times; what they do, and what a look at the end does.
   private func acts(
     _ mode: DialogMode, _ keys: [(Int64, TalkKey)], until end: Int64
-  ) -> (acts: [TalkHand.Act], hand: TalkHand) {
-    var hand = TalkHand(mode)
-    var acts: [TalkHand.Act] = []
+  ) -> (acts: [TalkKeyHandler.Act], hand: TalkKeyHandler) {
+    var hand = TalkKeyHandler(mode)
+    var acts: [TalkKeyHandler.Act] = []
     for (time, key) in keys { acts += hand.take(key, at: milliseconds(time)) }
     acts += hand.tick(milliseconds(end))
     return (acts, hand)
@@ -176,9 +176,9 @@ struct TalkRequestTests {
 }
 
 @Suite("Talking: the board")
-struct TalkBoardTests {
-  private func board(mode: DialogMode = .duplex) -> TalkBoard {
-    TalkBoard(TalkParts(service: "bot", turn: "turn", mode: mode))
+struct TalkModelTests {
+  private func board(mode: DialogMode = .duplex) -> TalkModel {
+    TalkModel(TalkNodes(service: "bot", turn: "turn", mode: mode))
   }
 
   @Test("what was said is shown while it comes, and stays when it is whole")
@@ -214,7 +214,7 @@ struct TalkBoardTests {
     #expect(board.answers == 1)
   }
 
-  @Test("the turn is what dialog.turn says, every state of it", arguments: TalkBoard.states)
+  @Test("the turn is what dialog.turn says, every state of it", arguments: TalkModel.states)
   func turns(state: String) {
     var board = board()
     // It begins as idle: whatever it is told must change it.
@@ -228,7 +228,7 @@ struct TalkBoardTests {
 
   @Test("without dialog.turn it is the service's own state")
   func noTurn() {
-    var board = TalkBoard(TalkParts(service: "bot"))
+    var board = TalkModel(TalkNodes(service: "bot"))
     board.take(node: "bot", json: #"{"event":"state","state":"thinking"}"#)
     #expect(board.state == .thinking)
   }
@@ -297,9 +297,9 @@ struct TalkViewTests {
 
   @Test("the panel says whose turn it is, what is typed, and which keys there are")
   func panel() {
-    let board = TalkBoard(TalkParts(service: "bot", turn: "turn", mode: .pushToTalk))
+    let board = TalkModel(TalkNodes(service: "bot", turn: "turn", mode: .pushToTalk))
     let moment = TalkView.Moment(
-      title: "talk", time: .milliseconds(65_000), levels: [("you", EventBoard.Level(rms: -30, peak: -10))],
+      title: "talk", time: .milliseconds(65_000), levels: [("you", EventMonitor.Level(rms: -30, peak: -10))],
       typed: "hello", isPressed: true)
     let panel = TalkView(style: style).panel(board, moment)
     #expect(panel.first == "talk  1:05  connecting  you have the button")
@@ -318,13 +318,13 @@ struct TalkViewTests {
 
   @Test("a graph is looked for here, beside the program, and above it")
   func places() {
-    let places = GraphPlace.candidates("bailian-voice", program: "/opt/m/bin/millrace")
+    let places = GraphFinder.candidates("bailian-voice", program: "/opt/m/bin/millrace")
     #expect(
       places == [
         "graphs/bailian-voice.json", "/opt/m/bin/graphs/bailian-voice.json",
         "/opt/m/graphs/bailian-voice.json", "/opt/m/share/millrace/graphs/bailian-voice.json",
         "/opt/graphs/bailian-voice.json", "/graphs/bailian-voice.json",
       ])
-    #expect(GraphPlace.candidates("a/b.json", program: "/opt/m/bin/millrace") == ["a/b.json"])
+    #expect(GraphFinder.candidates("a/b.json", program: "/opt/m/bin/millrace") == ["a/b.json"])
   }
 }

@@ -8,19 +8,19 @@ import MillraceEngine
 struct TerminalTests {
   @Test("notices nobody takes are kept up to a number, and the rest is counted")
   func untakenNotices() {
-    let board = EventBoard()
-    for _ in 0..<EventBoard.mostNotices + 3 {
+    let board = EventMonitor()
+    for _ in 0..<EventMonitor.mostNotices + 3 {
       board.take(GraphEvent(time: 0, node: "a", name: "nodeRestarted", json: "{}"), "")
     }
     let notices = board.takeNotices()
-    #expect(notices.count == EventBoard.mostNotices + 1)
+    #expect(notices.count == EventMonitor.mostNotices + 1)
     #expect(notices.last?.text == "3 more came too fast to be told")
     #expect(board.takeNotices().isEmpty)
   }
 
   @Test("messages that nobody read are told")
   func lostMessages() {
-    let board = EventBoard()
+    let board = EventMonitor()
     for count in [1, 3] {
       board.take(GraphEvent(time: 0, node: "bot", name: "messagesLost", json: #"{"count":\#(count)}"#), "")
     }
@@ -32,7 +32,7 @@ struct TerminalTests {
 
   @Test("a stream that is not there is told once; what a service says is not")
   func remarks() {
-    let board = EventBoard()
+    let board = EventMonitor()
     let json = #"{"time":1,"node":"in","event":"disconnected","reason":"Connection refused"}"#
     for node in ["in", "in", "service"] {
       board.take(GraphEvent(time: 0, node: node, name: "disconnected", json: json), "", [], ["in"])
@@ -43,7 +43,7 @@ struct TerminalTests {
 
   @Test("what a server says is shown without control characters")
   func controlCharacters() {
-    let board = EventBoard()
+    let board = EventMonitor()
     let json = #"{"reason":"no\u001b[2J\u009b31m\u007f\u202e"}"#
     let title = #"{"text":"\u001b]0;x\u0007"}"#
     board.take(GraphEvent(time: 0, node: "in", name: "refused", json: json), "", [], ["in"])

@@ -21,7 +21,7 @@ struct MetricsServerTests {
   @Test("the page is there in Prometheus' format, and everything else is refused")
   func page() async throws {
     let engine = Engine(catalogue: serverCatalogue)
-    let figures = RunFigures(engine)
+    let figures = EngineMetrics(engine)
     let run = try engine.prepare(try talkPlan())
     figures.add(run)
     let isHealthy = Atomic<Bool>(true)
@@ -51,7 +51,7 @@ struct MetricsServerTests {
 
   @Test("other machines are not let in unless they are allowed")
   func loopback() async throws {
-    let figures = RunFigures(Engine(catalogue: serverCatalogue))
+    let figures = EngineMetrics(Engine(catalogue: serverCatalogue))
     await #expect {
       _ = try await MetricsServer.listen(figures: figures, host: "0.0.0.0", port: 0)
     } throws: { ($0 as? NetError)?.kind == .address }
@@ -62,7 +62,7 @@ struct MetricsServerTests {
 
   @Test("a port that is taken is refused with the system's reason")
   func taken() async throws {
-    let figures = RunFigures(Engine(catalogue: serverCatalogue))
+    let figures = EngineMetrics(Engine(catalogue: serverCatalogue))
     let server = try await MetricsServer.listen(figures: figures, port: 0)
     await #expect {
       _ = try await MetricsServer.listen(figures: figures, port: server.port)
@@ -73,7 +73,7 @@ struct MetricsServerTests {
   @Test("a thousand clients at once all get the page, which is put together for few of them")
   func many() async throws {
     let engine = Engine(catalogue: serverCatalogue)
-    let figures = RunFigures(engine)
+    let figures = EngineMetrics(engine)
     let run = try engine.prepare(try talkPlan())
     figures.add(run)
     run.start()
@@ -102,7 +102,7 @@ struct MetricsServerTests {
 
   @Test("as a service it serves until the group shuts down")
   func service() async throws {
-    let figures = RunFigures(Engine(catalogue: serverCatalogue))
+    let figures = EngineMetrics(Engine(catalogue: serverCatalogue))
     let server = try await MetricsServer.listen(figures: figures, port: 0)
     let port = server.port
     try await testGracefulShutdown { trigger in

@@ -2,9 +2,9 @@ internal import ArgumentParser
 internal import MillraceCore
 internal import MillraceGraph
 
-/// `name=value`, as `--set` takes it.
+/// An argument of `--set`: `name=value`.
 struct Assignment: ExpressibleByArgument {
-  /// Empty where it was not written as an assignment: it is refused without repeating it, since it may be a key.
+  /// Empty when the argument has no name. The error message does not repeat the argument, because it may be a key.
   let name: String
   let value: String
 
@@ -22,7 +22,7 @@ struct Assignment: ExpressibleByArgument {
 
 extension TimeSpan: ExpressibleByArgument {}
 
-/// An amount of memory with its unit: `512MB`, `1.5GiB`.
+/// A memory size with a unit: `512MB`, `1.5GiB`.
 struct MemorySize: ExpressibleByArgument {
   let bytes: Int
 
@@ -32,30 +32,29 @@ struct MemorySize: ExpressibleByArgument {
   }
 }
 
-/// The clocks, as words of the command line.
+/// The argument of `--clock`.
 enum ClockChoice: String, ExpressibleByArgument, CaseIterable {
   case realtime, virtual
   var kind: Clock.Kind { self == .realtime ? .realtime : .virtual }
 }
 
-/// What every command that loads a graph takes.
+/// The options of every command that loads a graph.
 struct GraphOptions: ParsableArguments {
   @Option(
     name: .long, parsing: .singleValue,
-    help: ArgumentHelp(
-      "A value for a parameter of the graph; may be given several times.", valueName: "name=value"))
+    help: ArgumentHelp("Set a parameter of the graph; can be repeated.", valueName: "name=value"))
   var set: [Assignment] = []
 
-  @Option(name: .long, help: "The clock, in place of the one the graph asks for.")
+  @Option(name: .long, help: "The clock to use instead of the graph's.")
   var clock: ClockChoice?
 
   func validate() throws {
     guard set.contains(where: \.name.isEmpty) else { return }
     throw ValidationError(
-      "what stands behind '--set' is no assignment; write --set name=value, such as --set input=voice.wav")
+      "the argument of --set is not an assignment; write --set name=value, such as --set input=voice.wav")
   }
 
-  /// The settings, as graph loading takes them.
+  /// The settings for loading a graph.
   func settings(instance: Int? = nil) -> GraphSettings {
     var values: [String: String] = [:]
     for assignment in set {
@@ -65,27 +64,27 @@ struct GraphOptions: ParsableArguments {
     return GraphSettings(set: values, clock: clock?.kind)
   }
 
-  /// In a `--set` value this stands for the number of the instance.
+  /// Placeholder for the instance number in a `--set` value.
   static let instanceMark = "{instance}"
 
-  /// True when instances differ in their parameters.
+  /// True when a parameter depends on the instance number.
   var differsByInstance: Bool { self.set.contains { $0.value.contains(Self.instanceMark) } }
 
-  /// Loads a graph, or tells what is wrong with it and ends the command. Warnings are told, too.
+  /// Loads a graph and prints its warnings. When the graph is invalid, prints the problems and throws an exit status.
   func load(_ path: String, instance: Int? = nil) throws -> GraphPlan {
     do throws(Problems) {
       let plan = try Graph.load(
         path: path, settings: settings(instance: instance), catalogue: RunnerContext.catalogue)
-      if !plan.warnings.isEmpty && instance ?? 1 == 1 { Self.tell(Problems(plan.warnings)) }
+      if !plan.warnings.isEmpty && instance ?? 1 == 1 { Self.report(Problems(plan.warnings)) }
       return plan
     } catch {
-      Self.tell(error)
+      Self.report(error)
       throw ExitStatus.refused
     }
   }
 
-  /// Problems on standard error; with the line and a mark under the place when a person reads along.
-  static func tell(_ problems: Problems) {
+  /// Prints problems to standard error. On a terminal, each is followed by the source line with a caret under its position.
+  static func report(_ problems: Problems) {
     Output.error.write(problems.rendered(excerpts: Output.error.isTerminal) + "\n")
   }
 }

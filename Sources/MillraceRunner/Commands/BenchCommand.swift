@@ -2,54 +2,54 @@
   internal import ArgumentParser
   internal import MillraceBench
 
-  /// `bench`: what Millrace costs on this machine.
+  /// `bench`: measures the cost of Millrace on this machine.
   struct BenchCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
       CommandConfiguration(
         commandName: "bench",
-        abstract: "Measures what Millrace costs on this machine, beside the same work by hand.",
+        abstract: "Measures the cost of Millrace on this machine, compared with hand-written code.",
         discussion: """
           Suites:
           \(suiteLines.map { "  \($0)" }.joined(separator: "\n"))
 
-          Every figure is the median of several runs. In a checkout, "make bench" measures C++ rings and GStreamer in the \
-          same run; "make bench-peers" installs them.
+          Every result is the median of several runs. In a checkout, "make bench" also measures C++ rings and GStreamer in \
+          the same run; "make bench-peers" installs them.
           """)
     }
 
-    /// Every suite with what it measures.
+    /// Every suite with its description.
     private static var suiteLines: [String] { Bench.list.map { "\(pad($0.name))\($0.text)" } }
 
     @Argument(
       help: ArgumentHelp(
-        "What to measure; without any, everything, which takes some ten minutes.", valueName: "suite"),
+        "The suites to run. Default: all, which takes about ten minutes.", valueName: "suite"),
       completion: .list(Bench.list.map(\.name)))
     var suites: [String] = []
 
-    @Flag(name: .long, help: "Print the suites and what they measure, and run none.")
+    @Flag(name: .long, help: "List the suites and exit.")
     var list = false
 
-    @Flag(name: .long, help: "Print JSON: a line for the machine, then one for each figure.")
+    @Flag(name: .long, help: "Print JSON: one line for the machine, then one for each result.")
     var json = false
 
     @Option(
-      name: .long, help: ArgumentHelp("Keep the figures in a file, as JSON lines.", valueName: "file"),
+      name: .long, help: ArgumentHelp("Save the results to a file, as JSON lines.", valueName: "file"),
       completion: .file())
     var save: String?
 
     @Option(
       name: .long,
-      help: ArgumentHelp("Show the figures of a kept run beside the new ones.", valueName: "file"),
+      help: ArgumentHelp("Compare with results saved by --save.", valueName: "file"),
       completion: .file())
     var against: String?
 
     func validate() throws {
       let known = Bench.list.map(\.name)
       if let unknown = suites.first(where: { !known.contains($0) }) {
-        throw ValidationError("There is no suite '\(unknown)'; there are \(known.joined(separator: ", ")).")
+        throw ValidationError("unknown suite '\(unknown)'; the suites are \(known.joined(separator: ", "))")
       }
       if json && against != nil {
-        throw ValidationError("--json prints this run only; compare with --against and without --json.")
+        throw ValidationError("--json cannot be combined with --against; leave out one of them")
       }
     }
 

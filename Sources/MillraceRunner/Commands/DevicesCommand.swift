@@ -3,13 +3,12 @@
   internal import MillraceDevices
   internal import MillraceGraph
 
-  /// `devices`: the microphones and loudspeakers of this machine, by the names graphs use.
+  /// `devices`: lists the microphones and loudspeakers of this machine, with the names that graphs use.
   struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "devices", abstract: "Lists the sound devices a graph can record from and play to.",
+      commandName: "devices", abstract: "Lists the audio devices that graphs can record from and play to.",
       discussion: """
-        The first column is what the parameter "device" of audio.capture and audio.play takes. A star marks the device that is used \
-        when none of its kind is named.
+        The first column is a value for the parameter "device" of audio.capture and audio.play. An asterisk marks the default device.
         """)
 
     @Flag(name: .long, help: "Print JSON.")

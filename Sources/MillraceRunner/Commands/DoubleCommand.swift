@@ -3,41 +3,42 @@ internal import Glibc
 internal import MillraceBailianDouble
 internal import MillraceGraph
 
-/// `double`: a service on this machine, to build and test bots without an account.
+/// `double`: runs a service's test double, to build and test bots without an account.
 struct DoubleCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "double", abstract: "Plays a voice service on this machine, until it is interrupted.",
+    commandName: "double", abstract: "Simulates a voice service on this machine, until interrupted.",
     discussion: """
-      Replies are spoken by espeak-ng, in the form the client asks for. What the client says and is told is printed, and what \
-      it does wrong: with any violation the exit status is 3.
+      Replies are spoken by espeak-ng, in the format the client asks for. Messages in both directions are printed, and every \
+      violation of the protocol by the client. With any violation the exit status is 3.
       """)
 
   enum Service: String, ExpressibleByArgument, CaseIterable {
     case bailian
   }
 
-  @Argument(help: "The service.")
+  @Argument(help: "The service to simulate.")
   var service: Service
 
-  @Option(name: .long, help: "The port of this machine to listen at; 0: any.")
+  @Option(name: .long, help: "The port to listen on; 0 for any free port.")
   var port: UInt16 = 8770
 
   @Option(
     name: .long,
-    help: ArgumentHelp("A scenario, JSON; otherwise one short answer to everything.", valueName: "file"))
+    help: ArgumentHelp(
+      "The scenario to play, as JSON. Default: one short reply to everything.", valueName: "file"))
   var scenario: String?
 
   @Option(
-    name: .long, help: ArgumentHelp("Write what was seen to a file at the end, as JSON.", valueName: "file"),
+    name: .long, help: ArgumentHelp("Write a report to a file at the end, as JSON.", valueName: "file"),
     completion: .file())
   var report: String?
 
-  @Flag(name: .shortAndLong, help: "Print violations only.")
+  @Flag(name: .shortAndLong, help: "Print only violations.")
   var quiet = false
 
   func run() throws {
     var scenario = try DoubleScenario.read(scenario, otherwise: BailianScenario())
-    // It may run for days.
+    // The double may run for days: keep no history.
     scenario.keeps = false
     let isQuiet = quiet
     Signals.listen()
@@ -47,28 +48,28 @@ struct DoubleCommand: ParsableCommand {
     try watch(double)
   }
 
-  /// Until somebody interrupts.
+  /// Waits until the process is interrupted, then prints and writes the results.
   private func watch(_ double: BailianDouble) throws {
-    // Found out before it runs for days.
+    // Opened now, so that a wrong path is reported now and not days later.
     var file: TextFile? = nil
     if let report { file = try TextFile(creating: report) }
     Output.standard.write("\(double.address)\n")
-    while !Signals.isAskedToEnd { usleep(20_000) }
+    while !Signals.isDrainRequested { usleep(20_000) }
     double.stop()
     let seen = double.seen
     Output.standard.write(
-      "\(seen.connections) visits, \(seen.turns) turns, \(seen.framesHeard) frames of sound, \(seen.violationCount) violations\n"
+      "\(seen.connections) connections, \(seen.turns) turns, \(seen.framesHeard) audio messages, \(seen.violationCount) violations\n"
     )
     file?.write(Self.json(seen))
     try file?.finish()
     if seen.violationCount > 0 { throw ExitStatus.failed }
   }
 
-  /// What `--report` writes. The violations are those that were kept, their number that of all.
+  /// The report that `--report` writes. `violationCount` includes violations that are not listed.
   static func json(_ seen: BailianDouble.Report) -> String {
     var writer = JSONWriter()
     writer.object { json in
-      json.member("visits", seen.connections)
+      json.member("connections", seen.connections)
       json.member("turns", seen.turns)
       json.member("frames", seen.framesHeard)
       json.member("framesTimed", seen.framesTimed)

@@ -3,9 +3,9 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import MillraceNet
 
-/// Scenarios of doubles as commands take them.
+/// Reads scenario files for commands that run a double.
 enum DoubleScenario {
-  /// Reads a scenario, or tells what is wrong with it and ends the command.
+  /// Reads a scenario. When it is invalid, prints the problems and throws an exit status.
   static func read(_ path: String?, otherwise: BailianScenario) throws -> BailianScenario {
     guard let path else { return otherwise }
     let source: SourceFile
@@ -23,14 +23,14 @@ enum DoubleScenario {
 }
 
 extension BailianScenario {
-  /// A few answers for somebody who tries it.
+  /// A few replies for `talk --double` without a scenario.
   static var chat: BailianScenario {
     var scenario = BailianScenario()
     scenario.checksPlayback = true
     scenario.turns = [
       "Hello. I am the double of the service. I hear that you speak, but not what you say.",
-      "Speak while I am speaking, and I will stop. Try it now: I will go on talking for a while, so that there is time. One, two, three, four, five, six, seven, eight, nine, ten.",
-      "That is all I know. With an account and a key, somebody answers who understands you.",
+      "Speak while I am speaking, and I will stop. Try it now: I will keep talking for a while, so you have time. One, two, three, four, five, six, seven, eight, nine, ten.",
+      "That is all I can say. With an account and a key, the real service answers you.",
     ].map { text in
       var turn = Turn()
       turn.hears = "(something)"
@@ -42,10 +42,10 @@ extension BailianScenario {
 }
 
 extension BailianDouble {
-  /// Where a client finds it.
+  /// The URL for clients.
   var address: String { "ws://127.0.0.1:\(port)/api-ws/v1/inference" }
 
-  /// Begins to listen, or tells why not and ends the command.
+  /// Starts listening. On failure, prints the reason and throws an exit status.
   static func start(
     _ scenario: BailianScenario, port: Int, watch: @escaping @Sendable (String) -> Void
   ) throws -> BailianDouble {
@@ -57,7 +57,7 @@ extension BailianDouble {
       }
     }
     do throws(NetError) { return try made.get() } catch {
-      let cure = port == 0 ? "" : "; --port names another, or 0 for any that is free"
+      let cure = port == 0 ? "" : "; choose another --port, or 0 for any free port"
       Output.error.write("error: \(error)\(cure)\n")
       throw ExitStatus.usage
     }

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import MillraceGraph
 
-/// `draw`: a graph as a picture.
+/// `draw`: draws a graph.
 struct DrawCommand: ParsableCommand {
   enum Form: String, ExpressibleByArgument, CaseIterable {
     case svg, dot, mermaid
@@ -19,49 +19,48 @@ struct DrawCommand: ParsableCommand {
   }
 
   static let configuration = CommandConfiguration(
-    commandName: "draw", abstract: "Draws a graph, as SVG or as text for Graphviz or Mermaid.")
+    commandName: "draw", abstract: "Draws a graph as SVG, Graphviz DOT or Mermaid.")
 
-  @Argument(help: "A graph file.", completion: .file(extensions: ["json"]))
+  @Argument(help: "The graph file.", completion: .file(extensions: ["json"]))
   var file: String
 
   @OptionGroup var options: GraphOptions
 
-  @Option(name: .long, help: "The form; without it the ending of the output file decides, and then SVG.")
+  @Option(name: .long, help: "The output format. Default: by the extension of the output file, otherwise SVG.")
   var format: Form?
 
-  @Option(name: .long, help: "Which way packets flow in an SVG drawing.")
+  @Option(name: .long, help: "The direction of flow in an SVG drawing.")
   var direction: Flow = .automatic
 
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Where to write it; without it, standard output.", valueName: "file"),
+    help: ArgumentHelp("The output file. Default: standard output.", valueName: "file"),
     completion: .file())
   var output: String?
 
   private var form: Form {
     if let format { return format }
-    let endings: [(String, Form)] = [
+    let extensions: [(String, Form)] = [
       (".dot", .dot), (".gv", .dot), (".mmd", .mermaid), (".mermaid", .mermaid),
     ]
-    return endings.first { output?.hasSuffix($0.0) == true }?.1 ?? .svg
+    return extensions.first { output?.hasSuffix($0.0) == true }?.1 ?? .svg
   }
 
-  /// Endings of pictures that `draw` does not make; an SVG under such a name opens nowhere.
-  private static let otherPictures = ["png", "jpg", "jpeg", "gif", "webp", "pdf"]
+  /// Extensions of image formats that `draw` does not support. No viewer would open an SVG with such a name.
+  private static let unsupportedImages = ["png", "jpg", "jpeg", "gif", "webp", "pdf"]
 
   func validate() throws {
     guard format == nil, let output else { return }
-    guard let ending = Self.otherPictures.first(where: { output.lowercased().hasSuffix(".\($0)") }) else {
+    guard let name = Self.unsupportedImages.first(where: { output.lowercased().hasSuffix(".\($0)") }) else {
       return
     }
     throw ValidationError(
-      "draw writes SVG, Graphviz or Mermaid and no .\(ending): name a .svg, .dot or .mmd file, or give --format."
-    )
+      ".\(name) is not supported; name a .svg, .dot or .mmd file, or set --format")
   }
 
   func run() throws {
     let plan = try options.load(file)
-    let sources = try ReadingClaims([plan])
+    let sources = try InputFileLocks([plan])
     defer { withExtendedLifetime(sources) {} }
     let drawing = GraphDrawing(plan)
     let text =

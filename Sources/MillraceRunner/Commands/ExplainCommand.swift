@@ -1,19 +1,19 @@
 internal import ArgumentParser
 internal import MillraceGraph
 
-/// `explain`: what a graph will be once it runs.
+/// `explain`: shows how a graph will run.
 struct ExplainCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "explain",
     abstract:
-      "Shows every node and link of a graph as it will run: formats, lanes, capacities, latency, memory.")
+      "Shows how a graph will run: formats, lanes, capacities, latency and memory of its nodes and links.")
 
-  @Argument(help: "A graph file.", completion: .file(extensions: ["json"]))
+  @Argument(help: "The graph file.", completion: .file(extensions: ["json"]))
   var file: String
 
   @OptionGroup var options: GraphOptions
 
-  @Flag(name: .long, help: "Print it as JSON.")
+  @Flag(name: .long, help: "Print JSON.")
   var json = false
 
   func run() throws {

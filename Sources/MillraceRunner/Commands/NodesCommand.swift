@@ -3,34 +3,33 @@ internal import Glibc
 internal import MillraceCore
 internal import MillraceGraph
 
-/// `nodes`: what there is, or all about one type.
+/// `nodes`: lists the node types, or describes one.
 struct NodesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "nodes", abstract: "Lists the node types, or tells everything about one.")
+    commandName: "nodes", abstract: "Lists the node types, or describes one of them.")
 
   @Argument(
-    help: "A node type; without it, all are listed.",
+    help: "The node type to describe. Default: list all.",
     completion: .custom { _, _, _ in RunnerContext.catalogue.types })
   var type: String?
 
-  @Flag(name: .long, help: "Print Markdown; with --output, write an index and a page for each type.")
+  @Flag(name: .long, help: "Print Markdown. With --output, write an index and a page for each type.")
   var markdown = false
 
   @Flag(name: .long, help: "Print JSON.")
   var json = false
 
   @Option(
-    name: .shortAndLong, help: ArgumentHelp("The folder for the pages of --markdown.", valueName: "folder"),
+    name: .shortAndLong, help: ArgumentHelp("The directory for --markdown pages.", valueName: "directory"),
     completion: .directory)
   var output: String?
 
   func validate() throws {
     if markdown && json {
-      throw ValidationError("--markdown and --json are two forms of the same; choose one.")
+      throw ValidationError("--markdown cannot be combined with --json; choose one")
     }
     if output != nil && (!markdown || type != nil) {
-      throw ValidationError(
-        "--output takes all pages of --markdown: use it with --markdown and without a type.")
+      throw ValidationError("--output needs --markdown and no node type")
     }
   }
 
@@ -44,8 +43,8 @@ struct NodesCommand: ParsableCommand {
         json ? listing.json() : markdown ? listing.markdown() : listing.text(style))
     }
     guard let contract = catalogue[type]?.contract else {
-      let hint = Spelling.hint(for: type, among: catalogue.types) ?? "\"nodes\" without a type lists all"
-      Output.error.write("error: there is no node type \(Problem.quoted(type)); \(hint)\n")
+      let hint = Spelling.hint(for: type, among: catalogue.types) ?? "run \"nodes\" without a type to list all"
+      Output.error.write("error: unknown node type \(Problem.quoted(type)); \(hint)\n")
       throw ExitStatus.usage
     }
     let page = NodePage(contract)
@@ -55,7 +54,7 @@ struct NodesCommand: ParsableCommand {
   private func write(_ files: [(name: String, text: String)], to folder: String) throws {
     if unsafe mkdir(folder, 0o755) != 0 && errno != EEXIST {
       Output.error.write(
-        "error: cannot make the folder \(Problem.quoted(folder)): \(SystemError.text(errno)); choose another place\n"
+        "error: cannot create directory \(Problem.quoted(folder)): \(SystemError.text(errno)); choose another path\n"
       )
       throw ExitStatus.usage
     }

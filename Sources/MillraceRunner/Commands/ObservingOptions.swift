@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import MillraceServer
 
-/// Where to serve the figures of a run: `9464`, `127.0.0.1:9464`, `[::1]:9464`; port 0 for a free one.
+/// The address of the metrics server: `9464`, `127.0.0.1:9464`, `[::1]:9464`; port 0 for any free port.
 struct MetricsAddress: ExpressibleByArgument, Equatable {
   let host: String
   let port: Int
@@ -23,30 +23,31 @@ struct MetricsAddress: ExpressibleByArgument, Equatable {
   }
 }
 
-/// How others may look at a run.
+/// Options for observing a run from outside.
 struct ObservingOptions: ParsableArguments {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Serve the figures for Prometheus at http://127.0.0.1:PORT/metrics; port 0 chooses a free one.",
-      discussion: "Usual is \(MetricsServer.usualPort). With HOST:PORT at another address of this machine.",
+      "Serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 for any free port.",
+      discussion:
+        "The usual port is \(MetricsServer.defaultPort). HOST:PORT listens on another address of this machine.",
       valueName: "port"))
   var metrics: MetricsAddress?
 
   @Flag(
     name: .long,
-    help: "Serve the figures also where other machines can reach them; they are sent in plain text.")
+    help: "Allow a metrics address that other machines can reach; the page is sent unencrypted.")
   var metricsPlain = false
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Write the turns of the dialogue as OpenTelemetry JSON.", valueName: "file"),
+    help: ArgumentHelp("Write the turns of the dialogue to a file, as OpenTelemetry JSON.", valueName: "file"),
     completion: .file(extensions: ["json"]))
   var otel: String?
 
   func validate() throws {
     if metricsPlain && metrics == nil {
-      throw ValidationError("--metrics-plain is about --metrics: give that, too.")
+      throw ValidationError("--metrics-plain needs --metrics")
     }
   }
 }

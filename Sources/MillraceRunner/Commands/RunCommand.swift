@@ -7,12 +7,12 @@ struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run", abstract: "Runs graphs until they end.",
     discussion: """
-      The first request to end (Ctrl-C, SIGTERM, the end of the terminal) ends the sources and lets what is inside flow out; the \
-      second, of whichever kind, stops without draining; the third ends the process immediately. Everything the runner tells goes to \
-      standard error.
+      The first termination signal (SIGINT from Ctrl-C, SIGTERM, or SIGHUP when the terminal closes) drains the graphs: sources end, \
+      and queued packets flow out. The second stops them without draining. The third ends the process immediately. The runner writes \
+      its own messages to standard error.
       """)
 
-  @Argument(help: "Graph files.", completion: .file(extensions: ["json"]))
+  @Argument(help: "The graph files.", completion: .file(extensions: ["json"]))
   var files: [String]
 
   @OptionGroup var options: GraphOptions
@@ -20,44 +20,44 @@ struct RunCommand: ParsableCommand {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "How many instances of each graph; {instance} in a --set value is its number.", valueName: "count"))
+      "Instances of each graph. In --set values, {instance} is the number of the instance.",
+      valueName: "count"))
   var instances = 1
 
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Drain after so much graph time, such as 10s, 500ms or 2min; exact on a virtual clock.",
+      "Drain after this graph time, such as 10s, 500ms or 2min; exact on a virtual clock.",
       valueName: "time"))
   var duration: TimeSpan?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Voice workers; without it, one for each processor, four at most.", valueName: "count")
-  )
+    help: ArgumentHelp("Voice workers. Default: one per CPU, at most four.", valueName: "count"))
   var workers: Int?
 
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "The memory that all graphs together may take, such as 512MB or 2GiB; without it, what the machine has.",
+      "Memory limit of all graphs together, such as 512MB or 2GiB. Default: the machine's memory.",
       valueName: "size"))
   var memory: MemorySize?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Write what happened: a .html page to look at, or a .json file.", valueName: "file"),
+    help: ArgumentHelp("Write a report: an .html page or a .json file.", valueName: "file"),
     completion: .file(extensions: ["html", "json"]))
   var report: String?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Write every call of every node as a trace for ui.perfetto.dev.", valueName: "file"),
+    help: ArgumentHelp("Write a trace of all node calls, for ui.perfetto.dev.", valueName: "file"),
     completion: .file(extensions: ["json"]))
   var trace: String?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("What \"top\" calls this run; without it, as the graphs.", valueName: "name"))
+    help: ArgumentHelp("The name of this run in \"top\". Default: the names of the graphs.", valueName: "name"))
   var name: String?
 
   @OptionGroup(title: "Observing") var observing: ObservingOptions
@@ -66,23 +66,23 @@ struct RunCommand: ParsableCommand {
 
   @OptionGroup(title: "Golden runs") var golden: GoldenOptions
 
-  @Flag(name: .shortAndLong, help: "Tell nothing but errors and failed nodes.")
+  @Flag(name: .shortAndLong, help: "Print only errors and node failures.")
   var quiet = false
 
-  /// Most instances: each takes some hundred kilobytes, and the machine ends somewhere.
+  /// Each instance needs some hundred kilobytes.
   private static let mostInstances = 100_000
   private static let mostWorkers = 64
 
   func validate() throws {
     guard (1...Self.mostInstances).contains(instances) else {
-      throw ValidationError("--instances takes 1 to \(Self.mostInstances).")
+      throw ValidationError("--instances must be 1 to \(Self.mostInstances)")
     }
     if let workers, !(1...Self.mostWorkers).contains(workers) {
-      throw ValidationError("--workers takes 1 to \(Self.mostWorkers).")
+      throw ValidationError("--workers must be 1 to \(Self.mostWorkers)")
     }
-    if name == "" { throw ValidationError("--name takes a name; without it \"top\" shows the graphs'.") }
+    if name == "" { throw ValidationError("--name must not be empty") }
     if golden.isGolden && options.clock == .realtime {
-      throw ValidationError("golden runs use the virtual clock: leave --clock realtime out.")
+      throw ValidationError("golden runs need the virtual clock; remove --clock realtime")
     }
     try RunReportFile.checkName(report)
   }
@@ -92,7 +92,7 @@ struct RunCommand: ParsableCommand {
     if golden.isGolden { options.clock = .virtual }
     let limits = ProcessLimits()
     let graphs = try files.map { file in
-      // A pipe can be read once, and what all instances share need not be read again.
+      // Loaded once when all instances share it: faster, and a pipe can be read only once.
       let shared = options.differsByInstance ? nil : try options.load(file, instance: 1)
       return try GraphInstances(count: instances) { [options] number in
         try shared ?? options.load(file, instance: number)

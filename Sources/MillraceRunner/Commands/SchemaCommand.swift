@@ -1,15 +1,15 @@
 internal import ArgumentParser
 internal import MillraceGraph
 
-/// `schema`: the JSON Schema of graph files.
+/// `schema`: prints the JSON Schema of graph files.
 struct SchemaCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract: "Prints the JSON Schema of graph files, for completion and checks in an editor.")
+    abstract: "Prints the JSON Schema of graph files, for completion and validation in editors.")
 
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Where to write it; without it, standard output.", valueName: "file"),
+    help: ArgumentHelp("The output file. Default: standard output.", valueName: "file"),
     completion: .file())
   var output: String?
 

@@ -4,77 +4,80 @@ internal import MillraceBailianDouble
 internal import MillraceCore
 internal import MillraceGraph
 
-/// `talk`: a dialogue with a voice service, led from the terminal.
+/// `talk`: runs a dialogue with a voice service from the terminal.
 struct TalkCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "talk", abstract: "Talks to a voice service, and shows whose turn it is and what was said.",
+    commandName: "talk",
+    abstract: "Runs a dialogue with a voice service, and shows whose turn it is and what was said.",
     discussion: """
-      Without a graph it is bailian-voice. Keys: space talks (push-to-talk: press to begin, press again to end, or hold it), \
-      enter taps (tap-to-talk), i interrupts, q leaves; anything else typed is asked. /help tells the rest. Without a \
-      terminal, lines of standard input or of --script do the same. --double plays the service, so that no account is needed.
+      Keys: space talks (push-to-talk: press to start and again to stop, or hold it), Enter talks in tap-to-talk, i interrupts, \
+      q quits; any other text is sent as a question. /help lists the commands. Without a terminal, lines from standard input or \
+      --script do the same. --double simulates the service, so no account is needed.
       """)
 
   @Argument(
-    help: "A graph file, or the name of one that comes with the program.",
+    help: "A graph file, or the name of a graph that comes with the program.",
     completion: .file(extensions: ["json"]))
   var graph = "bailian-voice"
 
   @OptionGroup var options: GraphOptions
 
-  @Flag(name: .long, help: "Play the service in this process.")
+  @Flag(name: .long, help: "Simulate the service in this process.")
   var double = false
 
   @Option(
-    name: .long, help: ArgumentHelp("What the double says, JSON.", valueName: "file"),
+    name: .long, help: ArgumentHelp("The scenario that --double plays, as JSON.", valueName: "file"),
     completion: .file(extensions: ["json"]))
   var scenario: String?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Take lines from a file or a named pipe in place of keys.", valueName: "file"),
+    help: ArgumentHelp("Read lines from a file or named pipe instead of keys.", valueName: "file"),
     completion: .file())
   var script: String?
 
   @Option(
-    name: .long, help: ArgumentHelp("Write what both sides say into a file.", valueName: "file"),
+    name: .long, help: ArgumentHelp("Write a transcript of the dialogue to a file.", valueName: "file"),
     completion: .file())
   var transcript: String?
 
   @Option(
-    name: .long, help: ArgumentHelp("Leave after so much time, such as 10s or 2min.", valueName: "time"))
+    name: .long, help: ArgumentHelp("Quit after this time, such as 10s or 2min.", valueName: "time"))
   var duration: TimeSpan?
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Write what happened: a .html page to look at, or a .json file.", valueName: "file"),
+    help: ArgumentHelp("Write a report: an .html page or a .json file.", valueName: "file"),
     completion: .file(extensions: ["html", "json"]))
   var report: String?
 
   @OptionGroup(title: "Observing") var observing: ObservingOptions
 
-  @Flag(name: .long, help: "Lines only, no keys, also on a terminal.")
+  @Flag(name: .long, help: "Use lines instead of keys, also on a terminal.")
   var plain = false
 
   func validate() throws {
     if scenario != nil && !double {
-      throw ValidationError("--scenario is what --double plays: give that, too.")
+      throw ValidationError("--scenario needs --double")
     }
-    if options.clock == .virtual { throw ValidationError("a dialogue has no virtual clock.") }
+    if options.clock == .virtual {
+      throw ValidationError("a dialogue cannot use the virtual clock; remove --clock virtual")
+    }
     try RunReportFile.checkName(report)
   }
 
   func run() throws {
-    let path = try GraphPlace.find(graph)
+    let path = try GraphFinder.find(graph)
     let service = try double ? startDouble() : nil
     defer { service?.stop() }
     let plan = try load(path, service)
-    guard let parts = TalkParts(plan) else {
+    guard let nodes = TalkNodes(plan) else {
       Output.error.write(
-        "error: \(Problem.quoted(path)) has no service to talk to; name a graph with bailian.dialog in it\n")
+        "error: \(Problem.quoted(path)) has no service node; name a graph with a bailian.dialog node\n")
       throw ExitStatus.usage
     }
-    let transcriptFile = try TalkTranscript(transcript)
-    let talk = Talk(plan, parts: parts, script: try TalkScript(script), transcript: transcriptFile.take())
+    let transcriptFile = try TranscriptFile(transcript)
+    let talk = Talk(plan, nodes: nodes, script: try TalkScript(script), transcript: transcriptFile.take())
     var session = try RunSession(
       [GraphInstances { _ in plan }], duration: duration?.nanoseconds, workers: nil,
       report: report, trace: nil, name: nil, control: nil, golden: nil, observing: observing, isQuiet: true,
@@ -83,18 +86,18 @@ struct TalkCommand: ParsableCommand {
       takesKeys: script == nil && !plain)
     try session.perform()
     try talk.finishTranscript()
-    if let service { try Self.tell(service) }
+    if let service { try Self.reportViolations(of: service) }
   }
 
-  /// Graphs write their events to standard output, which is no place for them here.
+  /// Loads the graph. Its events go to /dev/null: by default, graphs write them to standard output, which the dialogue uses.
   private func load(_ path: String, _ service: BailianDouble?) throws -> GraphPlan {
     var options = options
     guard FileKind(path: path) != .pipe else {
       Output.error.write(
-        "error: \(Problem.quoted(path)) is a pipe, which can be read only once; name a file\n")
+        "error: \(Problem.quoted(path)) is a pipe and can be read only once; name a regular file\n")
       throw ExitStatus.usage
     }
-    guard let parameters = GraphPlace.parameters(of: path) else { return try options.load(path) }
+    guard let parameters = GraphFinder.parameters(of: path) else { return try options.load(path) }
     func set(_ name: String, _ value: String) {
       guard parameters.contains(name), !options.set.contains(where: { $0.name == name }) else { return }
       options.set.append(Assignment(argument: "\(name)=\(value)"))
@@ -103,12 +106,11 @@ struct TalkCommand: ParsableCommand {
     if let service {
       guard parameters.contains("url") else {
         Output.error.write(
-          "error: \(Problem.quoted(path)) has no parameter \"url\", by which it would find the double; give it one\n"
-        )
+          "error: \(Problem.quoted(path)) has no parameter \"url\" for the address of the double; add one\n")
         throw ExitStatus.usage
       }
       set("url", service.address)
-      // The real one is of no use to it.
+      // The double needs no real key.
       set("key", "sk-of-the-double")
     }
     return try options.load(path)
@@ -116,32 +118,32 @@ struct TalkCommand: ParsableCommand {
 
   private func startDouble() throws -> BailianDouble {
     var scenario = try DoubleScenario.read(scenario, otherwise: .chat)
-    // An evening may be long.
+    // The dialogue may be long: keep no history.
     scenario.keeps = false
     return try BailianDouble.start(scenario, port: 0) { _ in }
   }
 
-  /// Violations that are told in words.
-  private static let mostTold = 20
+  /// Most violations printed.
+  private static let mostPrinted = 20
 
-  private static func tell(_ service: BailianDouble) throws {
+  private static func reportViolations(of service: BailianDouble) throws {
     let seen = service.seen
     guard seen.violationCount > 0 else { return }
-    let told = seen.violations.prefix(mostTold)
-    for violation in told { Output.error.write("double: \(Problem.printable("\(violation)"))\n") }
-    let rest = seen.violationCount - told.count
+    let printed = seen.violations.prefix(mostPrinted)
+    for violation in printed { Output.error.write("double: \(Problem.printable("\(violation)"))\n") }
+    let rest = seen.violationCount - printed.count
     if rest > 0 { Output.error.write("double: and \(rest) more\n") }
     throw ExitStatus.failed
   }
 }
 
-/// Carries a file that may not be copied past what may throw.
-private final class TalkTranscript {
+/// Holds a noncopyable file across calls that may throw.
+private final class TranscriptFile {
   private var file: TextFile?
-  init(_ path: String?) throws { file = try path.map { try TalkTranscript.open($0) }?.take() }
+  init(_ path: String?) throws { file = try path.map { try TranscriptFile.open($0) }?.take() }
   private init(file: consuming TextFile) { self.file = consume file }
-  private static func open(_ path: String) throws -> TalkTranscript {
-    TalkTranscript(file: try TextFile(creating: path))
+  private static func open(_ path: String) throws -> TranscriptFile {
+    TranscriptFile(file: try TextFile(creating: path))
   }
   func take() -> TextFile? { file.take() }
 }

@@ -4,38 +4,38 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceGraph
 
-/// `test-node`: holds a service node against the double of its service.
+/// `test-node`: runs the conformance suite for service nodes.
 struct TestNodeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "test-node",
-    abstract: "Runs a service node against the double of its service, case by case.",
+    abstract: "Runs the conformance suite of service nodes against the double of the service.",
     discussion: """
-      Delays, refusals, bursts, stalls, losses, messages that cannot be read or known, interruptions and ends in every state: what \
-      comes out is held against what is true of every service node. Exit status 3 when a case fails.
+      The cases cover delays, refusals, bursts, stalls, connection losses, invalid and unknown messages, interruptions, and the end \
+      of the session in every state. Exit status 3 when a case fails.
       """)
 
   @Argument(
-    help: "The node's type; without one: every type that has a double.",
+    help: "The node types to test. Default: every type that has a double.",
     completion: .custom { _, _, _ in TestNodeCommand.types(of: RunnerContext.doubles) })
   var types: [String] = []
 
   @Option(
-    name: .customLong("case"), help: ArgumentHelp("Only this case; may be repeated.", valueName: "name"),
+    name: .customLong("case"), help: ArgumentHelp("Run only this case; can be repeated.", valueName: "name"),
     completion: .custom { _, _, _ in Conformance.names })
   var cases: [String] = []
 
-  @Option(name: .long, help: ArgumentHelp("Seconds to wait for anything at most.", valueName: "s"))
+  @Option(name: .long, help: ArgumentHelp("The longest wait for any one step, in seconds.", valueName: "s"))
   var patience = 60.0
 
-  @Flag(name: .long, help: "Print one JSON object a case.")
+  @Flag(name: .long, help: "Print one JSON object per case.")
   var json = false
 
-  @Flag(name: .long, help: "Print the names of the cases, and run none.")
+  @Flag(name: .long, help: "List the cases and exit.")
   var list = false
 
   func validate() throws {
     guard patience > 0 && patience <= 3_600 else {
-      throw ValidationError("--patience has to be more than 0 and at most 3600 s")
+      throw ValidationError("--patience must be more than 0 and at most 3600 s")
     }
   }
 
@@ -44,12 +44,14 @@ struct TestNodeCommand: ParsableCommand {
       for name in Conformance.names { Output.standard.write(name + "\n") }
       return
     }
-    try check(cases, among: Conformance.names, what: "case")
+    try check(cases, among: Conformance.names, what: "case", plural: "cases")
     let doubles = RunnerContext.doubles
-    try check(types, among: Self.types(of: doubles), what: "type with a double")
+    try check(
+      types, among: Self.types(of: doubles), what: "node type with a double",
+      plural: "node types with a double")
     var failed = 0
     for double in doubles where types.isEmpty || types.contains(double.traits.nodeType) {
-      failed += hold(double)
+      failed += run(double)
     }
     if failed > 0 { throw ExitStatus.failed }
   }
@@ -58,19 +60,17 @@ struct TestNodeCommand: ParsableCommand {
     doubles.map { $0.traits.nodeType }
   }
 
-  private func check(_ names: [String], among all: [String], what: String) throws {
+  private func check(_ names: [String], among all: [String], what: String, plural: String) throws {
     for name in names where !all.contains(name) {
-      let near =
-        Spelling.nearest(to: name, among: all).map { "; did you mean \"\($0)\"? There are" } ?? "; there are"
-      Output.error.write(
-        "error: \"\(Problem.printable(name))\" is no \(what)\(near): \(all.joined(separator: ", "))\n"
-      )
+      let hint =
+        Spelling.hint(for: name, among: all) ?? "the \(plural) are \(all.joined(separator: ", "))"
+      Output.error.write("error: there is no \(what) \(Problem.quoted(name)); \(hint)\n")
       throw ExitStatus.usage
     }
   }
 
-  /// Failed cases of one node.
-  private func hold(_ double: any ServiceDouble.Type) -> Int {
+  /// Runs the suite for one node and returns the number of failed cases.
+  private func run(_ double: any ServiceDouble.Type) -> Int {
     var conformance = Conformance(double, catalogue: RunnerContext.catalogue)
     conformance.patience = patience
     let names = cases.isEmpty ? nil : Set(cases)
@@ -88,7 +88,7 @@ struct TestNodeCommand: ParsableCommand {
   }
 }
 
-/// Results as a table: case, what was expected, what was seen, milliseconds, passed or failed.
+/// Formats results as a table: case, outcome, milliseconds, what was expected and what was observed.
 enum ConformanceTable {
   private static let name = 25
   private static let time = 6
@@ -98,17 +98,17 @@ enum ConformanceTable {
       + "                ms  expected\n"
   }
 
-  /// One case: its name, what became of it, milliseconds and what was expected; below it what was seen and what was amiss.
+  /// One case: its name, outcome, milliseconds and what was expected; below that, what was observed and any problems.
   static func row(_ result: ConformanceResult) -> String {
     let style = Output.standard.style
-    let word = (result.outcome == .leftOut ? "left out" : result.outcome.rawValue).padding(8)
-    let isLeftOut = result.outcome == .leftOut
-    let figure = isLeftOut ? "" : Figures.number(result.milliseconds, decimals: 0)
+    let isSkipped = result.outcome == .leftOut
+    let word = (isSkipped ? "skipped" : result.outcome.rawValue).padding(8)
+    let figure = isSkipped ? "" : Figures.number(result.milliseconds, decimals: 0)
     let time = String(repeating: " ", count: max(0, Self.time - figure.count)) + figure
     var text = "\(style.paint(result.name.padding(name), .bold))  \(word)  \(time)  \(result.expected)\n"
     let indent = String(repeating: " ", count: name + 2)
-    text += "\(indent)\(isLeftOut ? "" : "seen: ")\(result.seen)\n"
-    for finding in result.findings { text += "\(indent)amiss: \(finding)\n" }
+    text += "\(indent)\(isSkipped ? "" : "observed: ")\(result.seen)\n"
+    for finding in result.findings { text += "\(indent)problem: \(finding)\n" }
     return text
   }
 
@@ -120,7 +120,7 @@ enum ConformanceTable {
     func count(_ outcome: ConformanceResult.Outcome) -> Int { results.count { $0.outcome == outcome } }
     let time = results.reduce(0) { $0 + $1.milliseconds } / 1_000
     return
-      "\(count(.passed)) passed, \(count(.failed)) failed, \(count(.leftOut)) left out, in \(Figures.fixed(time, decimals: 1)) s\n"
+      "\(count(.passed)) passed, \(count(.failed)) failed, \(count(.leftOut)) skipped, in \(Figures.fixed(time, decimals: 1)) s\n"
   }
 }
 

@@ -1,11 +1,11 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// A stretch of time with its unit: `500ms`, `10s`, `1.5min`, `2h`.
+/// A duration with a unit: `500ms`, `10s`, `1.5min`, `2h`.
 struct TimeSpan {
   let nanoseconds: Nanoseconds
 
-  /// About eleven days; anything longer is surely a slip, and would be better done without a limit.
+  /// About eleven days. Anything longer is most likely a mistake.
   private static let longest: Nanoseconds = 1_000_000_000_000_000
 
   init?(argument: String) {
@@ -13,7 +13,7 @@ struct TimeSpan {
     nanoseconds = time
   }
 
-  /// A time or a stretch of time as it is written; nil when it is none. Zero is one.
+  /// Parses a time or duration, which may be zero; nil when the text is invalid.
   static func time(_ text: String) -> Nanoseconds? {
     TimeText.nanoseconds(text, units: [.ms, .s, .min, .h]).flatMap { $0 <= longest ? $0 : nil }
   }

@@ -2,31 +2,30 @@ internal import ArgumentParser
 internal import Glibc
 internal import MillraceGraph
 
-/// `top`: how the runs of other processes are going.
+/// `top`: shows the state of runs in other processes.
 struct TopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "top", abstract: "Shows how running graphs are doing, node by node.",
+    commandName: "top", abstract: "Shows the load of running graphs, node by node.",
     discussion: """
-      Every `run` of this user can be asked, from the same machine. Without a run, the only one there is is shown, or all are \
-      listed. On a terminal the picture is renewed every second; elsewhere it is printed once. Rates are taken over the last \
-      second, those of --once since the start.
+      Shows the runs that this user has started on this machine: one run node by node, several as a list. On a terminal the table \
+      is updated every second; otherwise it is printed once. Rates cover the last second; with --once, the time since the start.
       """)
 
-  @Argument(help: ArgumentHelp("A run: the number of its process, or its name.", valueName: "run"))
+  @Argument(help: ArgumentHelp("The process ID or the name of a run. Default: all runs.", valueName: "run"))
   var wanted: String?
 
-  @Flag(name: .long, help: "Print one table and end.")
+  @Flag(name: .long, help: "Print one table and exit.")
   var once = false
 
-  @Flag(name: .long, help: "Print what the processes say, one JSON document a line, and end.")
+  @Flag(name: .long, help: "Print the raw statistics, one JSON document per process, and exit.")
   var json = false
 
   private static let interval: UInt32 = 1_000_000
   private var folder: RunFolder { RunFolder() }
 
   func run() throws {
-    do throws(RunFolder.Refusal) { try folder.open() } catch {
-      throw refused(error.text, "set XDG_RUNTIME_DIR as the runs have it")
+    do throws(RunFolder.Failure) { try folder.open() } catch {
+      throw usageError(error.text, "set XDG_RUNTIME_DIR to the same value as for the runs")
     }
     let output = Output.standard
     if json {
@@ -44,14 +43,13 @@ struct TopCommand: ParsableCommand {
       draw(output.fitted(lines(snapshots, since: earlier, output.style)), to: output)
       earlier = snapshots.first
       usleep(Self.interval)
-      // The runs may have ended meanwhile: that is no mistake.
-      snapshots = asked(among: look().answers).map(\.snapshot)
+      // That the runs have ended meanwhile is not an error.
+      snapshots = selected(from: query().answers).map(\.snapshot)
       if earlier?.process != snapshots.first?.process { earlier = nil }
     }
   }
 
-  /// From the upper left corner: every line wiped behind its end, then all below. What is wider than the window is cut by the
-  /// terminal.
+  /// Redraws from the upper left corner, clearing the rest of each line and everything below. The terminal clips lines that are too long.
   private func draw(_ lines: [String], to output: Output) {
     output.write(
       "\u{1B}[?7l\u{1B}[H" + Self.text(lines).replacing("\n", with: "\u{1B}[K\n") + "\u{1B}[J\u{1B}[?7h")
@@ -66,44 +64,44 @@ struct TopCommand: ParsableCommand {
     return snapshots.count == 1 ? table.detail(snapshots[0], since: earlier) : table.list(snapshots)
   }
 
-  /// What the runs say that were asked for; tells and ends when there is none.
+  /// The answers of the selected runs. Throws a usage error when there are none.
   private func answers() throws -> [Answer] {
-    let (all, silent) = look()
-    let asked = asked(among: all)
-    if !asked.isEmpty { return asked }
-    if let process = silent.first {
-      throw refused(
-        "process \(process) has a run and does not answer: it is stopped, or has too much to do",
-        "let it go on (kill -CONT \(process)), or ask again")
+    let (all, unresponsive) = query()
+    let selected = selected(from: all)
+    if !selected.isEmpty { return selected }
+    if let process = unresponsive.first {
+      throw usageError(
+        "process \(process) does not respond: it is suspended or overloaded",
+        "resume it (kill -CONT \(process)), or try again")
     }
-    guard let wanted else { throw refused("no graph is running", "start one with \"run\"") }
-    throw refused(
-      "no run is called \(Problem.quoted(wanted))",
-      Spelling.hint(for: wanted, among: all.map(\.snapshot.name)) ?? "\"top\" without a name lists all")
+    guard let wanted else { throw usageError("no graph is running", "start one with \"run\"") }
+    throw usageError(
+      "no run is named \(Problem.quoted(wanted))",
+      Spelling.hint(for: wanted, among: all.map(\.snapshot.name)) ?? "run \"top\" without a name to list all")
   }
 
   private typealias Answer = (snapshot: TopSnapshot, text: String)
 
-  /// Asks everybody: what they say, and who is there and says nothing.
-  private func look() -> (answers: [Answer], silent: [Int32]) {
+  /// Queries all processes. Returns their answers, and the processes that did not respond in time.
+  private func query() -> (answers: [Answer], unresponsive: [Int32]) {
     var answers: [Answer] = []
-    var silent: [Int32] = []
+    var unresponsive: [Int32] = []
     for process in folder.processes() {
-      switch StatisticsSocket.ask(process, in: folder) {
+      switch StatisticsSocket.query(process, in: folder) {
       case .text(let text): if let snapshot = TopSnapshot(text) { answers.append((snapshot, text)) }
-      case .silence: silent.append(process)
-      case .nobody: break
+      case .timedOut: unresponsive.append(process)
+      case .noProcess: break
       }
     }
-    return (answers, silent)
+    return (answers, unresponsive)
   }
 
-  private func asked(among all: [Answer]) -> [Answer] {
+  private func selected(from all: [Answer]) -> [Answer] {
     guard let wanted else { return all }
     return all.filter { "\($0.snapshot.process)" == wanted || $0.snapshot.name == wanted }
   }
 
-  private func refused(_ text: String, _ cure: String) -> ExitStatus {
+  private func usageError(_ text: String, _ cure: String) -> ExitStatus {
     Output.error.write("error: \(text); \(cure)\n")
     return .usage
   }

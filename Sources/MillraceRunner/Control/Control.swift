@@ -4,128 +4,127 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// What `run` takes to be controlled.
+/// The options of `run` that control it from outside.
 struct ControlOptions: ParsableArguments {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Take commands, one JSON object a line, from a named pipe or a file; - is standard input.",
+      "Read commands from a named pipe or file, one JSON object per line; - for standard input.",
       valueName: "file"), completion: .file())
   var control: String?
 
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Answer commands in a file or named pipe, or with - on standard output; without it, on standard error.",
+      "Write the answers to a file or named pipe; - for standard output. Default: standard error.",
       valueName: "file"), completion: .file())
   var controlAnswers: String?
 
   func validate() throws {
     if controlAnswers != nil && control == nil {
-      throw ValidationError("--control-answers answers the commands of --control: give that, too.")
+      throw ValidationError("--control-answers needs --control")
     }
   }
 }
 
-/// Control of runs by lines of JSON: reads commands, carries them out, answers each.
+/// Controls runs by lines of JSON: reads commands, executes them and answers each.
 ///
-/// A file, and on a virtual clock standard input, is read to its end before anything starts, so that the same commands give
-/// the same run. Everything else is read by a thread of its own while the graphs run.
+/// A regular file, and on a virtual clock also standard input, is read to its end before anything starts, so that the same commands give
+/// the same run. Any other input is read by a separate thread while the graphs run.
 final class Control {
   private var input: ControlInput?
-  /// A file that has been read. Still claimed: nothing the run writes may take the place of its commands.
-  private var spent: ControlInput?
+  /// The file after it has been read. Kept locked, so that the run cannot overwrite its commands.
+  private var finishedInput: ControlInput?
   private let answers: ControlAnswers
   private let wake = WakeSignal()
-  private var desk: ControlDesk?
+  private var dispatcher: ControlDispatcher?
 
-  /// Milliseconds between two looks at the signals while commands are read before the start.
+  /// Milliseconds between two checks for signals while commands are read before the start.
   private static let tick: Int32 = 50
 
-  /// Opens both ends. Never waits for whoever is at the other one.
+  /// Opens the input and the output, without waiting for the programs at their other ends.
   init(_ options: ControlOptions) throws {
     let input = try ControlInput(options.control ?? "-")
     answers = try ControlAnswers(options.controlAnswers)
-    try answers.refuse(asCommandsOf: input)
+    try answers.rejectSamePipe(as: input)
     self.input = consume input
   }
 
-  /// True when answers appear among what the runner tells.
+  /// True when answers go to standard error, among the runner's own messages.
   var answersOnError: Bool { answers.isStandardError }
 
-  /// A golden run is told everything before it starts.
-  func refuseLive() throws {
+  /// Rejects an input that is read while the graphs run: golden runs need all commands before the start.
+  func rejectLiveInput() throws {
     guard input?.isFile == false && input?.isStandardInput == false else { return }
     Output.error.write(
-      "error: golden runs take commands from a file or from standard input, which are read before the start; name one\n"
-    )
+      "error: golden runs read commands before they start; name a regular file, or - for standard input\n")
     throw ExitStatus.usage
   }
 
-  /// Takes what has to be known before the start.
-  /// - Parameter targets: every run there will be.
-  /// - Throws: `ExitStatus.interrupted` when the process was asked to end meanwhile.
-  func prepare(_ targets: [ControlErrand.Target], clock: Clock.Kind) throws {
+  /// Reads the commands that must be known before the start.
+  /// - Parameter targets: all runs.
+  /// - Throws: `ExitStatus.interrupted` when the process receives a termination signal meanwhile.
+  func prepare(_ targets: [PendingCommand.Target], clock: Clock.Kind) throws {
     answers.begin()
-    let desk = ControlDesk(targets, answers: answers)
-    self.desk = desk
+    let dispatcher = ControlDispatcher(targets, answers: answers)
+    self.dispatcher = dispatcher
     guard var input = input.take() else { return }
     guard input.isFile || (input.isStandardInput && clock == .virtual) else {
       self.input = consume input
       return
     }
     var lines = LineSplitter()
-    while !Signals.isAskedToEnd {
-      guard Self.hand(input.next(timeout: Self.tick), &lines, to: desk) else {
-        spent = consume input
+    while !Signals.isDrainRequested {
+      guard Self.dispatch(input.next(timeout: Self.tick), &lines, to: dispatcher) else {
+        finishedInput = consume input
         return
       }
     }
     throw ExitStatus.interrupted
   }
 
-  /// The runs have begun: reads on, if there may be more.
+  /// Called when the runs have started: reads further commands on a separate thread.
   func start() {
-    guard let desk else { return }
-    desk.start()
+    guard let dispatcher else { return }
+    dispatcher.start()
     guard let input = input.take() else { return }
     let (box, wake) = (InputBox(input), wake)
-    let refusal = DetachedThread.start("millrace-ctl") {
+    let code = OwnThread.start("millrace-ctl") {
       guard var input = box.take() else { return }
       var lines = LineSplitter()
-      while Self.hand(input.next(timeout: -1, wake: wake.descriptor), &lines, to: desk) {}
+      while Self.dispatch(input.next(timeout: -1, wake: wake.descriptor), &lines, to: dispatcher) {}
     }
-    if refusal != 0 {
+    if code != 0 {
       Output.error.write(
-        "error: no commands are read: \(SystemError.text(refusal)); end some other program\n")
+        "error: cannot read control commands: \(SystemError.text(code)); close some other programs\n")
     }
   }
 
-  /// The runs have ended: refuses commands that still waited for their time, completes the files of taps. Answers what went
-  /// wrong, in words.
+  /// Called when the runs have ended: rejects commands whose time has not come, and completes the files of taps. Returns messages about
+  /// what went wrong.
   func finish() -> [String] {
-    wake.give()
-    desk?.close()
-    return answers.lost.remarks + (desk?.finishRecordings() ?? [])
+    wake.send()
+    dispatcher?.close()
+    return answers.losses.messages + (dispatcher?.finishRecordings() ?? [])
   }
 
-  /// False when nothing more will come.
-  private static func hand(_ piece: ControlInput.Piece, _ lines: inout LineSplitter, to desk: ControlDesk)
-    -> Bool
-  {
+  /// Returns false at the end of the input.
+  private static func dispatch(
+    _ piece: ControlInput.Piece, _ lines: inout LineSplitter, to dispatcher: ControlDispatcher
+  ) -> Bool {
     switch piece {
-    case .bytes(let bytes): for line in lines.add(bytes) { desk.take(line) }
+    case .bytes(let bytes): for line in lines.add(bytes) { dispatcher.handle(line) }
     case .timeout: break
-    case .pause, .end: if let line = lines.end() { desk.take(line) }
+    case .writerClosed, .end: if let line = lines.end() { dispatcher.handle(line) }
     }
     if case .end = piece { return false }
     return true
   }
 }
 
-/// Ends another thread's wait in `poll`: a pair of sockets, one of which gets a byte.
+/// Wakes another thread that waits in `poll`: a socket pair, to which a byte is written.
 private final class WakeSignal: Sendable {
-  /// To be waited for.
+  /// Becomes readable when the signal is sent.
   let descriptor: Int32
   private let far: Int32
 
@@ -141,13 +140,13 @@ private final class WakeSignal: Sendable {
     close(far)
   }
 
-  func give() {
+  func send() {
     var byte: UInt8 = 1
     _ = unsafe write(far, &byte, 1)
   }
 }
 
-/// Carries an input to its thread.
+/// Moves a noncopyable input to its thread.
 private final class InputBox: @unchecked Sendable {
   private var input: ControlInput?
   init(_ input: consuming ControlInput) { self.input = consume input }

@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// A change of a running graph, as a control command asks for it.
+/// A change of a running graph requested by a control command.
 ///
 /// ```json
 /// { "command": "add", "part": "recorder", "file": "recorder.json", "links": ["mic -> recorder/rec"] }
@@ -11,12 +11,12 @@ internal import MillraceGraph
 /// { "command": "relink", "links": ["mic2 -> enc"], "unlink": ["mic -> meter"] }
 /// ```
 ///
-/// A link takes the place of what feeds its input.
+/// A new link replaces the link that its input has.
 struct ControlChange: Sendable {
   enum Kind: Sendable {
-    /// A part from a graph file, with values for its parameters.
+    /// Adds a part from a graph file, with values for its parameters.
     case addFile(part: String, path: String, set: [String: String])
-    /// A part of one node.
+    /// Adds a part that consists of one node.
     case addNode(part: String, type: String, parameters: [String: ParameterValue])
     case remove(part: String)
     case relink
@@ -25,8 +25,8 @@ struct ControlChange: Sendable {
   let links: [String]
   let unlink: [String]
 
-  /// Carries it out. Any thread; a part's nodes are made meanwhile.
-  func carryOut(on run: GraphRun) throws(ControlProblem) {
+  /// Makes the change. Any thread; creates a part's nodes before it returns.
+  func perform(on run: GraphRun) throws(ControlProblem) {
     do throws(EditProblem) {
       switch kind {
       case .addFile(let part, let path, let set): try add(part, from: path, set, to: run)
@@ -35,7 +35,7 @@ struct ControlChange: Sendable {
       case .remove(let name):
         guard let part = run.currentParts.first(where: { $0.name == name }) else {
           throw EditProblem(
-            .unknownNode, "there is no part \(Problem.quoted(name))", cure: "name a part that runs")
+            .unknownNode, "there is no part \(Problem.quoted(name))", cure: "name a running part")
         }
         try part.remove(edit)
       case .relink: try run.edit(edit)

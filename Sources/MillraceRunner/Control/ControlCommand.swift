@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// One line of a control input: what to do, to which runs, when.
+/// A control command: what to do, for which runs, and when.
 ///
 /// ```json
 /// { "command": "set", "node": "gain", "parameter": "gain", "value": -6, "instance": 2, "at": "1.5s", "id": 7 }
@@ -24,19 +24,19 @@ struct ControlCommand: Sendable {
   }
 
   let action: Action
-  /// Which graph; nil: every one the command can mean.
+  /// Name of the graph; nil for every graph that the command applies to.
   var graph: String?
-  /// Which instance of it, from 1; nil: all.
+  /// Number of the instance, from 1; nil for all.
   var instance: Int?
-  /// Graph time to wait for; nil: now.
+  /// Graph time at which to execute the command; nil for now.
   var time: Nanoseconds?
 }
 
-/// A command that was not carried out, in words.
-struct ControlRefusal: Error, Sendable, Equatable {
-  /// What is wrong and what to do.
+/// The reason why a command was not executed.
+struct ControlError: Error, Sendable, Equatable {
+  /// What is wrong and how to fix it.
   var text: String
-  /// Where in the line, from 1; nil when it is not about its text.
+  /// Position in the line, from 1; nil when the error does not concern the text of the line.
   var column: Int?
 
   init(_ text: String, hint: String? = nil, column: Int? = nil) {
@@ -45,44 +45,43 @@ struct ControlRefusal: Error, Sendable, Equatable {
   }
 }
 
-// MARK: - Reading
+// MARK: - Parsing
 
-/// Takes one line apart. Everything wrong about its shape is told with its column; what the graph has to say comes later.
+/// Parses one line. Reports syntax errors with their column; whether the graph accepts the command is not checked here.
 struct ControlLine {
-  /// What the sender calls the command, to be repeated in the answer; nil when it gave nothing.
+  /// The sender's identifier for the command, repeated in the answer; nil when the line has none.
   private(set) var id: JSONNode?
   private let source: SourceFile
 
-  /// A word that may stand in front of a colon, and for which commands.
+  /// Members that all commands may have.
   private static let commonKeys = ["command", "id", "graph", "instance", "at"]
+  /// Members of each command beside the common ones.
   private static let ownKeys: KeyValuePairs = [
     "set": ["node", "parameter", "value", "over"], "get": ["node", "parameter"], "send": ["node", "text"],
-    "interrupt": [], "duck": [],
-    "resume": [],
-    "tap": ["link", "file"], "untap": ["file"],
+    "interrupt": [], "duck": [], "resume": [], "tap": ["link", "file"], "untap": ["file"],
     "add": ["part", "file", "set", "type", "parameters", "links", "unlink"],
     "remove": ["part", "links", "unlink"],
     "relink": ["links", "unlink"], "report": [], "drain": [], "stop": [],
   ]
-  /// Every command, in the order of the documentation.
+  /// All commands, in the order of the documentation.
   static let commands = ownKeys.map(\.key)
 
   init(_ bytes: [UInt8]) { source = SourceFile(name: "control", bytes: bytes, extent: .line) }
 
-  /// The command the line holds.
-  mutating func command() throws(ControlRefusal) -> ControlCommand {
+  /// Parses the command.
+  mutating func command() throws(ControlError) -> ControlCommand {
     let document: JSONDocument
     do throws(Problem) { document = try JSONDocument.scan(source) } catch {
-      throw ControlRefusal(error.text, hint: error.hint, column: error.position?.column)
+      throw ControlError(error.text, hint: error.hint, column: error.position?.column)
     }
     guard let object = document.root.object else {
-      throw refusal(
-        document.root, "a command is an object, found \(document.root.kind)",
+      throw error(
+        document.root, "a command must be an object, found \(document.root.kind)",
         hint: #"write { "command": "report" }"#)
     }
     id = object["id"]?.value
     let word = try word(object, document.root)
-    try refuseUnknownKeys(object, of: word)
+    try rejectUnknownKeys(object, of: word)
     var command = ControlCommand(action: try action(word, object, document.root))
     command.graph = try text(object, "graph")
     command.instance = try instance(object)
@@ -90,63 +89,63 @@ struct ControlLine {
     return command
   }
 
-  private func word(_ object: JSONObject, _ root: JSONNode) throws(ControlRefusal) -> String {
+  private func word(_ object: JSONObject, _ root: JSONNode) throws(ControlError) -> String {
     guard let member = object["command"] else {
       let near = Spelling.nearest(to: "command", among: object.keys)
-      throw refusal(
-        root, "the line has no \"command\"",
-        hint: near.map { "write \"command\" in place of \(Problem.quoted($0))" }
-          ?? "add \"command\": one of \(Self.commands.joined(separator: ", "))")
+      throw error(
+        root, "missing member \"command\"",
+        hint: near.map { "write \"command\" instead of \(Problem.quoted($0))" }
+          ?? "add it; the commands are \(Self.commands.joined(separator: ", "))")
     }
     let word = try text(object, "command") ?? ""
     guard Self.commands.contains(word) else {
-      throw refusal(
-        member.value, "there is no command \(Problem.quoted(word))",
+      throw error(
+        member.value, "unknown command \(Problem.quoted(word))",
         hint: Spelling.hint(for: word, among: Self.commands)
-          ?? "there are \(Self.commands.joined(separator: ", "))")
+          ?? "the commands are \(Self.commands.joined(separator: ", "))")
     }
     return word
   }
 
-  private func refuseUnknownKeys(_ object: JSONObject, of word: String) throws(ControlRefusal) {
+  private func rejectUnknownKeys(_ object: JSONObject, of word: String) throws(ControlError) {
     let own = Self.ownKeys.first { $0.key == word }?.value ?? []
     for member in object.members where !(Self.commonKeys + own).contains(member.key) {
-      throw ControlRefusal(
-        "\"\(word)\" has no key \(Problem.quoted(member.key))",
+      throw ControlError(
+        "unknown member \(Problem.quoted(member.key)) in command \"\(word)\"",
         hint: Spelling.hint(for: member.key, among: own + Self.commonKeys)
-          ?? "its keys are \((own + Self.commonKeys.dropFirst()).joined(separator: ", "))",
+          ?? "its members are \((own + Self.commonKeys.dropFirst()).joined(separator: ", "))",
         column: column(member.keyRange))
     }
   }
 
   private func action(
     _ word: String, _ object: JSONObject, _ root: JSONNode
-  ) throws(ControlRefusal) -> ControlCommand.Action {
+  ) throws(ControlError) -> ControlCommand.Action {
     switch word {
     case "set":
-      let node = try needed(object, "node", root)
-      let parameter = try needed(object, "parameter", root)
+      let node = try required(object, "node", root)
+      let parameter = try required(object, "parameter", root)
       guard let member = object["value"] else { throw missing("value", root) }
       guard let time = try time(object, "over", #""300ms", "1.5s" or "2min""#) else {
         return .set(node: node, parameter: parameter, try value(member.value))
       }
       guard let target = member.value.double else {
-        throw refusal(
-          member.value, "\"value\" is a number when there is \"over\", found \(member.value.kind)")
+        throw error(
+          member.value, "\"value\" must be a number in a ramp (\"over\"), found \(member.value.kind)")
       }
       return .ramp(node: node, parameter: parameter, to: target, over: time)
     case "get":
-      return .get(node: try needed(object, "node", root), parameter: try needed(object, "parameter", root))
+      return .get(node: try required(object, "node", root), parameter: try required(object, "parameter", root))
     case "send":
-      let node = try needed(object, "node", root)
+      let node = try required(object, "node", root)
       guard let member = object["text"] else { throw missing("text", root) }
       return .send(node: node, text: try message(member.value))
     case "interrupt": return .interrupt
     case "tap":
-      return .tap(link: try needed(object, "link", root), file: try needed(object, "file", root))
-    case "untap": return .untap(file: try needed(object, "file", root))
+      return .tap(link: try required(object, "link", root), file: try required(object, "file", root))
+    case "untap": return .untap(file: try required(object, "file", root))
     case "add": return .change(try addition(object, root))
-    case "remove": return .change(try change(.remove(part: try needed(object, "part", root)), object))
+    case "remove": return .change(try change(.remove(part: try required(object, "part", root)), object))
     case "relink":
       guard object["links"] != nil || object["unlink"] != nil else { throw missing("links", root) }
       return .change(try change(.relink, object))
@@ -158,14 +157,15 @@ struct ControlLine {
     }
   }
 
-  private func addition(_ object: JSONObject, _ root: JSONNode) throws(ControlRefusal) -> ControlChange {
-    let part = try needed(object, "part", root)
+  private func addition(_ object: JSONObject, _ root: JSONNode) throws(ControlError) -> ControlChange {
+    let part = try required(object, "part", root)
     switch (try text(object, "file"), try text(object, "type")) {
     case (let file?, nil):
       var set: [String: String] = [:]
       for member in try members(object, "set") {
         guard let text = member.value.string ?? member.value.number?.literal else {
-          throw refusal(member.value, "a value in \"set\" is text or a number, found \(member.value.kind)")
+          throw error(
+            member.value, "a value in \"set\" must be a string or a number, found \(member.value.kind)")
         }
         set[member.key] = text
       }
@@ -176,30 +176,33 @@ struct ControlLine {
       return try change(.addNode(part: part, type: type, parameters: parameters), object)
     case (nil, nil): throw missing("file", root)
     case (_?, _?):
-      throw refusal(root, "a part has either \"file\" or \"type\"", hint: "take one of them out")
+      throw error(root, "a part has either \"file\" or \"type\"", hint: "remove one of them")
     }
   }
 
-  private func change(_ kind: ControlChange.Kind, _ object: JSONObject) throws(ControlRefusal)
+  private func change(_ kind: ControlChange.Kind, _ object: JSONObject) throws(ControlError)
     -> ControlChange
   {
     ControlChange(kind: kind, links: try texts(object, "links"), unlink: try texts(object, "unlink"))
   }
 
-  private func members(_ object: JSONObject, _ key: String) throws(ControlRefusal) -> [JSONMember] {
+  private func members(_ object: JSONObject, _ key: String) throws(ControlError) -> [JSONMember] {
     guard let node = object[key]?.value else { return [] }
-    guard let found = node.object else { throw refusal(node, "\"\(key)\" is an object, found \(node.kind)") }
+    guard let found = node.object else {
+      throw error(node, "\"\(key)\" must be an object, found \(node.kind)")
+    }
     return found.members
   }
 
-  private func texts(_ object: JSONObject, _ key: String) throws(ControlRefusal) -> [String] {
+  private func texts(_ object: JSONObject, _ key: String) throws(ControlError) -> [String] {
     guard let node = object[key]?.value else { return [] }
     guard case .array(let items) = node.value else {
-      throw refusal(node, "\"\(key)\" is a list of links, found \(node.kind)", hint: #"write ["mic -> enc"]"#)
+      throw error(
+        node, "\"\(key)\" must be an array of links, found \(node.kind)", hint: #"write ["mic -> enc"]"#)
     }
     var texts: [String] = []
     for item in items {
-      guard let text = item.string else { throw refusal(item, "a link is text, found \(item.kind)") }
+      guard let text = item.string else { throw error(item, "a link must be a string, found \(item.kind)") }
       texts.append(text)
     }
     return texts
@@ -207,7 +210,7 @@ struct ControlLine {
 
   // MARK: Values
 
-  private func value(_ node: JSONNode) throws(ControlRefusal) -> ParameterValue {
+  private func value(_ node: JSONNode) throws(ControlError) -> ParameterValue {
     switch node.value {
     case .bool(let value): return .bool(value)
     case .string(let value): return .string(value)
@@ -217,62 +220,62 @@ struct ControlLine {
       for item in items { values.append(try value(item)) }
       return .list(values)
     case .null, .object:
-      throw refusal(node, "\"value\" is true or false, a number, text or a list, found \(node.kind)")
+      throw error(
+        node, "\"value\" must be a Boolean, a number, a string or an array, found \(node.kind)")
     }
   }
 
-  /// Text as it is; an object or a list as JSON on one line.
-  private func message(_ node: JSONNode) throws(ControlRefusal) -> String {
+  /// A string as it is; an object or an array as JSON on one line.
+  private func message(_ node: JSONNode) throws(ControlError) -> String {
     switch node.value {
     case .string(let text): return text
     case .object, .array:
       var json = JSONWriter()
       json.value(node)
       return json.text
-    default: throw refusal(node, "\"text\" is text, an object or a list, found \(node.kind)")
+    default: throw error(node, "\"text\" must be a string, an object or an array, found \(node.kind)")
     }
   }
 
-  private func instance(_ object: JSONObject) throws(ControlRefusal) -> Int? {
+  private func instance(_ object: JSONObject) throws(ControlError) -> Int? {
     guard let node = object["instance"]?.value else { return nil }
     if let number = node.integer, number >= 1 { return Int(number) }
-    throw refusal(node, "\"instance\" is a whole number from 1, found \(Self.shown(node))")
+    throw error(node, "\"instance\" must be a positive integer, found \(Self.shown(node))")
   }
 
   private func time(
     _ object: JSONObject, _ key: String, _ examples: String
-  ) throws(ControlRefusal) -> Nanoseconds? {
+  ) throws(ControlError) -> Nanoseconds? {
     guard let node = object[key]?.value else { return nil }
     if let text = node.string, let time = TimeSpan.time(text) { return time }
-    throw refusal(
-      node, "\"\(key)\" is a \(key == "at" ? "graph time" : "time") with its unit, found \(Self.shown(node))",
-      hint: "write it as \(examples)")
+    throw error(
+      node, "\"\(key)\" must be a \(key == "at" ? "graph time" : "time") with a unit, found \(Self.shown(node))",
+      hint: "write \(examples)")
   }
 
-  private func text(_ object: JSONObject, _ key: String) throws(ControlRefusal) -> String? {
+  private func text(_ object: JSONObject, _ key: String) throws(ControlError) -> String? {
     guard let node = object[key]?.value else { return nil }
     if let text = node.string { return text }
-    throw refusal(node, "\"\(key)\" is text, found \(node.kind)")
+    throw error(node, "\"\(key)\" must be a string, found \(node.kind)")
   }
 
-  private func needed(_ object: JSONObject, _ key: String, _ root: JSONNode) throws(ControlRefusal) -> String
-  {
+  private func required(_ object: JSONObject, _ key: String, _ root: JSONNode) throws(ControlError) -> String {
     guard let text = try text(object, key) else { throw missing(key, root) }
     return text
   }
 
-  // MARK: Words
+  // MARK: Errors
 
-  private func missing(_ key: String, _ root: JSONNode) -> ControlRefusal {
-    refusal(root, "the command has no \"\(key)\"", hint: "add it")
+  private func missing(_ key: String, _ root: JSONNode) -> ControlError {
+    error(root, "missing member \"\(key)\"", hint: "add it")
   }
 
   private static func shown(_ node: JSONNode) -> String {
     node.number?.literal ?? node.string.map(Problem.quoted) ?? node.kind
   }
 
-  private func refusal(_ node: JSONNode, _ text: String, hint: String? = nil) -> ControlRefusal {
-    ControlRefusal(text, hint: hint, column: column(node.range))
+  private func error(_ node: JSONNode, _ text: String, hint: String? = nil) -> ControlError {
+    ControlError(text, hint: hint, column: column(node.range))
   }
 
   private func column(_ range: Range<Int>) -> Int { source.position(of: range.lowerBound).column }

@@ -3,31 +3,31 @@ internal import MillraceCore
 internal import MillraceFiles
 internal import MillraceGraph
 
-/// Where control commands come from: standard input, a named pipe, or a file.
+/// Reads control commands from standard input, a named pipe or a file.
 ///
-/// Opening never waits for anybody. Writers of a named pipe come and go; the end of standard input or of a file ends the
-/// control, not the run. One thread.
+/// Opening never blocks. Writers of a named pipe may come and go; the end of standard input or of a file ends the input, not the run. One
+/// thread.
 struct ControlInput: ~Copyable {
-  /// The bytes that came, or why there are none.
+  /// The result of a read.
   enum Piece {
     case bytes([UInt8])
-    /// A writer has gone: what it left without a line break is a line.
-    case pause
-    /// Nothing more will come.
+    /// The last writer has closed the pipe: bytes without a line break are a complete line.
+    case writerClosed
+    /// The end of the input.
     case end
     case timeout
   }
 
   private var descriptor: Int32
   private let isPipe: Bool
-  /// True for what can be read to its end before the start without waiting for anybody.
+  /// True for a regular file, which can be read to its end before the start without blocking.
   let isFile: Bool
   let isStandardInput: Bool
   private static let pieceBytes = 65_536
 
   /// - Parameters:
-  ///   - path: `-` is standard input.
-  ///   - what: is read from it, as a refusal calls it.
+  ///   - path: `-` for standard input.
+  ///   - what: names the content in error messages.
   init(_ path: String, what: String = "control commands") throws {
     isStandardInput = path == "-"
     guard !isStandardInput else {
@@ -41,13 +41,13 @@ struct ControlInput: ~Copyable {
     isFile = kind == .regular
     descriptor = kind == .folder ? -1 : unsafe open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else {
-      let reason = kind == .folder ? "it is a folder" : SystemError.text(errno)
+      let reason = kind == .folder ? "it is a directory" : SystemError.text(errno)
       Output.error.write(
-        "error: cannot read \(what) from \(Problem.quoted(path)): \(reason); name a pipe made with mkfifo, a file, or - for standard input\n"
+        "error: cannot read \(what) from \(Problem.quoted(path)): \(reason); name a file, a named pipe (mkfifo), or - for standard input\n"
       )
       throw ExitStatus.usage
     }
-    // Nothing the run writes may take the place of its commands.
+    // Locked, so that the run cannot overwrite its commands.
     guard isFile else { return }
     do throws(NodeProblem) { try FileLock.lock(descriptor, path, for: .reading) } catch {
       Output.error.write("error: \(error.description)\n")
@@ -57,13 +57,13 @@ struct ControlInput: ~Copyable {
 
   deinit { if !isStandardInput { close(descriptor) } }
 
-  /// True when what is written to a descriptor would be read here.
-  func reads(whatGoesTo other: Int32) -> Bool { FileKind.isOnePipe(descriptor, other) }
+  /// True when the input reads the pipe to which a descriptor writes.
+  func readsPipe(of other: Int32) -> Bool { FileKind.isSamePipe(descriptor, other) }
 
   /// Waits for the next bytes.
   /// - Parameters:
-  ///   - timeout: milliseconds; -1: for ever.
-  ///   - wake: a descriptor that ends the wait when it can be read; -1: none.
+  ///   - timeout: in milliseconds; -1 for none.
+  ///   - wake: a descriptor that ends the wait when it becomes readable; -1 for none.
   mutating func next(timeout: Int32, wake: Int32 = -1) -> Piece {
     var waits = [
       pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
@@ -77,11 +77,11 @@ struct ControlInput: ~Copyable {
     let length = unsafe read(descriptor, &bytes, bytes.count)
     if length > 0 { return .bytes(Array(bytes[..<length])) }
     if length < 0 { return errno == EINTR || errno == EAGAIN ? .timeout : .end }
-    return isPipe && reopen() ? .pause : .end
+    return isPipe && reopen() ? .writerClosed : .end
   }
 
-  /// Waits for the next writer: a pipe whose last writer has gone answers every wait at once until it is opened again. Opened
-  /// before the old end is closed, so that nothing a new writer wrote meanwhile is lost.
+  /// Opens the pipe again, so that `poll` waits for the next writer: after the last writer has closed a pipe, `poll` returns immediately.
+  /// The new descriptor is opened before the old one is closed, so that bytes written meanwhile are not lost.
   private mutating func reopen() -> Bool {
     let again = unsafe open("/proc/self/fd/\(descriptor)", O_RDONLY | O_NONBLOCK | O_CLOEXEC)
     guard again >= 0 else { return false }

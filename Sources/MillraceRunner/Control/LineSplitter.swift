@@ -1,21 +1,21 @@
 internal import MillraceEngine
 
-/// Cuts a stream of bytes into lines, in bounded memory.
+/// Splits a stream of bytes into lines, in bounded memory.
 struct LineSplitter {
   /// One line, without the line break.
   enum Line: Equatable {
     case whole([UInt8])
-    /// Longer than `longest`; its bytes are gone.
+    /// Longer than `longest`; its bytes have been discarded.
     case tooLong
   }
 
-  /// Bytes of the longest line that is kept: a message to a node may have 256 KiB, which escapes can make six times as many.
+  /// Longest line in bytes: a message to a node may have 256 KiB, and JSON escapes can make it six times as long.
   static let longest = 6 * GraphRun.longestMessage + 1_024
 
   private var bytes: [UInt8] = []
   private var isTooLong = false
 
-  /// Takes bytes in; answers the lines that end in them.
+  /// Adds bytes and returns the lines that they complete.
   mutating func add(_ more: some Sequence<UInt8>) -> [Line] {
     var lines: [Line] = []
     for byte in more {
@@ -30,7 +30,7 @@ struct LineSplitter {
     return lines
   }
 
-  /// The stream is over: answers a last line that has no line break; nil when there is none.
+  /// Ends the stream. Returns the last line if it had no line break, otherwise nil.
   mutating func end() -> Line? { bytes.isEmpty ? nil : finishLine() }
 
   private mutating func finishLine() -> Line {

@@ -3,55 +3,56 @@ internal import MillraceEngine
 internal import MillraceGraph
 internal import Synchronization
 
-/// The links that are being recorded, by their files. Any thread.
+/// The current recordings of links. Any thread.
 final class LinkRecordings: Sendable {
   private let recordings = Mutex<[LinkRecording]>([])
-  /// What went wrong with those that are over.
-  private let remarks = Mutex<[String]>([])
+  /// Messages about recordings that have ended.
+  private let messages = Mutex<[String]>([])
 
-  /// How long the files may take to be completed after their graph has ended.
+  /// Time limit for completing the files after their graph has ended.
   private static let patience: Duration = .seconds(10)
-  /// Links that are recorded at a time: each has a graph and a file of its own.
+  /// Limit of simultaneous recordings: each has a graph and a file.
   static let most = 64
 
-  /// Begins to record a link.
+  /// Starts recording a link.
   func start(_ link: String, of run: GraphRun, into path: String) throws(ControlProblem) {
-    letGo()
+    releaseCompleted()
     guard recordings.withLock({ $0.count < Self.most }) else {
-      throw ControlProblem("\(Self.most) links are recorded already; end one of them with untap")
+      throw ControlProblem("\(Self.most) links are already being recorded; stop one of them with \"untap\"")
     }
     let recording = try LinkRecording(link, of: run, into: path)
     recordings.withLock { $0.append(recording) }
   }
 
-  /// Lets go of those whose files are complete.
-  private func letGo() {
-    let over = recordings.withLock { recordings in
-      var (over, others): ([LinkRecording], [LinkRecording]) = ([], [])
+  /// Releases recordings whose files are complete.
+  private func releaseCompleted() {
+    let completed = recordings.withLock { recordings in
+      var (completed, others): ([LinkRecording], [LinkRecording]) = ([], [])
       for recording in recordings {
-        if recording.isComplete { over.append(recording) } else { others.append(recording) }
+        if recording.isComplete { completed.append(recording) } else { others.append(recording) }
       }
       recordings = others
-      return over
+      return completed
     }
-    let words = over.compactMap { Self.words(of: $0, atMost: 0) }
-    remarks.withLock { $0 = Array(($0 + words).suffix(Self.most)) }
+    let new = completed.compactMap { Self.finish($0, atMost: 0) }
+    messages.withLock { $0 = Array(($0 + new).suffix(Self.most)) }
   }
 
-  private static func words(of recording: LinkRecording, atMost time: Nanoseconds) -> String? {
+  /// Finishes a recording. Returns a message about what went wrong, or nil.
+  private static func finish(_ recording: LinkRecording, atMost time: Nanoseconds) -> String? {
     recording.finish(atMost: time).map { "tap \(Problem.quoted(recording.link)): \($0)" }
   }
 
-  /// Ends what is recorded into a file.
+  /// Stops the recording to a file.
   func stop(_ path: String) throws(ControlProblem) {
-    let ended = recordings.withLock { $0.filter { $0.path == path && !$0.isStopped } }
-    guard !ended.isEmpty else {
-      throw ControlProblem("nothing is recorded into \(Problem.quoted(path))")
+    let stopped = recordings.withLock { $0.filter { $0.path == path && !$0.isStopped } }
+    guard !stopped.isEmpty else {
+      throw ControlProblem("no link is being recorded to \(Problem.quoted(path))")
     }
-    for recording in ended { recording.stop() }
+    for recording in stopped { recording.stop() }
   }
 
-  /// Ends all of them and waits until the files are complete. Answers what went wrong, a line each.
+  /// Stops all recordings and waits until the files are complete. Returns messages about what went wrong.
   func finish() -> [String] {
     let all = recordings.withLock { recordings in
       defer { recordings = [] }
@@ -59,10 +60,10 @@ final class LinkRecordings: Sendable {
     }
     for recording in all { recording.stop() }
     let end = ContinuousClock.now + Self.patience
-    let words = all.compactMap { recording in
-      let left = max(.zero, end - .now) / .nanoseconds(1)
-      return Self.words(of: recording, atMost: Nanoseconds(left))
+    let new = all.compactMap { recording in
+      let remaining = max(.zero, end - .now) / .nanoseconds(1)
+      return Self.finish(recording, atMost: Nanoseconds(remaining))
     }
-    return remarks.withLock { $0 } + words
+    return messages.withLock { $0 } + new
   }
 }

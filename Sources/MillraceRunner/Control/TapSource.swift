@@ -3,47 +3,47 @@ internal import MillraceEngine
 internal import MillraceGraph
 internal import Synchronization
 
-/// What comes out of a tap on a link of another graph: the source of the small graphs that record links. In no catalogue but
-/// that of `LinkRecording`.
+/// Emits the packets of a tap on a link of another graph: the source of the graphs that record links. Only the catalogue of
+/// `LinkRecording` has it.
 ///
-/// - Out `out`: what the link carries, packet for packet, the first at position 0. Text becomes JSON lines with its time.
-/// - Looks at the tap again and again, since a tap wakes nobody.
+/// - Output `out`: the packets of the link, starting at position 0. Text becomes JSON lines with a time.
+/// - Polls the tap, because a tap does not wake its reader.
 struct TapSource: Node {
   static let contract = NodeContract(
-    "control.tap", "what a link carries",
-    outputs: [PortContract("out", .any, text: "the link's packets")],
-    parameters: [ParameterContract("tap", .integer(0...Int.max), required: true, text: "which")],
+    "control.tap", "the packets of a tapped link",
+    outputs: [PortContract("out", .any, text: "the packets of the link")],
+    parameters: [ParameterContract("tap", .integer(0...Int.max), required: true, text: "number of the tap")],
     lane: .bulk, drive: .itself
   ) { resolution in
     guard let line = lines.withLock({ $0[resolution.parameters.integer("tap")] }) else { return }
     resolution.outputs["out"] = line.shape
   }
 
-  /// A tap that waits for its source.
+  /// A tap for a source.
   struct Line: Sendable {
     let tap: LinkTap
-    /// How long to wait when nothing is there.
-    let pause: Nanoseconds
+    /// Time until the next read when the tap is empty.
+    let pollInterval: Nanoseconds
 
     var isText: Bool { tap.shape.format == .text }
 
     var shape: OutputShape {
-      // Escapes make six bytes of one at most; the rest is the frame around the text.
+      // An escape has at most six bytes; the 64 bytes are for the JSON around the text.
       isText
         ? OutputShape(.event, packetDuration: nil, packetBytes: 6 * tap.shape.packetBytes + 64)
         : OutputShape(tap.shape.format, packetDuration: tap.shape.packetDuration, packetBytes: bytes)
     }
 
-    /// Events have no size of their own on a link.
+    /// Links that carry events have no packet size.
     private var bytes: Int {
       max(tap.shape.packetBytes, tap.shape.format == .event ? EventWriter.eventBytes : 1)
     }
   }
 
-  /// Taps by their number, until their sources are made.
+  /// Taps by number, until their sources have been created.
   private static let lines = Mutex<[Int: Line]>([:])
 
-  /// Puts a tap where the source with this number finds it.
+  /// Provides the tap for the source with this number; nil removes it.
   static func provide(_ line: Line?, as number: Int) { lines.withLock { $0[number] = line } }
 
   private let line: Line
@@ -51,7 +51,7 @@ struct TapSource: Node {
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     guard let line = Self.lines.withLock({ $0[setup.parameters.integer("tap")] }) else {
-      throw NodeProblem("there is no such tap")
+      throw NodeProblem("unknown tap")
     }
     self.line = line
   }
@@ -59,7 +59,7 @@ struct TapSource: Node {
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let packet = line.tap.next() else {
       if line.tap.isOver { return .ended }
-      ports.wake(at: ports.now + line.pause)
+      ports.wake(at: ports.now + line.pollInterval)
       return .done
     }
     if line.isText { try emitLine(packet, &ports) } else { try emitCopy(packet, &ports) }
@@ -71,8 +71,8 @@ struct TapSource: Node {
     first = start
     var copy = try ports.makePacket(bytes: Int(packet.byteCount), of: .none)
     Self.copy(packet.samples(of: UInt8.self), into: &copy)
-    copy.copyMetadata(from: packet)
-    // An encoder's first packets have negative positions, which say what to throw away: those stay.
+    copy.describeLike(packet)
+    // An encoder's first packets have negative positions, which mark samples to discard: keep those.
     if start > 0 { copy.position = packet.position - start }
     copy.generation = 0
     ports.emit(copy)

@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// Two runs side by side: what differs, and where first.
+/// Compares runs with golden runs.
 struct GoldenComparison {
   let folder: GoldenFolder
   let golden: GoldenRecord
@@ -10,10 +10,10 @@ struct GoldenComparison {
   let events: [[String]]
   let tolerance: GoldenTolerance
 
-  /// Most differences told of one run: the first ones cause the others.
-  private static let mostTold = 20
+  /// Most differences listed per run: the first ones usually cause the others.
+  private static let mostListed = 20
 
-  /// What differs, a line each, in the order of the record; empty when nothing does.
+  /// The differences, one per line, in the order of the record.
   var differences: [String] {
     guard golden.runs.map(\.name) == now.runs.map(\.name) else {
       let (before, after) = (golden.runs, now.runs)
@@ -22,13 +22,13 @@ struct GoldenComparison {
     return now.runs.indices.flatMap { index in
       let run = now.runs[index]
       let all = differences(golden.runs[index], run, events[index])
-      let told = all.prefix(Self.mostTold).map { "\(run.name): \($0)" }
-      return told + (all.count > told.count ? ["\(run.name): and \(all.count - told.count) more"] : [])
+      let listed = all.prefix(Self.mostListed).map { "\(run.name): \($0)" }
+      return listed + (all.count > listed.count ? ["\(run.name): and \(all.count - listed.count) more"] : [])
     }
   }
 
-  /// Says that files are the same within the tolerance only.
-  var remark: String {
+  /// Mentions the files that differ within the tolerance; otherwise empty.
+  var note: String {
     let pairs = zip(golden.runs, now.runs).flatMap { zip($0.files, $1.files) }
     let near = pairs.count { $0.sha256 != $1.sha256 }
     return near == 0 ? "" : " (\(Figures.counted(near, "file")) within the tolerance)"
@@ -43,15 +43,15 @@ struct GoldenComparison {
   ) -> [String] {
     var found: [String] = []
     if golden.failedNode != now.failedNode {
-      func told(_ node: String?) -> String {
+      func text(_ node: String?) -> String {
         node.map { "node \(Problem.quoted($0)) failed" } ?? "no node failed"
       }
-      found.append("\(told(now.failedNode)), golden: \(told(golden.failedNode))")
+      found.append("\(text(now.failedNode)), golden: \(text(golden.failedNode))")
     }
     found += files(golden, now)
     if let difference = eventDifference(golden, events) { found.append(difference) }
     if golden.duration != now.duration {
-      found.append("it took \(Figures.duration(now.duration)), golden \(Figures.duration(golden.duration))")
+      found.append("duration \(Figures.duration(now.duration)), golden \(Figures.duration(golden.duration))")
     }
     found += nodes(golden, now) + links(golden, now)
     return found
@@ -64,7 +64,7 @@ struct GoldenComparison {
     var found: [String] = []
     for file in golden.files {
       guard let other = now.files.first(where: { key($0) == key(file) }) else {
-        found.append("\(key(file)): nothing was written, golden has \(Figures.bytes(file.bytes))")
+        found.append("\(key(file)): no file was written, golden \(Figures.bytes(file.bytes))")
         continue
       }
       guard other.sha256 != file.sha256 else { continue }
@@ -73,7 +73,7 @@ struct GoldenComparison {
       if let text = difference.text { found.append("\(key(file)): \(text)") }
     }
     for file in now.files where !golden.files.contains(where: { key($0) == key(file) }) {
-      found.append("\(key(file)): \(Figures.bytes(file.bytes)) were written, golden has nothing")
+      found.append("\(key(file)): \(Figures.bytes(file.bytes)) written, golden no file")
     }
     return found
   }
@@ -107,7 +107,7 @@ struct GoldenComparison {
     }
   }
 
-  /// What of two lists has come, gone or changed.
+  /// Lists the items that are new, missing or different.
   private func compare<Item>(
     _ golden: [Item], _ now: [Item], _ what: String, _ name: (Item) -> String,
     _ differences: (Item, Item) -> [String]
@@ -118,8 +118,8 @@ struct GoldenComparison {
       let found = differences(other, item)
       return found.isEmpty ? nil : "\(what) \(Problem.quoted(name(item))): \(found.joined(separator: "; "))"
     }
-    let left = Set(now.map(name))
+    let present = Set(now.map(name))
     return changed
-      + golden.filter { !left.contains(name($0)) }.map { "\(what) \(Problem.quoted(name($0))) is gone" }
+      + golden.filter { !present.contains(name($0)) }.map { "\(what) \(Problem.quoted(name($0))) is missing" }
   }
 }

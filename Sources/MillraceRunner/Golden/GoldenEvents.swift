@@ -3,25 +3,25 @@ internal import MillraceEngine
 internal import MillraceGraph
 internal import Synchronization
 
-/// All events of one run, to be written in an order that every run of the graph has.
+/// Collects all events of one run and writes them in an order that is the same for every run of the graph.
 ///
-/// Events of nodes come in the order they were posted in. What the run itself has to say comes from another thread: it is put
-/// by its time, before what nodes posted at that time; the end of the run is last.
+/// Events of nodes stay in the order in which they were posted. Events of the run itself come from another thread: they are inserted by
+/// time, before node events of the same time. `stopped` comes last.
 final class GoldenEvents: Sendable {
   private let events = Mutex<[GraphEvent]>([])
   private let plan: GraphPlan
 
-  /// Takes the events of a run from now on. Call before it starts.
-  /// - Parameter readers: when they are done, the run has ended and all of its events are here.
-  init(of run: GraphRun, _ readers: Readers) {
+  /// Starts collecting. Call before the run starts.
+  /// - Parameter readers: when they have ended, all events of the run have been collected.
+  init(of run: GraphRun, _ readers: ReaderTasks) {
     plan = run.plan
-    let told = run.events
+    let stream = run.events
     readers.start { [self] in
-      for await event in told { events.withLock { $0.append(event) } }
+      for await event in stream { events.withLock { $0.append(event) } }
     }
   }
 
-  /// The events as JSON, one a line.
+  /// The events as JSON, one per line.
   var lines: [String] {
     let events = events.withLock { $0 }
     let (ofNodes, ofRun) = (events.filter { isOfNode($0) }, events.filter { !isOfNode($0) })

@@ -2,7 +2,7 @@ internal import Glibc
 internal import MillraceCore
 internal import MillraceGraph
 
-/// The folder of a golden run: `golden.json`, and under `files` a folder for each run with what it wrote.
+/// The directory of a golden run: `golden.json`, and under `files` a directory for each run with the files it wrote.
 struct GoldenFolder {
   let path: String
 
@@ -11,7 +11,7 @@ struct GoldenFolder {
 
   func file(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// A name for a run's folder: letters, digits, dots, dashes and underscores of its name, unique by its number.
+  /// The directory of a run: its number, which makes it unique, and the letters, digits and dashes of its name.
   static func folderName(of run: String, number: Int) -> String {
     let plain = run.unicodeScalars.map { scalar in
       scalar.isASCII
@@ -21,36 +21,36 @@ struct GoldenFolder {
     return "files/\(number)-\(String(plain.prefix(60)))"
   }
 
-  /// Makes a folder below this one, with all those above it.
+  /// Creates a directory below this one, and its parents.
   func make(_ name: String) throws {
     let whole = file(name)
     let ends = whole.indices.dropFirst().filter { whole[$0] == "/" } + [whole.endIndex]
     for end in ends {
-      let made = String(whole[..<end])
-      // Folders that are there are no failure, nor are those above that one may not write to.
-      guard unsafe mkdir(made, 0o755) != 0 else { continue }
+      let path = String(whole[..<end])
+      // A directory that exists is fine, including a parent in which nothing can be created.
+      guard unsafe mkdir(path, 0o755) != 0 else { continue }
       let code = errno
-      if FileKind(path: made) != .folder { throw Self.refusal("make the folder", made, code) }
+      if FileKind(path: path) != .folder { throw Self.notCreated(path, code) }
     }
   }
 
-  /// Reads `golden.json`; everything wrong with it is told, and ends the command.
+  /// Reads `golden.json`. When it is invalid, prints the problem and throws an exit status.
   func read() throws -> GoldenRecord {
     guard FileKind(path: file(Self.recordName)) != .missing else {
       Output.error.write(
-        "error: there is no golden run in \(Problem.quoted(path)); check the spelling, or record it with --record-golden\n"
+        "error: there is no golden run in \(Problem.quoted(path)); check the path, or record one with --record-golden\n"
       )
       throw ExitStatus.usage
     }
     do throws(Problem) {
       return try GoldenRecord(try JSONDocument.read(path: file(Self.recordName)))
     } catch {
-      GraphOptions.tell(Problems([error]))
+      GraphOptions.report(Problems([error]))
       throw ExitStatus.usage
     }
   }
 
-  /// Copies a file that the run wrote; answers its size and hash.
+  /// Copies a file that the run wrote. Returns its size and hash.
   func keep(_ source: String, as name: String) throws -> (bytes: Int, sha256: String) {
     var copy = try TextFile(creating: file(name))
     let measured = unsafe try Self.measure(source) { unsafe copy.write($0) }
@@ -58,8 +58,8 @@ struct GoldenFolder {
     return measured
   }
 
-  /// Size and hash of a file that the run wrote. `body` gets every piece. One that cannot be read is told, and ends the
-  /// command: without it there is nothing to compare.
+  /// Returns the size and hash of a file that the run wrote, and passes its content to `body`. When the file cannot be read, prints the
+  /// error and throws an exit status.
   static func measure(
     _ path: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Void = { _ in }
   ) throws -> (bytes: Int, sha256: String) {
@@ -81,14 +81,14 @@ struct GoldenFolder {
 
   private static func unreadable(_ path: String, _ code: Int32) -> ExitStatus {
     Output.error.write(
-      "error: cannot read \(Problem.quoted(path)), which the run wrote: \(SystemError.text(code)); make it readable\n"
+      "error: cannot read \(Problem.quoted(path)), which the run wrote: \(SystemError.text(code)); check its permissions\n"
     )
     return .usage
   }
 
-  private static func refusal(_ what: String, _ path: String, _ code: Int32) -> ExitStatus {
+  private static func notCreated(_ path: String, _ code: Int32) -> ExitStatus {
     Output.error.write(
-      "error: cannot \(what) \(Problem.quoted(path)) of the golden run: \(SystemError.text(code)); choose another place\n"
+      "error: cannot create directory \(Problem.quoted(path)) of the golden run: \(SystemError.text(code)); choose another path\n"
     )
     return .usage
   }

@@ -1,38 +1,38 @@
 internal import ArgumentParser
 
-/// What `run` takes for golden runs.
+/// The options of `run` for golden runs.
 struct GoldenOptions: ParsableArguments {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Keep what the run writes, posts and counts in a folder, as what later runs are compared with.",
-      valueName: "folder"), completion: .directory)
+      "Record the files, events and counts of this run in a directory, for --compare.",
+      valueName: "directory"), completion: .directory)
   var recordGolden: String?
 
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Compare the run with what --record-golden kept; status 5 when they differ.", valueName: "folder"),
+      "Compare this run with a recorded one; exit status 5 when they differ.", valueName: "directory"),
     completion: .directory)
   var compare: String?
 
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Sound may differ from the golden run's by noise this far below it, in dB.", valueName: "dB"))
+      "Tolerate differences in sound down to this signal-to-noise ratio.", valueName: "dB"))
   var minSnr: Double?
 
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "No sample may differ by more than this, as a part of full scale (one step of 16 bits is 0.00003052).",
-      valueName: "part"))
+      "Tolerate differences up to this fraction of full scale in each sample (one 16-bit step is 0.00003052).",
+      valueName: "fraction"))
   var maxDifference: Double?
 
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Numbers in events and in files of JSON lines may differ by this much.", valueName: "amount"))
+      "Tolerate differences up to this amount in numbers of events and JSON lines.", valueName: "amount"))
   var numberTolerance: Double?
 
   /// True when the run is recorded or compared.
@@ -44,35 +44,35 @@ struct GoldenOptions: ParsableArguments {
 
   func validate() throws {
     if recordGolden != nil && compare != nil {
-      throw ValidationError("--record-golden and --compare exclude each other: record once, then compare.")
+      throw ValidationError("--record-golden cannot be combined with --compare; record once, then compare")
     }
-    // Without a name its files would come to lie at the root of the file system.
+    // With an empty name, the files would be written to the root directory.
     if recordGolden == "" || compare == "" {
       throw ValidationError(
-        "--record-golden and --compare take the name of a folder; the current one is \".\".")
+        "--record-golden and --compare need the name of a directory; use \".\" for the current one")
     }
     let hasTolerance = minSnr != nil || maxDifference != nil || numberTolerance != nil
     if hasTolerance && compare == nil {
-      throw ValidationError("--min-snr, --max-difference and --number-tolerance belong to --compare.")
+      throw ValidationError("--min-snr, --max-difference and --number-tolerance need --compare")
     }
     for value in [maxDifference, numberTolerance] {
       if let value, !(value >= 0 && value.isFinite) {
-        throw ValidationError("a tolerance is a number from 0 up.")
+        throw ValidationError("a tolerance must be a number of at least 0")
       }
     }
-    if let minSnr, !minSnr.isFinite { throw ValidationError("--min-snr takes a number of dB.") }
+    if let minSnr, !minSnr.isFinite { throw ValidationError("--min-snr must be a number of dB") }
   }
 }
 
-/// How far a run may be from its golden run, where floating point depends on the processor.
+/// The differences between a run and its golden run that are tolerated, for results that depend on the processor's floating point.
 struct GoldenTolerance {
-  /// Least ratio of a golden sound to its difference, in dB; nil: not asked for.
+  /// Least ratio of a golden sound to the difference, in dB; nil for no limit.
   var signalToNoise: Double?
-  /// Largest difference of a sample, full scale being 1; nil: not asked for.
+  /// Largest difference of a sample, where full scale is 1; nil for no limit.
   var sample: Double?
   /// Largest difference of a number in an event.
   var number: Double = 0
 
-  /// True when sound need not be the same byte for byte.
+  /// True when sound may differ at all.
   var allowsSound: Bool { signalToNoise != nil || sample != nil }
 }

@@ -2,9 +2,9 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// What a run of some graphs did, as far as it is the same every time: what `golden.json` says.
+/// The reproducible results of a run: the content of `golden.json`.
 ///
-/// No processor time, no wall time, no path of this machine: files go by the node and parameter that name them.
+/// It contains no CPU time, wall-clock time or path of this machine: files are identified by the node and parameter that name them.
 struct GoldenRecord {
   /// Version of the layout of `golden.json`.
   static let version = 1
@@ -13,11 +13,11 @@ struct GoldenRecord {
   struct File {
     var node: String
     var parameter: String
-    /// Where its copy lies, from the golden folder.
+    /// Path of the copy, relative to the golden directory.
     var name: String
     var bytes: Int
     var sha256: String
-    /// Where the node wrote it; not recorded.
+    /// Path of the original; not recorded.
     var source = ""
   }
 
@@ -32,19 +32,19 @@ struct GoldenRecord {
   struct Link {
     var name: String
     var format: String
-    /// Packets, by what became of them, in the order of `counters`.
+    /// Packet counts in the order of `counters`.
     var counts: [Int]
 
     /// The names of `counts`.
     static let counters = ["pushed", "popped", "droppedOldest", "droppedNewest", "droppedStale", "discarded"]
   }
 
-  /// One graph, or one instance of it.
+  /// One run of a graph.
   struct Run {
     var name: String
     /// Graph time from start to end.
     var duration: Nanoseconds
-    /// The node that ended it before its time; nil when none did.
+    /// The node whose failure ended the run; nil when there was none.
     var failedNode: String?
     var eventFile: String
     var eventCount: Int
@@ -59,7 +59,7 @@ struct GoldenRecord {
 // MARK: - JSON
 
 extension GoldenRecord {
-  /// `golden.json`: the same record gives the same bytes.
+  /// The content of `golden.json`. Equal records give equal bytes.
   var json: String {
     var json = JSONWriter(pretty: true)
     json.object { json in
@@ -76,7 +76,7 @@ extension GoldenRecord {
     guard version == Self.version else {
       throw document.error(
         at: document.root["millraceGolden"] ?? document.root,
-        "golden runs of version \(version) are not known",
+        "golden run version \(version) is not supported",
         hint: "record it again with --record-golden")
     }
     runs = []
@@ -160,7 +160,7 @@ extension GoldenRecord.Link {
 }
 
 extension JSONWriter {
-  /// A member that is a list of objects.
+  /// Writes a member whose value is an array of objects.
   fileprivate mutating func objects<Item>(
     _ key: String, _ items: [Item], _ members: (Item, inout JSONWriter) -> Void
   ) {
@@ -168,31 +168,31 @@ extension JSONWriter {
   }
 }
 
-/// Takes members out of a golden file, or says at which place it is not what it should be.
+/// Reads members of a golden file; errors name the position.
 private struct GoldenReader {
   let document: JSONDocument
 
   func member(_ node: JSONNode, _ key: String) throws(Problem) -> JSONNode {
     if let value = node[key] { return value }
     throw document.error(
-      at: node, "there is no \"\(key)\" here", hint: "record the golden run anew with --record-golden")
+      at: node, "missing member \"\(key)\"", hint: "record the golden run again with --record-golden")
   }
 
   func text(_ node: JSONNode, _ key: String) throws(Problem) -> String {
     let value = try member(node, key)
     if let text = value.string { return text }
-    throw document.error(at: value, "\"\(key)\" is text, found \(value.kind)")
+    throw document.error(at: value, "\"\(key)\" must be a string, found \(value.kind)")
   }
 
   func integer(_ node: JSONNode, _ key: String) throws(Problem) -> Int {
     let value = try member(node, key)
     if let number = value.integer { return Int(number) }
-    throw document.error(at: value, "\"\(key)\" is a whole number, found \(value.kind)")
+    throw document.error(at: value, "\"\(key)\" must be an integer, found \(value.kind)")
   }
 
   func array(_ node: JSONNode, _ key: String) throws(Problem) -> [JSONNode] {
     let value = try member(node, key)
     if let items = value.array { return items }
-    throw document.error(at: value, "\"\(key)\" is a list, found \(value.kind)")
+    throw document.error(at: value, "\"\(key)\" must be an array, found \(value.kind)")
   }
 }

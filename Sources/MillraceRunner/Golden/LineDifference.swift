@@ -1,17 +1,17 @@
 internal import Glibc
 internal import MillraceGraph
 
-/// Two texts of lines side by side: the first line that differs.
+/// Finds the first line in which two texts differ.
 struct LineDifference {
   let golden: [String]
   let now: [String]
-  /// How far numbers in JSON lines may differ.
+  /// Largest tolerated difference of numbers in JSON lines.
   let tolerance: Double
 
-  /// Characters of a line that are told.
+  /// Most characters of a line that a message quotes.
   private static let shownCharacters = 200
 
-  /// The lines of a file; nil when it cannot be read or is no text.
+  /// The lines of a file; nil when it cannot be read or is not text.
   static func lines(of path: String) -> [String]? {
     guard let file = try? SourceFile.read(path: path), !file.bytes.contains(0),
       String(validating: file.bytes, as: UTF8.self) != nil
@@ -22,8 +22,8 @@ struct LineDifference {
     }
   }
 
-  /// What differs; nil when nothing does.
-  /// - Parameter noun: what a line is.
+  /// Describes the difference; nil when there is none.
+  /// - Parameter noun: what a line represents.
   func text(_ noun: String) -> String? {
     let common = zip(golden, now).enumerated().first { !isSame($0.element.0, $0.element.1) }
     if let (index, (before, after)) = common {
@@ -54,7 +54,7 @@ struct LineDifference {
     try? JSONDocument.scan(SourceFile(name: "line", text: line)).root
   }
 
-  /// As `hasSameContent`, but for numbers.
+  /// Like `hasSameContent`, but with a tolerance for numbers.
   private func isNear(_ golden: JSONNode, _ now: JSONNode) -> Bool {
     switch (golden.value, now.value) {
     case (.number(let before), .number(let after)):

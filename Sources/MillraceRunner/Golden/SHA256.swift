@@ -1,10 +1,10 @@
-/// SHA-256 (FIPS 180-4), fed piece by piece; `sha256sum` gives the same.
+/// Incremental SHA-256 (FIPS 180-4). The digest is that of `sha256sum`.
 struct SHA256 {
   private var state: [UInt32] = [
     0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
   ]
   private var block = [UInt8](repeating: 0, count: blockBytes)
-  /// Bytes of `block` that wait, and bytes added in all.
+  /// Bytes in `block`, and the total number of bytes added.
   private var filled = 0
   private var length: UInt64 = 0
   private var words = [UInt32](repeating: 0, count: 64)
@@ -31,7 +31,7 @@ struct SHA256 {
     }
   }
 
-  /// The hash of everything added, as 64 hexadecimal digits. Takes the hash to its end.
+  /// The digest of all bytes added, as 64 hexadecimal digits.
   consuming func digest() -> String {
     let total = length * 8
     add([0x80])
@@ -56,21 +56,23 @@ struct SHA256 {
     filled = 0
     for index in 16..<64 {
       let (early, late) = (words[index - 15], words[index - 2])
-      let low = Self.turn(early, 7) ^ Self.turn(early, 18) ^ early >> 3
-      let high = Self.turn(late, 17) ^ Self.turn(late, 19) ^ late >> 10
+      let low = Self.rotateRight(early, 7) ^ Self.rotateRight(early, 18) ^ early >> 3
+      let high = Self.rotateRight(late, 17) ^ Self.rotateRight(late, 19) ^ late >> 10
       words[index] = words[index - 16] &+ low &+ words[index - 7] &+ high
     }
     var (a, b, c, d) = (state[0], state[1], state[2], state[3])
     var (e, f, g, h) = (state[4], state[5], state[6], state[7])
     for index in 0..<64 {
-      let big = Self.turn(e, 6) ^ Self.turn(e, 11) ^ Self.turn(e, 25)
+      let big = Self.rotateRight(e, 6) ^ Self.rotateRight(e, 11) ^ Self.rotateRight(e, 25)
       let first = h &+ big &+ (e & f ^ ~e & g) &+ Self.constants[index] &+ words[index]
-      let small = Self.turn(a, 2) ^ Self.turn(a, 13) ^ Self.turn(a, 22)
+      let small = Self.rotateRight(a, 2) ^ Self.rotateRight(a, 13) ^ Self.rotateRight(a, 22)
       let second = small &+ (a & b ^ a & c ^ b & c)
       (h, g, f, e, d, c, b, a) = (g, f, e, d &+ first, c, b, a, first &+ second)
     }
     for (index, word) in [a, b, c, d, e, f, g, h].enumerated() { state[index] &+= word }
   }
 
-  private static func turn(_ word: UInt32, _ count: UInt32) -> UInt32 { word >> count | word << (32 - count) }
+  private static func rotateRight(_ word: UInt32, _ count: UInt32) -> UInt32 {
+    word >> count | word << (32 - count)
+  }
 }

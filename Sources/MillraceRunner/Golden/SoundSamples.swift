@@ -4,53 +4,54 @@ internal import MillraceEngine
 internal import MillraceGraph
 internal import Synchronization
 
-/// A sound file in memory, whatever the standard nodes can read.
+/// The samples of an audio file, in any format that the standard nodes can read.
 struct SoundSamples {
   let rate: Int
   let channels: Int
-  /// Interleaved, full scale 1. 16-bit samples are exact.
+  /// Interleaved; full scale is 1. 16-bit samples are exact.
   let samples: [Float]
 
   var frames: Int { samples.count / channels }
   var form: String { "\(rate) Hz \(channels) ch" }
 
-  /// Reads a file by a graph of its own: read, keep. nil when it is no sound.
+  /// Reads a file with a graph. nil when it is not an audio file.
   init?(path: String) {
     var catalogue = Catalogue.standard
-    catalogue.add(SampleKeeper.self)
+    catalogue.add(SampleCollector.self)
     var graph = GraphDescription("samples")
     graph.add("in", "audio.read", ["path": .string(path), "sample": "f32"])
-    graph.add("out", SampleKeeper.type, ["shelf": .string(path)])
+    graph.add("out", SampleCollector.type, ["key": .string(path)])
     graph.link("in -> out")
     guard let plan = try? Graph.load(graph, settings: GraphSettings(clock: .virtual), catalogue: catalogue),
       case .pcm(let rate, let channels, _)? = plan.links.first?.shape.format
     else { return nil }
-    _ = SampleKeeper.take(path)
+    _ = SampleCollector.take(path)
     guard let run = try? Engine(catalogue: catalogue, clock: .virtual, workers: 1).start(plan) else {
       return nil
     }
     guard let report = run.waitUntilStopped(), report.failure == nil else { return nil }
     (self.rate, self.channels) = (rate, channels)
-    samples = SampleKeeper.take(path)
+    samples = SampleCollector.take(path)
   }
 }
 
-/// Keeps all samples it gets, on a shelf where `SoundSamples` finds them. In no catalogue but its own.
-private struct SampleKeeper: Node {
+/// Collects all samples from its input for `SoundSamples`. Only the catalogue of `SoundSamples` has it.
+private struct SampleCollector: Node {
   static let type = "golden.samples"
   static let contract = NodeContract(
-    type, "keeps samples",
-    inputs: [PortContract("in", .pcm(samples: [.f32]), text: "sound")],
-    parameters: [ParameterContract("shelf", .string, required: true, text: "where to put them")], lane: .bulk)
+    type, "collects samples",
+    inputs: [PortContract("in", .pcm(samples: [.f32]), text: "audio")],
+    parameters: [ParameterContract("key", .string, required: true, text: "identifies the samples")],
+    lane: .bulk)
 
-  private static let shelves = Mutex<[String: [Float]]>([:])
-  private let shelf: String
+  private static let collected = Mutex<[String: [Float]]>([:])
+  private let key: String
   private var samples: [Float] = []
 
-  /// Takes what lies on a shelf.
-  static func take(_ shelf: String) -> [Float] { shelves.withLock { $0.removeValue(forKey: shelf) ?? [] } }
+  /// Removes and returns the samples with a key.
+  static func take(_ key: String) -> [Float] { collected.withLock { $0.removeValue(forKey: key) ?? [] } }
 
-  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { shelf = setup.parameters.string("shelf") }
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { key = setup.parameters.string("key") }
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     while let packet = ports.next() {
@@ -62,7 +63,7 @@ private struct SampleKeeper: Node {
 
   mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let samples = samples
-    Self.shelves.withLock { $0[shelf] = samples }
+    Self.collected.withLock { $0[key] = samples }
     return .ended
   }
 }

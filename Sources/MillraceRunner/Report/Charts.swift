@@ -2,13 +2,12 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// Charts of the HTML report as SVG that stretches to the width of its place. Text stands beside them, in HTML, so that it does not
-/// stretch along.
+/// Charts of the HTML report: SVG that stretches to the available width. Text is placed beside them in HTML, so that it is not stretched.
 enum Charts {
-  /// A histogram: a bar a bucket, the octaves side by side.
+  /// A histogram with one bar per bucket, on a logarithmic scale.
   /// - Parameters:
-  ///   - range: buckets shown, as places on the scale of `place(of:)`.
-  ///   - limit: where the bars turn red; nil: nowhere.
+  ///   - range: the range shown, on the scale of `place(of:)`.
+  ///   - limit: bars from here on are red; nil for none.
   static func histogram(
     _ histogram: Histogram, _ range: ClosedRange<Int>, limit: Nanoseconds?, class classes: String
   )
@@ -21,7 +20,7 @@ enum Charts {
     svg.path("r-base", "M0 \(SVGWriter.number(height - 0.5))H\(SVGWriter.number(width))")
     for bucket in histogram.buckets {
       let x = Double(place(of: bucket.range.lowerBound) - range.lowerBound) * step
-      // A single packet among a million still shows.
+      // The least height keeps a single packet among a million visible.
       let size = max(1.5, Double(bucket.count) / most * (height - 2))
       let isOver = limit.map { bucket.range.lowerBound >= $0 } ?? false
       svg.rectangle(isOver ? "r-over" : "r-bar", x: x, y: height - size, width: step - 0.8, height: size)
@@ -34,24 +33,24 @@ enum Charts {
     return svg.text
   }
 
-  /// The scale of histograms: eight places an octave.
+  /// The scale of histograms: eight places per octave.
   static func place(of value: Nanoseconds) -> Int {
     guard value >= 8 else { return 0 }
     let exponent = 63 - value.leadingZeroBitCount
     return (exponent - 3) * 8 + Int(value >> Int64(exponent - 3)) & 7
   }
 
-  /// The places a histogram takes up, with room at both ends.
+  /// The range of a histogram, with some space at both ends.
   static func places(of histogram: Histogram, and limit: Nanoseconds? = nil) -> ClosedRange<Int> {
     let values = histogram.buckets.map(\.range.lowerBound) + (limit.map { [$0] } ?? [])
     let places = values.map(place(of:))
     let (least, most) = (places.min() ?? 0, places.max() ?? 0)
     let middle = (least + most) / 2
-    // At least two octaves, or a single bar would fill the chart.
+    // At least two octaves, so that a single bar does not fill the chart.
     return min(least - 2, middle - 8)...max(most + 3, middle + 8)
   }
 
-  /// A waveform: the envelope mirrored from its maxima to its minima.
+  /// A waveform: the area between the maxima and the minima of the envelope.
   static func waveform(
     _ envelope: Envelope, from: Nanoseconds, to: Nanoseconds, columns: Int, class classes: String
   )
@@ -63,7 +62,7 @@ enum Charts {
     var upper = ""
     var lower = ""
     for (column, peak) in peaks.enumerated() {
-      // Silence is a thin line.
+      // Silence is drawn as a thin line.
       let high = min(y(peak.high), height / 2 - 0.6)
       let low = max(y(peak.low), height / 2 + 0.6)
       upper += "\(column == 0 ? "M" : "L")\(column) \(SVGWriter.number(high))"

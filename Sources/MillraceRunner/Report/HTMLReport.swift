@@ -3,12 +3,12 @@ internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// What runs did, as one page of HTML that needs nothing else: no network, no script.
+/// The report of runs as one self-contained HTML page, without network access or scripts.
 struct HTMLReport {
-  /// A graph file with all its runs.
+  /// A graph with all its runs.
   struct Graph {
     var merged: MergedReport
-    /// Sound of the first run.
+    /// The sound of the first run.
     var strips: [WaveRecorder.Strip]
     var turns: [Turn]
   }
@@ -27,7 +27,7 @@ struct HTMLReport {
     html.element("footer") { html in
       html.element(
         "p",
-        "Times of calls are the node's own; ages are measured from capture. No value that came from the environment and nothing that was said is in this page."
+        "Call times are measured in the node; ages are measured from capture. This page contains no values from the environment and nothing that was said."
       )
     }
     html.raw("</body>\n</html>\n")
@@ -66,7 +66,7 @@ struct HTMLReport {
     return parts.joined(separator: " · ")
   }
 
-  // MARK: Figures at a glance
+  // MARK: Overview
 
   private func writeTiles(_ graph: Graph, to html: inout HTMLWriter) {
     let merged = graph.merged
@@ -77,11 +77,11 @@ struct HTMLReport {
         Figures.duration(time), "graph time", merged.isVirtual ? "\(speed) × real time" : "", to: &html)
       tile(
         "\(merged.delivered)", "packets delivered",
-        "\(Figures.number(merged.rate(merged.delivered))) a second"
+        "\(Figures.number(merged.rate(merged.delivered))) per second"
           + (merged.runs.count > 1 ? " and instance" : ""), to: &html)
       tile("\(merged.dropped)", "dropped", "", isBad: merged.dropped > 0, to: &html)
       tile(
-        "\(Figures.number(100 * merged.processorShare(merged.busy), decimals: 2)) %", "of a processor", "",
+        "\(Figures.number(100 * merged.processorShare(merged.busy), decimals: 2)) %", "of one CPU", "",
         to: &html)
       if let worst = merged.nodes.max(by: { $0.worst < $1.worst }) {
         tile(Figures.duration(worst.worst), "worst call", worst.name, to: &html)
@@ -92,7 +92,7 @@ struct HTMLReport {
       }),
         let age = oldest.worstAge
       {
-        tile(Figures.duration(age), "oldest on arrival", oldest.name, isBad: oldest.overAge > 0, to: &html)
+        tile(Figures.duration(age), "oldest packet at a sink", oldest.name, isBad: oldest.overAge > 0, to: &html)
       }
       let answers = graph.turns.compactMap(\.answerTime).sorted()
       if !answers.isEmpty {
@@ -101,18 +101,18 @@ struct HTMLReport {
           to: &html)
       }
       if let first = merged.runs.compactMap(\.report.timeToFirstPacket).max() {
-        tile(Figures.duration(first / 1_000 * 1_000), "to the first packet", "", to: &html)
+        tile(Figures.duration(first / 1_000 * 1_000), "to first packet", "", to: &html)
       }
       tile(Figures.bytes(merged.sum(\.poolBytes)), "media memory", "", to: &html)
     }
   }
 
   private func tile(
-    _ figure: String, _ words: String, _ detail: String, isBad: Bool = false, to html: inout HTMLWriter
+    _ figure: String, _ label: String, _ detail: String, isBad: Bool = false, to html: inout HTMLWriter
   ) {
     html.element("div", class: isBad ? "r-tile r-tile-bad" : "r-tile") { html in
       html.element("b", figure)
-      html.element("span", words)
+      html.element("span", label)
       if !detail.isEmpty { html.element("em", detail) }
     }
   }
@@ -124,12 +124,12 @@ struct HTMLReport {
 
   private func writeOffenders(_ merged: MergedReport, to html: inout HTMLWriter) {
     let items = Offenders(merged).items
-    html.section("What to look at") { html in
+    html.section("Problems") { html in
       html.element("ul", class: "r-list") { html in
         if items.isEmpty {
           html.element("li", class: "r-fine") { html in
-            html.element("b", "Nothing.")
-            html.raw(" No packet was dropped, no call took longer than its budget, no node failed.")
+            html.element("b", "None.")
+            html.raw(" No packet was dropped, no call exceeded its budget, and no node failed.")
           }
         }
         for item in items.prefix(Self.mostOffenders) {
@@ -145,17 +145,17 @@ struct HTMLReport {
     }
   }
 
-  /// A drawing this wide is still readable when it is scaled to the page.
+  /// A wider drawing would be unreadable when scaled to the page.
   private static let widestDrawing = 1_700.0
 
   private func writeDrawing(_ merged: MergedReport, to html: inout HTMLWriter) {
     var plan = merged.plan
-    // Without the number of an instance.
+    // Without the instance number.
     plan.name = merged.title
     var notes = ReportNotes.notes(of: merged)
     notes.subtitle = Self.subtitle(merged)
     let drawing = GraphDrawing(plan, notes: notes)
-    html.section("The graph", "Packets a second of graph time; the share of a processor each node took.") {
+    html.section("Graph", "Packets per second of graph time, and the CPU share of each node.") {
       html in
       html.element("div", class: "r-drawing r-wide") { $0.raw(drawing.svg(widest: Self.widestDrawing)) }
       html.element("div", class: "r-drawing r-narrow") { $0.raw(drawing.svg(direction: .down)) }
@@ -166,8 +166,8 @@ struct HTMLReport {
     let ends = merged.nodes.filter { ($0.ages?.count ?? 0) > 0 }
     guard !ends.isEmpty else { return }
     html.section(
-      "Age on arrival",
-      "How old packets were where they ended, from capture; eight bars an octave, so equal steps are equal factors."
+      "Packet age",
+      "Age of packets at the sinks, measured from capture. The scale is logarithmic, with eight bars per octave."
     ) { html in
       html.element("div", class: "r-charts") { html in
         for node in ends { Self.writeAges(node, to: &html) }
@@ -186,7 +186,7 @@ struct HTMLReport {
       html.raw(Charts.histogram(ages, places, limit: node.maxAge, class: "r-chart"))
       html.element("div", class: "r-axis") { html in
         html.element("span", Figures.duration(ages.buckets.first?.range.lowerBound ?? 0))
-        if let maxAge = node.maxAge { html.element("span", "allowed \(Figures.duration(maxAge))") }
+        if let maxAge = node.maxAge { html.element("span", "limit \(Figures.duration(maxAge))") }
         html.element("span", Figures.duration(ages.largest))
       }
       html.element("div", class: "r-key") { html in

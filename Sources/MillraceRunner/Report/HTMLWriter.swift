@@ -1,20 +1,20 @@
 internal import MillraceGraph
 
-/// Text of an HTML page: elements in order, everything that is not markup escaped.
+/// Writes HTML. Everything except markup is escaped.
 struct HTMLWriter {
   private(set) var text = ""
 
-  /// Markup as it is.
+  /// Writes markup without escaping.
   mutating func raw(_ markup: String) { text += markup }
 
-  /// An element with text in it.
+  /// Writes an element that contains text.
   mutating func element(_ name: String, _ content: String, class classes: String = "") {
     open(name, classes)
     text += SVGWriter.escaped(content)
     text += "</\(name)>"
   }
 
-  /// An element with elements in it. `attributes` are markup.
+  /// Writes an element that contains elements. `attributes` is not escaped.
   mutating func element(
     _ name: String, class classes: String = "", attributes: String = "", _ body: (inout HTMLWriter) -> Void
   ) {
@@ -23,7 +23,7 @@ struct HTMLWriter {
     text += "</\(name)>\n"
   }
 
-  /// A section of the page with its heading and, under it, a line that says what is seen.
+  /// Writes a section with a heading and an explanation.
   mutating func section(_ heading: String, _ explanation: String = "", _ body: (inout HTMLWriter) -> Void) {
     element("section") { html in
       html.element("h2", heading)
@@ -32,8 +32,8 @@ struct HTMLWriter {
     }
   }
 
-  /// A table in a box that scrolls by itself, so that the page does not.
-  /// - Parameter columns: headings; those of figures stand to the right.
+  /// Writes a table in a box that scrolls horizontally, so that the page does not.
+  /// - Parameter columns: the headings; columns of figures are right-aligned.
   mutating func table(_ columns: [(heading: String, isFigure: Bool)], rows: [[Cell]]) {
     element("div", class: "r-scroll") { html in
       html.element("table") { html in
@@ -55,12 +55,12 @@ struct HTMLWriter {
     }
   }
 
-  /// What stands in one place of a table.
+  /// The content of a table cell.
   enum Cell {
     case text(String)
     /// The name of a node or link.
     case name(String)
-    /// A figure that is not as it should be; plain when it is nothing.
+    /// A figure that indicates a problem, highlighted unless empty.
     case bad(String)
     case markup(String)
   }
@@ -68,9 +68,9 @@ struct HTMLWriter {
   private mutating func cell(_ cell: Cell, isFigure: Bool) {
     let figure = isFigure ? "r-figure" : ""
     switch cell {
-    case .text(let words): element("td", words, class: figure)
-    case .name(let words): element("td", words, class: "r-name")
-    case .bad(let words): element("td", words, class: words.isEmpty ? figure : "\(figure) r-bad")
+    case .text(let text): element("td", text, class: figure)
+    case .name(let text): element("td", text, class: "r-name")
+    case .bad(let text): element("td", text, class: text.isEmpty ? figure : "\(figure) r-bad")
     case .markup(let markup): element("td", class: figure) { $0.raw(markup) }
     }
   }

@@ -3,17 +3,17 @@ internal import MillraceEngine
 internal import MillraceGraph
 internal import MillraceServer
 
-/// Runs of the same graph taken together: counts added, the worst of what is a worst.
+/// The combined reports of the runs of a graph: counts are added, maxima are the greatest of all runs.
 struct MergedReport {
   let plan: GraphPlan
   let title: String
-  /// The runs themselves, each with what the event board knows its nodes by.
+  /// The individual runs, each with the label that the event monitor uses for it.
   let runs: [(report: RunReport, label: String)]
   let nodes: [NodeReport]
   let links: [LinkReport]
   /// Longest graph time of any run.
   let duration: Nanoseconds
-  /// Time on the wall, all runs side by side.
+  /// Wall-clock time, during which all runs ran in parallel.
   let wall: Nanoseconds
 
   init(_ plan: GraphPlan, title: String, runs: [(report: RunReport, label: String)], wall: Nanoseconds) {
@@ -24,10 +24,10 @@ struct MergedReport {
     duration = runs.map(\.report.duration).max() ?? 0
     let reports = runs.map(\.report)
     nodes = plan.nodes.indices.map { index in
-      reports.dropFirst().reduce(reports[0].nodes[index]) { $0.together(with: $1.nodes[index]) }
+      reports.dropFirst().reduce(reports[0].nodes[index]) { $0.combined(with: $1.nodes[index]) }
     }
     links = plan.links.indices.map { index in
-      reports.dropFirst().reduce(reports[0].links[index]) { $0.together(with: $1.links[index]) }
+      reports.dropFirst().reduce(reports[0].links[index]) { $0.combined(with: $1.links[index]) }
     }
   }
 
@@ -38,15 +38,15 @@ struct MergedReport {
   var overBudget: Int { nodes.reduce(0) { $0 + $1.overBudget } }
   var busy: Nanoseconds { nodes.reduce(0) { $0 + $1.busy } }
 
-  /// How much of a processor a stretch of work was: over the wall's time, whatever the graph's clock did.
+  /// The share of one CPU that some work used, relative to wall-clock time.
   func processorShare(_ busy: Nanoseconds) -> Double { Double(busy) / Double(max(wall, 1)) }
 
-  /// Packets a second of graph time and run.
+  /// Packets per second of graph time and per run.
   func rate(_ packets: Int) -> Double {
     guard duration > 0 else { return 0 }
     return Double(packets) * 1e9 / Double(duration) / Double(runs.count)
   }
 
-  /// Answers the sum of a figure over all runs.
+  /// The sum of a value over all runs.
   func sum(_ pick: (RunReport) -> Int) -> Int { runs.reduce(0) { $0 + pick($1.report) } }
 }

@@ -2,13 +2,14 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// What deserves a look first: everything that went wrong or missed what was promised, the worst of it on top.
+/// The problems of a run, most serious first.
 struct Offenders {
   struct Item {
-    /// Something was lost or broke; else something was only slower or older than it should be.
+    /// True when something failed or was lost; false when something was only too slow or too old.
     var isSerious: Bool
-    /// What it is about, in a word or two, and what happened.
+    /// What the problem concerns, in a few words.
     var subject: String
+    /// What happened.
     var text: String
   }
 
@@ -17,16 +18,16 @@ struct Offenders {
   init(_ merged: MergedReport) {
     for failure in merged.failures { add(true, "Node \(failure.node) failed", failure.text) }
     for name in Set(merged.runs.flatMap(\.report.detachedNodes)).sorted() {
-      add(true, "Node \(name) did not return", "when it was stopped; its thread was left behind.")
+      add(true, "Node \(name) did not return", "when it was stopped; its thread was abandoned.")
     }
     addDrops(merged)
     for node in merged.nodes { addNode(node, merged) }
     let leaked = merged.sum(\.leakedBlocks)
     if leaked > 0 {
-      add(true, "Media memory", "\(Figures.counted(leaked, "block")) not given back by a node.")
+      add(true, "Media memory", "\(Figures.counted(leaked, "block")) not returned by a node.")
     }
     let lost = merged.sum(\.lostEvents)
-    if lost > 0 { add(false, "Events", "\(lost) came faster than the program took them, and were lost.") }
+    if lost > 0 { add(false, "Events", "\(lost) dropped because the program read them too slowly.") }
     items = items.filter(\.isSerious) + items.filter { !$0.isSerious }
   }
 
@@ -37,23 +38,23 @@ struct Offenders {
   private mutating func addDrops(_ merged: MergedReport) {
     for link in merged.links.sorted(by: { $0.dropped > $1.dropped }) where link.dropped > 0 {
       let reasons = [
-        (link.droppedOldest, "too old when it was full"), (link.droppedNewest, "new when it was full"),
-        (link.droppedStale, "of an interrupted reply"), (link.droppedShed, "to shed load"),
+        (link.droppedOldest, "oldest when full"), (link.droppedNewest, "newest when full"),
+        (link.droppedStale, "stale after an interruption"), (link.droppedShed, "to shed load"),
       ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-      // Sound of a reply that nobody wants to hear any more is meant to go, and so is what an overloaded machine sheds.
-      let isMeant = link.droppedOldest + link.droppedNewest == 0
-      add(!isMeant, "Link \(link.name)", "dropped \(Self.list(reasons)).")
+      // Dropping the rest of an interrupted reply, or shedding load, is intended.
+      let isIntended = link.droppedOldest + link.droppedNewest == 0
+      add(!isIntended, "Link \(link.name)", "dropped \(Self.list(reasons)).")
     }
   }
 
   private mutating func addNode(_ node: NodeReport, _ merged: MergedReport) {
     if node.restarts > 0 {
-      add(true, "Node \(node.name)", "was made anew \(Figures.counted(node.restarts, "time")) after a fault.")
+      add(true, "Node \(node.name)", "was restarted \(Figures.counted(node.restarts, "time")) after a failure.")
     }
     if node.overAge > 0, let maxAge = node.maxAge, let worst = node.worstAge {
       add(
         true, "Node \(node.name)",
-        "got packets older than \(Figures.duration(maxAge)) in \(Figures.counted(node.overAge, "call")), the oldest \(Figures.duration(worst)) old."
+        "received packets older than \(Figures.duration(maxAge)) in \(Figures.counted(node.overAge, "call")); the oldest was \(Figures.duration(worst)) old."
       )
     }
     if node.overBudget > 0 && node.lane == .voice {
@@ -61,13 +62,13 @@ struct Offenders {
         100 * Double(node.overBudget) / Double(max(1, node.activations)), decimals: 2)
       add(
         false, "Node \(node.name)",
-        "took longer than its \(Figures.duration(Nanoseconds(node.budget) * 1_000)) in \(Figures.counted(node.overBudget, "call")) (\(share) %), at worst \(Figures.duration(node.worst))."
+        "exceeded its budget of \(Figures.duration(Nanoseconds(node.budget) * 1_000)) in \(Figures.counted(node.overBudget, "call")) (\(share) %); the longest took \(Figures.duration(node.worst))."
       )
     }
     if node.starved > 0 {
       add(
         false, "Node \(node.name)",
-        "found no free block \(Figures.counted(node.starved, "time")): something keeps more packets than it says."
+        "found no free block \(Figures.counted(node.starved, "time")): a node holds more packets than it declares."
       )
     }
   }

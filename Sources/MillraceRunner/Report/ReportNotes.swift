@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// The figures of a run that stand in the drawing of its graph.
+/// The results of a run that are shown in the drawing of its graph.
 enum ReportNotes {
   static func notes(of merged: MergedReport) -> DrawingNotes {
     var notes = DrawingNotes()
@@ -19,7 +19,7 @@ enum ReportNotes {
     if let age = node.ages?.quantile(0.99) { lines.append("p99 age \(Figures.duration(age))") }
     if node.overBudget > 0 { lines.append("\(node.overBudget) over budget") }
     if node.overAge > 0 { lines.append("\(node.overAge) too old") }
-    if node.restarts > 0 { lines.append("made anew \(Figures.counted(node.restarts, "time"))") }
+    if node.restarts > 0 { lines.append("restarted \(Figures.counted(node.restarts, "time"))") }
     return lines
   }
 

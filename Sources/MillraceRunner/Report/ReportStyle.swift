@@ -1,7 +1,7 @@
-/// The style sheet of the HTML report, for light and dark, wide and narrow.
+/// The style sheet of the HTML report, for light and dark colour schemes and for wide and narrow windows.
 ///
-/// Every class begins with `r-`: the drawing of the graph brings a style sheet of its own into the same page. Colours are those of
-/// the drawing; text reaches a contrast of 4.5 to 1 (WCAG 2.2, level AA) in both schemes.
+/// All classes begin with `r-`, because the drawing of the graph adds its own style sheet to the page. Colours are those of the drawing;
+/// text has a contrast of at least 4.5 to 1 (WCAG 2.2, level AA) in both schemes.
 enum ReportStyle {
   static let sheet = """
     :root{color-scheme:light dark;--paper:#f7f8fa;--card:#fff;--edge:#dde2e8;--ink:#16202b;--mute:#586573;--grid:#e8ebef;

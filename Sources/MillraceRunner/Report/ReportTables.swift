@@ -2,11 +2,11 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// The tables of a report: nodes, missed budgets, links, instances.
+/// The tables of a report: nodes, budgets, links, instances.
 struct ReportTables {
   private let merged: MergedReport
 
-  /// Most instances listed: the worst.
+  /// Most instances listed; the worst are chosen.
   private static let mostInstances = 20
 
   init(_ merged: MergedReport) { self.merged = merged }
@@ -25,11 +25,11 @@ struct ReportTables {
     let places = merged.nodes.map { Charts.places(of: $0.callTimes) }
     let range = (places.map(\.lowerBound).min() ?? 0)...(places.map(\.upperBound).max() ?? 1)
     let busiest = merged.nodes.map(\.busy).max() ?? 0
-    html.section("Nodes", "How often each was called, and how long its calls took.") { html in
+    html.section("Nodes", "Number and duration of calls.") { html in
       html.table(
         [
           ("node", false), ("type", false), ("calls", true), ("in", true), ("out", true), ("CPU", true),
-          ("call times", false), ("median", true), ("p99", true), ("worst", true), ("waited", true),
+          ("call times", false), ("median", true), ("p99", true), ("worst", true), ("waits", true),
           ("restarts", true),
         ],
         rows: merged.nodes.map { node in
@@ -58,36 +58,36 @@ struct ReportTables {
       }
       if node.overBudget > 0 {
         rows.append([
-          .name(node.name), .text("time of a call"), .text(time(Nanoseconds(node.budget) * 1_000)),
+          .name(node.name), .text("call time"), .text(time(Nanoseconds(node.budget) * 1_000)),
           .text(time(node.worst)), .bad("\(node.overBudget)"), .text(share(node.overBudget)),
         ])
       }
       if let maxAge = node.maxAge {
         rows.append([
-          .name(node.name), .text("age on arrival"), .text(time(maxAge)), .text(time(node.worstAge)),
-          .bad(count(node.overAge)), .text(node.overAge > 0 ? share(node.overAge) : "kept"),
+          .name(node.name), .text("packet age"), .text(time(maxAge)), .text(time(node.worstAge)),
+          .bad(count(node.overAge)), .text(node.overAge > 0 ? share(node.overAge) : "met"),
         ])
       }
     }
     guard !rows.isEmpty else { return }
-    html.section("Budgets", "What was promised, and how often it was missed.") { html in
+    html.section("Budgets", "Limits, and how often they were exceeded.") { html in
       html.table(
         [
-          ("node", false), ("of", false), ("budget", true), ("worst", true), ("missed", true),
-          ("of its calls", true),
+          ("node", false), ("limit on", false), ("budget", true), ("worst", true), ("missed", true),
+          ("of calls", true),
         ], rows: rows)
     }
   }
 
   private func writeLinks(to html: inout HTMLWriter) {
     guard !merged.links.isEmpty else { return }
-    html.section("Links", "What each carried, what it dropped and why.") { html in
+    html.section("Links", "Packets carried and dropped.") { html in
       if merged.dropped > 0 { writeReasons(to: &html) }
       html.table(
         [
-          ("link", false), ("carries", false), ("packets", true), ("a second", true), ("most queued", true),
+          ("link", false), ("format", false), ("packets", true), ("per second", true), ("most queued", true),
           ("when full", false), ("oldest", true), ("newest", true), ("stale", true), ("shed", true),
-          ("left over", true), ("", false),
+          ("discarded", true), ("", false),
         ],
         rows: merged.links.map { link in
           [
@@ -103,18 +103,18 @@ struct ReportTables {
 
   private func writeReasons(to html: inout HTMLWriter) {
     html.element("p", class: "r-key") { html in
-      for (name, words) in [
-        ("oldest", "oldest dropped to make room"), ("newest", "newest refused"),
-        ("stale", "of an interrupted reply"), ("shed", "thrown away to shed load"),
+      for (name, label) in [
+        ("oldest", "oldest dropped when full"), ("newest", "newest dropped when full"),
+        ("stale", "stale after an interruption"), ("shed", "dropped to shed load"),
       ] {
-        html.raw("<span><i class=\"r-dot r-\(name)\"></i>\(words)</span>")
+        html.raw("<span><i class=\"r-dot r-\(name)\"></i>\(label)</span>")
       }
     }
   }
 
-  /// The link's drops by reason, as parts of everything that was to pass.
+  /// The dropped packets by reason, as shares of all packets.
   private func bar(_ link: LinkReport) -> String {
-    // What was stale or shed was taken out of the link first, and so is among what was popped.
+    // Stale and shed packets were popped from the link before they were dropped.
     let all = Double(max(1, link.popped + link.droppedOldest + link.droppedNewest))
     let parts = [
       ("oldest", link.droppedOldest), ("newest", link.droppedNewest), ("stale", link.droppedStale),
@@ -128,7 +128,7 @@ struct ReportTables {
 
   // MARK: Instances
 
-  /// What one instance is judged by.
+  /// The results by which instances are sorted.
   private struct Instance {
     let report: RunReport
     let dropped: Int
@@ -159,8 +159,8 @@ struct ReportTables {
     html.section(
       "Instances",
       shown.count < instances.count
-        ? "The worst \(shown.count) of \(instances.count): failed first, then those that dropped most, then the latest."
-        : "Failed first, then those that dropped most, then the latest."
+        ? "The worst \(shown.count) of \(instances.count). Sorted by failure, dropped packets and packet age."
+        : "Sorted by failure, dropped packets and packet age."
     ) { html in
       html.table(
         [

@@ -2,14 +2,14 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceGraph
 
-/// The turns of a dialogue, one bar each, all on the same scale.
+/// The section with the turns of a dialogue: one bar per turn, all on the same scale.
 struct TurnSection {
   let turns: [Turn]
 
-  /// Most turns drawn: the last ones.
+  /// Most turns drawn; the last ones are chosen.
   private static let mostTurns = 60
 
-  /// What lies between two marks, by the one it begins with.
+  /// The phase between two marks.
   private enum Phase: String, CaseIterable {
     case speech, closing, waiting, opening, playing
 
@@ -23,12 +23,12 @@ struct TurnSection {
       }
     }
 
-    var words: String {
+    var label: String {
       switch self {
       case .speech: "user speaks"
-      case .closing: "the end is sent and noticed"
+      case .closing: "end of speech is sent and noticed"
       case .waiting: "waiting for the reply"
-      case .opening: "reply on its way to the ear"
+      case .opening: "reply is buffered"
       case .playing: "reply is heard"
       }
     }
@@ -38,7 +38,7 @@ struct TurnSection {
     guard !turns.isEmpty else { return }
     html.section(
       "Turns",
-      "From the first sample of speech to the last of the answer. The figure to the right is what a user waits: from their last word to the bot's first."
+      "From the first sample of speech to the last sample of the reply. The time on the right is the answer time: from the end of the user's speech to the start of the reply."
     ) {
       html in
       let shown = turns.suffix(Self.mostTurns)
@@ -46,7 +46,7 @@ struct TurnSection {
       html.element("div", class: "r-key") { html in
         for phase in Phase.allCases {
           html.element("span") { html in
-            html.raw("<i class=\"r-dot r-\(phase.rawValue)\"></i>\(phase.words)")
+            html.raw("<i class=\"r-dot r-\(phase.rawValue)\"></i>\(phase.label)")
           }
         }
         html.element("span") { $0.raw("<i class=\"r-dot r-cut\"></i>interrupted") }
@@ -55,7 +55,7 @@ struct TurnSection {
         for turn in shown { write(turn, longest: max(1, longest), to: &html) }
       }
       if turns.count > shown.count {
-        html.element("p", "The last \(shown.count) of \(turns.count) turns.", class: "r-sub")
+        html.element("p", "Shows the last \(shown.count) of \(turns.count) turns.", class: "r-sub")
       }
     }
   }
@@ -72,7 +72,7 @@ struct TurnSection {
           guard let phase = Phase(after: first.mark, before: second.mark) else { continue }
           let width = Figures.number(100 * Double(second.time - first.time) / Double(longest), decimals: 2)
           html.raw(
-            "<i class=\"r-\(phase.rawValue)\" style=\"left:\(percent(first.time))%;width:\(width)%\" title=\"\(phase.words): \(Figures.duration(second.time - first.time))\"></i>"
+            "<i class=\"r-\(phase.rawValue)\" style=\"left:\(percent(first.time))%;width:\(width)%\" title=\"\(phase.label): \(Figures.duration(second.time - first.time))\"></i>"
           )
         }
         if let cut = turn.times[.interrupted] {

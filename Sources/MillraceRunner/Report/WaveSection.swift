@@ -2,13 +2,13 @@ internal import MillraceCore
 internal import MillraceDSP
 internal import MillraceGraph
 
-/// The sound that entered and left a graph, strip above strip on one scale of time.
+/// The section with the waveforms of the sound that entered and left a graph, on one time scale.
 struct WaveSection {
   let strips: [WaveRecorder.Strip]
-  /// More runs than the one listened to.
+  /// True when there are other runs, whose sound is not shown.
   let ofSeveral: Bool
 
-  /// Columns of a strip: about one a pixel.
+  /// Columns of a waveform: about one per pixel.
   private static let columns = 1_100
 
   func write(to html: inout HTMLWriter) {
@@ -17,8 +17,8 @@ struct WaveSection {
     let end = heard.map(\.envelope.end).max() ?? 1
     html.section(
       "Sound",
-      "What entered the graph and what left it" + (ofSeveral ? ", in the first instance" : "")
-        + ": full height is full scale."
+      "Sound that entered and left the graph" + (ofSeveral ? ", in the first instance" : "")
+        + ". Full height is full scale."
     ) { html in
       html.element("div", class: "r-card") { html in
         for strip in heard { write(strip, end, to: &html) }

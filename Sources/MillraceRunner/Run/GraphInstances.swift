@@ -1,19 +1,19 @@
 internal import MillraceGraph
 
-/// A graph file with the instances of it that a run makes. An instance is loaded when its turn comes to be made, so that one that there is
-/// no room for is refused by then, and not behind a hundred thousand files that were read for nothing.
+/// A graph with the instances that a run creates. Each instance is loaded just before it is created, so that lack of memory is reported
+/// before a hundred thousand files have been read for nothing.
 struct GraphInstances {
-  /// What listings call the graph.
+  /// Name of the graph in listings.
   let title: String
   let count: Int
-  /// The instances that have been loaded, in order; the first from the beginning.
+  /// The instances loaded so far, in order. Contains at least the first.
   private(set) var plans: [GraphPlan]
   private let load: (Int) throws -> GraphPlan
 
   /// - Parameters:
-  ///   - count: how many instances there are to be, one at least.
-  ///   - load: gives the plan of an instance by its number, from 1; asked for each once, in order.
-  /// - Throws: what `load` throws for the first.
+  ///   - count: number of instances, at least 1.
+  ///   - load: returns the plan of an instance, given its number from 1; called once for each, in order.
+  /// - Throws: the error of `load` for the first instance.
   init(count: Int = 1, load: @escaping (Int) throws -> GraphPlan) throws {
     var first = try load(1)
     title = first.name
@@ -25,7 +25,7 @@ struct GraphInstances {
 
   var first: GraphPlan { plans[0] }
 
-  /// The plan of an instance, from 1: one that was loaded already, or the next.
+  /// The plan of an instance, from 1: one that has been loaded, or the next.
   mutating func plan(_ number: Int) throws -> GraphPlan {
     if number > plans.count {
       var plan = try load(number)

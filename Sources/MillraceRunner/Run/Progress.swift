@@ -3,43 +3,43 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// Shows how runs are going: a few lines redrawn in place on a terminal, else a line every few seconds.
+/// Shows the progress of runs: a few lines redrawn in place on a terminal, otherwise one line every few seconds.
 struct Progress {
   private let output: Output
   private let runs: [GraphRun]
-  private let board: EventBoard
+  private let monitor: EventMonitor
   private let title: String
   private let redraws: Bool
   private let isQuiet: Bool
   private let interval: Nanoseconds
   private let startedAt = millrace_monotonic_ns()
   private var shownAt: Nanoseconds?
-  /// Where the present rates are measured from.
+  /// Start of the interval over which the current rates are measured.
   private var last: (at: Nanoseconds, totals: RunTotals)
-  /// Packets a second and processor share over the last interval.
+  /// Packets per second, CPU load in percent, and graph time per real time over the last interval.
   private var rates = (packets: 0.0, processor: 0.0, speed: 0.0)
   private var drawnLines = 0
 
-  /// Ten times a second on a terminal; slower when there is much to read.
+  /// Ten times a second on a terminal; less often with many runs.
   private static let redrawInterval: Nanoseconds = .milliseconds(100)
   private static let lineInterval: Nanoseconds = .milliseconds(5_000)
-  /// Rates are taken over at least this, so that they can be read.
+  /// Shortest interval for rates, so that they are readable.
   private static let rateInterval: Nanoseconds = .milliseconds(500)
-  /// Reading the counters of a run takes some microseconds; above so many runs once a second is enough.
+  /// With more runs, redraw once a second: reading the counters of a run takes some microseconds.
   private static let manyRuns = 32
   /// Most meters shown.
   private static let mostMeters = 8
 
-  /// Begin it before the runs start: the first rates are taken from here on.
+  /// Create it before the runs start: the first rates are measured from here.
   /// - Parameters:
   ///   - redraws: false when something else writes to the same terminal.
-  ///   - isQuiet: true when nothing but errors is shown.
+  ///   - isQuiet: true to show only errors.
   init(
-    _ runs: [GraphRun], title: String, board: EventBoard, output: Output, redraws: Bool, isQuiet: Bool
+    _ runs: [GraphRun], title: String, monitor: EventMonitor, output: Output, redraws: Bool, isQuiet: Bool
   ) {
     self.runs = runs
     self.title = title
-    self.board = board
+    self.monitor = monitor
     self.output = output
     self.isQuiet = isQuiet
     self.redraws = redraws && output.canRedraw && !isQuiet
@@ -49,41 +49,41 @@ struct Progress {
       ? (runs.count > Self.manyRuns ? .milliseconds(1_000) : Self.redrawInterval) : Self.lineInterval
   }
 
-  /// Shows the state if it is time to.
+  /// Prints new notices, and the state when it is due.
   mutating func update(now: Nanoseconds) {
-    let notices = board.takeNotices()
-    if !notices.isEmpty { tell(notices) }
+    let notices = monitor.takeNotices()
+    if !notices.isEmpty { show(notices) }
     guard !isQuiet else { return }
     let due = now - (shownAt ?? (redraws ? startedAt - interval : startedAt)) >= interval
     guard due || (redraws && !notices.isEmpty) else { return }
     shownAt = now
     let totals = RunTotals(runs)
-    takeRates(totals, now)
+    updateRates(totals, now)
     if redraws { draw(totals) } else { output.write(plainLine(totals) + "\n") }
   }
 
-  /// Lines above the meters, for good.
-  private mutating func tell(_ notices: [EventBoard.Notice]) {
+  /// Prints notices above the meters, where they stay.
+  private mutating func show(_ notices: [EventMonitor.Notice]) {
     clear()
     for notice in notices where notice.isError || !isQuiet {
       output.write(output.style.paint("\(title): \(notice.text)", .yellow) + "\n")
     }
   }
 
-  /// Takes the meters away, so that the summary can stand in their place.
+  /// Erases the meters.
   mutating func clear() {
     guard drawnLines > 0 else { return }
     output.write("\u{1B}[\(drawnLines)A\r\u{1B}[J")
     drawnLines = 0
   }
 
-  /// What came too late for the last update.
+  /// Erases the meters and prints the last notices.
   mutating func finish() {
     clear()
-    tell(board.takeNotices())
+    show(monitor.takeNotices())
   }
 
-  private mutating func takeRates(_ totals: RunTotals, _ now: Nanoseconds) {
+  private mutating func updateRates(_ totals: RunTotals, _ now: Nanoseconds) {
     let before = last
     let span = now - before.at
     guard span >= Self.rateInterval || (!redraws && span > 0) else { return }
@@ -93,7 +93,7 @@ struct Progress {
     last = (now, totals)
   }
 
-  // MARK: Words
+  // MARK: Text
 
   private func state(_ totals: RunTotals) -> String {
     if runs.count == 1 {
@@ -106,7 +106,7 @@ struct Progress {
   private func facts(_ totals: RunTotals) -> [String] {
     var facts = [
       "\(Figures.number(rates.packets, decimals: rates.packets < 10 ? 1 : 0)) packets/s",
-      "\(Figures.number(rates.processor)) % of a processor",
+      "\(Figures.number(rates.processor)) % CPU",
     ]
     if runs.contains(where: { $0.plan.clock == .virtual }) {
       facts.append("\(Figures.number(rates.speed, decimals: rates.speed < 10 ? 1 : 0)) × real time")
@@ -118,7 +118,7 @@ struct Progress {
   }
 
   private func plainLine(_ totals: RunTotals) -> String {
-    let levels = board.levels.prefix(Self.mostMeters).map {
+    let levels = monitor.levels.prefix(Self.mostMeters).map {
       "\($0.label) \(Figures.fixed($0.level.rms, decimals: 1)) dBFS"
     }
     let time = Figures.duration(totals.time / 100_000_000 * 100_000_000)
@@ -135,7 +135,7 @@ struct Progress {
     var lines = [style.paint(head, .bold)]
     lines.append(
       style.paint(TerminalStyle.cut("  " + facts(totals).joined(separator: " · "), to: room), .dim))
-    let levels = board.levels.prefix(Self.mostMeters)
+    let levels = monitor.levels.prefix(Self.mostMeters)
     let names = levels.map { TerminalStyle.columns(of: $0.label) }.max() ?? 0
     let cells = min(48, room - names - 30)
     for (label, level) in levels {
@@ -153,7 +153,7 @@ struct Progress {
     var frame = drawnLines > 0 ? "\u{1B}[\(drawnLines)A\r" : ""
     for line in lines { frame += "\u{1B}[2K\(line)\n" }
     frame += "\u{1B}[J"
-    // Fewer than before when the window has become lower; what stood there has scrolled away.
+    // Fewer than before when the window has become smaller; the other lines have scrolled away.
     drawnLines = lines.count
     output.write(frame)
   }

@@ -1,16 +1,16 @@
-internal import Dispatch
+internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceNet
 internal import MillraceServer
 internal import Synchronization
 
-/// The page of metrics of one call of `run`.
+/// The metrics server of one call of `run`.
 final class RunMetrics: Sendable {
-  let figures: RunFigures
-  /// The system chose the port: the user has to be told.
+  let metrics: EngineMetrics
+  /// True when the system chose the port, so that the address must be printed.
   let hasChosenPort: Bool
-  /// Where it is, as a line for the user.
-  let place: String
+  /// A line for the user with the address.
+  let addressLine: String
   private let server: MetricsServer
   private let isDraining: Draining
 
@@ -18,15 +18,15 @@ final class RunMetrics: Sendable {
     let value = Atomic<Bool>(false)
   }
 
-  /// Starts to listen. Throws an exit status when that cannot be; why is on standard error then.
+  /// Starts listening. On failure, prints the reason and throws an exit status.
   init(_ engine: Engine, _ address: MetricsAddress, plain: Bool) throws(ExitStatus) {
-    let figures = RunFigures(engine)
+    let metrics = EngineMetrics(engine)
     let draining = Draining()
-    let result = Blocking.wait { () async -> Result<MetricsServer, NetError> in
+    let result = Answer.of { () async -> Result<MetricsServer, NetError> in
       do throws(NetError) {
         return .success(
           try await MetricsServer.listen(
-            figures: figures, host: address.host, port: address.port, plain: plain,
+            metrics, host: address.host, port: address.port, plain: plain,
             isHealthy: { !draining.value.load(ordering: .relaxed) }))
       } catch {
         return .failure(error)
@@ -39,41 +39,19 @@ final class RunMetrics: Sendable {
       throw .usage
     case .success(let server): self.server = server
     }
-    self.figures = figures
+    self.metrics = metrics
     isDraining = draining
     hasChosenPort = address.port == 0
     let host = address.host.contains(":") ? "[\(address.host)]" : address.host
-    place = "metrics: http://\(host):\(server.port)/metrics\n"
+    addressLine = "metrics: http://\(host):\(server.port)/metrics\n"
   }
 
-  /// From now on `/health` says that this process takes no more work.
+  /// From now on, `/health` answers that this process accepts no more work.
   func noteDraining() { isDraining.value.store(true, ordering: .relaxed) }
 
-  /// Stops to listen. Requests under way get their response.
+  /// Stops listening. Requests in progress still get their response.
   func stop() {
     let server = server
-    Blocking.wait { await server.stop() }
-  }
-}
-
-/// Waits in a thread for what a task does. Not from a task.
-enum Blocking {
-  private final class Box<Value: Sendable>: Sendable {
-    let value = Mutex<Value?>(nil)
-  }
-
-  @discardableResult
-  static func wait<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
-    let box = Box<Value>()
-    let done = DispatchSemaphore(value: 0)
-    Task.detached {
-      let value = await work()
-      box.value.withLock { $0 = value }
-      done.signal()
-    }
-    while true {
-      done.wait()
-      if let value = box.value.withLock({ $0 }) { return value }
-    }
+    Answer.of { await server.stop() }
   }
 }

@@ -4,18 +4,18 @@ internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// The report of runs as JSON, for `--report`. Times are in milliseconds; no parameter value is in it.
+/// The report of runs as JSON, for `--report`. Times are in milliseconds. It contains no parameter values.
 enum RunReportFile {
   /// Version of the layout below.
   static let version = 1
 
-  /// Throws for a file whose name does not say which form the report is to have.
+  /// Throws when the extension of the file is not that of a report.
   static func checkName(_ path: String?) throws(ValidationError) {
     guard let path, !path.hasSuffix(".json"), !path.hasSuffix(".html") else { return }
-    throw ValidationError("--report writes a page or JSON: give it a file name that ends in .html or .json.")
+    throw ValidationError("--report writes HTML or JSON; name a file that ends in .html or .json")
   }
 
-  /// - Parameter turns: of all dialogues, in the order they began.
+  /// - Parameter turns: the turns of all dialogues, in order of their start.
   static func json(_ reports: [RunReport], turns: [Turn]) -> String {
     var json = JSONWriter(pretty: true)
     json.object { json in
@@ -26,7 +26,7 @@ enum RunReportFile {
     return json.text + "\n"
   }
 
-  /// The members of the report's object.
+  /// Writes the members of the report object.
   static func write(_ reports: [RunReport], to json: inout JSONWriter) {
     json.member("millraceReport", version)
     json.array("runs") { json in
@@ -86,7 +86,7 @@ enum RunReportFile {
     if let ages = node.ages { json.object("ages") { write(ages, to: &$0) } }
   }
 
-  /// Quantiles, and every bucket that holds something as its beginning and its count.
+  /// Writes quantiles, and for every bucket that is not empty its lower bound and its count.
   private static func write(_ histogram: Histogram, to json: inout JSONWriter) {
     json.member("count", histogram.count)
     for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {

@@ -2,16 +2,16 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// Several runs taken together at one moment.
+/// The current totals of several runs.
 struct RunTotals {
   var running = 0
   var draining = 0
   var stopped = 0
   /// Longest graph time of any run.
   var time: Nanoseconds = 0
-  /// Packets that reached the end of a graph.
+  /// Packets read by sinks.
   var delivered = 0
-  /// Packets emitted anywhere.
+  /// Packets emitted by all nodes.
   var emitted = 0
   var dropped = 0
   var busy: Nanoseconds = 0

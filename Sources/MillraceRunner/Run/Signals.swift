@@ -2,56 +2,56 @@ internal import Glibc
 internal import Millrace
 internal import Synchronization
 
-// Outside the type, so that a handler, which may capture nothing, reaches them. `listen` touches them first: their
-// initialisers, and those of the programs nodes start, never run inside a handler.
+// Global, because a signal handler cannot capture anything. `listen` accesses them first, and the list of programs too, so that their
+// initialisers never run inside a handler.
 private let requests = Atomic<Int>(0)
 private let hasHungUp = Atomic<Bool>(false)
 
-/// Counts a request to end. The third ends the process immediately, with the programs that nodes started: whoever asks three times
-/// wants out, whatever hangs. Safe in the handler of a signal.
+/// Counts a termination request. The third ends the process immediately and kills the programs that nodes have started, even when
+/// something hangs. Async-signal-safe.
 private func countRequest() {
   guard requests.add(1, ordering: .relaxed).newValue >= 3 else { return }
   Programs.killAll()
-  TalkTerminal.giveBack()
+  TalkTerminal.restore()
   _exit(ExitStatus.interrupted.rawValue)
 }
 
-/// Signals as counters: handlers only count, the run's own loop looks.
+/// Counts termination signals. Handlers only count; the main loop of the run checks the count.
 ///
-/// Handlers and not a blocked mask, because programs started by a node would inherit the mask.
+/// Signals are not blocked, because programs started by a node would inherit the mask.
 enum Signals {
-  /// Requests to end since `listen`, of whichever kind: interrupts (Ctrl-C), SIGTERM, and the end of the terminal (SIGHUP), which counts
-  /// once, since the kernel tells of it and the shell may as well.
+  /// Termination requests since `listen`: SIGINT (Ctrl-C), SIGTERM, and SIGHUP when the terminal closes. SIGHUP counts once, because both
+  /// the kernel and the shell may send it.
   static var requestCount: Int { requests.load(ordering: .relaxed) }
 
-  /// True once the process was asked to end: what is inside may flow out.
-  static var isAskedToEnd: Bool { requestCount > 0 }
+  /// True after the first termination request: drain the graphs.
+  static var isDrainRequested: Bool { requestCount > 0 }
 
-  /// True once it was asked again: it is to end at once.
-  static var isAskedToStop: Bool { requestCount > 1 }
+  /// True after the second termination request: stop the graphs.
+  static var isStopRequested: Bool { requestCount > 1 }
 
-  /// A closed pipe, and a file at the limit of its size (`ulimit -f`), become errors of the write, not the end of the process.
-  /// Programs started by a node get the default again, since a handler does not survive `exec`.
-  static func surviveWrites() {
+  /// Turns SIGPIPE and SIGXFSZ (`ulimit -f`) into write errors, so that they do not end the process. Programs started by nodes get the
+  /// default action, because `exec` resets handlers.
+  static func ignoreWriteSignals() {
     for signal in [SIGPIPE, SIGXFSZ] { install(signal) { _ in } }
   }
 
-  /// Counts requests to end, from zero. The third ends the process immediately, with the programs nodes started.
+  /// Starts counting termination requests from zero. The third ends the process immediately and kills the programs of nodes.
   static func listen() {
     requests.store(0, ordering: .relaxed)
     hasHungUp.store(false, ordering: .relaxed)
     _ = Programs.count
     for signal in [SIGINT, SIGTERM] { install(signal) { _ in countRequest() } }
-    // Started by `nohup`, it is meant to outlive its terminal.
+    // When started by `nohup`, the process should outlive its terminal.
     if !isIgnored(SIGHUP) {
       install(SIGHUP) { _ in
         if !hasHungUp.exchange(true, ordering: .relaxed) { countRequest() }
       }
     }
-    var heard = sigset_t()
-    unsafe sigemptyset(&heard)
-    for signal in [SIGINT, SIGTERM, SIGHUP] { unsafe sigaddset(&heard, signal) }
-    unsafe pthread_sigmask(SIG_UNBLOCK, &heard, nil)
+    var handled = sigset_t()
+    unsafe sigemptyset(&handled)
+    for signal in [SIGINT, SIGTERM, SIGHUP] { unsafe sigaddset(&handled, signal) }
+    unsafe pthread_sigmask(SIG_UNBLOCK, &handled, nil)
   }
 
   private static func isIgnored(_ signal: Int32) -> Bool {

@@ -3,13 +3,13 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// What happened, once it is over: runs of the same graph taken together.
+/// The summary that is printed at the end, for all runs of a graph.
 struct Summary {
   private let merged: MergedReport
-  /// The plan of each run: they may differ in their paths.
+  /// The plan of each run. Their paths may differ.
   private let plans: [GraphPlan]
 
-  /// Most written files told by name.
+  /// Most written files listed.
   private static let mostFiles = 32
 
   init(_ merged: MergedReport, plans: [GraphPlan]) {
@@ -20,17 +20,17 @@ struct Summary {
   // MARK: Text
 
   /// The summary for a terminal.
-  /// - Parameter board: what nodes said of the files they wrote.
-  func text(_ style: TerminalStyle, board: EventBoard) -> String {
+  /// - Parameter monitor: has what nodes reported about the files they wrote.
+  func text(_ style: TerminalStyle, monitor: EventMonitor) -> String {
     var lines = [style.paint(headline, .heading)]
     lines += ["", style.paint("Nodes", .bold)] + nodeTable.lines(style)
     if !merged.links.isEmpty { lines += ["", style.paint("Links", .bold)] + linkTable.lines(style) }
     let ages = ageTable
-    if !ages.isEmpty { lines += ["", style.paint("Age on arrival", .bold)] + ages.lines(style) }
-    let outputs = outputLines(board)
-    if !outputs.isEmpty { lines += ["", style.paint("Written", .bold)] + outputs }
-    let remarks = self.remarks
-    if !remarks.isEmpty { lines += [""] + remarks.map { style.paint($0, .yellow) } }
+    if !ages.isEmpty { lines += ["", style.paint("Packet age", .bold)] + ages.lines(style) }
+    let outputs = outputLines(monitor)
+    if !outputs.isEmpty { lines += ["", style.paint("Files written", .bold)] + outputs }
+    let problems = self.problems
+    if !problems.isEmpty { lines += [""] + problems.map { style.paint($0, .yellow) } }
     return lines.joined(separator: "\n") + "\n"
   }
 
@@ -47,7 +47,7 @@ struct Summary {
     var parts = ["\(merged.title): \(end) after \(longest)"]
     if merged.runs.count > 1 { parts.append("\(merged.runs.count) runs") }
     if let first = merged.runs.compactMap(\.report.timeToFirstPacket).max() {
-      parts.append("first packet through after \(Figures.duration(first / 1_000 * 1_000))")
+      parts.append("first packet delivered after \(Figures.duration(first / 1_000 * 1_000))")
     }
     parts.append("\(Figures.bytes(merged.sum(\.poolBytes))) of media memory")
     return parts.joined(separator: ", ")
@@ -57,7 +57,7 @@ struct Summary {
     var table = TextTable([
       ("node", .left), ("type", .left), ("packets in", .right), ("out", .right), ("CPU", .right),
       ("mean call", .right), ("p99 call", .right), ("worst call", .right), ("over budget", .right),
-      ("waited", .right), ("restarts", .right),
+      ("waits", .right), ("restarts", .right),
     ])
     for node in merged.nodes {
       table.add([
@@ -74,9 +74,9 @@ struct Summary {
     let hasShed = merged.links.contains { $0.droppedShed > 0 }
     var table = TextTable(
       [
-        ("link", .left), ("carried", .left), ("packets", .right), ("oldest dropped", .right),
+        ("link", .left), ("format", .left), ("packets", .right), ("oldest dropped", .right),
         ("newest dropped", .right), ("stale dropped", .right),
-      ] + (hasShed ? [("shed", .right)] : []) + [("left over", .right), ("most queued", .right)])
+      ] + (hasShed ? [("shed", .right)] : []) + [("discarded", .right), ("most queued", .right)])
     for link in merged.links {
       table.add(
         [
@@ -88,14 +88,14 @@ struct Summary {
     return table
   }
 
-  /// How old packets were where they ended, since capture.
+  /// The age of packets at the sinks, measured from capture.
   private var ageTable: TextTable {
     var table = TextTable([
-      ("end", .left), ("calls", .right), ("median", .right), ("p90", .right), ("p99", .right),
+      ("sink", .left), ("calls", .right), ("median", .right), ("p90", .right), ("p99", .right),
       ("oldest", .right),
     ])
     for node in merged.nodes {
-      // On a virtual clock packets that only pass through have no age.
+      // On a virtual clock, packets that are not delayed have no age.
       guard let ages = node.ages, ages.largest > 0 else { continue }
       let quantiles = [0.5, 0.9, 0.99].map { time(ages.quantile($0) ?? 0) }
       table.add([node.name, "\(ages.count)"] + quantiles + [time(ages.largest)])
@@ -106,45 +106,44 @@ struct Summary {
   private func count(_ value: Int) -> String { value == 0 ? "" : "\(value)" }
   private func time(_ value: Nanoseconds) -> String { value == 0 ? "" : Figures.duration(value) }
 
-  /// Files of nodes at the end of the graphs, each once, with their size now and what the node said of them.
-  private func outputLines(_ board: EventBoard) -> [String] {
+  /// The files that sinks wrote, each once, with their current size and what the node reported about them.
+  private func outputLines(_ monitor: EventMonitor) -> [String] {
     var lines: [String] = []
-    var told: Set<String> = []
+    var seen: Set<String> = []
     for (plan, run) in zip(plans, merged.runs) {
       for node in plan.nodes where node.isSink && !node.isSecret("path") {
-        guard case .string(let path)? = node.parameters["path"], told.insert(path).inserted else { continue }
-        guard told.count <= Self.mostFiles else { continue }
+        guard case .string(let path)? = node.parameters["path"], seen.insert(path).inserted else { continue }
+        guard seen.count <= Self.mostFiles else { continue }
         var status = stat()
         guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
-        let words = board.written(by: node.name, label: run.label).map { " (\($0))" } ?? ""
-        lines.append("  \(Problem.printable(path))  \(Figures.bytes(Int(status.st_size)))\(words)")
+        let detail = monitor.written(by: node.name, label: run.label).map { " (\($0))" } ?? ""
+        lines.append("  \(Problem.printable(path))  \(Figures.bytes(Int(status.st_size)))\(detail)")
       }
     }
-    if told.count > Self.mostFiles { lines.append("  and \(told.count - Self.mostFiles) more") }
+    if seen.count > Self.mostFiles { lines.append("  and \(seen.count - Self.mostFiles) more") }
     return lines
   }
 
-  /// What went wrong without ending anything.
-  private var remarks: [String] {
-    var remarks: [String] = []
+  /// Problems that did not end the run.
+  private var problems: [String] {
+    var problems: [String] = []
     for node in merged.nodes {
       guard node.overAge > 0, let maxAge = node.maxAge else { continue }
-      remarks.append(
-        "\(Figures.counted(node.overAge, "call")) of node \"\(node.name)\" got packets older than \(Figures.duration(maxAge)), the oldest \(Figures.duration(node.worstAge ?? 0))"
+      problems.append(
+        "node \"\(node.name)\" received packets older than \(Figures.duration(maxAge)) in \(Figures.counted(node.overAge, "call")); the oldest was \(Figures.duration(node.worstAge ?? 0)) old"
       )
     }
     let leaked = merged.sum(\.leakedBlocks)
     if leaked > 0 {
-      remarks.append("\(Figures.counted(leaked, "block")) of media memory not given back by a node")
+      problems.append("\(Figures.counted(leaked, "block")) of media memory not returned by a node")
     }
     let lost = merged.sum(\.lostEvents)
     if lost > 0 {
-      remarks.append(
-        "\(Figures.counted(lost, "event")) came faster than this program took them, and were lost")
+      problems.append("\(Figures.counted(lost, "event")) dropped because this program read them too slowly")
     }
     for name in Set(merged.runs.flatMap(\.report.detachedNodes)).sorted() {
-      remarks.append("node \"\(name)\" did not return when stopped; its thread was left behind")
+      problems.append("node \"\(name)\" did not return when it was stopped; its thread was abandoned")
     }
-    return remarks
+    return problems
   }
 }

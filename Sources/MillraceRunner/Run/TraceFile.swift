@@ -4,13 +4,12 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// Every call of every node, in the Trace Event Format that ui.perfetto.dev and chrome://tracing read ("JSON Array Format", times
-/// in microseconds).
+/// Writes every call of every node in the Trace Event Format that ui.perfetto.dev and chrome://tracing read ("JSON Array Format", times in
+/// microseconds).
 ///
-/// - A complete event (phase X) for each call, on a thread for each worker. Calls of a thread follow one another; none overlaps
-///   the next, which readers would take for a damaged trace.
-/// - A counter (phase C) for each link of the first runs: the packets in it whenever the trace is taken, written when it changed.
-/// - Names of process and threads (phase M).
+/// - A complete event (phase X) for each call, with one thread per worker. Calls of a thread never overlap: viewers would reject such a trace.
+/// - A counter (phase C) for each link of the first runs: the number of queued packets at each `take`, written when it has changed.
+/// - Names of the process and the threads (phase M).
 struct TraceFile: ~Copyable {
   private var reader: TraceReader
   private var file: TextFile
@@ -18,7 +17,7 @@ struct TraceFile: ~Copyable {
   private let title: String
   /// Time 0 of the trace.
   private let start: Nanoseconds
-  /// Numbers of the workers, as they come up.
+  /// Thread numbers of the workers, in order of appearance.
   private var threads: [String: Int] = [:]
   private var links: [LinkDepths] = []
   private var isEmpty = true
@@ -27,15 +26,15 @@ struct TraceFile: ~Copyable {
   private struct LinkDepths {
     let run: GraphRun
     let names: [String]
-    /// What was written last; -1: nothing yet.
+    /// The values written last; -1 when none has been written.
     var depths: [Int]
   }
 
-  /// Runs whose links are counted; thousands of tracks would hide the calls.
+  /// Most runs whose links have counters; with thousands of tracks the calls would be hard to find.
   private static let countedRuns = 16
 
-  /// Makes a trace, and writes nothing yet. `take` it often enough: a worker remembers 32,768 calls.
-  /// - Parameter title: what the process is called.
+  /// Creates a trace without writing anything. Call `take` often enough: a worker records 32,768 calls.
+  /// - Parameter title: name of the process in the trace.
   init(_ engine: Engine, file: consuming TextFile, title: String) {
     reader = engine.makeTraceReader(holdsClock: true)
     self.file = file
@@ -43,7 +42,7 @@ struct TraceFile: ~Copyable {
     start = millrace_monotonic_ns()
   }
 
-  /// Begins the file, and counts the links of these runs from now on. Call before they start.
+  /// Begins the file and the counters of these runs. Call before they start.
   mutating func begin(_ runs: [GraphRun]) {
     file.write("[")
     name("process_name", title, thread: 0)
@@ -56,7 +55,7 @@ struct TraceFile: ~Copyable {
     takeDepths()
   }
 
-  /// Takes over what the workers noted since the last call.
+  /// Writes the calls that the workers have recorded since the last call.
   mutating func take() {
     takeDepths()
     let start = start
@@ -68,14 +67,14 @@ struct TraceFile: ~Copyable {
         json.member("ph", "X")
         json.member("tid", thread)
         json.member("ts", Double(span.start - start) / 1e3)
-        // Readers cut what does not fit a nanosecond: a start rounded down must not lie in the call before it.
+        // Viewers truncate to nanoseconds. One less, so that the start of the next call, truncated, is not inside this call.
         json.member("dur", Double(max(0, span.duration - 1)) / 1e3)
         if let time = span.graphTime { json.object("args") { $0.member("graphTime", Double(time) / 1e6) } }
       }
     }
   }
 
-  /// Takes the rest and closes the list. Answers what went wrong with the file, and how many calls are missing.
+  /// Writes the remaining calls and ends the file. Returns the error of the file, if any, and the number of missing calls.
   mutating func finish() -> (failure: String?, lost: Int) {
     take()
     file.write("\n]\n")
@@ -85,7 +84,7 @@ struct TraceFile: ~Copyable {
   private mutating func takeDepths() {
     let time = Double(millrace_monotonic_ns() - start) / 1e3
     for run in links.indices {
-      // A run that has stopped holds nothing.
+      // A run that has stopped has no queued packets.
       let queued = links[run].run.queued
       for link in links[run].depths.indices {
         let depth = queued.isEmpty ? 0 : queued[link]

@@ -3,18 +3,18 @@ internal import MillraceDialog
 internal import MillraceServer
 internal import Synchronization
 
-/// The turns of a run as OpenTelemetry JSON, written when the run has ended.
+/// Writes the turns of a run as OpenTelemetry JSON when the run has ended.
 struct TurnTraceFile: ~Copyable {
   private var file: TextFile
-  /// Where graph time begins, in nanoseconds since 1970.
+  /// Graph time 0, in nanoseconds since 1970.
   private var epoch: UInt64 = 0
 
   init(_ file: consuming TextFile) { self.file = file }
 
-  /// Notes the time. Call it when the graphs start.
+  /// Notes the current time. Call when the graphs start.
   mutating func begin() { epoch = TurnTrace.now }
 
-  /// Writes the turns. Throws, when that could not be done, what is on standard error already.
+  /// Writes the turns. On failure, prints the error and throws a usage error.
   mutating func finish(_ turns: [Turn], graph: String) throws {
     let program = RunnerContext.current.withLock(\.name)
     var trace = TurnTrace(service: program, version: MillraceCommand.version)

@@ -3,19 +3,19 @@ internal import MillraceEngine
 internal import MillraceGraph
 internal import Synchronization
 
-/// The outlines of the sound that enters and leaves a graph, taken from taps while it runs.
+/// Records the envelopes of the sound that enters and leaves a graph, through taps.
 ///
-/// Everything is prepared before the run starts; a task reads the taps until they are over.
+/// Taps are set before the run starts; a task reads them until they end.
 final class WaveRecorder: Sendable {
   /// The sound of one link.
   struct Strip: Sendable {
     /// The link's name.
     var name: String
     var format: Format
-    /// Sound ends here: it is played, coded, written. Else it begins here.
+    /// True when sound leaves the graph here: it is played, encoded or written. False when it enters here.
     var isEnd: Bool
     var envelope = Envelope()
-    /// Packets that came faster than they were read.
+    /// Packets dropped because the tap was read too slowly.
     var droppedCount = 0
   }
 
@@ -24,39 +24,39 @@ final class WaveRecorder: Sendable {
   }
   private let state: Mutex<State>
   private let taps: [LinkTap]
-  /// False where nothing follows a clock: times then say nothing, and sound is placed by its samples.
+  /// False when no node follows a clock: then timestamps are meaningless, and sound is placed by its sample positions.
   private let followsClock: Bool
 
-  /// Most links listened to.
+  /// Most links recorded.
   private static let mostStrips = 12
   /// More than a second of 20 ms packets, read fifty times a second.
   private static let tapCapacity = 64
-  private static let pause = Duration.milliseconds(20)
-  /// A virtual clock stands still while nobody reads.
-  private static let virtualPause = Duration.microseconds(200)
+  private static let pollInterval = Duration.milliseconds(20)
+  /// Shorter, because a virtual clock stands still until the taps are read.
+  private static let virtualPollInterval = Duration.microseconds(200)
 
   /// Sets taps on a prepared run.
-  /// - Parameter readers: what its task is among.
-  init(_ run: GraphRun, _ readers: Readers) {
+  /// - Parameter readers: the group for the task of the recorder.
+  init(_ run: GraphRun, _ readers: ReaderTasks) {
     let links = Self.links(of: run.plan)
     taps = links.map { run.tap($0.link, capacity: Self.tapCapacity) }
     followsClock = run.plan.nodes.contains { $0.pacing != .waits }
     let strips = zip(taps, links).map { Strip(name: $0.name, format: $0.shape.format, isEnd: $1.isEnd) }
     state = Mutex(State(strips: strips))
     guard !links.isEmpty else { return }
-    let pause = run.plan.clock == .virtual ? Self.virtualPause : Self.pause
+    let interval = run.plan.clock == .virtual ? Self.virtualPollInterval : Self.pollInterval
     readers.start {
-      // A tap wakes nobody.
+      // Polls, because a tap does not wake its reader.
       while !self.taps.allSatisfy(\.isOver) {
         self.read()
-        try? await Task.sleep(for: pause)
+        try? await Task.sleep(for: interval)
       }
     }
   }
 
   var strips: [Strip] { state.withLock { $0.strips } }
 
-  /// The links where sound begins, and those where it ends, in the plan's order.
+  /// The links where sound enters and leaves the graph, in the plan's order.
   static func links(of plan: GraphPlan) -> [(link: Int, isEnd: Bool)] {
     func carriesSound(_ port: NodeSetup.Port) -> Bool { port.isLinked && port.shape?.format.kind == .pcm }
     var seen: Set<GraphPlan.End> = []
@@ -65,7 +65,7 @@ final class WaveRecorder: Sendable {
       guard link.shape.format.kind == .pcm else { return nil }
       let begins = !plan.nodes[link.from.node].inputs.contains(where: carriesSound)
       let ends = !plan.nodes[link.to.node].outputs.contains(where: carriesSound)
-      // All links of an output carry the same.
+      // All links of an output carry the same packets.
       guard begins || ends, seen.insert(link.from).inserted else { return nil }
       return (index, ends && !begins)
     }

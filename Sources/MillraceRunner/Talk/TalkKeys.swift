@@ -1,45 +1,45 @@
-/// A key, as a terminal without lines of its own sends it.
+/// A key from a terminal in noncanonical mode.
 enum TalkKey: Equatable {
   case character(Character)
   case enter, tab, backspace
-  /// Escape, Ctrl-U: what was typed is to be forgotten.
+  /// Escape or Ctrl-U: erases the typed text.
   case erase
   /// Ctrl-D.
   case end
 }
 
-/// Makes keys of bytes. Arrows and function keys are left out; bytes that are no UTF-8 are, too.
+/// Decodes bytes from a terminal into keys. Ignores arrow keys, function keys and invalid UTF-8.
 struct TalkKeyReader {
-  private enum Place {
+  private enum State {
     case plain
-    /// Behind ESC.
+    /// After ESC.
     case escape
-    /// Within a control sequence (ECMA-48, 5.4), which ends with a byte from 0x40 on.
+    /// In a control sequence (ECMA-48, 5.4), which ends with a byte of at least 0x40.
     case sequence
   }
 
-  private var place = Place.plain
-  /// Bytes of a character that is not whole yet.
+  private var state = State.plain
+  /// The bytes of an incomplete character.
   private var partial: [UInt8] = []
 
-  /// Takes what one read gave. A terminal sends a sequence at once, so that ESC at the end is the key.
+  /// Decodes the bytes of one read. Terminals send a sequence in one piece, so ESC at the end is the Escape key.
   mutating func add(_ bytes: some Sequence<UInt8>) -> [TalkKey] {
     var keys: [TalkKey] = []
-    for byte in bytes { if let key = take(byte) { keys.append(key) } }
-    if place == .escape {
-      place = .plain
+    for byte in bytes { if let key = decode(byte) { keys.append(key) } }
+    if state == .escape {
+      state = .plain
       keys.append(.erase)
     }
     return keys
   }
 
-  private mutating func take(_ byte: UInt8) -> TalkKey? {
-    switch place {
+  private mutating func decode(_ byte: UInt8) -> TalkKey? {
+    switch state {
     case .escape:
-      place = byte == UInt8(ascii: "[") || byte == UInt8(ascii: "O") ? .sequence : .plain
+      state = byte == UInt8(ascii: "[") || byte == UInt8(ascii: "O") ? .sequence : .plain
       return nil
     case .sequence:
-      if (0x40...0x7E).contains(byte) { place = .plain }
+      if (0x40...0x7E).contains(byte) { state = .plain }
       return nil
     case .plain: break
     }
@@ -58,14 +58,14 @@ struct TalkKeyReader {
     case 0x15: return .erase
     case 0x04: return .end
     case 0x1B:
-      place = .escape
+      state = .escape
       return nil
     default: return nil
     }
   }
 
   private mutating func text(_ byte: UInt8) -> TalkKey? {
-    // A byte that begins a character ends one that was never finished.
+    // A lead byte discards an incomplete character.
     if byte & 0xC0 != 0x80 { partial = [] }
     partial.append(byte)
     let wanted = partial[0] < 0x80 ? 1 : partial[0] < 0xE0 ? 2 : partial[0] < 0xF0 ? 3 : 4

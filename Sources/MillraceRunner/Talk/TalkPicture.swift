@@ -6,49 +6,49 @@ internal import MillraceGraph
 internal import MillraceNet
 internal import Synchronization
 
-/// Makes a JPEG under a budget of any picture that libavformat reads, by the nodes a graph would use, on a thread beside the
-/// dialogue.
+/// Converts any picture that libavformat reads into a JPEG of limited size, with the nodes that a graph would use, on a separate thread.
 final class TalkPicture: Sendable {
-  /// Why there is none, in words.
-  struct Refusal: Error, Equatable {
+  /// Why the picture could not be converted.
+  struct Failure: Error, Equatable {
     var text: String
   }
 
-  /// Longest time it may take: a picture of 64 million pixels takes a second or two.
+  /// Time limit: a picture of 64 million pixels takes a second or two.
   private static let patience: Nanoseconds = .milliseconds(30_000)
-  /// A film shows itself by a second picture within this much of it.
-  private static let glance: Nanoseconds = .milliseconds(400)
+  /// A file that has a second picture within this time is a video.
+  private static let videoProbe: Nanoseconds = .milliseconds(400)
 
-  /// What was typed for it.
-  let words: String
-  private let result = Mutex<Result<String, Refusal>?>(nil)
-  /// Where it is being made.
-  private let workPlace = Mutex<String?>(nil)
+  /// The question to send with the picture.
+  let question: String
+  private let result = Mutex<Result<String, Failure>?>(nil)
+  /// The temporary directory of the conversion.
+  private let workFolder = Mutex<String?>(nil)
 
-  /// Base64 of the JPEG, or why not; nil while it is being made.
-  var outcome: Result<String, Refusal>? { result.withLock { $0 } }
+  /// The JPEG in Base64, or the failure; nil while the conversion is running.
+  var outcome: Result<String, Failure>? { result.withLock { $0 } }
 
-  /// Begins.
-  /// - Parameter budget: characters the Base64 text may have.
-  init(of path: String, words: String, budget: Int) {
-    self.words = words
-    let refusal = DetachedThread.start("millrace-image") { [self] in
-      let made: Result<String, Refusal>
-      do throws(Refusal) {
-        made = .success(try Self.make(path, budget) { place in workPlace.withLock { $0 = place } })
+  /// Starts the conversion.
+  /// - Parameter budget: longest Base64 text in characters.
+  init(of path: String, question: String, budget: Int) {
+    self.question = question
+    let code = OwnThread.start("millrace-image") { [self] in
+      let converted: Result<String, Failure>
+      do throws(Failure) {
+        converted = .success(
+          try Self.convert(path, budget) { folder in workFolder.withLock { $0 = folder } })
       } catch {
-        made = .failure(error)
+        converted = .failure(error)
       }
-      result.withLock { $0 = made }
+      result.withLock { $0 = converted }
     }
-    if refusal != 0 {
-      let text = "no thread for the picture: \(SystemError.text(refusal)); end some other program"
-      result.withLock { $0 = .failure(Refusal(text: text)) }
+    if code != 0 {
+      let text = "cannot start a thread for the picture: \(SystemError.text(code)); close some other programs"
+      result.withLock { $0 = .failure(Failure(text: text)) }
     }
   }
 
-  /// Removes what a picture that is still being made has left on the disk.
-  func cleanUp() { workPlace.withLock { if let place = $0 { Self.remove(place) } } }
+  /// Removes the files of a conversion that is still running.
+  func cleanUp() { workFolder.withLock { if let folder = $0 { Self.remove(folder) } } }
 
   private static func remove(_ folder: String) {
     _ = unsafe unlink(target(in: folder))
@@ -57,45 +57,46 @@ final class TalkPicture: Sendable {
 
   private static func target(in folder: String) -> String { folder + "/picture.jpg" }
 
-  /// - Parameter works: told of the folder it is made in, which is removed in the end.
-  static func make(_ path: String, _ budget: Int, works: (String) -> Void = { _ in }) throws(Refusal)
-    -> String
+  /// - Parameter usesFolder: receives the path of the temporary directory, which is removed at the end.
+  static func convert(_ path: String, _ budget: Int, usesFolder: (String) -> Void = { _ in })
+    throws(Failure) -> String
   {
     let path = path.hasPrefix("~/") ? (Environment.value("HOME") ?? "~") + path.dropFirst() : path
     let name = Problem.quoted(path)
     switch FileKind(path: path) {
     case .regular: break
-    case .missing: throw Refusal(text: "there is no picture \(name); name a file that is there")
-    case .folder: throw Refusal(text: "\(name) is a folder; name a picture in it")
-    case .pipe: throw Refusal(text: "\(name) is a pipe, which may never end; name a file")
-    case .other: throw Refusal(text: "\(name) is a device or a socket; name a file")
+    case .missing: throw Failure(text: "there is no file \(name); check the path")
+    case .folder: throw Failure(text: "\(name) is a directory; name a picture")
+    case .pipe: throw Failure(text: "\(name) is a pipe, which may never end; name a regular file")
+    case .other: throw Failure(text: "\(name) is a device or a socket; name a regular file")
     }
     var template = Array("\(Environment.value("TMPDIR") ?? "/tmp")/millrace-image-XXXXXX".utf8CString)
     let folder = unsafe template.withUnsafeMutableBufferPointer { pointer -> String? in
       unsafe mkdtemp(pointer.baseAddress!).map { unsafe String(cString: $0) }
     }
     guard let folder else {
-      throw Refusal(text: "no place for the picture: \(SystemError.text(errno)); make room, or set TMPDIR")
+      throw Failure(
+        text: "cannot create a temporary directory: \(SystemError.text(errno)); free some space, or set TMPDIR")
     }
-    works(folder)
+    usesFolder(folder)
     let target = target(in: folder)
     defer { remove(folder) }
     try run(path, target, budget)
     do {
       return Base64.encode(try SourceFile.read(path: target).bytes)
     } catch {
-      throw Refusal(text: "\(name) has no picture in it that could be shown")
+      throw Failure(text: "\(name) contains no picture; name a picture, such as a JPEG or PNG")
     }
   }
 
-  /// What a node says of the file, which it may name itself.
-  private static func refused(_ name: String, _ text: String) -> Refusal {
-    let what = text.hasPrefix(name) ? text : "\(name) cannot be shown: \(text)"
-    return Refusal(text: "\(what); name a picture, such as a JPEG or PNG")
+  /// The failure for a node's error text, which may already name the file.
+  private static func failure(_ name: String, _ text: String) -> Failure {
+    let what = text.hasPrefix(name) ? text : "cannot convert \(name): \(text)"
+    return Failure(text: "\(what); name a picture, such as a JPEG or PNG")
   }
 
-  /// On the virtual clock, so that a film is not waited for.
-  private static func run(_ path: String, _ target: String, _ budget: Int) throws(Refusal) {
+  /// Runs the graph, on the virtual clock so that a video does not take real time.
+  private static func run(_ path: String, _ target: String, _ budget: Int) throws(Failure) {
     let name = Problem.quoted(path)
     var graph = GraphDescription("picture")
     graph.add("file", "video.read", ["path": .string(path), "pace": true])
@@ -107,23 +108,23 @@ final class TalkPicture: Sendable {
       let plan = try Graph.load(graph, settings: GraphSettings(clock: .virtual), catalogue: .standard)
       run = try Engine(catalogue: .standard, clock: .virtual, workers: 1).prepare(plan)
     } catch let problem as StartProblem {
-      throw refused(name, problem.text)
+      throw failure(name, problem.text)
     } catch let problems as Problems {
-      throw refused(name, problems.sorted.first?.text ?? "it is no picture")
+      throw failure(name, problems.sorted.first?.text ?? "it is not a picture")
     } catch {
-      throw refused(name, "\(error)")
+      throw failure(name, "\(error)")
     }
-    run.drain(at: .nanoseconds(glance))
+    run.drain(at: .nanoseconds(videoProbe))
     run.start()
     guard let report = run.waitUntilStopped(timeout: .nanoseconds(patience)) else {
       run.stop()
-      throw Refusal(text: "\(name) took too long to read; make it smaller")
+      throw Failure(text: "reading \(name) took too long; use a smaller picture")
     }
-    if let failure = report.failure { throw refused(name, failure.text) }
+    if let problem = report.failure { throw failure(name, problem.text) }
     let pictures = report.nodes.first { $0.name == "file" }?.packetsOut ?? 0
     guard pictures <= 1 else {
-      throw Refusal(
-        text: "\(name) is a film; name a picture, or run a graph that shows films (bailian-live-video.json)")
+      throw Failure(
+        text: "\(name) is a video; name a picture, or run a graph that sends video (bailian-live-video.json)")
     }
   }
 }

@@ -1,14 +1,14 @@
 internal import MillraceCore
 
-/// What one line asks for, typed or read from a script.
+/// The request of one line, typed or read from a script.
 enum TalkRequest: Equatable {
   case ask(String)
   case say(String)
-  case image(path: String, words: String)
-  /// nil: the other way round.
+  case image(path: String, question: String)
+  /// nil toggles.
   case mute(Bool?)
   case press, release, tap, interrupt, leave, help
-  /// Goes on when this state has come, when so much time is over, or when another answer was heard.
+  /// Waits for a state, for a time, or until another reply has been heard.
   case wait(Wait)
 
   enum Wait: Equatable {
@@ -17,22 +17,22 @@ enum TalkRequest: Equatable {
     case answer
   }
 
-  /// Why a line means nothing.
-  struct Refusal: Error, Equatable {
+  /// Why a line is invalid.
+  struct ParseError: Error, Equatable {
     var text: String
   }
 
   static let helpText = """
-    /say TEXT: have it said · /image FILE [QUESTION]: show a picture · /mute [on|off] · /press /release /tap · i: interrupt · \
-    q: leave · /wait STATE, TIME or answer · anything else is asked
+    /say TEXT: speak a text · /image FILE [QUESTION]: send a picture · /mute [on|off] · /press /release /tap · i: interrupt · \
+    q: quit · /wait STATE, TIME or answer (in scripts) · any other text is sent as a question
     """
 
   private static let words = [
     "say", "image", "mute", "press", "release", "tap", "wait", "help", "interrupt", "quit",
   ]
 
-  /// - Parameter isPlain: true where there are no keys: `i` and `q` alone, and an empty line, are what the keys would be.
-  init(_ line: String, isPlain: Bool) throws(Refusal) {
+  /// - Parameter isPlain: true when there are no keys: the lines `i` and `q` and an empty line then act like the keys.
+  init(_ line: String, isPlain: Bool) throws(ParseError) {
     let line = line.trimmed
     if isPlain {
       switch line {
@@ -46,17 +46,19 @@ enum TalkRequest: Equatable {
     }
   }
 
-  private static func request(_ line: String) throws(Refusal) -> TalkRequest {
+  private static func request(_ line: String) throws(ParseError) -> TalkRequest {
     guard line.hasPrefix("/") else { return .ask(line) }
     let word = line.dropFirst().prefix { !$0.isWhitespace }
     let rest = String(line.dropFirst(1 + word.count)).trimmed
     switch word {
     case "say":
-      guard !rest.isEmpty else { throw Refusal(text: "/say needs words: /say good morning") }
+      guard !rest.isEmpty else { throw ParseError(text: "/say needs a text, such as: /say good morning") }
       return .say(rest)
     case "image": return try image(rest)
     case "mute":
-      guard ["", "on", "off"].contains(rest) else { throw Refusal(text: "/mute takes on, off or nothing") }
+      guard ["", "on", "off"].contains(rest) else {
+        throw ParseError(text: "invalid argument of /mute; write /mute, /mute on or /mute off")
+      }
       return .mute(rest.isEmpty ? nil : rest == "on")
     case "press": return .press
     case "release": return .release
@@ -65,25 +67,28 @@ enum TalkRequest: Equatable {
     case "quit": return .leave
     case "help": return .help
     case "wait": return .wait(try wait(rest))
-    case "not-utf-8": throw Refusal(text: "a line is no text in UTF-8; it was left out")
+    case "not-utf-8": throw ParseError(text: "skipped a line that is not valid UTF-8")
+    case "too-long": throw ParseError(text: "skipped a line that is too long")
     default:
-      throw Refusal(
-        text: "there is no \"/\(word)\"; there are \(words.map { "/\($0)" }.joined(separator: ", "))")
+      throw ParseError(
+        text: "unknown command \"/\(word)\"; the commands are \(words.map { "/\($0)" }.joined(separator: ", "))"
+      )
     }
   }
 
-  private static func wait(_ rest: String) throws(Refusal) -> Wait {
+  private static func wait(_ rest: String) throws(ParseError) -> Wait {
     if rest == "answer" { return .answer }
     if let time = TimeSpan.time(rest) { return .time(time) }
-    if TalkBoard.states.contains(rest) { return .state(rest) }
-    throw Refusal(
+    if TalkModel.states.contains(rest) { return .state(rest) }
+    throw ParseError(
       text:
-        "/wait takes a time such as 2s, answer, or a state: \(TalkBoard.states.joined(separator: ", "))")
+        "invalid argument of /wait; write a time such as 2s, answer, or a state: \(TalkModel.states.joined(separator: ", "))"
+    )
   }
 
-  /// A path as a shell would read it, since that is how terminals give files that are dropped on them: in quotes, or with
-  /// backslashes before blanks. What follows is the question.
-  private static func image(_ rest: String) throws(Refusal) -> TalkRequest {
+  /// Parses a path as a shell does, in quotes or with backslashes before spaces, because terminals insert files dropped on them in this form.
+  /// The rest of the line is the question.
+  private static func image(_ rest: String) throws(ParseError) -> TalkRequest {
     var path = ""
     var quote: Character?
     var isEscaped = false
@@ -106,14 +111,16 @@ enum TalkRequest: Equatable {
         path.append(sign)
       }
     }
-    guard quote == nil else { throw Refusal(text: "a quote is open in the name of the picture; close it") }
-    guard !path.isEmpty else { throw Refusal(text: "/image needs a file: /image cat.jpg what is this?") }
-    return .image(path: path, words: String(rest[end...]).trimmed)
+    guard quote == nil else { throw ParseError(text: "unterminated quote in the file name; close it") }
+    guard !path.isEmpty else {
+      throw ParseError(text: "/image needs a file, such as: /image cat.jpg what is this?")
+    }
+    return .image(path: path, question: String(rest[end...]).trimmed)
   }
 }
 
 extension String {
-  /// Without blanks at both ends.
+  /// Without white space at both ends.
   var trimmed: String {
     let start = drop { $0.isWhitespace }
     return String(start.reversed().drop { $0.isWhitespace }.reversed())

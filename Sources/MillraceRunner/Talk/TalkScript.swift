@@ -1,7 +1,7 @@
 internal import Glibc
 internal import MillraceCore
 
-/// Lines from a file or from standard input, in place of keys: each when the one before has been done.
+/// Reads lines from a file or standard input instead of keys. Each line is returned when the previous one has been performed.
 struct TalkScript: ~Copyable {
   private var input: ControlInput?
   private var splitter = LineSplitter()
@@ -9,37 +9,37 @@ struct TalkScript: ~Copyable {
   private var waiting: (for: TalkRequest.Wait, since: Nanoseconds, answers: Int)?
   private let isScript: Bool
 
-  /// Lines that may wait; what a program writes beyond that waits in its pipe.
-  private static let mostLines = 1_000
+  /// Most lines read ahead; further ones stay in the pipe.
+  private static let maxLines = 1_000
 
-  /// - Parameter path: a file or named pipe; nil: standard input.
+  /// - Parameter path: a file or named pipe; nil for standard input.
   init(_ path: String?) throws {
     isScript = path != nil
-    // In the background a read from the terminal would stop the process.
-    let isOthers = isatty(0) == 1 && tcgetpgrp(0) != getpgrp()
-    if path != nil || !isOthers { input = try ControlInput(path ?? "-", what: "the script") }
+    // In a background process, reading from the terminal would suspend the process.
+    let isBackground = isatty(0) == 1 && tcgetpgrp(0) != getpgrp()
+    if path != nil || !isBackground { input = try ControlInput(path ?? "-", what: "the script") }
   }
 
-  /// Reads no more.
+  /// Stops reading.
   mutating func close() { input = nil }
 
-  /// The next line, when its time has come. Does not wait.
+  /// The next line if it is due, otherwise nil. Does not block.
   mutating func next(now: Nanoseconds, state: String, answers: Int) -> String? {
     read()
     guard isReady(now, state, answers), !lines.isEmpty else { return nil }
     return lines.removeFirst()
   }
 
-  /// Nothing more until this has come.
+  /// Delays the next line.
   mutating func wait(_ wait: TalkRequest.Wait, now: Nanoseconds, answers: Int) {
     waiting = (wait, now, answers)
   }
 
-  /// What was not done, in words.
-  var leftovers: [String] {
-    let rest = lines.count
-    guard rest > 0 else { return [] }
-    return ["the dialogue ended with \(rest) line\(rest == 1 ? "" : "s") of the script left"]
+  /// A message about lines that have not been performed, if any.
+  var unfinished: [String] {
+    let count = lines.count
+    guard count > 0 else { return [] }
+    return ["the dialogue ended before \(count) line\(count == 1 ? "" : "s") of the script"]
   }
 
   private mutating func isReady(_ now: Nanoseconds, _ state: String, _ answers: Int) -> Bool {
@@ -55,12 +55,12 @@ struct TalkScript: ~Copyable {
   }
 
   private mutating func read() {
-    guard lines.count < Self.mostLines, var input = input.take() else { return }
+    guard lines.count < Self.maxLines, var input = input.take() else { return }
     switch input.next(timeout: 0) {
     case .bytes(let bytes):
       for line in splitter.add(bytes) { add(line) }
       self.input = consume input
-    case .pause:
+    case .writerClosed:
       if let line = splitter.end() { add(line) }
       self.input = consume input
     case .timeout: self.input = consume input
@@ -71,11 +71,10 @@ struct TalkScript: ~Copyable {
   private mutating func add(_ line: LineSplitter.Line) {
     switch line {
     case .whole(let bytes):
-      // Remarks of a script's author.
+      // Comments.
       if isScript && bytes.first == UInt8(ascii: "#") { return }
-      // Refused in words when its turn comes, as are lines that are too long.
+      // Invalid and overlong lines are reported when it is their turn.
       lines.append(String(validating: bytes, as: UTF8.self) ?? "/not-utf-8")
-    // Longer than any text may be.
     case .tooLong: lines.append("/too-long")
     }
   }

@@ -1,22 +1,24 @@
 internal import Glibc
 internal import Synchronization
 
-// Outside the types, so that the handler of a signal, which may capture nothing, reaches them.
-private let isTaken = Atomic<Bool>(false)
-nonisolated(unsafe) private var found = termios()
+// Global, because a signal handler cannot capture anything.
+private let isRaw = Atomic<Bool>(false)
+nonisolated(unsafe) private var savedSettings = termios()
 
-/// The terminal, key by key and without echo, for as long as this lives; then as it was found, however that comes: by the end of
-/// a call, an error, an `exit` or a third Ctrl-C. One at a time.
+/// Puts the terminal into noncanonical mode without echo while this value exists. The settings are restored however the program ends: by
+/// returning, by an error, by `exit`, or by a third Ctrl-C. One at a time.
 ///
-/// Ctrl-C goes on to be a signal. Ctrl-Z and Ctrl-\ do nothing: a program that stands still hangs up on nobody, and one that is ended on
-/// the spot would leave the terminal as it is now.
+/// Ctrl-C still sends a signal. Ctrl-Z and Ctrl-\ have no effect: a suspended program would leave the session open, and a killed one would
+/// not restore the terminal.
 struct TalkTerminal: ~Copyable {
   private var keys = TalkKeyReader()
 
-  /// nil: standard input is no terminal, or is another program's now.
+  /// nil when standard input is not a terminal, or this process is in the background.
   init?() {
-    guard isatty(0) == 1, tcgetpgrp(0) == getpgrp(), unsafe tcgetattr(0, &found) == 0 else { return nil }
-    var raw = unsafe found
+    guard isatty(0) == 1, tcgetpgrp(0) == getpgrp(), unsafe tcgetattr(0, &savedSettings) == 0 else {
+      return nil
+    }
+    var raw = unsafe savedSettings
     raw.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
     raw.c_iflag &= ~tcflag_t(IXON)
     unsafe withUnsafeMutableBytes(of: &raw.c_cc) { letters in
@@ -26,32 +28,32 @@ struct TalkTerminal: ~Copyable {
       unsafe letters[Int(VQUIT)] = 0
     }
     guard unsafe tcsetattr(0, TCSANOW, &raw) == 0 else { return nil }
-    isTaken.store(true, ordering: .sequentiallyConsistent)
-    atexit { TalkTerminal.giveBack() }
+    isRaw.store(true, ordering: .sequentiallyConsistent)
+    atexit { TalkTerminal.restore() }
   }
 
-  deinit { Self.giveBack() }
+  deinit { Self.restore() }
 
-  /// As it was found. Safe in the handler of a signal: `tcsetattr` is (POSIX 2.4.3).
-  static func giveBack() {
-    guard isTaken.exchange(false, ordering: .sequentiallyConsistent) else { return }
-    // Waits for nobody: a terminal that takes no output would hold the end up.
-    _ = unsafe tcsetattr(0, TCSANOW, &found)
+  /// Restores the settings. Async-signal-safe, because `tcsetattr` is (POSIX 2.4.3).
+  static func restore() {
+    guard isRaw.exchange(false, ordering: .sequentiallyConsistent) else { return }
+    // TCSANOW, because waiting for the output of a blocked terminal could hang.
+    _ = unsafe tcsetattr(0, TCSANOW, &savedSettings)
   }
 
   enum Input: Equatable {
     case keys([TalkKey])
-    /// The terminal has gone away.
-    case gone
+    /// The terminal has been closed.
+    case closed
   }
 
-  /// What was typed since the last look. Does not wait.
+  /// The keys typed since the last call. Does not block.
   mutating func read() -> Input {
     var wait = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
     guard unsafe poll(&wait, 1, 0) > 0 else { return .keys([]) }
     var bytes = [UInt8](repeating: 0, count: 1_024)
     let count = unsafe Glibc.read(0, &bytes, bytes.count)
     if count > 0 { return .keys(keys.add(bytes.prefix(count))) }
-    return count < 0 && (errno == EINTR || errno == EAGAIN) ? .keys([]) : .gone
+    return count < 0 && (errno == EINTR || errno == EAGAIN) ? .keys([]) : .closed
   }
 }

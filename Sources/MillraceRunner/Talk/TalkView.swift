@@ -2,17 +2,18 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceGraph
 
-/// How a board looks: lines that stay, and the few at the bottom that are drawn anew. Pure.
+/// Formats the dialogue: lines that are printed once, and the panel at the bottom that is redrawn. Pure.
 struct TalkView {
   let style: TerminalStyle
 
-  // MARK: Lines that stay
+  // MARK: Printed lines
 
-  /// One line of the dialogue, broken where the window ends.
-  func text(of line: TalkBoard.Line) -> [String] {
+  /// One line of the dialogue, wrapped to the width of the window.
+  func text(of line: TalkModel.Line) -> [String] {
     switch line {
     case .user(let text): spoken("you", text, .bold)
-    case .bot(let text, let isCut): spoken("bot", isCut ? text + " …" : text, .heading)
+    case .bot(let text, let isInterrupted):
+      spoken("bot", isInterrupted ? text + " …" : text, .heading)
     case .note(let text): marked("·", text, .dim)
     case .problem(let text): marked("!", text, .yellow)
     }
@@ -31,66 +32,70 @@ struct TalkView {
     }
   }
 
-  // MARK: Lines that change
+  // MARK: Panel
 
-  /// What the lines at the bottom are made of.
-  struct Moment {
+  /// What the panel shows in addition to the model.
+  struct Status {
     var title: String
     var time: Nanoseconds
-    var levels: [(label: String, level: EventBoard.Level)] = []
+    var levels: [(label: String, level: EventMonitor.Level)] = []
     var waterfall: Waterfall?
     var typed: String?
     var isPressed = false
     var isLeaving = false
   }
 
-  func panel(_ board: TalkBoard, _ moment: Moment) -> [String] {
+  func panel(_ model: TalkModel, _ status: Status) -> [String] {
     let room = style.width - 1
     var lines: [String] = []
-    if !board.hearing.isEmpty { lines.append(TerminalStyle.cut("you  \(board.hearing)", to: room)) }
-    if !board.answering.isEmpty { lines.append(TerminalStyle.cut("bot  \(board.answering)", to: room)) }
-    lines.append(style.paint(TerminalStyle.cut(head(board, moment), to: room), .bold))
-    lines += meters(moment.levels, room)
-    if let waterfall = moment.waterfall {
+    if !model.partialTranscript.isEmpty {
+      lines.append(TerminalStyle.cut("you  \(model.partialTranscript)", to: room))
+    }
+    if !model.partialReply.isEmpty { lines.append(TerminalStyle.cut("bot  \(model.partialReply)", to: room)) }
+    lines.append(style.paint(TerminalStyle.cut(head(model, status), to: room), .bold))
+    lines += meters(status.levels, room)
+    if let waterfall = status.waterfall {
       if room >= 60 { lines.append("  " + waterfall.bar(cells: min(60, room - 4), style: style)) }
       lines.append(style.paint(TerminalStyle.cut("  " + waterfall.text, to: room), .dim))
     }
-    for keys in Self.keys(board.parts) { lines.append(style.paint(TerminalStyle.cut(keys, to: room), .dim)) }
-    if let typed = moment.typed { lines.append("> " + Self.tail(typed, to: room - 3) + "▏") }
+    for keys in Self.keyLines(model.nodes) {
+      lines.append(style.paint(TerminalStyle.cut(keys, to: room), .dim))
+    }
+    if let typed = status.typed { lines.append("> " + Self.tail(typed, to: room - 3) + "▏") }
     return lines
   }
 
-  private func head(_ board: TalkBoard, _ moment: Moment) -> String {
-    let seconds = Int(moment.time / 1_000_000_000)
+  private func head(_ model: TalkModel, _ status: Status) -> String {
+    let seconds = Int(status.time / 1_000_000_000)
     let clock = "\(seconds / 60):\(seconds % 60 < 10 ? "0" : "")\(seconds % 60)"
-    var words = [moment.title, clock, moment.isLeaving ? "leaving" : Self.words(board)]
-    if moment.isPressed { words.append("you have the button") }
-    if board.isMuted { words.append("muted") }
-    return words.joined(separator: "  ")
+    var parts = [status.title, clock, status.isLeaving ? "closing" : Self.stateText(model)]
+    if status.isPressed { parts.append("button pressed") }
+    if model.isMuted { parts.append("muted") }
+    return parts.joined(separator: "  ")
   }
 
-  /// Whose turn it is, in words.
-  static func words(_ board: TalkBoard) -> String {
-    switch board.state {
+  /// The state of the turn as text.
+  static func stateText(_ model: TalkModel) -> String {
+    switch model.state {
     case .idle, .connecting: "connecting"
     case .listening:
-      switch board.parts.mode {
+      switch model.nodes.mode {
       case .duplex: "listening: just speak"
       case .pushToTalk: "your turn: press space"
-      case .tapToTalk: "your turn: press enter, then speak"
+      case .tapToTalk: "your turn: press Enter, then speak"
       }
     case .hearing: "hearing you"
     case .thinking: "thinking"
     case .responding, .draining: "answering"
-    case .suspecting: "answering, held: is that you?"
-    case .yielding: "making way"
-    case .reconnecting: "connection lost, trying again"
-    case .closing: "saying good-bye"
-    case .closed: "over"
+    case .suspecting: "paused: are you speaking?"
+    case .yielding: "stopping for you"
+    case .reconnecting: "connection lost, reconnecting"
+    case .closing: "closing"
+    case .closed: "closed"
     }
   }
 
-  private func meters(_ levels: [(label: String, level: EventBoard.Level)], _ room: Int) -> [String] {
+  private func meters(_ levels: [(label: String, level: EventMonitor.Level)], _ room: Int) -> [String] {
     let names = levels.map { TerminalStyle.columns(of: $0.label) }.max() ?? 0
     let cells = min(48, room - names - 16)
     guard cells >= 8 else { return [] }
@@ -101,20 +106,20 @@ struct TalkView {
     }
   }
 
-  /// What keys there are, and what may be typed.
-  static func keys(_ parts: TalkParts) -> [String] {
+  /// Lines that explain the keys and commands.
+  static func keyLines(_ nodes: TalkNodes) -> [String] {
     var keys: [String] = []
-    switch parts.mode {
+    switch nodes.mode {
     case .duplex: break
     case .pushToTalk: keys.append("space: press to talk, press again to send (or hold it)")
-    case .tapToTalk: keys.append("enter: tap, then speak; again to send")
+    case .tapToTalk: keys.append("Enter: press, then speak; press again to send")
     }
-    keys += ["i: interrupt", "q: leave"]
-    let lines = parts.showsPictures ? "/image FILE  /say TEXT  /mute  /help" : "/say TEXT  /mute  /help"
-    return [keys.joined(separator: " · "), "type to ask (tab before i, q) · \(lines)"]
+    keys += ["i: interrupt", "q: quit"]
+    let commands = nodes.acceptsPictures ? "/image FILE  /say TEXT  /mute  /help" : "/say TEXT  /mute  /help"
+    return [keys.joined(separator: " · "), "type to ask (Tab before i, q) · \(commands)"]
   }
 
-  /// The end of a text, where it is being written.
+  /// The end of a text, which is being typed.
   static func tail(_ text: String, to columns: Int) -> String {
     var (kept, used) = ([Character](), 0)
     for character in text.reversed() {

@@ -2,47 +2,47 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceGraph
 
-/// Where the time between the user's last word and the bot's first one went, in one line.
+/// Breaks down the answer time of a turn: from the end of the user's speech to the first sample of the reply that is heard.
 struct Waterfall: Equatable {
   struct Step: Equatable {
-    var words: String
+    var label: String
     var time: Nanoseconds
   }
 
-  /// In order; their times add up to `total`.
+  /// In order. Their times add up to `total`.
   let steps: [Step]
   var total: Nanoseconds { steps.reduce(0) { $0 + $1.time } }
 
-  /// nil: no answer to this turn was heard, or nobody knows when the user stopped.
+  /// nil when no reply was heard in this turn, or the end of the user's speech is unknown.
   init?(_ turn: Turn) {
     guard turn.times[.speechEnded] != nil, turn.times[.replyAudible] != nil else { return nil }
     let marks = turn.marks.drop { $0.mark != .speechEnded }.prefix { !Self.isBehind($0.mark) }
     var steps: [Step] = []
     for (first, second) in zip(marks, marks.dropFirst()) {
-      steps.append(Step(words: Self.words(second.mark), time: second.time - first.time))
+      steps.append(Step(label: Self.label(second.mark), time: second.time - first.time))
     }
     self.steps = steps
   }
 
   private static func isBehind(_ mark: Turn.Mark) -> Bool { mark == .replyFinished || mark == .interrupted }
 
-  private static func words(_ mark: Turn.Mark) -> String {
+  private static func label(_ mark: Turn.Mark) -> String {
     switch mark {
     case .sent: "sent"
-    case .noticed: "the service hears the end"
+    case .noticed: "end noticed"
     case .replyStarted: "first byte"
-    case .replyAudible: "heard"
+    case .replyAudible: "audible"
     case .speechStarted, .speechEnded, .replyFinished, .interrupted: mark.rawValue
     }
   }
 
-  /// `answered in 1.05 s: the service hears the end 612 ms, first byte 210 ms, heard 231 ms`.
+  /// `answered in 1.05 s: end noticed 612 ms, first byte 210 ms, audible 231 ms`.
   var text: String {
     "answered in \(Self.time(total)): "
-      + steps.map { "\($0.words) \(Self.time($0.time))" }.joined(separator: ", ")
+      + steps.map { "\($0.label) \(Self.time($0.time))" }.joined(separator: ", ")
   }
 
-  /// The steps as a bar, each as long as its share.
+  /// A bar in which each step has a length proportional to its time.
   func bar(cells: Int, style: TerminalStyle) -> String {
     let looks: [TerminalStyle.Look] = [.yellow, .heading, .green, .red]
     var bar = ""

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What a path leads to, as far as reading from it differs.
+/// The kind of file at a path or descriptor.
 enum FileKind: Equatable {
   case missing, regular, pipe, folder, other
 
@@ -14,8 +14,8 @@ enum FileKind: Equatable {
     self = unsafe fstat(descriptor, &status) == 0 ? FileKind(status) : .missing
   }
 
-  /// True when both descriptors are open on the same pipe.
-  static func isOnePipe(_ one: Int32, _ other: Int32) -> Bool {
+  /// True when both descriptors refer to the same pipe.
+  static func isSamePipe(_ one: Int32, _ other: Int32) -> Bool {
     var (status, otherStatus) = (stat(), stat())
     guard unsafe fstat(one, &status) == 0, unsafe fstat(other, &otherStatus) == 0 else { return false }
     return FileKind(status) == .pipe && status.st_dev == otherStatus.st_dev

@@ -1,16 +1,16 @@
 internal import MillraceGraph
 
-/// A level meter of text: the bar is the RMS, the mark the peak, over the last 60 dB below full scale.
+/// A level meter drawn with characters: the bar shows the RMS and the mark the peak, over a range of 60 dB.
 struct LevelBar {
-  /// Bottom of the scale in dBFS; below it speech is inaudible beside anything else.
+  /// Bottom of the scale in dBFS; speech below it is hardly audible.
   static let floor = -60.0
-  /// From here on the bar is yellow, and red: the marks of EBU R 68 meters (-18 alignment, -9 permitted maximum).
+  /// Levels in dBFS above which the bar is yellow and red: the alignment level and the permitted maximum of EBU R 68.
   static let yellow = -18.0
   static let red = -9.0
-  /// Eighths of a cell, from the left.
+  /// Cells filled by eighths from the left.
   private static let eighths = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-  /// A bar of so many cells.
+  /// Draws a meter with the given number of cells.
   static func draw(rms: Double, peak: Double, cells: Int, style: TerminalStyle) -> String {
     func place(_ level: Double) -> Double { (min(max(level, floor), 0) - floor) / -floor * Double(cells) }
     let filled = Int((place(rms) * 8).rounded())

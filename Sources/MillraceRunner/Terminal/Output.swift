@@ -3,39 +3,39 @@ internal import MillraceCore
 internal import MillraceGraph
 internal import Synchronization
 
-/// Why standard output took no more; 0 while it takes everything.
-private let refusalOfStandardOutput = Atomic<Int32>(0)
+/// The first `errno` of a failed write to standard output; 0 when there was none.
+private let standardOutputCode = Atomic<Int32>(0)
 
-/// One of the two outputs of the process, without buffering.
+/// Standard output or standard error, without buffering.
 ///
-/// When the reader has gone, what is written is dropped without a word: `millrace nodes | head` is no mistake. Any other refusal of
-/// standard output, such as a full disk behind `>`, is kept in `refusal`.
+/// When the reader has closed its end, text is discarded silently: `millrace nodes | head` is not an error. Any other failure to write
+/// standard output, such as a full disk, is reported by `failure`.
 struct Output: Sendable {
   static let standard = Output(descriptor: 1)
-  /// Where a run tells how it goes: what nodes write to standard output stays alone there.
+  /// The runner's own messages go here, so that standard output contains only what nodes write.
   static let error = Output(descriptor: 2)
 
   let descriptor: Int32
 
-  /// Takes the places of standard descriptors that the process was started without (`2>&-`): the first file it opens
-  /// would otherwise get one of them, and everything told would be written into that file.
-  static func takePlaces() {
+  /// Opens `/dev/null` for standard descriptors that are closed (`2>&-`). Otherwise the first file that the process opens would get such a
+  /// descriptor, and messages would be written into that file.
+  static func reserveStandardDescriptors() {
     for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 {
-      // The lowest free number is this one. Opened the wrong way round, so that its use still fails.
+      // `open` returns the lowest free descriptor, which is this one. The access mode is wrong on purpose, so that using it still fails.
       _ = unsafe open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
     }
   }
 
-  /// The system's first refusal of standard output since `forgetRefusal`, in words. Any thread.
-  static var refusal: String? {
-    let code = refusalOfStandardOutput.load(ordering: .relaxed)
+  /// Why standard output could not be written since `clearFailure`; nil when there was no failure. Any thread.
+  static var failure: String? {
+    let code = standardOutputCode.load(ordering: .relaxed)
     return code == 0 ? nil : SystemError.text(code)
   }
 
-  /// A new call of the runner begins.
-  static func forgetRefusal() { refusalOfStandardOutput.store(0, ordering: .relaxed) }
+  /// Forgets earlier failures.
+  static func clearFailure() { standardOutputCode.store(0, ordering: .relaxed) }
 
-  /// Writes a text, as a whole unless the reader has gone or there is no room. Any thread.
+  /// Writes a text completely, unless writing fails. Any thread.
   func write(_ text: String) {
     var text = text
     text.withUTF8 { bytes in
@@ -49,7 +49,7 @@ struct Output: Sendable {
           _ = unsafe poll(&wait, 1, -1)
         } else if errno != EINTR {
           if descriptor == 1 && errno != EPIPE {
-            refusalOfStandardOutput.store(errno, ordering: .relaxed)
+            standardOutputCode.store(errno, ordering: .relaxed)
           }
           return
         }
@@ -57,21 +57,20 @@ struct Output: Sendable {
     }
   }
 
-  /// True when a person reads along.
+  /// True for a terminal.
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
-  /// How text is laid out here: as wide as the window, in colour when it is a terminal and nothing speaks against it
-  /// (`NO_COLOR`, `TERM=dumb`).
+  /// The text style: on a terminal, the width of the window, and colour unless `NO_COLOR` or `TERM=dumb` is set; otherwise plain.
   var style: TerminalStyle {
     guard isTerminal else { return .plain }
     let isPlain = Environment.has("NO_COLOR") || Environment.value("TERM") == "dumb"
     return TerminalStyle(width: columns, isColoured: !isPlain)
   }
 
-  /// Columns of the window; 80 when it does not say.
+  /// Columns of the window; 80 when unknown.
   var columns: Int { window.ws_col > 0 ? Int(window.ws_col) : 80 }
 
-  /// Rows of the window; nil when it does not say, or is none.
+  /// Rows of the window; nil when unknown.
   var rows: Int? { window.ws_row > 0 ? Int(window.ws_row) : nil }
 
   private var window: winsize {
@@ -79,13 +78,13 @@ struct Output: Sendable {
     return unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 ? size : winsize()
   }
 
-  /// As many of these lines as the window has rows, one of which stays free for the cursor: what is redrawn in place must not
-  /// scroll. The last line says how many there would be more; a window of two or three rows has no room for that.
+  /// Shortens a list of lines so that it fits the window without scrolling, with one row left for the cursor. The last line then gives the
+  /// number of hidden lines, unless the window has only two or three rows.
   func fitted(_ lines: [String]) -> [String] {
     guard let rows, lines.count > rows - 1 else { return lines }
     let room = max(1, rows - 1)
     guard room > 2 else { return Array(lines.prefix(room)) }
-    let more = "\(lines.count - room + 1) more lines; make the window higher"
+    let more = "\(lines.count - room + 1) more lines; enlarge the window"
     return lines.prefix(room - 1) + [style.paint(more, .dim)]
   }
 
@@ -93,9 +92,9 @@ struct Output: Sendable {
   var canRedraw: Bool { isTerminal && Environment.value("TERM") != "dumb" }
 }
 
-/// Variables of the process.
+/// Environment variables of the process.
 enum Environment {
   static func value(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
-  /// True when a variable is set to something.
+  /// True when a variable is set and not empty.
   static func has(_ name: String) -> Bool { value(name)?.isEmpty == false }
 }

@@ -1,24 +1,24 @@
 internal import Glibc
 internal import MillraceCore
 
-/// The folder in which running processes of this user offer their statistics, one socket each, named by its process:
-/// `$XDG_RUNTIME_DIR/millrace/4711`, or `/tmp/millrace-1000/4711` where there is no such folder.
+/// The directory with the statistics sockets of this user's runs, one per process, named by process ID:
+/// `$XDG_RUNTIME_DIR/millrace/4711`, or `/tmp/millrace-1000/4711` when `XDG_RUNTIME_DIR` is not set.
 ///
-/// Nobody else can look inside: the folder must be this user's own and closed to all others, else it is not used.
+/// The directory must belong to this user and be inaccessible to all others; otherwise it is not used.
 struct RunFolder: Sendable {
   let path: String
 
-  /// Why a folder cannot be used, in words.
-  struct Refusal: Error, Sendable, Hashable {
+  /// Why the directory cannot be used.
+  struct Failure: Error, Sendable, Hashable {
     var text: String
   }
 
-  /// The longest path of a socket, with its closing zero (`sun_path` of unix(7)).
+  /// Longest path of a socket, including the final zero (`sun_path` of unix(7)).
   private static let longestAddress = 108
-  /// Room for a slash and a process number.
+  /// Leaves room for a slash and a process ID.
   private static let longestFolder = longestAddress - 24
 
-  /// The folder this environment asks for.
+  /// The directory for this environment.
   init() {
     let runtime = Environment.value("XDG_RUNTIME_DIR") ?? ""
     path =
@@ -28,24 +28,24 @@ struct RunFolder: Sendable {
 
   init(path: String) { self.path = path }
 
-  /// Makes the folder when it is missing, and looks whether it is safe.
-  func open() throws(Refusal) {
+  /// Creates the directory if needed, and checks its owner and permissions.
+  func open() throws(Failure) {
     if unsafe mkdir(path, 0o700) != 0 && errno != EEXIST {
-      throw Refusal(text: "the folder \(path) cannot be made: \(SystemError.text(errno))")
+      throw Failure(text: "cannot create directory \(path): \(SystemError.text(errno))")
     }
     var status = stat()
     guard unsafe lstat(path, &status) == 0 else {
-      throw Refusal(text: "the folder \(path) cannot be looked at: \(SystemError.text(errno))")
+      throw Failure(text: "cannot access directory \(path): \(SystemError.text(errno))")
     }
     let isOwn = status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
     guard isOwn && status.st_mode & 0o077 == 0 else {
-      throw Refusal(text: "\(path) is not a folder of this user alone; remove it")
+      throw Failure(text: "\(path) is not a directory that only this user can access; remove it")
     }
   }
 
   func address(of process: Int32) -> String { "\(path)/\(process)" }
 
-  /// The processes that offer something, by number. What processes left behind that are no more is removed.
+  /// The IDs of the processes with a socket, sorted. Removes the sockets of processes that no longer exist.
   func processes() -> [Int32] {
     guard (try? open()) != nil, let folder = unsafe opendir(path) else { return [] }
     defer { unsafe closedir(folder) }
@@ -65,9 +65,9 @@ struct RunFolder: Sendable {
   }
 }
 
-/// A socket of the local machine, by its place in the file system.
+/// Helpers for Unix domain sockets.
 enum LocalSocket {
-  /// Does something with an address as the system takes it.
+  /// Calls `body` with the socket address of a path.
   static func withAddress<Answer>(
     _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Answer
   ) -> Answer {
@@ -89,7 +89,7 @@ enum LocalSocket {
       AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | (nonblocking ? O_NONBLOCK : 0), 0)
   }
 
-  /// Bounds how long one call of `recv` or `send` waits.
+  /// Sets the timeout of `recv` or `send`.
   static func limit(_ descriptor: Int32, _ option: Int32, milliseconds: Int) {
     var time = timeval(tv_sec: milliseconds / 1_000, tv_usec: milliseconds % 1_000 * 1_000)
     _ = unsafe setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))

@@ -4,14 +4,14 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// How all runs of a process are going, as JSON: what `top` asks for. Times are in milliseconds.
+/// The statistics of all runs of a process as JSON, for `top`. Times are in milliseconds.
 enum RunStatistics {
   /// Version of the layout below.
   static let version = 1
 
   /// - Parameters:
-  ///   - name: what the process is called.
-  ///   - graphs: the runs of each graph taken together, as they are now.
+  ///   - name: name of the runs.
+  ///   - graphs: the combined current reports of the runs of each graph.
   static func json(_ name: String, _ graphs: [MergedReport], workers: [(name: String, busy: Nanoseconds)])
     -> String
   {
@@ -44,7 +44,7 @@ enum RunStatistics {
     }
     json.member("duration", Double(graph.duration) / 1e6)
     json.member("wall", Double(graph.wall) / 1e6)
-    // Of each node, what waits before it and what was lost there.
+    // For each node, the packets queued and dropped on its input links.
     var queued = [Int](repeating: 0, count: graph.nodes.count)
     var dropped = queued
     for (link, report) in zip(graph.plan.links, graph.links) {

@@ -1,30 +1,30 @@
 internal import Glibc
 internal import MillraceCore
 
-/// The place where this process can be asked how its runs are going.
+/// The socket through which this process serves the statistics of its runs.
 ///
-/// Whoever connects gets one JSON document and the end. Nothing is done until somebody asks: `answer` is one system call then.
-/// The socket is for this user only (folder 0700, socket 0600), and goes with the value.
+/// A client that connects receives one JSON document and the end of the stream. Without clients, `serve` costs one system call. Only this
+/// user can connect (directory 0700, socket 0600). The socket is removed with this value.
 struct StatisticsSocket: ~Copyable {
   private let descriptor: Int32
   private let path: String
 
-  /// A client that does not read for so long goes without.
+  /// Send timeout in milliseconds: a slower client gets an incomplete document.
   private static let patience = 200
-  /// Clients that may wait between two looks.
+  /// Clients that can wait between two calls of `serve`.
   private static let backlog: Int32 = 8
 
-  init(_ folder: RunFolder, process: Int32 = getpid()) throws(RunFolder.Refusal) {
+  init(_ folder: RunFolder, process: Int32 = getpid()) throws(RunFolder.Failure) {
     try folder.open()
     let path = folder.address(of: process)
     let descriptor = LocalSocket.make(nonblocking: true)
-    // Left by a process that had this number once.
+    // Left over from an earlier process with this ID.
     unsafe unlink(path)
     let isBound = unsafe LocalSocket.withAddress(path) { unsafe bind(descriptor, $0, $1) } == 0
     guard isBound, unsafe chmod(path, 0o600) == 0, listen(descriptor, Self.backlog) == 0 else {
       let reason = SystemError.text(errno)
       close(descriptor)
-      throw RunFolder.Refusal(text: "the socket \(path) cannot be made: \(reason)")
+      throw RunFolder.Failure(text: "cannot create socket \(path): \(reason)")
     }
     self.path = path
     self.descriptor = descriptor
@@ -35,12 +35,12 @@ struct StatisticsSocket: ~Copyable {
     close(descriptor)
   }
 
-  /// Answers everybody who has asked since the last call.
-  func answer(_ text: () -> String) {
+  /// Answers all clients that have connected since the last call.
+  func serve(_ text: () -> String) {
     while true {
       let client = accept(descriptor, nil, nil)
       guard client >= 0 else { return }
-      // A program that a node starts at this very moment would get the client too, and give it up at its end.
+      // A program that a node starts at this moment may still inherit the connection; it closes it when it ends.
       _ = fcntl(client, F_SETFD, FD_CLOEXEC)
       LocalSocket.limit(client, SO_SNDTIMEO, milliseconds: Self.patience)
       Self.send(text(), to: client)
@@ -61,33 +61,34 @@ struct StatisticsSocket: ~Copyable {
     }
   }
 
-  /// What came of asking a process.
+  /// The result of querying a process.
   enum Answer: Equatable {
     case text(String)
-    /// It is there, and did not answer in time: it is stopped, or has too much to do.
-    case silence
-    /// It is no more, or has never offered anything.
-    case nobody
+    /// The process exists but did not answer in time: it is suspended or overloaded.
+    case timedOut
+    /// The process has ended or has no socket.
+    case noProcess
   }
 
-  /// Asks a process, which has so many milliseconds for each step of its answer. It looks twenty times a second.
-  static func ask(_ process: Int32, in folder: RunFolder, patience: Int = 2_000) -> Answer {
+  /// Queries a process. A run calls `serve` twenty times a second.
+  /// - Parameter patience: timeout of each step, in milliseconds.
+  static func query(_ process: Int32, in folder: RunFolder, patience: Int = 2_000) -> Answer {
     let descriptor = LocalSocket.make(nonblocking: false)
-    guard descriptor >= 0 else { return .nobody }
+    guard descriptor >= 0 else { return .noProcess }
     defer { close(descriptor) }
     LocalSocket.limit(descriptor, SO_RCVTIMEO, milliseconds: patience)
-    // Where as many wait already as may, the next one would wait with them for ever.
+    // When the backlog is full, `connect` blocks; the send timeout limits it.
     LocalSocket.limit(descriptor, SO_SNDTIMEO, milliseconds: patience)
     let address = folder.address(of: process)
     guard unsafe LocalSocket.withAddress(address, { unsafe connect(descriptor, $0, $1) }) == 0 else {
-      return errno == EAGAIN ? .silence : .nobody
+      return errno == EAGAIN ? .timedOut : .noProcess
     }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
     while true {
       let count = unsafe recv(descriptor, &chunk, chunk.count, 0)
-      if count == 0 { return bytes.isEmpty ? .nobody : .text(String(decoding: bytes, as: UTF8.self)) }
-      guard count > 0 else { return errno == EAGAIN ? .silence : .nobody }
+      if count == 0 { return bytes.isEmpty ? .noProcess : .text(String(decoding: bytes, as: UTF8.self)) }
+      guard count > 0 else { return errno == EAGAIN ? .timedOut : .noProcess }
       bytes += chunk[..<count]
     }
   }

@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// What a process said of its runs at one moment. Times are in milliseconds.
+/// The statistics of a process at one moment. Times are in milliseconds.
 struct TopSnapshot {
   struct Node {
     var name: String
@@ -22,7 +22,7 @@ struct TopSnapshot {
 
   struct Graph {
     var title: String
-    /// `running` and how many instances are.
+    /// The number of instances in each phase, such as `running`.
     var phases: [(phase: String, count: Int)]
     var duration: Double
     var nodes: [Node]
@@ -35,13 +35,14 @@ struct TopSnapshot {
 
   var process: Int
   var name: String
-  /// When it was said, on the machine's clock, and since when there is something to say.
+  /// Time of the snapshot on the machine's monotonic clock.
   var now: Double
+  /// Time since the runs started.
   var wall: Double
   var workers: [WorkerLoad]
   var graphs: [Graph]
 
-  /// nil when the text is no answer of a runner, or one of another version.
+  /// nil when the text is not a runner's answer of this version.
   init?(_ text: String) {
     guard let root = (try? JSONDocument.scan(SourceFile(name: "top", text: text)))?.root,
       root["millraceTop"]?.integer == Int64(RunStatistics.version)

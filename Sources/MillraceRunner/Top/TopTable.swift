@@ -1,11 +1,11 @@
 internal import MillraceCore
 internal import MillraceGraph
 
-/// Snapshots as text: the runs there are, or one run node by node.
+/// Formats snapshots as text: a list of runs, or one run node by node.
 struct TopTable {
   let style: TerminalStyle
 
-  /// All runs, a line each.
+  /// All runs, one per line.
   func list(_ snapshots: [TopSnapshot]) -> [String] {
     var table = TextTable([
       ("process", .right), ("name", .left), ("graphs", .left), ("instances", .right), ("state", .left),
@@ -26,8 +26,8 @@ struct TopTable {
     return table.lines(style)
   }
 
-  /// One run.
-  /// - Parameter earlier: what it said before: rates are taken in between; nil: since its start.
+  /// One run, node by node.
+  /// - Parameter earlier: an earlier snapshot; rates cover the time between the two. nil for rates since the start.
   func detail(_ snapshot: TopSnapshot, since earlier: TopSnapshot?) -> [String] {
     let span = max(1, earlier.map { snapshot.now - $0.now } ?? snapshot.wall)
     let loads = snapshot.workers.enumerated().map { index, worker in
@@ -76,7 +76,7 @@ struct TopTable {
     Figures.duration(Nanoseconds((milliseconds * 1e6).rounded()))
   }
 
-  /// `running`, or `3 running, 1 stopped` when they differ.
+  /// `running`, or `3 running, 1 stopped` when instances are in different phases.
   private static func state(_ phases: [(phase: String, count: Int)]) -> String {
     let some = phases.filter { $0.count > 0 }
     if some.count == 1 { return some[0].phase }

@@ -3,11 +3,11 @@ public import MillraceEngine
 public import MillraceGraph
 public import ServiceLifecycle
 
-/// An engine as a service of a `ServiceGroup`: runs come and go while it lasts, such as one for each call or request.
+/// An engine as a service of a `ServiceGroup`. Runs are started while the service is running, for example one for each call or request.
 ///
-/// A graceful shutdown refuses new runs and drains the present ones, side by side; what has not ended after `drainTime` is stopped.
-/// Cancellation stops all at once. A run that fails ends alone: look at its report. Put the service in front of those that start runs, since
-/// a group shuts down its services last to first. Thread-safe.
+/// A graceful shutdown rejects new runs and drains the active ones concurrently; runs that have not ended after `drainTime` are stopped.
+/// Cancellation stops all runs immediately. A failed run does not affect the others: check its report. List this service before the
+/// services that start runs, because a group shuts down its services in reverse order. Thread-safe.
 public final class EngineService: Service {
   private struct State {
     var isOpen = true
@@ -20,10 +20,11 @@ public final class EngineService: Service {
   private let observers: RunObservers
   private let state = Locked(State())
 
+  /// Creates the service of an engine.
   /// - Parameters:
-  ///   - engine: the engine of all runs.
-  ///   - drainTime: how long a graceful shutdown may drain.
-  ///   - observers: who is to know of the runs.
+  ///   - engine: runs all graphs of the service.
+  ///   - drainTime: longest time that a graceful shutdown drains.
+  ///   - observers: observe every run of the service.
   public init(
     _ engine: Engine, drainTime: Duration = .seconds(10), observers: RunObservers = RunObservers()
   ) {
@@ -32,15 +33,15 @@ public final class EngineService: Service {
     self.observers = observers
   }
 
-  /// Runs that have not stopped.
+  /// Number of runs that have not stopped.
   public var runCount: Int { state.withLock { $0.runs.count } }
 
   /// Prepares and starts a run.
-  /// - Throws: why it could not be prepared, or that the service shuts down.
+  /// - Throws: the reason why the run cannot be prepared, or that the service is shutting down.
   public func start(_ plan: GraphPlan) throws(StartProblem) -> GraphRun {
     guard state.withLock({ $0.isOpen }) else { throw Self.closed }
-    let wants = observers.log != nil || observers.tracer != nil
-    let run = try engine.prepare(plan, observesEvents: wants)
+    let observesEvents = observers.log != nil || observers.tracer != nil
+    let run = try engine.prepare(plan, observesEvents: observesEvents)
     let observing = observers.observe(run)
     let isOpen = state.withLock { state in
       if state.isOpen { state.runs[ObjectIdentifier(run)] = (run, observing) }
@@ -60,21 +61,21 @@ public final class EngineService: Service {
   }
 
   private static let closed = StartProblem(
-    node: "", text: "the service shuts down and starts no more runs", cure: "try another server")
+    node: "", text: "the service is shutting down and starts no more runs", cure: "try another server")
 
-  /// Lasts until the group shuts down, and until the present runs have ended.
+  /// Runs until the group shuts down and all active runs have ended.
   /// - Throws: `CancellationError` when the task was cancelled.
   public func run() async throws {
     do { try await gracefulShutdown() } catch {
       // Cancelled: handled below.
     }
-    let present = state.withLock { state in
+    let active = state.withLock { state in
       state.isOpen = false
       return Array(state.runs.values)
     }
     let drainTime = drainTime
     await withTaskGroup(of: Void.self) { group in
-      for (run, observing) in present {
+      for (run, observing) in active {
         group.addTask {
           _ = await run.drain(for: drainTime)
           await observing.value

@@ -1,27 +1,27 @@
 public import MillraceEngine
 
-/// Who is to know of a run: a log, a tracer, figures. Any of them may be missing.
+/// The observers of a run: a log, a tracer and metrics. Each is optional.
 public struct RunObservers: Sendable {
-  /// Gets the run's events.
+  /// Logs the run's events.
   public var log: RunLog?
-  /// Gets the turns of the run's dialogue.
+  /// Traces the turns of the run's dialogue.
   public var tracer: TurnTracer?
-  /// Counts the run.
-  public var figures: RunFigures?
+  /// Includes the run in an engine's metrics.
+  public var metrics: EngineMetrics?
 
-  /// Observers from their parts.
-  public init(log: RunLog? = nil, tracer: TurnTracer? = nil, figures: RunFigures? = nil) {
+  /// Creates a set of observers.
+  public init(log: RunLog? = nil, tracer: TurnTracer? = nil, metrics: EngineMetrics? = nil) {
     self.log = log
     self.tracer = tracer
-    self.figures = figures
+    self.metrics = metrics
   }
 
-  /// Begins to observe a run. Call it before the run starts.
-  /// - Returns: a task that ends when the run has stopped and everything was handed on.
+  /// Starts observing a run. Call it before the run starts.
+  /// - Returns: a task that ends when the run has stopped and all its events have been delivered.
   @discardableResult
   public func observe(_ run: GraphRun) -> Task<Void, Never> {
-    figures?.add(run)
-    // Before anything else runs: a listener gets what comes from now on.
+    metrics?.add(run)
+    // Subscribe now, not in the task: a listener receives only the events posted after this.
     let logged = log.map { ($0, run.events) }
     let traced = tracer.map { ($0, run.events) }
     return Task {

@@ -10,20 +10,21 @@ public import ServiceLifecycle
 /// try await group.run()
 /// ```
 ///
-/// The service starts the run and lasts as long as it. A graceful shutdown drains the graph: sources end, what is inside flows out;
-/// what has not ended after `drainTime` is stopped. Cancellation stops it at once. A run that fails throws its `RunFailure`.
+/// The service starts the run and ends with it. A graceful shutdown drains the graph: its sources end, and queued packets flow out. A run
+/// that has not ended after `drainTime` is stopped. Cancellation stops it immediately. A failed run throws its `RunFailure`.
 ///
-/// A graph that ends by itself ends its service, which by default cancels the group; give the service's configuration
-/// `successTerminationBehavior: .gracefullyShutdownGroup` or `.ignore` where that is not meant.
+/// A graph that ends on its own ends its service, and by default that cancels the group. To prevent this, set
+/// `successTerminationBehavior` to `.gracefullyShutdownGroup` or `.ignore` in the service's configuration.
 public struct RunService: Service {
   private let graphRun: GraphRun
   private let drainTime: Duration
   private let observers: RunObservers
 
+  /// Creates the service of a run.
   /// - Parameters:
-  ///   - run: prepared, not started.
-  ///   - drainTime: how long a graceful shutdown may drain.
-  ///   - observers: who is to know of the run.
+  ///   - run: a prepared run that has not been started.
+  ///   - drainTime: longest time that a graceful shutdown drains.
+  ///   - observers: observe the run.
   public init(
     _ run: GraphRun, drainTime: Duration = .seconds(10), observers: RunObservers = RunObservers()
   ) {
@@ -32,7 +33,7 @@ public struct RunService: Service {
     self.observers = observers
   }
 
-  /// Starts the run and waits for its end.
+  /// Starts the run and waits until it has stopped.
   /// - Throws: `RunFailure` when the run failed, `CancellationError` when the task was cancelled.
   public func run() async throws {
     let (run, drainTime) = (graphRun, drainTime)
@@ -56,8 +57,8 @@ public struct RunService: Service {
 }
 
 extension GraphRun {
-  /// Drains the run, and stops it when it has not ended within a time, or at once when the task is cancelled.
-  /// - Returns: what the run did.
+  /// Drains the run. Stops it when it has not ended within the given time, or immediately when the task is cancelled.
+  /// - Returns: the final report.
   @discardableResult
   public func drain(for time: Duration) async -> RunReport {
     drain()

@@ -2,24 +2,24 @@ public import Logging
 internal import MillraceDialog
 public import MillraceEngine
 
-/// Hands the events of runs to a `Logger`.
+/// Writes the events of runs to a `Logger`.
 ///
-/// The level says what it means: `error` when a node failed or did not return, `warning` when something was lost or late, `info` for
-/// the run's own life, `debug` for the events of nodes. Each entry has the metadata `graph`, `run`, `event`, and `node` where the event
-/// is about one; then the event's members that are numbers or truth values, and of the run's own events also texts. Texts of nodes and
-/// services are left out, since they may be what a user said. Secrets have been removed from all events already.
+/// Levels: `error` when a node failed or did not return, `warning` when something was lost or late, `info` for the run's life cycle,
+/// `debug` for the events of nodes. Each entry has the metadata `graph`, `run` and `event`, and `node` when the event concerns one, as
+/// well as the event's numbers and Booleans; for the run's own events also its strings. Strings of nodes and services are omitted,
+/// because they may contain what a user said. Secrets have already been removed from all events.
 public struct RunLog: Sendable {
   private let logger: Logger
-  /// Texts that nodes post are logged too, what users say among them.
+  /// True to log the strings that nodes post too, which may include what users said.
   public var includesContent = false
 
-  /// A log that goes to a logger.
+  /// Creates a log that writes to a logger.
   public init(_ logger: Logger) { self.logger = logger }
 
-  /// Logs events as they come, until the run has stopped or the task is cancelled.
+  /// Logs events as they arrive, until the run has stopped or the task is cancelled.
   /// - Parameters:
-  ///   - events: of the run; ask for them before the run starts.
-  ///   - run: what the entries are marked with.
+  ///   - events: the run's events; subscribe before the run starts.
+  ///   - run: the run whose name and number each entry has.
   public func follow(_ events: GraphEvents, of run: GraphRun) async {
     let (graph, number) = (run.name, run.id)
     for await event in events { log(event, graph: graph, run: number) }
@@ -43,18 +43,18 @@ public struct RunLog: Sendable {
     case "nodeFailed", "nodeIsolated", "nodeDetached", "workerHeld": .error
     case "nodeRestarted", "messagesLost", "eventsLost", "budgetMissed", "overload": .warning
     case "started" where event.node.isEmpty, "draining", "stopped", "overloadEased": .info
-    case let name where nodeTroubles.contains(name) && !event.node.isEmpty: .warning
+    case let name where nodeProblems.contains(name) && !event.node.isEmpty: .warning
     default: event.node.isEmpty ? .info : .debug
     }
   }
 
-  /// What nodes call their troubles.
-  private static let nodeTroubles: Set = [
+  /// Names of node events that report a problem.
+  private static let nodeProblems: Set = [
     "error", "failed", "refused", "damaged", "truncated", "lost", "disconnected", "deviceLost", "stalled",
     "kicked", "authExpired",
   ]
 
-  /// Names only, so that entries of the same kind are equal: figures are in the metadata.
+  /// Contains names only, so that events of the same kind have the same message: the values are in the metadata.
   private static func message(_ event: GraphEvent) -> String {
     event.node.isEmpty ? "run: \(event.name)" : "node \(event.node): \(event.name)"
   }
@@ -75,12 +75,12 @@ public struct RunLog: Sendable {
 
   private static let common: Set = ["node", "event", "graph", "run"]
 
-  /// Of the run itself, also where it is about a node.
+  /// True for events that the run itself posts, including those that concern a node.
   private func isOfRun(_ event: GraphEvent) -> Bool {
     event.node.isEmpty || Self.runEvents.contains(event.name)
   }
 
-  /// Events of a run that name a node; see `GraphEvent.name`.
+  /// Events of the run that name a node; see `GraphEvent.name`.
   private static let runEvents: Set = [
     "nodeFailed", "nodeRestarted", "nodeIsolated", "nodeDetached", "workerHeld", "messagesLost",
     "budgetMissed",

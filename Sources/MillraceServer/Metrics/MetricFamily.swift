@@ -1,68 +1,68 @@
 internal import MillraceCore
 internal import MillraceEngine
 
-/// Figures of one kind under one name, each with its own labels: what a page of metrics has a HELP and a TYPE line for.
+/// A metric: samples under one name, told apart by their labels. It has one HELP and one TYPE line on a metrics page.
 ///
 /// Names follow Prometheus and OpenMetrics: base units (`_seconds`, `_bytes`), counters end in `_total`.
 public struct MetricFamily: Sendable, Hashable {
-  /// How figures may change.
+  /// The type of a metric.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     /// Only grows, until the process ends.
     case counter
-    /// Any value at any time.
+    /// Goes up and down.
     case gauge
-    /// Counts by size, with the sum of all sizes. Only grows.
+    /// Counts of observations in buckets, with the sum of all observations. Only grows.
     case histogram
   }
 
-  /// One figure.
+  /// One value with its labels.
   public struct Sample: Sendable, Hashable {
-    /// What tells it apart from the others of its family.
+    /// Distinguish the sample from the others of its family.
     public var labels: [Label]
-    /// Its value now.
+    /// The current value.
     public var value: Value
 
-    /// A figure from its parts.
+    /// Creates a sample.
     public init(_ labels: [Label], _ value: Value) {
       self.labels = labels
       self.value = value
     }
   }
 
-  /// `node="enc"`.
+  /// A name and a value, such as `node="enc"`.
   public struct Label: Sendable, Hashable {
-    /// Letters, digits and underscores; not beginning with a digit.
+    /// Letters, digits and underscores; does not begin with a digit.
     public var name: String
     /// Any text.
     public var value: String
 
-    /// A label from its parts.
+    /// Creates a label.
     public init(_ name: String, _ value: String) {
       self.name = name
       self.value = value
     }
   }
 
-  /// The value of a figure.
+  /// The value of a sample.
   public enum Value: Sendable, Hashable {
     /// A whole number.
     case count(Int)
     /// Any number.
     case number(Double)
-    /// Counts by size.
+    /// Counts in buckets.
     case histogram(MetricHistogram)
   }
 
-  /// Letters, digits, underscores and colons; not beginning with a digit.
+  /// Letters, digits, underscores and colons; does not begin with a digit.
   public var name: String
-  /// One sentence for people.
+  /// A one-line description.
   public var help: String
-  /// How the figures may change.
+  /// The type of the metric.
   public var kind: Kind
-  /// The figures, in any order.
+  /// The samples, in any order.
   public var samples: [Sample]
 
-  /// A family from its parts.
+  /// Creates a metric.
   public init(_ name: String, _ help: String, _ kind: Kind, _ samples: [Sample]) {
     self.name = name
     self.help = help
@@ -71,18 +71,18 @@ public struct MetricFamily: Sendable, Hashable {
   }
 }
 
-/// Sizes counted by bounds that stay the same, as Prometheus wants them.
+/// A histogram with fixed bucket bounds, as Prometheus expects it.
 public struct MetricHistogram: Sendable, Hashable {
-  /// Bounds in ascending order, in seconds.
+  /// Upper bounds of the buckets in seconds, ascending.
   public var bounds: [Double]
-  /// For each bound, how many sizes do not exceed it.
+  /// For each bound, the number of observations that do not exceed it.
   public var cumulative: [Int]
-  /// How many sizes there are.
+  /// The number of observations.
   public var count: Int
-  /// The sum of all sizes, in seconds.
+  /// The sum of all observations, in seconds.
   public var sum: Double
 
-  /// Bounds for the times of calls, in nanoseconds: from 10 µs, below which a call does not matter, to 1 s.
+  /// Bounds for the durations of calls, in nanoseconds: from 10 µs, below which a call does not matter, to 1 s.
   static let callBounds: [Nanoseconds] = [
     10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
     25_000_000, 100_000_000, 1_000_000_000,
@@ -93,12 +93,11 @@ public struct MetricHistogram: Sendable, Hashable {
     2_000_000_000, 5_000_000_000,
   ]
 
-  /// Counts what a report counted.
+  /// Converts the histogram of a report.
   /// - Parameters:
-  ///   - histogram: with eight buckets to an octave. A bucket that lies across a bound counts as above it, so a count is never too low
-  ///     for the bound above.
+  ///   - histogram: has eight buckets per octave. A bucket that contains a bound counts as above it, so no count is too high.
   ///   - bounds: in nanoseconds, ascending.
-  ///   - sum: of all values in nanoseconds, where it is known; nil: taken from the middles of the buckets, within 6 %.
+  ///   - sum: of all values, in nanoseconds; nil to estimate it from the middles of the buckets, within 6 %.
   init(_ histogram: Histogram, bounds: [Nanoseconds], sum: Nanoseconds?) {
     var counts = [Int](repeating: 0, count: bounds.count)
     var middles = 0.0

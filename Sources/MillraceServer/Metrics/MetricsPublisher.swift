@@ -2,10 +2,10 @@ public import CoreMetrics
 internal import MillraceCore
 public import ServiceLifecycle
 
-/// Publishes figures through swift-metrics, at an interval, to whatever backend the program has chosen.
+/// Publishes metrics through swift-metrics at an interval, to the backend that the program has chosen.
 ///
-/// Names and labels are those of the page (`Documentation/servers.md`). Counters become `Counter` and, in seconds, `FloatingPointCounter`;
-/// gauges become `Gauge`. Histograms have already been counted, for which swift-metrics has no word: they are on the page only.
+/// Names and labels are those of the page (`Documentation/servers.md`). Counters become `Counter`, or `FloatingPointCounter` when they count
+/// seconds; gauges become `Gauge`. Histograms are on the page only: swift-metrics accepts single observations, and these are already counted.
 ///
 /// As a service it publishes until the group shuts down, and once more at the end.
 public final class MetricsPublisher: Service {
@@ -20,39 +20,39 @@ public final class MetricsPublisher: Service {
     var gauges: [Key: Gauge] = [:]
   }
 
-  private let figures: @Sendable () -> [MetricFamily]
+  private let metrics: @Sendable () -> [MetricFamily]
   private let interval: Duration
   private let factory: any MetricsFactory
   private let state = Locked(State())
 
-  /// A publisher of an engine's figures.
+  /// Creates a publisher of an engine's metrics.
   /// - Parameters:
-  ///   - figures: what is published.
-  ///   - interval: how often, at least 100 ms.
-  ///   - factory: where to; nil: what the program has chosen by `MetricsSystem.bootstrap`.
+  ///   - metrics: the metrics to publish.
+  ///   - interval: time between two publications, at least 100 ms.
+  ///   - factory: the backend; nil for the one set with `MetricsSystem.bootstrap`.
   public convenience init(
-    _ figures: RunFigures, interval: Duration = .seconds(10), factory: (any MetricsFactory)? = nil
+    _ metrics: EngineMetrics, interval: Duration = .seconds(10), factory: (any MetricsFactory)? = nil
   ) {
-    self.init(interval: interval, factory: factory) { figures.families() }
+    self.init(interval: interval, factory: factory) { metrics.families() }
   }
 
-  /// A publisher of any figures.
+  /// Creates a publisher of any metrics.
   /// - Parameters:
-  ///   - interval: how often, at least 100 ms.
-  ///   - factory: where to; nil: what the program has chosen by `MetricsSystem.bootstrap`.
-  ///   - figures: what is published.
+  ///   - interval: time between two publications, at least 100 ms.
+  ///   - factory: the backend; nil for the one set with `MetricsSystem.bootstrap`.
+  ///   - metrics: returns the metrics to publish.
   public init(
     interval: Duration = .seconds(10), factory: (any MetricsFactory)? = nil,
-    figures: @escaping @Sendable () -> [MetricFamily]
+    metrics: @escaping @Sendable () -> [MetricFamily]
   ) {
-    self.figures = figures
+    self.metrics = metrics
     self.interval = max(interval, .milliseconds(100))
     self.factory = factory ?? MetricsSystem.factory
   }
 
-  /// Publishes the figures as they are now. Any thread.
+  /// Publishes the current metrics. Any thread.
   public func publish() {
-    let families = figures()
+    let families = metrics()
     state.withLock { state in
       for family in families { publish(family, &state) }
     }
@@ -71,7 +71,7 @@ public final class MetricsPublisher: Service {
     }
   }
 
-  /// Counters of swift-metrics take what was added, not the sum.
+  /// Counters of swift-metrics take increments, not totals.
   private func add(_ count: Int, _ key: Key, _ state: inout State) {
     var entry =
       state.counters[key]

@@ -1,42 +1,42 @@
 public import MillraceNet
 public import ServiceLifecycle
 
-/// A page of metrics over HTTP, for Prometheus and for `curl`: `GET /metrics`, and `GET /health` for load balancers.
+/// Serves metrics over HTTP: `GET /metrics` for Prometheus or `curl`, and `GET /health` for load balancers.
 ///
 /// ```swift
-/// let figures = RunFigures(engine)
-/// let metrics = try await MetricsServer.listen(figures: figures, port: 9464)
+/// let metrics = EngineMetrics(engine)
+/// let server = try await MetricsServer.listen(metrics, port: 9464)
 /// ```
 ///
-/// It has its own thread; the page is built in a task, at most five times a second however many clients ask. It listens on this machine
-/// only, unless `plain` allows others: metrics are no secrets, but the names of graphs and nodes may say more than you want to publish. As a
-/// service it serves until the group shuts down.
+/// The server has its own thread. The page is built in a task, at most five times a second however many clients ask. By default the server
+/// listens on the loopback interface only: metrics contain no secrets, but the names of graphs and nodes may say more than you want to
+/// publish. As a service it serves until the group shuts down.
 public final class MetricsServer: Service {
   private let server: HTTPServer
-  /// The port it listens at: the one asked for, or the one the system chose for 0.
+  /// The port the server listens on: the requested one, or the one the system chose for 0.
   public var port: Int { server.port }
 
-  /// The port that Prometheus' list of default ports has for exporters of OpenTelemetry:
+  /// 9464, allocated to OpenTelemetry exporters in Prometheus' list of default ports:
   /// https://github.com/prometheus/prometheus/wiki/Default-port-allocations.
-  public static let usualPort = 9464
+  public static let defaultPort = 9464
 
   private init(_ server: HTTPServer) { self.server = server }
 
-  /// Starts to listen, and serves from then on.
+  /// Starts listening and serving.
   /// - Parameters:
-  ///   - figures: the runs on the page.
-  ///   - host: the address to listen at; by default this machine's own, which no other machine can reach.
-  ///   - port: 0: the system chooses a free one.
-  ///   - plain: true: may listen where other machines can reach it.
-  ///   - more: figures of the program, put on the page beside those of the runs.
-  ///   - isHealthy: whether this process wants work; false answers `/health` with 503.
-  /// - Throws: that it cannot listen, and why.
+  ///   - metrics: the metrics on the page.
+  ///   - host: the address to listen on; by default the loopback address, which other machines cannot reach.
+  ///   - port: 0 for any free port.
+  ///   - plain: true to allow an address that other machines can reach, although requests and responses are not encrypted.
+  ///   - additional: returns metrics of your own, added to the page.
+  ///   - isHealthy: whether this process accepts work; `/health` answers 503 when it returns false.
+  /// - Throws: `NetError` when the server cannot listen.
   public static func listen(
-    figures: RunFigures, host: String = "127.0.0.1", port: Int = usualPort, plain: Bool = false,
-    more: @escaping @Sendable () -> [MetricFamily] = { [] },
+    _ metrics: EngineMetrics, host: String = "127.0.0.1", port: Int = defaultPort, plain: Bool = false,
+    additional: @escaping @Sendable () -> [MetricFamily] = { [] },
     isHealthy: @escaping @Sendable () -> Bool = { true }
   ) async throws(NetError) -> MetricsServer {
-    let page = MetricsPage { figures.families() + more() }
+    let page = MetricsPage { metrics.families() + additional() }
     return MetricsServer(
       try await HTTPServer.listen(host: host, port: port, plain: plain) { request in
         await respond(to: request, page, isHealthy)
@@ -48,7 +48,7 @@ public final class MetricsServer: Service {
   ) async -> HTTPServer.Response {
     let path = request.path
     guard path == "/metrics" || path == "/health" else {
-      return .text("there are /metrics and /health here\n", status: 404)
+      return .text("not found; try /metrics or /health\n", status: 404)
     }
     guard request.method == "GET" || request.method == "HEAD" else {
       var response = HTTPServer.Response.text("only GET is supported\n", status: 405)
@@ -56,7 +56,7 @@ public final class MetricsServer: Service {
       return response
     }
     guard path == "/metrics" else {
-      return isHealthy() ? .text("ok\n") : .text("this process takes no more work\n", status: 503)
+      return isHealthy() ? .text("ok\n") : .text("this process accepts no more work\n", status: 503)
     }
     return HTTPServer.Response(
       headers: [("Content-Type", PrometheusPage.contentType)], body: await page.text())
@@ -65,11 +65,11 @@ public final class MetricsServer: Service {
   /// Serves until the group shuts down or the task is cancelled, then stops.
   public func run() async throws {
     do { try await gracefulShutdown() } catch {
-      // Cancelled: it stops all the same.
+      // Cancelled: stop all the same.
     }
     await stop()
   }
 
-  /// Stops to listen; requests under way get their response.
+  /// Stops listening. Requests in progress still get their response.
   public func stop() async { await server.stop() }
 }

@@ -1,21 +1,21 @@
-/// A page of metrics in Prometheus' text format 0.0.4, from figures. Pure: no clock, no lock, no socket.
+/// Writes metrics in Prometheus' text format 0.0.4. Pure: no clock, no lock, no socket.
 ///
-/// Families are sorted by name and samples by their labels, so that two pages of the same figures are equal. Names that the format does
-/// not allow are written with `_` in place of what is wrong in them.
+/// Families are sorted by name and samples by labels, so two pages of the same metrics are equal. In names, characters that the format
+/// does not allow are replaced by `_`.
 /// See https://prometheus.io/docs/instrumenting/exposition_formats.
 public enum PrometheusPage {
-  /// What a response with such a page says of it.
+  /// The `Content-Type` of a response with such a page.
   public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
-  /// Bytes of a page at most: a scrape of more is refused by many servers.
+  /// Largest page, in bytes: many scrapers reject larger ones.
   public static let defaultLimit = 8 << 20
 
   private static let omitted = "millrace_metrics_omitted_families"
 
-  /// The page of some figures. Costs about a microsecond a line.
+  /// The page of some metrics. Takes about a microsecond per line.
   /// - Parameters:
-  ///   - families: in any order; of several with the same name only the first is written.
-  ///   - limit: bytes of the page at most. Families that do not fit are left out whole, and `millrace_metrics_omitted_families` says
-  ///     how many.
+  ///   - families: in any order; when several have the same name, only the first is written.
+  ///   - limit: largest size of the page in bytes. Families that do not fit are omitted entirely, and
+  ///     `millrace_metrics_omitted_families` counts them.
   public static func text(_ families: [MetricFamily], limit: Int = defaultLimit) -> String {
     var page = ""
     var seen: Set<String> = []
@@ -27,7 +27,7 @@ public enum PrometheusPage {
     }
     guard omittedCount > 0 else { return page }
     let note = MetricFamily(
-      omitted, "Families left out because the page would be too large.", .gauge,
+      omitted, "Families omitted because the page would be too large.", .gauge,
       [MetricFamily.Sample([], .count(omittedCount))])
     return page + text(note)
   }
@@ -67,7 +67,7 @@ public enum PrometheusPage {
     return "{\(pairs.joined(separator: ","))}"
   }
 
-  /// As Go reads a floating-point number.
+  /// A floating-point number as Go parses it.
   static func number(_ value: Double) -> String {
     if value.isNaN { return "NaN" }
     if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }

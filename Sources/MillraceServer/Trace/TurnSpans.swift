@@ -1,7 +1,7 @@
 package import MillraceCore
 package import MillraceDialog
 
-/// A turn of a dialogue as spans: the turn, and in it what its time went to.
+/// One span of a turn: the turn itself, or a part of it.
 ///
 /// ```
 /// turn      ├──────────────────────────────────────────────────────┤
@@ -12,13 +12,13 @@ package import MillraceDialog
 /// buffer                                 ├──┤  until its first sample was heard
 /// reply                                     ├──────────────────────┤
 /// ```
-/// Think begins with the latest of end of speech, sent and noticed; a part whose beginning or end nobody told is missing.
+/// `think` begins at the latest of end of speech, sent and noticed. A part is omitted when its beginning or end was not reported.
 package struct TurnSpan: Sendable, Hashable {
-  /// What an attribute holds.
+  /// The value of an attribute.
   package enum Value: Sendable, Hashable {
     case text(String)
     case number(Double)
-    case truth(Bool)
+    case bool(Bool)
   }
 
   package var name: String
@@ -27,11 +27,11 @@ package struct TurnSpan: Sendable, Hashable {
   package var end: Nanoseconds
   package var attributes: [String: Value] = [:]
 
-  /// The spans of a turn, itself first; empty where only a moment of it is known.
+  /// The spans of a turn, starting with the turn itself; empty when only one of its times is known.
   package static func all(of turn: Turn) -> [TurnSpan] {
     guard turn.times.count > 1 else { return [] }
     var root = TurnSpan(name: "turn", start: turn.start, end: turn.end)
-    root.attributes["millrace.turn.interrupted"] = .truth(turn.times[.interrupted] != nil)
+    root.attributes["millrace.turn.interrupted"] = .bool(turn.times[.interrupted] != nil)
     if let time = turn.answerTime {
       root.attributes["millrace.turn.answer_seconds"] = .number(Double(time) / 1e9)
     }

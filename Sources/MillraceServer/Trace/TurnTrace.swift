@@ -2,10 +2,10 @@ package import MillraceDialog
 internal import MillraceGraph
 internal import Tracing
 
-/// Turns of dialogues as OpenTelemetry JSON (OTLP 1, `resourceSpans`), which collectors and trace viewers read from a file.
+/// The turns of dialogues as OpenTelemetry JSON (OTLP 1, `resourceSpans`), which collectors and trace viewers read from a file.
 ///
-/// Every turn is a trace of its own: the span `turn`, and in it its parts (`TurnTracer`). Ids are hexadecimal, times are strings of nanoseconds since 1970,
-/// as https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding has it.
+/// Each turn is a trace: the span `turn`, with its parts as children (`TurnTracer`). Ids are hexadecimal, and times are strings of
+/// nanoseconds since 1970, as specified in https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 package struct TurnTrace {
   private struct Entry {
     var graph: String
@@ -17,29 +17,29 @@ package struct TurnTrace {
   private let service: String
   private let version: String
 
-  /// A trace without a turn.
+  /// Creates a trace without turns.
   /// - Parameters:
-  ///   - service: the name of the program, as `service.name`.
-  ///   - version: its version.
+  ///   - service: name of the program, as `service.name`.
+  ///   - version: version of the program.
   package init(service: String, version: String) {
     self.service = service
     self.version = version
   }
 
-  /// Adds a turn, if more than a moment of it is known.
+  /// Adds a turn when more than one of its times is known.
   /// - Parameters:
-  ///   - graph: the graph it was in.
-  ///   - epoch: where the graph's time begins, in nanoseconds since 1970.
+  ///   - graph: name of the graph.
+  ///   - epoch: graph time 0, in nanoseconds since 1970.
   package mutating func add(_ turn: Turn, graph: String, epoch: UInt64) {
     let spans = TurnSpan.all(of: turn)
     if !spans.isEmpty { entries.append(Entry(graph: graph, epoch: epoch, spans: spans)) }
   }
 
-  /// The time now, in nanoseconds since 1970.
+  /// The current time, in nanoseconds since 1970.
   package static var now: UInt64 { DefaultTracerClock.now.nanosecondsSinceEpoch }
 
-  /// The trace as one JSON text.
-  /// - Parameter random: where ids come from; their bytes must not all be 0.
+  /// The trace as one JSON document.
+  /// - Parameter random: generates the ids.
   package func json(random: inout some RandomNumberGenerator) -> String {
     var json = JSONWriter()
     json.object { json in
@@ -102,7 +102,7 @@ package struct TurnTrace {
             switch value {
             case .text(let text): json.member("stringValue", text)
             case .number(let number): json.member("doubleValue", number)
-            case .truth(let truth): json.member("boolValue", truth)
+            case .bool(let value): json.member("boolValue", value)
             }
           }
         }
@@ -114,7 +114,7 @@ package struct TurnTrace {
     let digits = Array("0123456789abcdef")
     var text = ""
     for _ in 0..<bytes * 2 { text.append(digits[Int.random(in: 0..<16, using: &random)]) }
-    // An id of zeros is no id.
+    // An id of only zeros is invalid.
     return text.contains { $0 != "0" } ? text : String(repeating: "0", count: bytes * 2 - 1) + "1"
   }
 }

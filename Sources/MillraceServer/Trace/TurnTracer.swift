@@ -3,30 +3,30 @@ internal import MillraceDialog
 public import MillraceEngine
 public import Tracing
 
-/// Hands the turns of dialogues to a tracer of swift-distributed-tracing: a span for each turn, with a child for each part of it.
+/// Traces the turns of dialogues through swift-distributed-tracing: a span for each turn, with a child span for each of its parts.
 ///
-/// Spans are made when a turn is over, with the times at which things happened: speech by a detector's word where there is one, the reply by
-/// what was heard and not by what came. Names are `turn`, `speech`, `send`, `recognise`, `think`, `buffer`, `reply`; attributes
-/// `millrace.graph`, `millrace.run`, `millrace.turn.answer_seconds`, `millrace.turn.interrupted`. What was said is in none of them.
+/// Spans are created when a turn is over, with the times at which things happened: speech as a detector reports it, if the graph has one,
+/// and the reply as it was heard, not as it arrived. Names: `turn`, `speech`, `send`, `recognise`, `think`, `buffer`, `reply`. Attributes:
+/// `millrace.graph`, `millrace.run`, `millrace.turn.answer_seconds`, `millrace.turn.interrupted`. Spans never contain what was said.
 /// For graphs on the real-time clock.
 public struct TurnTracer: Sendable {
   private let chosen: (any Tracer)?
 
-  /// - Parameter tracer: where spans go; nil: what the program has chosen by `InstrumentationSystem.bootstrap`.
+  /// Creates a tracer of turns.
+  /// - Parameter tracer: receives the spans; nil for the one set with `InstrumentationSystem.bootstrap`.
   public init(_ tracer: (any Tracer)? = nil) { chosen = tracer }
 
-  /// Makes spans of the turns that the events tell of, until the run has stopped or the task is cancelled.
+  /// Traces the turns that a run's events describe, until the run has stopped or the task is cancelled.
   /// - Parameters:
-  ///   - events: of the run; ask for them before the run starts.
-  ///   - run: what the spans are marked with.
+  ///   - events: the run's events; subscribe before the run starts.
+  ///   - run: the run whose name and number the spans have.
   public func follow(_ events: GraphEvents, of run: GraphRun) async {
     let tracer = chosen ?? InstrumentationSystem.tracer
     var log = TurnLog()
     var epoch: UInt64?
     for await event in events {
-      // Where the graph's time begins on the wall: one offset for the whole run, so that spans never overlap by a clock that was set.
-      let start =
-        epoch ?? DefaultTracerClock.now.nanosecondsSinceEpoch &- UInt64(max(0, run.time.nanoseconds))
+      // Wall-clock time of graph time 0. One offset for the whole run, so that spans stay in order when the clock is set.
+      let start = epoch ?? DefaultTracerClock.now.nanosecondsSinceEpoch &- UInt64(max(0, run.time.nanoseconds))
       epoch = start
       log.add(TurnEvent(event), label: "")
       for turn in log.takeFinished() { emit(turn, run, start, tracer) }
@@ -56,9 +56,9 @@ public struct TurnTracer: Sendable {
 }
 
 extension TurnEvent {
-  /// What an event says of a turn; nil: nothing.
+  /// nil when the event does not concern a turn.
   fileprivate init?(_ event: GraphEvent) {
-    // Only the few events that concern a turn are read.
+    // The JSON of other events is not parsed.
     guard Turn.Mark(rawValue: event.name) != nil || event.name == "started" else { return nil }
     let value = try? JSONValue(parsing: event.json)
     self.init(
@@ -71,7 +71,7 @@ extension SpanAttribute {
     switch value {
     case .text(let text): self = .string(text)
     case .number(let number): self = .double(number)
-    case .truth(let truth): self = .bool(truth)
+    case .bool(let value): self = .bool(value)
     }
   }
 }

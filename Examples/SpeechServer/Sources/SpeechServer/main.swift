@@ -8,12 +8,12 @@ import ServiceLifecycle
 // A server that speaks: GET /say?text=Hello answers with an Ogg Opus file. One graph runs for each request.
 //
 //   swift run SpeechServer [PORT [METRICS_PORT]]      curl 'http://127.0.0.1:8080/say?text=Hello' -o hello.opus
-let ports = CommandLine.arguments.dropFirst().compactMap { Int($0) } + [8_080, MetricsServer.usualPort]
+let ports = CommandLine.arguments.dropFirst().compactMap { Int($0) } + [8_080, MetricsServer.defaultPort]
 let logger = Logger(label: "speech-server")
 let engine = Engine(catalogue: .standard)
-let figures = RunFigures(engine)
+let metrics = EngineMetrics(engine)
 let runs = EngineService(
-  engine, observers: RunObservers(log: RunLog(logger), figures: figures))
+  engine, observers: RunObservers(log: RunLog(logger), metrics: metrics))
 
 /// espeak-ng's voice -> 48 kHz -> Opus -> a file
 func plan(_ text: String, _ file: String) throws -> GraphPlan {
@@ -52,8 +52,8 @@ let server = try await HTTPServer.listen(port: ports[0]) { request in
     return .text("the voice failed\n", status: 500)
   }
 }
-let metrics = try await MetricsServer.listen(figures: figures, port: ports[1])
-print("http://127.0.0.1:\(server.port)/say http://127.0.0.1:\(metrics.port)/metrics")
+let metricsServer = try await MetricsServer.listen(metrics, port: ports[1])
+print("http://127.0.0.1:\(server.port)/say http://127.0.0.1:\(metricsServer.port)/metrics")
 
 /// Ends the server before the runs: a group shuts down its services last to first.
 struct Web: Service {
@@ -63,5 +63,5 @@ struct Web: Service {
   }
 }
 try await ServiceGroup(
-  services: [metrics, runs, Web()], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger
+  services: [metricsServer, runs, Web()], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger
 ).run()

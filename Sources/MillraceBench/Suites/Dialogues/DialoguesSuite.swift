@@ -68,7 +68,7 @@ enum DialoguesSuite {
       row("frames", "", number("framesTimed")),
       row("turns played to their end", "", number("turns")),
       row("violations", "", number("violationCount"), goal: "0"),
-      row("connections", "", number("visits"), goal: "\(count)"),
+      row("connections", "", number("connections"), goal: "\(count)"),
       row("memory at the start, total", "KB", before.memory),
       row("memory, growth from start to end", "KB", after.memory - before.memory),
       row("processor, each", "% of a core", 100 * share),

@@ -31,7 +31,7 @@ private func commandLines(of bytes: [UInt8], cut: Int) -> [LineSplitter.Line] {
 
 private func checkCommand(_ bytes: [UInt8]) {
   var line = ControlLine(bytes)
-  do throws(ControlRefusal) {
+  do throws(ControlError) {
     let command = try line.command()
     if let instance = command.instance, instance < 1 { fatalError("instance \(instance)") }
     if let time = command.time, time < 0 { fatalError("at \(time)") }

@@ -2,8 +2,8 @@ internal import MillraceCore
 package import MillraceEngine
 
 extension NodeReport {
-  /// This node in two runs: counts added, the worst of what is a worst.
-  package func together(with other: NodeReport) -> NodeReport {
+  /// Combines the reports of this node in two runs: counts are added, maxima are the greater of both.
+  package func combined(with other: NodeReport) -> NodeReport {
     var both = self
     both.activations += other.activations
     both.packetsIn += other.packetsIn
@@ -24,8 +24,8 @@ extension NodeReport {
 }
 
 extension LinkReport {
-  /// This link in two runs: counts added, the most of what is a most.
-  package func together(with other: LinkReport) -> LinkReport {
+  /// Combines the reports of this link in two runs: counts are added, maxima are the greater of both.
+  package func combined(with other: LinkReport) -> LinkReport {
     var both = self
     both.pushed += other.pushed
     both.popped += other.popped
@@ -40,8 +40,8 @@ extension LinkReport {
   }
 }
 
-/// The reports of a graph's runs taken together, nodes and links by their names.
-struct ReportSums: Sendable {
+/// The combined reports of a graph's runs, with nodes and links by name.
+struct ReportTotals: Sendable {
   private(set) var runs = 0
   private(set) var failed = 0
   private(set) var phases: [RunPhase: Int] = [:]
@@ -59,8 +59,8 @@ struct ReportSums: Sendable {
     runs += 1
     if report.failure != nil { failed += 1 }
     phases[report.phase, default: 0] += 1
-    for node in report.nodes { nodes[node.name] = nodes[node.name]?.together(with: node) ?? node }
-    for link in report.links { links[link.name] = links[link.name]?.together(with: link) ?? link }
+    for node in report.nodes { nodes[node.name] = nodes[node.name]?.combined(with: node) ?? node }
+    for link in report.links { links[link.name] = links[link.name]?.combined(with: link) ?? link }
     lostEvents += report.lostEvents
     leakedBlocks += report.leakedBlocks
     poolBytes += report.poolBytes
@@ -68,7 +68,7 @@ struct ReportSums: Sendable {
     timeToFirstPacket = [timeToFirstPacket, report.timeToFirstPacket].compactMap(\.self).max()
   }
 
-  /// Keeps of a run that has stopped what only grows, and what was the worst.
+  /// Adds the counters and maxima of a run that has stopped, but not its current values.
   mutating func addEnded(_ report: RunReport) {
     var report = report
     for index in report.nodes.indices { report.nodes[index].lastAge = nil }

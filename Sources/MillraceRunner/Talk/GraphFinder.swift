@@ -1,22 +1,22 @@
 internal import Glibc
 internal import MillraceGraph
 
-/// Where a graph file is that was named.
-enum GraphPlace {
-  /// A path as it is; a name without a folder also where graphs come with the program: `graphs/` here, beside the program, in
-  /// `../share/millrace/graphs` of it, and in the folders above it (a checkout's build folder).
+/// Finds graph files by path or name.
+enum GraphFinder {
+  /// Returns a path unchanged. A name without a directory is also looked up among the graphs that come with the program: in `graphs/` of
+  /// the current directory, beside the program, in `../share/millrace/graphs`, and in the directories above (for a build in a checkout).
   static func find(_ name: String) throws -> String {
     let places = candidates(name, program: program)
     if let found = places.first(where: { FileKind(path: $0) == .regular }) { return found }
-    // Named as a path it is not looked for elsewhere; the loader tells what is wrong with it.
+    // For a path, the loader reports the error.
     if name.contains("/") || name.hasSuffix(".json") { return name }
     Output.error.write(
-      "error: there is no graph \(Problem.quoted(name)); name a file, such as graphs/\(name).json of the checkout\n"
+      "error: there is no graph \(Problem.quoted(name)); name a graph file, such as graphs/\(name).json\n"
     )
     throw ExitStatus.usage
   }
 
-  /// In the order they are tried.
+  /// The paths to try, in this order.
   static func candidates(_ name: String, program: String) -> [String] {
     guard !name.contains("/") else { return [name] }
     let file = name.hasSuffix(".json") ? name : name + ".json"
@@ -41,7 +41,7 @@ enum GraphPlace {
     return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : ""
   }
 
-  /// The names of a graph file's parameters; nil of a file that cannot be read, of which the loader tells.
+  /// The names of a graph file's parameters; nil when the file cannot be read, which the loader reports.
   static func parameters(of path: String) -> Set<String>? {
     guard let source = try? SourceFile.read(path: path), let root = (try? JSONDocument.scan(source))?.root
     else { return nil }

@@ -1,16 +1,15 @@
 internal import Dispatch
 internal import MillraceCore
 
-/// Tasks that read what runs tell, and the wait for the last of them.
-///
-/// A run may have stopped while its last events and sound are still to be read.
-final class Readers: Sendable {
+/// The tasks that read events and taps of runs. They can be awaited, because a run may have stopped before its last events and sound have
+/// been read.
+final class ReaderTasks: Sendable {
   private let group = DispatchGroup()
 
-  /// How long the tasks may need for what is left. On a machine that is busy with other things a task may stand still for seconds.
+  /// Time limit for reading what remains after the runs have stopped. On a busy machine a task may not run for seconds.
   static let patience: Nanoseconds = .milliseconds(10_000)
 
-  /// Runs a task that reads until there is nothing more.
+  /// Starts a task that reads to the end of its input.
   func start(_ read: @escaping @Sendable () async -> Void) {
     group.enter()
     Task.detached { [group] in
@@ -22,6 +21,6 @@ final class Readers: Sendable {
   /// True when all tasks have ended.
   var areDone: Bool { group.wait(timeout: .now()) == .success }
 
-  /// Waits until all tasks have ended, for `patience` at most; false when one still reads. Not from a task.
+  /// Waits until all tasks have ended, for `patience` at most. Returns false when one is still reading. Do not call it from a task.
   func wait() -> Bool { group.wait(timeout: .now() + .nanoseconds(Int(Self.patience))) == .success }
 }

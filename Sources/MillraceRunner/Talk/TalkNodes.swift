@@ -3,18 +3,18 @@ internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// The nodes of a graph that a dialogue is led with.
-struct TalkParts: Equatable {
+/// The nodes of a graph that matter for an interactive dialogue, and their capabilities.
+struct TalkNodes: Equatable {
   var service: String
-  /// `dialog.turn`, if the graph has one: commands go there.
+  /// The `dialog.turn` node, if there is one. It receives the commands.
   var turn: String?
   var mode = DialogMode.duplex
-  /// True when a picture can go with a question: the service has eyes.
-  var showsPictures = false
-  /// True when the graph itself has pictures to show.
-  var seesByItself = false
-  /// Bytes a command may have.
-  var room = GraphRun.longestMessage
+  /// True when the service accepts pictures with a question.
+  var acceptsPictures = false
+  /// True when the graph itself provides pictures.
+  var hasOwnPictures = false
+  /// Longest command in bytes.
+  var maxCommandBytes = GraphRun.longestMessage
 
   init(service: String, turn: String? = nil, mode: DialogMode = .duplex) {
     self.service = service
@@ -22,12 +22,12 @@ struct TalkParts: Equatable {
     self.mode = mode
   }
 
-  /// What takes commands.
+  /// The node that receives commands.
   var commandNode: String { turn ?? service }
 
-  /// Looks for them; nil when nothing in the graph is a service.
+  /// Finds the nodes; nil when the graph has no service.
   init?(_ plan: GraphPlan) {
-    // Every service posts this, and nothing else does.
+    // Only service nodes have this event.
     func isService(_ node: GraphPlan.Node) -> Bool {
       node.contract.events.contains { $0.name == "conversationStarted" }
     }
@@ -39,10 +39,10 @@ struct TalkParts: Equatable {
       mode = DialogMode(rawValue: service.parameters.string("mode")) ?? .duplex
     }
     if let port = turn?.outputs.first(where: { $0.name == "control" }), let shape = port.shape {
-      room = min(room, shape.packetBytes)
+      maxCommandBytes = min(maxCommandBytes, shape.packetBytes)
     }
-    showsPictures = service.contract.inputs.contains { $0.name == "image" }
+    acceptsPictures = service.contract.inputs.contains { $0.name == "image" }
     let picture = plan.nodes.first { $0.contract.type == "dialog.picture" }
-    seesByItself = picture?.inputs.first { $0.name == "in" }?.isLinked ?? false
+    hasOwnPictures = picture?.inputs.first { $0.name == "in" }?.isLinked ?? false
   }
 }

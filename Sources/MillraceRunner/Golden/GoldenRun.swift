@@ -3,19 +3,19 @@ internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// One call of `run` that is recorded, or compared with a recorded one.
-final class Golden {
+/// Records a run as a golden run, or compares a run with one.
+final class GoldenRun {
   private let options: GoldenOptions
   private let folder: GoldenFolder
-  /// What is to be compared with, read before anything runs; nil when this run is recorded.
+  /// The record to compare with, read before anything runs; nil when recording.
   private let expected: GoldenRecord?
   private let out: Output
-  /// What lay at each path before nodes were made, by the path.
-  private var before: [String: FileMark] = [:]
+  /// The state of the files at the nodes' paths before the nodes were created.
+  private var before: [String: FileStamp] = [:]
   private var events: [GoldenEvents] = []
-  private let readers = Readers()
+  private let readers = ReaderTasks()
 
-  /// nil when no golden run is asked for.
+  /// nil when the options request no golden run.
   init?(_ options: GoldenOptions, out: Output) throws {
     guard let path = options.compare ?? options.recordGolden else { return nil }
     self.options = options
@@ -25,12 +25,12 @@ final class Golden {
     if expected == nil { try folder.make("files") }
   }
 
-  /// Looks at the files that a plan's nodes name. Call before they are made.
+  /// Notes the state of the files that a plan's nodes name. Call before the nodes are created.
   func expect(_ plan: GraphPlan) {
-    for (_, _, path) in Self.paths(plan) { before[path] = FileMark(path) }
+    for (_, _, path) in Self.paths(plan) { before[path] = FileStamp(path) }
   }
 
-  /// Every path that a node of a plan was given.
+  /// The values of all path parameters of a plan's nodes.
   private static func paths(_ plan: GraphPlan) -> [(node: String, parameter: String, path: String)] {
     plan.nodes.flatMap { node in
       node.contract.parameters.compactMap { parameter in
@@ -42,23 +42,23 @@ final class Golden {
     }
   }
 
-  /// Takes a run in. Call for every run in order, before it starts.
-  func watch(_ run: GraphRun) { events.append(GoldenEvents(of: run, readers)) }
+  /// Starts observing a run. Call for all runs in order, before they start.
+  func observe(_ run: GraphRun) { events.append(GoldenEvents(of: run, readers)) }
 
-  /// The runs have ended: records or compares. Tells what differs; answers the status when it is not `done`.
+  /// Records or compares the runs after they have ended. Prints the differences.
   func finish(_ reports: [(plan: GraphPlan, report: RunReport)], isQuiet: Bool) -> ExitStatus {
-    guard !Signals.isAskedToEnd else {
-      out.write("golden: the run was interrupted, so it is neither kept nor compared\n")
+    guard !Signals.isDrainRequested else {
+      out.write("golden: the run was interrupted, so it is not recorded or compared\n")
       return .interrupted
     }
     let isComplete = readers.wait()
     let lost = reports.reduce(0) { $0 + $1.report.lostEvents }
     guard lost == 0 && isComplete else {
-      out.write("golden: \(Figures.counted(lost, "event")) got lost, so the run cannot be compared\n")
+      out.write("golden: \(Figures.counted(lost, "event")) lost, so the run cannot be compared\n")
       return .differed
     }
     do { return expected == nil ? try record(reports, isQuiet) : try compare(reports, isQuiet) } catch {
-      // What could not be read or written has been told.
+      // The error message has already been printed.
       return .usage
     }
   }
@@ -80,7 +80,7 @@ final class Golden {
       record.runs.append(run)
     }
     try TextFile.write(record.json, to: folder.file(GoldenFolder.recordName))
-    if !isQuiet { out.write("golden: \(Self.extent(record)) kept in \(Problem.quoted(folder.path))\n") }
+    if !isQuiet { out.write("golden: recorded \(Self.extent(record)) in \(Problem.quoted(folder.path))\n") }
     return .done
   }
 
@@ -93,7 +93,7 @@ final class Golden {
     return counts.map { Figures.counted($0.0, $0.1) }.joined(separator: ", ")
   }
 
-  /// The record of a run, sizes and hashes of its files left open.
+  /// The record of a run, without the sizes and hashes of its files.
   private func run(_ plan: GraphPlan, _ report: RunReport, _ index: Int, _ place: String) -> GoldenRecord.Run
   {
     GoldenRecord.Run(
@@ -111,14 +111,14 @@ final class Golden {
       })
   }
 
-  /// The files of a plan's nodes that are not what they were before.
+  /// The files at the nodes' paths that the run has created or changed.
   private func files(_ plan: GraphPlan, _ place: String) -> [GoldenRecord.File] {
     Self.paths(plan).compactMap { node, parameter, path in
-      guard FileKind(path: path) == .regular, FileMark(path) != before[path] else { return nil }
-      let ending =
+      guard FileKind(path: path) == .regular, FileStamp(path) != before[path] else { return nil }
+      let suffix =
         path.split(separator: "/").last?.split(separator: ".").dropFirst().last.map { ".\($0)" } ?? ""
       return GoldenRecord.File(
-        node: node, parameter: parameter, name: "\(place)/\(node).\(parameter)\(ending)", bytes: 0,
+        node: node, parameter: parameter, name: "\(place)/\(node).\(parameter)\(suffix)", bytes: 0,
         sha256: "",
         source: path)
     }
@@ -143,11 +143,11 @@ final class Golden {
       folder: folder, golden: expected, now: record, events: events.map(\.lines), tolerance: options.tolerance
     )
     let differences = comparison.differences
-    // Lines of a file are told as they are, and a node may have written a secret into its file.
+    // Differences quote lines of files, and a node may have written a secret to its file.
     let secrets = reports.map(\.plan.secrets)
     for difference in differences {
-      let told = secrets.reduce(difference) { $1.redacting($0) }
-      out.write("golden: \(Problem.printable(told))\n")
+      let text = secrets.reduce(difference) { $1.removed(from: $0) }
+      out.write("golden: \(Problem.printable(text))\n")
     }
     guard differences.isEmpty else {
       out.write(
@@ -156,20 +156,21 @@ final class Golden {
       return .differed
     }
     if !isQuiet {
-      out.write("golden: as in \(Problem.quoted(folder.path)): \(Self.extent(record))\(comparison.remark)\n")
+      out.write(
+        "golden: the run matches \(Problem.quoted(folder.path)): \(Self.extent(record))\(comparison.note)\n")
     }
     return .done
   }
 }
 
-/// What tells whether a file was written: its number, its size and the time of its last change.
-private struct FileMark: Equatable {
+/// Tells whether a file has been written: its inode, its size and the time of its last change.
+private struct FileStamp: Equatable {
   let number: UInt
   let size: Int
   let seconds: Int
   let nanoseconds: Int
 
-  /// nil when there is no such file.
+  /// nil when the file does not exist.
   init?(_ path: String) {
     var status = stat()
     guard unsafe stat(path, &status) == 0 else { return nil }

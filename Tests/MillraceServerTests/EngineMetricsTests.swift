@@ -6,7 +6,7 @@ import Testing
 @testable import MillraceServer
 
 @Suite("Figures of runs", .timeLimit(.minutes(10)))
-struct RunFiguresTests {
+struct EngineMetricsTests {
   private func value(_ families: [MetricFamily], _ name: String, _ labels: [String: String]) -> Int? {
     let samples = families.first { $0.name == name }?.samples ?? []
     let sample = samples.first { sample in
@@ -19,7 +19,7 @@ struct RunFiguresTests {
   @Test("runs of one graph are counted together, and stay in the counters when they have stopped")
   func together() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = RunFigures(engine)
+    let figures = EngineMetrics(engine)
     for _ in 0..<3 {
       let run = try engine.prepare(try talkPlan(count: 10))
       figures.add(run)
@@ -44,7 +44,7 @@ struct RunFiguresTests {
   @Test("a run that has stopped is released with the next look")
   func released() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = RunFigures(engine)
+    let figures = EngineMetrics(engine)
     weak var weakRun: GraphRun?
     do {
       let run = try engine.prepare(try talkPlan(count: 1))
@@ -60,7 +60,7 @@ struct RunFiguresTests {
   @Test("runs that come and go are released without a look")
   func swept() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = RunFigures(engine)
+    let figures = EngineMetrics(engine)
     weak var first: GraphRun?
     for number in 0..<200 {
       let run = try engine.prepare(try talkPlan(count: 1))
@@ -75,7 +75,7 @@ struct RunFiguresTests {
   @Test("a failed run is counted as failed, and its drops by reason")
   func failed() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = RunFigures(engine)
+    let figures = EngineMetrics(engine)
     let run = try engine.prepare(try talkPlan(failAt: 3))
     figures.add(run, as: "calls")
     run.start()
@@ -89,7 +89,7 @@ struct RunFiguresTests {
   @Test("names are in base units and counters end in _total")
   func names() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual, memoryLimit: 1 << 30)
-    let figures = RunFigures(engine)
+    let figures = EngineMetrics(engine)
     let run = try engine.prepare(try talkPlan(count: 20))
     figures.add(run)
     run.start()
@@ -106,7 +106,7 @@ struct RunFiguresTests {
   @Test("counters are published through swift-metrics as what was added since the last time")
   func published() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = RunFigures(engine)
+    let figures = EngineMetrics(engine)
     let backend = TestMetrics()
     let publisher = MetricsPublisher(figures, factory: backend)
     for _ in 0..<2 {

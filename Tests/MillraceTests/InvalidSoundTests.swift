@@ -6,7 +6,7 @@ import Testing
 
 /// What no microphone gives, and broken programs do.
 @Suite("what is no sound, in every node of sound")
-struct RubbishSoundTests {
+struct InvalidSoundTests {
   struct Kind: CustomTestStringConvertible, Sendable {
     let type: String
     var parameters: [String: ParameterValue] = [:]

@@ -6,7 +6,7 @@ import Testing
 @testable import MillraceRunner
 
 @Suite("Control commands that wait for their time", .timeLimit(.minutes(30)))
-struct ControlDeskTests {
+struct ControlDispatcherTests {
   private let folder = TemporaryFolder()
 
   @Test(
@@ -21,8 +21,8 @@ struct ControlDeskTests {
       catalogue: .runnerTests)
     let run = try Engine(catalogue: .runnerTests, clock: .virtual, workers: 1).prepare(plan)
     let path = folder.file("answers")
-    let desk = ControlDesk(
-      [ControlErrand.Target(graph: "graph", instance: 1, run: run)], answers: try ControlAnswers(path))
+    let desk = ControlDispatcher(
+      [PendingCommand.Target(graph: "graph", instance: 1, run: run)], answers: try ControlAnswers(path))
     let command = Array(#"{ "command": "interrupt", "at": "1s" }"#.utf8)
     let line = command + [UInt8](repeating: UInt8(ascii: " "), count: (1 << 20) - command.count)
     for _ in 0..<64 { desk.take(.whole(line)) }

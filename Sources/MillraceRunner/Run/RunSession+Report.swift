@@ -3,24 +3,24 @@ internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
 
-/// What is told and written when all runs have ended.
+/// Prints and writes the results when all runs have ended.
 extension RunSession {
-  mutating func tellEnd() -> ExitStatus {
+  mutating func reportResults() -> ExitStatus {
     let reports = runs.map { $0.report() }
     var status: ExitStatus = isStopping ? .interrupted : .done
     let failures = reports.compactMap(\.failure)
-    if !failures.isEmpty || board.isolation != nil { status = failureStatus(failures) }
-    if !isQuiet { tellSummaries(reports) }
+    if !failures.isEmpty || monitor.isolation != nil { status = failureStatus(failures) }
+    if !isQuiet { printSummaries(reports) }
     for (run, report) in zip(runs, reports) {
       guard let failure = report.failure else { continue }
-      GraphOptions.tell(
+      GraphOptions.report(
         Problems([Self.problem(StartProblem(node: failure.node, text: failure.text), run.plan)]))
     }
     if let (failure, lost) = trace?.finish() {
-      if let failure { tellUnwritable("trace", failure, &status) }
-      if lost > 0 && !isQuiet { out.write("trace: \(lost) calls came too fast and are missing\n") }
+      if let failure { reportUnwritable("trace", failure, &status) }
+      if lost > 0 && !isQuiet { out.write("trace: \(lost) calls are missing; the trace was read too slowly\n") }
     }
-    let (turns, title) = (board.turns, title)
+    let (turns, title) = (monitor.turns, title)
     do { try turnTrace?.finish(turns, graph: title) } catch { if status == .done { status = .usage } }
     if report != nil {
       let text = wantsPage ? page(reports) : RunReportFile.json(reports, turns: turns)
@@ -30,26 +30,26 @@ extension RunSession {
     if let golden {
       let plans = runs.map { run in
         var plan = run.plan
-        // With those it was given since.
+        // Includes secrets that the run received while it was running.
         plan.borrowedSecrets = run.secrets
         return plan
       }
-      let verdict = golden.finish(Array(zip(plans, reports)), isQuiet: isQuiet)
-      if status == .done { status = verdict }
+      let result = golden.finish(Array(zip(plans, reports)), isQuiet: isQuiet)
+      if status == .done { status = result }
     }
     return status
   }
 
-  /// What failures mean for the exit status: that services refused only where nothing else went wrong.
+  /// The exit status for failures: `serviceRefused` when all of them are refusals of services.
   private func failureStatus(_ failures: [RunFailure]) -> ExitStatus {
     let areRefusals = failures.allSatisfy { $0.fault?.reason == .refused }
-    return areRefusals && board.isolation != .failed ? .serviceRefused : .failed
+    return areRefusals && monitor.isolation != .failed ? .serviceRefused : .failed
   }
 
   var wantsPage: Bool { report?.hasSuffix(".html") == true }
 
   private func page(_ reports: [RunReport]) -> String {
-    let turns = board.turns
+    let turns = monitor.turns
     let pages = zip(merged(reports, wall: endedAt - startedAt), waves).map { merged, waves in
       let labels = Set(merged.runs.map(\.label))
       return HTMLReport.Graph(
@@ -58,18 +58,18 @@ extension RunSession {
     return HTMLReport(graphs: pages).page()
   }
 
-  private func tellUnwritable(_ what: String, _ failure: String, _ status: inout ExitStatus) {
-    out.write("error: the \(what) could not be written: \(failure); make room or choose another place\n")
+  private func reportUnwritable(_ what: String, _ failure: String, _ status: inout ExitStatus) {
+    out.write("error: cannot write the \(what): \(failure); free some space or choose another path\n")
     if status == .done { status = .usage }
   }
 
-  private func tellSummaries(_ reports: [RunReport]) {
+  private func printSummaries(_ reports: [RunReport]) {
     for (graph, merged) in zip(graphs, merged(reports, wall: endedAt - startedAt)) {
-      out.write("\n" + Summary(merged, plans: graph.plans).text(out.style, board: board))
+      out.write("\n" + Summary(merged, plans: graph.plans).text(out.style, monitor: monitor))
     }
   }
 
-  /// The runs of each graph taken together.
+  /// The combined reports of the runs of each graph.
   func merged(_ reports: [RunReport], wall: Nanoseconds) -> [MergedReport] {
     var first = 0
     return graphs.map { graph in

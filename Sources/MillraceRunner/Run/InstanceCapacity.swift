@@ -1,9 +1,8 @@
 internal import MillraceEngine
 
-/// Whether all instances of a graph will have room in this process, judged by the first ones: a number that cannot fit is refused
-/// when a few are made, and not when the last that fits is.
-struct InstanceRoom {
-  /// Instances by which the files of one are counted: the first opens what all share.
+/// Estimates from the first instances of a graph whether all will fit into this process, so that an impossible number is rejected early.
+struct InstanceCapacity {
+  /// Instances over which open files are averaged. The first is not counted, because it opens the files that all share.
   private static let counted = 8
 
   private let limits: ProcessLimits
@@ -15,8 +14,8 @@ struct InstanceRoom {
     self.count = count
   }
 
-  /// Looks at the instance with a number, from 1, which was made just now. Throws when those to come cannot all be made, in words on
-  /// standard error. What an instance takes is never taken for more than it is, so that none is refused that would fit.
+  /// Call after creating each instance; `number` counts from 1. Prints an error and throws when the remaining instances cannot all be
+  /// created. Estimates are never too high, so nothing that would fit is rejected.
   mutating func check(_ run: GraphRun, number: Int) throws(ExitStatus) {
     switch number {
     case 1:

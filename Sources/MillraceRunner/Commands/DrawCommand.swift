@@ -26,7 +26,8 @@ struct DrawCommand: ParsableCommand {
 
   @OptionGroup var options: GraphOptions
 
-  @Option(name: .long, help: "The output format. Default: by the extension of the output file, otherwise SVG.")
+  @Option(
+    name: .long, help: "The output format. Default: by the extension of the output file, otherwise SVG.")
   var format: Form?
 
   @Option(name: .long, help: "The direction of flow in an SVG drawing.")

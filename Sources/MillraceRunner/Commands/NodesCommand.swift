@@ -43,7 +43,8 @@ struct NodesCommand: ParsableCommand {
         json ? listing.json() : markdown ? listing.markdown() : listing.text(style))
     }
     guard let contract = catalogue[type]?.contract else {
-      let hint = Spelling.hint(for: type, among: catalogue.types) ?? "run \"nodes\" without a type to list all"
+      let hint =
+        Spelling.hint(for: type, among: catalogue.types) ?? "run \"nodes\" without a type to list all"
       Output.error.write("error: unknown node type \(Problem.quoted(type)); \(hint)\n")
       throw ExitStatus.usage
     }

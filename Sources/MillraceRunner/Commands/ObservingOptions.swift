@@ -41,7 +41,8 @@ struct ObservingOptions: ParsableArguments {
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Write the turns of the dialogue to a file, as OpenTelemetry JSON.", valueName: "file"),
+    help: ArgumentHelp(
+      "Write the turns of the dialogue to a file, as OpenTelemetry JSON.", valueName: "file"),
     completion: .file(extensions: ["json"]))
   var otel: String?
 

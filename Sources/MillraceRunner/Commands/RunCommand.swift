@@ -57,7 +57,8 @@ struct RunCommand: ParsableCommand {
 
   @Option(
     name: .long,
-    help: ArgumentHelp("The name of this run in \"top\". Default: the names of the graphs.", valueName: "name"))
+    help: ArgumentHelp(
+      "The name of this run in \"top\". Default: the names of the graphs.", valueName: "name"))
   var name: String?
 
   @OptionGroup(title: "Observing") var observing: ObservingOptions

@@ -135,7 +135,8 @@ struct ControlLine {
       }
       return .ramp(node: node, parameter: parameter, to: target, over: time)
     case "get":
-      return .get(node: try required(object, "node", root), parameter: try required(object, "parameter", root))
+      return .get(
+        node: try required(object, "node", root), parameter: try required(object, "parameter", root))
     case "send":
       let node = try required(object, "node", root)
       guard let member = object["text"] else { throw missing("text", root) }
@@ -249,7 +250,8 @@ struct ControlLine {
     guard let node = object[key]?.value else { return nil }
     if let text = node.string, let time = TimeSpan.time(text) { return time }
     throw error(
-      node, "\"\(key)\" must be a \(key == "at" ? "graph time" : "time") with a unit, found \(Self.shown(node))",
+      node,
+      "\"\(key)\" must be a \(key == "at" ? "graph time" : "time") with a unit, found \(Self.shown(node))",
       hint: "write \(examples)")
   }
 
@@ -259,7 +261,8 @@ struct ControlLine {
     throw error(node, "\"\(key)\" must be a string, found \(node.kind)")
   }
 
-  private func required(_ object: JSONObject, _ key: String, _ root: JSONNode) throws(ControlError) -> String {
+  private func required(_ object: JSONObject, _ key: String, _ root: JSONNode) throws(ControlError) -> String
+  {
     guard let text = try text(object, key) else { throw missing(key, root) }
     return text
   }

@@ -80,7 +80,8 @@ final class ControlDispatcher: Sendable {
     _ command: ControlCommand, _ targets: [PendingCommand.Target], _ number: Int, _ answer: ControlAnswer,
     byteCount: Int, _ isStarted: Bool
   ) {
-    let pending = PendingCommand(command, targets, answer: answer, recordings: recordings) { [weak self] text in
+    let pending = PendingCommand(command, targets, answer: answer, recordings: recordings) {
+      [weak self] text in
       self?.state.withLock { $0.pendingByteCount -= $0.pending.removeValue(forKey: number)?.byteCount ?? 0 }
       self?.answers.write(text)
     }

@@ -92,7 +92,8 @@ struct HTMLReport {
       }),
         let age = oldest.worstAge
       {
-        tile(Figures.duration(age), "oldest packet at a sink", oldest.name, isBad: oldest.overAge > 0, to: &html)
+        tile(
+          Figures.duration(age), "oldest packet at a sink", oldest.name, isBad: oldest.overAge > 0, to: &html)
       }
       let answers = graph.turns.compactMap(\.answerTime).sorted()
       if !answers.isEmpty {

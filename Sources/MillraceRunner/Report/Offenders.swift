@@ -49,7 +49,8 @@ struct Offenders {
 
   private mutating func addNode(_ node: NodeReport, _ merged: MergedReport) {
     if node.restarts > 0 {
-      add(true, "Node \(node.name)", "was restarted \(Figures.counted(node.restarts, "time")) after a failure.")
+      add(
+        true, "Node \(node.name)", "was restarted \(Figures.counted(node.restarts, "time")) after a failure.")
     }
     if node.overAge > 0, let maxAge = node.maxAge, let worst = node.worstAge {
       add(

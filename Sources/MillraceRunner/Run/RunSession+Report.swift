@@ -18,7 +18,9 @@ extension RunSession {
     }
     if let (failure, lost) = trace?.finish() {
       if let failure { reportUnwritable("trace", failure, &status) }
-      if lost > 0 && !isQuiet { out.write("trace: \(lost) calls are missing; the trace was read too slowly\n") }
+      if lost > 0 && !isQuiet {
+        out.write("trace: \(lost) calls are missing; the trace was read too slowly\n")
+      }
     }
     let (turns, title) = (monitor.turns, title)
     do { try turnTrace?.finish(turns, graph: title) } catch { if status == .done { status = .usage } }

@@ -254,7 +254,9 @@ struct RunSession: ~Copyable {
     progress.clear()
   }
 
-  private var interval: Nanoseconds { trace != nil ? Self.traceTick : talk != nil ? Self.talkTick : Self.tick }
+  private var interval: Nanoseconds {
+    trace != nil ? Self.traceTick : talk != nil ? Self.talkTick : Self.tick
+  }
 
   private mutating func handleSignals() {
     if Signals.isStopRequested && !isStopping {

@@ -76,7 +76,8 @@ final class TalkPicture: Sendable {
     }
     guard let folder else {
       throw Failure(
-        text: "cannot create a temporary directory: \(SystemError.text(errno)); free some space, or set TMPDIR")
+        text:
+          "cannot create a temporary directory: \(SystemError.text(errno)); free some space, or set TMPDIR")
     }
     usesFolder(folder)
     let target = target(in: folder)

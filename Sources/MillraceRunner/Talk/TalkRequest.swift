@@ -71,7 +71,8 @@ enum TalkRequest: Equatable {
     case "too-long": throw ParseError(text: "skipped a line that is too long")
     default:
       throw ParseError(
-        text: "unknown command \"/\(word)\"; the commands are \(words.map { "/\($0)" }.joined(separator: ", "))"
+        text:
+          "unknown command \"/\(word)\"; the commands are \(words.map { "/\($0)" }.joined(separator: ", "))"
       )
     }
   }

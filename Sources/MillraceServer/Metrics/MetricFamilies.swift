@@ -54,8 +54,7 @@ enum MetricFamilies {
       family("run_duration_seconds", "Longest graph time of a current run.", .gauge) {
         seconds($0.current.duration)
       },
-      family("run_first_packet_seconds", "Longest time from start to the first packet at a sink.", .gauge)
-      {
+      family("run_first_packet_seconds", "Longest time from start to the first packet at a sink.", .gauge) {
         $0.current.timeToFirstPacket.map(seconds)
       },
       family("run_media_bytes", "Media memory of the current runs.", .gauge) { .count($0.current.poolBytes) },
@@ -123,7 +122,8 @@ enum MetricFamilies {
         graphs, "last_age_seconds", "Age of the latest packet at the node, since capture.", .gauge,
         onlyCurrent: true
       ) { $0.lastAge.map(seconds) },
-      nodeFamily(graphs, "worst_age_seconds", "Greatest age of a packet at the node, since capture.", .gauge) {
+      nodeFamily(graphs, "worst_age_seconds", "Greatest age of a packet at the node, since capture.", .gauge)
+      {
         $0.worstAge.map(seconds)
       },
     ]
@@ -176,7 +176,9 @@ enum MetricFamilies {
       MetricFamily(
         "millrace_link_packets_dropped_total", "Packets dropped on the link, by reason.", .counter, drops),
       family("queued_packets", "Packets queued in the link.", .gauge, onlyCurrent: true) { $0.queued },
-      family("high_water_packets", "Most packets that have been queued in the link.", .gauge) { $0.highWater },
+      family("high_water_packets", "Most packets that have been queued in the link.", .gauge) {
+        $0.highWater
+      },
       family("capacity_packets", "Packets the link can hold.", .gauge) { $0.limit },
     ]
   }

@@ -26,7 +26,8 @@ public struct TurnTracer: Sendable {
     var epoch: UInt64?
     for await event in events {
       // Wall-clock time of graph time 0. One offset for the whole run, so that spans stay in order when the clock is set.
-      let start = epoch ?? DefaultTracerClock.now.nanosecondsSinceEpoch &- UInt64(max(0, run.time.nanoseconds))
+      let start =
+        epoch ?? DefaultTracerClock.now.nanosecondsSinceEpoch &- UInt64(max(0, run.time.nanoseconds))
       epoch = start
       log.add(TurnEvent(event), label: "")
       for turn in log.takeFinished() { emit(turn, run, start, tracer) }

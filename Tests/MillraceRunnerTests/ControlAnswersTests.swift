@@ -8,7 +8,7 @@ import Testing
 struct ControlAnswersTests {
   private let folder = TemporaryFolder()
 
-  @Test("a pipe whose reader is slow gets whole lines, and what it does not get is counted")
+  @Test("a slow reader of a pipe gets complete lines, and lost answers are counted")
   func slowReader() throws {
     let path = folder.file("answers")
     try #require(mkfifo(path, 0o600) == 0)
@@ -22,15 +22,15 @@ struct ControlAnswersTests {
       let count = read(reader, &buffer, most)
       if count > 0 { given += buffer.prefix(count) }
     }
-    // A pipe holds 64 KiB, which is no multiple of an answer.
+    // A pipe holds 64 KiB, which is not a multiple of the length of an answer.
     for _ in 0..<40 { answers.write(answer) }
     take(20_000)
     for _ in 0..<10 { answers.write(answer) }
     take(1 << 20)
-    let lost = answers.lost
+    let losses = answers.losses
     take(1 << 20)
     let lines = String(decoding: given, as: UTF8.self).split(separator: "\n")
     #expect(lines.count > 13 && lines.allSatisfy { $0 == answer })
-    #expect(lost.unread + lines.count == 50 && lost.refused == 0)
+    #expect(losses.unread + lines.count == 50 && losses.failed == 0)
   }
 }

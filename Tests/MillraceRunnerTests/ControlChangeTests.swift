@@ -10,7 +10,7 @@ import Testing
 struct ControlChangeTests {
   private let folder = TemporaryFolder()
 
-  /// The answers to some lines, given to a graph on a virtual clock that lasts four seconds.
+  /// The answers to command lines for a graph that runs for four seconds on a virtual clock.
   private func answers(to lines: [String]) throws -> [String] {
     let text = """
       { "millrace": 1, "clock": "virtual",
@@ -22,17 +22,17 @@ struct ControlChangeTests {
       catalogue: .runnerTests)
     let run = try Engine(catalogue: .runnerTests, clock: .virtual, workers: 1).prepare(plan)
     let path = folder.file("answers")
-    let desk = ControlDispatcher(
+    let dispatcher = ControlDispatcher(
       [PendingCommand.Target(graph: "graph", instance: 1, run: run)], answers: try ControlAnswers(path))
-    for line in lines { desk.take(.whole(Array(line.utf8))) }
+    for line in lines { dispatcher.handle(.whole(Array(line.utf8))) }
     run.drain(at: .milliseconds(4_000))
     run.start()
     _ = try #require(run.waitUntilStopped(timeout: .seconds(120)), "the run does not end")
-    desk.close()
+    dispatcher.close()
     return String(decoding: contents(path), as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  @Test("a node, a graph file and a link come and go at their times")
+  @Test("a node, a graph file and a link are added and removed at their times")
   func changes() throws {
     let file = folder.file("part.json")
     write(
@@ -52,7 +52,7 @@ struct ControlChangeTests {
     #expect(answers.suffix(2).allSatisfy { $0.contains(#""ok":false"#) }, "\(answers)")
   }
 
-  @Test("what is written wrong is refused with its place")
+  @Test("syntax errors are rejected with their position")
   func wrong() throws {
     let answers = try answers(to: [
       #"{ "command": "add", "part": "ear" }"#,

@@ -5,12 +5,12 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("Control commands that wait for their time", .timeLimit(.minutes(30)))
+@Suite("Pending control commands", .timeLimit(.minutes(30)))
 struct ControlDispatcherTests {
   private let folder = TemporaryFolder()
 
   @Test(
-    "their lines have 64 MiB at most: the next one is refused with the cure, and those that wait are kept")
+    "their lines have at most 64 MiB: the next one is rejected with the cure, and the others are kept")
   func bytes() throws {
     let text = """
       { "millrace": 1, "clock": "virtual",
@@ -21,18 +21,18 @@ struct ControlDispatcherTests {
       catalogue: .runnerTests)
     let run = try Engine(catalogue: .runnerTests, clock: .virtual, workers: 1).prepare(plan)
     let path = folder.file("answers")
-    let desk = ControlDispatcher(
+    let dispatcher = ControlDispatcher(
       [PendingCommand.Target(graph: "graph", instance: 1, run: run)], answers: try ControlAnswers(path))
     let command = Array(#"{ "command": "interrupt", "at": "1s" }"#.utf8)
     let line = command + [UInt8](repeating: UInt8(ascii: " "), count: (1 << 20) - command.count)
-    for _ in 0..<64 { desk.take(.whole(line)) }
+    for _ in 0..<64 { dispatcher.handle(.whole(line)) }
     #expect(contents(path).isEmpty)
-    desk.take(.whole(command))
-    let refusal = "commands of 64 MiB wait for their time already; send this one later"
+    dispatcher.handle(.whole(command))
+    let error = "64 MiB of commands are already pending; send this one later"
     #expect(
-      String(decoding: contents(path), as: UTF8.self) == #"{"line":65,"ok":false,"error":"\#(refusal)"}"#
+      String(decoding: contents(path), as: UTF8.self) == #"{"line":65,"ok":false,"error":"\#(error)"}"#
         + "\n")
-    desk.close()
+    dispatcher.close()
     let answers = String(decoding: contents(path), as: UTF8.self).split(separator: "\n").dropFirst()
     #expect(answers.count == 64 && answers.allSatisfy { $0.contains("the graph ended at 0") })
   }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The runner: devices", .timeLimit(.minutes(30)))
 struct DevicesTests {
-  @Test("microphones and loudspeakers are listed by the names graphs use")
+  @Test("microphones and loudspeakers are listed with the names that graphs use")
   func table() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("devices")

@@ -4,8 +4,8 @@ import Testing
 @testable import MillraceBailianDouble
 @testable import MillraceRunner
 
-@Suite("What a double has seen, as JSON") struct DoubleReportTests {
-  @Test("has the violations that were kept, and the number of all")
+@Suite("The report of a double") struct DoubleReportTests {
+  @Test("has the violations that were kept, and the number of all violations")
   func violations() throws {
     var seen = BailianDouble.Report()
     seen.connections = 3

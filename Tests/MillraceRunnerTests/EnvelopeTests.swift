@@ -3,7 +3,7 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("The outline of a sound")
+@Suite("Envelopes")
 struct EnvelopeTests {
   private typealias Peak = Envelope.Peak
 
@@ -22,7 +22,7 @@ struct EnvelopeTests {
     #expect(envelope.clippedCount == 0)
   }
 
-  @Test("sound lies where it was heard, silence in between, all channels together")
+  @Test("sound is placed at its time, with silence in between and all channels combined")
   func places() {
     var envelope = Envelope()
     for start in [0, 30] as [Int64] {
@@ -45,7 +45,7 @@ struct EnvelopeTests {
         == [Peak(low: 0.1, high: 0.1), Peak(low: 0.2, high: 0.2)])
   }
 
-  @Test("an hour fits: columns are joined, and no peak is lost")
+  @Test("an hour fits: columns are merged, and no peak is lost")
   func hour() {
     var envelope = Envelope()
     for second in 0..<3_600 {
@@ -60,7 +60,7 @@ struct EnvelopeTests {
     #expect(columns[columns.count / 2].high == 0.9 || columns[columns.count / 2 - 1].high == 0.9)
   }
 
-  @Test("what lies before the start is left out")
+  @Test("sound before the start is ignored")
   func early() {
     var envelope = Envelope()
     envelope.add(count: 10, channels: 1, rate: 1_000, start: -.milliseconds(10)) { _ in 1 }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("SHA-256")
 struct HashTests {
-  @Test("gives the digests of FIPS 180-4's examples, however the bytes come")
+  @Test("gives the digests of FIPS 180-4's examples, however the bytes are split")
   func examples() {
     let examples = [
       ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),

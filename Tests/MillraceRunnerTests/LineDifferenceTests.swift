@@ -2,26 +2,26 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("Two texts of lines side by side")
+@Suite("Differences between lines")
 struct LineDifferenceTests {
   private func difference(_ golden: [String], _ now: [String], tolerance: Double = 0) -> String? {
     LineDifference(golden: golden, now: now, tolerance: tolerance).text("line")
   }
 
-  @Test("the first line that differs is told with both forms, and both counts where they differ")
+  @Test("the first line that differs is reported with both versions, and with the counts when they differ")
   func first() {
     #expect(difference(["a", "b"], ["a", "b"]) == nil)
     #expect(difference(["a", "b", "c"], ["a", "x", "y"]) == "line 2 is x, golden b")
     #expect(difference(["a"], ["x", "y"]) == "line 1 is x, golden a; 2 lines, golden 1")
   }
 
-  @Test("what came in addition or is missing at the end is told as such")
+  @Test("additional and missing lines at the end are reported")
   func ends() {
     #expect(difference(["a"], ["a", "b"]) == "line 2 is new: b; 2 lines, golden 1")
     #expect(difference(["a", "b"], ["a"]) == "line 2 is missing, golden b; 1 line, golden 2")
   }
 
-  @Test("of a long line the first 200 characters are told")
+  @Test("a long line is truncated after 200 characters")
   func long() {
     let line = String(repeating: "x", count: 200)
     #expect(difference([], [line]) == "line 1 is new: \(line); 1 line, golden 0")

@@ -4,9 +4,9 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("Memory that graphs may take", .timeLimit(.minutes(30)))
+@Suite("Memory limits of graphs", .timeLimit(.minutes(30)))
 struct MemoryTests {
-  @Test("a run that can take more than --memory is refused in words, with 1, before anything starts")
+  @Test("a run that can need more than --memory is rejected with status 1 before anything starts")
   func tooMuch() async {
     let result = await #expect(
       processExitsWith: .exitCode(1), observing: [\.standardErrorContent, \.standardOutputContent]
@@ -23,7 +23,7 @@ struct MemoryTests {
     await #expect(processExitsWith: .exitCode(2)) { runner("run", "-q", "good.json", "--memory", "12") }
   }
 
-  @Test("a hundred thousand instances are added up before the first is made")
+  @Test("the memory of a hundred thousand instances is added up before the first is created")
   func instances() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       runner("run", "-q", "good.json", "--instances", "100000", "--memory", "100MB")
@@ -32,7 +32,7 @@ struct MemoryTests {
     #expect(errors(of: result).contains(", each "))
   }
 
-  @Test("a graph says for itself what a run may take")
+  @Test("a graph can set the memory limit of its runs")
   func graph() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       makeRunnerFolder()
@@ -46,7 +46,7 @@ struct MemoryTests {
     #expect(errors(of: result).hasPrefix("little.json:1:28: error: a run can take "))
   }
 
-  @Test("a sum that overflows counts as more than the address space, and is refused with a message")
+  @Test("a sum that overflows counts as more than the address space, and is rejected with a message")
   func manyLarge() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       var limit = rlimit(rlim_cur: 1 << 46, rlim_max: 1 << 46)
@@ -57,6 +57,6 @@ struct MemoryTests {
         exit(1)
       }
     }
-    #expect(errors(of: result).hasPrefix("error: there is no memory for 100000 instances: "))
+    #expect(errors(of: result).hasPrefix("error: not enough memory for 100000 instances: "))
   }
 }

@@ -6,10 +6,10 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("What deserves a look first")
+@Suite("Problems in a report")
 struct OffendersTests {
   private let plan: GraphPlan
-  /// Of a run in which all went well: tone -> gain -> end.
+  /// The report of a successful run: tone -> gain -> end.
   private var report: RunReport
 
   init() throws {
@@ -28,16 +28,16 @@ struct OffendersTests {
     }
   }
 
-  /// The offenders of some runs, each as a line.
+  /// The problems of some runs, one per line.
   private func lines(_ reports: RunReport...) -> [String] {
     let merged = MergedReport(plan, title: "fine", runs: reports.map { ($0, "") }, wall: 1_000_000_000)
     return Offenders(merged).items.map { "\($0.isSerious ? "!" : "-") \($0.subject): \($0.text)" }
   }
 
-  @Test("a run in which all went well has none")
+  @Test("a successful run has none")
   func none() { #expect(lines(report).isEmpty) }
 
-  @Test("what failed or was lost stands above what was only slow, each in words, the worst link first")
+  @Test("failures and losses come before what was only slow, and the worst link comes first")
   func everything() {
     var bad = report
     bad.failure = RunFailure(node: "gain", fault: nil, text: "broke")
@@ -61,33 +61,33 @@ struct OffendersTests {
     #expect(
       lines(bad) == [
         "! Node gain failed: broke",
-        "! Node end did not return: when it was stopped; its thread was left behind.",
-        "! Link gain -> end: dropped 11 new when it was full.",
-        "! Link tone -> gain: dropped 3 too old when it was full, 2 new when it was full, "
-          + "1 of an interrupted reply and 4 to shed load.",
-        "! Node gain: was made anew 2 times after a fault.",
-        "! Node end: got packets older than 45 ms in 1 call, the oldest 90 ms old.",
-        "! Media memory: 1 block not given back by a node.",
-        "- Node tone: took longer than its 500 us in 1 call (12.5 %), at worst 1.5 ms.",
-        "- Node gain: found no free block 1 time: something keeps more packets than it says.",
-        "- Events: 5 came faster than the program took them, and were lost.",
+        "! Node end did not return: when it was stopped; its thread was abandoned.",
+        "! Link gain -> end: dropped 11 newest when full.",
+        "! Link tone -> gain: dropped 3 oldest when full, 2 newest when full, "
+          + "1 stale after an interruption and 4 to shed load.",
+        "! Node gain: was restarted 2 times after a failure.",
+        "! Node end: received packets older than 45 ms in 1 call; the oldest was 90 ms old.",
+        "! Media memory: 1 block not returned by a node.",
+        "- Node tone: exceeded its budget of 500 us in 1 call (12.5 %); the longest took 1.5 ms.",
+        "- Node gain: found no free block 1 time: a node holds more packets than it declares.",
+        "- Events: 5 dropped because the program read them too slowly.",
       ])
   }
 
-  @Test("what was meant to go is no loss: sound of an interrupted reply, and what was shed")
+  @Test("intended drops are not losses: after an interruption, and to shed load")
   func meant() {
     var run = report
     run.links[0].droppedStale = 20
     run.links[1].droppedShed = 7
     #expect(
       lines(run) == [
-        "- Link tone -> gain: dropped 20 of an interrupted reply.",
+        "- Link tone -> gain: dropped 20 stale after an interruption.",
         "- Link gain -> end: dropped 7 to shed load.",
       ])
   }
 
   @Test(
-    "a node of the bulk lane may take its time, and ages count only where the graph says how old is too old")
+    "a node of the bulk lane may exceed its budget, and ages matter only where the graph sets a limit")
   func allowed() {
     var run = report
     run.nodes[2].lane = .bulk
@@ -96,7 +96,7 @@ struct OffendersTests {
     #expect(lines(run).isEmpty)
   }
 
-  @Test("several runs are taken together, and a node that did not return in any of them is named once")
+  @Test("several runs are combined, and a node that did not return in any of them is named once")
   func together() {
     var run = report
     run.detachedNodes = ["tone", "end"]
@@ -104,10 +104,10 @@ struct OffendersTests {
     run.nodes[1].restarts = 1
     #expect(
       lines(run, run) == [
-        "! Node end did not return: when it was stopped; its thread was left behind.",
-        "! Node tone did not return: when it was stopped; its thread was left behind.",
-        "! Link tone -> gain: dropped 2 too old when it was full.",
-        "! Node gain: was made anew 2 times after a fault.",
+        "! Node end did not return: when it was stopped; its thread was abandoned.",
+        "! Node tone did not return: when it was stopped; its thread was abandoned.",
+        "! Link tone -> gain: dropped 2 oldest when full.",
+        "! Node gain: was restarted 2 times after a failure.",
       ])
   }
 }

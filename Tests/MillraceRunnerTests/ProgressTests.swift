@@ -6,14 +6,14 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("How a run is shown while it goes", .timeLimit(.minutes(30)))
+@Suite("Progress of a run", .timeLimit(.minutes(30)))
 struct ProgressTests {
-  /// The number in front of these words.
+  /// The number before a unit.
   private func number(_ line: String, _ words: String) -> Double? {
     line.split(separator: ", ").first { $0.hasSuffix(words) }.flatMap { Double($0.dropLast(words.count)) }
   }
 
-  @Test("the first line has the rates since the start, the next one those in between")
+  @Test("the first line has the rates since the start, the next one those since the first")
   func rates() throws {
     var graph = GraphDescription("count", clock: .virtual)
     graph.add("src", "test.count", ["count": 500, "pace": true])
@@ -31,7 +31,7 @@ struct ProgressTests {
     }
     let before = now()
     var progress = Progress(
-      [run], title: "count", board: EventMonitor(), output: Output(descriptor: ends[1]), redraws: false,
+      [run], title: "count", monitor: EventMonitor(), output: Output(descriptor: ends[1]), redraws: false,
       isQuiet: false)
     let made = now()
     run.start()
@@ -42,7 +42,7 @@ struct ProgressTests {
       let count = read(ends[0], &bytes, bytes.count)
       return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
     }
-    // Five seconds after it was made, the line is due. It was made at some moment between the two looks at the clock.
+    // A line is due five seconds after the progress was created, which was at some time between `before` and `made`.
     let totals = RunTotals([run])
     let most = 1e9 / Double(5_000_000_000)
     let least = 1e9 / Double(made + 5_000_000_000 - before)
@@ -52,14 +52,14 @@ struct ProgressTests {
     #expect(packets >= 500 * least - 0.5 && packets <= 500 * most + 0.5)
     let speed = try #require(number(first, " × real time"), "\(first)")
     #expect(speed >= 10 * least - 0.05 && speed <= 10 * most + 0.05)
-    let processor = try #require(number(first, " % of a processor"), "\(first)")
+    let processor = try #require(number(first, " % CPU"), "\(first)")
     let busy = Double(totals.busy) / 1e7
     #expect(totals.busy > 0 && processor >= busy * least - 0.05 && processor <= busy * most + 0.05)
     let second = line(at: made + .milliseconds(10_000))
     #expect(number(second, " packets/s") == 0 && number(second, " × real time") == 0, "\(second)")
   }
 
-  @Test("of several runs it is told how many are in which state; of one, its state")
+  @Test("for several runs the number in each state is shown; for one run, its state")
   func states() throws {
     var graph = GraphDescription("count", clock: .virtual)
     graph.add("src", "test.count", ["count": 5])
@@ -74,7 +74,7 @@ struct ProgressTests {
     defer { for end in ends { close(end) } }
     func state(_ runs: [GraphRun]) -> String {
       var progress = Progress(
-        runs, title: "count", board: EventMonitor(), output: Output(descriptor: ends[1]), redraws: false,
+        runs, title: "count", monitor: EventMonitor(), output: Output(descriptor: ends[1]), redraws: false,
         isQuiet: false)
       progress.update(now: .max / 2)
       var bytes = [UInt8](repeating: 0, count: 1_000)

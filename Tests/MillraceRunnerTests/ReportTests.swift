@@ -3,12 +3,12 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
-@Suite("The report as a page", .timeLimit(.minutes(30)))
+@Suite("The HTML report", .timeLimit(.minutes(30)))
 struct ReportTests {
   /// The page of a run of a graph of `runner`.
   private func page(of result: ExitTest.Result?) -> String { output(of: result) }
 
-  @Test("it needs nothing from outside: no network, no script, one document")
+  @Test("it is self-contained: one document without network access or scripts")
   func selfContained() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("run", "-q", "good.json", "--report", "page.html", showing: "page.html")
@@ -20,11 +20,11 @@ struct ReportTests {
     let addresses = page.split(separator: "http").dropFirst().filter {
       !$0.hasPrefix("://www.w3.org/2000/svg")
     }
-    #expect(addresses.isEmpty, "nothing but the name of SVG")
+    #expect(addresses.isEmpty, "only the SVG namespace")
     #expect(page.contains("prefers-color-scheme:dark") && page.contains("width=device-width"))
   }
 
-  @Test("it shows the drawing with figures, every node and link, and says that all is well")
+  @Test("it shows the drawing with results, every node and link, and that there were no problems")
   func good() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner(
@@ -33,12 +33,12 @@ struct ReportTests {
     let page = page(of: result)
     #expect(page.contains("data-node=\"src\"") && page.contains("data-link=\"src -&gt; end\""))
     #expect(page.contains("<b>7</b><span>packets delivered</span>"))
-    #expect(page.contains("<b>Nothing.</b>"))
+    #expect(page.contains("<b>None.</b>"))
     #expect(!page.contains("<h2>Turns</h2>") && !page.contains("<h2>Sound</h2>"), "there were none")
     #expect(!page.contains("<h2>Instances</h2>"))
   }
 
-  @Test("a failure stands on top, in the node's words")
+  @Test("a failure comes first, with the node's message")
   func failure() async {
     let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardOutputContent]) {
       runner("run", "-q", "fails.json", "--report", "page.html", showing: "page.html")
@@ -48,7 +48,7 @@ struct ReportTests {
     #expect(page.contains("<b>Node end failed</b> packet 3 was one too many; give it fewer"))
   }
 
-  @Test("a value from the environment is not in it")
+  @Test("it does not contain values from the environment")
   func secret() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("run", "-q", "secret.json", "--report", "page.html", showing: "page.html")
@@ -85,7 +85,7 @@ struct ReportTests {
     #expect(places[2...].allSatisfy { $0 < places[0] && $0 < places[1] })
   }
 
-  @Test("turns are drawn from what nodes post, with the time a user waited")
+  @Test("turns are drawn from the events of nodes, with the answer time")
   func turns() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner(
@@ -131,26 +131,25 @@ struct ReportTests {
     #expect(!page.contains("packets not shown"))
   }
 
-  @Test("packets that were too old are on the page, in the summary, and told while it runs")
+  @Test("packets that were too old are on the page, in the summary, and reported while it runs")
   func tooOld() async {
     let result = await #expect(
       processExitsWith: .exitCode(0), observing: [\.standardOutputContent, \.standardErrorContent]
     ) {
       runner("run", "late.json", "--report", "page.html", showing: "page.html")
     }
-    #expect(page(of: result).contains("<b>Node end</b> got packets older than 1 ms in 100 calls"))
-    let words = errors(of: result)
-    #expect(words.contains("count: node \"end\": packets are "))
-    #expect(words.contains("100 calls of node \"end\" got packets older than 1 ms"))
+    #expect(page(of: result).contains("<b>Node end</b> received packets older than 1 ms in 100 calls"))
+    let text = errors(of: result)
+    #expect(text.contains("count: node \"end\": a packet was "))
+    #expect(text.contains("node \"end\" received packets older than 1 ms in 100 calls"))
   }
 
-  @Test("a report of another kind is refused with the kinds there are")
+  @Test("a report in another format is rejected with the formats there are")
   func otherKind() async {
     let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("run", "good.json", "--report", "page.pdf")
     }
     #expect(
-      errors(of: result).contains(
-        "--report writes a page or JSON: give it a file name that ends in .html or .json."))
+      errors(of: result).contains("--report writes HTML or JSON; name a file that ends in .html or .json"))
   }
 }

@@ -5,21 +5,21 @@ import Testing
 
 @Suite("Running graphs from the command line", .timeLimit(.minutes(30)))
 struct RunTests {
-  @Test("a graph that ends by itself ends with 0, formats told before and a summary after")
+  @Test("a graph that ends on its own exits with 0, and prints formats before and a summary after")
   func done() async {
     let result = await #expect(
       processExitsWith: .exitCode(0), observing: [\.standardErrorContent, \.standardOutputContent]
     ) { runner("run", "good.json") }
     let words = errors(of: result)
     #expect(!output(of: result).contains("count"), "standard output belongs to the nodes")
-    #expect(words.hasPrefix("count\n  link        carries"))
+    #expect(words.hasPrefix("count\n  link        "))
     #expect(words.contains("  src -> end  text"))
     #expect(words.contains("\ncount: done after "))
     #expect(words.contains("  src   test.count"))
     #expect(words.contains("count: node \"src\": truncated: expected 12\n"))
   }
 
-  @Test("quiet means silent while all is well")
+  @Test("--quiet prints nothing when there are no problems")
   func quiet() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardErrorContent]) {
       runner("run", "good.json", "--quiet")
@@ -27,7 +27,7 @@ struct RunTests {
     #expect(!errors(of: result).contains("count"))
   }
 
-  @Test("a node that fails ends with 3 and is named at its place in the file, in its own words")
+  @Test("a failing node exits with 3 and is reported at its position in the file, with its own message")
   func failed() async {
     let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardErrorContent]) {
       runner("run", "-q", "fails.json")
@@ -37,7 +37,7 @@ struct RunTests {
         == "fails.json:7:5: error: packet 3 was one too many; give it fewer\n1 error\n")
   }
 
-  @Test("a node that was cut off is told even when quiet, and ends with 3")
+  @Test("an isolated node is reported even with --quiet, and exits with 3")
   func isolated() async {
     let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardErrorContent]) {
       runner("run", "-q", "isolates.json")
@@ -45,19 +45,19 @@ struct RunTests {
     #expect(
       errors(of: result) == """
         count: node "end" failed: packet 3 was one too many; give it fewer
-        count: node "end" was cut off; the rest goes on
+        count: node "end" was removed; the rest of the graph continues
 
         """)
   }
 
-  @Test("one of many runs whose node was cut off ends with 3")
+  @Test("one of many runs with an isolated node exits with 3")
   func isolatedAmongMany() async {
     await #expect(processExitsWith: .exitCode(3)) {
       runner("run", "-q", "isolates.json", "--instances", "20")
     }
   }
 
-  @Test("a node that was made anew is told even when quiet, and ends with 0")
+  @Test("a restarted node is reported even with --quiet, and exits with 0")
   func restarted() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardErrorContent]) {
       runner("run", "-q", "restarts.json")
@@ -65,30 +65,32 @@ struct RunTests {
     #expect(
       errors(of: result) == """
         count: node "end" failed: packet 60 was one too many; give it fewer
-        count: node "end" was made anew
+        count: node "end" was restarted
 
         """)
   }
 
-  @Test("a report that does not fit on the disk ends with 2")
+  @Test("a report that does not fit on the disk exits with 2")
   func reportOnFullDisk() async {
     let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("run", "-q", "good.json", "--report", "full.json")
     }
     #expect(
-      errors(of: result).contains("No space left on device (errno 28); make room or choose another place"))
+      errors(of: result).contains(
+        "No space left on device (errno 28); free some space or choose another path"))
   }
 
-  @Test("a trace that does not fit on the disk ends with 2")
+  @Test("a trace that does not fit on the disk exits with 2")
   func traceOnFullDisk() async {
     let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("run", "-q", "good.json", "--trace", "full.json")
     }
     #expect(
-      errors(of: result).contains("No space left on device (errno 28); make room or choose another place"))
+      errors(of: result).contains(
+        "No space left on device (errno 28); free some space or choose another path"))
   }
 
-  @Test("an interrupt while nodes are made ends with 130 before anything runs")
+  @Test("an interrupt while nodes are created exits with 130 before anything runs")
   func interruptedEarly() async {
     let result = await #expect(processExitsWith: .exitCode(130), observing: [\.standardErrorContent]) {
       runner("run", "hasty.json")
@@ -96,7 +98,7 @@ struct RunTests {
     #expect(!errors(of: result).contains("done after"))
   }
 
-  @Test("files are told with what their nodes said, whichever of several runs wrote them")
+  @Test("files are listed with what their nodes reported, whichever of several runs wrote them")
   func writtenBySeveral() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardErrorContent]) {
       runner("run", "writes.json", "--instances", "2", "--set", "count=7")
@@ -106,28 +108,28 @@ struct RunTests {
     #expect(lines.first?.hasSuffix(" (packets 7)") == true)
   }
 
-  @Test("a node that cannot be made ends with 1 before anything runs, and points at the value it objects to")
+  @Test("a node that cannot be created exits with 1 before anything runs, at the position of the wrong value")
   func refused() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       runner("run", "-q", "refuses.json")
     }
     #expect(
       errors(of: result)
-        == "refuses.json:6:65: error: the word \"refuse\" is not liked; say another\n1 error\n")
+        == "refuses.json:6:65: error: the word \"refuse\" is not allowed; use another\n1 error\n")
   }
 
-  @Test("the value a node objects to is not told when it is a secret")
+  @Test("the wrong value is not printed when it is a secret")
   func refusedSecret() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       runner("run", "-q", "refusesSecret.json")
     }
     #expect(
       errors(of: result)
-        == "refusesSecret.json:6:65: error: the word \"•••\" is not liked; say another\n1 error\n")
+        == "refusesSecret.json:6:65: error: the word \"•••\" is not allowed; use another\n1 error\n")
   }
 
   @Test(
-    "what is no assignment is refused without being repeated",
+    "an argument that is not an assignment is rejected without being repeated",
     arguments: ["key:hush-4455", "hush-4455", "=hush-4455"])
   func noAssignment(text: String) async {
     let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
@@ -138,7 +140,7 @@ struct RunTests {
     #expect(!errors(of: result).contains("hush"))
   }
 
-  @Test("a graph with problems is not run: 1, and the problems")
+  @Test("an invalid graph is not run: the problems are printed, and the status is 1")
   func problems() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       runner("run", "good.json", "wrong.json")
@@ -146,7 +148,7 @@ struct RunTests {
     #expect(errors(of: result).hasPrefix("wrong.json:6:"))
   }
 
-  @Test("the first interrupt drains: 0, and the graph is over")
+  @Test("the first interrupt drains the graph, and the status is 0")
   func drained() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardErrorContent]) {
       runner("run", "interrupted.json", "--set", "count=-1")
@@ -154,14 +156,14 @@ struct RunTests {
     #expect(errors(of: result).contains("count: done after "))
   }
 
-  @Test("a request to end drains as well")
+  @Test("SIGTERM drains too")
   func terminated() async {
     await #expect(processExitsWith: .exitCode(0)) {
       runner("run", "-q", "terminated.json", "--set", "count=-1")
     }
   }
 
-  @Test("the second interrupt stops what does not drain: 130")
+  @Test("the second interrupt stops a graph that does not drain, and the status is 130")
   func interrupted() async {
     await #expect(processExitsWith: .exitCode(130)) {
       runner("run", "-q", "clings.json", "--set", "count=-1")
@@ -184,7 +186,7 @@ struct RunTests {
     #expect(run["links"]?.array?.first?["pushed"]?.integer == 3_000)
   }
 
-  @Test("the report counts what went over every link, for every run")
+  @Test("the report counts the packets of every link, for every run")
   func report() async throws {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner(
@@ -203,7 +205,7 @@ struct RunTests {
     }
   }
 
-  @Test("instances may differ by their number in a value")
+  @Test("instances can differ by their number in a value")
   func instanceNumbers() async throws {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner(
@@ -216,7 +218,7 @@ struct RunTests {
     #expect(pushed == [11, 12])
   }
 
-  @Test("a failing run is in the report with its words")
+  @Test("the report has the failure of a run")
   func failureInReport() async throws {
     let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardOutputContent]) {
       runner("run", "-q", "fails.json", "--report", "report.json", showing: "report.json")
@@ -228,11 +230,11 @@ struct RunTests {
     #expect(failure["text"]?.string == "packet 3 was one too many; give it fewer")
   }
 
-  @Test("graphs that ask for different clocks are not run together")
+  @Test("graphs with different clocks are not run together")
   func twoClocks() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       runner("run", "good.json", "virtual.json")
     }
-    #expect(errors(of: result).contains("give --clock, or run them apart"))
+    #expect(errors(of: result).contains("set --clock, or run them separately"))
   }
 }

@@ -6,11 +6,11 @@ import MillraceRunner
 import Synchronization
 import Testing
 
-/// The folder of this process, for its end.
+/// The directory of this process, removed at exit.
 private let madeFolder = Mutex("")
 
-/// Runs the runner in this process, which an exit test has made for the purpose, in a fresh folder with some graph files.
-/// - Parameter file: is printed afterwards.
+/// Runs the runner in this process, which is that of an exit test, in a new directory with some graph files.
+/// - Parameter file: printed afterwards.
 func runner(
   _ arguments: String..., catalogue: Catalogue = .runnerTests, showing file: String? = nil
 ) {
@@ -30,7 +30,7 @@ func printFile(_ path: String) {
   }
 }
 
-/// Makes a fresh folder with some graph files and goes there. It goes with the process.
+/// Creates a directory with some graph files and makes it the current one. It is removed at exit.
 func makeRunnerFolder() {
   var template = Array("/tmp/millrace-runner-XXXXXX".utf8CString)
   let folder = template.withUnsafeMutableBufferPointer {
@@ -39,7 +39,7 @@ func makeRunnerFolder() {
   chdir(folder)
   madeFolder.withLock { $0 = folder }
   atexit {
-    // Kept for `_exit`, which calls nothing: a test that ends so removes its folder itself.
+    // Not called by `_exit`: a test that ends this way removes its directory itself.
     try? FileManager.default.removeItem(atPath: madeFolder.withLock { $0 })
   }
   setenv("MILLRACE_TEST_WORD", "sesame", 1)
@@ -77,7 +77,7 @@ func makeRunnerFolder() {
   }
   graph("good.json", "", "")
   graph("virtual.json", "", "", clock: "virtual")
-  // Whatever the machine does, no call takes too long.
+  // With a budget that no call exceeds on any machine.
   graph("calm.json", #", "budget": "1s""#, #", "budget": "1s""#, clock: "virtual")
   graph("wrong.json", #", "word": 1"#, #", "failAtt": 3"#)
   graph("fails.json", "", #", "failAt": 3"#)
@@ -85,8 +85,8 @@ func makeRunnerFolder() {
   graph("restarts.json", "", #", "failAt": 60, "onError": "restart""#)
   graph("hasty.json", #", "word": "interrupt", "pace": true"#, "")
   graph("writes.json", "", #", "path": "good.json""#)
-  // Programs that do not heed SIGTERM. Both tell their number on the standard output of this process. Of the first, a line makes
-  // the sink fail: by then it heeds nothing.
+  // Programs that ignore SIGTERM. Both print their process ID to the standard output of this process. The first then prints a line that
+  // makes the sink fail.
   program(
     "stubborn.json",
     "trap '' TERM; echo $$ >/proc/$PPID/fd/1; echo fail; for i in $(seq 6000); do sleep 0.1; done",
@@ -149,13 +149,13 @@ func write(_ text: String, to path: String) {
   fclose(file)
 }
 
-/// What an exit test's process wrote to standard output. A process that writes nothing has some bytes of the test library here, so
-/// silence is best tested by words that are not there.
+/// The standard output of an exit test's process. The test library writes some bytes too, so test for text that must not be there and not
+/// for emptiness.
 func output(of result: ExitTest.Result?) -> String {
   String(decoding: result?.standardOutputContent ?? [], as: UTF8.self)
 }
 
-/// What it wrote to standard error.
+/// The standard error of an exit test's process.
 func errors(of result: ExitTest.Result?) -> String {
   String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
 }

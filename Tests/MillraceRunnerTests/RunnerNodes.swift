@@ -4,18 +4,18 @@ import MillraceCore
 @testable import MillraceRunner
 import Synchronization
 
-/// What the test nodes carry: numbers as text, 20 ms each.
+/// The packets of the test nodes: text, 20 ms each.
 private let shape = OutputShape(.text, packetDuration: .milliseconds(20), packetBytes: 16)
 
-/// Emits packets: so many, or for ever.
+/// Emits a number of packets, or packets without end.
 struct CountSource: Node {
   static let contract = NodeContract(
     "test.count", "emits packets",
     outputs: [PortContract("out", .kind(.text), text: "packets")],
     parameters: [
-      ParameterContract("count", .integer(-1...1_000_000), default: 100, text: "how many; -1: for ever"),
+      ParameterContract("count", .integer(-1...1_000_000), default: 100, text: "how many; -1 for no end"),
       ParameterContract("pace", .bool, default: false, text: "one every 20 ms"),
-      ParameterContract("word", .string, default: "", text: "\"late\": packets are 20 ms old; else not used"),
+      ParameterContract("word", .string, default: "", text: "\"late\" makes packets 20 ms old"),
     ],
     events: [EventContract("truncated", text: "posted once, at the start")], drive: .itself
   ) { resolution in
@@ -33,12 +33,12 @@ struct CountSource: Node {
     isPaced = setup.parameters.bool("pace")
     if setup.parameters.string("word") == "interrupt" {
       kill(getpid(), SIGINT)
-      // This thread may block signals; another one then counts it, a moment later.
+      // This thread may block signals; then another thread handles the signal a moment later.
       while !Signals.isDrainRequested { sched_yield() }
     }
     let word = setup.parameters.string("word")
     if word == "refuse" {
-      throw NodeProblem("the word \"\(word)\" is not liked", parameter: "word", cure: "say another")
+      throw NodeProblem("the word \"\(word)\" is not allowed", parameter: "word", cure: "use another")
     }
   }
 
@@ -55,7 +55,7 @@ struct CountSource: Node {
   }
 }
 
-/// Takes packets; on the way it may fail, interrupt its own process, or refuse to finish.
+/// Reads packets. It can fail, interrupt its own process, or refuse to finish.
 struct CountSink: Node {
   static let contract = NodeContract(
     "test.sink", "takes packets",
@@ -68,8 +68,8 @@ struct CountSink: Node {
       ParameterContract(
         "terminateAt", .integer(0...1_000_000), default: 0, text: "raises SIGTERM there; 0: never"),
       ParameterContract(
-        "clings", .bool, default: false, text: "asks for another SIGINT when drained, and goes on"),
-      ParameterContract("path", .path, text: "a file said to be written"),
+        "clings", .bool, default: false, text: "raises another SIGINT when drained, and does not finish"),
+      ParameterContract("path", .path, text: "a file reported as written"),
     ],
     events: [EventContract("written", text: "posted at the end")])
   private let parameters: ParameterValues
@@ -105,7 +105,7 @@ struct CountSink: Node {
   }
 }
 
-/// Posts what happens in two turns of a dialogue, the second of which interrupts the first.
+/// Posts the events of two turns of a dialogue, of which the second interrupts the first.
 struct TalkSource: Node {
   private static let marks: [(event: String, milliseconds: Int64)] = [
     ("speechStarted", 100), ("speechEnded", 600), ("sent", 610), ("replyStarted", 900),
@@ -139,23 +139,23 @@ struct TalkSource: Node {
   }
 }
 
-/// Tells its secrets, whole and in part, whenever it can: in an event, in its text, and in the words about its failure.
+/// Leaks its secrets, complete and in part, in an event, in its output and in the message about its failure.
 struct SecretLeaker: Node {
   static let contract = NodeContract(
-    "test.loose", "betrays its secrets", outputs: [PortContract("out", .kind(.text), text: "what it knows")],
+    "test.loose", "leaks its secrets", outputs: [PortContract("out", .kind(.text), text: "the secrets")],
     parameters: [
-      ParameterContract("token", .string, required: true, text: "what nobody may know"),
-      ParameterContract("pin", .integer(0...999_999), required: true, text: "nor this"),
-      ParameterContract("path", .path, required: true, text: "where it notes them, otherwise each time"),
+      ParameterContract("token", .string, required: true, text: "a secret"),
+      ParameterContract("pin", .integer(0...999_999), required: true, text: "another secret"),
+      ParameterContract("path", .path, required: true, text: "a file for the secrets, different each time"),
     ],
-    events: [EventContract("truncated", text: "what it knows")], drive: .itself
+    events: [EventContract("truncated", text: "the secrets")], drive: .itself
   ) { $0.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 256) }
   private let token: String
   private let pin: Int
   private static let notes = Atomic<Int>(0)
-  /// Without the word in front of it.
+  /// Without the prefix "Bearer".
   private var bareToken: String { String(token.drop { $0 != " " }.dropFirst()) }
-  private var hasTold = false
+  private var hasLeaked = false
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     token = setup.parameters.string("token")
@@ -168,8 +168,8 @@ struct SecretLeaker: Node {
   }
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if hasTold { throw NodeFault(.custom) }
-    hasTold = true
+    if hasLeaked { throw NodeFault(.custom) }
+    hasLeaked = true
     ports.post(0) {
       $0.field("said", utf8: Array(token.utf8).span)
       $0.field("bare", utf8: Array(bareToken.utf8).span)
@@ -182,18 +182,18 @@ struct SecretLeaker: Node {
   func explain(_ fault: NodeFault) -> String? { "\(bareToken) does not fit \(pin)" }
 }
 
-/// Says what it is told. Ends after a second.
+/// Repeats its messages. Ends after a second.
 struct Echo: Node {
   static let contract = NodeContract(
-    "test.echo", "says what it is told",
-    outputs: [PortContract("out", .kind(.text), text: "what it was told")],
-    parameters: [ParameterContract("key", .string, live: true, secret: .whole, text: "it says that, too")],
+    "test.echo", "repeats its messages",
+    outputs: [PortContract("out", .kind(.text), text: "the messages")],
+    parameters: [ParameterContract("key", .string, live: true, secret: .whole, text: "repeated too")],
     drive: .itself
   ) { resolution in
     resolution.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 256)
     resolution.pacing = .paced
   }
-  private var told: [String] = []
+  private var messages: [String] = []
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {}
 
@@ -201,16 +201,16 @@ struct Echo: Node {
     switch consume message {
     case .text(let packet):
       let bytes = packet.samples(of: UInt8.self)
-      told.append(String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self))
-    case .set(_, .string(let key)): told.append("now it is \(key)")
+      messages.append(String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self))
+    case .set(_, .string(let key)): messages.append("now it is \(key)")
     default: return
     }
     ports.wake(at: ports.now)
   }
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    guard told.isEmpty else {
-      try ports.emit(text: told.removeFirst())
+    guard messages.isEmpty else {
+      try ports.emit(text: messages.removeFirst())
       return .again
     }
     if ports.now >= .milliseconds(1_000) { return .ended }

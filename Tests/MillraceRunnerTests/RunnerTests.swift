@@ -3,11 +3,11 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
-@Suite("The runner: exit status and words", .timeLimit(.minutes(30)))
+@Suite("The runner: exit status and messages", .timeLimit(.minutes(30)))
 struct RunnerTests {
   // MARK: Calls
 
-  @Test("help, version and completion scripts are printed and end with 0")
+  @Test("help, version and completion scripts are printed and exit with 0")
   func help() async {
     let help = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("--help")
@@ -27,7 +27,7 @@ struct RunnerTests {
     #expect(output(of: script).contains("_counter()"))
   }
 
-  @Test("a wrong call ends with 2 and says what is wrong on standard error")
+  @Test("a usage error exits with 2 and is explained on standard error")
   func usage() async {
     let unknown = await #expect(
       processExitsWith: .exitCode(2), observing: [\.standardErrorContent, \.standardOutputContent]
@@ -45,21 +45,21 @@ struct RunnerTests {
   }
 
   @Test(
-    "a program that is bench alone takes suites and options, and is the service's double when it is asked to be"
+    "a program that only runs benchmarks takes suites and options, and can also run the service's double"
   )
   func benchAlone() async {
     let list = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       MillraceCommand.benchMain(catalogue: .runnerTests, arguments: ["--list"])
     }
     #expect("\n\(output(of: list))".contains("\nring "))
-    // What the suite of dialogues starts it with once more.
+    // The dialogue suite starts the program again this way.
     let double = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       MillraceCommand.benchMain(catalogue: .runnerTests, arguments: ["double", "bailian", "--help"])
     }
-    #expect(output(of: double).contains("Plays a voice service"))
+    #expect(output(of: double).contains("Simulates a voice service"))
   }
 
-  @Test("bench lists its suites, and refuses what it cannot measure before it measures anything")
+  @Test("bench lists its suites, and rejects wrong arguments before it measures anything")
   func bench() async {
     let help = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("bench", "--help")
@@ -76,7 +76,7 @@ struct RunnerTests {
     let unknown = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("bench", "rnig")
     }
-    #expect(errors(of: unknown).contains("There is no suite 'rnig'; there are ring, hop, "))
+    #expect(errors(of: unknown).contains("unknown suite 'rnig'; the suites are ring, hop, "))
     let against = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("bench", "ring", "--against", "good.json")
     }
@@ -93,14 +93,14 @@ struct RunnerTests {
     await #expect(processExitsWith: .exitCode(2)) { runner("bench", "--json", "--against", "good.json") }
   }
 
-  @Test("a file that cannot be written is told before anything runs")
+  @Test("a file that cannot be written is reported before anything runs")
   func unwritable() async {
     let result = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("run", "good.json", "--report", "no/such/folder/report.json")
     }
     #expect(
       errors(of: result)
-        == "error: cannot write \"no/such/folder/report.json\": No such file or directory (errno 2); choose another place\n"
+        == "error: cannot write \"no/such/folder/report.json\": No such file or directory (errno 2); choose another path\n"
     )
   }
 
@@ -112,17 +112,17 @@ struct RunnerTests {
       processExitsWith: .exitCode(0), observing: [\.standardErrorContent, \.standardOutputContent]
     ) { runner("check", "good.json") }
     #expect(output(of: result).hasPrefix("good.json: ok, 2 nodes, 1 link, up to "))
-    #expect(output(of: result).hasSuffix("KiB a run\n"))
+    #expect(output(of: result).hasSuffix("KiB per run\n"))
     #expect(!errors(of: result).contains("error"))
   }
 
-  @Test("every problem of every file is told, in order, and the status is 1")
+  @Test("every problem of every file is reported, in order, and the status is 1")
   func checkRefuses() async throws {
     let result = await #expect(
       processExitsWith: .exitCode(1), observing: [\.standardErrorContent, \.standardOutputContent]
     ) { runner("check", "wrong.json", "missing.json", "good.json") }
     #expect(output(of: result).hasPrefix("good.json: ok, 2 nodes, 1 link, up to "))
-    #expect(output(of: result).hasSuffix("KiB a run\n"))
+    #expect(output(of: result).hasSuffix("KiB per run\n"))
     let lines = errors(of: result).split(separator: "\n").map(String.init)
     try #require(lines.count == 4)
     #expect(lines[0].hasPrefix("error: cannot open \"missing.json\""))
@@ -142,7 +142,7 @@ struct RunnerTests {
     #expect(root["problems"]?.array?.first?["line"]?.integer == 6)
   }
 
-  @Test("a value for a parameter the graph has not is refused with the nearest name")
+  @Test("a value for an unknown parameter is rejected with the nearest name")
   func unknownSetting() async {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       runner("check", "good.json", "--set", "cuont=3")
@@ -152,7 +152,7 @@ struct RunnerTests {
 
   // MARK: Showing
 
-  @Test("nodes lists the author's own types, and tells about one")
+  @Test("nodes lists custom types, and describes one")
   func nodes() async {
     let all = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("nodes")
@@ -175,10 +175,10 @@ struct RunnerTests {
     }
     #expect(
       errors(of: wrong)
-        == "error: there is no node type \"test.cuont\"; did you mean \"test.count\"?\n")
+        == "error: unknown node type \"test.cuont\"; did you mean \"test.count\"?\n")
   }
 
-  @Test("draw takes the form from the option, else from the file's ending, else SVG")
+  @Test("draw chooses the format by option, then by file extension, and SVG by default")
   func draw() async {
     let svg = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("draw", "good.json")
@@ -197,11 +197,11 @@ struct RunnerTests {
     }
     #expect(
       errors(of: picture).contains(
-        "draw writes SVG, Graphviz or Mermaid and no .png: name a .svg, .dot or .mmd file, or give --format.")
+        ".png is not supported; name a .svg, .dot or .mmd file, or set --format")
     )
   }
 
-  @Test("explain tells nodes, links and memory in words, and the same as JSON")
+  @Test("explain shows nodes, links and memory as text, and the same as JSON")
   func explain() async throws {
     let words = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("explain", "good.json")
@@ -216,7 +216,7 @@ struct RunnerTests {
     #expect(root["links"]?.array?.count == 1)
   }
 
-  @Test("schema prints the schema of the author's own types, or writes it into a file")
+  @Test("schema prints the schema with custom types, or writes it to a file")
   func schema() async throws {
     let printed = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("schema")
@@ -228,11 +228,11 @@ struct RunnerTests {
     let written = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("schema", "-o", "graph.schema.json", showing: "graph.schema.json")
     }
-    // What is shown is the file: had the command printed it as well, it would be here twice.
+    // The output is the content of the file. If the command printed the schema too, it would be here twice.
     #expect(output(of: written) == text)
   }
 
-  @Test("a secret is shown by no command")
+  @Test("no command shows a secret")
   func secrets() async {
     for form in ["svg", "dot", "mermaid"] {
       let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
@@ -248,7 +248,7 @@ struct RunnerTests {
     #expect(!output(of: explained).contains("sesame"))
   }
 
-  @Test("nodes writes its pages into a folder")
+  @Test("nodes writes its pages to a directory")
   func pages() async {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("nodes", "--markdown", "--output", "reference")
@@ -259,11 +259,11 @@ struct RunnerTests {
     }
     #expect(
       errors(of: nowhere)
-        == "error: cannot make the folder \"no/such/folder\": No such file or directory (errno 2); choose another place\n"
+        == "error: cannot create directory \"no/such/folder\": No such file or directory (errno 2); choose another path\n"
     )
   }
 
-  @Test("a reader that goes away is no error")
+  @Test("a reader that closes standard output is not an error")
   func closedOutput() async {
     await #expect(processExitsWith: .exitCode(0)) {
       var ends: [Int32] = [0, 0]

@@ -3,10 +3,10 @@ import Glibc
 import MillraceRunner
 import Testing
 
-/// What came from the environment is told nowhere, even by a node that tells all it knows.
-@Suite("Secrets and what the runner tells", .timeLimit(.minutes(30)))
+/// Values from the environment appear nowhere, even when a node leaks them.
+@Suite("Secrets in the runner's output", .timeLimit(.minutes(30)))
 struct SecretTests {
-  /// With what JSON escapes and what some programs escape.
+  /// Contains characters that JSON and some programs escape.
   private static let token = #"sés"ame-4711"#
   private static let escaped = [token, #"sés\"ame-4711"#, #"s\u00e9s\"ame-4711"#, "ame-4711"]
   private static let pin = "471147"
@@ -37,13 +37,13 @@ struct SecretTests {
       }
       for file in Self.places { printFile(file) }
     }
-    let (told, remarks) = (output(of: result), errors(of: result))
+    let (printed, remarks) = (output(of: result), errors(of: result))
     for secret in Self.escaped + [Self.pin] {
-      #expect(!told.contains(secret))
+      #expect(!printed.contains(secret))
       #expect(!remarks.contains(secret))
     }
-    // It was told everywhere, only without the secrets.
-    let lines = told.split(separator: "\n").map(String.init)
+    // The texts themselves are everywhere, with the secrets removed.
+    let lines = printed.split(separator: "\n").map(String.init)
     #expect(lines.count { $0 == "•••, •••, •••" } == 4, "text.print")
     #expect(
       lines.count { $0.hasSuffix(#""event":"truncated","said":"•••","bare":"•••","pin":"•••"}"#) } == 3,
@@ -55,7 +55,7 @@ struct SecretTests {
   }
 
   @Test(
-    "what a graph is given while it runs is a secret from then on: by a live parameter, and under a name in a message"
+    "secrets that a running graph receives are removed from then on: in a live parameter, and by name in a message"
   )
   func given() async throws {
     let result = await #expect(
@@ -77,12 +77,12 @@ struct SecretTests {
       printFile("report.json")
       exit(status == .done ? 0 : 1)
     }
-    let told = output(of: result) + errors(of: result)
-    #expect(!told.contains("MARKER"), "\(told)")
-    #expect(told.contains(#"{"command":"refreshAuth","token":"•••"}"#), "\(told)")
-    #expect(told.contains("now it is •••\n") && told.contains("••• or •••\n"), "\(told)")
-    #expect(told.contains(#""value":"•••"}"#), "\(told)")
-    #expect(told.contains(#"\"key\" of \"echo\" cannot be the given value; it takes a string"#), "\(told)")
+    let printed = output(of: result) + errors(of: result)
+    #expect(!printed.contains("MARKER"), "\(printed)")
+    #expect(printed.contains(#"{"command":"refreshAuth","token":"•••"}"#), "\(printed)")
+    #expect(printed.contains("now it is •••\n") && printed.contains("••• or •••\n"), "\(printed)")
+    #expect(printed.contains(#""value":"•••"}"#), "\(printed)")
+    #expect(printed.contains(#"\"key\" of \"echo\" cannot be the given value; it takes a string"#), "\(printed)")
   }
 
   private static let places = [

@@ -2,7 +2,7 @@ import Foundation
 import MillraceRunner
 import Testing
 
-@Suite("Messages to nodes, and what they say", .timeLimit(.minutes(30)))
+@Suite("Messages to nodes", .timeLimit(.minutes(30)))
 struct SendTests {
   @Test("text and objects reach a node at their graph times, and a tap of its text writes lines with times")
   func sendAndTap() async throws {

@@ -4,59 +4,60 @@ import Testing
 import MillraceEngine
 @testable import MillraceRunner
 
-@Suite("Words of the command line, meters of the terminal")
+@Suite("Notices, arguments and meters")
 struct TerminalTests {
-  @Test("notices nobody takes are kept up to a number, and the rest is counted")
+  @Test("notices that are not taken are kept up to a limit, and the rest are counted")
   func untakenNotices() {
-    let board = EventMonitor()
+    let monitor = EventMonitor()
     for _ in 0..<EventMonitor.mostNotices + 3 {
-      board.take(GraphEvent(time: 0, node: "a", name: "nodeRestarted", json: "{}"), "")
+      monitor.handle(GraphEvent(time: 0, node: "a", name: "nodeRestarted", json: "{}"), "")
     }
-    let notices = board.takeNotices()
+    let notices = monitor.takeNotices()
     #expect(notices.count == EventMonitor.mostNotices + 1)
-    #expect(notices.last?.text == "3 more came too fast to be told")
-    #expect(board.takeNotices().isEmpty)
+    #expect(notices.last?.text == "3 more messages omitted")
+    #expect(monitor.takeNotices().isEmpty)
   }
 
-  @Test("messages that nobody read are told")
+  @Test("messages that a node did not read are reported")
   func lostMessages() {
-    let board = EventMonitor()
+    let monitor = EventMonitor()
     for count in [1, 3] {
-      board.take(GraphEvent(time: 0, node: "bot", name: "messagesLost", json: #"{"count":\#(count)}"#), "")
+      monitor.handle(
+        GraphEvent(time: 0, node: "bot", name: "messagesLost", json: #"{"count":\#(count)}"#), "")
     }
     #expect(
-      board.takeNotices().map(\.text) == [
-        #"node "bot" ended before it read a message"#, #"node "bot" ended before it read 3 messages"#,
+      monitor.takeNotices().map(\.text) == [
+        #"node "bot" ended before reading 1 message"#, #"node "bot" ended before reading 3 messages"#,
       ])
   }
 
-  @Test("a stream that is not there is told once; what a service says is not")
-  func remarks() {
-    let board = EventMonitor()
+  @Test("a lost stream is reported once; the same event of a service is not shown")
+  func streamEvents() {
+    let monitor = EventMonitor()
     let json = #"{"time":1,"node":"in","event":"disconnected","reason":"Connection refused"}"#
     for node in ["in", "in", "service"] {
-      board.take(GraphEvent(time: 0, node: node, name: "disconnected", json: json), "", [], ["in"])
+      monitor.handle(GraphEvent(time: 0, node: node, name: "disconnected", json: json), "", [], ["in"])
     }
     #expect(
-      board.takeNotices().map(\.text) == [#"node "in": disconnected: reason Connection refused"#])
+      monitor.takeNotices().map(\.text) == [#"node "in": disconnected: reason Connection refused"#])
   }
 
-  @Test("what a server says is shown without control characters")
+  @Test("text from a server is shown without control characters")
   func controlCharacters() {
-    let board = EventMonitor()
+    let monitor = EventMonitor()
     let json = #"{"reason":"no\u001b[2J\u009b31m\u007f\u202e"}"#
     let title = #"{"text":"\u001b]0;x\u0007"}"#
-    board.take(GraphEvent(time: 0, node: "in", name: "refused", json: json), "", [], ["in"])
-    board.take(GraphEvent(time: 0, node: "in", name: "nodeFailed", json: title), "")
+    monitor.handle(GraphEvent(time: 0, node: "in", name: "refused", json: json), "", [], ["in"])
+    monitor.handle(GraphEvent(time: 0, node: "in", name: "nodeFailed", json: title), "")
     #expect(
-      board.takeNotices().map(\.text) == [
+      monitor.takeNotices().map(\.text) == [
         #"node "in": refused: reason no\u001B[2J\u009B31m\u007F\u202E"#,
         #"node "in" failed: \u001B]0;x\u0007"#,
       ])
   }
 
   @Test(
-    "a stretch of time needs a number and a unit",
+    "a duration needs a number and a unit",
     arguments: [
       ("10s", 10_000_000_000), ("500ms", 500_000_000), ("1.5s", 1_500_000_000), ("2min", 120_000_000_000),
       ("1h", 3_600_000_000_000), ("10 s", 10_000_000_000),
@@ -66,13 +67,13 @@ struct TerminalTests {
   }
 
   @Test(
-    "anything else is no time",
+    "anything else is not a duration",
     arguments: ["", "10", "s", "-1s", "0s", "1e9s", "nans", "1..5s", "10 sec", "999999h"])
   func noTimes(text: String) {
     #expect(TimeSpan(argument: text) == nil)
   }
 
-  @Test("a value is everything behind the first equals sign, and may be empty")
+  @Test("a value is everything after the first equals sign, and can be empty")
   func assignments() {
     #expect(Assignment(argument: "input=a=b.wav").value == "a=b.wav")
     #expect(Assignment(argument: "input=").value == "" && Assignment(argument: "input=").name == "input")

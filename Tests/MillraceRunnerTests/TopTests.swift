@@ -8,9 +8,9 @@ import Testing
 
 @testable import MillraceRunner
 
-@Suite("Looking at runs from outside", .timeLimit(.minutes(30)))
+@Suite("Statistics for top", .timeLimit(.minutes(30)))
 struct TopTests {
-  /// A folder of its own under /tmp, gone with the value.
+  /// A new directory under /tmp, removed with this value.
   private final class Place {
     let folder: RunFolder
     private let parent: String
@@ -39,7 +39,7 @@ struct TopTests {
     return lstat(path, &status) == 0 ? status.st_mode & 0o777 : 0
   }
 
-  @Test("a socket answers everybody who asks, is this user's alone, and goes with its run")
+  @Test("a socket answers all clients, is accessible to this user only, and is removed with its run")
   func socket() throws {
     let folder = place.folder
     func serve() throws {
@@ -48,36 +48,37 @@ struct TopTests {
       #expect(mode(folder.address(of: getpid())) == 0o600)
       #expect(folder.processes() == [getpid()])
       let long = String(repeating: "statistics ", count: 50_000)
-      let heard = Mutex<[StatisticsSocket.Answer]>([])
-      // Threads and not tasks: asking blocks.
+      let received = Mutex<[StatisticsSocket.Answer]>([])
+      // Threads and not tasks, because a query blocks.
       for _ in 0..<2 {
         Thread.detachNewThread {
-          let answer = StatisticsSocket.ask(getpid(), in: folder, patience: 300_000)
-          heard.withLock { $0.append(answer) }
+          let answer = StatisticsSocket.query(getpid(), in: folder, patience: 300_000)
+          received.withLock { $0.append(answer) }
         }
       }
-      while heard.withLock({ $0.count }) < 2 {
-        socket.answer { long }
+      while received.withLock({ $0.count }) < 2 {
+        socket.serve { long }
         sched_yield()
       }
-      #expect(heard.withLock { $0 } == [.text(long), .text(long)])
+      #expect(received.withLock { $0 } == [.text(long), .text(long)])
     }
     try serve()
     #expect(folder.processes().isEmpty)
-    #expect(StatisticsSocket.ask(getpid(), in: folder) == .nobody)
+    #expect(StatisticsSocket.query(getpid(), in: folder) == .noProcess)
   }
 
-  @Test("a run that does not answer is told from one that is no more, however often it was asked")
+  @Test("a run that does not answer is distinguished from one that has ended, however often it is queried")
   func silence() throws {
     let socket = try StatisticsSocket(place.folder)
-    // More often than may wait at once: those that gave up wait on.
+    // More often than the backlog allows: clients that timed out stay in it.
     for _ in 0..<12 {
-      #expect(StatisticsSocket.ask(getpid(), in: place.folder, patience: 10) == .silence)
+      #expect(StatisticsSocket.query(getpid(), in: place.folder, patience: 10) == .timedOut)
     }
-    socket.answer { "late" }
+    socket.serve { "late" }
   }
 
-  @Test("what a process left behind is removed; a new run takes the place of an old one of its number")
+  @Test(
+    "the socket of an ended process is removed; a new run replaces an old socket with the same process ID")
   func stale() throws {
     try place.folder.open()
     let left = place.folder.address(of: 999_999_999)
@@ -88,22 +89,22 @@ struct TopTests {
     _ = try StatisticsSocket(place.folder)
   }
 
-  @Test("a folder that others can look into is not used")
+  @Test("a directory that others can access is not used")
   func openFolder() throws {
     mkdir(place.folder.path, 0o755)
     chmod(place.folder.path, 0o755)
-    let words = "\(place.folder.path) is not a folder of this user alone; remove it"
-    #expect(throws: RunFolder.Refusal(text: words)) { _ = try StatisticsSocket(place.folder) }
+    let text = "\(place.folder.path) is not a directory that only this user can access; remove it"
+    #expect(throws: RunFolder.Failure(text: text)) { _ = try StatisticsSocket(place.folder) }
     #expect(place.folder.processes().isEmpty)
   }
 
-  @Test("a link to a folder is not used, whosever it is")
+  @Test("a symbolic link to a directory is not used, regardless of its owner")
   func linkedFolder() throws {
     symlink("/tmp", place.folder.path)
-    #expect(throws: RunFolder.Refusal.self) { try place.folder.open() }
+    #expect(throws: RunFolder.Failure.self) { try place.folder.open() }
   }
 
-  /// A snapshot in which everything is written out.
+  /// A snapshot with all members.
   private func snapshot(busy: Double, calls: Int, at now: Double) throws -> TopSnapshot {
     try #require(
       TopSnapshot(
@@ -132,7 +133,7 @@ struct TopTests {
       ])
   }
 
-  @Test("with an earlier look, rates are those in between")
+  @Test("with an earlier snapshot, rates cover the time between the two")
   func rates() throws {
     let earlier = try snapshot(busy: 50, calls: 100, at: 9_000)
     let lines = TopTable(style: .plain).detail(try snapshot(busy: 90, calls: 200, at: 10_000), since: earlier)
@@ -140,7 +141,7 @@ struct TopTests {
     #expect(lines[5].contains("100  4 %     400 us"))
   }
 
-  @Test("several runs are listed, a line each")
+  @Test("several runs are listed, one per line")
   func list() throws {
     #expect(
       TopTable(style: .plain).list([try snapshot(busy: 50, calls: 100, at: 9_000)]) == [
@@ -149,8 +150,8 @@ struct TopTests {
       ])
   }
 
-  @Test("what is no answer of this version is no snapshot")
-  func strangers() {
+  @Test("text that is not an answer of this version is rejected")
+  func otherText() {
     for text in ["", "{}", "[1]", "{\"millraceTop\":2}", "hello"] { #expect(TopSnapshot(text) == nil) }
   }
 }

@@ -1,7 +1,7 @@
 import MillraceGraph
 import Testing
 
-/// A trace as ui.perfetto.dev reads it: times become whole nanoseconds, what does not fit is cut off.
+/// A trace as ui.perfetto.dev reads it: times are truncated to nanoseconds.
 private struct Trace {
   struct Call {
     var name: String
@@ -18,7 +18,7 @@ private struct Trace {
   /// Values of counters with their times, by their names.
   var counters: [String: [(time: Int64, value: Int64)]] = [:]
 
-  /// Every event, or an issue for each that is none.
+  /// Parses all events and records an issue for each invalid one.
   init(_ text: String) throws {
     let events = try #require(try JSONDocument.scan(SourceFile(name: "trace", text: text)).root.array)
     for event in events {
@@ -80,14 +80,14 @@ struct TraceTests {
     // 20 instances of 20 packets, each through three nodes; a busy machine drops some on the real clock.
     #expect(trace.calls.count >= (clock == "virtual" ? 20 * 20 * 3 : 20 * 3))
     #expect(trace.calls.allSatisfy { ($0.graphTime != nil) == (clock == "virtual") })
-    // Times count from before the start, whenever a worker finds time for its first call.
+    // Time 0 is before the start; a worker makes its first call some time later.
     let end = trace.calls.map(\.end).max() ?? 0
     if clock == "realtime" { #expect(end >= 350_000_000 && end < 600_000_000_000) }
     // The links of the first 16 instances have counters.
     #expect(trace.counters.keys.filter { $0.hasPrefix("sound #") }.count == 16 * 2)
   }
 
-  @Test("a link that fills up is seen to fill up, and at the end to be empty")
+  @Test("the counter of a link shows that it fills up and that it is empty at the end")
   func counters() async throws {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MillraceServer
 
-@Suite("Figures of runs", .timeLimit(.minutes(10)))
+@Suite("Engine metrics", .timeLimit(.minutes(10)))
 struct EngineMetricsTests {
   private func value(_ families: [MetricFamily], _ name: String, _ labels: [String: String]) -> Int? {
     let samples = families.first { $0.name == name }?.samples ?? []
@@ -16,20 +16,20 @@ struct EngineMetricsTests {
     return nil
   }
 
-  @Test("runs of one graph are counted together, and stay in the counters when they have stopped")
+  @Test("runs of one graph are added up, and stay in the counters when they have stopped")
   func together() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = EngineMetrics(engine)
+    let metrics = EngineMetrics(engine)
     for _ in 0..<3 {
       let run = try engine.prepare(try talkPlan(count: 10))
-      figures.add(run)
+      metrics.add(run)
       run.start()
       _ = await run.wait()
     }
     let present = try engine.prepare(try talkPlan(count: 5))
-    figures.add(present)
+    metrics.add(present)
     for _ in 0..<2 {
-      let families = figures.families()
+      let families = metrics.families()
       let bot = ["graph": "talk", "node": "bot"]
       #expect(value(families, "millrace_node_packets_taken_total", bot) == 30)
       #expect(value(families, "millrace_runs_created_total", ["graph": "talk"]) == 4)
@@ -41,31 +41,31 @@ struct EngineMetricsTests {
     present.stop()
   }
 
-  @Test("a run that has stopped is released with the next look")
+  @Test("a run that has stopped is released by the next call of families")
   func released() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = EngineMetrics(engine)
+    let metrics = EngineMetrics(engine)
     weak var weakRun: GraphRun?
     do {
       let run = try engine.prepare(try talkPlan(count: 1))
       weakRun = run
-      figures.add(run)
+      metrics.add(run)
       run.start()
       _ = await run.wait()
     }
-    _ = figures.families()
+    _ = metrics.families()
     try await until { weakRun == nil }
   }
 
-  @Test("runs that come and go are released without a look")
+  @Test("short runs are released without a call of families")
   func swept() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = EngineMetrics(engine)
+    let metrics = EngineMetrics(engine)
     weak var first: GraphRun?
     for number in 0..<200 {
       let run = try engine.prepare(try talkPlan(count: 1))
       if number == 0 { first = run }
-      figures.add(run)
+      metrics.add(run)
       run.start()
       _ = await run.wait()
     }
@@ -75,12 +75,12 @@ struct EngineMetricsTests {
   @Test("a failed run is counted as failed, and its drops by reason")
   func failed() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = EngineMetrics(engine)
+    let metrics = EngineMetrics(engine)
     let run = try engine.prepare(try talkPlan(failAt: 3))
-    figures.add(run, as: "calls")
+    metrics.add(run, as: "calls")
     run.start()
     _ = await run.wait()
-    let families = figures.families()
+    let families = metrics.families()
     #expect(value(families, "millrace_runs_failed_total", ["graph": "calls"]) == 1)
     let drops = families.first { $0.name == "millrace_link_packets_dropped_total" }
     #expect(drops?.samples.count == 5)
@@ -89,12 +89,12 @@ struct EngineMetricsTests {
   @Test("names are in base units and counters end in _total")
   func names() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual, memoryLimit: 1 << 30)
-    let figures = EngineMetrics(engine)
+    let metrics = EngineMetrics(engine)
     let run = try engine.prepare(try talkPlan(count: 20))
-    figures.add(run)
+    metrics.add(run)
     run.start()
     _ = await run.wait()
-    let families = figures.families()
+    let families = metrics.families()
     #expect(Set(families.map(\.name)).count == families.count)
     for family in families {
       #expect(family.name.hasPrefix("millrace_"))
@@ -103,15 +103,15 @@ struct EngineMetricsTests {
     }
   }
 
-  @Test("counters are published through swift-metrics as what was added since the last time")
+  @Test("counters are published through swift-metrics as increments since the last time")
   func published() async throws {
     let engine = Engine(catalogue: serverCatalogue, clock: .virtual)
-    let figures = EngineMetrics(engine)
+    let metrics = EngineMetrics(engine)
     let backend = TestMetrics()
-    let publisher = MetricsPublisher(figures, factory: backend)
+    let publisher = MetricsPublisher(metrics, factory: backend)
     for _ in 0..<2 {
       let run = try engine.prepare(try talkPlan(count: 10))
-      figures.add(run)
+      metrics.add(run)
       run.start()
       _ = await run.wait()
       publisher.publish()

@@ -18,16 +18,16 @@ struct MetricsServerTests {
     String(decoding: response.body, as: UTF8.self)
   }
 
-  @Test("the page is there in Prometheus' format, and everything else is refused")
+  @Test("the page is served in Prometheus' format, and everything else is rejected")
   func page() async throws {
     let engine = Engine(catalogue: serverCatalogue)
-    let figures = EngineMetrics(engine)
+    let metrics = EngineMetrics(engine)
     let run = try engine.prepare(try talkPlan())
-    figures.add(run)
+    metrics.add(run)
     let isHealthy = Atomic<Bool>(true)
     let server = try await MetricsServer.listen(
-      figures: figures, port: 0,
-      more: {
+      metrics, port: 0,
+      additional: {
         [MetricFamily("bot_calls_total", "Calls.", .counter, [MetricFamily.Sample([], .count(3))])]
       }, isHealthy: { isHealthy.load(ordering: .relaxed) })
     let page = try await get("/metrics", server.port)
@@ -49,37 +49,37 @@ struct MetricsServerTests {
     run.stop()
   }
 
-  @Test("other machines are not let in unless they are allowed")
+  @Test("an address that other machines can reach is rejected unless it is allowed")
   func loopback() async throws {
-    let figures = EngineMetrics(Engine(catalogue: serverCatalogue))
+    let metrics = EngineMetrics(Engine(catalogue: serverCatalogue))
     await #expect {
-      _ = try await MetricsServer.listen(figures: figures, host: "0.0.0.0", port: 0)
+      _ = try await MetricsServer.listen(metrics, host: "0.0.0.0", port: 0)
     } throws: { ($0 as? NetError)?.kind == .address }
-    let server = try await MetricsServer.listen(figures: figures, host: "0.0.0.0", port: 0, plain: true)
+    let server = try await MetricsServer.listen(metrics, host: "0.0.0.0", port: 0, plain: true)
     #expect(try await get("/health", server.port).status == 200)
     await server.stop()
   }
 
-  @Test("a port that is taken is refused with the system's reason")
+  @Test("a port in use is reported with the system's reason")
   func taken() async throws {
-    let figures = EngineMetrics(Engine(catalogue: serverCatalogue))
-    let server = try await MetricsServer.listen(figures: figures, port: 0)
+    let metrics = EngineMetrics(Engine(catalogue: serverCatalogue))
+    let server = try await MetricsServer.listen(metrics, port: 0)
     await #expect {
-      _ = try await MetricsServer.listen(figures: figures, port: server.port)
+      _ = try await MetricsServer.listen(metrics, port: server.port)
     } throws: { ($0 as? NetError)?.kind == .connect }
     await server.stop()
   }
 
-  @Test("a thousand clients at once all get the page, which is put together for few of them")
+  @Test("a thousand clients at once all get the page, which is built once")
   func many() async throws {
     let engine = Engine(catalogue: serverCatalogue)
-    let figures = EngineMetrics(engine)
+    let metrics = EngineMetrics(engine)
     let run = try engine.prepare(try talkPlan())
-    figures.add(run)
+    metrics.add(run)
     run.start()
-    let page = MetricsPage(lifetime: .seconds(3_600)) { figures.families() }
+    let page = MetricsPage(lifetime: .seconds(3_600)) { metrics.families() }
     var limits = HTTPServer.Limits()
-    // All clients share one thread, which takes its time.
+    // All clients share one thread, so the last ones wait.
     limits.patience = 600_000
     let server = try await HTTPServer.listen(port: 0, limits: limits) {
       await MetricsServer.respond(to: $0, page, { true })
@@ -102,8 +102,8 @@ struct MetricsServerTests {
 
   @Test("as a service it serves until the group shuts down")
   func service() async throws {
-    let figures = EngineMetrics(Engine(catalogue: serverCatalogue))
-    let server = try await MetricsServer.listen(figures: figures, port: 0)
+    let metrics = EngineMetrics(Engine(catalogue: serverCatalogue))
+    let server = try await MetricsServer.listen(metrics, port: 0)
     let port = server.port
     try await testGracefulShutdown { trigger in
       let serving = Task { try await server.run() }

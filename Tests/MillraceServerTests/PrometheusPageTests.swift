@@ -8,7 +8,7 @@ struct PrometheusPageTests {
   private typealias Sample = MetricFamily.Sample
   private typealias Label = MetricFamily.Label
 
-  @Test("a family has its help, its type and a line a sample, sorted by labels")
+  @Test("a family has its help, its type and one line per sample, sorted by labels")
   func counter() {
     let family = MetricFamily(
       "calls_total", "Calls.", .counter,
@@ -23,7 +23,7 @@ struct PrometheusPageTests {
         """)
   }
 
-  @Test("families are sorted by name, and those without a sample are left out")
+  @Test("families are sorted by name, and those without samples are omitted")
   func order() {
     let page = PrometheusPage.text([
       MetricFamily("b", "B.", .gauge, [Sample([], .count(1))]), MetricFamily("c", "C.", .gauge, []),
@@ -44,7 +44,7 @@ struct PrometheusPageTests {
       MetricFamily(
         "call_seconds", "Calls.", .histogram, [Sample([Label("node", "a")], .histogram(histogram))])
     ])
-    // The bucket across 10 µs counts as above it.
+    // The bucket that contains 10 µs counts as above it.
     #expect(
       page == """
         # HELP call_seconds Calls.
@@ -58,7 +58,7 @@ struct PrometheusPageTests {
         """)
   }
 
-  @Test("what labels and helps hold is escaped, and names are made to fit")
+  @Test("label values and help texts are escaped, and invalid characters in names are replaced")
   func escaping() {
     let family = MetricFamily(
       "1 bad-name", "Of \\ and\nlines.", .gauge,
@@ -70,7 +70,7 @@ struct PrometheusPageTests {
     #expect(PrometheusPage.number(.nan) == "NaN" && PrometheusPage.number(-.infinity) == "-Inf")
   }
 
-  @Test("a page too large leaves families out whole, and says how many")
+  @Test("a page that is too large omits whole families, and counts them")
   func bounded() {
     let large = MetricFamily(
       "large", "Large.", .gauge, (0..<100).map { Sample([Label("n", "\($0)")], .count($0)) })

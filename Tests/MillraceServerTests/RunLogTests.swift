@@ -25,7 +25,7 @@ struct RunLogTests {
     return handler.entries
   }
 
-  @Test("events have the level of their kind and say run, graph and node")
+  @Test("entries have the level of their event, and the run, graph and node as metadata")
   func levels() async throws {
     let entries = try await logged(try talkPlan(count: 20))
     let speech = try #require(entries.first { $0.metadata["event"] == "speechStarted" })
@@ -37,22 +37,22 @@ struct RunLogTests {
     #expect(stopped.metadata["node"] == nil)
   }
 
-  @Test("a failed node is an error that says why")
+  @Test("a failed node is logged as an error with the reason")
   func failure() async throws {
     let entries = try await logged(try talkPlan(failAt: 3), level: .error)
     #expect(entries.map(\.level) == [.error])
     #expect(entries[0].metadata["event"] == "nodeFailed" && entries[0].metadata["text"] != nil)
   }
 
-  @Test("what users say is logged only when that is asked for", arguments: [false, true])
-  func content(isAsked: Bool) async throws {
-    let entries = try await logged(try talkPlan(count: 20), content: isAsked)
+  @Test("what users say is logged only on request", arguments: [false, true])
+  func content(isRequested: Bool) async throws {
+    let entries = try await logged(try talkPlan(count: 20), content: isRequested)
     let transcript = try #require(entries.first { $0.metadata["event"] == "transcript" })
-    #expect((transcript.metadata["text"] == "my number is 1234") == isAsked)
-    #expect(entries.contains { "\($0.metadata)\($0.message)".contains("1234") } == isAsked)
+    #expect((transcript.metadata["text"] == "my number is 1234") == isRequested)
+    #expect(entries.contains { "\($0.metadata)\($0.message)".contains("1234") } == isRequested)
   }
 
-  @Test("losses and misses are warnings, as are the troubles of nodes")
+  @Test("losses, missed budgets and problems of nodes are warnings")
   func table() {
     func level(_ name: String, node: String = "") -> Logger.Level {
       RunLog.level(of: GraphEvent(time: 0, node: node, name: name, json: "{}"))

@@ -15,7 +15,7 @@ struct RunServiceTests {
     run.report().nodes.contains { $0.name == "bot" && $0.packetsIn > 0 }
   }
 
-  @Test("a graph that ends ends its service")
+  @Test("when a graph ends, its service ends")
   func ends() async throws {
     let run = try engine.prepare(try talkPlan(count: 3))
     try await RunService(run).run()
@@ -33,12 +33,12 @@ struct RunServiceTests {
     }
     let report = run.report()
     #expect(report.phase == .stopped && report.failure == nil)
-    // What had been emitted arrived: it was not stopped.
+    // All emitted packets arrived, so the run was not stopped.
     #expect(report.nodes[0].packetsOut == report.nodes[1].packetsIn)
     #expect(report.links[0].discarded == 0)
   }
 
-  @Test("what does not end while it drains is stopped")
+  @Test("a run that does not end while draining is stopped")
   func bounded() async throws {
     let run = try engine.prepare(try talkPlan(lingers: true))
     try await testGracefulShutdown { trigger in
@@ -50,7 +50,7 @@ struct RunServiceTests {
     #expect(run.phase == .stopped)
   }
 
-  @Test("cancellation stops the graph, and is thrown")
+  @Test("cancellation stops the graph and throws CancellationError")
   func cancelled() async throws {
     let run = try engine.prepare(try talkPlan(lingers: true))
     let service = Task { try await RunService(run).run() }
@@ -73,7 +73,7 @@ struct RunServiceTests {
     await #expect { try await group.run() } throws: { ($0 as? RunFailure)?.node == "bot" }
   }
 
-  @Test("an engine's service drains its runs at shutdown, and starts no more")
+  @Test("an engine's service drains its runs at shutdown, and rejects new ones")
   func engineService() async throws {
     let service = EngineService(engine)
     var runs: [GraphRun] = []
@@ -90,14 +90,14 @@ struct RunServiceTests {
     try await until { service.runCount == 0 }
   }
 
-  @Test("a run that ends by itself leaves its engine's service")
+  @Test("a run that ends on its own is removed from its engine's service")
   func leaves() async throws {
     let service = EngineService(engine)
     _ = try service.start(try talkPlan(count: 1))
     try await until { service.runCount == 0 }
   }
 
-  @Test("cancelling an engine's service stops its runs at once")
+  @Test("cancelling an engine's service stops its runs immediately")
   func engineCancelled() async throws {
     let service = EngineService(engine)
     let run = try service.start(try talkPlan(lingers: true))

@@ -3,7 +3,7 @@ import MillraceEngine
 import MillraceGraph
 import Testing
 
-/// Emits a packet each 2 ms of graph time, `count` of them, or without end.
+/// Emits `count` packets, one every 2 ms of graph time, or packets without end.
 struct TickSource: Node {
   static let contract = NodeContract(
     "test.tick", "emits on time", outputs: [PortContract("out", .kind(.text), text: "ticks")],
@@ -33,16 +33,16 @@ struct TickSource: Node {
   }
 }
 
-/// Takes packets. With each of the first it tells the next thing of one turn of a dialogue; it may fail, and may refuse to end.
+/// Reads packets. The first packets each trigger the next event of a turn. It can fail, or refuse to end.
 struct TalkSink: Node {
   static let marks = [
     "speechStarted", "speechEnded", "transcript", "sent", "replyStarted", "replyAudible", "replyFinished",
   ]
   static let contract = NodeContract(
-    "test.talk", "takes, and tells a turn", inputs: [PortContract("in", .any, text: "ticks")],
+    "test.talk", "posts the events of a turn", inputs: [PortContract("in", .any, text: "ticks")],
     parameters: [
-      ParameterContract("failAt", .integer(-1...1_000_000), default: -1, text: "packet that fails it"),
-      ParameterContract("lingers", .bool, default: false, text: "it never finishes by itself"),
+      ParameterContract("failAt", .integer(-1...1_000_000), default: -1, text: "fails at this packet"),
+      ParameterContract("lingers", .bool, default: false, text: "never finishes"),
     ],
     events: marks.map { EventContract($0, text: "of the turn") })
 
@@ -91,7 +91,7 @@ func talkPlan(
   return try Graph.load(graph, catalogue: serverCatalogue)
 }
 
-/// Waits until something is so; the test's time limit ends what never becomes so.
-func until(_ isSo: () async -> Bool) async throws {
-  while await !isSo() { try await Task.sleep(for: .milliseconds(2)) }
+/// Waits until a condition holds. The test's time limit ends the wait if it never does.
+func until(_ condition: () async -> Bool) async throws {
+  while await !condition() { try await Task.sleep(for: .milliseconds(2)) }
 }

@@ -18,7 +18,7 @@ struct TurnTracerTests {
       .replyAudible: .milliseconds(1_900), .replyFinished: .milliseconds(3_000),
     ])
 
-  @Test("a turn is a span with its parts, each from when it began to when it ended")
+  @Test("a turn is a span with its parts, each from its start to its end")
   func parts() {
     let spans = TurnSpan.all(of: Self.turn)
     let times = spans.map { "\($0.name) \($0.start / 1_000_000)-\($0.end / 1_000_000)" }
@@ -28,18 +28,18 @@ struct TurnTracerTests {
         "buffer 1700-1900", "reply 1900-3000",
       ])
     #expect(spans[0].attributes["millrace.turn.answer_seconds"] == .number(1))
-    #expect(spans[0].attributes["millrace.turn.interrupted"] == .truth(false))
+    #expect(spans[0].attributes["millrace.turn.interrupted"] == .bool(false))
   }
 
-  @Test("parts that nobody told are missing, and a single moment is no span")
+  @Test("parts that were not reported are omitted, and a turn with only one time has no span")
   func missing() {
     let turn = Turn(label: "", times: [.speechStarted: 5, .speechEnded: 9, .interrupted: 20])
     #expect(TurnSpan.all(of: turn).map(\.name) == ["turn", "speech"])
-    #expect(TurnSpan.all(of: turn)[0].attributes["millrace.turn.interrupted"] == .truth(true))
+    #expect(TurnSpan.all(of: turn)[0].attributes["millrace.turn.interrupted"] == .bool(true))
     #expect(TurnSpan.all(of: Turn(label: "", times: [.replyFinished: 5])).isEmpty)
   }
 
-  @Test("a run's turn reaches the tracer as one span with its parts as children, and nothing that was said")
+  @Test("a turn of a run is one span with its parts as children, without anything that was said")
   func traced() async throws {
     let tracer = InMemoryTracer()
     let engine = Engine(catalogue: serverCatalogue)
@@ -63,7 +63,7 @@ struct TurnTracerTests {
     }
   }
 
-  @Test("a trace in OpenTelemetry JSON has ids in hexadecimal digits and times as texts")
+  @Test("OpenTelemetry JSON has hexadecimal ids and times as strings")
   func json() throws {
     var trace = TurnTrace(service: "bot", version: "1.0")
     trace.add(Self.turn, graph: "talk", epoch: 1_000_000_000)
@@ -87,7 +87,7 @@ struct TurnTracerTests {
     #expect(spans.dropFirst().allSatisfy { $0["parentSpanId"]?.string == ids[0] })
   }
 
-  /// Numbers by rule: the same ids in every run.
+  /// A deterministic generator: the same ids in every run.
   private struct Counted: RandomNumberGenerator {
     var state: UInt64 = 1
     mutating func next() -> UInt64 {

@@ -30,7 +30,7 @@ struct BadInputTests {
 
   /// One line that begins at a line and column of the graph and has the file and the words in it.
   private func expect(
-    _ result: RunnerProcess.Result, status: Int32, graph: String, _ words: String...,
+    _ result: RunnerProcess.Result, status: Int32, graph: String, _ texts: String...,
     sourceLocation: SourceLocation = #_sourceLocation
   ) {
     #expect(result.status == status, "\(result.errors)", sourceLocation: sourceLocation)
@@ -40,7 +40,7 @@ struct BadInputTests {
       line.range(of: "/\(graph)\\.json:[0-9]+:[0-9]+: error: ", options: .regularExpression) != nil,
       "\(line)",
       sourceLocation: sourceLocation)
-    for word in words { #expect(line.contains(word), "\(line)", sourceLocation: sourceLocation) }
+    for text in texts { #expect(line.contains(text), "\(line)", sourceLocation: sourceLocation) }
     // Behind the last semicolon stands the cure.
     #expect(line.contains("; "), "no cure: \(line)", sourceLocation: sourceLocation)
     #expect(result.output.isEmpty, sourceLocation: sourceLocation)
@@ -68,7 +68,7 @@ struct BadInputTests {
     }
   }
 
-  @Test("a truncated file gives what it has and the user is told")
+  @Test("a truncated file is read as far as it goes, and the user is notified")
   func truncatedWAV() throws {
     let whole = Sound.made(rate: 48_000, frames: 48_000)
     let path = try scratch.write(whole.wav.prefix(44 + 2 * 20_000), to: "cut.wav")
@@ -80,7 +80,7 @@ struct BadInputTests {
   }
 
   @Test(
-    "a truncated FLAC or MP3 gives what it has and the user is told",
+    "a truncated FLAC or MP3 is read as far as it goes, and the user is notified",
     arguments: ["voice.flac", "voice.mp3"]
       + (Corpus.has("audio/tts") ? ["audio/tts/LJ001-0001.flac", "audio/tts/LJ001-0001.mp3"] : []))
   func truncatedCoded(name: String) throws {

@@ -3,13 +3,13 @@ import Millrace
 import Testing
 
 /// On the virtual clock a graph is a function of its inputs: packets, files, events, counts, and the order of all calls.
-@Suite("A hundred runs on the virtual clock are one and the same", .timeLimit(.minutes(30)))
+@Suite("A hundred runs on the virtual clock are identical", .timeLimit(.minutes(30)))
 struct DeterminismTests {
-  /// Runs of each graph for each count of workers.
+  /// Runs of each graph for each number of workers.
   private static let rounds = 100
 
-  /// Everything about a run that has to be the same every time.
-  private struct Witness: Equatable {
+  /// The results of a run that must be the same every time.
+  private struct Results: Equatable {
     var files: [String: Data] = [:]
     var nodeEvents: [String] = []
     var runEvents: [String] = []
@@ -17,8 +17,8 @@ struct DeterminismTests {
     var counts: [String] = []
     var duration: Nanoseconds = 0
 
-    /// The first thing in which two differ, for the eye.
-    func difference(to other: Witness) -> String {
+    /// Describes the first difference.
+    func difference(to other: Results) -> String {
       for (name, data) in files where other.files[name] != data {
         return "\(name): \(data.count) bytes and \(other.files[name]?.count ?? -1)"
       }
@@ -27,8 +27,8 @@ struct DeterminismTests {
         ("call", calls, other.calls), ("count", counts, other.counts),
       ]
       for (what, mine, others) in lists where mine != others {
-        let place = zip(mine, others).enumerated().first { $0.element.0 != $0.element.1 }
-        return place.map { "\(what) \($0.offset): \($0.element.0) and \($0.element.1)" }
+        let first = zip(mine, others).enumerated().first { $0.element.0 != $0.element.1 }
+        return first.map { "\(what) \($0.offset): \($0.element.0) and \($0.element.1)" }
           ?? "\(mine.count) \(what)s and \(others.count)"
       }
       return "duration \(duration) and \(other.duration)"
@@ -42,11 +42,11 @@ struct DeterminismTests {
     return catalogue
   }()
 
-  /// Runs a graph once and takes down what it did.
-  /// - Parameter prepare: is called before the start, for what is to happen at a time.
-  private func witness(
+  /// Runs a graph once and returns the results.
+  /// - Parameter prepare: called before the start, to schedule actions.
+  private func results(
     _ plan: GraphPlan, workers: Int, files: [String], _ prepare: (GraphRun) -> Void = { _ in }
-  ) async throws -> Witness {
+  ) async throws -> Results {
     for file in files { try? FileManager.default.removeItem(atPath: file) }
     let engine = Engine(catalogue: Self.catalogue, clock: .virtual, workers: workers)
     var trace = engine.makeTraceReader(holdsClock: true)
@@ -55,22 +55,22 @@ struct DeterminismTests {
     let posted = Task { await events.reduce(into: []) { $0.append($1) } }
     prepare(run)
     run.start()
-    var witness = Witness()
+    var results = Results()
     var report: RunReport?
     while report == nil {
       report = run.waitUntilStopped(timeout: .milliseconds(2))
-      witness.calls += trace.read().map { "\($0.graphTime ?? -1) \($0.node)" }
+      results.calls += trace.read().map { "\($0.graphTime ?? -1) \($0.node)" }
     }
     #expect(trace.lostCount == 0)
     let (names, list) = (Set(plan.nodes.flatMap { $0.contract.events.map(\.name) }), await posted.value)
-    witness.nodeEvents = list.filter { names.contains($0.name) }.map(\.json)
-    witness.runEvents = list.filter { !names.contains($0.name) }.map(\.json)
+    results.nodeEvents = list.filter { names.contains($0.name) }.map(\.json)
+    results.runEvents = list.filter { !names.contains($0.name) }.map(\.json)
     for file in files {
-      witness.files[file] = try Data(contentsOf: URL(fileURLWithPath: file))
+      results.files[file] = try Data(contentsOf: URL(fileURLWithPath: file))
     }
     let final = try #require(report)
-    witness.duration = final.duration
-    witness.counts =
+    results.duration = final.duration
+    results.counts =
       final.nodes.map {
         "\($0.name) \($0.activations) \($0.packetsIn) \($0.packetsOut) \($0.blocked) \($0.starved) \($0.restarts)"
       }
@@ -78,20 +78,20 @@ struct DeterminismTests {
         "\($0.name) \($0.pushed) \($0.popped) \($0.dropped) \($0.discarded) \($0.highWater)"
       }
     #expect(final.lostEvents == 0)
-    return witness
+    return results
   }
 
-  /// Runs a graph again and again; the first run is the measure for all others, whatever their workers.
+  /// Runs a graph again and again, and compares all runs with the first one, whatever the number of workers.
   @discardableResult
   private func expectSame(
     _ plan: GraphPlan, files: [String], _ prepare: (GraphRun) -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> [String] {
-    let first = try await witness(plan, workers: 1, files: files, prepare)
+    let first = try await results(plan, workers: 1, files: files, prepare)
     #expect(!first.calls.isEmpty, sourceLocation: sourceLocation)
     for workers in [1, 2] {
       for round in 0..<Self.rounds {
-        let other = try await witness(plan, workers: workers, files: files, prepare)
+        let other = try await results(plan, workers: workers, files: files, prepare)
         guard other == first else {
           Issue.record(
             "round \(round) with \(workers) workers: \(first.difference(to: other))",
@@ -109,8 +109,8 @@ struct DeterminismTests {
 
   // MARK: Graphs
 
-  /// Those that cannot follow a virtual clock: programs of their own, devices, wires and streams; those with a screen, which has no
-  /// end; and a film, whose libraries promise the same pictures but not the same bytes.
+  /// Graphs that cannot follow a virtual clock, because they use programs, devices, sockets or streams; graphs with a screen, which never
+  /// end; and one that encodes video, whose libraries guarantee the same pictures but not the same bytes.
   private static let live: Set = [
     "through-a-program", "device-loop", "duplex-loop", "screen-sampler", "picture-in-picture",
     "talking-slides",
@@ -128,7 +128,7 @@ struct DeterminismTests {
       try runGraph(Package.graph("voice-uplink"), ["input": sound, "output": input])
     }
     if graph == "voice-uplink" { output = scratch.file("out.opus") }
-    // The service and the reply that come with the graph.
+    // The files that come with the graph.
     if graph == "tts-play" { input = Package.root + "/graphs/reply.mp3" }
     if graph == "file-sampler" { input = Package.root + "/graphs/slide.png" }
     let given = [
@@ -151,7 +151,7 @@ struct DeterminismTests {
     try await expectSame(plan, files: files)
   }
 
-  @Test("paced sources of different packet lengths, mixed, shared out, metered and logged")
+  @Test("paced sources of different packet lengths, mixed, fanned out, metered and logged")
   func mixed() async throws {
     let scratch = Scratch()
     var graph = GraphDescription("mixed")
@@ -179,7 +179,7 @@ struct DeterminismTests {
     try await expectSame(try load(graph), files: files)
   }
 
-  @Test("a node that fails again and again and is made anew, its pauses counted in graph time")
+  @Test("a node that fails again and again and is restarted, with backoff in graph time")
   func restarts() async throws {
     let scratch = Scratch()
     var graph = GraphDescription("restarts")
@@ -192,7 +192,7 @@ struct DeterminismTests {
     #expect(events.count { $0.contains("nodeRestarted") } >= 3)
   }
 
-  @Test("a branch that is cut off while the rest goes on, and a link that drops")
+  @Test("an isolated branch while the rest continues, and a link that drops")
   func isolates() async throws {
     let scratch = Scratch()
     var graph = GraphDescription("isolates")
@@ -259,7 +259,7 @@ struct DeterminismTests {
     }
   }
 
-  @Test("instances that share a worker do as each does alone")
+  @Test("instances that share a worker behave like each one alone")
   func instances() async throws {
     let scratch = Scratch()
     var graph = GraphDescription("instances")
@@ -268,7 +268,7 @@ struct DeterminismTests {
     graph.add("end", "flow.null")
     graph.link("tone -> meter -> end")
     let plan = try load(graph)
-    let alone = try await witness(plan, workers: 1, files: [])
+    let alone = try await results(plan, workers: 1, files: [])
     for _ in 0..<Self.rounds {
       let engine = Engine(catalogue: Self.catalogue, clock: .virtual, workers: 2)
       let runs = try (0..<7).map { _ in try engine.prepare(plan) }
@@ -283,7 +283,7 @@ struct DeterminismTests {
   }
 }
 
-/// Hands sound on and fails at a packet, anew each time it is made.
+/// Passes packets through and fails at one of them, again after each restart.
 private struct FragileNode: Node {
   static let contract = NodeContract(
     "test.fragile", "fails", inputs: [PortContract("in", .any, text: "anything")],
@@ -304,7 +304,7 @@ private struct FragileNode: Node {
   }
 }
 
-/// Takes a packet every 50 ms, however many come.
+/// Reads one packet every 50 ms, however many arrive.
 private struct SlowSink: Node {
   static let contract = NodeContract(
     "test.slow", "takes its time", inputs: [PortContract("in", .any, text: "anything")])

@@ -5,8 +5,8 @@ import MillraceCore
 import MillraceDialog
 import Testing
 
-/// What serves a dialogue, a microphone or a camera, ends with it: nobody has to end the run.
-@Suite("Runs whose dialogue is over", .serialized, .timeLimit(.minutes(30))) struct DialogueEndTests {
+/// A microphone or a camera ends with its dialogue, so the run ends on its own.
+@Suite("Runs whose dialogue has ended", .serialized, .timeLimit(.minutes(30))) struct DialogueEndTests {
   private func values(_ double: BailianDouble, _ scratch: Scratch) -> [String: String] {
     [
       "loudspeaker": "file", "output": scratch.file("answered.wav"), "log": scratch.file("log.jsonl"),
@@ -17,9 +17,9 @@ import Testing
   private let pictures = ["source": "test", "width": "320", "height": "180"]
 
   @Test(
-    "a film that a recorded question was asked beside ends with the dialogue",
+    "video beside a recorded question ends with the dialogue",
     arguments: ["bailian-live-video", "bailian-visual-qa"])
-  func film(graph: String) async throws {
+  func video(graph: String) async throws {
     let scratch = Scratch()
     let rate = 16_000
     let sound = Sound(
@@ -31,13 +31,13 @@ import Testing
     let values = values(double, scratch).merging(pictures) { $1 }.merging(file) { $1 }
     let report = try runGraph(Package.graph(graph), values, clock: .realtime)
     #expect(double.seen.stops == 1, "\(double.seen.lines)")
-    // It went on until then: a picture went through the camera, and none was cut in two.
+    // The video ran until then: at least one picture passed through, and none was cut in two.
     let eye = try #require(report.nodes.first { $0.name == "sample" })
     #expect(eye.packetsIn > 0)
   }
 
   @Test(
-    "a microphone without end ends with the dialogue that was hung up",
+    "an endless microphone ends with a dialogue that the user ended",
     arguments: [
       "bailian-voice", "bailian-push-to-talk", "bailian-tap-to-talk", "bailian-live-video",
       "bailian-visual-qa",
@@ -57,7 +57,7 @@ import Testing
       break
     }
     try run.send(DialogCommand.hangUp.json.text, to: "turn")
-    let report = try #require(run.waitUntilStopped(timeout: .milliseconds(300_000)), "it goes on")
+    let report = try #require(run.waitUntilStopped(timeout: .milliseconds(300_000)), "the run does not end")
     #expect(report.failure == nil && report.leakedBlocks == 0 && report.detachedNodes.isEmpty)
   }
 }

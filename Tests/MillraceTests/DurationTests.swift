@@ -2,7 +2,7 @@ import Foundation
 import Millrace
 import Testing
 
-@Suite("The program with --duration", .timeLimit(.minutes(30)))
+@Suite("millrace run --duration", .timeLimit(.minutes(30)))
 struct DurationTests {
   private static let graph = """
     {
@@ -30,7 +30,7 @@ struct DurationTests {
         in: scratch)
       #expect(result.status == 0 && result.errors == "")
     }
-    // 1.23 s are 61 and a half packets of 20 ms: the last one that is due before is the 62nd.
+    // 1.23 s are 61.5 packets of 20 ms: the last one due before that time is the 62nd.
     #expect(try Sound(path: scratch.file("1.wav")).frames == 62 * 960)
     #expect(try scratch.bytes("1.wav") == scratch.bytes("2.wav"))
     #expect(try scratch.bytes("1.opus") == scratch.bytes("2.opus"))

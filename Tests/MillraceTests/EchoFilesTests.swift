@@ -14,7 +14,7 @@ struct EchoFilesTests {
     var referenceFirst = false
     /// Milliseconds in a packet of the microphone, and of the reference.
     var frames = (near: 20, reference: 20)
-    /// Packets the links of the microphone and of the reference hold; nil: as many as by default.
+    /// Capacity of the links of the microphone and of the reference, in packets; nil for the default.
     var capacity: (near: Int, reference: Int)?
   }
 
@@ -39,7 +39,7 @@ struct EchoFilesTests {
   private static let rate = 16_000
   private let scratch = Scratch()
 
-  /// A far end in syllables of so many seconds, and a microphone that hears it 40 ms later.
+  /// A far end with a syllable rhythm, and a microphone that hears it 40 ms later; lengths in seconds.
   private func files(near: Double, reference: Double) throws -> [Int16] {
     let count = Int(max(near, reference) * Double(Self.rate))
     let far = Fixture.noise(seed: 4, count: count, amplitude: 0.4).enumerated().map { index, sample in
@@ -104,7 +104,7 @@ struct EchoFilesTests {
     #expect(other.count == paced.count && differs == nil, "differs from sample \(differs ?? -1) on")
   }
 
-  @Test("a reference that is shorter than the microphone is silence from there on")
+  @Test("a reference that is shorter than the microphone counts as silence after its end")
   func shortReference() throws {
     let near = try files(near: 5, reference: 2)
     let output = try read(Self.readings[0])
@@ -114,7 +114,7 @@ struct EchoFilesTests {
     #expect(try read(Self.paced) == output)
   }
 
-  @Test("a reference that is longer than the microphone holds nothing up")
+  @Test("a reference that is longer than the microphone does not delay the end")
   func longReference() throws {
     let near = try files(near: 2, reference: 6)
     for reading in Self.readings.prefix(2) {

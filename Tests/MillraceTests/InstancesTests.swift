@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Many instances in one process", .timeLimit(.minutes(30)))
 struct InstancesTests {
-  @Test("two hundred uplinks at once all finish, write the same and give back every block")
+  @Test("two hundred simultaneous uplinks all finish, write the same file and return every block")
   func uplinks() throws {
     let scratch = Scratch()
     let sound = try scratch.write(Sound.made(rate: 48_000, frames: 24_000).wav, to: "in.wav")

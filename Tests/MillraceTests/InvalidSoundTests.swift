@@ -4,19 +4,19 @@ import MillraceTesting
 import TestSystem
 import Testing
 
-/// What no microphone gives, and broken programs do.
-@Suite("what is no sound, in every node of sound")
+/// Samples that no microphone produces, but broken programs do.
+@Suite("Invalid sound in every audio node")
 struct InvalidSoundTests {
   struct Kind: CustomTestStringConvertible, Sendable {
     let type: String
     var parameters: [String: ParameterValue] = [:]
-    /// Inputs; the first gets the rubbish, the others silence.
+    /// The first input gets the invalid sound, the others silence.
     var inputs = ["in"]
-    /// What of the parameters is a file to write.
+    /// The parameter that names a file to write.
     var file: (parameter: String, name: String)?
-    /// The output that must give sound; nil: it gives none, or packets of a codec.
+    /// The output that must emit PCM; nil when there is none.
     var output: String? = "out"
-    /// Samples to full scale that must come out of a second.
+    /// Least number of samples that a second of input must give.
     var least = 15_000
 
     var testDescription: String {
@@ -73,8 +73,8 @@ struct InvalidSoundTests {
       "1e30": noise.map { $0 * 1e30 },
       "3e38": [Float](repeating: 3e38, count: 16_000),
       "-3e38": [Float](repeating: -3e38, count: 16_000),
-      "3e38, turn about": (0..<16_000).map { $0 % 2 == 0 ? 3e38 : -3e38 },
-      "3e38, now and then": noise.enumerated().map { $0 % 37 == 5 ? 3e38 : $0 % 41 == 3 ? -3e38 : $1 },
+      "3e38, alternating": (0..<16_000).map { $0 % 2 == 0 ? 3e38 : -3e38 },
+      "3e38, occasionally": noise.enumerated().map { $0 % 37 == 5 ? 3e38 : $0 % 41 == 3 ? -3e38 : $1 },
       "the smallest numbers": [Float](repeating: .leastNonzeroMagnitude, count: 16_000),
       "silence": [Float](repeating: 0, count: 16_000),
     ]
@@ -82,7 +82,7 @@ struct InvalidSoundTests {
 
   private let folder = TemporaryFolder()
 
-  @Test("gives finite sound and readable events, and goes on", arguments: kinds, sounds.keys.sorted())
+  @Test("gives finite sound and valid events, and the node continues", arguments: kinds, sounds.keys.sorted())
   func finite(kind: Kind, sound: String) throws {
     let entry = try #require(Catalogue.standard.entries[kind.type])
     var parameters = kind.parameters

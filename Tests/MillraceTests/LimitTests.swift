@@ -2,8 +2,8 @@ import Foundation
 import MillraceBailianDouble
 import Testing
 
-/// What the system, a program or a service refuses reaches the user in words, and the shell as a status.
-@Suite("Limits and refusals, as the user of the program meets them", .timeLimit(.minutes(30)))
+/// Errors of the system, a program or a service are reported to the user with a message and an exit status.
+@Suite("Limits and refusals", .timeLimit(.minutes(30)))
 struct LimitTests {
   private let scratch = Scratch()
 
@@ -21,7 +21,7 @@ struct LimitTests {
     """#
   }
 
-  @Test("however few files it may open, it runs or says why not, and never dies")
+  @Test("with any limit of open files, the program runs or reports why not, and does not crash")
   func openFiles() throws {
     let graph = try write(toneToNothing)
     var refused = 0
@@ -32,14 +32,14 @@ struct LimitTests {
       #expect([0, 1].contains(result.status), "\(limit) files: \(result.status) \(result.errors)")
       if result.status == 1 {
         refused += 1
-        #expect(result.errors.contains("error: this process may have \(limit) files open (ulimit -n)"))
+        #expect(result.errors.contains(" of \(limit) (ulimit -n) are in use"))
         #expect(result.errors.contains("; raise the limit, or run fewer instances"))
       }
     }
     #expect((1..<20).contains(refused), "\(refused)")
   }
 
-  @Test("instances that do not fit into memory are refused in words, with those before them let go")
+  @Test("instances that do not fit into memory are rejected with a message, and earlier ones are released")
   func memory() throws {
     let graph = try write(toneToNothing)
     let result = try RunnerProcess.run(
@@ -48,14 +48,14 @@ struct LimitTests {
     #expect(result.status == 1, "\(result.errors)")
     #expect(result.problems.count == 1, "\(result.errors)")
     #expect(
-      result.problems.first?.hasPrefix("error: there is no memory for instance ") == true, "\(result.errors)")
+      result.problems.first?.hasPrefix("error: not enough memory for instance ") == true, "\(result.errors)")
     #expect(
       result.problems.first?.hasSuffix("; run fewer instances, or raise the limit") == true,
       "\(result.errors)")
   }
 
   @Test(
-    "instances that can never fit are refused when the first are made, and not when the last that fits is")
+    "a number of instances that can never fit is rejected early")
   func hopeless() throws {
     let graph = try write(
       #"""
@@ -76,13 +76,13 @@ struct LimitTests {
       ),
       (
         "ulimit -n 300", "1TiB",
-        "error: 100000 instances need more files than this process may open: it may have 300 (ulimit -n) and has ",
-        " with 9 instances, each of which opens 2; raise the limit, or run fewer instances"
+        "error: 100000 instances need too many open files: ",
+        " of 300 (ulimit -n) are in use with 9 instances, and each opens 2; raise the limit, or run fewer instances"
       ),
       (
         "ulimit -v 1500000", "1TiB",
-        "error: there is no memory for 100000 instances: this process may have 1.4 GiB of address space (ulimit -v) and uses ",
-        " for its media alone; run fewer instances, or raise the limit"
+        "error: not enough memory for 100000 instances: the process already uses ",
+        " for media; run fewer instances, or raise the limit"
       ),
     ] {
       let result = try RunnerProcess.run(
@@ -96,7 +96,7 @@ struct LimitTests {
     }
   }
 
-  @Test("a program that reads nothing does not hold the end of the graph, whatever waits before it")
+  @Test("a program that reads nothing does not block the end of the graph, whatever is queued before it")
   func deafProgram() throws {
     let graph = try write(
       #"""
@@ -123,7 +123,7 @@ struct LimitTests {
       ), "\(line)")
   }
 
-  @Test("a service that refuses the key ends the program with status 4, also where its node is only cut off")
+  @Test("a service that rejects the key causes exit status 4, also when its node is only isolated")
   func wrongKey() async throws {
     var scenario = BailianScenario()
     scenario.keys = ["sk-right"]

@@ -5,7 +5,7 @@ import TestMedia
 import TestSystem
 import Testing
 
-@Suite("The graph that sends a stream on")
+@Suite("The graph that forwards a stream")
 struct RTMPEchoTests {
   @Test(
     "what is published under one name is played under the other, and no name is in the log",
@@ -45,7 +45,7 @@ struct RTMPEchoTests {
       return pictures.count > 20 && sounds > 20
     }
     #expect(hasCome, "\(pictures.count) pictures, \(sounds) sounds: \(watch.events()) \(server.log)")
-    // A video whose sound was there first begins black.
+    // When the sound arrives first, the video begins with black.
     let last = try #require(pictures.last)
     #expect(abs(Int(last.bytes[5_000]) - 90) < 8, "\(pictures.map { $0.bytes[5_000] })")
     #expect(watch.close() == [])

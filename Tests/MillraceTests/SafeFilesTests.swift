@@ -3,8 +3,8 @@ import Glibc
 import MillraceTesting
 import Testing
 
-/// A slip in a file's name destroys nothing that the run, or somebody else, needs.
-@Suite("What a run writes takes no other file's place", .timeLimit(.minutes(30)))
+/// A wrong file name does not destroy a file that the run or another program needs.
+@Suite("A run does not overwrite files in use", .timeLimit(.minutes(30)))
 struct SafeFilesTests {
   private let scratch = Scratch()
 
@@ -28,10 +28,10 @@ struct SafeFilesTests {
     return try scratch.write(text.utf8, to: "graph.json")
   }
 
-  private let taken = "this run or another program reads or writes it; choose another place"
+  private let inUse = "it is in use by this run or another program; choose another path"
 
   @Test(
-    "a report or trace in place of a graph, an included graph, commands or sound is refused, and they stay",
+    "a report or trace does not overwrite a graph, an included graph, commands or sound",
     arguments: [
       (["--report", "graph.json"], "graph.json", Int32(2)), (["--report", "part.json"], "part.json", 2),
       (["--trace", "graph.json"], "graph.json", 2), (["--trace", "./part.json"], "./part.json", 2),
@@ -39,7 +39,7 @@ struct SafeFilesTests {
       (["--trace", "in.wav"], "in.wav", 1),
       (["--report", "same.json", "--trace", "same.json"], "same.json", 2),
     ])
-  func takesPlace(arguments: [String], file: String, status: Int32) throws {
+  func overwrites(arguments: [String], file: String, status: Int32) throws {
     let path = try graph()
     let commands = #"{ "command": "report" }"#
     _ = try scratch.write(commands.utf8, to: "commands.json")
@@ -48,12 +48,12 @@ struct SafeFilesTests {
     let result = try RunnerProcess(["run", "-q", path] + arguments, in: scratch).wait()
     #expect(result.status == status, "\(result.errors)")
     if status == 2 {
-      #expect(result.errors == "error: cannot write \"\(file)\": \(taken)\n")
+      #expect(result.errors == "error: cannot write \"\(file)\": \(inUse)\n")
     }
     #expect(try scratch.bytes(file) == before)
   }
 
-  @Test("answers in place of their commands are refused, and the commands stay")
+  @Test("answers do not overwrite their commands")
   func answers() throws {
     let path = try graph()
     let commands = #"{ "command": "report" }"#
@@ -62,11 +62,11 @@ struct SafeFilesTests {
       ["run", "-q", path, "--control", "commands", "--control-answers", "commands"], in: scratch
     ).wait()
     #expect(result.status == 2)
-    #expect(result.problems == ["error: cannot write the control answers to \"commands\": \(taken)"])
+    #expect(result.problems == ["error: cannot write control answers to \"commands\": \(inUse)"])
     #expect(try scratch.bytes("commands") == Array(commands.utf8))
   }
 
-  @Test("a node or a tap that would write over the graph is refused, and the graph stays")
+  @Test("a node or a tap does not overwrite the graph")
   func nodes() throws {
     let path = try graph()
     let before = try scratch.bytes("graph.json")
@@ -82,7 +82,7 @@ struct SafeFilesTests {
   }
 
   @Test(
-    "pictures and the file of a loudspeaker take the place of nothing the run reads or writes",
+    "pictures and the file of a loudspeaker do not overwrite what the run reads or writes",
     arguments: ["image.write", "audio.play"],
     ["graph.json", "part.json", "commands", "in.wav", "other.wav"])
   func otherNodes(type: String, file: String) throws {
@@ -111,7 +111,7 @@ struct SafeFilesTests {
     if file != "other.wav" { #expect(try scratch.bytes(file) == before) }
   }
 
-  @Test("a tap does not take the place of the commands it was asked for in")
+  @Test("a tap does not overwrite the commands that requested it")
   func commandsOfTap() throws {
     let commands = #"{ "command": "tap", "link": "in -> part.gain", "file": "commands" }"#
     let path = try graph()
@@ -121,17 +121,17 @@ struct SafeFilesTests {
     #expect(try scratch.bytes("commands") == Array(commands.utf8))
   }
 
-  @Test("a drawing does not take its graph's place")
+  @Test("a drawing does not overwrite its graph")
   func drawing() throws {
     let path = try graph()
     let before = try scratch.bytes("graph.json")
     let result = try RunnerProcess(["draw", path, "-o", "graph.json"], in: scratch).wait()
     #expect(result.status == 2)
-    #expect(result.problems == ["error: cannot write \"graph.json\": \(taken)"])
+    #expect(result.problems == ["error: cannot write \"graph.json\": \(inUse)"])
     #expect(try scratch.bytes("graph.json") == before)
   }
 
-  @Test("an earlier report, trace and answers outlive a graph that never starts, and not one that does")
+  @Test("an earlier report, trace and answers survive a graph that never starts, but not one that does")
   func earlier() throws {
     let path = try graph()
     let files = ["report.json", "trace.json", "answers"]
@@ -151,21 +151,21 @@ struct SafeFilesTests {
   }
 
   @Test(
-    "standard output that has no room is told and ends with 2; a reader that has gone is no mistake",
+    "a full standard output is reported with status 2; a closed one is not an error",
     arguments: [["schema"], ["nodes"], ["nodes", "opus.encode", "--json"], ["--help"], ["--version"]])
   func fullOutput(arguments: [String]) throws {
     let full = try RunnerProcess(arguments, in: scratch, shell: #""$@" > /dev/full"#).wait()
     #expect(full.status == 2)
     #expect(
       full.errors
-        == "error: cannot write standard output: No space left on device (errno 28); make room or lead it to another place\n"
+        == "error: cannot write standard output: No space left on device (errno 28); free some space or redirect it\n"
     )
     let gone = try RunnerProcess(arguments, in: scratch, shell: #""$@" | true; exit ${PIPESTATUS[0]}"#).wait()
     #expect(gone.status == 0 && gone.errors.isEmpty, "\(gone.errors)")
   }
 
   @Test(
-    "a named pipe that nobody reads is refused and not waited for",
+    "a named pipe without a reader is rejected",
     arguments: [["--trace", "out"], ["--report", "out.json"]]
   )
   func unreadPipe(arguments: [String]) throws {
@@ -174,14 +174,14 @@ struct SafeFilesTests {
     #expect(result.status == 2)
     #expect(
       result.errors
-        == "error: cannot write \"\(arguments[1])\": it is a named pipe, and nobody reads it; start its reader first\n"
+        == "error: cannot write \"\(arguments[1])\": it is a named pipe without a reader; start the reader first\n"
     )
   }
 
-  @Test("a named pipe gets the whole trace, however slowly it is read")
+  @Test("a named pipe gets the complete trace, however slow its reader is")
   func slowPipe() throws {
     try #require(mkfifo(scratch.file("out"), 0o600) == 0)
-    // The reader pauses behind the first line. A minute's trace is some megabytes, a pipe holds 64 KiB.
+    // The reader pauses after the first line. The trace of a minute has some megabytes, and a pipe holds 64 KiB.
     let result = try RunnerProcess.run(
       "run", "-q", tone(duration: 60_000), "--trace", "out", in: scratch,
       shell: #"{ read -r first; sleep 1; echo "$first"; cat; } < out > copy & "$@"; s=$?; wait; exit $s"#)
@@ -192,7 +192,7 @@ struct SafeFilesTests {
     #expect(text.split(separator: "\n").count { $0.contains(#""name":"tone","cat""#) } >= 3_000)
   }
 
-  /// A tone into nothing, as fast as the machine.
+  /// A graph that discards a tone, as fast as possible.
   private func tone(duration: Int) throws -> String {
     let text = """
       { "millrace": 1, "name": "tone", "clock": "virtual",
@@ -202,10 +202,10 @@ struct SafeFilesTests {
     return try scratch.write(text.utf8, to: "tone.json")
   }
 
-  @Test("a run that was asked to end does not wait for a reader who has stopped reading its trace")
+  @Test("after a termination signal, a run does not wait for a reader that has stopped reading its trace")
   func stuckPipe() throws {
     try #require(mkfifo(scratch.file("out"), 0o600) == 0)
-    // A reader who takes nothing, and not a byte of room: the trace waits with its first one.
+    // A reader that reads nothing from a full pipe: the trace blocks at its first byte.
     let reader = open(scratch.file("out"), O_RDWR | O_NONBLOCK | O_CLOEXEC)
     defer { close(reader) }
     let page = [UInt8](repeating: 10, count: 4_096)
@@ -213,7 +213,7 @@ struct SafeFilesTests {
     let process = try RunnerProcess(
       ["run", "-q", tone(duration: 86_400_000), "--trace", "out"], in: scratch,
       shell: #"XDG_RUNTIME_DIR=$PWD exec "$@""#)
-    // The place that `top` asks is there before the trace begins, and signals are heeded before that.
+    // The socket for `top` exists before the trace begins, and signals are handled even earlier.
     try process.wait {
       (try? FileManager.default.contentsOfDirectory(atPath: scratch.file("millrace")).isEmpty) == false
     }
@@ -222,24 +222,24 @@ struct SafeFilesTests {
     #expect(result.status == 2)
     #expect(
       result.errors
-        == "error: the trace could not be written: it is a pipe whose reader has stopped reading; make room or choose another place\n"
+        == "error: cannot write the trace: the reader of the pipe has stopped reading; free some space or choose another path\n"
     )
   }
 
-  @Test("figures that were kept outlive a measurement that is broken off")
+  @Test("saved benchmark results survive an interrupted measurement")
   func keptFigures() throws {
     let old = Array("earlier".utf8)
     let kept = try scratch.write(old, to: "kept.jsonl")
     let process = try RunnerProcess(
       ["bench", "soak", "--save", kept], in: scratch, shell: #"exec "$@" > lines"#)
-    // The first line comes behind the look at the file, minutes before the first figure.
+    // The first line is printed after the file has been checked, and minutes before the first result.
     try process.wait { (try? scratch.bytes("lines").isEmpty) == false }
     process.send(SIGINT)
     #expect(process.wait().status == 128 + SIGINT)
     #expect(try scratch.bytes("kept.jsonl") == old)
   }
 
-  @Test("a file at the limit of its size is told, not the end of the program")
+  @Test("a file size limit is reported and does not kill the program")
   func sizeLimit() throws {
     let path = try graph()
     let result = try RunnerProcess(["run", "-q", path], in: scratch, shell: #"ulimit -f 8; exec "$@""#).wait()
@@ -247,7 +247,7 @@ struct SafeFilesTests {
     #expect(result.errors.contains("File too large (errno 27)"), "\(result.errors)")
   }
 
-  @Test("a refused check keeps its status when its words cannot be written, too")
+  @Test("a failed check keeps its status when its output cannot be written")
   func fullOutputOfCheck() throws {
     let path = try graph()
     _ = try scratch.write("{".utf8, to: "wrong.json")

@@ -2,7 +2,7 @@ import Foundation
 import Millrace
 import Testing
 
-/// Credentials given to standard nodes as they are, without the environment: contracts keep them, whoever asks.
+/// Credentials given to standard nodes literally, not through the environment, are protected by the contracts.
 @Suite("Secrets by contract", .timeLimit(.minutes(30)))
 struct SecretContractTests {
   private static let marker = "sk-MARKER-4711/abc+def=="
@@ -244,7 +244,7 @@ struct SecretContractTests {
       { "command": "set", "node": "program", "parameter": "environment", "value": ["TOKEN=\(Self.marker)"] }
       """.utf8, to: "commands.jsonl")
     var told = ""
-    // The program goes on when what it said was printed.
+    // The program continues when its output has been printed.
     let printing = #"rm -f printed; { "$@"; echo $? >status; } | tee printed; exit $(cat status)"#
     for report in ["report.json", "report.html"] {
       let result = try RunnerProcess.run(

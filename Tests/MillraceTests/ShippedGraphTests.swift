@@ -5,7 +5,7 @@ import MillraceTesting
 import TestMedia
 import Testing
 
-/// The graphs a newcomer starts from, as they stand in `graphs/`.
+/// The example graphs in `graphs/`.
 @Suite("The graphs that come with the package", .timeLimit(.minutes(30)))
 struct ShippedGraphTests {
   /// Values for a graph's parameters that point into a scratch folder.
@@ -56,14 +56,14 @@ struct ShippedGraphTests {
     }
   }
 
-  /// The service that a dialogue needs, and that takes a reply for heard only when it can have been.
+  /// A double that reports a violation when the client claims that a reply was heard before it can have been.
   private func service() async throws -> BailianDouble {
     var scenario = BailianScenario()
     scenario.checksPlayback = true
     return try await BailianDouble.listen(scenario)
   }
 
-  /// What a graph has to have written: files with their rate and length, from 30,000 frames at 44.1 kHz.
+  /// The files that a graph must write, with their rate and length, from 30,000 frames at 44.1 kHz.
   private func wanted(_ graph: String) -> [(name: String, rate: Int, frames: Int)] {
     switch graph {
     case "mix": [("out.wav", 48_000, 96_000)]  // The tone lasts two seconds, the speech less.
@@ -85,7 +85,7 @@ struct ShippedGraphTests {
     }
   }
 
-  /// The film has the slide for as long as the voice speaks, and the voice.
+  /// The video shows the slide while the voice speaks, and has the voice as its sound.
   private func expectTalk(_ scratch: Scratch) throws {
     let lines = String(decoding: try scratch.bytes("log.jsonl"), as: UTF8.self).split(separator: "\n")
     #expect(
@@ -95,9 +95,9 @@ struct ShippedGraphTests {
     let player = try scratch.write(
       """
       { "millrace": 1, "nodes": {
-        "film": { "type": "video.read", "path": "out.mp4" }, "eye": { "type": "video.sample" },
+        "video": { "type": "video.read", "path": "out.mp4" }, "eye": { "type": "video.sample" },
         "seen": { "type": "image.write", "path": "{number}.jpg" }, "heard": { "type": "audio.write", "path": "heard.wav" }
-      }, "links": ["film -> eye -> seen", "film.audio -> heard"] }
+      }, "links": ["video -> eye -> seen", "video.audio -> heard"] }
       """.utf8, to: "play.json")
     try runGraph(player, [:])
     let voice = try Sound(path: scratch.file("heard.wav"))
@@ -107,7 +107,7 @@ struct ShippedGraphTests {
     #expect(throws: Never.self) { try scratch.bytes("000004.jpg") }
   }
 
-  @Test("every one is known to these tests")
+  @Test("these tests know every graph")
   func complete() {
     #expect(
       Package.graphs == [
@@ -118,10 +118,10 @@ struct ShippedGraphTests {
         "talking-slides", "through-a-program", "tts-play", "turns", "voice-return", "voice-uplink",
         "websocket-bot",
       ],
-      "say in this file what a new graph needs and writes")
+      "add to this file what a new graph needs and writes")
   }
 
-  @Test("each can be run first of all: its inputs are there", arguments: Package.graphs)
+  @Test("each one loads with its defaults: its inputs exist", arguments: Package.graphs)
   func defaults(graph: String) {
     let scratch = Scratch()
     let place = [
@@ -135,21 +135,21 @@ struct ShippedGraphTests {
     }
   }
 
-  /// Graphs that end by themselves. Those on devices do not: the tests of devices run them. That of a stream needs a server, and
-  /// dialogues need somebody who talks.
+  /// Graphs that end on their own. Graphs with devices do not end; the device tests run them. The stream graph needs a server, and
+  /// dialogues need a talker.
   private static let ending = Package.graphs.filter {
     !$0.hasSuffix("-loop") && $0 != "rtmp-echo" && (!$0.hasPrefix("bailian-") || $0 == "bailian-file")
   }
 
-  @Test("each loads, runs to its end and leaves what it should", arguments: ending)
+  @Test("each one loads, runs to its end and writes its files", arguments: ending)
   func runs(graph: String) async throws {
     let scratch = Scratch()
     var values = try values(graph, scratch)
     let double = graph == "bailian-file" ? try await service() : nil
     if let double { values["url"] = "ws://127.0.0.1:\(double.port)/api-ws/v1/inference" }
-    // A program of its own cannot follow a virtual clock, and nor can a socket.
+    // Programs and sockets cannot follow a virtual clock.
     let needsProgram = ["bailian-file", "through-a-program", "turns", "websocket-bot"].contains(graph)
-    // A screen has no end.
+    // Screen capture never ends.
     let isScreen = graph == "screen-sampler" || graph == "picture-in-picture"
     let drainAt: Nanoseconds? = isScreen ? .milliseconds(2_600) : nil
     try runGraph(
@@ -165,7 +165,7 @@ struct ShippedGraphTests {
       #expect(bytes.starts(with: "OggS".utf8) && bytes.dropFirst(28).starts(with: "OpusHead".utf8))
     }
     if graph == "tts-play" {
-      // 114 frames of 36 ms; at first slower than they were spoken, since 341 ms of them are no comfortable stock.
+      // 114 frames of 36 ms, slowed down at first because the buffer holds only 341 ms.
       let sound = try Sound(path: scratch.file("out.wav"))
       #expect(sound.rate == 24_000 && (98_496...105_600).contains(sound.frames), "\(sound.frames) frames")
       #expect(Fixture.rms(sound.samples) > 0.01)
@@ -174,7 +174,7 @@ struct ShippedGraphTests {
     if let double {
       let seen = double.seen
       #expect(seen.violations == [] && seen.turns == 1, "\(seen.lines)")
-      // What was said before there was a dialogue, too, and silence to the end.
+      // Includes what was said before the dialogue started, and silence until the end.
       #expect(seen.bytesHeard > 10_884 * 2)
       let heard = try Sound(path: scratch.file("out.wav"))
       #expect(heard.rate == 24_000 && Fixture.rms(heard.samples) > 0.01)

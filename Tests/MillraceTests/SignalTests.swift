@@ -3,12 +3,12 @@ import Glibc
 import MillraceTesting
 import Testing
 
-/// A live graph whose program is interrupted or killed: what was written before has to stay of use.
-@Suite("The program is interrupted or killed", .timeLimit(.minutes(30)))
+/// When the program is interrupted or killed while a graph runs, its files must remain usable.
+@Suite("Signals", .timeLimit(.minutes(30)))
 struct SignalTests {
   private let scratch = Scratch()
 
-  /// A tone in time with the clock for an hour, kept as WAV and as Ogg Opus.
+  /// Records a paced tone of an hour as WAV and as Ogg Opus.
   private func live(shell: String? = nil) throws -> RunnerProcess {
     let graph = """
       { "millrace": 1, "name": "live",
@@ -24,7 +24,7 @@ struct SignalTests {
       ["run", "-q", scratch.write(graph.utf8, to: "live.json")], in: scratch, shell: shell)
   }
 
-  /// Waits until both files hold so much.
+  /// Waits until both files contain some sound.
   private func waitForSound(_ process: RunnerProcess) throws {
     // 2 s of s16 at 16 kHz, past the first update of the header; some pages of Ogg.
     try process.wait { size("live.wav") >= 64_000 && size("live.opus") >= 4_000 }
@@ -42,7 +42,7 @@ struct SignalTests {
   }
 
   @Test(
-    "one interrupt lets everything flow out: 0, no word, and both files whole and equally long",
+    "one signal drains the graph: status 0, no message, and both files complete and equally long",
     arguments: [SIGINT, SIGTERM])
   func interrupt(signal: Int32) throws {
     let process = try live()
@@ -53,21 +53,21 @@ struct SignalTests {
     #expect(result.errors.isEmpty)
     let wav = try Sound(path: scratch.file("live.wav"))
     // A header of 44 bytes, and 36 that a file beyond 4 GiB would need (EBU Tech 3306).
-    #expect(80 + wav.samples.count * 2 == size("live.wav"), "the header tells all there is")
+    #expect(80 + wav.samples.count * 2 == size("live.wav"), "the header has the length of the file")
     #expect(try soundOfOpus().frames == wav.frames * 3)
   }
 
-  @Test("the end of the terminal is as an interrupt, but not for a run that nohup started")
+  @Test("SIGHUP acts like an interrupt, but not for a run started by nohup")
   func hangUp() throws {
     let shielded = try live(shell: #"trap '' HUP; exec "$@""#)
     try waitForSound(shielded)
     shielded.send(SIGHUP)
-    // Three seconds more: a run that heeds the signal ends within a twentieth.
+    // Three seconds more. A run that handled the signal would end within 50 ms.
     let size = size("live.wav")
     try shielded.wait { self.size("live.wav") >= size + 96_000 }
     shielded.send(SIGTERM)
     #expect(shielded.wait().status == 0)
-    // What the first run wrote must not stand for the sound of the second.
+    // So that the files of the first run are not taken for those of the second.
     for name in ["live.wav", "live.opus"] { try FileManager.default.removeItem(atPath: scratch.file(name)) }
     let plain = try live()
     try waitForSound(plain)
@@ -75,8 +75,8 @@ struct SignalTests {
     #expect(plain.wait().status == 0)
   }
 
-  /// A tone for an hour, kept, and a program beside it that heeds neither SIGTERM nor the end of its input, but a file: it tells its
-  /// number when it begins and when it has seen the end of its input.
+  /// Records a tone of an hour, beside a program that ignores SIGTERM and the end of its input and ends when a file appears. It writes its
+  /// process ID when it starts and when its input ends.
   private func stubborn() throws -> RunnerProcess {
     let script =
       "trap '' TERM; echo $$ >begun; cat >/dev/null; echo $$ >ended; while [ ! -e go ]; do sleep 0.1; done"
@@ -100,27 +100,27 @@ struct SignalTests {
   }
 
   @Test(
-    "a second request to end, of whichever kind, ends at once: 130, programs killed, recordings whole",
+    "a second signal of any kind stops immediately: status 130, programs killed, recordings complete",
     arguments: [(SIGTERM, SIGTERM), (SIGINT, SIGTERM), (SIGTERM, SIGINT), (SIGHUP, SIGTERM)])
   func secondRequest(first: Int32, second: Int32) throws {
     let process = try stubborn()
     try process.wait { size("live.wav") >= 64_000 && number(in: "begun") != nil }
     process.send(first)
-    // It drains: the program's input has ended, and the program goes on.
+    // It drains: the program's input has ended, and the program continues.
     try process.wait { number(in: "ended") != nil }
     let program = try #require(number(in: "ended"))
     process.send(second)
     let result = process.wait()
     #expect(result.status == 130, "\(result.errors)")
     let wav = try Sound(path: scratch.file("live.wav"))
-    #expect(80 + wav.samples.count * 2 == size("live.wav"), "the header tells all there is")
-    // SIGKILL has been sent when the runner ends; what the system does with it may take a moment.
+    #expect(80 + wav.samples.count * 2 == size("live.wav"), "the header has the length of the file")
+    // SIGKILL has been sent when the runner ends, but the system may take a moment to act.
     let deadline = Date(timeIntervalSinceNow: 60)
     while isAlive(program) && Date() < deadline { usleep(2_000) }
     #expect(!isAlive(program))
   }
 
-  @Test("the end of the terminal, told by the kernel and again by the shell, is one request")
+  @Test("SIGHUP from both the kernel and the shell counts once")
   func hangUpTwice() throws {
     let process = try stubborn()
     try process.wait { size("live.wav") >= 64_000 && number(in: "begun") != nil }
@@ -128,14 +128,14 @@ struct SignalTests {
     try process.wait { number(in: "ended") != nil }
     for _ in 0..<3 {
       process.send(SIGHUP)
-      // Signals of one kind that come together are one.
+      // Pending signals of one kind are merged.
       usleep(50_000)
     }
     _ = try scratch.write("".utf8, to: "go")
     #expect(process.wait().status == 0)
   }
 
-  /// True while a process runs; what has ended is reaped by whoever adopted it, when it likes.
+  /// True while a process runs. A zombie counts as ended: the process that adopted it reaps it some time later.
   private func isAlive(_ process: pid_t) -> Bool {
     guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else {
       return false
@@ -143,13 +143,13 @@ struct SignalTests {
     return text.split(separator: ")").last?.split(separator: " ").first != "Z"
   }
 
-  @Test("killed on the spot, it leaves a WAV and an Ogg file that play")
+  @Test("when killed, it leaves a WAV and an Ogg file that can be played")
   func kill() throws {
     let process = try live()
     try waitForSound(process)
     process.send(SIGKILL)
     #expect(process.wait().status == 128 + SIGKILL)
-    // The header may be a second behind the sound.
+    // The header may be up to a second older than the sound.
     let wav = try Sound(path: scratch.file("live.wav"))
     #expect(wav.frames >= 16_000)
     #expect(Fixture.rms(wav.samples) > 0.01)

@@ -3,10 +3,10 @@ import Millrace
 import MillraceTesting
 import Testing
 
-/// A reply through `speech.play` and `audio.play`, as a bot has them.
+/// A reply through `speech.play` and `audio.play`, as in a bot.
 @Suite("A streamed reply", .timeLimit(.minutes(30)))
 struct SpeechGraphTests {
-  /// What was heard of three seconds of sound, every sample of which differs from silence, and what the nodes told.
+  /// Plays three seconds of sound without silent samples. Returns what was heard, and the events of the nodes.
   private func heard(_ prepare: (GraphRun) -> Void) async throws -> (samples: [Int16], events: [GraphEvent]) {
     let scratch = Scratch()
     let samples = (0..<72_000).map { Int16(3_000 + 20 * ($0 % 200)) }
@@ -37,35 +37,35 @@ struct SpeechGraphTests {
     return try #require(fields[name] as? NSNumber).intValue
   }
 
-  @Test("played to its end is heard whole, without an underrun, and told once")
+  @Test("played to its end is heard completely, without an underrun, and reported once")
   func whole() async throws {
     let (samples, events) = try await heard { _ in }
     #expect(try number("samples", of: "replyFinished", by: "speaker", events) == 72_000)
     #expect(events.count { $0.name == "replyFinished" } == 1)
     #expect(events.count { $0.name == "underrun" } == 0)
-    // The way to silence behind it holds the last sample still.
+    // The fade to silence at the end repeats the last sample.
     #expect(samples.count { $0 != 0 } >= 72_000 && samples.count { $0 != 0 } <= 72_000 + 120)
   }
 
-  @Test("cut off, it is told to the sample how much was heard", arguments: [300, 1_007, 2_500] as [Int64])
+  @Test("when interrupted, the number of samples heard is exact", arguments: [300, 1_007, 2_500] as [Int64])
   func cut(time: Int64) async throws {
     let (samples, events) = try await heard { run in run.at(.milliseconds(time)) { run.interrupt() } }
     let count = try number("samples", of: "interrupted", by: "speaker", events)
-    // All of these are the reply's, the last of them on the way to silence; nothing comes behind them.
+    // All of these belong to the reply, the last ones to the fade; nothing follows them.
     let (whole, _) = try await heard { _ in }
     let end = try #require(samples.firstIndex { $0 != 0 }) + count
     let faded = end - 120
     #expect(samples[..<faded] == whole[..<faded])
     #expect((faded..<end).allSatisfy { samples[$0] != 0 && samples[$0] < whole[$0] })
     #expect(samples[end...].allSatisfy { $0 == 0 })
-    // Sample 0 is heard after 20 ms; a period and the fade after the interruption all is silent.
+    // Sample 0 is heard after 20 ms; one period and the fade after the interruption, everything is silent.
     #expect(end <= (Int(time) - 20 + 10 + 5) * 24)
     let given = try number("samples", of: "interrupted", by: "speech", events)
-    // What was on its way between the two nodes was not heard.
+    // Packets between the two nodes were not heard.
     #expect(given >= count && given <= count + 24 * 60)
   }
 
-  @Test("held and let go on, nothing of it is missing or heard twice")
+  @Test("when ducked and resumed, nothing is missing or heard twice")
   func held() async throws {
     let (samples, events) = try await heard { run in
       run.at(.milliseconds(500)) { try? run.duck() }

@@ -6,9 +6,9 @@ import MillraceDialog
 import MillraceTesting
 import Testing
 
-/// The graphs people talk with, each in a whole dialogue with the service's double: a file is the microphone, a file the loudspeaker,
-/// and commands are the user's hand.
-@Suite("Graphs to talk with", .serialized, .timeLimit(.minutes(30))) struct TalkGraphTests {
+/// The interactive graphs, each in a complete dialogue with the service's double. The microphone and the loudspeaker are files, and
+/// commands replace the user's keys.
+@Suite("Interactive graphs", .serialized, .timeLimit(.minutes(30))) struct TalkGraphTests {
   private let answer = "It is a quarter past nine."
 
   private func scenario(_ change: (inout BailianScenario) -> Void = { _ in }) -> BailianScenario {
@@ -20,7 +20,7 @@ import Testing
     return scenario
   }
 
-  /// Something loud and as much quiet three times as long, so often.
+  /// A second of loud sound followed by three seconds of silence, repeated.
   private func microphone(_ scratch: Scratch, times: Int = 1) throws -> [String: String] {
     let rate = 16_000
     let once = Sound.made(rate: rate, frames: rate).samples + [Int16](repeating: 0, count: 3 * rate)
@@ -28,7 +28,7 @@ import Testing
     return ["microphone": "file", "input": try scratch.write(all.wav, to: "microphone.wav")]
   }
 
-  /// What every dialogue with an answer has to have had.
+  /// Checks what every dialogue with answers must contain.
   private func expectWhole(_ talk: GraphTalk, answers: Int = 1) throws {
     let seen = talk.double.seen
     #expect(seen.violations == [], "\(seen.lines)")
@@ -40,20 +40,21 @@ import Testing
     #expect(loud > answers * heard.rate / 4, "\(loud) samples above silence")
   }
 
-  /// What a loudspeaker wrote. It ends on a thread of its own, behind the graph: its file is whole when the header tells of all of it.
+  /// Reads the file of a loudspeaker. A separate thread completes the file after the graph has ended, so this waits until the header has the
+  /// length of the file.
   private func wholeSound(_ path: String) throws -> Sound {
     let deadline = ContinuousClock.now + .seconds(60)
     while true {
       let sound = try Sound(path: path)
       let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
-      // Two headers of some dozens of bytes stand before the samples, 32 bits each.
+      // Headers of some dozens of bytes precede the samples of 32 bits.
       if sound.frames > 0 && size - 4 * sound.frames < 256 { return sound }
       try #require(ContinuousClock.now < deadline, "\(sound.frames) frames announced in \(size) bytes")
       usleep(5_000)
     }
   }
 
-  @Test("by voice alone: what is said is heard, and answered in words and sound")
+  @Test("duplex: speech is recognised and answered as text and sound")
   func voice() async throws {
     let scratch = Scratch()
     let talk = try await GraphTalk("bailian-voice", scenario(), microphone(scratch), scratch)
@@ -64,7 +65,7 @@ import Testing
     #expect(talk.count("bot", "reply", answer) >= 1)
   }
 
-  @Test("by push-to-talk: what is said between press and release is answered")
+  @Test("push-to-talk: speech between press and release is answered")
   func pushToTalk() async throws {
     let scratch = Scratch()
     let talk = try await GraphTalk(
@@ -82,10 +83,10 @@ import Testing
     #expect(talk.count("bot", "transcript", #""text":"what time is it","final":true"#) == 1)
   }
 
-  @Test("interrupted while it is heard and all of it has come, a reply is told as broken off")
+  @Test("a reply that has arrived completely and is interrupted while it is heard is reported as interrupted")
   func interrupted() async throws {
     let scratch = Scratch()
-    // Two minutes of it: it is not heard to its end before this has its turn.
+    // Two minutes long, so that it is interrupted before it has been heard to its end.
     let long = scenario {
       $0.isNumbered = true
       $0.turns[0].says = Array(repeating: "word", count: 1_200).joined(separator: " ")
@@ -108,7 +109,7 @@ import Testing
     #expect(seen.lines.contains("> RequestToSpeak") && !seen.lines.contains("> LocalRespondingEnded"))
   }
 
-  @Test("by a tap: the service finds the end of the sentence")
+  @Test("tap-to-talk: the service finds the end of the utterance")
   func tapToTalk() async throws {
     let scratch = Scratch()
     let talk = try await GraphTalk("bailian-tap-to-talk", scenario(), microphone(scratch, times: 30), scratch)
@@ -122,7 +123,7 @@ import Testing
   }
 
   @Test(
-    "with a film: pictures go once the answer to the request for it was heard, small enough, and sound goes on"
+    "live video: pictures of limited size are sent after the first reply was heard, and sound continues"
   )
   func liveVideo() async throws {
     let scratch = Scratch()
@@ -143,7 +144,7 @@ import Testing
     #expect(first > connected, "\(seen.lines)")
   }
 
-  @Test("asked to show something, it shows the newest picture")
+  @Test("visual questions: on request, the newest picture is sent")
   func visualQA() async throws {
     let scratch = Scratch()
     let asks = scenario { $0.turns[0].commands = [["name": "visual_qa"]] }
@@ -158,7 +159,7 @@ import Testing
     #expect(talk.count("bot", "reply", "I see a picture.") >= 1)
   }
 
-  @Test("words are said as they stand")
+  @Test("text-to-speech speaks a text unchanged")
   func speech() async throws {
     let scratch = Scratch()
     let words = "Good morning, all of you."
@@ -170,7 +171,7 @@ import Testing
   }
 }
 
-/// A graph that runs beside the double, and what it has told.
+/// A running graph with the double, and the graph's events.
 private final class GraphTalk: Sendable {
   let double: BailianDouble
   let scratch: Scratch
@@ -185,30 +186,30 @@ private final class GraphTalk: Sendable {
     var all = [
       "loudspeaker": "file", "output": scratch.file("answered.wav"),
       "log": "/dev/null", "url": "ws://127.0.0.1:\(double.port)/api-ws/v1/inference",
-      // Ended by the test, and by nothing else.
+      // So that only the test ends the dialogue.
       "linger": "600000",
     ]
-    // Where somebody is heard: by the detector that is on every machine.
+    // The voice detector that exists on every machine.
     if graph != "bailian-tts" { all["engine"] = "energy" }
     all.merge(values) { $1 }
     let plan = try Graph.load(
       path: Package.graph(graph), settings: GraphSettings(set: all), catalogue: .standard)
     run = try Engine(catalogue: .standard).prepare(plan)
-    let (told, events) = (run.events, events)
-    Task { for await event in told { events.withLock { $0.append(event) } } }
+    let (stream, events) = (run.events, events)
+    Task { for await event in stream { events.withLock { $0.append(event) } } }
     run.start()
   }
 
   deinit { double.stop() }
 
-  /// Events of a node, those whose text holds some words.
+  /// Counts the events of a node, optionally those that contain a text.
   func count(_ node: String, _ name: String, _ words: String = "") -> Int {
     events.withLock {
       $0.count { $0.node == node && $0.name == name && (words.isEmpty || $0.json.contains(words)) }
     }
   }
 
-  /// What the user's hand does, told to whoever leads the dialogue.
+  /// Sends a command to the turn node.
   func send(_ command: DialogCommand) throws { try run.send(command.json.text, to: "turn") }
 
   func until(_ what: String, _ condition: (GraphTalk) -> Bool) async throws {
@@ -221,7 +222,7 @@ private final class GraphTalk: Sendable {
     }
   }
 
-  /// Lets what is inside flow out.
+  /// Ends the session and drains the graph.
   func end() async throws {
     try send(.hangUp)
     try await until("it is over") { $0.count("turn", "turn", #""to":"closed""#) == 1 }
@@ -230,6 +231,6 @@ private final class GraphTalk: Sendable {
     #expect(report.failure == nil)
     #expect(report.leakedBlocks == 0)
     #expect(report.detachedNodes.isEmpty)
-    try await until("the end is told") { $0.count("", "stopped") == 1 }
+    try await until("the end is reported") { $0.count("", "stopped") == 1 }
   }
 }

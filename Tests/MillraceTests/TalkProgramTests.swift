@@ -3,8 +3,8 @@ import Glibc
 import TestSystem
 import Testing
 
-/// `millrace talk` as a program, with the double in it and without devices.
-@Suite("Talking with the program", .serialized, .timeLimit(.minutes(30))) struct TalkProgramTests {
+/// `millrace talk` with the double and without devices.
+@Suite("millrace talk", .serialized, .timeLimit(.minutes(30))) struct TalkProgramTests {
   private func arguments(_ more: String...) -> [String] {
     [
       "talk", Package.graph("bailian-voice"), "--double", "--set", "microphone=null", "--set",
@@ -18,13 +18,13 @@ import Testing
       String.init)
   }
 
-  @Test("lines of a script are asked and said, each answer is waited for, and what was said is kept")
+  @Test("the lines of a script are performed, replies are awaited, and the transcript is written")
   func script() throws {
     let scratch = Scratch()
     _ = try scratch.write(
       "# first\n/wait listening\nwhat time is it\n/wait answer\n/say good bye\n/wait answer\nq\n".utf8,
       to: "lines")
-    // It thinks for longer than the program may be put aside.
+    // The thinking time is longer than the program may be preempted.
     _ = try scratch.write(
       #"{ "turns": [{ "says": "It is a quarter past nine.", "thinks": 3000 }] }"#.utf8, to: "slow.json")
     let result = try RunnerProcess(
@@ -42,13 +42,13 @@ import Testing
     #expect(try scratch.bytes("report.html").starts(with: "<!".utf8))
   }
 
-  @Test("a picture is shown; what is none is refused in words, and the dialogue goes on")
+  @Test("a picture is sent; other files are rejected with a message, and the dialogue continues")
   func pictures() throws {
     let scratch = Scratch()
-    let film = try TestProgram(
-      "/usr/bin/ffmpeg", ["-v", "error", "-f", "lavfi", "-i", "testsrc=d=1:s=64x64:r=25", "film.mp4"],
+    let encoder = try TestProgram(
+      "/usr/bin/ffmpeg", ["-v", "error", "-f", "lavfi", "-i", "testsrc=d=1:s=64x64:r=25", "video.mp4"],
       in: scratch.path)
-    #expect(film.wait(seconds: 60) == 0)
+    #expect(encoder.wait(seconds: 60) == 0)
     #expect(mkfifo(scratch.file("pipe"), 0o600) == 0)
     _ = try scratch.write("no picture at all".utf8, to: "text.png")
     let slide = Package.root + "/graphs/slide.png"
@@ -58,7 +58,7 @@ import Testing
       /image nowhere.png
       /image .
       /image pipe
-      /image film.mp4
+      /image video.mp4
       /image text.png
       /image '\(slide)' what is this?
       /wait answer
@@ -69,24 +69,23 @@ import Testing
       arguments("--script", "lines", "--transcript", "said.txt"), in: scratch
     ).wait()
     #expect(result.status == 0, "\(result.errors)")
-    for words in [
-      #"there is no picture "nowhere.png""#, #"".\" is a folder"#.replacing("\\", with: ""),
-      #""pipe" is a pipe"#,
-      #""film.mp4" is a film"#, #""text.png" holds no picture"#,
+    for text in [
+      #"there is no file "nowhere.png""#, #"".\" is a directory"#.replacing("\\", with: ""),
+      #""pipe" is a pipe"#, #""video.mp4" is a video"#, #""text.png""#,
       "name a picture, such as a JPEG or PNG",
     ] {
-      #expect(result.errors.replacing("\n     ", with: " ").contains(words), "\(words) in \(result.errors)")
+      #expect(result.errors.replacing("\n     ", with: " ").contains(text), "\(text) in \(result.errors)")
     }
     let said = said(scratch)
-    #expect(said.contains { $0.hasPrefix("you: [a picture of ") && $0.hasSuffix("what is this?") }, "\(said)")
+    #expect(said.contains { $0.hasPrefix("you: [picture, ") && $0.hasSuffix("what is this?") }, "\(said)")
     #expect(said.contains("bot: I see a picture."), "\(said)")
   }
 
-  @Test("a graph without a service, a double without an address and a scenario that is none are refused")
+  @Test("a graph without a service, a double without an address and a missing scenario are rejected")
   func refused() throws {
     let scratch = Scratch()
     let none = try RunnerProcess.run("talk", Package.graph("reply"), in: scratch)
-    #expect(none.status == 2 && none.errors.contains("has no service to talk to"), "\(none.errors)")
+    #expect(none.status == 2 && none.errors.contains("has no service node"), "\(none.errors)")
     let deaf = try RunnerProcess.run("talk", Package.graph("reply"), "--double", in: scratch)
     #expect(deaf.status == 2 && deaf.errors.contains(#"no parameter "url""#), "\(deaf.errors)")
     let lost = try RunnerProcess.run("talk", "no-such-graph", in: scratch)
@@ -103,25 +102,25 @@ import Testing
       "\(script.errors)")
   }
 
-  @Test("lines that are no text are left out in words, and an empty script leads nothing")
+  @Test("lines that are not valid UTF-8 are skipped with a message, and an empty script does nothing")
   func rubbish() throws {
     let scratch = Scratch()
     _ = try scratch.write(
       Array("/wait listening\n".utf8) + [0xFF, 0xFE, 0x80, 10] + Array("q\n".utf8), to: "lines")
     let result = try RunnerProcess(arguments("--script", "lines"), in: scratch).wait()
-    #expect(result.status == 0 && result.errors.contains("no text in UTF-8"), "\(result.errors)")
+    #expect(result.status == 0 && result.errors.contains("not valid UTF-8"), "\(result.errors)")
     #expect(!result.errors.contains("you "), "\(result.errors)")
     _ = try scratch.write([UInt8](), to: "nothing")
     let empty = try RunnerProcess(arguments("--script", "nothing", "--duration", "1s"), in: scratch).wait()
     #expect(empty.status == 0, "\(empty.errors)")
   }
 
-  @Test("without espeak-ng, or with a voice it does not have, what to do is told, and the dialogue goes on")
+  @Test("without espeak-ng, or with an unknown voice, the cure is reported, and the dialogue continues")
   func speechless() throws {
     let scratch = Scratch()
     let lines = "/wait listening\nwhy?\n/wait thinking\n/wait listening\nq\n"
     _ = try scratch.write(lines.utf8, to: "lines")
-    // It thinks for longer than the program may be put aside.
+    // The thinking time is longer than the program may be preempted.
     _ = try scratch.write(#"{ "turns": [{ "says": "Yes.", "thinks": 5000 }] }"#.utf8, to: "slow.json")
     let none = try RunnerProcess(
       arguments("--script", "lines", "--scenario", "slow.json"), in: scratch,
@@ -137,7 +136,7 @@ import Testing
     #expect(!told.contains("Error: The specified"), "espeak-ng writes to the screen itself: \(told)")
   }
 
-  @Test("a port that is taken is told with a way out")
+  @Test("a port in use is reported with the cure")
   func portTaken() throws {
     let scratch = Scratch()
     let first = try RunnerProcess(["double", "bailian", "--port", "0", "--report", "seen.json"], in: scratch)
@@ -145,13 +144,13 @@ import Testing
     let port = try #require(
       first.outputSoFar.split(separator: ":").last.map { String($0.prefix(while: \.isNumber)) })
     let second = try RunnerProcess.run("double", "bailian", "--port", port, in: scratch)
-    #expect(second.status == 2 && second.errors.contains("address in use; --port names another"))
+    #expect(second.status == 2 && second.errors.contains("address in use; choose another --port"))
     first.send(SIGINT)
     #expect(first.wait().status == 0)
     #expect(String(decoding: try scratch.bytes("seen.json"), as: UTF8.self).contains(#""violationCount":0"#))
   }
 
-  @Test("Ctrl-C and the end of a run come through while the service is away", arguments: [true, false])
+  @Test("Ctrl-C and the end of a run work while the service is unreachable", arguments: [true, false])
   func away(isSignal: Bool) throws {
     let scratch = Scratch()
     let more = isSignal ? [] : ["--duration", "2s"]
@@ -162,16 +161,16 @@ import Testing
         "log=events",
       ] + more, in: scratch)
     if isSignal {
-      try process.wait { process.errorsSoFar.contains("trying again") }
+      try process.wait { process.errorsSoFar.contains("reconnecting") }
       process.send(SIGINT)
     }
     let result = process.wait()
-    // Who hangs up leaves; a run that has reached nobody has failed, in words.
+    // Quitting is no error, but a run that never reached its service has failed.
     #expect(result.status == (isSignal ? 0 : 3), "\(result.errors)")
     #expect(isSignal || result.errors.contains("connection refused by"), "\(result.errors)")
   }
 
-  /// The program on a terminal of its own, with `stty -a` behind it. Keys are what is written to the pipe.
+  /// Starts the program on a pseudoterminal, followed by `stty -a`. Bytes written to the pipe are keys.
   private func onTerminal(_ scratch: Scratch, _ keys: Pipe, _ more: String...) throws -> RunnerProcess {
     let shell = """
       export TERM=xterm; exec script -qec "trap : INT; $(printf '%q ' "$@"); s=\\$?; trap '' INT; echo status=\\$s; stty -a" /dev/null >&2
@@ -183,14 +182,14 @@ import Testing
       ] + more, in: scratch, shell: shell, input: keys)
   }
 
-  private func expectGivenBack(_ result: RunnerProcess.Result, status: Int) {
+  private func expectRestored(_ result: RunnerProcess.Result, status: Int) {
     #expect(result.errors.contains("status=\(status)"), "\(result.errors)")
     let settings = result.errors.split(whereSeparator: \.isWhitespace).map(String.init)
     for word in ["icanon", "echo", "iexten", "ixon"] { #expect(settings.contains(word), "\(word) is off") }
   }
 
   @Test(
-    "on a terminal keys are taken, the state is shown, and the terminal is given back",
+    "on a terminal, keys are read, the state is shown, and the settings are restored",
     arguments: ["q", "\u{3}"])
   func terminal(end: String) throws {
     let scratch = Scratch()
@@ -198,58 +197,58 @@ import Testing
     let process = try onTerminal(scratch, keys)
     try process.wait { process.errorsSoFar.contains("your turn: press space") }
     keys.fileHandleForWriting.write(Data(" ".utf8))
-    try process.wait { process.errorsSoFar.contains("you have the button") }
+    try process.wait { process.errorsSoFar.contains("button pressed") }
     try process.wait { process.errorsSoFar.contains("hearing you") }
     keys.fileHandleForWriting.write(Data("\twhy?\r".utf8))
-    // As a line that was said, and not only as one that is typed, which stands behind "> ".
+    // As a printed line, and not only as the text being typed, which follows "> ".
     try process.wait { process.errorsSoFar.contains("  why?") }
     keys.fileHandleForWriting.write(Data(end.utf8))
-    expectGivenBack(process.wait(), status: 0)
+    expectRestored(process.wait(), status: 0)
   }
 
-  @Test("three interrupts end it on the spot, whatever hangs, and the terminal is given back all the same")
+  @Test("three interrupts end the program immediately, even when it hangs, and the terminal is restored")
   func thirdInterrupt() throws {
     let scratch = Scratch()
     let keys = Pipe()
-    // Whoever presses too often writes to a terminal that has ended, which must not end the tests.
+    // Keeps the pipe open, so that writing after the terminal has closed does not raise SIGPIPE in the tests.
     let spare = dup(keys.fileHandleForReading.fileDescriptor)
     defer { close(spare) }
     let (transcript, path) = try pipe(withRoom: "you: why?\n".utf8.count, in: scratch)
     defer { close(transcript) }
     let process = try onTerminal(scratch, keys, "--transcript", path)
     try process.wait { process.errorsSoFar.contains("your turn: press space") }
-    // The second of these lines finds no room, so the thread that looks for interrupts stands still.
+    // The second of these lines does not fit into the pipe, so the thread that checks for interrupts blocks.
     keys.fileHandleForWriting.write(Data("\twhy?\r\twho?\r".utf8))
     try process.wait { Self.waiting(in: transcript) == 4_096 }
-    // Interrupts that come faster than they are heard are one: presses until it has ended.
+    // Interrupts in quick succession may be merged, so repeat until the program has ended.
     try process.wait {
       keys.fileHandleForWriting.write(Data("\u{3}".utf8))
       usleep(20_000)
       return process.errorsSoFar.contains("status=")
     }
     try keys.fileHandleForWriting.close()
-    expectGivenBack(process.wait(), status: 130)
+    expectRestored(process.wait(), status: 130)
   }
 
-  /// A named pipe with room for so many bytes, and this side of it, which never reads.
+  /// A named pipe with room for the given number of bytes, and a descriptor for it that is never read.
   private func pipe(withRoom room: Int, in scratch: Scratch) throws -> (descriptor: Int32, path: String) {
     let path = scratch.file("full")
     try #require(mkfifo(path, 0o600) == 0)
     let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
-    // F_SETPIPE_SZ: one page, which takes lines for as long as they fit into it.
+    // F_SETPIPE_SZ: one page.
     try #require(fcntl(descriptor, 1_031, 4_096) == 4_096)
     try #require(
       Glibc.write(descriptor, [UInt8](repeating: 10, count: 4_096 - room), 4_096 - room) == 4_096 - room)
     return (descriptor, path)
   }
 
-  /// Bytes that wait in a pipe.
+  /// The number of bytes in a pipe.
   private static func waiting(in pipe: Int32) -> Int {
     var count: Int32 = 0
     return ioctl(pipe, UInt(FIONREAD), &count) == 0 ? Int(count) : -1
   }
 
-  @Test("when the terminal goes away the dialogue is ended as by q, and the report is written")
+  @Test("when the terminal closes, the dialogue ends as with q, and the report is written")
   func terminalGone() throws {
     let scratch = Scratch()
     let keys = Pipe()
@@ -257,11 +256,11 @@ import Testing
     try process.wait { process.errorsSoFar.contains("your turn: press space") }
     let report = { (try? scratch.bytes("report.json"))?.isEmpty == false }
     #expect(!report())
-    // The terminal goes with the program that keeps it. One that only hears the end of its input passes that on as a key.
+    // Killing `script` closes the terminal. If only its input ended, it would pass that on as a key.
     process.send(SIGKILL)
     #expect(process.wait().status == 128 + SIGKILL)
     let deadline = Date(timeIntervalSinceNow: 120)
     while !report() && Date() < deadline { usleep(5_000) }
-    #expect(report(), "the report of a clean end")
+    #expect(report(), "the report of a normal end")
   }
 }

@@ -4,28 +4,28 @@ import MillraceGraph
 import MillraceTesting
 import Testing
 
-/// A live graph in one process, looked at from another.
-@Suite("The program is looked at from outside", .timeLimit(.minutes(30)))
+/// A graph that runs in one process, observed from another.
+@Suite("millrace top", .timeLimit(.minutes(30)))
 struct TopTests {
   private let scratch = Scratch()
 
-  /// Runs the program with a folder for sockets of its own.
+  /// Starts the program with a separate directory for sockets.
   private func start(_ arguments: String...) throws -> RunnerProcess {
     try RunnerProcess(arguments, in: scratch, shell: "XDG_RUNTIME_DIR=$PWD exec \"$@\"")
   }
 
-  /// The answer to a question that a run which finds no time at present is asked again.
+  /// Runs a query, again while the run is too busy to respond.
   private func ask(_ arguments: String...) throws -> RunnerProcess.Result {
     let end = ContinuousClock.now + .seconds(300)
     while true {
       let result = try RunnerProcess(
         arguments, in: scratch, shell: "XDG_RUNTIME_DIR=$PWD exec \"$@\""
       ).wait()
-      if ContinuousClock.now > end || !result.errors.contains("does not answer") { return result }
+      if ContinuousClock.now > end || !result.errors.contains("does not respond") { return result }
     }
   }
 
-  @Test("top shows the run, its nodes and rates; when the run has ended its socket is gone")
+  @Test("top shows the run, its nodes and rates; the socket is removed when the run has ended")
   func top() throws {
     let graph = """
       { "millrace": 1, "name": "live",
@@ -52,7 +52,7 @@ struct TopTests {
 
     let wrong = try start("top", "demmo", "--once").wait()
     #expect(wrong.status == 2)
-    #expect(wrong.errors == "error: no run is called \"demmo\"; did you mean \"demo\"?\n")
+    #expect(wrong.errors == "error: no run is named \"demmo\"; did you mean \"demo\"?\n")
 
     try expectFits(rows: 5)
 
@@ -61,7 +61,7 @@ struct TopTests {
     run.send(SIGCONT)
     #expect(silent.status == 2)
     let words =
-      #/error: process (\d+) has a run and does not answer: it is stopped, or has too much to do; let it go on \(kill -CONT (\d+)\), or ask again\n/#
+      #/error: process (\d+) does not respond: it is suspended or overloaded; resume it \(kill -CONT (\d+)\), or try again\n/#
     #expect(try words.wholeMatch(in: silent.errors) != nil, "\(silent.errors)")
 
     run.send(SIGINT)
@@ -72,7 +72,7 @@ struct TopTests {
     #expect(none.errors == "error: no graph is running; start one with \"run\"\n")
   }
 
-  /// In a window of so few rows nothing scrolls: one stays free, and the last line counts what is missing.
+  /// In a small window nothing scrolls: one row stays free, and the last line has the number of hidden lines.
   private func expectFits(rows: Int) throws {
     let shell = """
       export XDG_RUNTIME_DIR=$PWD TERM=xterm; exec script -qec "stty rows \(rows) cols 200; $(printf '%q ' "$@")" /dev/null
@@ -86,10 +86,10 @@ struct TopTests {
     try keys.fileHandleForWriting.close()
     let frame = try #require(frames().dropLast().last)
     #expect(frame.count { $0.isNewline } == rows - 1, "\(frame)")
-    #expect(frame.contains("4 more lines; make the window higher"), "\(frame)")
+    #expect(frame.contains("4 more lines; enlarge the window"), "\(frame)")
   }
 
-  @Test("meters fit a window that is too low for all of them, and are drawn over themselves")
+  @Test("meters fit a window that is too small for all of them, and are redrawn in place")
   func lowWindow() throws {
     let meters = (1...6).map { "\"meter\($0)\"" }
     let nodes = meters.map { #"\#($0): { "type": "audio.level", "window": 100 }"# }.joined(separator: ", ")
@@ -105,9 +105,9 @@ struct TopTests {
       """
     let window = try RunnerProcess(
       ["run", scratch.write(graph.utf8, to: "meters.json")], in: scratch, shell: shell, input: keys)
-    // Over itself: up by what the last picture had. Six meters and two lines above them would be eight.
+    // Redrawing moves up by the number of drawn lines. Six meters and two other lines would be eight.
     try window.wait {
-      window.outputSoFar.components(separatedBy: "more lines; make the window higher").count > 3
+      window.outputSoFar.components(separatedBy: "more lines; enlarge the window").count > 3
     }
     window.send(SIGKILL)
     _ = window.wait()
@@ -116,17 +116,17 @@ struct TopTests {
     #expect(!ups.isEmpty && ups.allSatisfy { $0 <= 4 }, "\(ups)")
   }
 
-  @Test("a folder for sockets that cannot be used is told, and not taken for one without runs")
+  @Test("a socket directory that cannot be used is reported, and not treated as one without runs")
   func noFolder() throws {
     let nowhere = try RunnerProcess.run("top", in: scratch, shell: #"XDG_RUNTIME_DIR=/nowhere exec "$@""#)
     #expect(nowhere.status == 2)
     #expect(
       nowhere.errors
-        == "error: the folder /nowhere/millrace cannot be made: No such file or directory (errno 2); set XDG_RUNTIME_DIR as the runs have it\n"
+        == "error: cannot create directory /nowhere/millrace: No such file or directory (errno 2); set XDG_RUNTIME_DIR to the same value as for the runs\n"
     )
     let shared = try RunnerProcess.run(
       "top", in: scratch, shell: #"mkdir -m 755 millrace; XDG_RUNTIME_DIR=$PWD exec "$@""#)
     #expect(shared.status == 2)
-    #expect(shared.errors.contains("/millrace is not a folder of this user alone; remove it;"))
+    #expect(shared.errors.contains("/millrace is not a directory that only this user can access; remove it;"))
   }
 }

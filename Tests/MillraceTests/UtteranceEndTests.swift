@@ -6,20 +6,20 @@ import TestMedia
 import TestSystem
 import Testing
 
-/// `endOfUtterance` through every node that takes sound: behind the last sample of its utterance, once, and at once.
-@Suite("the end of an utterance, in every node of sound")
+/// `endOfUtterance` passes through every audio node: after the last sample of its utterance, once, and without delay.
+@Suite("The end of an utterance in every audio node")
 struct UtteranceEndTests {
   enum Carrier: Sendable { case pcm, opus, mp3 }
 
   struct Kind: CustomTestStringConvertible, Sendable {
     let type: String
     var parameters: [String: ParameterValue] = [:]
-    /// The first input gets the utterances, the others silence beside them.
+    /// The first input gets the utterances, the others silence at the same time.
     var inputs = ["in"]
     var carrier = Carrier.pcm
-    /// The node gives sound whether any comes or not: the end is inside of that.
+    /// True when the node emits sound all the time, so that the end is followed by more sound.
     var isContinuous = false
-    /// It may keep sound to itself, or give more than came.
+    /// True when the node may emit less or more sound than it received.
     var isInexact = false
 
     var testDescription: String {
@@ -65,24 +65,24 @@ struct UtteranceEndTests {
     Kind(type: "speech.play", parameters: ["rate": 16_000], carrier: .mp3),
   ]
 
-  /// Nodes that take sound and hand none of it on: an end means nothing to what they keep or play.
+  /// Nodes that have no audio output. The end of an utterance does not change what they write or play.
   static let sinks: [(type: String, input: String, file: String?)] = [
     ("audio.write", "in", "written.wav"), ("audio.record", "in1", "record.wav"),
     ("ogg.write", "in", "written.ogg"),
   ]
   static let players = ["audio.play"]
 
-  /// How an utterance says that it is over.
+  /// How the end of an utterance is marked.
   enum Ending: CaseIterable, Sendable {
-    /// By a packet of its own.
+    /// By a separate packet.
     case bare
-    /// By the last packet with sound.
+    /// On the last packet with sound.
     case marked
-    /// By a packet that was lost.
+    /// On a lost packet.
     case lost
   }
 
-  @Test("arrives behind the last sample, once, though nothing follows", arguments: kinds, Ending.allCases)
+  @Test("arrives after the last sample, once, even when nothing follows", arguments: kinds, Ending.allCases)
   func arrives(kind: Kind, ending: Ending) throws {
     guard kind.carrier != .mp3 || MediaFile.canEncode("libmp3lame") else { return }
     let bench = try Feeder(kind)
@@ -107,7 +107,7 @@ struct UtteranceEndTests {
     #expect(bench.close() == [])
   }
 
-  /// As much sound as the node gives for the utterance alone, at the end of its input.
+  /// Expects as much sound as the node emits for the utterance alone at the end of its input.
   private func expect(_ sound: Int, _ kind: Kind, _ ending: Ending) throws {
     let alone = try Feeder(kind)
     try alone.say(nil, isLost: ending == .lost)
@@ -115,14 +115,14 @@ struct UtteranceEndTests {
     let whole = alone.taken().reduce(0) { $0 + $1.duration }
     #expect(alone.close() == [])
     if kind.isContinuous {
-      // 10 ms packets, and what a splice put in or left out.
+      // Packets of 10 ms, and samples that a splice added or removed.
       #expect((Feeder.frames - 160...Feeder.frames + 480).contains(sound), "\(sound)")
     } else {
       #expect(abs(sound - whole) <= 1, "\(sound) of \(whole)")
     }
   }
 
-  @Test("without sound before it arrives all the same", arguments: kinds)
+  @Test("arrives even without any sound before it", arguments: kinds)
   func empty(kind: Kind) throws {
     let bench = try Feeder(kind)
     try bench.end()
@@ -134,7 +134,7 @@ struct UtteranceEndTests {
     #expect(bench.close() == [])
   }
 
-  @Test("changes nothing of what is kept", arguments: sinks.map(\.type))
+  @Test("does not change what is written", arguments: sinks.map(\.type))
   func kept(type: String) throws {
     let sink = try #require(Self.sinks.first { $0.type == type })
     func file(_ ending: Ending?) throws -> Data {
@@ -153,7 +153,7 @@ struct UtteranceEndTests {
     #expect(try file(.bare) == plain && file(.marked) == plain)
   }
 
-  @Test("is looked for in every node of sound there is")
+  @Test("is tested with every audio node")
   func complete() {
     let families = ["audio.", "opus.", "mp3.", "speech.", "ogg."]
     let types = Catalogue.standard.entries.values.map(\.contract).filter { contract in
@@ -164,9 +164,9 @@ struct UtteranceEndTests {
   }
 }
 
-/// Speaks utterances to one node, packet by packet in time.
+/// Feeds utterances to a node, packet by packet in time.
 private final class Feeder {
-  /// Of an utterance: five packets of 20 ms and a short one.
+  /// Samples of an utterance: five packets of 20 ms and a shorter one.
   static let frames = 1_710
   static let rate = 16_000
   private static let sound = Fixture.sine16(440, rate: rate, frames: frames, amplitude: 0.4, from: 0)
@@ -196,7 +196,7 @@ private final class Feeder {
       try #require(Catalogue.standard.entries["opus.encode"]), inputs: ["in": shape], outputLimit: 1_000)
   }
 
-  /// One more utterance; nil: that does not say when it ends.
+  /// Feeds an utterance; nil for one without a marked end.
   func say(_ ending: UtteranceEndTests.Ending?, isLost: Bool = false) throws {
     var packets = try kind.carrier == .pcm ? pcm() : kind.carrier == .opus ? opus() : mp3()
     if ending == .lost || isLost {
@@ -211,11 +211,11 @@ private final class Feeder {
     if bench.contract.outputs.isEmpty { return }
     try bench.advance(by: .milliseconds(600))
     spoken += 1
-    // What is laid out in time goes on in time.
+    // Continuous output advances with time.
     if kind.isContinuous { position = bench.now * Int64(Self.rate) / 1_000_000_000 }
   }
 
-  /// The end of an utterance alone.
+  /// Feeds the end of an utterance as a separate packet.
   func end() throws {
     bench.push(
       CapturedPacket(
@@ -233,7 +233,7 @@ private final class Feeder {
     position = packet.position + Int64(packet.duration)
   }
 
-  /// Silence on the inputs beside the first.
+  /// Feeds silence to the other inputs.
   private func silence(_ frames: Int) {
     for input in kind.inputs.dropFirst() { bench.push([Int16](repeating: 0, count: frames), to: input) }
   }
@@ -245,7 +245,7 @@ private final class Feeder {
 
   func close() -> [String] { bench.close() }
 
-  /// What came out since the last look.
+  /// The packets emitted since the last call.
   func taken() -> [CapturedPacket] { bench.packets() }
 
   private func pcm() -> [CapturedPacket] {
@@ -258,7 +258,7 @@ private final class Feeder {
     }
   }
 
-  /// As `opus.encode` codes an utterance that does not say when it ends, right behind the one before.
+  /// An utterance without a marked end, encoded by `opus.encode`, directly after the previous one.
   private func opus() throws -> [CapturedPacket] {
     let encoder = try Self.encoder()
     encoder.push(Self.sound)
@@ -266,7 +266,7 @@ private final class Feeder {
     var packets = encoder.packets()
     let start = position - (spoken == 0 || kind.isContinuous ? 0 : packets[0].position)
     for index in packets.indices {
-      // The padding stays, so that utterances lie one behind the other.
+      // Keeps the padding, so that utterances are contiguous.
       packets[index].trimEnd = 0
       packets[index].position += start
       packets[index].timestamp += .samples(start, rate: Self.rate)

@@ -14,7 +14,7 @@ struct VoiceRoundTripTests {
     var wav: [UInt8]
   }
 
-  /// - Parameter application: what Opus is told the sound is; nil: as the shipped graph has it, a voice.
+  /// - Parameter application: the application mode of Opus; nil for that of the example graph, which is voice.
   private func travel(
     _ input: String, clock: Clock.Kind = .virtual, workers: Int? = nil, application: String? = nil
   ) throws -> Journey {

@@ -2,7 +2,7 @@ import Foundation
 import Millrace
 import Testing
 
-/// Loads a graph file and runs it to its end in this process; a run that takes longer than a minute is an issue.
+/// Loads a graph file and runs it to its end in this process. A run that takes longer than five minutes is an issue.
 @discardableResult
 func runGraph(
   _ path: String, _ values: [String: String], clock: Clock.Kind = .virtual, workers: Int? = nil,

@@ -3,22 +3,22 @@ import Glibc
 import TestSystem
 import Testing
 
-/// The `millrace` program as a process of its own.
+/// The `millrace` program in a separate process.
 struct RunnerProcess {
-  /// How it ended.
+  /// The result of a process.
   struct Result {
     /// The exit status, or 128 and the signal.
     var status: Int32
     var output: String
     var errors: String
 
-    /// What it told on standard error, without the line that counts the problems.
+    /// The lines on standard error, without the line that counts the problems.
     var problems: [String] {
       errors.split(separator: "\n").map(String.init).filter { $0 != "1 error" }
     }
   }
 
-  /// The program: beside the test bundle, where the build puts both.
+  /// The path of the program: beside the test bundle, where the build puts both.
   static let program: String = {
     let bundle = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     let beside = (bundle as NSString).deletingLastPathComponent + "/millrace"
@@ -31,10 +31,10 @@ struct RunnerProcess {
   private let scratch: Scratch
   private let name = UUID().uuidString
 
-  /// Starts it in a folder.
+  /// Starts the program in a directory.
   /// - Parameters:
-  ///   - shell: a line of shell in which `"$@"` is the program with its arguments; without it the program alone.
-  ///   - input: its standard input; without it, empty. The end it reads from is closed here.
+  ///   - shell: a shell command line in which `"$@"` is the program with its arguments; nil to start the program directly.
+  ///   - input: standard input; nil for none. The end for reading is closed in this process.
   init(_ arguments: [String], in scratch: Scratch, shell: String? = nil, input: Pipe? = nil) throws {
     self.arguments = arguments
     self.scratch = scratch
@@ -50,16 +50,16 @@ struct RunnerProcess {
   /// Sends a signal.
   func send(_ signal: Int32) { process.send(signal) }
 
-  /// What it has told on standard output up to now.
+  /// Standard output so far.
   var outputSoFar: String { text("out") }
 
-  /// What it has told on standard error up to now.
+  /// Standard error so far.
   var errorsSoFar: String { text("err") }
 
   var isRunning: Bool { process.isRunning }
 
-  /// Waits while it runs until something holds, for five minutes at most; what it has told explains why that did not come. Looks
-  /// every few milliseconds: what another program has done so far can only be looked at.
+  /// Waits until a condition holds, while the process runs and for five minutes at most. Otherwise fails with the process's standard error.
+  /// Polls every few milliseconds.
   func wait(until condition: () throws -> Bool) throws {
     let deadline = Date(timeIntervalSinceNow: 300)
     while try !condition() {
@@ -68,14 +68,14 @@ struct RunnerProcess {
     }
   }
 
-  /// Waits for its end. One that goes on for longer than five minutes is killed, and that is an issue.
+  /// Waits until the process ends. After five minutes it is killed and an issue is recorded.
   func wait() -> Result {
     let status = process.wait(seconds: 300)
     if process.wasKilled { Issue.record("millrace \(arguments) did not end: \(text("err"))") }
     return Result(status: status, output: text("out"), errors: text("err"))
   }
 
-  /// Runs it from start to end.
+  /// Runs the program to its end.
   static func run(_ arguments: String..., in scratch: Scratch, shell: String? = nil) throws -> Result {
     try RunnerProcess(arguments, in: scratch, shell: shell).wait()
   }

@@ -1,22 +1,22 @@
 import Foundation
 import TestSystem
 
-/// A folder of its own for one test, gone with the last reference to it.
+/// A temporary directory for one test, removed with the last reference to it.
 struct Scratch: Sendable {
   private let folder = TemporaryFolder()
 
   var path: String { folder.path }
 
-  /// The path of a file in it, there or not.
+  /// The path of a file in the directory, which need not exist.
   func file(_ name: String) -> String { folder.file(name) }
 
-  /// Makes a file and answers its path.
+  /// Writes a file and returns its path.
   func write(_ bytes: some Sequence<UInt8>, to name: String) throws -> String {
     try Data(bytes).write(to: URL(fileURLWithPath: file(name)))
     return file(name)
   }
 
-  /// The bytes of a file in it.
+  /// The content of a file in the directory.
   func bytes(_ name: String) throws -> [UInt8] {
     try Array(Data(contentsOf: URL(fileURLWithPath: file(name))))
   }

@@ -89,7 +89,7 @@ final class Control {
     dispatcher.start()
     guard let input = input.take() else { return }
     let (box, wake) = (InputBox(input), wake)
-    let code = OwnThread.start("millrace-ctl") {
+    let code = DetachedThread.start("millrace-ctl") {
       guard var input = box.take() else { return }
       var lines = LineSplitter()
       while Self.dispatch(input.next(timeout: -1, wake: wake.descriptor), &lines, to: dispatcher) {}

@@ -108,7 +108,7 @@ final class PendingCommand: Sendable {
   }
 
   private func fail(_ index: Int, _ text: String) {
-    let text = targets[index].run.secrets.removed(from: text)
+    let text = targets[index].run.secrets.redacting(text)
     finishTarget { $0.errors[index] = text }
   }
 

@@ -71,7 +71,7 @@ struct TapSource: Node {
     first = start
     var copy = try ports.makePacket(bytes: Int(packet.byteCount), of: .none)
     Self.copy(packet.samples(of: UInt8.self), into: &copy)
-    copy.describeLike(packet)
+    copy.copyMetadata(from: packet)
     // An encoder's first packets have negative positions, which mark samples to discard: keep those.
     if start > 0 { copy.position = packet.position - start }
     copy.generation = 0

@@ -146,7 +146,7 @@ final class GoldenRun {
     // Differences quote lines of files, and a node may have written a secret to its file.
     let secrets = reports.map(\.plan.secrets)
     for difference in differences {
-      let text = secrets.reduce(difference) { $1.removed(from: $0) }
+      let text = secrets.reduce(difference) { $1.redacting($0) }
       out.write("golden: \(Problem.printable(text))\n")
     }
     guard differences.isEmpty else {

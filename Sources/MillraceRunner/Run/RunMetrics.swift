@@ -22,7 +22,7 @@ final class RunMetrics: Sendable {
   init(_ engine: Engine, _ address: MetricsAddress, plain: Bool) throws(ExitStatus) {
     let metrics = EngineMetrics(engine)
     let draining = Draining()
-    let result = Answer.of { () async -> Result<MetricsServer, NetError> in
+    let result = Promise.runBlocking { () async -> Result<MetricsServer, NetError> in
       do throws(NetError) {
         return .success(
           try await MetricsServer.listen(
@@ -52,6 +52,6 @@ final class RunMetrics: Sendable {
   /// Stops listening. Requests in progress still get their response.
   func stop() {
     let server = server
-    Answer.of { await server.stop() }
+    Promise.runBlocking { await server.stop() }
   }
 }

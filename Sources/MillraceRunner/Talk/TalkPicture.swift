@@ -31,7 +31,7 @@ final class TalkPicture: Sendable {
   /// - Parameter budget: longest Base64 text in characters.
   init(of path: String, question: String, budget: Int) {
     self.question = question
-    let code = OwnThread.start("millrace-image") { [self] in
+    let code = DetachedThread.start("millrace-image") { [self] in
       let converted: Result<String, Failure>
       do throws(Failure) {
         converted = .success(

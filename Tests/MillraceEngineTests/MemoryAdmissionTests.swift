@@ -43,7 +43,7 @@ struct MemoryAdmissionTests {
       problem.text.hasSuffix(
         "; most of it: link \"source -> pass0\" 1 TiB (4099 packets of 256 MiB; it holds 4096)"))
     let machine = try #require(MachineMemory.limit())
-    #expect(problem.text.contains(machine.words))
+    #expect(problem.text.contains(machine.limitText))
     #expect(engine.memory.limit == machine.bytes)
     #expect(engine.memory.claimed == 0)
   }

@@ -63,7 +63,7 @@ struct DrawTests {
     #expect(drawing.mermaid().split(separator: "\n").count { $0.contains("-. \"") } == 2)
     // One more in the legend.
     #expect(
-      drawing.svg().split(separator: "\n").count { $0.contains("class=\"way") && $0.contains(" feedback\"") }
+      drawing.svg().split(separator: "\n").count { $0.contains("class=\"route") && $0.contains(" feedback\"") }
         == 3)
     #expect(!GraphDrawing(SketchGraphs.fan).svg().contains(" feedback\""))
   }
@@ -205,7 +205,7 @@ extension String {
   fileprivate func path(ofLink name: String) -> (points: [(Double, Double)], isDashed: Bool)? {
     let lines = split(separator: "\n")
     guard let start = lines.firstIndex(where: { $0.attribute("data-link") == name }) else { return nil }
-    guard let path = lines[start...].first(where: { $0.hasPrefix("<path class=\"way") }) else { return nil }
+    guard let path = lines[start...].first(where: { $0.hasPrefix("<path class=\"route") }) else { return nil }
     var points: [(Double, Double)] = []
     var command: Character = "M"
     var numbers: [Double] = []

@@ -142,7 +142,7 @@ struct FileProblemTests {
   }
 
   @Test("a name no file can have is refused")
-  func impossibleName() {
+  func invalidName() {
     #expect(
       problem(reading: "")?.description
         == #"cannot open "": no file can have this name; give the name of a file"#)

@@ -22,7 +22,7 @@ struct ManyProblemsTests {
       #"{ "millrace": 1, "nodes": { "mic": { "type": "audio.read", "path": "a.wav" } }, "links": [ \#(links) ] }"#
     )
     let told = found.sorted
-    #expect(told.count == Problems.mostTold + 1)
+    #expect(told.count == Problems.maxReported + 1)
     #expect(told.first?.text == #"there is no node "nobody0""#)
     #expect(told.last?.text == "500 more are not told")
     #expect(told.last?.hint == "mend these first")
@@ -34,7 +34,7 @@ struct ManyProblemsTests {
     var all = Problems((0..<1_500).map { Problem("odd", severity: .warning, in: source, range: $0..<$0 + 1) })
     all.append(Problem("wrong", in: source, range: 1_800..<1_801))
     let told = all.without(Secrets(), writtenAt: []).sorted
-    #expect(told.count == Problems.mostTold + 1)
+    #expect(told.count == Problems.maxReported + 1)
     #expect(told.count { $0.severity == .error } == 1)
     #expect(told.contains { $0.text == "wrong" } && told.contains { $0.text == "501 more are not told" })
   }
@@ -47,7 +47,7 @@ struct ManyProblemsTests {
       #"{ "millrace": 1, "nodes": { \#(nodes.joined(separator: ",")) }, "links": [ \#(links.joined(separator: ",")) ] }"#
     )
     let guessed = found.sorted.filter { $0.hint?.hasPrefix("did you mean \"microphone") == true }
-    #expect(!guessed.isEmpty && guessed.count <= GraphDraft.mostGuesses)
+    #expect(!guessed.isEmpty && guessed.count <= GraphDraft.maxSuggestions)
     #expect(found.sorted.allSatisfy { $0.text.hasPrefix("there is no node") })
   }
 }

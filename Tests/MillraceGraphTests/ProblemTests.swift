@@ -50,7 +50,7 @@ struct ProblemTests {
 
   @Test("of a line longer than anybody writes nothing is shown")
   func longLine() {
-    for (count, isShown) in [(Problem.longestLine, true), (Problem.longestLine + 1, false)] {
+    for (count, isShown) in [(Problem.maxExcerptLineBytes, true), (Problem.maxExcerptLineBytes + 1, false)] {
       let source = SourceFile(name: "a.json", text: String(repeating: "x", count: count))
       #expect(Problem("odd", in: source, range: 2..<3).excerpt.contains("\n") == isShown)
     }

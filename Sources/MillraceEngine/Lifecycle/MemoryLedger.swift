@@ -108,7 +108,7 @@ final class MemoryLedger: Sendable {
       case .none: ("that is more than any machine has", "")
       }
     return StartProblem(
-      node: "", text: "\(what)\(others), and \(most)\(memory.mostOfIt(of: plan))",
+      node: "", text: "\(what)\(others), and \(most)\(memory.largestClaimsClause(of: plan))",
       cure: "make capacities or packets smaller, run fewer graphs at once" + cure)
   }
 

@@ -94,7 +94,7 @@ enum LinkRules {
         .badTerms, "link \(Problem.quoted(name)) cannot block: its source cannot wait",
         cure: "use \"dropOldest\"")
     }
-    let terms = LinkTerms.choose(capacity: capacity, policy: policy, shape, pacing: pacing)
+    let terms = LinkDefaults.resolve(capacity: capacity, policy: policy, shape, pacing: pacing)
     guard LinkCapacity.packetRange.contains(terms.limit) else {
       throw EditProblem(
         .badTerms,

@@ -110,8 +110,8 @@ struct PartBuilder {
   /// The part's own plan, checked together with the links of the edit.
   private func plan(_ graph: GraphDescription, _ settings: GraphSettings) throws(EditProblem) -> GraphPlan {
     var outputs: [LiveEnd] = []
-    var inlets: [OpenGraph.Inlet] = []
-    var links: [OpenGraph.EdgeLink] = []
+    var inlets: [PartPlan.RunningOutput] = []
+    var links: [PartPlan.BoundaryLink] = []
     for step in edit.steps {
       guard let (text, capacity, policy) = step.madeLink else { continue }
       let ends = try GraphEdit.ends(of: text)
@@ -140,8 +140,8 @@ struct PartBuilder {
     var settings = settings
     settings.clock = parent.engine.clock
     do throws(Problems) {
-      return try OpenGraph(
-        graph, inlets: inlets, links: links, settings: settings, catalogue: parent.engine.catalogue
+      return try PartPlan(
+        graph, outputs: inlets, links: links, settings: settings, catalogue: parent.engine.catalogue
       ).plan
     } catch {
       throw EditProblem(.badGraph, "part \(Problem.quoted(name)) failed the checks:\n\(error)")
@@ -155,13 +155,13 @@ struct PartBuilder {
     return end == name || end.hasPrefix(name + ".") ? end : nil
   }
 
-  private func inlet(_ output: LiveEnd) throws(EditProblem) -> OpenGraph.Inlet {
+  private func inlet(_ output: LiveEnd) throws(EditProblem) -> PartPlan.RunningOutput {
     let described = output.described(isInput: false)
     guard let shape = output.node.outputs[output.end.port].shape else {
       throw EditProblem(
         .nothingCarried, "\(Problem.quoted(described)) carries nothing", cure: "link it in the graph")
     }
-    return OpenGraph.Inlet(
+    return PartPlan.RunningOutput(
       name: described, shape: shape, pacing: output.node.pacing, lane: output.node.lane)
   }
 }

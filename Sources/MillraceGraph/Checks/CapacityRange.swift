@@ -8,24 +8,29 @@ enum CapacityRange: Check {
       guard let capacity = link.capacity else { continue }
       guard capacity.value.isInRange else {
         problems.append(
-          capacity.place.error("a link holds \(range(of: capacity.value)), found \(shown(capacity.value))"))
+          capacity.place.error(
+            .invalidCapacity,
+            "\"capacity\" must be \(range(of: capacity.value)), found \(shown(capacity.value))"))
         continue
       }
       guard case .time(let time) = capacity.value, let from = link.from,
         let shape = graph.nodes[from.node].shape(ofOutput: from.index)
       else { continue }
-      guard let packets = GraphDraft.packets(of: time, shape) else {
+      guard let packets = LinkDefaults.packets(of: time, shape) else {
         problems.append(
           capacity.place.error(
-            "a capacity in time needs packets of a known length, which \(shape.format) has not",
-            hint: "give a number of packets"))
+            .invalidCapacity,
+            "\"capacity\" cannot be a time: \(shape.format) packets have no fixed duration",
+            hint: "set a number of packets"))
         continue
       }
-      let most = LinkCapacity.packetRange.upperBound
-      if packets > most {
+      let limit = LinkCapacity.packetRange.upperBound
+      if packets > limit {
         problems.append(
           capacity.place.error(
-            "\(shown(capacity.value)) are \(packets) packets here, a link holds at most \(most)"))
+            .invalidCapacity,
+            "a \"capacity\" of \(shown(capacity.value)) is \(packets) packets, the maximum is \(limit)",
+            hint: "reduce it, or use longer packets"))
       }
     }
   }

@@ -5,10 +5,10 @@ enum EmptyGraph: Check {
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for scope in graph.scopes where scope.document.nodes.isEmpty {
-      if scope.document.hasUnreadNodes || !scope.document.brokenNodes.isEmpty { continue }
+      if scope.document.hasUnreadableNodes || !scope.document.invalidNodes.isEmpty { continue }
       problems.append(
         scope.document.place.error(
-          "the graph has no nodes", hint: "add \"nodes\": { \"name\": { \"type\": \"…\" } }"))
+          .emptyGraph, "the graph has no nodes", hint: "add \"nodes\": { \"name\": { \"type\": \"…\" } }"))
     }
   }
 }

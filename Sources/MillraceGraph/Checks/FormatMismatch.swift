@@ -1,7 +1,7 @@
 import MillraceCore
 
 enum FormatMismatch: Check {
-  static let rule = "Every link carries what the port it leads to takes."
+  static let rule = "Every link carries a format that its input accepts."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for (index, link, from, to) in graph.wired where !graph.accepts(index) {
@@ -9,13 +9,13 @@ enum FormatMismatch: Check {
       let accepted = graph.nodes[to.node].inputs[to.index].contract.formats
       let name = Problem.quoted(graph.describe(from: from, to: to))
       let reader = Problem.quoted(graph.describe(to))
-      let steps = Mending(format, accepted)?.steps ?? []
-      // Only what the catalogue has can be put anywhere.
-      let canMend = !steps.isEmpty && steps.allSatisfy { graph.contracts[$0.type] != nil }
+      let steps = FormatConversion(format, accepted)?.steps ?? []
+      // The catalogue may lack the converters.
+      let isConvertible = !steps.isEmpty && steps.allSatisfy { graph.contracts[$0.type] != nil }
       problems.append(
         link.place.error(
-          "link \(name) carries \(format) but \(reader) takes \(accepted)",
-          hint: canMend ? "put \(Wording.joined(steps.map(\.shown), by: "and")) between" : nil))
+          .formatMismatch, "link \(name) carries \(format), but \(reader) accepts \(accepted)",
+          hint: isConvertible ? "insert \(Wording.joined(steps.map(\.shown), by: "and"))" : nil))
     }
   }
 }

@@ -1,7 +1,7 @@
 import MillraceCore
 
 enum IdleNode: Check {
-  static let rule = "Every node runs: it is a source, or a link leads to an input that drives it."
+  static let rule = "Every node runs: it is a source, or one of its driving inputs is linked."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     let suspects = graph.suspects
@@ -9,13 +9,13 @@ enum IdleNode: Check {
       guard let contract = node.contract, contract.drive != .itself, contract.asynchronousPaths.isEmpty else {
         continue
       }
-      // A required input that is missing is told by its own check.
+      // `UnlinkedPort` reports required inputs.
       if node.inputs.isEmpty || !node.lackingInputs.isEmpty { continue }
       let drivers = node.inputs.filter(\.contract.drives)
       if drivers.contains(where: { !$0.links.isEmpty }) { continue }
       problems.append(
         node.namePlace.error(
-          "node \(Problem.quoted(node.name)) never runs: no link leads to an input that drives it",
+          .nodeNeverRuns, "node \(Problem.quoted(node.name)) never runs: none of its driving inputs is linked",
           hint: "link \(Wording.oneOf(drivers.prefix(3).map { "\(node.name).\($0.name)" }))"))
     }
   }

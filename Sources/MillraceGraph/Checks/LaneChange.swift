@@ -2,7 +2,7 @@ import MillraceCore
 
 enum LaneChange: Check {
   static let rule =
-    "A node moves only between the voice and the bulk lane, and to voice only if it never waits."
+    "A node can move only between the lanes voice and bulk, and to voice only if it does not block."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for node in graph.nodes {
@@ -12,17 +12,18 @@ enum LaneChange: Check {
       case (.external, _):
         problems.append(
           lane.place.error(
-            "\(type) has a thread of its own and cannot move to lane \"\(lane.value)\"",
-            hint: "take \"lane\" out"))
+            .invalidLane, "\(type) has its own thread and cannot run on lane \"\(lane.value)\"",
+            hint: "remove \"lane\""))
       case (_, .external):
         problems.append(
           lane.place.error(
-            "\(type) has no thread of its own for lane \"external\"", hint: "use \"voice\" or \"bulk\""))
+            .invalidLane, "\(type) cannot run on lane \"external\": it has no thread of its own",
+            hint: "use \"voice\" or \"bulk\""))
       case (.bulk, .voice):
         problems.append(
           lane.place.warning(
-            "\(type) may wait for milliseconds and then holds up everything on lane \"voice\"",
-            hint: "take \"lane\" out"))
+            .blockingOnVoiceLane, "\(type) can block for milliseconds and delay every node on lane \"voice\"",
+            hint: "remove \"lane\""))
       default: break
       }
     }

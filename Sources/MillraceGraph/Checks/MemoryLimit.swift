@@ -1,7 +1,7 @@
 import MillraceCore
 
 enum MemoryLimit: Check {
-  static let rule = "What a run can take in memory is within what the graph allows."
+  static let rule = "The memory that a run can use is within the limit of the graph."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     guard let limit = graph.memoryLimit, graph.isMeasurable else { return }
@@ -10,14 +10,15 @@ enum MemoryLimit: Check {
     guard memory.byteCount > limit.value else { return }
     problems.append(
       limit.place.error(
-        "a run can take \(Figures.bytes(memory.byteCount)), \"memory\" allows \(Figures.bytes(limit.value))\(memory.mostOfIt(of: plan))",
-        hint: "make capacities or packets smaller, or raise \"memory\""))
+        .memoryLimit,
+        "a run can use \(Figures.bytes(memory.byteCount)), but \"memory\" allows \(Figures.bytes(limit.value))\(memory.largestClaimsClause(of: plan))",
+        hint: "reduce capacities or packet sizes, or raise \"memory\""))
   }
 }
 
 extension GraphDraft {
-  /// True when every node is resolved, and every link is as long and its packets as large as may be: anything else has been told, and
-  /// the sum would say it again.
+  /// True when every node is resolved, and every capacity and packet size is within its limit. Other checks report the rest, and the sum
+  /// would only repeat it.
   fileprivate var isMeasurable: Bool {
     wired.count == links.count
       && nodes.allSatisfy { node in
@@ -37,6 +38,6 @@ extension GraphDraft {
 
   private func packets(_ link: DraftLink, _ time: Nanoseconds) -> Int? {
     guard LinkCapacity.time(time).isInRange, let from = link.from else { return nil }
-    return nodes[from.node].shape(ofOutput: from.index).flatMap { Self.packets(of: time, $0) }
+    return nodes[from.node].shape(ofOutput: from.index).flatMap { LinkDefaults.packets(of: time, $0) }
   }
 }

@@ -1,7 +1,7 @@
 import MillraceCore
 
 enum MissingParameter: Check {
-  static let rule = "A node is given every parameter its type requires."
+  static let rule = "A node sets every parameter that its type requires."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for node in graph.nodes {
@@ -11,13 +11,14 @@ enum MissingParameter: Check {
         if isGiven || misspelled(of: node, contract).contains(parameter.name) { continue }
         problems.append(
           node.namePlace.error(
-            "\(contract.type) needs \(Problem.quoted(parameter.name)) (\(Wording.phrase(parameter.text)))",
+            .missingParameter,
+            "\(contract.type) requires \(Problem.quoted(parameter.name)) (\(Wording.phrase(parameter.text)))",
             hint: "add \(Problem.quoted(parameter.name)): \(example(of: parameter.kind))"))
       }
     }
   }
 
-  /// What unknown parameters were probably meant for; each is told by its own check, and what it was meant for is not missing.
+  /// The parameters that unknown names were probably meant for. They are not missing, only misspelled, which `UnknownParameter` reports.
   private static func misspelled(of node: DraftNode, _ contract: NodeContract) -> Set<String> {
     let known = contract.parameters.map(\.name)
     let unknown = node.arguments.map(\.name.value).filter { !known.contains($0) }

@@ -2,7 +2,7 @@ import MillraceCore
 
 enum OverloadSteps: Check {
   static let rule =
-    "The steps against overload rise, do something, and name what can be changed while the graph runs."
+    "The steps of \"overload\" are sorted, have an action, and name live parameters and nodes with a linked input."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     var last = 0
@@ -11,75 +11,82 @@ enum OverloadSteps: Check {
         if above.value <= last {
           problems.append(
             above.place.error(
-              "the steps of \"overload\" rise, found \(above.value) after \(last)",
-              hint: "put them in order, each above the one before"))
+              .invalidOverload, "\"above\" must rise from step to step, found \(above.value) after \(last)",
+              hint: "sort the steps"))
         }
         last = max(last, above.value)
       }
-      if !step.saysWhat {
+      if !step.hasAction {
         problems.append(
-          step.place.error("the step does nothing", hint: "add \"set\", \"shed\" or \"refuse\": true"))
+          step.place.error(
+            .invalidOverload, "the overload step has no action", hint: "add \"set\", \"shed\" or \"refuse\": true"))
       }
-      for (target, given) in step.settings { examine(target, given, graph, &problems) }
+      for (target, value) in step.settings { examine(target, value, graph, &problems) }
       for name in step.shed { examine(shed: name, graph, &problems) }
     }
   }
 
   private static func examine(
-    _ target: Located<String>, _ given: Given, _ graph: GraphDraft, _ problems: inout Problems
+    _ target: Located<String>, _ value: ExpandedValue, _ graph: GraphDraft, _ problems: inout Problems
   ) {
     switch graph.target(of: target.value) {
     case .noParameterNamed:
       problems.append(
         target.place.error(
-          "\(Problem.quoted(target.value)) names no parameter", hint: "write \"node.parameter\""))
-    case .unknownNode(let name): complain(ofNode: name, at: target.place, graph, &problems)
+          .invalidOverload, "\(Problem.quoted(target.value)) does not name a parameter",
+          hint: "write \"node.parameter\""))
+    case .unknownNode(let name): reportUnknownNode(name, at: target.place, graph, &problems)
     case .unknownParameter(let node, let name):
-      let known = graph.nodes[node].contract.map { $0.parameters.filter(\.isLive).map(\.name) } ?? []
-      guard graph.nodes[node].contract != nil else { return }
+      guard let contract = graph.nodes[node].contract else { return }
+      let live = contract.parameters.filter(\.isLive).map(\.name)
       problems.append(
         target.place.error(
-          "\(graph.nodes[node].type.value) has no parameter \(Problem.quoted(name))",
-          hint: Spelling.hint(for: name, among: known)
-            ?? (known.isEmpty ? "none of its parameters can be set while the graph runs" : cure(known))))
+          .unknownParameter, "\(contract.type) has no parameter \(Problem.quoted(name))",
+          hint: Spelling.hint(for: name, among: live) ?? cure(live)))
     case .found(let node, let parameter):
       let type = graph.nodes[node].type.value
       guard parameter.isLive else {
         let live = graph.nodes[node].contract.map { $0.parameters.filter(\.isLive).map(\.name) } ?? []
         problems.append(
           target.place.error(
-            "\(Problem.quoted(parameter.name)) of \(type) cannot be set while the graph runs",
+            .notLive, "\(Problem.quoted(parameter.name)) of \(type) cannot be set while the graph runs",
             hint: cure(live)))
         return
       }
-      guard let value = given.value, (try? parameter.read(given)) == nil else { return }
-      let accepted = parameter.kind.range(unit: parameter.unit) ?? parameter.kind.words
+      guard let written = value.value, (try? parameter.read(value)) == nil else { return }
       problems.append(
-        given.place.error(
-          "\(Problem.quoted(parameter.name)) of \(type) is \(accepted), found \(given.shown(value))"))
+        value.place.error(
+          .parameterOutOfRange,
+          "\(Problem.quoted(parameter.name)) of \(type) must be \(parameter.kind.requirement(unit: parameter.unit)), found \(value.shown(written))"
+        ))
     }
   }
 
   private static func cure(_ live: [String]) -> String {
-    live.isEmpty ? "this node has none that can" : "these can: \(Wording.list(live))"
+    switch live.count {
+    case 0: "it has no live parameters"
+    case 1: "its only live parameter is \(Wording.list(live))"
+    default: "its live parameters are \(Wording.list(live))"
+    }
   }
 
   private static func examine(shed name: Located<String>, _ graph: GraphDraft, _ problems: inout Problems) {
     guard let node = graph.nodes.first(where: { $0.name == name.value }) else {
-      return complain(ofNode: name.value, at: name.place, graph, &problems)
+      return reportUnknownNode(name.value, at: name.place, graph, &problems)
     }
     guard node.contract != nil, !node.inputs.contains(where: { !$0.links.isEmpty }) else { return }
     problems.append(
       name.place.error(
-        "\(Problem.quoted(name.value)) has no linked input, so there is nothing to shed",
-        hint: "name the node behind it"))
+        .invalidOverload, "\(Problem.quoted(name.value)) has no linked input to shed",
+        hint: "name the node after it"))
   }
 
-  private static func complain(
-    ofNode name: String, at place: Place, _ graph: GraphDraft, _ problems: inout Problems
+  private static func reportUnknownNode(
+    _ name: String, at place: Place, _ graph: GraphDraft, _ problems: inout Problems
   ) {
     let near = Spelling.hint(for: name, among: graph.nodes.map(\.name))
     problems.append(
-      place.error("there is no node \(Problem.quoted(name))", hint: near ?? "add it under \"nodes\""))
+      place.error(
+        .unknownNode, "unknown node \(Problem.quoted(name))", hint: near ?? "add it to \"nodes\""))
   }
 }

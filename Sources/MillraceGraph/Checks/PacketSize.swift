@@ -1,7 +1,7 @@
 import MillraceCore
 
 enum PacketSize: Check {
-  static let rule = "A packet has at most as many bytes as a block holds: 256 MiB."
+  static let rule = "A packet has at most 256 MiB, the maximum of a block."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for node in graph.nodes {
@@ -12,9 +12,10 @@ enum PacketSize: Check {
         }
         problems.append(
           node.namePlace.error(
-            "\(Problem.quoted("\(node.name).\(port.name)")) carries \(shape.format), \(shape.madeBytes) bytes a packet; "
-              + "a packet has at most \(BlockPool.maxBlockBytes)",
-            hint: "make its pictures smaller, or its packets shorter"))
+            .packetTooLarge,
+            "packets of \(Problem.quoted("\(node.name).\(port.name)")) (\(shape.format)) have \(shape.madeBytes) bytes, "
+              + "the maximum is \(BlockPool.mostBlockBytes)",
+            hint: "use smaller pictures or shorter packets"))
       }
     }
   }

@@ -6,27 +6,28 @@ enum ParameterRange: Check {
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for node in graph.nodes {
       for mismatch in node.mismatches {
-        guard let (accepted, hint) = accepted(mismatch) else { continue }
-        let isItem = mismatch.kind != mismatch.parameter.kind
-        let subject =
-          "\(isItem ? "each item of " : "")\(Problem.quoted(mismatch.parameter.name)) of \(node.type.value)"
+        guard let (requirement, hint) = requirement(of: mismatch) else { continue }
         problems.append(
-          mismatch.place.error("\(subject) is \(accepted), found \(mismatch.found)", hint: hint))
+          mismatch.place.error(
+            .parameterOutOfRange,
+            "\(mismatch.subject) of \(node.type.value) must \(requirement), found \(mismatch.found)", hint: hint))
       }
     }
   }
 
-  private static func accepted(_ mismatch: Mismatch) -> (String, hint: String?)? {
+  private static func requirement(of mismatch: Mismatch) -> (String, hint: String?)? {
     switch (mismatch.reason, mismatch.kind) {
     case (.range, _):
-      return (mismatch.kind.range(unit: mismatch.parameter.unit) ?? mismatch.kind.words, nil)
-    case (.choice, .choice(let words)):
-      return (mismatch.kind.words, mismatch.word.flatMap { Spelling.hint(for: $0, among: words) })
+      let unit = mismatch.parameter.unit
+      return ("be \(mismatch.kind.limits(unit: unit) ?? mismatch.kind.requirement(unit: unit))", nil)
+    case (.choice, .choice(let choices)):
+      let hint = mismatch.word.flatMap { Spelling.hint(for: $0, among: choices) }
+      return ("be \(Wording.oneOf(choices))", hint)
     case (.count, .list(_, let count)):
       let items =
         count.lowerBound == count.upperBound
         ? "\(count.lowerBound)" : "\(count.lowerBound) to \(count.upperBound)"
-      return ("a list of \(items) items", nil)
+      return ("have \(items) items", nil)
     default: return nil
     }
   }

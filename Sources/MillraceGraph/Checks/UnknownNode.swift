@@ -1,15 +1,16 @@
 import MillraceCore
 
 enum UnknownNode: Check {
-  static let rule = "Links name nodes that exist."
+  static let rule = "Links name existing nodes."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
-    for (index, end) in graph.brokenEnds.enumerated() {
+    for (index, end) in graph.unresolvedEnds.enumerated() {
       guard case .unknownNode(let name) = end.reason else { continue }
       let known = graph.scopes[end.scope].members.keys
-      let near = index < GraphDraft.mostGuesses ? Spelling.hint(for: name, among: known) : nil
+      let near = index < GraphDraft.maxSuggestions ? Spelling.hint(for: name, among: known) : nil
       problems.append(
-        end.place.error("there is no node \(Problem.quoted(name))", hint: near ?? "add it under \"nodes\""))
+        end.place.error(
+          .unknownNode, "unknown node \(Problem.quoted(name))", hint: near ?? "add it to \"nodes\""))
     }
   }
 }

@@ -1,7 +1,7 @@
 import MillraceCore
 
 enum UnknownType: Check {
-  static let rule = "Every node has a type of the catalogue."
+  static let rule = "The type of every node is in the catalogue."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for node in graph.nodes where node.contract == nil {
@@ -9,8 +9,8 @@ enum UnknownType: Check {
       let nearest = Spelling.hint(for: name, among: graph.contracts.keys)
       problems.append(
         node.type.place.error(
-          "there is no node type \(Problem.quoted(name))",
-          hint: nearest ?? "\"millrace nodes\" lists them all"))
+          .unknownType, "unknown node type \(Problem.quoted(name))",
+          hint: nearest ?? "run \"millrace nodes\" for a list"))
     }
   }
 }

@@ -9,14 +9,17 @@ enum UnlinkedPort: Check {
       for port in node.lackingInputs {
         problems.append(
           node.namePlace.error(
+            .unlinkedPort,
             "input \(Problem.quoted("\(node.name).\(port.name)")) (\(Wording.phrase(port.contract.text))) is not linked",
-            hint: "add a link that leads to it"))
+            hint: "add a link to it"))
       }
       for port in node.lackingOutputs {
         let hint =
-          graph.contracts["flow.null"] == nil ? "link it" : "link it, to a flow.null if nobody needs it"
+          graph.contracts["flow.null"] == nil
+          ? "add a link from it" : "add a link from it, to a flow.null if it is not needed"
         problems.append(
           node.namePlace.error(
+            .unlinkedPort,
             "output \(Problem.quoted("\(node.name).\(port.name)")) (\(Wording.phrase(port.contract.text))) is not linked",
             hint: hint))
       }

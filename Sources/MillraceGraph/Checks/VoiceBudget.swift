@@ -1,10 +1,10 @@
 import MillraceCore
 
 enum VoiceBudget: Check {
-  static let rule = "One instance's nodes on the voice lane fit into one worker."
+  static let rule = "The nodes of one run on lane voice fit into one worker."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
-    // A virtual clock waits for whoever needs longer.
+    // A virtual clock waits for slow nodes.
     guard graph.clock == .realtime else { return }
     var shares: [(name: String, share: Double)] = []
     for (index, node) in graph.nodes.enumerated() where node.finalLane != .bulk && node.pacing != .waits {
@@ -16,12 +16,12 @@ enum VoiceBudget: Check {
     guard total > 1 else { return }
     let largest = shares.filter { $0.share > 0.05 * total }.sorted { $0.share > $1.share }.prefix(3)
       .map { "\(Problem.quoted($0.name)) \(percent($0.share))" }
-    // Of many small nodes none stands out.
-    let mostOfIt = largest.isEmpty ? "" : ", most of it \(Wording.joined(Array(largest), by: "and"))"
+    // Empty when the graph has many small nodes.
+    let mainly = largest.isEmpty ? "" : ", mainly \(Wording.joined(Array(largest), by: "and"))"
     problems.append(
       graph.place.warning(
-        "the voice nodes may take \(percent(total)) of a worker\(mostOfIt)",
-        hint: "move nodes to lane \"bulk\", make packets longer, or give the measured \"budget\""))
+        .voiceBudget, "the nodes on lane \"voice\" can use \(percent(total)) of a worker\(mainly)",
+        hint: "move nodes to lane \"bulk\", use longer packets, or set \"budget\" to the measured time"))
   }
 
   private static func callsPerSecond(_ index: Int, _ graph: GraphDraft) -> Double {

@@ -1,31 +1,31 @@
 internal import Glibc
 internal import MillraceCore
 
-/// Why a file could not be read, in words for the person who named it.
+/// Why a file could not be read.
 public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  /// What stood in the way.
+  /// What went wrong; programs and tests compare these.
   public enum Reason: Sendable, Hashable {
-    /// Nothing has this name; `nearest` is a file of the same directory that is spelled almost like it.
+    /// The file does not exist; `nearest` is a file in the same directory with a similar name.
     case missing(nearest: String?)
-    /// A directory on the way to the file does not exist, or is no directory.
+    /// A directory of the path does not exist, or is not a directory.
     case noDirectory(String)
-    /// The name belongs to a directory.
+    /// The path is that of a directory.
     case directory
-    /// The system does not let this user read it.
+    /// Permission denied.
     case forbidden
     /// The file is larger than `SourceFile.sizeLimit`.
     case tooLarge
-    /// The name is empty or holds a NUL character, so no file can have it.
-    case impossibleName
-    /// A named pipe that nobody writes to.
-    case silentPipe
-    /// Anything else, with the number (`errno`) and the words of the operating system.
+    /// The name is empty or contains a NUL character.
+    case invalidName
+    /// A named pipe without a writer.
+    case pipeWithoutWriter
+    /// Any other error of the operating system: its number (`errno`) and its message.
     case system(code: Int32, text: String)
   }
 
   /// The path as the user wrote it.
   public let path: String
-  /// What stood in the way.
+  /// What went wrong.
   public let reason: Reason
 
   /// A problem with the file at a path.
@@ -38,14 +38,13 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
   public var text: String {
     let name = Problem.quoted(path)
     switch reason {
-    case .missing: return "cannot open \(name): there is no such file"
-    case .noDirectory(let directory):
-      return "cannot open \(name): there is no directory \(Problem.quoted(directory))"
+    case .missing: return "cannot open \(name): no such file"
+    case .noDirectory(let directory): return "cannot open \(name): no such directory \(Problem.quoted(directory))"
     case .directory: return "cannot read \(name): it is a directory"
     case .forbidden: return "cannot read \(name): permission denied"
     case .tooLarge: return "cannot read \(name): it is larger than \(SourceFile.sizeLimit >> 20) MiB"
-    case .impossibleName: return "cannot open \(name): no file can have this name"
-    case .silentPipe: return "cannot read \(name): it is a named pipe, and nobody writes to it"
+    case .invalidName: return "cannot open \(name): not a valid file name"
+    case .pipeWithoutWriter: return "cannot read \(name): the named pipe has no writer"
     case .system(_, let text): return "cannot read \(name): \(text)"
     }
   }
@@ -54,36 +53,35 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
   public var hint: String {
     switch reason {
     case .missing(let nearest?): return "did you mean \(Problem.quoted(nearest))?"
-    case .missing(nil), .noDirectory:
-      return "check the spelling; relative names start at the current directory"
+    case .missing(nil), .noDirectory: return "check the path; a relative one starts at the current directory"
     case .directory: return "name a file in it"
-    case .forbidden: return "ask its owner for the right to read it (chmod +r)"
-    case .tooLarge: return "check that it is the file you meant"
-    case .impossibleName: return "give the name of a file"
-    case .silentPipe: return "start its writer first"
-    case .system: return "check the disk and the path"
+    case .forbidden: return "grant this user read permission (chmod +r)"
+    case .tooLarge: return "check that it is the right file"
+    case .invalidName: return "it must not be empty or contain a NUL character"
+    case .pipeWithoutWriter: return "start its writer first"
+    case .system: return "check the path and the disk"
     }
   }
 
-  /// `TEXT; HINT` on one line.
+  /// One line: `TEXT; HINT`.
   public var description: String { "\(text); \(hint)" }
 }
 
 extension SourceFile {
   /// Reads a whole file.
   ///
-  /// Blocks the calling thread until the file has been read; never call it on a voice worker. Pipes such as `/dev/stdin` work
-  /// as long as they end; a named pipe has three seconds to find a writer.
+  /// Blocks the calling thread until the file has been read; never call it on a worker. Pipes such as `/dev/stdin` are read to their
+  /// end; a named pipe is refused when it has no writer for three seconds.
   ///
   /// - Parameters:
-  ///   - path: where the file is; a relative path starts at the current directory.
-  ///   - name: what problems call the file; the path when nil.
-  /// - Throws: a `FileProblem` when the file is missing, is a directory, may not be read, or is larger than `sizeLimit`.
+  ///   - path: the file; a relative path starts at the current directory.
+  ///   - name: what problems call the file; nil: its path.
+  /// - Throws: a `FileProblem` when the file is missing, is a directory, is not readable, or is larger than `sizeLimit`.
   public static func read(path: String, named name: String? = nil) throws(FileProblem) -> SourceFile {
     guard !path.isEmpty, !path.utf8.contains(0) else {
-      throw FileProblem(path: path, reason: .impossibleName)
+      throw FileProblem(path: path, reason: .invalidName)
     }
-    // The open of a named pipe without a writer would wait for one, silently and for ever.
+    // Without O_NONBLOCK, opening a named pipe waits for its writer without limit.
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw FileProblem(path: path, reason: .opening(path, failedWith: errno)) }
     defer { close(descriptor) }
@@ -100,44 +98,43 @@ extension SourceFile {
     return SourceFile(name: name ?? path, bytes: bytes, path: path)
   }
 
-  /// Milliseconds a named pipe has to find a writer, and between two looks.
-  private static let pipePatience: Int32 = 3_000
-  private static let pipeLook: Int32 = 10
+  /// Milliseconds to wait for the writer of a named pipe, and between two attempts to read it.
+  private static let pipeTimeout: Int32 = 3_000
+  private static let pipeInterval: Int32 = 10
 
-  /// Everything a descriptor gives until its end. The expected size saves growing; a pipe or a file of `/proc` says 0.
+  /// Reads a descriptor to its end. The expected size is only reserved: it is 0 for a pipe or a file of `/proc`, and a file may grow.
   private static func bytes(
     of descriptor: Int32, openedAs path: String, isPipe: Bool, expecting size: Int
   ) throws(FileProblem) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(size)
     var chunk = [UInt8](repeating: 0, count: 1 << 16)
-    // A pipe is open to a writer, or was.
-    var isWritten = false
+    // Whether a pipe has, or had, a writer.
+    var hasWriter = false
     var waited: Int32 = 0
     while true {
       let count = unsafe chunk.withUnsafeMutableBytes {
         unsafe Glibc.read(descriptor, $0.baseAddress, $0.count)
       }
       if count == 0 {
-        guard isPipe && !isWritten else { return bytes }
-        if waited >= pipePatience { throw FileProblem(path: path, reason: .silentPipe) }
-        poll(nil, 0, pipeLook)
-        waited += pipeLook
+        guard isPipe && !hasWriter else { return bytes }
+        if waited >= pipeTimeout { throw FileProblem(path: path, reason: .pipeWithoutWriter) }
+        poll(nil, 0, pipeInterval)
+        waited += pipeInterval
         continue
       }
-      isWritten = true
+      hasWriter = true
       if count < 0 {
         if errno == EINTR { continue }
         if errno == EAGAIN {
-          // Somebody has it open who has nothing to say yet.
-          var wish = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-          unsafe poll(&wish, 1, -1)
+          // The pipe has a writer that has written nothing yet.
+          var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+          unsafe poll(&request, 1, -1)
           continue
         }
         throw FileProblem(path: path, reason: .system(errno))
       }
       bytes.append(contentsOf: chunk[..<count])
-      // The size was only a promise: the file may have grown, and a pipe has none.
       if bytes.count > sizeLimit { throw FileProblem(path: path, reason: .tooLarge) }
     }
   }
@@ -166,8 +163,7 @@ extension FileProblem.Reason {
     return (directory.isEmpty ? "/" : String(directory), String(path[path.index(after: slash)...]))
   }
 
-  /// The names in a directory, at most the first thousand: they only serve a hint. Nil when it is no directory; empty when it
-  /// may not be listed.
+  /// The names in a directory for a hint, at most the first thousand. Nil when it is not a directory, empty when it cannot be listed.
   private static func names(in directory: String) -> [String]? {
     let limit = 1_000
     guard let stream = unsafe opendir(directory) else {

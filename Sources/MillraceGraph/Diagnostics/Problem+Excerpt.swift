@@ -1,14 +1,14 @@
 internal import MillraceCore
 
 extension Problem {
-  /// The widest piece of a source line that is shown, in characters; longer lines are cut around the place.
+  /// The maximum length of an excerpt in characters; longer lines are cut around the place.
   static let excerptWidth = 100
-  /// How many characters are kept in front of the place when a line is cut.
+  /// The characters before the place that are kept when a line is cut.
   static let excerptLead = 40
-  /// The longest source line of which a piece is shown, in bytes: all of it is searched for secrets first.
-  static let longestLine = 16_384
+  /// The longest source line that is shown, in bytes: the whole line is searched for secrets first.
+  static let maxExcerptLineBytes = 16_384
 
-  /// The one-line form followed by the source line and a caret under the place, for people at a terminal:
+  /// The description, followed by the source line and a caret under the place:
   ///
   /// ```
   /// graph.json:3:16: error: expected ',' or '}' after the value of "id", found '"'
@@ -16,14 +16,14 @@ extension Problem {
   ///     |                ^
   /// ```
   ///
-  /// Tabs and control characters take one column each, wide characters two, so that the caret stands where it should. Without
-  /// a source it is the one line alone, and also where the line holds what must not be shown or is longer than anybody writes one.
+  /// Tabs and control characters take one column, wide characters two, so that the caret lines up. Only the description without a
+  /// source, and when the line contains a secret or is longer than 16 KiB.
   public var excerpt: String {
     guard let source, let position else { return description }
     let line = source.lineRange(around: range.lowerBound)
-    guard line.count <= Self.longestLine else { return description }
-    let parts = hidden.filter { $0.overlaps(line) && !$0.isEmpty }
-    guard parts.allSatisfy({ source.text(in: $0).contains("${") }), isShowable(source.text(in: line)) else {
+    guard line.count <= Self.maxExcerptLineBytes else { return description }
+    let parts = hiddenRanges.filter { $0.overlaps(line) && !$0.isEmpty }
+    guard parts.allSatisfy({ source.text(in: $0).contains("${") }), isFreeOfSecrets(source.text(in: line)) else {
       return description
     }
     let place = min(range.lowerBound, line.upperBound)
@@ -37,27 +37,27 @@ extension Problem {
 
     let number = String(position.line)
     let margin = String(repeating: " ", count: number.count)
-    let shown = (cutBefore ? "…" : "") + Self.onScreen(before) + Self.onScreen(after) + (cutAfter ? "…" : "")
+    let shown = (cutBefore ? "…" : "") + Self.displayed(before) + Self.displayed(after) + (cutAfter ? "…" : "")
     let indent = Self.width(of: before) + (cutBefore ? 1 : 0)
     let tail = max(0, Self.width(of: after.prefix(marked)) - 1)
     let caret = String(repeating: " ", count: indent) + "^" + String(repeating: "~", count: tail)
     return "\(description)\n  \(number) | \(shown)\n  \(margin) | \(caret)"
   }
 
-  /// False for a line with a secret of the graph in it, or with the value of a key that tells of one: of a file that cannot be read
-  /// nobody knows what it holds.
-  private func isShowable(_ line: String) -> Bool {
-    if let secrets, secrets.redacting(line) != line { return false }
+  /// False for a line that contains a secret of the graph, or the value of a key that suggests one: in a file that cannot be read,
+  /// the key is all there is to go by.
+  private func isFreeOfSecrets(_ line: String) -> Bool {
+    if let secrets, secrets.removed(from: line) != line { return false }
     let isInside = path.steps.contains { step in
       if case .key(let name) = step { ParameterContract.Secrecy.guessed(name) != .none } else { false }
     }
-    // What comes from the environment is not in the line.
+    // A value from the environment is not in the line.
     if isInside && !line.contains("${") { return false }
     return !ParameterContract.Secrecy.hasSecrets(inJSON: line)
   }
 
-  /// The last scalars of a byte range and whether some were left out. Walks back from the end, so that a file on one long
-  /// line costs no more than a short one.
+  /// The last scalars of a byte range, and whether some were left out. Walks back from the end, so that the cost does not depend on
+  /// the length of the line.
   private static func lastScalars(
     of source: SourceFile, in range: Range<Int>, limit: Int
   ) -> (ArraySlice<Unicode.Scalar>, cut: Bool) {
@@ -70,11 +70,11 @@ extension Problem {
     return (scalars(of: source, in: start..<range.upperBound)[...], start > range.lowerBound)
   }
 
-  /// The first scalars of a byte range and whether some were left out.
+  /// The first scalars of a byte range, and whether some were left out.
   private static func firstScalars(
     of source: SourceFile, in range: Range<Int>, limit: Int
   ) -> (ArraySlice<Unicode.Scalar>, cut: Bool) {
-    // A scalar has at most four bytes, so these hold the wanted ones and at least one more when there is one.
+    // A scalar has at most four bytes: enough for `limit` scalars and one more.
     let bytes = range.lowerBound..<min(range.upperBound, range.lowerBound + 4 * (limit + 1))
     let all = scalars(of: source, in: bytes)
     return (all.prefix(limit), all.count > limit || bytes.upperBound < range.upperBound)
@@ -84,7 +84,7 @@ extension Problem {
     Array(source.text(in: range).unicodeScalars)
   }
 
-  private static func onScreen(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+  private static func displayed(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
     var text = String.UnicodeScalarView()
     for scalar in scalars {
       text.append(scalar == "\t" ? " " : isUnprintable(scalar) ? "\u{FFFD}" : scalar)
@@ -96,8 +96,8 @@ extension Problem {
     scalars.reduce(0) { $0 + width(of: $1) }
   }
 
-  /// Columns a terminal gives a scalar: the ranges of Unicode Standard Annex 11 that are wide throughout, and the marks that
-  /// sit on the character before them.
+  /// The columns of a scalar on a terminal: two in the ranges of Unicode Standard Annex 11 that are entirely wide, none for combining
+  /// marks.
   private static func width(of scalar: Unicode.Scalar) -> Int {
     switch scalar.value {
     case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,

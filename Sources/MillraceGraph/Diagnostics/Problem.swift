@@ -1,44 +1,47 @@
 internal import MillraceCore
 
-/// One thing that is wrong with what a user wrote: where, what, and how to mend it.
+/// One error or warning about what a user wrote: where, what, and how to fix it.
 ///
-/// Problems are values made on the control side, gathered in `Problems`, and shown as one line (`description`), with the
-/// source line under it (`excerpt`), or as JSON for tools (`Problems.json`).
+/// Collected in `Problems`, and shown as one line (`description`), with the source line under it (`excerpt`), or as JSON for tools
+/// (`Problems.json`). Programs and tests compare the `code`; texts may change.
 ///
-/// Texts start in lower case, quote names with `Problem.quoted(_:)`, give numbers with their unit, and never hold a credential.
+/// A text starts in lower case, quotes names with `Problem.quoted(_:)`, gives numbers with their unit, and contains no secret.
 public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
-  /// How much a problem weighs.
+  /// Whether a problem refuses the graph.
   public enum Severity: String, Sendable, Hashable, Comparable {
     /// The graph is refused.
     case error
-    /// The graph runs, probably not as meant.
+    /// The graph runs, but probably not as intended.
     case warning
 
-    /// Errors stand before warnings.
+    /// Errors sort before warnings.
     public static func < (left: Severity, right: Severity) -> Bool { left == .error && right == .warning }
   }
 
-  /// How much the problem weighs.
+  /// Whether the problem refuses the graph.
   public let severity: Severity
-  /// The source it is in; nil for what is in no file, such as a graph built in code or a file that could not be opened.
+  /// What kind of problem it is.
+  public let code: Code
+  /// The source it is in; nil for a graph built in Swift, and for a file that could not be read.
   public let source: SourceFile?
   /// The bytes of the source it is about; empty at the end of a file.
   public let range: Range<Int>
-  /// The JSON value it is about; empty when the whole document is meant.
+  /// The JSON value it is about; empty for the whole document.
   public let path: JSONPath
   /// What is wrong.
   public let text: String
-  /// How to mend it, as an instruction.
+  /// How to fix it, as an instruction.
   public let hint: String?
-  /// What its source line must not show, and parts of its source that may hold some.
+  /// What its excerpt must not show, and the ranges of its source that may contain it.
   private(set) var secrets: Secrets?
-  private(set) var hidden: [Range<Int>] = []
+  private(set) var hiddenRanges: [Range<Int>] = []
 
-  /// A problem in a source or, without one, about a path alone.
+  /// A problem in a source or, without one, at a path.
   public init(
-    _ text: String, severity: Severity = .error, in source: SourceFile? = nil, range: Range<Int> = 0..<0,
-    path: JSONPath = JSONPath(), hint: String? = nil
+    _ text: String, code: Code = .other, severity: Severity = .error, in source: SourceFile? = nil,
+    range: Range<Int> = 0..<0, path: JSONPath = JSONPath(), hint: String? = nil
   ) {
+    self.code = code
     self.severity = severity
     self.source = source
     self.range = range
@@ -47,28 +50,28 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
     self.hint = hint
   }
 
-  /// The problem of a file that could not be read at all; it is in no source, its text names the file.
+  /// The problem of a file that could not be read. It has no source; its text names the file.
   public init(_ problem: FileProblem) {
-    self.init(problem.text, hint: problem.hint)
+    self.init(problem.text, code: .unreadableFile, hint: problem.hint)
   }
 
-  /// The same without secrets, in its words and in what is shown of its source.
-  /// - Parameter hidden: where secrets were written in its source.
-  func without(_ secrets: Secrets, hiding hidden: [Range<Int>]) -> Problem {
+  /// The same problem without secrets in its text and its excerpt.
+  /// - Parameter hiddenRanges: where secrets are written in its source.
+  func redacting(_ secrets: Secrets, hiding hiddenRanges: [Range<Int>]) -> Problem {
     var problem = Problem(
-      secrets.redacting(text), severity: severity, in: source, range: range, path: path,
-      hint: hint.map { secrets.redacting($0) })
+      secrets.removed(from: text), code: code, severity: severity, in: source, range: range, path: path,
+      hint: hint.map { secrets.removed(from: $0) })
     problem.secrets = secrets
-    problem.hidden = hidden
+    problem.hiddenRanges = hiddenRanges
     return problem
   }
 
-  /// Line and column of its first byte; nil without a source.
+  /// The line and column of its first byte; nil without a source.
   public var position: SourceFile.Position? { source?.position(of: range.lowerBound) }
 
-  /// One line: `graph.json:12:7: error: TEXT; HINT`. Without a source the JSON path stands for the place.
+  /// One line: `graph.json:12:7: error: TEXT; HINT`. Without a source it starts with the JSON path.
   ///
-  /// Control characters are shown as escapes, so that nothing in a file can steer the terminal.
+  /// Control characters are escaped, so that a file cannot control the terminal.
   public var description: String {
     var line = ""
     if let source, let position {
@@ -81,13 +84,13 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
     return Self.printable(line)
   }
 
-  /// Two problems are the same when they say the same about the same place of sources with the same name.
+  /// Problems are equal when they have the same text and hint at the same place of sources with the same name.
   public static func == (left: Problem, right: Problem) -> Bool {
     left.severity == right.severity && left.source?.name == right.source?.name && left.range == right.range
       && left.path == right.path && left.text == right.text && left.hint == right.hint
   }
 
-  /// Feeds what `==` compares.
+  /// Hashes a part of what `==` compares.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(source?.name)
     hasher.combine(range)
@@ -96,20 +99,20 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Problem {
-  /// The longest name shown whole, in characters; anything longer is somebody's file content and would bury the message.
-  static let longestName = 80
+  /// The maximum length of a quoted name in characters; a longer one would bury the message.
+  static let maxNameLength = 80
 
-  /// A name in double quotes as problems show it: control characters escaped as in JSON, very long names shortened.
+  /// A name in double quotes as problems show it: control characters escaped as in JSON, names over 80 characters shortened.
   public static func quoted(_ name: String) -> String {
     let scalars = name.unicodeScalars
-    guard scalars.count > longestName else { return "\"\(printable(name))\"" }
+    guard scalars.count > maxNameLength else { return "\"\(printable(name))\"" }
     var start = String.UnicodeScalarView()
-    start.append(contentsOf: scalars.prefix(longestName - 1))
+    start.append(contentsOf: scalars.prefix(maxNameLength - 1))
     return "\"\(printable(String(start)))…\""
   }
 
-  /// A text without control characters (general category Cc, the directional overrides and the line separators), each
-  /// replaced by its JSON escape.
+  /// A text with its control characters (general category Cc, the directional overrides and the line separators) replaced by JSON
+  /// escapes.
   package static func printable(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isUnprintable) else { return text }
     var result = ""
@@ -125,7 +128,7 @@ extension Problem {
     return result
   }
 
-  /// The scalars that would move the cursor, change its direction or start a terminal command.
+  /// Whether a scalar moves the cursor, changes the direction of text or starts a terminal command.
   static func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<0x20, 0x7F..<0xA0, 0x2028, 0x2029, 0x202A...0x202E, 0x2066...0x2069: true

@@ -1,15 +1,15 @@
 internal import MillraceCore
 
-/// All problems found in one go, so that a user mends a file once and not once per mistake.
+/// All problems found in one pass, so that a user can fix them together.
 ///
-/// It is an error itself, for functions that refuse something for more than one reason. Sources are told apart by name.
+/// An error itself, for functions that may fail for several reasons at once. Sources are distinguished by their names.
 public struct Problems: Error, Sendable, CustomStringConvertible {
   private var found: [Problem] = []
 
   /// No problems yet.
   public init() {}
 
-  /// A collection of problems that were found elsewhere.
+  /// A collection of some problems.
   public init(_ problems: some Sequence<Problem>) {
     found = Array(problems)
   }
@@ -24,70 +24,71 @@ public struct Problems: Error, Sendable, CustomStringConvertible {
     found.append(contentsOf: problems.found)
   }
 
-  /// How many problems are told of one graph; of more only the number.
-  static let mostTold = 1_000
-  /// How many problems are shown with their source lines; the others in a line each.
-  static let mostExcerpts = 100
+  /// The maximum number of problems reported for one graph; of the rest, only the count is.
+  static let maxReported = 1_000
+  /// The maximum number of problems shown with an excerpt; the rest take one line each.
+  static let maxExcerpts = 100
 
-  /// The same without secrets, in words and excerpts, and no more than `mostTold`: warnings give way to errors.
-  /// - Parameter places: where secrets were written.
-  func without(_ secrets: Secrets, writtenAt places: [Place]) -> Problems {
+  /// The same problems without secrets in texts and excerpts, at most `maxReported` of them, errors first.
+  /// - Parameter places: where secrets are written.
+  func redacting(_ secrets: Secrets, writtenAt places: [Place]) -> Problems {
     var all = sorted
-    if all.count > Self.mostTold {
+    if all.count > Self.maxReported {
       all = all.filter { $0.severity == .error } + all.filter { $0.severity == .warning }
     }
-    var hidden: [String: [Range<Int>]] = [:]
-    var told: [Problem] = []
-    for problem in all.prefix(Self.mostTold) {
-      // Every problem of a source shares one list.
-      if let source = problem.source, hidden[source.name] == nil {
-        hidden[source.name] = places.compactMap { $0.range(in: source) }
+    var hiddenRanges: [String: [Range<Int>]] = [:]
+    var reported: [Problem] = []
+    for problem in all.prefix(Self.maxReported) {
+      // All problems of a source share one array.
+      if let source = problem.source, hiddenRanges[source.name] == nil {
+        hiddenRanges[source.name] = places.compactMap { $0.range(in: source) }
       }
-      told.append(problem.without(secrets, hiding: problem.source.flatMap { hidden[$0.name] } ?? []))
+      let hidden = problem.source.flatMap { hiddenRanges[$0.name] } ?? []
+      reported.append(problem.redacting(secrets, hiding: hidden))
     }
-    let rest = all.dropFirst(Self.mostTold)
-    if !rest.isEmpty {
-      told.append(
+    let rest = all.dropFirst(Self.maxReported)
+    if let first = rest.first {
+      reported.append(
         Problem(
-          "\(rest.count) more are not told", severity: rest.first?.severity ?? .error,
-          in: rest.first?.source, range: rest.first?.range ?? 0..<0, hint: "mend these first"))
+          "\(rest.count) more problems are not shown", code: .moreProblems, severity: first.severity,
+          in: first.source, range: first.range, hint: "fix these first"))
     }
-    return Problems(told)
+    return Problems(reported)
   }
 
-  /// Whether nothing was found, not even a warning.
+  /// Whether there is no problem, not even a warning.
   public var isEmpty: Bool { found.isEmpty }
 
-  /// Whether something was found that refuses the graph.
+  /// Whether one of the problems is an error.
   public var hasErrors: Bool { found.contains { $0.severity == .error } }
 
-  /// Every problem once, ordered by the name of the source and the place in it; problems without a source come first.
+  /// The problems without duplicates, sorted by the name of the source and the place in it; those without a source come first.
   ///
-  /// The same problem is found twice when a file is included twice; it is told once.
+  /// There are duplicates when a file is included twice.
   public var sorted: [Problem] {
     var seen: Set<Problem> = []
-    return found.filter { seen.insert($0).inserted }.sorted(by: Self.standsBefore)
+    return found.filter { seen.insert($0).inserted }.sorted(by: Self.precedes)
   }
 
-  /// The problems, one a line, then the count line (`2 errors, 1 warning`). Empty when there are none.
+  /// One line for each problem, then a line with their number (`2 errors, 1 warning`). Empty when there are none.
   public var description: String { rendered() }
 
-  /// The problems as text for people, ending in the count line, without a final line break. Empty when there are none.
+  /// The problems as text, ending in a line with their number, without a final line break. Empty when there are none.
   ///
-  /// - Parameter excerpts: whether each of the first 100 problems is followed by its source line with a caret under the place.
+  /// - Parameter excerpts: whether to show the first 100 problems with their source line and a caret under the place.
   public func rendered(excerpts: Bool = false) -> String {
     let problems = sorted
     if problems.isEmpty { return "" }
     let lines = problems.enumerated().map { index, problem in
-      excerpts && index < Self.mostExcerpts ? problem.excerpt : problem.description
+      excerpts && index < Self.maxExcerpts ? problem.excerpt : problem.description
     }
     return (lines + [Self.countLine(of: problems)]).joined(separator: "\n")
   }
 
-  /// The problems as one JSON document for editors and other tools.
+  /// The problems as a JSON document for editors and other tools.
   ///
-  /// An object with `problems` (in the order of `sorted`), `errors` and `warnings` (their numbers). Each problem has `severity`
-  /// and `text`, and where known `hint`, `path`, `file`, `line`, `column`, `endLine` and `endColumn` (one behind the last
+  /// An object with `problems` (in the order of `sorted`), `errors` and `warnings` (their numbers). Each problem has `severity`,
+  /// `code` and `text`, and where known `hint`, `path`, `file`, `line`, `column`, `endLine` and `endColumn` (one past the last
   /// character).
   public func json(pretty: Bool = false) -> String {
     let problems = sorted
@@ -111,7 +112,7 @@ public struct Problems: Error, Sendable, CustomStringConvertible {
     return [errors, warnings].compactMap(\.self).joined(separator: ", ")
   }
 
-  private static func standsBefore(_ left: Problem, _ right: Problem) -> Bool {
+  private static func precedes(_ left: Problem, _ right: Problem) -> Bool {
     let leftName = left.source?.name ?? ""
     let rightName = right.source?.name ?? ""
     if leftName != rightName { return leftName < rightName }
@@ -128,6 +129,7 @@ extension Problem {
   fileprivate func write(to json: inout JSONWriter) {
     json.object { json in
       json.member("severity", severity.rawValue)
+      json.member("code", code.rawValue)
       json.member("text", text)
       if let hint { json.member("hint", hint) }
       if !path.isEmpty { json.member("path", path.description) }

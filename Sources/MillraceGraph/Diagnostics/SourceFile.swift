@@ -1,34 +1,31 @@
 internal import Synchronization
 
-/// The bytes of a text file together with the name the user knows it by.
+/// The bytes of a text and the name that problems call it by.
 ///
-/// A source turns byte offsets into lines and columns, so that everything found in a file can be pointed at. It comes from the
-/// disk (`SourceFile.read(path:)`) or from memory, where the name is whatever problems shall call it. The bytes need not
-/// be valid UTF-8: a position can be asked for in any file.
-///
-/// A source never changes after it was made and may be shared between threads.
+/// Converts byte offsets to lines and columns. Read from a file (`SourceFile.read(path:)`) or made in memory. The bytes need not
+/// be valid UTF-8. Immutable; may be shared between threads.
 public final class SourceFile: Sendable {
-  /// The largest source that is read or scanned, in bytes (64 MiB): far above any graph, far below what would exhaust memory.
+  /// The largest source that is read or parsed, in bytes (64 MiB): far above any graph, far below what exhausts memory.
   public static let sizeLimit = 64 << 20
 
-  /// The name shown in front of every problem of this source, normally the path as the user wrote it.
+  /// The name that precedes every problem of this source, usually the path as the user wrote it.
   public let name: String
-  /// The path the source was read from; nil for a source made in memory. Included files are looked for beside it.
+  /// The path the source was read from; nil for a source made in memory. Relative paths in it start at its directory.
   public let path: String?
   /// The raw bytes.
   public let bytes: [UInt8]
-  /// What problems call the whole of it.
+  /// What problems call the source as a whole.
   public let extent: Extent
 
-  /// How much of what its user wrote a source is: problems say "the end of the line" of a command that is one line.
+  /// What a source is to its author: a command is a line, and problems say "the end of the line".
   public enum Extent: String, Sendable {
-    /// All of it; its own places are told by their lines.
+    /// A file; problems refer to other places in it by their line.
     case file
-    /// One line of many, each a text of its own; places in it are told by their columns.
+    /// One line of several that are independent texts; problems refer to other places in it by their column.
     case line
   }
 
-  /// Made on the first question about a position.
+  /// Made when a position is first asked for.
   private let table = Mutex<PositionTable?>(nil)
 
   /// A source made in memory from bytes.
@@ -44,14 +41,14 @@ public final class SourceFile: Sendable {
     self.init(name: name, bytes: Array(text.utf8))
   }
 
-  /// A place in a source as people count it: both numbers start at 1.
+  /// A place in a source; line and column start at 1.
   public struct Position: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The line; lines end at LF, CR LF or a CR alone.
+    /// The line; lines end at LF, CR LF or a lone CR.
     public let line: Int
-    /// The column in characters (Unicode scalars), so that `é` and `界` count as one.
+    /// The column in Unicode scalars, so that `é` and `界` count as one.
     public let column: Int
 
-    /// A position from its two numbers, both counted from 1.
+    /// A position by its line and column, both counted from 1.
     public init(line: Int, column: Int) {
       self.line = line
       self.column = column
@@ -60,15 +57,15 @@ public final class SourceFile: Sendable {
     /// `line:column`.
     public var description: String { "\(line):\(column)" }
 
-    /// Whether one position stands before another.
+    /// Whether one position is before another.
     public static func < (left: Position, right: Position) -> Bool {
       (left.line, left.column) < (right.line, right.column)
     }
   }
 
-  /// The line and column of a byte offset. Offsets outside the source answer with its nearest end.
+  /// The line and column of a byte offset; an offset outside the source is clamped to it.
   ///
-  /// - Complexity: the first call walks the source once; later calls search the line table.
+  /// - Complexity: linear in the size of the source for the first call, then logarithmic.
   public func position(of offset: Int) -> Position {
     let offset = min(max(offset, 0), bytes.count)
     let positions = positions
@@ -82,7 +79,7 @@ public final class SourceFile: Sendable {
   /// The number of lines; an empty source has one.
   public var lineCount: Int { positions.lineStarts.count }
 
-  /// The byte range of the line that holds an offset, without the characters that end it.
+  /// The byte range of the line that contains an offset, without its line ending.
   public func lineRange(around offset: Int) -> Range<Int> {
     let positions = positions
     let line = positions.line(containing: min(max(offset, 0), bytes.count))
@@ -92,7 +89,7 @@ public final class SourceFile: Sendable {
     return start..<end
   }
 
-  /// The text of a byte range; bytes that are not UTF-8 appear as U+FFFD.
+  /// The text of a byte range; invalid UTF-8 becomes U+FFFD.
   public func text(in range: Range<Int>) -> String {
     String(decoding: bytes[range.clamped(to: 0..<bytes.count)], as: UTF8.self)
   }
@@ -110,15 +107,15 @@ public final class SourceFile: Sendable {
   }
 }
 
-/// Where the lines of a text start, and how many characters stand before some of its bytes: a file whose thousands
-/// of problems lie in one line is not walked from the start of the line for each of them.
+/// Where the lines of a text start, and how many characters precede some of its bytes: finding a column does not take a walk over
+/// the whole line, of which a file with thousands of problems in one line would need thousands.
 private struct PositionTable {
-  /// Offset of the first byte of each line.
+  /// The offset of the first byte of each line.
   private(set) var lineStarts = [0]
-  /// Characters before every `stride`-th byte.
+  /// The number of characters before every `stride`-th byte.
   private var characterMarks: [Int] = []
 
-  /// Bytes between two marks: the most a question walks.
+  /// Bytes between two marks, the most a lookup walks.
   private static let stride = 1024
 
   init(_ bytes: [UInt8]) {
@@ -145,7 +142,7 @@ private struct PositionTable {
     return low
   }
 
-  /// Characters that begin before an offset.
+  /// The number of characters that begin before an offset.
   func characters(before offset: Int, in bytes: [UInt8]) -> Int {
     let mark = offset / Self.stride
     return characterMarks[mark]

@@ -1,44 +1,43 @@
 import MillraceCore
 
-/// A graph on its way to a plan: all includes opened, all values filled in, and step by step what each name stands for, what
-/// each parameter is, and what each link carries.
+/// A graph on its way to a plan: includes are opened and values expanded; then names, parameters, formats and pacing are resolved
+/// step by step.
 ///
-/// The steps record facts and never complain; the checks read the facts and say what is wrong with them. So a mistake in one
-/// place does not hide the mistakes in others.
+/// The steps record facts and report no problems; the checks read the facts and report what is wrong. So a mistake in one place does
+/// not hide those in others.
 struct GraphDraft {
   let contracts: [String: NodeContract]
   var name = ""
   var clock = Clock.Kind.realtime
-  /// True when whoever loads the graph chose the clock.
+  /// True when `GraphSettings` chose the clock.
   var isClockOverridden = false
-  /// Bytes a run of the main graph may take.
+  /// Bytes that a run of the main graph may use.
   var memoryLimit: Located<Int>?
-  /// The main graph first, then the included ones, each behind the graph that includes it.
+  /// The main graph first, then the included ones, each after the graph that includes it.
   var scopes: [Scope] = []
   var nodes: [DraftNode] = []
   var links: [DraftLink] = []
-  /// Every value that was taken from the environment.
+  /// Every value that came from the environment.
   var environmentValues: Set<String> = []
-  /// Where values were written that are secret, or become part of one.
+  /// Where values are written that are secret, or become part of a secret.
   var secretPlaces: [Place] = []
-  /// The main graph's steps against overload.
+  /// The overload steps of the main graph.
   var overload: [DraftOverloadStep] = []
-  /// Ends of links, and exposed ports, that name nothing.
-  var brokenEnds: [BrokenEnd] = []
-  /// `--set` names that no parameter of the main graph has, sorted.
+  /// Ends of links, and exposed ports, that do not resolve.
+  var unresolvedEnds: [UnresolvedEnd] = []
+  /// Names of `GraphSettings.set` that are no parameters of the main graph, sorted.
   var unknownSets: [String] = []
   /// Indices of nodes, upstream before downstream.
   var order: [Int] = []
-
-  /// A node of a cycle whose answers changed without end.
-  var unsettled: Int?
+  /// A node of a cycle whose formats do not converge.
+  var unstableNode: Int?
 
   init(contracts: [String: NodeContract]) { self.contracts = contracts }
 
-  /// The main graph's place, for what concerns the whole.
+  /// The place of the main graph, for problems of the graph as a whole.
   var place: Place { scopes[0].document.place }
 
-  /// The links whose two ends are both known.
+  /// The links whose ends are both resolved.
   var wired: [(index: Int, link: DraftLink, from: PortRef, to: PortRef)] {
     links.indices.compactMap { index in
       guard let from = links[index].from, let to = links[index].to else { return nil }
@@ -46,22 +45,22 @@ struct GraphDraft {
     }
   }
 
-  /// Names that are compared with all others, to guess what was meant: each costs time in proportion to the whole graph.
-  static let mostGuesses = 50
+  /// The maximum number of names that get a suggestion: each costs time proportional to the size of the graph.
+  static let maxSuggestions = 50
 
-  /// Nodes that a broken end probably means: what such a node lacks follows from that.
+  /// Nodes that an unresolved end probably means. What such a node lacks is a consequence and not reported.
   var suspects: Set<Int> {
     var suspects: Set<Int> = []
-    for (index, scope) in scopes.enumerated() where scope.document.hasUnreadLinks {
+    for (index, scope) in scopes.enumerated() where scope.document.hasUnreadableLinks {
       suspects.formUnion(nodes.indices.filter { isInside($0, index) })
     }
-    /// Scopes with a broken end that may mean any of their nodes.
+    /// Scopes with an unresolved end that may mean any of their nodes.
     var anyIn: Set<Int> = []
-    for (index, end) in brokenEnds.enumerated() {
+    for (index, end) in unresolvedEnds.enumerated() {
       let members = scopes[end.scope].members
       var name = end.node
       if case .unknownNode = end.reason {
-        let near = index < Self.mostGuesses ? Spelling.nearest(to: name, among: members.keys) : nil
+        let near = index < Self.maxSuggestions ? Spelling.nearest(to: name, among: members.keys) : nil
         guard let nearest = near else {
           anyIn.insert(end.scope)
           continue
@@ -71,7 +70,7 @@ struct GraphDraft {
       switch members[name] {
       case .node(let node): suspects.insert(node)
       case .include(let scope): suspects.formUnion(nodes.indices.filter { isInside($0, scope) })
-      case .broken, nil: break
+      case .invalid, nil: break
       }
     }
     suspects.formUnion(nodes.indices.filter { anyIn.contains(nodes[$0].scope) })
@@ -87,7 +86,7 @@ struct GraphDraft {
     return false
   }
 
-  /// An end as problems show it: `mic` for a plain port, `aec.near` for a named one.
+  /// A port as problems show it: `mic` for the port `in` or `out`, `aec.near` for any other.
   func describe(_ port: PortRef) -> String {
     let node = nodes[port.node]
     let name = (port.isInput ? node.inputs : node.outputs)[port.index].name
@@ -107,37 +106,37 @@ struct PortRef: Sendable, Hashable {
 
 /// A node in the draft.
 ///
-/// A reference: it holds some thirty others, and copying them at every look cost a quarter of the time of loading a graph.
-/// Only the draft it was made for refers to it.
+/// A class: it holds some thirty references, and copying them with every access took a quarter of the time of loading a graph.
+/// Owned by one draft.
 final class DraftNode {
-  /// With the names of the including nodes in front.
+  /// Prefixed with the names of the including nodes.
   let name: String
   let scope: Int
   let namePlace: Place
   let type: Located<String>
-  /// nil: there is no such type.
+  /// nil for an unknown type.
   let contract: NodeContract?
-  var arguments: [(name: Located<String>, given: Given)] = []
+  var arguments: [(name: Located<String>, given: ExpandedValue)] = []
   var lane: Located<Lane>?
   var budget: Located<Int>?
   var maxAge: Located<Nanoseconds>?
-  /// The name of the node it ends with, the names of the including nodes in front.
+  /// The name of the node it ends with, prefixed with the names of the including nodes.
   var endsWith: Located<String>?
   var onError = ErrorPolicy.stop
-  /// Parameters that must never be shown.
+  /// Parameters whose values must never be shown.
   var secrets: Set<String> = []
 
-  // Facts found out by binding, wiring and resolution.
+  // Facts found by binding, wiring and resolution.
   var values = ParameterValues()
   var mismatches: [Mismatch] = []
-  /// A value it needs is unknown, for a reason told already.
+  /// One of its values is unknown for a reason already reported.
   var hasUnknownValues = false
   var inputs: [DraftPort] = []
   var outputs: [DraftPort] = []
   var outcome = ResolutionOutcome.untried
-  /// How packets come out of it, its own pace and that of what feeds it taken together.
+  /// How packets leave it: the more urgent of its own pacing and that of its driving inputs.
   var pacing = Pacing.waits
-  /// The node, perhaps itself, that makes its pace `live`.
+  /// The node, possibly itself, that makes its pacing `live`.
   var liveSource: Int?
 
   init(name: String, scope: Int, namePlace: Place, type: Located<String>, contract: NodeContract?) {
@@ -148,10 +147,10 @@ final class DraftNode {
     self.contract = contract
   }
 
-  /// True when any port has a link.
+  /// True when any of its ports is linked.
   var isLinked: Bool { inputs.contains { !$0.links.isEmpty } || outputs.contains { !$0.links.isEmpty } }
 
-  /// Required inputs without a link; of a row, as many as are missing to the contract's least.
+  /// Required inputs without a link; of a repeated input, as many as are missing to the minimum of the contract.
   var lackingInputs: [DraftPort] { Self.lacking(inputs) }
   /// Required outputs without a link.
   var lackingOutputs: [DraftPort] { Self.lacking(outputs) }
@@ -159,30 +158,30 @@ final class DraftNode {
   private static func lacking(_ ports: [DraftPort]) -> [DraftPort] {
     ports.filter { port in
       guard port.contract.isRequired, port.links.isEmpty else { return false }
-      guard let least = port.contract.copies?.lowerBound else { return true }
-      let row = ports.filter { $0.contract.name == port.contract.name }
-      let linked = row.count { !$0.links.isEmpty }
-      let place = row.filter(\.links.isEmpty).firstIndex { $0.number == port.number } ?? 0
-      return linked + place < least
+      guard let minimum = port.contract.copies?.lowerBound else { return true }
+      let copies = ports.filter { $0.contract.name == port.contract.name }
+      let linked = copies.count { !$0.links.isEmpty }
+      let place = copies.filter(\.links.isEmpty).firstIndex { $0.number == port.number } ?? 0
+      return linked + place < minimum
     }
   }
 
-  /// Lane it will run on.
+  /// The lane it will run on.
   var finalLane: Lane { lane?.value ?? contract?.lane ?? .voice }
 
-  /// Where a parameter was given; the node's name when it was not.
+  /// Where a parameter is set; the node's name when it is not.
   func place(of parameter: String?) -> Place {
     arguments.first { $0.name.value == parameter }?.given.place ?? namePlace
   }
 
-  /// What the resolution decided; nil when it did not come to that.
+  /// The result of the resolution; nil when there is none.
   var resolution: Resolution? { if case .resolved(let resolution) = outcome { resolution } else { nil } }
 
-  /// What an output carries.
+  /// The shape of the packets of an output.
   func shape(ofOutput index: Int) -> OutputShape? { resolution?.outputs[outputs[index].name] }
 }
 
-/// A port of a node in the draft; repeated ports are expanded.
+/// A port of a node in the draft; a repeated port has one for each number.
 struct DraftPort: Sendable {
   let contract: PortContract
   /// 0 for a port that is not repeated.
@@ -204,20 +203,20 @@ struct DraftLink: Sendable {
   let declaration: LinkDeclaration
   var capacity: Located<LinkCapacity>?
   var whenFull: Located<LinkPolicy>?
-  /// nil: the end names nothing.
+  /// nil when the end does not resolve.
   var from: PortRef?
   var to: PortRef?
 
   var place: Place { declaration.place }
 }
 
-/// What came of asking a node's contract for its formats.
+/// The result of asking a node's contract for its formats.
 enum ResolutionOutcome: Sendable {
-  /// Something about the node itself is wrong already.
+  /// Not asked: something is wrong with the node itself.
   case untried
-  /// Something that leads to it is wrong already.
+  /// Ignored: it follows from a problem upstream.
   case tainted
-  /// The contract objects.
+  /// The contract rejects its parameters or inputs.
   case refused([ResolutionProblem])
   case resolved(Resolution)
 }

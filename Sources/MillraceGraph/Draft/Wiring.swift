@@ -1,8 +1,8 @@
 import MillraceCore
 
-/// Finds the port each end of each link means, and lays out the ports of every node.
+/// Resolves the ends of every link to ports, and lays out the ports of every node.
 struct Wiring {
-  /// A port before the ports of a node are laid out: how far its row reaches is known when all links are.
+  /// A port before the ports of its node are laid out: the number of repeated ports is known only when all links are.
   private struct Key: Hashable {
     var node: Int
     var isInput: Bool
@@ -14,9 +14,9 @@ struct Wiring {
 
   private enum Target {
     case port(Key)
-    case broken(BrokenEnd.Reason, owner: String)
-    /// Leads to something that is told already.
-    case silent
+    case unresolved(UnresolvedEnd.Reason, owner: String)
+    /// Belongs to something that has already been reported.
+    case invalid
 
     var key: Key? { if case .port(let key) = self { key } else { nil } }
   }
@@ -24,18 +24,18 @@ struct Wiring {
   private var draft: GraphDraft
   private var linked: Set<Key> = []
   private var ends: [(from: Key?, to: Key?)] = []
-  /// Scopes that expose something that is not there.
-  private var scopesWithBrokenPorts: Set<Int> = []
+  /// Scopes with an exposed port that does not resolve.
+  private var scopesWithInvalidPorts: Set<Int> = []
 
   private init(_ draft: GraphDraft) {
     self.draft = draft
     ends = Array(repeating: (nil, nil), count: draft.links.count)
   }
 
-  /// Fills in the ends of links, the broken ends, and the ports of nodes.
+  /// Sets the ends of links, the unresolved ends, and the ports of nodes.
   static func wire(_ draft: inout GraphDraft) {
     var wiring = Wiring(draft)
-    // Included graphs first: what they leave open is what the including graph can link to.
+    // Included graphs first: the including graph can link to the ports they leave unlinked.
     let linksOf = Dictionary(grouping: draft.links.indices) { draft.links[$0].scope }
     for scope in draft.scopes.indices.reversed() {
       for link in linksOf[scope] ?? [] { wiring.connect(link, in: scope) }
@@ -55,14 +55,14 @@ struct Wiring {
 
   private mutating func resolve(_ end: LinkDeclaration.End, isInput: Bool, in scope: Int) -> Key? {
     let target = target(end.text.value, isInput: isInput, isBetween: end.isBetween, in: scope)
-    note(target, end.text, isInput, scope)
+    record(target, end.text, isInput, scope)
     return target.key
   }
 
-  private mutating func note(_ target: Target, _ end: Located<String>, _ isInput: Bool?, _ scope: Int) {
-    guard case .broken(let reason, let owner) = target else { return }
-    draft.brokenEnds.append(
-      BrokenEnd(
+  private mutating func record(_ target: Target, _ end: Located<String>, _ isInput: Bool?, _ scope: Int) {
+    guard case .unresolved(let reason, let owner) = target else { return }
+    draft.unresolvedEnds.append(
+      UnresolvedEnd(
         reason: reason, text: end.value, place: end.place, isInput: isInput, scope: scope, owner: owner,
         node: LinkText.parts(of: end.value).node))
   }
@@ -72,10 +72,10 @@ struct Wiring {
   private func target(_ end: String, isInput: Bool, isBetween: Bool, in scope: Int) -> Target {
     let (name, port) = LinkText.parts(of: end)
     switch draft.scopes[scope].members[name] {
-    case nil: return .broken(.unknownNode(name), owner: "")
-    case .broken: return .silent
+    case nil: return .unresolved(.unknownNode(name), owner: "")
+    case .invalid: return .invalid
     case .node(let index):
-      guard draft.nodes[index].contract != nil else { return .silent }
+      guard draft.nodes[index].contract != nil else { return .invalid }
       return self.port(port, of: index, isInput: isInput, isBetween: isBetween)
     case .include(let inner):
       return self.port(port, ofScope: inner, isInput: isInput, isBetween: isBetween)
@@ -83,7 +83,7 @@ struct Wiring {
   }
 
   private func port(_ port: String?, of node: Int, isInput: Bool, isBetween: Bool) -> Target {
-    guard let contract = draft.nodes[node].contract else { return .silent }
+    guard let contract = draft.nodes[node].contract else { return .invalid }
     let ports = isInput ? contract.inputs : contract.outputs
     if let port {
       if let found = find(port, among: ports, of: node, isInput) { return found }
@@ -91,22 +91,22 @@ struct Wiring {
         isBetween
         && find(port, among: isInput ? contract.outputs : contract.inputs, of: node, !isInput) != nil
       if !isOther {
-        return .broken(
+        return .unresolved(
           ports.isEmpty ? .noPorts : .unknownPort(port, known: PortNames(ports)), owner: contract.type)
       }
     }
     let names = ports.map(\.name)
     guard let chosen = Self.choice(among: names, isInput: isInput) else {
-      return .broken(ports.isEmpty ? .noPorts : .ambiguous(PortNames(ports)), owner: contract.type)
+      return .unresolved(ports.isEmpty ? .noPorts : .ambiguous(PortNames(ports)), owner: contract.type)
     }
     if let copies = ports[chosen].copies {
-      return .broken(.badNumber(port: ports[chosen].name, range: 1...copies.upperBound), owner: contract.type)
+      return .unresolved(.invalidNumber(port: ports[chosen].name, range: 1...copies.upperBound), owner: contract.type)
     }
     return .port(Key(node: node, isInput: isInput, contract: chosen, number: 0))
   }
 
-  /// The port a bare node name means: its only one; the events port counts only when there is no other; `in` and `out`
-  /// go before other names.
+  /// The port meant by the name of a node alone: its only one, or the one named `in` or `out`. The events port counts only when there is
+  /// no other.
   private static func choice(among names: [String], isInput: Bool) -> Int? {
     let usable = names.indices.filter { names[$0] != NodeContract.eventsPort }
     if usable.isEmpty { return names.indices.first }
@@ -124,7 +124,7 @@ struct Wiring {
       guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { continue }
       guard let number = Int(digits), (1...copies.upperBound).contains(number), digits.first != "0" else {
         let owner = draft.nodes[node].type.value
-        return .broken(.badNumber(port: port.name, range: 1...copies.upperBound), owner: owner)
+        return .unresolved(.invalidNumber(port: port.name, range: 1...copies.upperBound), owner: owner)
       }
       return .port(Key(node: node, isInput: isInput, contract: index, number: number))
     }
@@ -137,24 +137,24 @@ struct Wiring {
     let title = draft.scopes[scope].title
     let reachable = reachablePorts(of: scope, isInput: isInput)
     let names = Self.distinct(reachable.map(\.name))
-    // Whatever is not found may be the exposed port that is broken.
-    let isHopeless = scopesWithBrokenPorts.contains(scope)
+    // An unknown name may be that of an exposed port which does not resolve.
+    let mayBeInvalid = scopesWithInvalidPorts.contains(scope)
     if let port {
       let found = reachable.filter { $0.name == port }
       if found.count == 1 { return found[0].target }
       if found.count > 1 {
         let nodes = found.compactMap { $0.target.key.map { draft.nodes[$0.node].name } }
-        return .broken(.manyOpen(port, nodes: nodes), owner: title)
+        return .unresolved(.severalOpen(port, nodes: nodes), owner: title)
       }
       let isOther = isBetween && reachablePorts(of: scope, isInput: !isInput).contains { $0.name == port }
-      if !isOther && isHopeless { return .silent }
+      if !isOther && mayBeInvalid { return .invalid }
       if !isOther {
-        return .broken(names.isEmpty ? .noPorts : .unknownPort(port, known: PortNames(names)), owner: title)
+        return .unresolved(names.isEmpty ? .noPorts : .unknownPort(port, known: PortNames(names)), owner: title)
       }
     }
     guard let chosen = Self.choice(among: names, isInput: isInput) else {
-      if isHopeless { return .silent }
-      return .broken(names.isEmpty ? .noPorts : .ambiguous(PortNames(names)), owner: title)
+      if mayBeInvalid { return .invalid }
+      return .unresolved(names.isEmpty ? .noPorts : .ambiguous(PortNames(names)), owner: title)
     }
     return self.port(names[chosen], ofScope: scope, isInput: isInput, isBetween: false)
   }
@@ -164,14 +164,14 @@ struct Wiring {
     return names.filter { seen.insert($0).inserted }
   }
 
-  /// The ports of an included graph that can be linked to from outside: those it exposes; all open ones when it exposes none.
+  /// The ports of an included graph that the including graph can link to: those it exposes, or all unlinked ones when it has no "expose".
   private func reachablePorts(of scope: Int, isInput: Bool) -> [(name: String, target: Target)] {
     if let exposed = draft.scopes[scope].document.exposed {
       return exposed.compactMap { port in
         let target = target(port.end.value, isInput: isInput, isBetween: false, in: scope)
         switch target {
-        case .port, .silent: return (port.name.value, target)
-        case .broken: return nil
+        case .port, .invalid: return (port.name.value, target)
+        case .unresolved: return nil
         }
       }
     }
@@ -183,7 +183,7 @@ struct Wiring {
         reachablePorts(of: inner, isInput: isInput).filter { port in
           port.target.key.map { !linked.contains($0) } ?? false
         }
-      case .broken: []
+      case .invalid: []
       }
     }
   }
@@ -200,27 +200,27 @@ struct Wiring {
     return open
   }
 
-  /// An exposed name must lead to an input or to an output.
+  /// Records the exposed ports of a graph that are neither an input nor an output.
   private mutating func checkExposed(of scope: Int) {
     for port in draft.scopes[scope].document.exposed ?? [] {
       let input = target(port.end.value, isInput: true, isBetween: false, in: scope)
       let output = target(port.end.value, isInput: false, isBetween: false, in: scope)
-      guard case .broken(let asInput, let owner) = input, case .broken(let asOutput, _) = output else {
+      guard case .unresolved(let asInput, let owner) = input, case .unresolved(let asOutput, _) = output else {
         continue
       }
-      scopesWithBrokenPorts.insert(scope)
+      scopesWithInvalidPorts.insert(scope)
       switch (asInput, asOutput) {
       case (.unknownPort(let name, let inputs), .unknownPort(_, let outputs)):
-        note(.broken(.unknownPort(name, known: inputs + outputs), owner: owner), port.end, nil, scope)
-      case (.noPorts, _): note(output, port.end, false, scope)
-      default: note(input, port.end, true, scope)
+        record(.unresolved(.unknownPort(name, known: inputs + outputs), owner: owner), port.end, nil, scope)
+      case (.noPorts, _): record(output, port.end, false, scope)
+      default: record(input, port.end, true, scope)
       }
     }
   }
 
-  // MARK: Laying out
+  // MARK: Layout
 
-  /// Gives every node its ports, repeated ones up to the highest linked, and every link its port indices.
+  /// Sets the ports of every node, repeated ones up to the highest linked number, and the port indices of every link.
   private mutating func layOutPorts() {
     var highest: [Key: Int] = [:]
     for key in linked {

@@ -1,7 +1,7 @@
 internal import MillraceCore
 
 extension GraphDrawing {
-  /// The graph in the language of Graphviz: `dot -Tsvg`.
+  /// The graph in the DOT language of Graphviz.
   public func dot() -> String {
     var lines = [
       "digraph \(Self.dotQuoted(plan.name)) {",

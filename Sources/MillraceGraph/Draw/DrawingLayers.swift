@@ -1,54 +1,54 @@
 internal import MillraceCore
 
-/// The graph as the layout sees it: nodes and the bends of long links, in layers along the flow, each layer in an order.
+/// The layered layout of a graph: nodes and the bends of long links, in ordered layers along the flow.
 ///
-/// After Sugiyama, Tagawa and Toda (1981): links that close a cycle are set aside, every node goes as far down the flow as the
-/// longest way to it, links over several layers get a bend in each, and the layers are ordered so that few links cross.
+/// After Sugiyama, Tagawa and Toda (1981): links that close a cycle are left out; the layer of a node is the length of the longest path
+/// to it; a link over several layers has a bend in each; the layers are ordered to reduce crossings.
 struct DrawingLayers {
-  /// A node, or the place where a long link passes a layer.
+  /// A node, or the place where a long link crosses a layer.
   struct Item {
-    /// Index of the node; nil for a bend.
+    /// The index of the node; nil for a bend.
     let node: Int?
     let layer: Int
-    /// Room across.
+    /// Its size across the flow.
     let extent: Double
-    /// Place across; decided last.
+    /// Its position across the flow, set last.
     var start = 0.0
   }
 
-  /// A link's stretch from one layer to the next.
+  /// The part of a link from one layer to the next.
   struct Segment {
     let link: Int
     let from: Int
     let to: Int
-    /// Places of the ends, from the start of their items.
+    /// Positions of the ends, from the start of their items.
     let fromOffset: Double
     let toOffset: Double
-    /// How much it matters that it runs straight.
+    /// How strongly it pulls towards a straight line.
     let weight: Double
   }
 
-  /// Events run beside the media: they give way.
+  /// Links of events give way to links of media.
   private static let weightOfEvents = 0.002
 
   private(set) var items: [Item] = []
   private(set) var segments: [Segment] = []
-  /// Items of each layer, first to last across.
+  /// The items of each layer, in order across the flow.
   private(set) var order: [[Int]] = []
-  /// Layer of each node.
+  /// The layer of each node.
   let layerOfNode: [Int]
-  /// Segments that leave and reach each item.
+  /// The segments that leave and reach each item.
   private(set) var leaving: [[Int]] = []
   private(set) var reaching: [[Int]] = []
-  /// Position of each item in its layer, kept up while the layers are put in order: counting anew for each layer would take time
-  /// in the square of their number.
+  /// The position of each item in its layer, updated while the layers are sorted: recomputing all for each layer takes time quadratic in
+  /// their number.
   private var places: [Int] = []
 
-  /// Room of a bend across.
+  /// The size of a bend across the flow.
   static let bendExtent = 10.0
 
   init(_ plan: GraphPlan, boxes: [NodeBox], feedback: Set<Int>) {
-    layerOfNode = Self.longestWays(plan, feedback: feedback)
+    layerOfNode = Self.longestPaths(plan, feedback: feedback)
     order = Array(repeating: [], count: (layerOfNode.max() ?? -1) + 1)
     for node in plan.nodes.indices {
       order[layerOfNode[node]].append(node)
@@ -66,9 +66,8 @@ struct DrawingLayers {
     reduceCrossings()
   }
 
-  /// The layer of every node: one more than the furthest node before it. A node with nothing before it stands right in front of
-  /// what it feeds.
-  private static func longestWays(_ plan: GraphPlan, feedback: Set<Int>) -> [Int] {
+  /// The layer of every node: one more than that of its last predecessor. A source is directly before the first node it feeds.
+  private static func longestPaths(_ plan: GraphPlan, feedback: Set<Int>) -> [Int] {
     let links = plan.links.enumerated().filter { !feedback.contains($0.offset) }.map(\.element)
     var outgoing = [[Int]](repeating: [], count: plan.nodes.count)
     var waiting = [Int](repeating: 0, count: plan.nodes.count)
@@ -124,7 +123,7 @@ struct DrawingLayers {
 
   // MARK: Order within layers
 
-  /// Rounds of sweeps; the order settles within a few.
+  /// The maximum number of sweeps; the order converges within a few.
   private static let rounds = 12
 
   private mutating func reduceCrossings() {
@@ -154,11 +153,10 @@ struct DrawingLayers {
     }
   }
 
-  /// Orders a layer by the mean place of each item's neighbours in the layer beside it.
+  /// Sorts a layer by the mean position of each item's neighbours in the adjacent layer.
   private mutating func sort(
     _ layer: Int, by segmentsOf: [[Int]], other: KeyPath<Segment, Int>, offset: KeyPath<Segment, Double>
   ) {
-    // Nothing to be put in order, as in most layers of a chain.
     guard order[layer].count > 1 else { return }
     let keyed = order[layer].enumerated().map { position, item -> (key: Double, position: Int, item: Int) in
       let around = segmentsOf[item].map { segments[$0] }
@@ -170,19 +168,19 @@ struct DrawingLayers {
     for (position, item) in order[layer].enumerated() { places[item] = position }
   }
 
-  /// Position of every item in its layer, counted anew.
+  /// The position of every item in its layer, recomputed.
   private var positions: [Int] {
     var places = [Int](repeating: 0, count: items.count)
     for layer in order { for (position, item) in layer.enumerated() { places[item] = position } }
     return places
   }
 
-  /// A port's place: the item's position, and a fraction for the port's own place on it.
+  /// The position of a port: that of its item, plus a fraction for the port's offset.
   private func place(of item: Int, at offset: Double) -> Double {
     Double(places[item]) + offset / max(items[item].extent, 1) - 0.5
   }
 
-  /// How many pairs of segments cross, over the whole drawing.
+  /// The number of pairs of segments that cross.
   private func crossings() -> Int {
     var ends = [[(from: Double, to: Double)]](repeating: [], count: order.count)
     for segment in segments {
@@ -197,7 +195,7 @@ struct DrawingLayers {
     }
   }
 
-  /// Pairs in the wrong order, by merging: n log n, since a fan of a thousand links is possible.
+  /// The number of pairs in descending order, by merge sort, since a node may have a thousand links.
   private static func inversions(_ values: [Double]) -> Int {
     var values = values
     var merged = values

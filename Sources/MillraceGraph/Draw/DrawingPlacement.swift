@@ -1,15 +1,15 @@
-/// Places across: every item as near as possible to straight links, in the order of its layer and without touching.
+/// Positions items across the flow, so that links are as straight as possible, in the order of their layer and without overlap.
 ///
-/// Layer by layer, each item wishes for the mean of what would make its links straight; the wishes of a layer that conflict
-/// are solved exactly (least squares under an order: pool adjacent violators).
+/// Layer by layer: the preferred position of an item is the mean of those that make its links straight. Conflicts within a layer are
+/// solved exactly (isotonic regression by the pool adjacent violators algorithm).
 struct DrawingPlacement {
-  /// Free space between two nodes of a layer, and beside a bend.
+  /// The space between two nodes of a layer, and next to a bend.
   private static let nodeGap = 34.0
   private static let bendGap = 18.0
-  /// Sweeps over all layers. Long chains of branches settle within about ten.
+  /// The number of sweeps over all layers. Long chains of branches converge within about ten.
   private static let rounds = 24
 
-  /// Which neighbours an item listens to in a sweep.
+  /// The neighbours that pull at an item in a sweep.
   private enum Side { case before, after, both }
 
   static func place(_ layers: inout DrawingLayers) {
@@ -40,15 +40,15 @@ struct DrawingPlacement {
 
   private static func settle(_ layer: Int, in layers: inout DrawingLayers, _ side: Side) {
     let items = layers.order[layer]
-    // Measured from where tight packing would put each item, "in order and apart" becomes "not falling".
+    // Relative to the tightly packed position of each item, "in order without overlap" means "not descending".
     var packed = 0.0
     var blocks: [(value: Double, weight: Double, count: Int)] = []
     var offsets: [Double] = []
     for (position, item) in items.enumerated() {
       if position > 0 { packed += separation(layers, items[position - 1], item) }
       offsets.append(packed)
-      let wish = wish(of: item, in: layers, side)
-      blocks.append((wish.place - packed, wish.weight, 1))
+      let preferred = preference(of: item, in: layers, side)
+      blocks.append((preferred.place - packed, preferred.weight, 1))
       while blocks.count > 1, blocks[blocks.count - 2].value > blocks[blocks.count - 1].value {
         let last = blocks.removeLast()
         let previous = blocks.removeLast()
@@ -66,14 +66,14 @@ struct DrawingPlacement {
     }
   }
 
-  /// Where an item would like to start, and how much that counts.
-  private static func wish(of item: Int, in layers: DrawingLayers, _ side: Side) -> (
+  /// The preferred position of an item, and its weight.
+  private static func preference(of item: Int, in layers: DrawingLayers, _ side: Side) -> (
     place: Double, weight: Double
   ) {
     var sum = 0.0
     var weight = 0.0
-    func listen(_ weightOfLink: Double, to other: Int, _ otherOffset: Double, _ ownOffset: Double) {
-      // Bends of one link hold together most: a long link should run straight.
+    func pull(_ weightOfLink: Double, to other: Int, _ otherOffset: Double, _ ownOffset: Double) {
+      // The bends of one link pull most: a long link should be straight.
       let bends = [item, other].count { layers.items[$0].node == nil }
       let share = weightOfLink * [1.0, 2.0, 8.0][bends]
       sum += share * (layers.items[other].start + otherOffset - ownOffset)
@@ -82,16 +82,16 @@ struct DrawingPlacement {
     if side != .after {
       for index in layers.reaching[item] {
         let segment = layers.segments[index]
-        listen(segment.weight, to: segment.from, segment.fromOffset, segment.toOffset)
+        pull(segment.weight, to: segment.from, segment.fromOffset, segment.toOffset)
       }
     }
     if side != .before {
       for index in layers.leaving[item] {
         let segment = layers.segments[index]
-        listen(segment.weight, to: segment.to, segment.toOffset, segment.fromOffset)
+        pull(segment.weight, to: segment.to, segment.toOffset, segment.fromOffset)
       }
     }
-    // Without neighbours on this side it would rather stay, but gives way.
+    // Without neighbours on this side, a low weight for the current position.
     return weight == 0 ? (layers.items[item].start, 0.1) : (sum / weight, weight)
   }
 }

@@ -1,46 +1,46 @@
-/// A point of the drawing: along the flow and across it.
+/// A point in flow coordinates: along the flow and across it.
 struct FlowPoint {
   var along: Double
   var across: Double
 }
 
-/// One step of a link's way.
+/// One segment of a route.
 enum RouteStep {
   case line(FlowPoint)
   case curve(FlowPoint, FlowPoint, FlowPoint)
-  /// A rounded corner: a curve of the second degree over the corner itself.
+  /// A rounded corner: a quadratic curve with the corner as its control point.
   case corner(FlowPoint, FlowPoint)
 }
 
-/// The way of one link over the page.
+/// The route of one link.
 struct LinkRoute {
   let link: Int
   let isFeedback: Bool
   var start: FlowPoint
   var steps: [RouteStep]
-  /// Where it ends, at the input's port.
+  /// The end, at the port of the input.
   var end: FlowPoint
 }
 
-/// Where everything is: boxes and routes in flow coordinates, before they are turned to the page.
+/// The positions of layers and the routes of links, in flow coordinates.
 struct DrawingRoutes {
-  /// Start of each layer along the flow, and its depth.
+  /// The start of each layer along the flow, and its depth.
   private(set) var layerStart: [Double] = []
   private(set) var layerDepth: [Double] = []
   private(set) var routes: [LinkRoute] = []
-  /// Size of the whole.
+  /// The size of the whole drawing.
   private(set) var length = 0.0
   private(set) var breadth = 0.0
 
   private let layers: DrawingLayers
-  /// Before each layer, and behind the last: room for bends, then room for labels on straight lines.
+  /// Before each layer and after the last: space for bends, then space for labels on straight lines.
   private var bendZone: [Double]
   private var labelZone: [Double]
 
-  // Measures in pixels.
+  // In pixels.
   private static let straightZone = 16.0
-  private static let leastBend = 40.0
-  private static let mostBend = 120.0
+  private static let minBend = 40.0
+  private static let maxBend = 120.0
   private static let channelGap = 16.0
   private static let cornerRadius = 10.0
 
@@ -79,7 +79,7 @@ struct DrawingRoutes {
       let drop = abs(
         layers.items[segment.from].start + segment.fromOffset - layers.items[segment.to].start
           - segment.toOffset)
-      let room = drop < 1 ? Self.straightZone : min(max(0.35 * drop, Self.leastBend), Self.mostBend)
+      let room = drop < 1 ? Self.straightZone : min(max(0.35 * drop, Self.minBend), Self.maxBend)
       let gap = layers.items[segment.to].layer
       bendZone[gap] = max(bendZone[gap], room)
     }
@@ -94,7 +94,7 @@ struct DrawingRoutes {
 
   private mutating func routeForward(_ boxes: [NodeBox], _ flowsRight: Bool) {
     var route: LinkRoute?
-    // The segments of one link stand one after the other.
+    // The segments of one link are consecutive.
     for segment in layers.segments {
       let from = layers.items[segment.from]
       let to = layers.items[segment.to]
@@ -128,7 +128,7 @@ struct DrawingRoutes {
 
   // MARK: Against the flow
 
-  /// Feedback leaves forward, turns, runs back in a channel beyond everything it passes, and comes in like any other link.
+  /// A feedback link leaves forward, turns, runs back in a channel beyond everything it passes, and arrives like any other link.
   private mutating func routeFeedback(_ drawing: GraphDrawing, _ boxes: [NodeBox], _ flowsRight: Bool) {
     var usedBefore = [Int](repeating: 0, count: labelZone.count)
     var channels: [(layers: ClosedRange<Int>, across: Double)] = []
@@ -165,7 +165,7 @@ struct DrawingRoutes {
     }
   }
 
-  /// A way in right angles with its corners rounded.
+  /// A route of right angles with rounded corners.
   private static func rounded(_ points: [FlowPoint]) -> [RouteStep] {
     func toward(_ from: FlowPoint, _ to: FlowPoint, _ distance: Double) -> FlowPoint {
       let (dx, dy) = (to.along - from.along, to.across - from.across)

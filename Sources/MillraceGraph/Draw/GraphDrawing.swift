@@ -1,13 +1,13 @@
 internal import MillraceCore
 
-/// A checked graph as a picture: as SVG laid out here, or as text for Graphviz or Mermaid.
+/// A drawing of a graph: as SVG, or as text for Graphviz or Mermaid.
 ///
-/// A pure function of plan and notes: the same graph gives the same bytes. A value that is secret as a whole is
-/// shown as `(secret)`, and what is secret of others as a mark.
+/// Deterministic: the same plan and notes give the same bytes. A secret value is shown as `(secret)`, the secret parts of others as
+/// `•••`.
 public struct GraphDrawing: Sendable {
-  /// Which way packets flow in the SVG drawing.
+  /// The direction in which packets flow in the SVG drawing.
   public enum Direction: String, Sendable, Hashable, CaseIterable {
-    /// To the right while that stays within the width of a page, else whichever is narrower.
+    /// To the right if that fits the width of a page, otherwise whichever is narrower.
     case automatic
     /// From left to right.
     case right
@@ -15,11 +15,11 @@ public struct GraphDrawing: Sendable {
     case down
   }
 
-  /// What is drawn.
+  /// The graph.
   public let plan: GraphPlan
-  /// What is shown beside it.
+  /// Additional lines.
   public let notes: DrawingNotes
-  /// Links that close a cycle. They run against the flow of the drawing, and only an asynchronous path makes them legal.
+  /// Links that close a cycle, drawn against the flow.
   let feedback: Set<Int>
   private let secrets: Secrets
 
@@ -31,38 +31,38 @@ public struct GraphDrawing: Sendable {
     secrets = plan.secrets
   }
 
-  // MARK: Words
+  // MARK: Text
 
-  /// Longest value of a parameter in a drawing, in characters; longer ones lose their middle.
-  static let longestValue = 26
-  /// Most parameters shown of one node.
-  static let mostParameters = 5
+  /// The maximum length of a parameter's value in characters; longer ones are shortened in the middle.
+  static let maxValueLength = 26
+  /// The maximum number of parameters shown for one node.
+  static let maxParameters = 5
 
-  /// The parameters that say what this node does here: those that differ from their default. In front of them, what it ends with.
+  /// The node's `endsWith`, and its parameters that differ from their default.
   func parameters(of node: GraphPlan.Node) -> [(name: String, value: String)] {
     let end = node.endsWith.map { ("endsWith", Self.shortened(plan.nodes[$0].name)) }
     let given = node.contract.parameters.compactMap { parameter -> (name: String, value: String)? in
       guard let value = node.parameters[parameter.name], value != parameter.defaultValue else { return nil }
       if node.isSecret(parameter.name) { return (parameter.name, "(secret)") }
       let unit = parameter.unit.isEmpty ? "" : " \(parameter.unit)"
-      // Before it is shortened: half a secret is found by nobody.
+      // Redacted before it is shortened, after which part of a secret would not be recognized.
       var text = parameter.shown(value).plainText
       if case .number = value {} else if case .integer = value {} else { text = secrets.redacting(text) }
       return (parameter.name, Self.shortened(text) + unit)
     }
-    let told = (end.map { [$0] } ?? []) + given
-    guard told.count > Self.mostParameters else { return told }
-    let rest = told.count - Self.mostParameters + 1
-    return told.prefix(Self.mostParameters - 1) + [("and \(rest) more", "")]
+    let all = (end.map { [$0] } ?? []) + given
+    guard all.count > Self.maxParameters else { return all }
+    let rest = all.count - Self.maxParameters + 1
+    return all.prefix(Self.maxParameters - 1) + [("and \(rest) more", "")]
   }
 
-  /// What a link carries, and how it holds it.
+  /// The format of a link, and its capacity.
   func lines(ofLink index: Int) -> [String] {
     let link = plan.links[index]
     return [link.shape.format.description, link.holding] + (notes.links[index] ?? [])
   }
 
-  /// The line under the title.
+  /// The line below the title.
   var subtitle: String {
     if let subtitle = notes.subtitle { return subtitle }
     return [
@@ -71,21 +71,21 @@ public struct GraphDrawing: Sendable {
     ].joined(separator: " · ")
   }
 
-  /// A text without its middle, so that both a path's beginning and its file name stay readable.
+  /// A text shortened in the middle, so that the beginning of a path and its file name stay readable.
   static func shortened(_ text: String) -> String {
     let scalars = Array(text.unicodeScalars)
-    guard scalars.count > longestValue else { return text }
-    let head = (longestValue - 1) / 3
+    guard scalars.count > maxValueLength else { return text }
+    let head = (maxValueLength - 1) / 3
     var result = String.UnicodeScalarView()
     result.append(contentsOf: scalars.prefix(head))
     result.append("…")
-    result.append(contentsOf: scalars.suffix(longestValue - 1 - head))
+    result.append(contentsOf: scalars.suffix(maxValueLength - 1 - head))
     return String(result)
   }
 }
 
 extension GraphPlan.Link {
-  /// How much the link holds and what it does then: `10 × 20 ms, dropOldest`, `8 packets, block`.
+  /// The capacity of the link and its policy: `10 × 20 ms, dropOldest`, `8 packets, block`.
   var holding: String {
     let amount =
       if let duration = shape.packetDuration, duration > 0 {
@@ -98,7 +98,7 @@ extension GraphPlan.Link {
 }
 
 extension ParameterValue {
-  /// As people write it: texts without quotes.
+  /// The value with strings unquoted.
   var plainText: String {
     switch self {
     case .string(let text): text
@@ -110,7 +110,7 @@ extension ParameterValue {
 }
 
 extension GraphPlan {
-  /// Links that close a cycle when the graph is walked from its sources in the plan's order, by index.
+  /// The indices of links that close a cycle in a depth-first search from the sources, in the order of the plan.
   package var feedbackLinks: Set<Int> {
     var outgoing = [[Int]](repeating: [], count: nodes.count)
     var hasInput = [Bool](repeating: false, count: nodes.count)
@@ -125,8 +125,8 @@ extension GraphPlan {
   }
 }
 
-/// A depth-first walk that notes the links leading back to a node it is still under. With a stack of its own: a graph may be a
-/// chain of thousands.
+/// A depth-first search that records links back to a node on the current path. Not recursive, since a graph may be a chain of thousands of
+/// nodes.
 private struct FeedbackWalk {
   enum Mark { case new, open, done }
   let links: [GraphPlan.Link]

@@ -1,7 +1,7 @@
 internal import MillraceCore
 
 extension GraphDrawing {
-  /// The graph as a Mermaid flow chart, as code hosts draw it inside Markdown.
+  /// The graph as a Mermaid flowchart, which code hosts render in Markdown.
   public func mermaid() -> String {
     var lines = ["---", "title: \(Self.yamlQuoted(plan.name))", "---", "flowchart LR"]
     for (index, node) in plan.nodes.enumerated() {
@@ -29,7 +29,7 @@ extension GraphDrawing {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// Text inside a quoted Mermaid label: what Mermaid or HTML would take for markup becomes an entity.
+  /// Text of a quoted Mermaid label, with the characters that are markup in Mermaid or HTML as entities.
   private static func mermaidEscaped(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {

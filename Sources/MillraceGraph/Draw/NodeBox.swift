@@ -1,20 +1,20 @@
 internal import MillraceCore
 
-/// One node of the drawing: what its box shows, how large it is, and where its ports sit.
+/// One node of the drawing: the content and size of its box, and the positions of its ports.
 ///
-/// *Across* runs at right angles to the flow: down the page when packets flow right, to the right when they flow down.
+/// *Across* is perpendicular to the flow: down the page when packets flow right, to the right when they flow down.
 struct NodeBox {
   /// A port on the edge of the box.
   struct Pin {
     let name: String
-    /// What passes; nil while nothing does.
+    /// The kind of its format; nil when it has none.
     let kind: Format.Kind?
     let isLinked: Bool
-    /// Place on the edge, across, from the start of the box.
+    /// The position on the edge, across, from the start of the box.
     var offset: Double
-    /// Lines beside the link that ends here (inputs only).
+    /// The label of the link that ends here (inputs only).
     var label: [String] = []
-    /// Index of the port in the plan.
+    /// The index of the port in the plan.
     let port: Int
   }
 
@@ -23,21 +23,21 @@ struct NodeBox {
   let notes: [String]
   var inputs: [Pin] = []
   var outputs: [Pin] = []
-  /// Size on the page.
+  /// The size on the page.
   var width = 0.0
   var height = 0.0
-  /// Room the node needs across, with the labels that stand out beyond its box.
+  /// The size of the node across, including labels that extend beyond its box.
   var extent = 0.0
-  /// Top of the name, from the top of the box.
+  /// The top of the name, from the top of the box.
   var headTop = 0.0
-  /// Top of the first row of ports when they sit on the sides.
+  /// The top of the first row of ports when they are on the sides.
   var portsTop = 0.0
-  /// Top of the parameters, from the top of the box.
+  /// The top of the parameters, from the top of the box.
   var bodyTop = 0.0
-  /// Left edge of the parameters' values, from the left of the box.
+  /// The left edge of the parameters' values, from the left of the box.
   var valueLeft = 0.0
 
-  // Measures in pixels. Text sizes follow from what is readable at half scale.
+  // In pixels. Texts are readable at half scale.
   static let nameSize = 14.0
   static let typeSize = 11.0
   static let bodySize = 11.0
@@ -46,10 +46,10 @@ struct NodeBox {
   static let lineHeight = 15.0
   static let headHeight = 44.0
   static let padding = 12.0
-  static let least = 136.0
+  static let minWidth = 136.0
   private static let portRow = 20.0
 
-  /// Room of a link's label, along and across a line of text.
+  /// The width of a link's label.
   static func labelWidth(_ lines: [String]) -> Double {
     lines.map { TextWidth.of($0, size: labelSize) }.max() ?? 0
   }
@@ -77,7 +77,7 @@ struct NodeBox {
     if flowsRight { layOutFlowingRight() } else { layOutFlowingDown() }
   }
 
-  /// Width the texts ask for, without the ports.
+  /// The width of the texts, without the ports.
   private mutating func textWidth() -> Double {
     let pill = TextWidth.of(node.lane.rawValue, size: 10) + 16
     let name = TextWidth.of(node.name, size: Self.nameSize, bold: true) + 10 + pill
@@ -88,10 +88,10 @@ struct NodeBox {
     let values = parameters.map { valueLeft + TextWidth.of($0.value, size: Self.bodySize) }.max() ?? 0
     let remarks = notes.map { TextWidth.of($0, size: Self.bodySize) }.max() ?? 0
     let widest = max(name, type, remarks) + 2 * Self.padding
-    return max(widest, values + Self.padding, Self.least).rounded(.up)
+    return max(widest, values + Self.padding, Self.minWidth).rounded(.up)
   }
 
-  /// The next even whole number: halves of it are whole, and lines between ports stay straight.
+  /// The next even integer: its half is an integer too, which keeps lines between ports straight.
   private static func even(_ value: Double) -> Double { (value / 2).rounded(.up) * 2 }
 
   private var bodyHeight: Double {
@@ -106,7 +106,7 @@ struct NodeBox {
     width = Self.even(max(textWidth(), names + 50))
     portsTop = Self.headHeight + 8
     let mostLines = inputs.map(\.label.count).max() ?? 0
-    // One line of a label stands above its link, the others below; neighbours keep clear of each other.
+    // The first line of a label is above its link, the others are below; labels of adjacent links must not overlap.
     let inputRow = inputs.count > 1 ? max(Self.portRow, 14 * Double(mostLines) + 14) : Self.portRow
     for index in inputs.indices {
       inputs[index].offset = portsTop + Self.portRow / 2 + Double(index) * inputRow

@@ -1,16 +1,16 @@
 internal import MillraceCore
 
 extension GraphDrawing {
-  /// About a page at full size.
+  /// The width of a page in pixels.
   public static let pageWidth = 1280.0
 
-  /// The graph as an SVG document, laid out here; readable on light and on dark pages.
+  /// The graph as an SVG document for light and dark pages.
   ///
-  /// Every node is a group with `data-node`, every link one with `data-link`, so that a page can find them. Takes some
-  /// milliseconds for tens of nodes.
+  /// Every node is a group with `data-node`, every link a group with `data-link`, for scripts of a page. Takes some milliseconds for
+  /// tens of nodes.
   /// - Parameters:
-  ///   - direction: which way packets go: to the right, down, or whichever fits.
-  ///   - widest: in pixels, up to which it still flows to the right when the direction is automatic.
+  ///   - direction: the direction of the flow.
+  ///   - widest: the width in pixels up to which the automatic direction is right.
   public func svg(direction: Direction = .automatic, widest: Double = pageWidth) -> String {
     switch direction {
     case .right: return SVGPage(self, flowsRight: true).document()
@@ -52,7 +52,7 @@ private struct SVGPage {
     var boxes = drawing.plan.nodes.indices.map { NodeBox($0, in: drawing, flowsRight: flowsRight) }
     var layers = DrawingLayers(drawing.plan, boxes: boxes, feedback: drawing.feedback)
     if flowsRight {
-      // Boxes of a column share its width: their ports then line up.
+      // Boxes of a column have the same width, so that their ports line up.
       for layer in layers.order {
         let nodes = layer.compactMap { layers.items[$0].node }
         let width = nodes.map { boxes[$0].width }.max() ?? 0
@@ -93,7 +93,7 @@ private struct SVGPage {
   var width: Double { (inside + 2 * Self.margin).rounded(.up) }
   var height: Double { (drawn.height + Self.head + Self.foot + 12).rounded(.up) }
 
-  /// From flow coordinates to the page.
+  /// Converts flow coordinates to those of the page.
   private func place(_ point: FlowPoint) -> (x: Double, y: Double) {
     let left = Self.margin + (inside - drawn.width) / 2
     return flowsRight
@@ -117,7 +117,7 @@ private struct SVGPage {
     svg.rectangle("paper", x: 0, y: 0, width: self.width, height: self.height, radius: 14)
     svg.text(drawing.plan.name, "title", x: Self.margin, y: 42)
     svg.text(drawing.subtitle, "mute", x: Self.margin, y: 61)
-    for route in routes.routes { drawWay(route, into: &svg) }
+    for route in routes.routes { drawRoute(route, into: &svg) }
     for node in boxes.indices { drawNode(node, into: &svg) }
     for route in routes.routes { drawLabel(route, into: &svg) }
     drawLegend(into: &svg)
@@ -127,7 +127,7 @@ private struct SVGPage {
 
   // MARK: Links
 
-  private func drawWay(_ route: LinkRoute, into svg: inout SVGWriter) {
+  private func drawRoute(_ route: LinkRoute, into svg: inout SVGWriter) {
     let link = drawing.plan.links[route.link]
     let family = SVGStyle.Family(link.shape.format.kind).rawValue
     var data = "M\(text(route.start))"
@@ -140,7 +140,7 @@ private struct SVGPage {
     }
     svg.line("<g data-link=\"\(SVGWriter.escaped(drawing.plan.describe(link)))\">")
     svg.line("<title>\(SVGWriter.escaped(drawing.plan.describe(link)))</title>")
-    svg.path("way way-\(family)\(route.isFeedback ? " feedback" : "")", data)
+    svg.path("route route-\(family)\(route.isFeedback ? " feedback" : "")", data)
     let tip = route.end.along - Self.portRadius
     let back = FlowPoint(along: tip - Self.arrowLength, across: route.end.across - 4)
     let other = FlowPoint(along: tip - Self.arrowLength, across: route.end.across + 4)
@@ -156,7 +156,6 @@ private struct SVGPage {
     for (index, line) in lines.enumerated() {
       let number = Double(index)
       if flowsRight {
-        // One line above the link, the others below.
         let base = index == 0 ? y - 6 : y + 14 * number
         svg.text(line, "label number end", x: right, y: base)
       } else {
@@ -189,7 +188,7 @@ private struct SVGPage {
     svg.line("</g>")
   }
 
-  /// The coloured left edge, following the rounded corners.
+  /// The coloured left edge with its rounded corners.
   private func laneBar(_ x: Double, _ y: Double, _ height: Double) -> String {
     let n = SVGWriter.number
     return
@@ -251,16 +250,16 @@ private struct SVGPage {
       switch item {
       case .lane(let lane):
         svg.rectangle("lane-\(lane.rawValue)", x: x, y: y - 9, width: 4, height: 12, radius: 2)
-        svg.text(item.words, "mute", x: x + 10, y: y + 1)
+        svg.text(item.label, "mute", x: x + 10, y: y + 1)
       case .family(let family):
-        svg.path("way way-\(family.rawValue)", "M\(SVGWriter.number(x)) \(SVGWriter.number(y - 3))h18")
-        svg.text(item.words, "mute", x: x + 25, y: y + 1)
+        svg.path("route route-\(family.rawValue)", "M\(SVGWriter.number(x)) \(SVGWriter.number(y - 3))h18")
+        svg.text(item.label, "mute", x: x + 25, y: y + 1)
       case .feedback:
-        svg.path("way way-event feedback", "M\(SVGWriter.number(x)) \(SVGWriter.number(y - 3))h22")
-        svg.text(item.words, "mute", x: x + 29, y: y + 1)
+        svg.path("route route-event feedback", "M\(SVGWriter.number(x)) \(SVGWriter.number(y - 3))h22")
+        svg.text(item.label, "mute", x: x + 29, y: y + 1)
       case .unlinked:
         svg.circle("open", x: x + 4, y: y - 3, radius: Self.portRadius - 0.75)
-        svg.text(item.words, "mute", x: x + 14, y: y + 1)
+        svg.text(item.label, "mute", x: x + 14, y: y + 1)
       }
       x += item.width
     }
@@ -268,16 +267,16 @@ private struct SVGPage {
 }
 
 extension SVGPage.LegendItem {
-  var words: String {
+  var label: String {
     switch self {
     case .lane(let lane): "\(lane.rawValue) lane"
-    case .family(let family): family.words
+    case .family(let family): family.label
     case .feedback: "feedback"
     case .unlinked: "not linked"
     }
   }
 
-  /// Room of the sign, the words and the space behind them.
+  /// The width of the sign, the label and the space after it.
   var width: Double {
     let sign =
       switch self {
@@ -286,6 +285,6 @@ extension SVGPage.LegendItem {
       case .feedback: 29.0
       case .unlinked: 14.0
       }
-    return sign + TextWidth.of(words, size: 11) + 22
+    return sign + TextWidth.of(label, size: 11) + 22
   }
 }

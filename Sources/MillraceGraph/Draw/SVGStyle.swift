@@ -1,11 +1,11 @@
 internal import MillraceCore
 
-/// Colours and type of the SVG drawing, for light and dark pages.
+/// Colours and fonts of the SVG drawing, for light and dark pages.
 ///
-/// Written out twice rather than through variables: not every renderer of SVG knows those. All text reaches a contrast of 4.5
-/// to 1 against what it stands on (WCAG 2.2, level AA).
+/// Every rule is repeated for the dark scheme: not every SVG renderer supports CSS variables. All text has a contrast of at least 4.5
+/// to 1 (WCAG 2.2, level AA).
 enum SVGStyle {
-  /// One colour of both schemes.
+  /// A colour of both schemes.
   struct Colour {
     let name: String
     let light: String
@@ -27,7 +27,7 @@ enum SVGStyle {
     }
   }
 
-  /// The families of media a drawing tells apart by colour.
+  /// A family of formats with a colour of its own.
   enum Family: String, CaseIterable {
     case pcm, coded, picture, text, event
 
@@ -41,7 +41,7 @@ enum SVGStyle {
       }
     }
 
-    var words: String {
+    var label: String {
       switch self {
       case .pcm: "samples"
       case .coded: "coded audio"
@@ -76,7 +76,7 @@ enum SVGStyle {
       ]
       for colour in lanes { lines.append(".lane-\(colour.name){fill:\(pick(colour))}") }
       for colour in families {
-        lines.append(".way-\(colour.name){stroke:\(pick(colour))}.dot-\(colour.name){fill:\(pick(colour))}")
+        lines.append(".route-\(colour.name){stroke:\(pick(colour))}.dot-\(colour.name){fill:\(pick(colour))}")
       }
       return lines.joined(separator: "\n")
     }
@@ -90,7 +90,7 @@ enum SVGStyle {
       .end{text-anchor:end}
       .middle{text-anchor:middle}
       .label{stroke-width:3px;stroke-linejoin:round;paint-order:stroke}
-      .way{fill:none;stroke-width:2px;stroke-linecap:round}
+      .route{fill:none;stroke-width:2px;stroke-linecap:round}
       .feedback{stroke-dasharray:6 5}
       .box,.rule,.open{stroke-width:1px}
       .open{stroke-width:1.5px}

@@ -1,4 +1,4 @@
-/// Text of an SVG document: elements in order, numbers short, everything escaped.
+/// Writes the text of an SVG document: short numbers, escaped texts.
 package struct SVGWriter {
   package private(set) var text = ""
 
@@ -10,7 +10,7 @@ package struct SVGWriter {
     text += "\n"
   }
 
-  /// A run of text. `classes` are style classes; the place is the base line's start.
+  /// A text with style classes; `x` and `y` are the start of its baseline.
   package mutating func text(_ content: String, _ classes: String, x: Double, y: Double) {
     line(
       "<text class=\"\(classes)\" x=\"\(Self.number(x))\" y=\"\(Self.number(y))\">\(Self.escaped(content))</text>"
@@ -36,10 +36,10 @@ package struct SVGWriter {
     line("<path class=\"\(classes)\" d=\"\(data)\"/>")
   }
 
-  /// A number with one decimal at most.
+  /// A number with at most one decimal.
   package static func number(_ value: Double) -> String { Figures.number(value) }
 
-  /// A text with the characters that mean something in XML replaced, and those XML 1.0 forbids shown as U+FFFD.
+  /// A text with XML markup escaped, and the characters that XML 1.0 forbids replaced by U+FFFD.
   package static func escaped(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {

@@ -1,23 +1,23 @@
 import MillraceCore
 
-/// Opens includes and fills in values: from documents to the nodes and links of a draft.
+/// Opens includes and expands values: turns documents into the nodes and links of a draft.
 ///
-/// Complains about what keeps it from doing so: files that cannot be included, `${…}` without a value, words a key does not take.
+/// Reports what prevents that: files that cannot be included, placeholders without a value, invalid values of keys.
 struct Expander {
   var draft: GraphDraft
   let settings: GraphSettings
   var problems = Problems()
   /// Files read so far, so that a graph included twice is read once.
   var files: [String: GraphDocument?] = [:]
-  /// True once the graph has outgrown `sizeLimit`: nothing more is opened.
+  /// True once the graph has more than `sizeLimit` nodes: nothing more is opened.
   private var isTooLarge = false
-  /// Names that were compared with others so far, to guess what was meant.
-  var guesses = 0
-  /// The weights of the values put together so far.
-  private var filledCount = 0
+  /// The number of names looked up for a suggestion so far.
+  var suggestionCount = 0
+  /// The size of the values expanded so far, in bytes.
+  private var expandedBytes = 0
 
-  /// What they may come to. Every include can repeat what it was handed, so that a few short files would multiply to any size.
-  private static let mostFilled = 16 << 20
+  /// The maximum size of all expanded values. Every include can repeat its values, so that a few short files would grow without limit.
+  private static let maxExpandedBytes = 16 << 20
 
   init(contracts: [String: NodeContract], settings: GraphSettings) {
     draft = GraphDraft(contracts: contracts)
@@ -41,34 +41,35 @@ struct Expander {
     expand(0)
   }
 
-  /// Counts a value that is put together; false, with a problem for the first, when all of them have become too much.
+  /// Counts an expanded value. False when all values together exceed the maximum, which is reported once.
   mutating func count(_ weight: Int, at place: Place) -> Bool {
-    guard filledCount <= Self.mostFilled else { return false }
-    filledCount = filledCount.addingClamped(weight)
-    if filledCount <= Self.mostFilled { return true }
+    guard expandedBytes <= Self.maxExpandedBytes else { return false }
+    expandedBytes = expandedBytes.addingClamped(weight)
+    if expandedBytes <= Self.maxExpandedBytes { return true }
     problems.append(
       place.error(
-        "the values that stand for ${…} come to more than \(Self.mostFilled >> 20) MiB in all",
-        hint: "every ${…} repeats a whole value; hand on shorter ones"))
+        .valuesTooLarge,
+        "the values substituted for ${…} exceed \(Self.maxExpandedBytes >> 20) MiB in total",
+        hint: "every ${…} copies its value; use shorter ones"))
     return false
   }
 
   // MARK: Values of parameters
 
-  /// Gives a scope's parameters their values: from the including graph or from the settings, else their defaults.
-  private mutating func fill(_ scope: Int, from given: [String: Given]) {
+  /// Sets the values of a scope's parameters: from the including graph or the settings, otherwise their defaults.
+  private mutating func fill(_ scope: Int, from settings: [String: ExpandedValue]) {
     let guarded = parametersOfSecrets(in: draft.scopes[scope].document)
     for parameter in draft.scopes[scope].document.parameters {
       let name = parameter.name.value
       if let written = parameter.defaultValue, guarded.contains(name) {
         draft.secretPlaces.append(written.place)
       }
-      if parameter.isBroken {
+      if parameter.isInvalid {
         draft.scopes[scope].values[name] = .unknown(at: parameter.name.place)
-      } else if let value = given[name] {
+      } else if let value = settings[name] {
         draft.scopes[scope].values[name] = typed(value, parameter, guarded)
-      } else if scope == 0, let text = settings.set[name] {
-        let value = Given(
+      } else if scope == 0, let text = self.settings.set[name] {
+        let value = ExpandedValue(
           value: .outside(text), place: parameter.name.place, folder: "", note: "--set \(name)")
         draft.scopes[scope].values[name] = typed(value, parameter, guarded)
       } else if let value = parameter.defaultValue {
@@ -78,38 +79,40 @@ struct Expander {
         draft.scopes[scope].values[name] = value
       } else {
         draft.scopes[scope].values[name] = .unknown(at: parameter.name.place)
-        complainOfMissing(parameter, in: scope)
+        reportMissingValue(parameter, in: scope)
       }
     }
   }
 
-  private mutating func complainOfMissing(_ parameter: ParameterDeclaration, in scope: Int) {
+  private mutating func reportMissingValue(_ parameter: ParameterDeclaration, in scope: Int) {
     let name = Problem.quoted(parameter.name.value)
     let includer = draft.scopes[scope].prefix.dropLast()
     let hint =
       scope == 0
-      ? "give it with --set \(parameter.name.value)=…, or add a \"default\""
+      ? "set it with --set \(parameter.name.value)=…, or add a \"default\""
       : "add \(name) to the \"set\" of \(Problem.quoted(String(includer))), or a \"default\" here"
-    problems.append(parameter.name.place.error("parameter \(name) has no value", hint: hint))
+    problems.append(parameter.name.place.error(.missingValue, "parameter \(name) has no value", hint: hint))
   }
 
-  /// Holds a value against the declared type of its parameter.
-  /// - Parameter guarded: parameters whose values are not told.
+  /// Converts a value to the declared type of its parameter.
+  /// - Parameter guarded: parameters whose values problems must not show.
   private mutating func typed(
-    _ given: Given, _ parameter: ParameterDeclaration, _ guarded: Set<String>
-  ) -> Given {
-    guard let type = parameter.type, let value = given.value else { return given }
-    var result = given
+    _ expanded: ExpandedValue, _ parameter: ParameterDeclaration, _ guarded: Set<String>
+  ) -> ExpandedValue {
+    guard let type = parameter.type, let value = expanded.value else { return expanded }
+    var result = expanded
     result.value = value.read(as: type)
     if result.value != nil { return result }
     let name = Problem.quoted(parameter.name.value)
-    var told = given
-    if guarded.contains(parameter.name.value) { told.holdsSecret = true }
-    problems.append(given.place.error("parameter \(name) is \(type.words), found \(told.shown(value))"))
+    var shown = expanded
+    if guarded.contains(parameter.name.value) { shown.holdsSecret = true }
+    problems.append(
+      expanded.place.error(
+        .wrongParameterType, "parameter \(name) must be \(type.requirement), found \(shown.shown(value))"))
     return result
   }
 
-  /// Parameters of a graph that are called what credentials are, or become part of what is secret by a node's contract.
+  /// Parameters of a graph whose name suggests a credential, or that are used in a value that is secret by a node's contract.
   private func parametersOfSecrets(in document: GraphDocument) -> Set<String> {
     var names = Set(
       document.parameters.map(\.name.value).filter { ParameterContract.Secrecy.guessed($0) != .none })
@@ -131,12 +134,12 @@ struct Expander {
 
   private mutating func expand(_ scope: Int) {
     let document = draft.scopes[scope].document
-    for name in document.brokenNodes { draft.scopes[scope].members[name] = .broken }
+    for name in document.invalidNodes { draft.scopes[scope].members[name] = .invalid }
     for declaration in document.nodes where hasRoom(for: declaration) {
       let name = declaration.name.value
       if declaration.isInclude {
         let included = include(declaration, from: scope)
-        draft.scopes[scope].members[name] = included.map { .include($0) } ?? .broken
+        draft.scopes[scope].members[name] = included.map { .include($0) } ?? .invalid
         if let included { expand(included) }
       } else {
         draft.scopes[scope].members[name] = .node(draft.nodes.count)
@@ -151,19 +154,19 @@ struct Expander {
     }
   }
 
-  /// The most nodes and included graphs together. Files that include each other twice double with every level, so that
-  /// sixteen small ones would fill the memory; the largest graph anybody runs is far below.
+  /// The maximum number of nodes and included graphs. A chain of files that include the next one twice doubles at every level: sixteen
+  /// small files would fill the memory.
   static let sizeLimit = 100_000
 
-  /// True while the graph may still grow; complains once when it may not.
+  /// True while the graph is below the size limit, which is reported once.
   private mutating func hasRoom(for declaration: NodeDeclaration) -> Bool {
     guard !isTooLarge else { return false }
     guard draft.nodes.count + draft.scopes.count > Self.sizeLimit else { return true }
     isTooLarge = true
     problems.append(
       declaration.name.place.error(
-        "the graph has more than \(Self.sizeLimit) nodes and included graphs",
-        hint: "include less, or run parts of it as graphs of their own"))
+        .graphTooLarge, "the graph has more than \(Self.sizeLimit) nodes and included graphs",
+        hint: "include fewer graphs, or run parts of it as separate graphs"))
     return false
   }
 
@@ -178,24 +181,24 @@ struct Expander {
     node.maxAge = maxAge(declaration.maxAge, in: scope)
     node.endsWith = endsWith(declaration.endsWith, in: scope)
     for argument in declaration.arguments {
-      var given = substitute(argument.value, in: scope)
+      var value = substitute(argument.value, in: scope)
       let name = argument.name.value
       let secrecy = node.contract?.parameter(name)?.secrecy ?? .guessed(name)
-      if declaration.secrets.contains(name) || secrecy == .whole { given.isSecret = true }
-      given.holdsSecret = secrecy != .none
-      if given.isSecret { node.secrets.insert(name) }
-      if given.isSecret || given.holdsSecret { draft.secretPlaces.append(argument.value.place) }
-      node.arguments.append((argument.name, given))
+      if declaration.secrets.contains(name) || secrecy == .whole { value.isSecret = true }
+      value.holdsSecret = secrecy != .none
+      if value.isSecret { node.secrets.insert(name) }
+      if value.isSecret || value.holdsSecret { draft.secretPlaces.append(argument.value.place) }
+      node.arguments.append((argument.name, value))
     }
     return node
   }
 
   // MARK: Includes
 
-  /// The scope of an included graph, its parameters filled in but its nodes not yet opened; nil when that is not possible.
+  /// The scope of an included graph with the values of its parameters, its nodes not yet expanded; nil when it cannot be included.
   private mutating func include(_ declaration: NodeDeclaration, from parent: Int) -> Int? {
-    let given = declaration.settings.map { ($0, substitute($0.value, in: parent)) }
-    // What the included graph does with them is known only when it can be read.
+    let values = declaration.settings.map { ($0.name.value, substitute($0.value, in: parent)) }
+    // Whether a value is secret depends on the included graph, which may not be readable.
     for setting in declaration.settings { draft.secretPlaces.append(setting.value.place) }
     guard let (document, file) = document(of: declaration, from: parent) else { return nil }
     let prefix = draft.scopes[parent].prefix + declaration.name.value + "."
@@ -205,8 +208,8 @@ struct Expander {
     scope.unknownSettings = declaration.settings.filter { !declared.contains($0.name.value) }
     let index = draft.scopes.count
     draft.scopes.append(scope)
-    fill(index, from: Dictionary(given.map { ($0.0.name.value, $0.1) }) { first, _ in first })
-    // It runs on the including graph's clock and in its memory, but what it says must be a clock, and a size.
+    fill(index, from: Dictionary(values) { first, _ in first })
+    // An included graph uses the clock and the memory limit of the including one; its own are only checked.
     let _: Located<Clock.Kind>? = word(document.clock, "clock", in: index)
     _ = memory(document.memory, in: index)
     _ = overload(of: document, in: index)
@@ -227,24 +230,24 @@ struct Expander {
     guard let path = declaration.path else {
       problems.append(
         declaration.name.place.error(
-          "included graph \(Problem.quoted(declaration.name.value)) has no \"path\"",
+          .missingKey, "included graph \(Problem.quoted(declaration.name.value)) has no \"path\"",
           hint: "add \"path\": \"file.json\""))
       return nil
     }
-    guard let given = plain(path, "path", in: parent) else { return nil }
-    guard case .text(let text)? = given.value?.read(as: .path), !text.isEmpty else {
+    guard let expanded = plain(path, "path", in: parent) else { return nil }
+    guard case .text(let text)? = expanded.value?.read(as: .path), !text.isEmpty else {
       problems.append(
         path.place.error(
-          "\"path\" takes a file path, found \(given.value?.shown ?? "nothing")", hint: given.value?.pathCure)
-      )
+          .invalidValue, "\"path\" must be a file path, found \(expanded.value?.shown ?? "nothing")",
+          hint: expanded.value?.pathCure))
       return nil
     }
-    let file = Paths.resolve(text, in: given.folder)
+    let file = Paths.resolve(text, in: expanded.folder)
     guard isIncludable(Paths.normalized(file), from: parent, at: path.place) else { return nil }
     return read(file, at: path.place).map { ($0, Paths.normalized(file)) }
   }
 
-  /// The deepest nesting of includes. Real graphs nest two or three; the limit ends cycles that go through links on the disk.
+  /// The maximum nesting of includes. Real graphs nest two or three; the limit ends cycles through symbolic links.
   static let depthLimit = 16
 
   private mutating func isIncludable(_ file: String, from parent: Int, at place: Place) -> Bool {
@@ -261,15 +264,16 @@ struct Expander {
         ]
       problems.append(
         place.error(
+          .includeCycle,
           "the graph includes itself: \(names.map(Problem.quoted).joined(separator: " includes "))",
-          hint: "take one of the includes out"))
+          hint: "remove one of the includes"))
       return false
     }
     if chain.count > Self.depthLimit {
       problems.append(
         place.error(
-          "includes are nested more than \(Self.depthLimit) deep", hint: "include the file nearer to the top")
-      )
+          .includesTooDeep, "includes are nested more than \(Self.depthLimit) levels deep",
+          hint: "include the file from a higher level"))
       return false
     }
     return true
@@ -289,13 +293,14 @@ struct Expander {
         }
       problems.append(
         place.error(
-          error.text, hint: isAbsent ? "relative paths start at the folder of this file" : error.hint))
+          .unreadableFile, error.text,
+          hint: isAbsent ? "relative paths start at the directory of this file" : error.hint))
     }
     files[file] = .some(document)
     return document
   }
 
-  /// Reads a source as a graph, with all its problems.
+  /// Parses a source as a graph document and records its problems; nil when it is not one.
   mutating func decode(_ source: SourceFile) -> GraphDocument? {
     do throws(Problem) {
       var reader = DocumentReader(try JSONDocument.scan(source))

@@ -1,13 +1,13 @@
 internal import Glibc
 public import MillraceCore
 
-/// What is said about a graph from outside its file: values of parameters, the environment, the clock.
+/// What a program sets from outside a graph: values of its parameters, the environment, the clock.
 public struct GraphSettings: Sendable {
-  /// Where `${env:NAME}` looks.
+  /// Where `${env:NAME}` is looked up.
   public enum Environment: Sendable {
     /// The environment of this process.
     case process
-    /// These values and nothing else.
+    /// Only these values.
     case values([String: String])
 
     /// The value of a variable; nil when it is not set.
@@ -19,15 +19,15 @@ public struct GraphSettings: Sendable {
     }
   }
 
-  /// Values for the graph's parameters, as text: each is read as the type of what it ends up in. Relative paths among them
-  /// start at the current directory, not at the graph file's folder.
+  /// Values for the graph's parameters, as text; each is parsed as the type of the node parameter it is used for. Relative paths start
+  /// at the current directory, not at the graph file's folder.
   public var set: [String: String]
-  /// Where `${env:NAME}` looks.
+  /// Where `${env:NAME}` is looked up.
   public var environment: Environment
-  /// The clock, in place of the one the graph asks for.
+  /// The clock to use instead of the graph's; nil: the graph's.
   public var clock: Clock.Kind?
 
-  /// Settings; without arguments everything is as the graph says.
+  /// Settings; without arguments, the graph's own defaults apply.
   public init(set: [String: String] = [:], environment: Environment = .process, clock: Clock.Kind? = nil) {
     self.set = set
     self.environment = environment

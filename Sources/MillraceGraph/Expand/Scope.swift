@@ -1,32 +1,32 @@
 import MillraceCore
 
-/// One graph file at work: the main graph, or one inclusion of another. Names are looked up within it.
+/// The main graph, or one inclusion of another graph. Names are resolved within it.
 struct Scope: Sendable {
-  /// What a name of this graph stands for.
+  /// What a name resolves to.
   enum Member: Sendable {
     /// A node, by its index in the draft.
     case node(Int)
     /// An included graph, by its index in the draft's scopes.
     case include(Int)
-    /// An include that could not be read; told already.
-    case broken
+    /// A node or include that could not be read, which has been reported.
+    case invalid
   }
 
   /// The including scope; nil for the main graph.
   let parent: Int?
-  /// In front of the names of its nodes: empty, or `left.`.
+  /// The prefix of its nodes' names: empty, or `left.`.
   let prefix: String
   let document: GraphDocument
   /// Values of its parameters.
-  var values: [String: Given] = [:]
-  /// Parameters that were asked for.
+  var values: [String: ExpandedValue] = [:]
+  /// Parameters that are used.
   var used: Set<String> = []
   var members: [String: Member] = [:]
-  /// What its nodes do on failure when they say nothing themselves.
+  /// The error policy of nodes without one of their own.
   var onError = ErrorPolicy.stop
-  /// Values given to it for parameters it does not have.
+  /// Values that the including graph sets for parameters it does not have.
   var unknownSettings: [Argument] = []
-  /// The file, comparable; empty for a graph built in Swift.
+  /// The normalized path of the file; empty for a graph built in Swift.
   var file = ""
 
   init(parent: Int?, prefix: String, document: GraphDocument) {
@@ -35,7 +35,7 @@ struct Scope: Sendable {
     self.document = document
   }
 
-  /// As problems call it: the file, or what it is.
+  /// What problems call it: the file in quotes, or `the included graph`.
   var title: String {
     document.fileName.isEmpty ? "the included graph" : Problem.quoted(document.fileName)
   }

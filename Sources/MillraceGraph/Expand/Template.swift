@@ -1,7 +1,7 @@
-/// A text with `${…}` in it, taken apart.
+/// A string with placeholders, parsed.
 ///
-/// `${name}` is a parameter of the graph, `${env:NAME}` an environment variable, `${env:NAME:-text}` one with a value for when it
-/// is unset or empty. `$${` stands for `${`. Any other dollar sign is itself.
+/// `${name}` is a parameter of the graph, `${env:NAME}` an environment variable, `${env:NAME:-text}` one with a default for when it
+/// is unset or empty. `$${` is a literal `${`. Any other dollar sign is literal.
 struct Template {
   enum Piece: Hashable {
     case text(String)
@@ -9,7 +9,7 @@ struct Template {
     case environment(String, fallback: String?)
   }
 
-  /// Why a text is no template, with what was found between the braces.
+  /// Why a string is not a template, with the text between the braces.
   enum Fault: Error, Hashable {
     case unclosed
     case emptyName
@@ -58,7 +58,7 @@ struct Template {
     return .environment(String(name), fallback: tail.isEmpty ? nil : String(tail.dropFirst(2)))
   }
 
-  /// The names POSIX gives environment variables (IEEE 1003.1, 3.216), in either case.
+  /// Whether a name is valid for an environment variable (POSIX, IEEE 1003.1, 3.216), in either case.
   private static func isVariable(_ name: Substring) -> Bool {
     guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
     return name.utf8.allSatisfy { byte in
@@ -68,28 +68,28 @@ struct Template {
 }
 
 extension Template.Fault {
-  /// What is wrong and how to write it.
-  var words: (text: String, hint: String) {
+  /// What is wrong.
+  var text: String {
     switch self {
-    case .unclosed: ("\"${\" is never closed", "write \"${name}\", or \"$${\" for the characters themselves")
-    case .emptyName:
-      ("\"${}\" names no parameter", "write \"${name}\", or \"$${\" for the characters themselves")
-    case .badName(let name):
-      (
-        "\(Problem.quoted("${" + name + "}")) names no parameter",
-        "\(Names.rule), or \"$${\" for the characters themselves"
-      )
-    case .badVariable(let name):
-      (
-        "\(Problem.quoted("${" + name + "}")) names no environment variable",
-        "write \"${env:NAME}\" or \"${env:NAME:-default}\""
-      )
+    case .unclosed: "unterminated \"${\""
+    case .emptyName: "\"${}\" has no name"
+    case .badName(let name): "\(Problem.quoted("${" + name + "}")) does not name a parameter"
+    case .badVariable(let name): "\(Problem.quoted("${" + name + "}")) does not name an environment variable"
+    }
+  }
+
+  /// How to fix it.
+  var hint: String {
+    switch self {
+    case .unclosed, .emptyName: "write \"${name}\", or \"$${\" for a literal \"${\""
+    case .badName: "\(Names.rule), or write \"$${\" for a literal \"${\""
+    case .badVariable: "write \"${env:NAME}\" or \"${env:NAME:-default}\""
     }
   }
 }
 
 extension WrittenValue {
-  /// Names of the graph's parameters that stand in it.
+  /// Names of the graph's parameters that it refers to.
   var references: Set<String> {
     switch self {
     case .list(let items): return items.reduce(into: []) { $0.formUnion($1.value.references) }

@@ -1,34 +1,33 @@
-/// A JSON file that obeys RFC 8259 to the letter, as a tree whose every value knows its place.
+/// A JSON text that strictly conforms to RFC 8259, as a tree in which every value knows its place in the source.
 ///
 /// ```swift
 /// let document = try JSONDocument.scan(SourceFile(name: "graph.json", text: #"{ "millrace": 1 }"#))
 /// document.root["millrace"]?.integer  // 1
 /// ```
 public struct JSONDocument: Sendable {
-  /// The file.
+  /// The source it was read from.
   public let source: SourceFile
-  /// The value it holds.
+  /// The value it contains.
   public let root: JSONNode
 
-  /// The deepest nesting of arrays and objects that is accepted. A graph needs 6; the limit keeps recursion over a tree safe
-  /// on any thread's stack.
+  /// The maximum nesting of arrays and objects. A graph needs 6; the limit keeps recursion over a tree safe on any thread's stack.
   public static let depthLimit = 64
 
-  /// Reads a source strictly.
+  /// Parses a source strictly.
   ///
-  /// Beyond the grammar of RFC 8259 these are refused, each with its place and words for a beginner: a byte order mark, anything
-  /// that is not UTF-8, halves of surrogate pairs, a key that appears twice in an object, more than `depthLimit` levels,
-  /// numbers beyond the range of a double, and sources over `SourceFile.sizeLimit`. Keys are the same when Swift's strings
-  /// are equal, which holds for the composed and the decomposed form of a letter too.
+  /// Stricter than the grammar of RFC 8259: also refuses a byte order mark, invalid UTF-8, unpaired surrogates, duplicate keys, more
+  /// than `depthLimit` levels, numbers beyond the range of a double, and sources over `SourceFile.sizeLimit`. Keys are duplicates
+  /// when they are equal as Swift strings, so the composed and the decomposed form of a letter are the same key.
   ///
   /// - Complexity: linear in the size of the source.
-  /// - Throws: the first `Problem`; after a mistake in the grammar the rest of a file cannot be trusted.
+  /// - Throws: the first `Problem`, with its place. After a syntax error the rest of the source is not read.
   public static func scan(_ source: SourceFile) throws(Problem) -> JSONDocument {
     var scanner = JSONScanner(source)
     return JSONDocument(source: source, root: try scanner.document())
   }
 
-  /// Reads a file strictly; a file that cannot be opened is a `Problem` too.
+  /// Reads and parses a file. Blocks the calling thread until the file has been read.
+  /// - Throws: the first `Problem`; a file that cannot be read is one without a source.
   public static func read(path: String, named name: String? = nil) throws(Problem) -> JSONDocument {
     let source: SourceFile
     do throws(FileProblem) {
@@ -39,7 +38,7 @@ public struct JSONDocument: Sendable {
     return try scan(source)
   }
 
-  /// The path of the innermost value or member whose bytes hold an offset.
+  /// The path of the innermost value or member that contains an offset.
   ///
   /// - Complexity: the depth of the value times the logarithm of the members on each level.
   public func path(to offset: Int) -> JSONPath {
@@ -66,7 +65,7 @@ public struct JSONDocument: Sendable {
     }
   }
 
-  /// An error about some bytes of this document; its JSON path is found from their place.
+  /// An error about some bytes of this document. Looks up their JSON path.
   public func error(at range: Range<Int>, _ text: String, hint: String? = nil) -> Problem {
     Problem(text, severity: .error, in: source, range: range, path: path(to: range.lowerBound), hint: hint)
   }
@@ -76,7 +75,7 @@ public struct JSONDocument: Sendable {
     error(at: node.range, text, hint: hint)
   }
 
-  /// A warning about some bytes of this document; its JSON path is found from their place.
+  /// A warning about some bytes of this document. Looks up their JSON path.
   public func warning(at range: Range<Int>, _ text: String, hint: String? = nil) -> Problem {
     Problem(text, severity: .warning, in: source, range: range, path: path(to: range.lowerBound), hint: hint)
   }
@@ -86,7 +85,7 @@ public struct JSONDocument: Sendable {
     warning(at: node.range, text, hint: hint)
   }
 
-  /// The index of the last element that starts at or before an offset, in elements ordered by their start.
+  /// The index of the last element that starts at or before an offset; the elements are sorted by their start.
   private static func last<Element>(
     of elements: [Element], startingBy offset: Int, start: (Element) -> Int
   ) -> Int? {

@@ -1,15 +1,15 @@
-/// A JSON value together with the bytes of the source it was read from.
+/// A JSON value together with its place in the source.
 ///
-/// Objects keep the order of their members. Nothing is converted while scanning: numbers keep their text and are asked for as an
-/// integer or a double where the expected type is known.
+/// Objects keep the order of their members. Numbers keep their text, and are converted to an integer or a double where the
+/// expected type is known.
 public struct JSONNode: Sendable {
-  /// What a JSON value can be.
+  /// A JSON value.
   public enum Value: Sendable {
     /// `null`
     case null
     /// `true` or `false`
     case bool(Bool)
-    /// A number, exact.
+    /// A number, as written.
     case number(JSONNumber)
     /// A string with its escapes resolved.
     case string(String)
@@ -21,7 +21,7 @@ public struct JSONNode: Sendable {
 
   /// The value.
   public let value: Value
-  /// The bytes of the source, from the first to one past the last. Four bytes each: a source has at most 64 MiB.
+  // Four bytes each: a source has at most 64 MiB.
   private let start, end: UInt32
 
   init(_ value: Value, _ range: Range<Int>) {
@@ -30,43 +30,43 @@ public struct JSONNode: Sendable {
     end = UInt32(range.upperBound)
   }
 
-  /// The bytes of the source the value takes, with its quotes, brackets or braces.
+  /// The bytes of the value in the source, with its quotes, brackets or braces.
   public var range: Range<Int> { Int(start)..<Int(end) }
 
-  /// The string, or nil when it is something else.
+  /// The string; nil for any other kind of value.
   public var string: String? { if case .string(let value) = value { value } else { nil } }
-  /// The truth value, or nil when it is something else.
+  /// The Boolean; nil for any other kind of value.
   public var bool: Bool? { if case .bool(let value) = value { value } else { nil } }
-  /// The number, or nil when it is something else.
+  /// The number; nil for any other kind of value.
   public var number: JSONNumber? { if case .number(let value) = value { value } else { nil } }
-  /// The number as an integer, or nil when it is something else or has no exact integer value.
+  /// The number as an integer; nil for any other kind of value, and for a number that is not an integer of 64 bits.
   public var integer: Int64? { number?.integer }
-  /// The number as a double, correctly rounded, or nil when it is something else.
+  /// The number as a double, correctly rounded; nil for any other kind of value.
   public var double: Double? { number?.double }
-  /// The items, or nil when it is no array.
+  /// The items of the array; nil for any other kind of value.
   public var array: [JSONNode]? { if case .array(let value) = value { value } else { nil } }
-  /// The object, or nil when it is something else.
+  /// The object; nil for any other kind of value.
   public var object: JSONObject? { if case .object(let value) = value { value } else { nil } }
   /// Whether it is `null`.
   public var isNull: Bool { if case .null = value { true } else { false } }
 
-  /// The value of a member when this is an object that has the key.
+  /// The value of a member; nil when this is not an object or does not have the key.
   public subscript(key: String) -> JSONNode? { object?[key]?.value }
 
-  /// What it is, in words for a message such as `expected text, found a number`.
+  /// The kind of value for a message, such as `expected a string, found a number`.
   public var kind: String {
     switch value {
     case .null: "null"
     case .bool(let value): value ? "true" : "false"
     case .number: "a number"
-    case .string: "text"
+    case .string: "a string"
     case .array: "an array"
     case .object: "an object"
     }
   }
 
-  /// Whether two values say the same in the same order, wherever they stand. Numbers are compared by their text and strings
-  /// character by character, so that nothing lost in writing and reading again can hide.
+  /// Whether two values have the same content in the same order, regardless of their places. Compares numbers by their text and
+  /// strings byte by byte, so that it finds whatever a round trip through the writer loses.
   public func hasSameContent(as other: JSONNode) -> Bool {
     switch (value, other.value) {
     case (.null, .null): true
@@ -107,24 +107,25 @@ public struct JSONMember: Sendable {
   public var range: Range<Int> { keyRange.lowerBound..<value.range.upperBound }
 }
 
-/// The members of a JSON object in the order of the file. No key appears twice.
+/// The members of a JSON object in the order of the source. Keys are unique.
 public struct JSONObject: Sendable {
-  /// The members in the order of the file.
+  /// The members in the order of the source.
   public let members: [JSONMember]
-  /// Place of each key; empty for objects so small that looking through the members is faster.
-  private let places: [String: Int]
+  /// The index of each key's member; empty for objects so small that a linear search is faster.
+  private let indices: [String: Int]
 
-  init(members: [JSONMember], places: [String: Int]) {
+  init(members: [JSONMember], indices: [String: Int]) {
     self.members = members
-    self.places = places
+    self.indices = indices
   }
 
-  /// The member with a key, or nil. Takes constant time on average, however large the object is.
+  /// The member with a key; nil when there is none.
+  /// - Complexity: constant on average.
   public subscript(key: String) -> JSONMember? {
-    if places.isEmpty { return members.first { $0.key == key } }
-    return places[key].map { members[$0] }
+    if indices.isEmpty { return members.first { $0.key == key } }
+    return indices[key].map { members[$0] }
   }
 
-  /// The keys in the order of the file.
+  /// The keys in the order of the source.
   public var keys: some Sequence<String> { members.lazy.map(\.key) }
 }

@@ -1,21 +1,17 @@
-/// A JSON number, kept as the text it was written with.
-///
-/// Nothing is rounded before somebody asks: 9007199254740993 stays what it is, where a parser that goes through `Double` makes it
-/// ...992.
+/// A JSON number as it is written, without rounding: 9007199254740993 keeps its last digit, which a `Double` would lose.
 public struct JSONNumber: Sendable, Hashable, CustomStringConvertible {
-  /// The text as written, always a number of RFC 8259.
+  /// The text as written, valid by the grammar of RFC 8259.
   public let literal: String
 
-  /// A number whose text was already checked against the grammar.
+  /// A number whose text the scanner has checked.
   init(checked literal: String) {
     self.literal = literal
   }
 
-  /// The value when it is a whole number that fits in 64 bits, whatever it is written as: `16000`, `16e3`, `16000.0`.
-  /// Nil for everything else; it is never rounded.
+  /// The value if it is an integer of 64 bits, in any notation: `16000`, `16e3`, `16000.0`. Otherwise nil; it is never rounded.
   public var integer: Int64? { Decimal(literal).integer }
 
-  /// The nearest double (round to nearest, ties to even). Always finite: numbers too large are refused by the scanner.
+  /// The nearest double (ties to even). Always finite: the scanner refuses numbers beyond the range of a double.
   public var double: Double { Double(literal) ?? .nan }
 
   /// The text as written.
@@ -23,15 +19,16 @@ public struct JSONNumber: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension JSONNumber {
-  /// A number as sign, whole significand without trailing zeros, and power of ten. The significand is nil when it does not
-  /// fit in 64 bits, in which case no integer of 64 bits has this value: it does not end in a zero, so that neither a
-  /// negative nor a positive power of ten can bring it back into range.
+  /// A number as sign, integer significand without trailing zeros, and power of ten.
+  ///
+  /// The significand is nil when it does not fit in 64 bits. Such a number is no integer of 64 bits: its significand does not end in
+  /// a zero, so no power of ten brings it back into range.
   private struct Decimal {
     var isNegative = false
     var significand: UInt64? = 0
     var power = 0
 
-    /// Far beyond any significand a source of 64 MiB can hold; larger exponents are held here so that they cannot overflow.
+    /// Larger exponents are clamped to this, so that they cannot overflow. No significand in a source of 64 MiB makes up for it.
     static let largestPower = 1_000_000_000
 
     init(_ literal: String) {
@@ -56,7 +53,7 @@ extension JSONNumber {
       power += zeros
     }
 
-    /// Appends a digit; zeros wait until a digit follows that gives them weight.
+    /// Appends a digit. Zeros are only counted until another digit follows.
     private mutating func append(_ digit: Int, after zeros: inout Int) {
       if digit == 0 {
         if significand != 0 { zeros += 1 }

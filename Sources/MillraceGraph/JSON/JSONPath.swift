@@ -1,4 +1,4 @@
-/// The way from the root of a JSON document to one of its values, as problems show it: `nodes.enc.bitrate`, `links[3].from`.
+/// The path from the root of a JSON document to one of its values, as problems show it: `nodes.enc.bitrate`, `links[3].from`.
 public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
   /// One step down.
   public enum Step: Sendable, Hashable {
@@ -11,21 +11,22 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
   /// The steps from the root.
   public var steps: [Step]
 
-  /// A path of some steps; without any it is the root.
+  /// A path with some steps; without any it is the path of the root.
   public init(_ steps: [Step] = []) {
     self.steps = steps
   }
 
-  /// Whether it is the root itself.
+  /// Whether it is the path of the root.
   public var isEmpty: Bool { steps.isEmpty }
 
-  /// The path to a member of the object this path leads to.
+  /// The path of a member of the object at this path.
   public func appending(key: String) -> JSONPath { JSONPath(steps + [.key(key)]) }
 
-  /// The path to an item of the array this path leads to.
+  /// The path of an item of the array at this path.
   public func appending(index: Int) -> JSONPath { JSONPath(steps + [.index(index)]) }
 
-  /// Keys joined by dots and indices in brackets; keys that are not plain names stand quoted in brackets: `nodes["a b"]`.
+  /// Keys joined by dots, indices in brackets. A key with other characters than letters, digits, `_` and `-` is quoted in brackets:
+  /// `nodes["a b"]`.
   public var description: String {
     var text = ""
     for step in steps {

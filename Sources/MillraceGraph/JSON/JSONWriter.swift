@@ -1,4 +1,4 @@
-/// Writes JSON text in the order it is told: the same calls give the same bytes.
+/// Writes JSON text in the order of the calls: the same calls produce the same bytes.
 ///
 /// ```swift
 /// var json = JSONWriter(pretty: true)
@@ -12,17 +12,16 @@
 /// print(json.text)
 /// ```
 ///
-/// Everything is escaped and every number is legal JSON. What the types cannot forbid is a mistake of the program and traps: a member
-/// outside an object, a value without a key inside one, a second value at the top. Keys are not compared with each other.
+/// Strings are escaped and numbers are valid JSON. Traps on a member outside an object, a value without a key inside one, and a second
+/// value at the top level. Does not check for duplicate keys.
 public struct JSONWriter: Sendable {
   /// What has been written so far, UTF-8.
   public private(set) var bytes: [UInt8] = []
 
-  /// Whether lines are broken and indented by two spaces.
   private let pretty: Bool
   /// The arrays and objects that are open.
   private var levels: [Level] = []
-  /// Whether a key was written whose value has yet to come.
+  /// Whether the last thing written was a key.
   private var awaitsValue = false
 
   private struct Level {
@@ -32,7 +31,7 @@ public struct JSONWriter: Sendable {
 
   /// An empty writer.
   ///
-  /// - Parameter pretty: whether every member and item stands on its own line, indented by two spaces; else there is no white space.
+  /// - Parameter pretty: whether to put every member and item on its own line, indented by two spaces; otherwise there is no white space.
   public init(pretty: Bool = false) {
     self.pretty = pretty
   }
@@ -53,8 +52,8 @@ public struct JSONWriter: Sendable {
     append(String(integer))
   }
 
-  /// Writes the shortest decimal that reads back as the same number of the same type. JSON has no word for an infinity or NaN;
-  /// these become `null`.
+  /// Writes the shortest decimal that reads back as the same number of the same type. An infinity or NaN becomes `null`: JSON
+  /// cannot represent them.
   public mutating func value(_ number: some BinaryFloatingPoint & LosslessStringConvertible) {
     append(number.isFinite ? String(number) : "null")
   }
@@ -69,7 +68,7 @@ public struct JSONWriter: Sendable {
     append("null")
   }
 
-  /// Writes a scanned value with all it holds; numbers keep the text they were read with.
+  /// Writes a parsed value with everything in it; numbers keep their text.
   public mutating func value(_ node: JSONNode) {
     switch node.value {
     case .null: null()
@@ -114,7 +113,7 @@ public struct JSONWriter: Sendable {
   /// Writes the key of a member; its value must be written next.
   public mutating func key(_ key: String) {
     precondition(
-      levels.last?.isObject == true && !awaitsValue, "a key belongs in an object, in front of a value")
+      levels.last?.isObject == true && !awaitsValue, "a key belongs in an object, before a value")
     separate()
     append(quoting: key)
     bytes.append(UInt8(ascii: ":"))
@@ -146,7 +145,7 @@ public struct JSONWriter: Sendable {
     value(bool)
   }
 
-  /// Writes a member that is a scanned value.
+  /// Writes a member that is a parsed value.
   public mutating func member(_ key: String, _ node: JSONNode) {
     self.key(key)
     value(node)
@@ -172,7 +171,7 @@ public struct JSONWriter: Sendable {
 // MARK: - Layout and escapes
 
 extension JSONWriter {
-  /// Puts what stands between two values, and checks that a value may stand here.
+  /// Writes what separates the value from the one before it, and checks that a value is allowed here.
   private mutating func beginValue() {
     guard let level = levels.last else {
       precondition(bytes.isEmpty, "a document is one value")
@@ -182,7 +181,7 @@ extension JSONWriter {
     if level.isObject { awaitsValue = false } else { separate() }
   }
 
-  /// The comma and line break in front of a key or item.
+  /// Writes the comma and line break before a key or item.
   private mutating func separate() {
     let last = levels.count - 1
     if levels[last].isEmpty { levels[last].isEmpty = false } else { bytes.append(UInt8(ascii: ",")) }
@@ -207,7 +206,7 @@ extension JSONWriter {
     bytes.append(contentsOf: literal.utf8)
   }
 
-  /// Appends a string in quotes, escaping what RFC 8259 section 7 demands and nothing else.
+  /// Appends a string in quotes, escaping only what RFC 8259 section 7 requires.
   private mutating func append(quoting string: String) {
     bytes.append(UInt8(ascii: "\""))
     for byte in string.utf8 {

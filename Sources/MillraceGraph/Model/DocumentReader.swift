@@ -1,21 +1,21 @@
 import MillraceCore
 
-/// Reads a JSON document as a graph document. Everything that has the wrong shape becomes a problem; the rest is kept.
+/// Reads a JSON document as a graph document. Reports everything of the wrong shape and keeps the rest.
 struct DocumentReader {
   let origin: Place.Origin
   var problems = Problems()
-  /// Some links could not be read.
-  private var hasUnreadLinks = false
+  /// Some links could not be read, so a node may only seem unlinked.
+  private var hasUnreadableLinks = false
 
   init(_ document: JSONDocument) { origin = Place.Origin(document) }
 
-  /// Reads the whole document; nil when it is no graph at all.
+  /// Reads the whole document; nil when it is not a graph.
   mutating func read() -> GraphDocument? {
     let root = origin.document.root
     guard let object = root.object else {
       problems.append(
         place(root).error(
-          "a graph file holds an object, found \(root.kind)",
+          .notAGraph, "a graph file must contain an object, found \(root.kind)",
           hint: "write { \"millrace\": 1, \"nodes\": { … } }"))
       return nil
     }
@@ -31,13 +31,13 @@ struct DocumentReader {
     graph.onError = value(object["onError"])
     graph.memory = value(object["memory"])
     graph.parameters = members(object["parameters"]).map { parameter($0) }
-    graph.hasUnreadNodes = object["nodes"].map { $0.value.object == nil } ?? false
+    graph.hasUnreadableNodes = object["nodes"].map { $0.value.object == nil } ?? false
     for member in members(object["nodes"]) {
-      if let node = node(member) { graph.nodes.append(node) } else { graph.brokenNodes.append(member.key) }
+      if let node = node(member) { graph.nodes.append(node) } else { graph.invalidNodes.append(member.key) }
     }
     graph.links = links(object["links"])
     graph.overload = overload(object["overload"])
-    graph.hasUnreadLinks = hasUnreadLinks
+    graph.hasUnreadableLinks = hasUnreadableLinks
     if let exposed = object["expose"] {
       graph.exposed = members(exposed).compactMap { member in
         text(member).map { ExposedPort(name: name(of: member), end: $0) }
@@ -46,14 +46,14 @@ struct DocumentReader {
     return graph
   }
 
-  /// The name, which terminals, drawings and traces show as it stands.
+  /// The name, which terminals, drawings and traces show unescaped.
   private mutating func graphName(_ member: JSONMember?) -> String? {
     guard let name = text(member) else { return nil }
     if name.value.unicodeScalars.contains(where: Problem.isUnprintable) {
       problems.append(
         name.place.error(
-          "the name of a graph has no control characters, found \(Problem.quoted(name.value))",
-          hint: "take them out"))
+          .invalidName, "\"name\" must not contain control characters, found \(Problem.quoted(name.value))",
+          hint: "remove them"))
     }
     return name.value
   }
@@ -63,16 +63,17 @@ struct DocumentReader {
       let nearest = Spelling.nearest(to: "millrace", among: object.keys).flatMap { object[$0] }
       problems.append(
         place(nearest?.keyRange ?? root.range.prefix(1)).error(
-          "this is no graph file: it has no \"millrace\"",
-          hint: nearest.map { "write \"millrace\" in place of \(Problem.quoted($0.key))" }
+          .notAGraph, "not a graph file: it has no \"millrace\"",
+          hint: nearest.map { "rename \(Problem.quoted($0.key)) to \"millrace\"" }
             ?? "add \"millrace\": \(GraphKeys.version)"))
       return false
     }
     if version.value.integer == Int64(GraphKeys.version) { return true }
     problems.append(
       place(version.value).error(
-        "graph files of version \(WrittenValue(version.value, origin).shown) are not known",
-        hint: "this program reads \"millrace\": \(GraphKeys.version)"))
+        .unsupportedVersion,
+        "graph file version \(WrittenValue(version.value, origin).shown) is not supported",
+        hint: "this program reads version \(GraphKeys.version)"))
     return false
   }
 
@@ -88,17 +89,17 @@ struct DocumentReader {
         }
       problems.append(
         place(member.value).error(
-          "parameter \(Problem.quoted(member.key)) is described by an object, found \(member.value.kind)",
+          .wrongType, "parameter \(Problem.quoted(member.key)) must be an object, found \(member.value.kind)",
           hint: cure))
-      parameter.isBroken = true
+      parameter.isInvalid = true
       return parameter
     }
-    parameter.isBroken = !hasGoodName(member, of: "a parameter")
+    parameter.isInvalid = !hasValidName(member, of: "parameter")
     parameter.defaultValue = value(object["default"])
     let hasUnknown = refuseUnknownKeys(
-      of: object, known: GraphKeys.parameter, owner: "a parameter of a graph")
-    // A misspelled key may have been the default.
-    if hasUnknown && parameter.defaultValue == nil { parameter.isBroken = true }
+      of: object, known: GraphKeys.parameter, owner: "a graph parameter")
+    // The unknown key may be a misspelled "default".
+    if hasUnknown && parameter.defaultValue == nil { parameter.isInvalid = true }
     for key in ["text", "comment"] { expectProse(object[key]) }
     if let written = text(object["type"]) {
       let type = GraphParameterType(rawValue: written.value)
@@ -106,7 +107,7 @@ struct DocumentReader {
         let words = GraphParameterType.allCases.map(\.rawValue)
         problems.append(
           written.place.error(
-            "there is no parameter type \(Problem.quoted(written.value))",
+            .invalidValue, "unknown parameter type \(Problem.quoted(written.value))",
             hint: Spelling.hint(for: written.value, among: words) ?? "use \(Wording.oneOf(words))"))
       }
       parameter.type = type
@@ -117,11 +118,11 @@ struct DocumentReader {
   // MARK: Nodes
 
   private mutating func node(_ member: JSONMember) -> NodeDeclaration? {
-    guard hasGoodName(member, of: "a node") else { return nil }
+    guard hasValidName(member, of: "node") else { return nil }
     guard let object = member.value.object else {
       problems.append(
         place(member.value).error(
-          "node \(Problem.quoted(member.key)) is described by an object, found \(member.value.kind)",
+          .wrongType, "node \(Problem.quoted(member.key)) must be an object, found \(member.value.kind)",
           hint: "write { \"type\": \"…\" }"))
       return nil
     }
@@ -129,8 +130,8 @@ struct DocumentReader {
       let nearest = Spelling.nearest(to: "type", among: object.keys)
       problems.append(
         place(member.keyRange).error(
-          "node \(Problem.quoted(member.key)) has no \"type\"",
-          hint: nearest.map { "write \"type\" in place of \(Problem.quoted($0))" } ?? "add \"type\": \"…\""))
+          .missingKey, "node \(Problem.quoted(member.key)) has no \"type\"",
+          hint: nearest.map { "rename \(Problem.quoted($0)) to \"type\"" } ?? "add \"type\": \"…\""))
       return nil
     }
     guard let type = text(object["type"]) else { return nil }
@@ -160,10 +161,11 @@ struct DocumentReader {
   private mutating func links(_ member: JSONMember?) -> [LinkDeclaration] {
     guard let member else { return [] }
     guard let items = member.value.array else {
-      hasUnreadLinks = true
+      hasUnreadableLinks = true
       problems.append(
         place(member.value).error(
-          "\"links\" is a list, found \(member.value.kind)", hint: "write \"links\": [ \"mic -> out\" ]"))
+          .wrongType, "\"links\" must be an array, found \(member.value.kind)",
+          hint: "write \"links\": [ \"mic -> out\" ]"))
       return []
     }
     return items.flatMap { link($0) }
@@ -171,7 +173,7 @@ struct DocumentReader {
 
   private mutating func link(_ node: JSONNode) -> [LinkDeclaration] {
     let links = hops(node)
-    if links.isEmpty { hasUnreadLinks = true }
+    if links.isEmpty { hasUnreadableLinks = true }
     return links
   }
 
@@ -187,14 +189,15 @@ struct DocumentReader {
     guard let object = node.object else {
       problems.append(
         place(node).error(
-          "a link is text or an object, found \(node.kind)",
+          .wrongType, "a link must be a string or an object, found \(node.kind)",
           hint: "write \"mic -> out\" or { \"from\": \"mic\", \"to\": \"out\" }"))
       return []
     }
     refuseUnknownKeys(of: object, known: GraphKeys.link, owner: "a link")
     expectProse(object["comment"])
     for key in ["from", "to"] where object[key] == nil {
-      problems.append(place(node).error("the link has no \"\(key)\"", hint: "add \"\(key)\": \"node\""))
+      problems.append(
+        place(node).error(.missingKey, "the link has no \"\(key)\"", hint: "add \"\(key)\": \"node\""))
     }
     guard let from = end(object["from"]), let to = end(object["to"]) else { return [] }
     return [

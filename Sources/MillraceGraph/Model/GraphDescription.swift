@@ -1,6 +1,6 @@
 public import MillraceCore
 
-/// A graph built in Swift: says what a graph file says and passes the same checks.
+/// A graph built in Swift. It can contain whatever a graph file can, and passes the same checks.
 ///
 /// ```swift
 /// var graph = GraphDescription("bot")
@@ -11,9 +11,9 @@ public import MillraceCore
 /// let plan = try Graph.load(graph, catalogue: catalogue)
 /// ```
 ///
-/// Nothing is looked up while it is built: mistakes come all together from `Graph.load`, each with the path of what it is
-/// about, such as `nodes.enc.bitrate`. In texts `${name}` and `${env:NAME}` are replaced as in a file, and `$${` writes `${`.
-/// Relative paths start at the current directory.
+/// Building it checks nothing: `Graph.load` reports all problems together, each with its path, such as `nodes.enc.bitrate`.
+/// Placeholders `${name}` and `${env:NAME}` in strings are replaced as in a file; `$${` is a literal `${`. Relative paths start at the
+/// current directory.
 public struct GraphDescription: Sendable {
   var document: GraphDocument
   var problems = Problems()
@@ -21,9 +21,9 @@ public struct GraphDescription: Sendable {
   /// A graph without nodes.
   /// - Parameters:
   ///   - name: what listings and reports call it.
-  ///   - clock: the clock it runs on; `realtime` unless it or the settings say otherwise.
-  ///   - onError: what happens when a node fails that says nothing itself.
-  ///   - memory: bytes a run may take, as `PlanMemory` counts them; nil: as many as there are.
+  ///   - clock: the clock it runs on; nil: `realtime`. The settings can override it.
+  ///   - onError: what happens when a node without a policy of its own fails; nil: `stop`.
+  ///   - memory: bytes that a run may use, as `PlanMemory` counts them; nil: no limit.
   public init(
     _ name: String, clock: Clock.Kind? = nil, onError: ErrorPolicy? = nil, memory: Int? = nil
   ) {
@@ -34,8 +34,10 @@ public struct GraphDescription: Sendable {
     document.memory = memory.map { Located(.text("\($0)B"), Self.place("memory")) }
   }
 
-  /// A graph as a file has it, to be changed or added to a graph that runs. Relative paths in it start at its folder.
-  /// - Throws: what keeps it from being read; everything else is found by the checks.
+  /// A graph read from a file, to extend it or to add it to a running graph. Relative paths in it start at its folder.
+  ///
+  /// Blocks the calling thread until the file has been read.
+  /// - Throws: the problems that prevent reading it; `Graph.load` reports all others.
   public init(path: String) throws(Problems) {
     var expander = Expander(contracts: [:], settings: GraphSettings())
     let source: SourceFile
@@ -45,37 +47,37 @@ public struct GraphDescription: Sendable {
     guard let document = expander.decode(source) else { throw expander.problems }
     self.document = document
     problems = expander.problems
-    nodeNames = Set(document.nodes.map(\.name.value) + document.brokenNodes)
+    nodeNames = Set(document.nodes.map(\.name.value) + document.invalidNodes)
     linkCount = document.links.count
   }
 
-  /// Declares a parameter, to be given by `GraphSettings.set` or by an including graph, and used as `${name}`.
+  /// Declares a parameter, which `GraphSettings.set` or an including graph sets, and which is used as `${name}`.
   /// - Parameters:
-  ///   - name: what `${name}` and `GraphSettings.set` call it.
-  ///   - type: what values from outside are read as; nil: whatever the parameter they end up in takes.
-  ///   - defaultValue: nil when the value must be given.
+  ///   - name: its name in `${name}` and `GraphSettings.set`.
+  ///   - type: the type of its values; nil: that of the node parameter it is used for.
+  ///   - defaultValue: the value when none is set; nil: one must be set.
   public mutating func parameter(
     _ name: String, type: GraphParameterType? = nil, default defaultValue: ParameterValue? = nil
   ) {
     let place = Self.place("parameters", name)
     let isTaken = document.parameters.contains { $0.name.value == name }
-    let isGood = hasGoodName(name, of: "a parameter", isTaken: isTaken, place)
+    let isValid = hasValidName(name, of: "parameter", isTaken: isTaken, place)
     let value = defaultValue.map { Located(WrittenValue($0, place), place) }
     document.parameters.append(
-      ParameterDeclaration(name: Located(name, place), type: type, defaultValue: value, isBroken: !isGood))
+      ParameterDeclaration(name: Located(name, place), type: type, defaultValue: value, isInvalid: !isValid))
   }
 
   /// Adds a node.
   /// - Parameters:
   ///   - name: its name in the graph, unique.
   ///   - type: its type in the catalogue.
-  ///   - parameters: values by name; those left out take their defaults.
-  ///   - lane: where it runs, when not where its contract says.
-  ///   - onError: what happens when it fails; the graph's own policy when nil.
-  ///   - budget: microseconds one call may take on the voice lane, when not what its contract says.
-  ///   - maxAge: how old packets may be when they reach it, in whole milliseconds; nil: as old as they like.
-  ///   - endsWith: the node with whose end this source ends, as if the graph drained.
-  ///   - secrets: names of parameters whose values must never be shown. Values from the environment are secret anyway.
+  ///   - parameters: values by name; the others take their defaults.
+  ///   - lane: the lane it runs on; nil: that of its contract.
+  ///   - onError: what happens when it fails; nil: the graph's policy.
+  ///   - budget: microseconds that one call may take on the voice lane; nil: that of its contract.
+  ///   - maxAge: the maximum age of packets that reach it, in milliseconds; nil: no limit.
+  ///   - endsWith: the node whose end also ends this source, as if the graph drained.
+  ///   - secrets: names of parameters whose values must never be shown. Values from the environment always are secret.
   public mutating func add(
     _ name: String, _ type: String, _ parameters: [String: ParameterValue] = [:], lane: Lane? = nil,
     onError: ErrorPolicy? = nil, budget: Int? = nil, maxAge: Int? = nil, endsWith: String? = nil,
@@ -112,7 +114,7 @@ public struct GraphDescription: Sendable {
     document.nodes.append(node)
   }
 
-  /// Links nodes in a row: `link("mic -> enc -> out")`. Capacity and policy hold for every hop of the chain.
+  /// Links a chain of nodes: `link("mic -> enc -> out")`. Capacity and policy apply to every link of the chain.
   public mutating func link(_ chain: String, capacity: LinkCapacity? = nil, whenFull: LinkPolicy? = nil) {
     let place = nextLinkPlace()
     do throws(Problem) {
@@ -121,7 +123,7 @@ public struct GraphDescription: Sendable {
         whenFull: whenFull.map { Located(.text($0.rawValue), place) })
     } catch {
       problems.append(error)
-      document.hasUnreadLinks = true
+      document.hasUnreadableLinks = true
     }
   }
 
@@ -132,12 +134,12 @@ public struct GraphDescription: Sendable {
     link("\(from) -> \(to)", capacity: capacity, whenFull: whenFull)
   }
 
-  /// Adds a step against overload, in force while a worker of the graph is busy for more than `above` percent of the time.
+  /// Adds an overload step, which applies while a worker of the graph is busy for more than `above` percent of the time.
   /// - Parameters:
-  ///   - above: percent of a worker's time from which on the step holds, 1 to 100.
-  ///   - set: live parameters, named `node.parameter`, and their values meanwhile.
-  ///   - shed: nodes whose input is thrown away meanwhile.
-  ///   - refuse: the engine takes no new sessions meanwhile.
+  ///   - above: percent of a worker's time, 1 to 100.
+  ///   - set: live parameters, named `node.parameter`, and their values while the step applies.
+  ///   - shed: nodes whose input is discarded while the step applies.
+  ///   - refuse: whether the engine refuses new sessions while the step applies.
   public mutating func overload(
     above: Int, set: [String: ParameterValue] = [:], shed: [String] = [], refuse: Bool = false
   ) {
@@ -148,18 +150,21 @@ public struct GraphDescription: Sendable {
     }
     step.shed = shed.map { Located($0, place) }
     step.refuse = Located(.bool(refuse), place)
-    step.saysWhat = !set.isEmpty || !shed.isEmpty || refuse
+    step.hasAction = !set.isEmpty || !shed.isEmpty || refuse
     document.overload.append(step)
   }
 
-  /// Makes a port of a node reachable under a name for graphs that include this one.
+  /// Exposes a port of a node, under a name, to graphs that include this one.
+  /// - Parameters:
+  ///   - name: the name that an including graph uses.
+  ///   - end: the port, `node` or `node.port`.
   public mutating func expose(_ name: String, _ end: String) {
     let place = Self.place("expose", name)
     document.exposed =
       (document.exposed ?? []) + [ExposedPort(name: Located(name, place), end: Located(end, place))]
   }
 
-  /// Calls of `link` so far: a chain is one of them, however many hops it has.
+  /// The number of calls of `link`; a chain counts as one.
   private var linkCount = 0
   private var nodeNames: Set<String> = []
 
@@ -173,8 +178,8 @@ public struct GraphDescription: Sendable {
   {
     let place = Self.place("nodes", name)
     let isTaken = !nodeNames.insert(name).inserted
-    guard hasGoodName(name, of: "a node", isTaken: isTaken, place) else {
-      if !isTaken { document.brokenNodes.append(name) }
+    guard hasValidName(name, of: "node", isTaken: isTaken, place) else {
+      if !isTaken { document.invalidNodes.append(name) }
       return nil
     }
     var node = NodeDeclaration(name: Located(name, place), type: Located(type, place))
@@ -182,12 +187,13 @@ public struct GraphDescription: Sendable {
     return node
   }
 
-  private mutating func hasGoodName(_ name: String, of what: String, isTaken: Bool, _ place: Place) -> Bool {
-    if let objection = Names.objection(to: name, of: what) {
-      problems.append(place.error(objection, hint: Names.rule))
+  private mutating func hasValidName(_ name: String, of noun: String, isTaken: Bool, _ place: Place) -> Bool {
+    if let objection = Names.objection(to: name, of: noun) {
+      problems.append(place.error(.invalidName, objection, hint: Names.rule))
     } else if isTaken {
       problems.append(
-        place.error("\(Problem.quoted(name)) is the name of \(what) already", hint: "give each its own name"))
+        place.error(
+          .duplicateName, "duplicate \(noun) name \(Problem.quoted(name))", hint: "use unique names"))
     } else {
       return true
     }
@@ -195,7 +201,7 @@ public struct GraphDescription: Sendable {
   }
 
   private func arguments(_ values: [String: ParameterValue], under path: String...) -> [Argument] {
-    // In alphabetical order: a dictionary's own order changes from run to run.
+    // Sorted, since the order of a dictionary changes from run to run.
     values.sorted { $0.key < $1.key }.map { name, value in
       let place = Place(JSONPath((path + [name]).map { .key($0) }))
       return Argument(name: Located(name, place), value: Located(WrittenValue(value, place), place))
@@ -206,7 +212,7 @@ public struct GraphDescription: Sendable {
 }
 
 extension LinkCapacity {
-  /// As a graph file writes it. Whole milliseconds stay whole; anything finer is written in fractions.
+  /// The value as a graph file writes it: packets, or a time in milliseconds.
   fileprivate var written: WrittenValue {
     switch self {
     case .packets(let count): .integer(count)

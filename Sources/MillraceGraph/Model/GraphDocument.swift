@@ -1,30 +1,30 @@
 import MillraceCore
 
-/// What one graph file, or one description in Swift, says: names and values with their places, nothing looked up yet.
+/// The content of a graph file or of a description in Swift: names and values with their places, nothing resolved yet.
 struct GraphDocument: Sendable {
-  /// The graph's name; nil when it says none.
+  /// The graph's name; nil when it has none.
   var name: String?
   /// What problems call the file; empty for a graph built in Swift.
   var fileName = ""
-  /// The folder that relative paths start in; empty for the current directory.
+  /// The folder that relative paths start at; empty for the current directory.
   var folder = ""
   /// The place of the graph as a whole.
   var place: Place
   var clock: Located<WrittenValue>?
   var onError: Located<WrittenValue>?
-  /// What a run of the graph may take.
+  /// The memory that a run of the graph may use.
   var memory: Located<WrittenValue>?
   var parameters: [ParameterDeclaration] = []
   var nodes: [NodeDeclaration] = []
   var links: [LinkDeclaration] = []
-  /// Steps against overload, as written.
+  /// Overload steps, as written.
   var overload: [OverloadDeclaration] = []
-  /// Names of nodes that are written wrong: told already, and not known otherwise.
-  var brokenNodes: [String] = []
-  /// Some nodes or links could not be read, so what is missing may be among them.
-  var hasUnreadNodes = false
-  var hasUnreadLinks = false
-  /// Ports for graphs that include this one; nil when the graph does not choose them.
+  /// Names of nodes that could not be read, which has been reported.
+  var invalidNodes: [String] = []
+  /// Nodes or links that seem to be missing may be among those that could not be read.
+  var hasUnreadableNodes = false
+  var hasUnreadableLinks = false
+  /// Ports for graphs that include this one; nil without "expose".
   var exposed: [ExposedPort]?
 
   init(place: Place) { self.place = place }
@@ -34,19 +34,19 @@ struct GraphDocument: Sendable {
 struct ParameterDeclaration: Sendable {
   var name: Located<String>
   var type: GraphParameterType?
-  /// nil: whoever runs or includes the graph must give the value.
+  /// nil when the value must be set.
   var defaultValue: Located<WrittenValue>?
-  /// It is written wrong: told already, and its value unknown.
-  var isBroken = false
+  /// It could not be read, which has been reported; its value is unknown.
+  var isInvalid = false
 }
 
-/// The types a graph's own parameter may be declared with.
+/// The declared type of a graph's parameter.
 ///
-/// Without one, a value given from outside is read as whatever the node parameter it ends up in takes.
+/// Without one, a value from outside is parsed as the type of the node parameter it is used for.
 public enum GraphParameterType: String, Sendable, Hashable, CaseIterable {
-  /// Text.
+  /// A string.
   case string
-  /// A whole number.
+  /// An integer.
   case integer
   /// Any number.
   case number
@@ -55,14 +55,14 @@ public enum GraphParameterType: String, Sendable, Hashable, CaseIterable {
   /// A file path.
   case path
 
-  /// In words: `a whole number`.
-  var words: String {
+  /// What a value of this type must be: `an integer`.
+  var requirement: String {
     switch self {
-    case .string: "text"
-    case .integer: "a whole number"
+    case .string: "a string"
+    case .integer: "an integer"
     case .number: "a number"
     case .bool: "true or false"
-    case .path: "a path"
+    case .path: "a file path"
     }
   }
 }
@@ -82,41 +82,41 @@ struct NodeDeclaration: Sendable {
   var budget: Located<WrittenValue>?
   var maxAge: Located<WrittenValue>?
   var endsWith: Located<WrittenValue>?
-  /// Everything that is not a reserved key.
+  /// Parameters: everything that is not a reserved key.
   var arguments: [Argument] = []
-  /// Arguments whose values must never be shown, whatever they come from.
+  /// Parameters whose values must never be shown, regardless of their origin.
   var secrets: Set<String> = []
-  /// Of an included graph: its file, and the values for its parameters.
+  /// The file of an included graph, and the values for its parameters.
   var path: Located<WrittenValue>?
   var settings: [Argument] = []
-  /// Of a graph included from Swift: the graph itself.
+  /// A graph built in Swift that is included.
   var included: GraphDescription?
 
-  /// The node type that stands for another graph.
+  /// The node type of an included graph.
   static let includeType = "graph"
 
   var isInclude: Bool { type.value == Self.includeType }
 }
 
-/// One hop: a chain of three nodes declares two of them.
+/// One link; a chain of three nodes declares two.
 struct LinkDeclaration: Sendable {
   /// One end as written: `node` or `node.port`.
   struct End: Sendable {
     var text: Located<String>
-    /// The name stands between two arrows: a port given with it may mean the input or the output.
+    /// The end is between two arrows, so that its port may be the input or the output.
     var isBetween: Bool
   }
   var from: End
   var to: End
-  /// The hop as a whole.
+  /// The link as a whole.
   var place: Place
   var capacity: Located<WrittenValue>?
   var whenFull: Located<WrittenValue>?
 }
 
-/// A port that graphs which include this one may link to.
+/// A port that including graphs can link to.
 struct ExposedPort: Sendable {
   var name: Located<String>
-  /// `node` or `node.port` inside.
+  /// The port inside the graph: `node` or `node.port`.
   var end: Located<String>
 }

@@ -1,9 +1,9 @@
-/// The keys of a graph file that are not names or parameters: one table for the reader, the JSON Schema and the pages.
+/// The reserved keys of a graph file, for the reader, the JSON Schema and the reference pages.
 public enum GraphKeys {
   /// The version of the format, the value of `millrace`.
   public static let version = 1
 
-  /// Keys of the file's outermost object.
+  /// Keys of the root object.
   public static let graph = [
     "millrace", "name", "text", "comment", "clock", "onError", "memory", "parameters", "nodes", "links",
     "expose",

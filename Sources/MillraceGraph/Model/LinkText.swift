@@ -1,6 +1,6 @@
-/// Takes links written as text apart: `mic -> enc.in -> out`.
+/// Parses links written as text: `mic -> enc.in -> out`.
 enum LinkText {
-  /// The hops of a chain, each with the bytes from its first name to its second.
+  /// The links of a chain, each with the bytes from its first name to its second.
   static func hops(
     of chain: Located<String>, capacity: Located<WrittenValue>? = nil, whenFull: Located<WrittenValue>? = nil
   ) throws(Problem) -> [LinkDeclaration] {
@@ -8,11 +8,12 @@ enum LinkText {
     let spans = spans(of: text)
     guard spans.count > 1 else {
       throw chain.place.error(
-        "link \(Problem.quoted(text)) names one node only", hint: "write \"from -> to\"")
+        .invalidLink, "link \(Problem.quoted(text)) names only one node", hint: "write \"from -> to\"")
     }
     if spans.contains(where: \.isEmpty) {
       throw chain.place.error(
-        "link \(Problem.quoted(text)) has an arrow without a name beside it", hint: "write \"from -> to\"")
+        .invalidLink, "link \(Problem.quoted(text)) has no node name next to an arrow",
+        hint: "write \"from -> to\"")
     }
     var names: [Located<String>] = []
     for span in spans {
@@ -27,7 +28,7 @@ enum LinkText {
     }
   }
 
-  /// One end: the name of a node, perhaps with a dot and a port.
+  /// One end: the name of a node, optionally with a dot and a port.
   static func end(_ text: Located<String>) throws(Problem) -> Located<String> {
     let dots = text.value.utf8.count { $0 == UInt8(ascii: ".") }
     let isWhole = !text.value.isEmpty && !text.value.hasPrefix(".") && !text.value.hasSuffix(".")
@@ -38,16 +39,16 @@ enum LinkText {
       : dots > 1
         ? "link to a port the included graph exposes"
         : "write \"node\" or \"node.port\", and \"->\" between nodes"
-    throw text.place.error("\(Problem.quoted(text.value)) is no end of a link", hint: hint)
+    throw text.place.error(.invalidLink, "invalid link end \(Problem.quoted(text.value))", hint: hint)
   }
 
-  /// Node and port of an end.
+  /// The node and port of an end.
   static func parts(of end: String) -> (node: String, port: String?) {
     guard let dot = end.firstIndex(of: ".") else { return (end, nil) }
     return (String(end[..<dot]), String(end[end.index(after: dot)...]))
   }
 
-  /// Byte ranges of the names between the arrows, without the blanks around them.
+  /// The byte ranges of the names between the arrows, without the spaces around them.
   private static func spans(of text: String) -> [Range<Int>] {
     let bytes = Array(text.utf8)
     var spans: [Range<Int>] = []

@@ -1,18 +1,18 @@
-/// What a node or a parameter of a graph may be called.
+/// The valid names of nodes and graph parameters.
 enum Names {
   static let rule = "use letters, digits, \"_\" and \"-\""
 
-  /// What is wrong with a name; nil when nothing is. Dots are kept for ports and for nodes of included graphs.
-  static func objection(to name: String, of what: String) -> String? {
-    if name.isEmpty { return "the name of \(what) is empty" }
+  /// What is wrong with a name; nil for a valid one. Dots are reserved for ports and for nodes of included graphs.
+  static func objection(to name: String, of noun: String) -> String? {
+    if name.isEmpty { return "a \(noun) name must not be empty" }
     let isPlain = name.unicodeScalars.allSatisfy { scalar in
       scalar == "_" || scalar == "-" || scalar.properties.isAlphabetic || scalar.properties.numericType != nil
     }
-    return isPlain ? nil : "\(Problem.quoted(name)) cannot be the name of \(what)"
+    return isPlain ? nil : "\(Problem.quoted(name)) is not a valid \(noun) name"
   }
 }
 
-/// Pieces of sentences.
+/// Parts of sentences.
 enum Wording {
   /// `"a", "b" and "c"`
   static func list(_ names: [String]) -> String { joined(names.map(Problem.quoted), by: "and") }
@@ -20,7 +20,7 @@ enum Wording {
   /// `"a", "b" or "c"`
   static func oneOf(_ names: [String]) -> String { joined(names.map(Problem.quoted), by: "or") }
 
-  /// The first sentence of a text, to stand inside another sentence: without its full stop and its capital.
+  /// The first sentence of a text, for use inside another one: without its full stop and its capital.
   static func phrase(_ text: String) -> String {
     var end = text.endIndex
     if let stop = text.indices.first(where: { index in
@@ -30,7 +30,7 @@ enum Wording {
       end = stop
     }
     var phrase = String(text[..<end])
-    // A capital followed by another is an abbreviation and stays.
+    // A capital followed by another is an abbreviation.
     let second = phrase.dropFirst().first
     if let first = phrase.first, second?.isUppercase != true {
       phrase.replaceSubrange(phrase.startIndex...phrase.startIndex, with: first.lowercased())
@@ -44,16 +44,16 @@ enum Wording {
   }
 }
 
-/// Paths as text; nothing here looks at the disk.
+/// Paths as text; none of this accesses the file system.
 enum Paths {
-  /// The folder part, without the last slash; empty for a plain name.
+  /// The directory part, without the last slash; empty for a plain name.
   static func folder(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "" }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// A path as seen from the current directory when it was written relative to a folder. Absolute paths, URLs, and `-` for
-  /// standard input and output stay what they are.
+  /// A path relative to a folder, as seen from the current directory. Absolute paths, URLs, and `-` for standard input and output
+  /// are unchanged.
   static func resolve(_ path: String, in folder: String) -> String {
     if folder.isEmpty || path.isEmpty || path == "-" || path.hasPrefix("/") || path.contains("://") {
       return path
@@ -61,7 +61,7 @@ enum Paths {
     return folder.hasSuffix("/") ? folder + path : "\(folder)/\(path)"
   }
 
-  /// The path without `.` and `x/..`, so that two spellings of one file compare equal.
+  /// The path without `.` and `x/..`, so that different spellings of it compare equal.
   static func normalized(_ path: String) -> String {
     var parts: [Substring] = []
     for part in path.split(separator: "/") where part != "." {
@@ -74,7 +74,7 @@ enum Paths {
     return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
   }
 
-  /// The file's name without folder and extension.
+  /// The file name without directory and extension.
   static func stem(of path: String) -> String {
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return String(name) }

@@ -1,6 +1,6 @@
-/// Where a name or a value of a graph was written: some bytes of a file, or a path in a graph that was built in Swift.
+/// Where a name or a value of a graph is written: some bytes of a file, or a path in a graph built in Swift.
 ///
-/// Everything a graph says keeps its place until the graph runs, so that whatever is found wrong later can be pointed at.
+/// Names and values keep their places until the graph runs, so that problems found later can refer to them.
 public struct Place: Sendable {
   private enum Kind: Sendable {
     case file(Origin, start: UInt32, end: UInt32)
@@ -8,7 +8,7 @@ public struct Place: Sendable {
   }
   private let kind: Kind
 
-  /// A document behind a reference: places are made by the thousand and stay small.
+  /// A document. A class, since there are thousands of places.
   final class Origin: Sendable {
     let document: JSONDocument
     init(_ document: JSONDocument) { self.document = document }
@@ -22,31 +22,32 @@ public struct Place: Sendable {
   /// A path in a graph built in Swift.
   init(_ path: JSONPath) { kind = .description(path) }
 
-  /// An error about this place.
-  public func error(_ text: String, hint: String? = nil) -> Problem {
-    problem(.error, text, hint)
+  /// An error at this place.
+  public func error(_ code: Problem.Code, _ text: String, hint: String? = nil) -> Problem {
+    problem(.error, code, text, hint)
   }
 
-  /// A warning about this place.
-  public func warning(_ text: String, hint: String? = nil) -> Problem {
-    problem(.warning, text, hint)
+  /// A warning at this place.
+  public func warning(_ code: Problem.Code, _ text: String, hint: String? = nil) -> Problem {
+    problem(.warning, code, text, hint)
   }
 
-  private func problem(_ severity: Problem.Severity, _ text: String, _ hint: String?) -> Problem {
+  private func problem(
+    _ severity: Problem.Severity, _ code: Problem.Code, _ text: String, _ hint: String?
+  ) -> Problem {
     switch kind {
     case .file(let origin, let start, let end):
       let range = Int(start)..<Int(end)
       let document = origin.document
       return Problem(
-        text, severity: severity, in: document.source, range: range,
-        path: document.path(to: range.lowerBound),
-        hint: hint)
+        text, code: code, severity: severity, in: document.source, range: range,
+        path: document.path(to: range.lowerBound), hint: hint)
     case .description(let path):
-      return Problem(text, severity: severity, path: path, hint: hint)
+      return Problem(text, code: code, severity: severity, path: path, hint: hint)
     }
   }
 
-  /// Its bytes when it is in a source; nil: it is elsewhere.
+  /// Its bytes in a source; nil when it is not in that source.
   func range(in source: SourceFile) -> Range<Int>? {
     guard case .file(let origin, let start, let end) = kind, origin.document.source === source else {
       return nil
@@ -54,8 +55,8 @@ public struct Place: Sendable {
     return Int(start)..<Int(end)
   }
 
-  /// A part of this place, for text inside a string. The whole place where parts have no bytes of their own: in a graph
-  /// built in Swift, and in a string with escapes, whose bytes are not its characters.
+  /// A part of this place, for text inside a string. The whole place in a graph built in Swift, and for a string with escapes, whose
+  /// bytes in the file differ from those of the text.
   func part(of text: String, _ range: Range<Int>) -> Place {
     guard case .file(let origin, let start, let end) = kind, Int(end - start) == text.utf8.count + 2 else {
       return self
@@ -65,7 +66,7 @@ public struct Place: Sendable {
   }
 }
 
-/// A value together with the place it was written at.
+/// A value and where it is written.
 struct Located<Value: Sendable>: Sendable {
   var value: Value
   var place: Place

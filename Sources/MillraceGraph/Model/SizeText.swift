@@ -1,9 +1,8 @@
-/// Amounts of memory as people write them: a number and its unit, `512MB`, `1.5 GiB`.
+/// Memory sizes as users write them: a number and its unit, `512MB`, `1.5 GiB`.
 public enum SizeText {
-  /// A unit, by the name that stands behind the number: powers of 1000, and with an `i` powers of 1024 (IEC 80000-13).
+  /// A unit, by its symbol: powers of 1000, and with an `i` powers of 1024 (IEC 80000-13).
   public enum Unit: String, Sendable, CaseIterable {
-    // The longer names first: "MB" ends in "B".
-    /// 2^10 bytes.
+    // Longer symbols first: "MB" ends in "B".
     case kibibyte = "KiB"
     /// 2^20 bytes.
     case mebibyte = "MiB"
@@ -39,15 +38,15 @@ public enum SizeText {
     }
   }
 
-  /// The most that is read: an exabyte.
-  private static let most = 1e18
+  /// Sizes from here on, 1 EB, are refused.
+  private static let limit = 1e18
 
-  /// Reads a size, in whole bytes; nil for anything else.
+  /// Parses a size, in bytes; nil for anything else.
   public static func bytes(_ text: String) -> Int? {
     guard let unit = Unit.allCases.first(where: { text.hasSuffix($0.rawValue) }) else { return nil }
     let digits = text.dropLast(unit.rawValue.count).filter { $0 != " " }
     let isPlain = digits.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
-    guard isPlain, let number = Double(digits), number * unit.bytes < most else { return nil }
+    guard isPlain, let number = Double(digits), number * unit.bytes < limit else { return nil }
     return Int((number * unit.bytes).rounded())
   }
 }

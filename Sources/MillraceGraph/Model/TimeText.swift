@@ -1,20 +1,11 @@
 public import MillraceCore
 
-/// Times as people write them: a number and its unit, `200ms`, `1.5 s`.
+/// Durations as users write them: a number and its unit, `200ms`, `1.5 s`.
 public enum TimeText {
-  /// A unit, by the name that stands behind the number.
+  /// A unit, by its symbol.
   public enum Unit: String, Sendable, CaseIterable {
-    // The longer names first: "ms" ends in "s".
-    /// Microseconds.
-    case us
-    /// Milliseconds.
-    case ms
-    /// Minutes.
-    case min
-    /// Seconds.
-    case s
-    /// Hours.
-    case h
+    // Longer symbols first: "ms" ends in "s".
+    case us, ms, min, s, h
 
     var nanoseconds: Double {
       switch self {
@@ -27,7 +18,7 @@ public enum TimeText {
     }
   }
 
-  /// Reads a time in one of some units; nil for anything else.
+  /// Parses a duration in one of some units; nil for anything else.
   public static func nanoseconds(_ text: String, units: [Unit] = [.ms, .s]) -> Nanoseconds? {
     for unit in Unit.allCases where units.contains(unit) && text.hasSuffix(unit.rawValue) {
       let digits = text.dropLast(unit.rawValue.count).filter { $0 != " " }

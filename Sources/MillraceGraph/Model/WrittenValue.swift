@@ -1,16 +1,16 @@
 import MillraceCore
 
-/// A value as a graph gives it, before anybody knows what type is wanted.
+/// A value as written in a graph, before its type is known.
 enum WrittenValue: Sendable {
   case null
   case bool(Bool)
   case integer(Int)
   case number(Double)
   case text(String)
-  /// Text from outside the graph, such as `--set`: it may turn out to be a number.
+  /// Text from outside the graph, such as `--set`, which may be a number or a list.
   case outside(String)
   case list([Located<WrittenValue>])
-  /// An object. No parameter takes one.
+  /// An object, which no parameter accepts.
   case object
 
   init(_ node: JSONNode, _ origin: Place.Origin) {
@@ -19,7 +19,7 @@ enum WrittenValue: Sendable {
     case .bool(let value): self = .bool(value)
     case .string(let value): self = .text(value)
     case .number(let number):
-      // Whole numbers stay whole however they are written; `1e3` is as good as `1000`.
+      // In any notation: `1e3` is the integer 1000.
       self = number.integer.map { .integer(Int($0)) } ?? .number(number.double)
     case .array(let items):
       self = .list(items.map { Located(WrittenValue($0, origin), Place(origin, $0.range)) })
@@ -37,7 +37,7 @@ enum WrittenValue: Sendable {
     }
   }
 
-  /// As problems show it: text in quotes, numbers as they are, lists and objects by their kind.
+  /// The value as problems show it: strings in quotes, lists and objects by their kind.
   var shown: String {
     switch self {
     case .null: "null"
@@ -50,12 +50,12 @@ enum WrittenValue: Sendable {
     }
   }
 
-  /// True for a text with a `${…}` in it.
+  /// True for a string with a placeholder.
   var isReference: Bool {
     if case .text(let text) = self { text.contains("${") } else { false }
   }
 
-  /// As it reads inside a longer text; nil for what has no place there.
+  /// The value as part of a longer string; nil for `null`, a list and an object.
   var insideText: String? {
     switch self {
     case .bool(let value): "\(value)"

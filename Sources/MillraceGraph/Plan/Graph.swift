@@ -1,16 +1,15 @@
 public import MillraceCore
 
-/// Loads graphs: from a file, a text or a description in Swift, through all checks, to a plan that can be run.
+/// Loads graphs from a file, a text or a description in Swift, checks them, and makes a plan that can be run.
 ///
-/// Everything here runs on the calling thread, may read files, and starts nothing. Mistakes are gathered: what is thrown holds
-/// all of them, sorted by place.
+/// Runs on the calling thread and may block to read files; starts nothing. Throws all problems together, sorted by place.
 public enum Graph {
   /// Loads a graph file.
   /// - Parameters:
-  ///   - path: the file; relative paths in it start at its folder.
+  ///   - path: the file; relative paths in it start at its directory.
   ///   - settings: values for its parameters, the environment, the clock.
   ///   - catalogue: the node types it may use.
-  /// - Throws: every problem, errors and warnings, when there is at least one error. Warnings alone are in the plan.
+  /// - Throws: all errors and warnings, when there is at least one error. Otherwise the plan contains the warnings.
   public static func load(
     path: String, settings: GraphSettings = GraphSettings(), catalogue: Catalogue
   ) throws(Problems) -> GraphPlan {
@@ -19,10 +18,11 @@ public enum Graph {
 
   /// Loads a graph from text in memory.
   /// - Parameters:
-  ///   - text: what would stand in the file.
-  ///   - name: what problems call it. With folders in front, relative paths start there, as if it were that file.
+  ///   - text: the content of a graph file.
+  ///   - name: what problems call it. Relative paths in the text start at the directory of this name, as if it were a file.
   ///   - settings: values for its parameters, the environment, the clock.
   ///   - catalogue: the node types it may use.
+  /// - Throws: all errors and warnings, when there is at least one error.
   public static func load(
     text: String, name: String, settings: GraphSettings = GraphSettings(), catalogue: Catalogue
   ) throws(Problems) -> GraphPlan {
@@ -30,14 +30,15 @@ public enum Graph {
     return try load(source, settings: settings, contracts: catalogue.contracts)
   }
 
-  /// Loads a graph built in Swift; it passes the same checks as a file.
+  /// Loads a graph built in Swift, with the same checks as for a file.
+  /// - Throws: all errors and warnings, when there is at least one error.
   public static func load(
     _ description: GraphDescription, settings: GraphSettings = GraphSettings(), catalogue: Catalogue
   ) throws(Problems) -> GraphPlan {
     try load(description, settings: settings, contracts: catalogue.contracts)
   }
 
-  /// Every rule graphs are held against, as sentences for reference pages.
+  /// The rules of all checks, as sentences for reference pages.
   public static var rules: [String] { Checks.all.map { $0.rule } }
 
   package static func load(
@@ -76,12 +77,12 @@ public enum Graph {
     var draft = expander.draft
     draft.bindParameters()
     Wiring.wire(&draft)
-    draft.putInOrder()
+    draft.sortNodes()
     draft.resolveFormats()
-    draft.spreadPacing()
+    draft.propagatePacing()
     var problems = expander.problems
     for check in Checks.all { check.examine(draft, &problems) }
-    if !problems.isEmpty { problems = problems.without(draft.wordSecrets, writtenAt: draft.secretPlaces) }
+    if !problems.isEmpty { problems = problems.redacting(draft.nonNumericSecrets, writtenAt: draft.secretPlaces) }
     if problems.hasErrors { throw problems }
     var plan = draft.plan(warnings: problems.sorted)
     plan.files = Set(expander.files.keys.map(Paths.normalized)).sorted()

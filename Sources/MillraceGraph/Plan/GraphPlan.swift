@@ -4,55 +4,54 @@ public import MillraceCore
 public enum ErrorPolicy: String, Sendable, Hashable, CaseIterable {
   /// The whole graph stops.
   case stop
-  /// The node is made anew and goes on with the next packet.
+  /// The node is recreated and continues with the next packet.
   case restart
-  /// The node and what only it feeds stop; the rest of the graph goes on.
+  /// The node and the nodes that only it feeds are removed; the rest of the graph continues.
   case isolate
 }
 
 /// A checked graph: every node with its final parameters, every link with its format, capacity and policy.
 ///
-/// Made by the checks from a file or from a description in Swift; run by the engine. A value: it may be run many times, also
-/// at once.
+/// Made by `Graph.load`, run by the engine. A value: it may be run many times, also concurrently.
 public struct GraphPlan: Sendable {
-  /// One node, ready to be made.
+  /// A node of a plan.
   public struct Node: Sendable {
-    /// Its name in the graph; nodes of an included graph carry the including node's name in front: `left.enc`.
+    /// Its name in the graph; for a node of an included graph, prefixed with the name of the including node: `left.enc`.
     public var name: String
-    /// What its type says of itself.
+    /// The contract of its type.
     public var contract: NodeContract
-    /// Checked parameters, defaults filled in.
+    /// Its parameters, checked, with defaults.
     public var parameters: ParameterValues
-    /// Names of parameters whose value must never be shown, because it came from the environment or the program says so. What is
-    /// secret by contract is so besides.
+    /// Names of parameters whose values must never be shown, because they come from the environment or the program marks them as
+    /// secret. Parameters that are secret by their contract need not be among them.
     public var secrets: Set<String>
-    /// Inputs in the order `Ports` counts them.
+    /// Inputs, in the order of `Ports`.
     public var inputs: [NodeSetup.Port]
     /// For each input: whether a packet there makes the node run.
     public var drivingInputs: [Bool]
-    /// For each input: packets the node may keep between calls.
+    /// For each input: the number of packets that the node may keep between calls.
     public var heldPackets: [Int]
-    /// Outputs in the order `Ports` counts them.
+    /// Outputs, in the order of `Ports`.
     public var outputs: [NodeSetup.Port]
-    /// The kind of thread it runs on: the graph's word, else its type's.
+    /// The lane it runs on.
     public var lane: Lane
-    /// Microseconds one call may take on the voice lane.
+    /// Microseconds that one call may take on the voice lane.
     public var budget: Int
-    /// How old packets may be when they reach it; nil: as old as they like.
+    /// The maximum age of packets that reach it; nil: no limit.
     public var maxAge: Nanoseconds?
-    /// Time the algorithm adds.
+    /// The latency that its algorithm adds.
     public var latency: Nanoseconds
-    /// How its packets come: held back by who takes them, paced by the clock, or live.
+    /// How packets leave it: as fast as they are taken, at the pace of the clock, or live.
     public var pacing: Pacing
     /// What happens when it fails.
     public var onError: ErrorPolicy
-    /// The node, by its index in the plan, with whose end this source ends, as if the graph drained: what it gives serves that node
-    /// alone. nil: it ends by itself, or when the graph drains.
+    /// The node, by its index in the plan, whose end also ends this source, as if the graph drained. nil: it ends by itself or when the
+    /// graph drains.
     public var endsWith: Int?
-    /// Where it was written; nil for a plan made by hand.
+    /// Where it is written; nil for a plan built by a program.
     public var origin: NodeOrigin?
 
-    /// A node of a plan made by hand: what the checks would have found out is taken as it is given.
+    /// A node of a plan built by a program. Nothing is checked.
     public init(
       name: String, contract: NodeContract, parameters: ParameterValues, secrets: Set<String> = [],
       inputs: [NodeSetup.Port], drivingInputs: [Bool], heldPackets: [Int], outputs: [NodeSetup.Port],
@@ -74,43 +73,43 @@ public struct GraphPlan: Sendable {
       self.onError = onError
     }
 
-    /// The budgets a graph may set, in microseconds.
+    /// The valid budgets, in microseconds.
     public static let budgetRange = 1...1_000_000
-    /// The ages a graph may set as the largest: 1 ms to 60 s, as long as the longest link.
+    /// The valid maximum ages: 1 ms to 60 s, that of the longest link.
     public static let maxAgeRange = LinkCapacity.timeRange
 
-    /// True when no media leaves it into the graph: packets end here.
+    /// Whether it is a sink: no output but `events` is linked.
     public var isSink: Bool { !outputs.contains { $0.isLinked && $0.name != NodeContract.eventsPort } }
   }
 
-  /// One end of a link: indices into `nodes` and that node's ports.
+  /// One end of a link.
   public struct End: Sendable, Hashable {
-    /// Index into the plan's nodes.
+    /// The index of the node in the plan.
     public var node: Int
-    /// Index into that node's inputs or outputs.
+    /// The index of the port in the node's inputs or outputs.
     public var port: Int
 
-    /// The port of a node, both by index.
+    /// A port of a node, both by index.
     public init(node: Int, port: Int) {
       self.node = node
       self.port = port
     }
   }
 
-  /// One link, resolved.
+  /// A link of a plan.
   public struct Link: Sendable {
-    /// The output it begins at.
+    /// Its output.
     public var from: End
-    /// The input it leads to.
+    /// Its input.
     public var to: End
-    /// What it carries.
+    /// The shape of its packets.
     public var shape: OutputShape
-    /// Packets it holds before the policy acts.
+    /// The number of packets it holds before the policy applies.
     public var limit: Int
     /// What happens when it is full.
     public var policy: LinkPolicy
 
-    /// A link of a plan made by hand.
+    /// A link of a plan built by a program.
     public init(from: End, to: End, shape: OutputShape, limit: Int, policy: LinkPolicy) {
       self.from = from
       self.to = to
@@ -120,30 +119,30 @@ public struct GraphPlan: Sendable {
     }
   }
 
-  /// What the graph is called in everything that is told of it.
+  /// The graph's name in listings, reports and metrics.
   public var name: String
-  /// The clock the file asks for.
+  /// The clock it runs on.
   public var clock: Clock.Kind
-  /// Nodes, upstream before downstream (nodes of a legal cycle in the file's order).
+  /// Nodes, upstream before downstream; the nodes of a cycle in the order of the file.
   public var nodes: [Node]
-  /// Links, resolved.
+  /// Links.
   public var links: [Link]
-  /// Every format that occurs; packets carry an index into it.
+  /// Every format of the graph; packets carry an index into it.
   public var formats: [Format]
-  /// What gives way when the machine is overloaded, from the first step to the last.
+  /// The overload steps, from the first to the last.
   public var overload: [OverloadStep] = []
-  /// Bytes a run may take, as `PlanMemory` counts them; nil: as many as whoever runs it allows.
+  /// Bytes that a run may use, as `PlanMemory` counts them; nil: no limit of its own.
   public var memoryLimit: Int?
-  /// Values that came from the environment, as they were there: never shown, whatever they became part of (see `secretTexts`).
+  /// Values from the environment. They are never shown, nor anything that contains them (see `secretTexts`).
   public var hiddenTexts: Set<String> = []
-  /// Of a graph that shows what another one carries: the other's secrets, with those it is given while it runs. nil: its own.
+  /// For a graph that shows packets of another one: the secrets of the other, including those it receives while it runs. nil: its own.
   public var borrowedSecrets: Secrets?
-  /// Paths of the files it was read from: its own, then those it includes. Empty for a graph that was built in Swift.
+  /// Paths of the files it was read from: its own, then those it includes. Empty for a graph built in Swift.
   public var files: [String] = []
-  /// What is odd about the graph without keeping it from running, sorted by place.
+  /// Warnings, sorted by place.
   public var warnings: [Problem] = []
 
-  /// A plan made by hand, without a ladder against overload and without warnings.
+  /// A plan built by a program, without overload steps and warnings.
   public init(name: String, clock: Clock.Kind = .realtime, nodes: [Node], links: [Link], formats: [Format]) {
     self.name = name
     self.clock = clock
@@ -152,7 +151,7 @@ public struct GraphPlan: Sendable {
     self.formats = formats
   }
 
-  /// The name of a link's end as errors and listings show it: `mic` for an only port, `aec.near` for a named one.
+  /// A link's end as errors and listings show it: `mic` for the port `in` or `out`, `aec.near` for any other.
   public func describe(_ end: End, isInput: Bool) -> String {
     let node = nodes[end.node]
     let ports = isInput ? node.inputs : node.outputs

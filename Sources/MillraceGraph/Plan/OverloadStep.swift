@@ -1,19 +1,19 @@
 public import MillraceCore
 
-/// One step of a graph's ladder against overload: what gives way while a worker of the graph is busier than `above`.
+/// An overload step: load shedding that applies while a worker of the graph is busier than `above`.
 ///
-/// Steps are taken one after the other as the load rises, and taken back in the opposite order when it has fallen.
+/// Steps apply one after the other as the load rises, and are reverted in reverse order as it falls.
 public struct OverloadStep: Sendable, Hashable {
-  /// A live parameter and its value while the step is in force.
+  /// A live parameter and its value while the step applies.
   public struct Setting: Sendable, Hashable {
-    /// Index of the node in the plan.
+    /// The index of the node in the plan.
     public var node: Int
     /// The name of a live parameter of that node.
     public var parameter: String
-    /// What it is set to; what it was before comes back with the end of the step.
+    /// Its value while the step applies; afterwards its earlier value is restored.
     public var value: ParameterValue
 
-    /// A setting of a node by its index.
+    /// A setting of a node, by its index.
     public init(node: Int, parameter: String, value: ParameterValue) {
       self.node = node
       self.parameter = parameter
@@ -21,18 +21,18 @@ public struct OverloadStep: Sendable, Hashable {
     }
   }
 
-  /// Percent of a worker's time spent in nodes.
+  /// The percentage of a worker's time spent in nodes above which the step applies.
   public var above: Int
-  /// The percentages a step may name.
+  /// The valid percentages.
   public static let aboveRange = 1...100
-  /// What is set while the step is in force.
+  /// Parameters that are set while the step applies.
   public var settings: [Setting]
-  /// Indices of nodes whose input is thrown away, counted on its link.
+  /// Indices of nodes whose input is discarded; their links count it.
   public var shed: [Int]
-  /// True: the engine takes no new sessions.
+  /// Whether the engine refuses new sessions.
   public var refuses: Bool
 
-  /// A step that is taken above so many percent.
+  /// A step that applies above a percentage.
   public init(above: Int, settings: [Setting] = [], shed: [Int] = [], refuses: Bool = false) {
     self.above = above
     self.settings = settings
@@ -42,11 +42,10 @@ public struct OverloadStep: Sendable, Hashable {
 }
 
 extension GraphPlan {
-  /// What a step does, in words: `enc.complexity = 2; pictures gets nothing; no new sessions`. The values are shown as they
-  /// are: take the plan's secrets out before anybody reads them.
+  /// The actions of a step: `enc.complexity = 2; shed pictures; refuse new sessions`. Does not redact secrets.
   public func describe(_ step: OverloadStep) -> String {
     let settings = step.settings.map { "\(nodes[$0.node].name).\($0.parameter) = \($0.value)" }
-    let shed = step.shed.map { "\(nodes[$0].name) gets nothing" }
-    return (settings + shed + (step.refuses ? ["no new sessions"] : [])).joined(separator: "; ")
+    let shed = step.shed.map { "shed \(nodes[$0].name)" }
+    return (settings + shed + (step.refuses ? ["refuse new sessions"] : [])).joined(separator: "; ")
   }
 }

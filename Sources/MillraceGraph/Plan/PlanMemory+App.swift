@@ -1,7 +1,8 @@
 internal import MillraceCore
 
 extension GraphPlan.Node {
-  /// Bytes of the channel between the node and the program: its ring, and blocks for what is queued. 0 for all other nodes.
+  /// Bytes of the channel between a source or sink of the program and the program: its ring, and blocks for queued packets. 0 for any
+  /// other node.
   var channelBytes: Int {
     switch contract.appEnd {
     case .source:

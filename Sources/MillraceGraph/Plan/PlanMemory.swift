@@ -1,37 +1,37 @@
 public import MillraceCore
 
-/// The memory that one run of a plan takes at most: every block of every pool, every ring, and what the engine keeps of each node.
+/// The maximum memory that one run of a plan can use: the blocks of all pools, the rings, and the engine's state of each node.
 ///
-/// It is calculated before anything is made, and the engine makes its pools by the same numbers. Blocks become real memory only when
-/// packets are under way in them for the first time, so a run whose links are never full takes far less.
+/// Calculated before anything is allocated; the engine allocates its pools by the same numbers. A block becomes resident only when it
+/// is first used, so a run whose links are never full uses far less.
 ///
-/// It does *not* hold what nodes allocate themselves (a codec, an echo canceller, a file's index: some hundred kilobytes each), nor
-/// what is recorded of a link while somebody listens in on it. Sums stop at the largest number instead of overflowing.
+/// Does *not* include what nodes allocate themselves (a codec, an echo canceller, the index of a file: some hundred kilobytes each), nor
+/// recordings of tapped links. Sums saturate instead of overflowing.
 public struct PlanMemory: Sendable, Hashable {
-  /// Blocks of one size that several links may share.
+  /// Blocks of one size, which several links may share.
   public struct Pool: Sendable, Hashable {
     /// Usable bytes of each block.
     public let blockBytes: Int
-    /// Blocks.
+    /// The number of blocks.
     public let blockCount: Int
-    /// Bytes of all of them, headers included.
+    /// Bytes of all blocks, including headers.
     public var byteCount: Int { BlockPool.byteCount(blockBytes: blockBytes, blockCount: blockCount) }
   }
 
-  /// What one part of the plan takes of the whole. All claims together are the whole.
+  /// The share of one part of the plan. The claims add up to the total.
   public struct Claim: Sendable, Hashable {
-    /// Whose claim it is.
+    /// A part of the plan that uses memory.
     public enum Owner: Sendable, Hashable {
-      /// A link, by its index in the plan: its ring, and blocks for what waits in it and what both nodes have in hand.
+      /// A link, by its index in the plan: its ring, and blocks for the packets in it and those in use by both nodes.
       case link(Int)
-      /// A node, by its index in the plan: what the engine keeps of it, and blocks for outputs that lead nowhere.
+      /// A node, by its index in the plan: the engine's state of it, and blocks for unlinked outputs.
       case node(Int)
       /// The events of all nodes.
       case events
     }
-    /// Whose claim it is.
+    /// The part of the plan.
     public let owner: Owner
-    /// Packets that it has blocks for.
+    /// The number of blocks.
     public let packets: Int
     /// Bytes of each block; 0 when it has none.
     public let packetBytes: Int
@@ -39,49 +39,48 @@ public struct PlanMemory: Sendable, Hashable {
     public let bytes: Int
   }
 
-  /// The pools of blocks the engine makes.
+  /// The block pools that the engine allocates.
   public private(set) var pools: [Pool] = []
-  /// For each output of each node, the index of its pool; nil where its blocks come from the event pool, or it makes no packets.
+  /// For each output of each node, the index of its pool; nil when its blocks come from the event pool, or it has no packets.
   package private(set) var poolOfOutput: [[Int?]] = []
-  /// The index of the pool of all nodes' events; nil when there are none, or nobody hears them.
+  /// The index of the pool for events; nil when there are none, or they have no listener.
   package private(set) var eventPool: Int?
-  /// True when nodes' events are carried to the program.
+  /// Whether events are delivered to the program.
   package let observesEvents: Bool
-  /// Workers a run's nodes are spread over: each has an outbox where events are observed.
+  /// The number of strands, each of which has an outbox when events are observed.
   package let strandCount: Int
-  /// Whether the run waits rather than lose an event: nothing in it follows the real clock.
+  /// Whether the run waits rather than drop an event: none of its nodes follows the real-time clock.
   package let waitsForListeners: Bool
-  /// Events an outbox holds between two looks of the supervisor.
+  /// The number of events that an outbox holds until the supervisor collects them.
   package let outboxLimit: Int
-  /// What takes how much, the largest first.
+  /// The claims, the largest first.
   public private(set) var claims: [Claim] = []
   /// Bytes of all blocks.
   public private(set) var blockBytes = 0
   /// Bytes of all rings.
   public private(set) var linkBytes = 0
-  /// Bytes of what the engine keeps of the nodes.
+  /// Bytes of the engine's state of the nodes.
   public private(set) var nodeBytes = 0
 
-  /// Bytes of everything.
+  /// The total, in bytes.
   public var byteCount: Int { [blockBytes, linkBytes, nodeBytes].clampedSum }
 
-  /// What the engine keeps of a node besides its ports, at most: its place in the scheduler, mailbox, counters, histograms, the names of
-  /// its events.
+  /// The maximum of the engine's state of a node besides its ports: its cell, mailbox, counters, histograms, the names of its events.
   package static let cellBytes = 4_096
 
-  /// Calculates what a plan takes.
+  /// Calculates the memory of a plan.
   /// - Parameters:
   ///   - plan: a checked plan.
-  ///   - clock: the clock of the engine; nil: the one the plan asks for.
-  ///   - observesEvents: whether events are carried to the program, as `Engine.prepare` is told.
+  ///   - clock: the clock of the engine; nil: that of the plan.
+  ///   - observesEvents: whether events are delivered to the program, as set in `Engine.prepare`.
   public init(_ plan: GraphPlan, clock: Clock.Kind? = nil, observesEvents: Bool = true) {
     let isVirtual = (clock ?? plan.clock) == .virtual
     self.observesEvents = observesEvents && plan.nodes.contains { !$0.contract.events.isEmpty }
     let bulk = plan.nodes.count { $0.lane == .bulk }
     strandCount = isVirtual || bulk == 0 || bulk == plan.nodes.count ? 1 : 2
     waitsForListeners = isVirtual || plan.nodes.allSatisfy { $0.pacing == .waits }
-    // 4,800 events a second. Of a run that waits for its listeners, and does so when half of them are used, enough for one turn of a
-    // strand.
+    // 48 are 4,800 events a second. A run that waits for its listeners, which it does when the outbox is half full, needs enough for one
+    // turn of a strand.
     outboxLimit = waitsForListeners ? 1_024 : 48
     countLinks(of: plan, isVirtual)
     countNodes(of: plan)
@@ -93,7 +92,7 @@ public struct PlanMemory: Sendable, Hashable {
 
   // MARK: Links
 
-  /// Pools for what links carry, one for each size, and the links' claims on them.
+  /// Adds a pool for each packet size, and the claims of the links.
   private mutating func countLinks(of plan: GraphPlan, _ isVirtual: Bool) {
     var needs: [Int: (bytes: Int, count: Int)] = [:]
     for link in plan.links where !plan.isEventsPort(link.from) {
@@ -112,7 +111,7 @@ public struct PlanMemory: Sendable, Hashable {
       let ring = Link.byteCount(
         limit: link.limit, policy: link.policy, burst: max(1, link.shape.burst), isLocal: isLocal)
       linkBytes = linkBytes.addingClamped(ring)
-      // The event pool has blocks for its packets.
+      // Its packets come from the event pool.
       let pool = plan.isEventsPort(link.from) ? nil : indices[Self.sizeClass(link.shape)]
       let packets = pool == nil ? 0 : plan.blocks(of: link)
       let packetBytes = pool.map { pools[$0].blockBytes } ?? 0
@@ -125,7 +124,7 @@ public struct PlanMemory: Sendable, Hashable {
     }
   }
 
-  /// Packets of one class differ by an eighth in size at most, or lie in the same 64 bytes.
+  /// The sizes of one class differ by at most an eighth, or round up to the same multiple of 64 bytes.
   private static func sizeClass(_ shape: OutputShape) -> Int {
     let bytes = (max(1, shape.madeBytes) + 63) & ~63
     let octave = Int.bitWidth - 1 - bytes.leadingZeroBitCount
@@ -149,7 +148,7 @@ public struct PlanMemory: Sendable, Hashable {
       ].clampedSum
       nodeBytes = nodeBytes.addingClamped(kept)
       var (bytes, packets, packetBytes) = (kept, 0, 0)
-      // A node may make packets for an output nobody listens to: a block for what it has in hand, and one for each of a call.
+      // A node may emit packets at an unlinked output: a block for the one in use, and one for each of a burst.
       for (port, output) in node.outputs.enumerated() {
         let end = GraphPlan.End(node: index, port: port)
         guard let shape = output.shape, !linked.contains(end), !plan.isEventsPort(end) else { continue }
@@ -165,20 +164,20 @@ public struct PlanMemory: Sendable, Hashable {
 
   // MARK: Events
 
-  /// One pool for the events of all nodes, and the outboxes in which they wait for the supervisor.
+  /// Adds one pool for the events of all nodes, and the outboxes in which they wait for the supervisor.
   private mutating func countEvents(of plan: GraphPlan) {
-    let speaking = plan.nodes.count { !$0.contract.events.isEmpty }
+    let senders = plan.nodes.count { !$0.contract.events.isEmpty }
     let linked = plan.links.filter { plan.isEventsPort($0.from) }
       .map { Link.bound(limit: $0.limit, policy: $0.policy, burst: $0.shape.burst) }.clampedSum
-    guard speaking > 0, observesEvents || linked > 0 else { return }
+    guard senders > 0, observesEvents || linked > 0 else { return }
     let waiting = observesEvents ? strandCount * (outboxLimit + 1) : 0
-    // A node whose events are longer than usual says so in its `resolve`.
-    let wanted =
+    // A node with larger events than usual sets their size in its `resolve`.
+    let largest =
       plan.nodes.flatMap(\.outputs).filter { $0.name == NodeContract.eventsPort }
       .compactMap { $0.shape?.packetBytes }.max() ?? 0
     let pool = add(
-      blockBytes: max(wanted, EventWriter.eventBytes),
-      blockCount: [linked, waiting, 2 * speaking].clampedSum)
+      blockBytes: max(largest, EventWriter.eventBytes),
+      blockCount: [linked, waiting, 2 * senders].clampedSum)
     eventPool = pool
     let outbox = Link.byteCount(limit: outboxLimit, policy: .dropNewest, burst: 1, isLocal: false)
     let outboxes = observesEvents ? strandCount * outbox : 0
@@ -191,12 +190,12 @@ public struct PlanMemory: Sendable, Hashable {
 }
 
 extension GraphPlan {
-  /// True for the output every node with events has: its blocks come from the event pool.
+  /// Whether an output is the events port, whose blocks come from the event pool.
   fileprivate func isEventsPort(_ end: End) -> Bool {
     nodes[end.node].outputs[end.port].name == NodeContract.eventsPort
   }
 
-  /// Blocks that packets of a link can occupy: what waits in it, what both nodes hold in their hands, what the reader keeps.
+  /// The number of blocks that packets of a link can occupy: those in the link, those in use by both nodes, those the reader keeps.
   package func blocks(of link: Link) -> Int {
     let bound = MillraceCore.Link.bound(limit: link.limit, policy: link.policy, burst: link.shape.burst)
     return [bound, link.shape.burst + 1, nodes[link.to.node].heldPackets[link.to.port]].clampedSum

@@ -1,7 +1,7 @@
 public import MillraceCore
 
 extension GraphPlan {
-  /// Every text that must never be shown: what came from the environment, and what is secret of the values of parameters.
+  /// Every text that must never be shown: values from the environment, and the secret parts of parameters.
   public var secretTexts: Set<String> {
     var texts = nodes.reduce(into: hiddenTexts) {
       $0.formUnion($1.parameters.hiddenTexts($1.contract, $1.secrets))
@@ -14,30 +14,30 @@ extension GraphPlan {
     return texts
   }
 
-  /// What takes those texts out of others. Made anew at each call, unless it is another graph's: keep it.
+  /// Redacts the secret texts. Built at each call, unless it is `borrowedSecrets`: keep it.
   public var secrets: Secrets { borrowedSecrets ?? Secrets(secretTexts) }
 }
 
 extension GraphPlan.Node {
-  /// True when nothing of a parameter's value is ever shown.
+  /// Whether a parameter's value is never shown at all.
   public func isSecret(_ parameter: String) -> Bool {
     secrets.contains(parameter) || contract.parameter(parameter)?.secrecy == .whole
   }
 }
 
 extension GraphDraft {
-  /// What the words of checks and contracts must not hold.
+  /// Redacts the secrets of the graph in texts of its contracts.
   var secrets: Secrets { Secrets(secretTexts) }
 
-  /// The same without numbers, which are as often what a value has led to: the rate of a link.
-  var wordSecrets: Secrets { Secrets(secretTexts.filter { Double($0) == nil }) }
+  /// The same without numbers, which also occur in messages for other reasons, such as the rate of a link.
+  var nonNumericSecrets: Secrets { Secrets(secretTexts.filter { Double($0) == nil }) }
 
   private var secretTexts: Set<String> {
     nodes.reduce(into: environmentValues) { texts, node in
-      // In the place of a value of a wrong type stands the default, which is no secret.
+      // A value of the wrong type is replaced by the default, which is not secret.
       let bound = node.secrets.subtracting(node.mismatches.map(\.parameter.name))
       if let contract = node.contract { texts.formUnion(node.values.hiddenTexts(contract, bound)) }
-      // Also what is of a wrong type, or of a parameter or a node that there is not.
+      // Values of the wrong type, of unknown parameters and of unknown node types count too.
       for (name, given) in node.arguments {
         let parameter = node.contract?.parameter(name.value)
         let secrecy =
@@ -52,7 +52,7 @@ extension GraphDraft {
 }
 
 extension ParameterValues {
-  /// What must not be shown: of some parameters all, of the others what their contract says.
+  /// The texts that must not be shown: all of some parameters, of the others what their contract declares secret.
   fileprivate func hiddenTexts(_ contract: NodeContract, _ secrets: Set<String>) -> Set<String> {
     contract.parameters.reduce(into: Set(secrets.flatMap { self[$0]?.texts ?? [] })) { texts, parameter in
       guard parameter.isSecret, let value = self[parameter.name] else { return }
@@ -62,7 +62,7 @@ extension ParameterValues {
 }
 
 extension WrittenValue {
-  /// Its texts and numbers; of a list, those of its items.
+  /// Its strings and numbers; of a list, those of its items.
   fileprivate var texts: [String] {
     switch self {
     case .list(let items): items.flatMap(\.value.texts)

@@ -1,10 +1,10 @@
 public import MillraceCore
 
-/// Numbers as people read them in listings, drawings and reports: few digits, with their unit.
+/// Formats numbers for listings, drawings and reports: few digits, with their unit.
 ///
-/// No locale: the decimal separator is always a point, so that texts are the same on every machine.
+/// Independent of the locale: the decimal separator is always a point.
 public enum Figures {
-  /// A number with a fixed count of decimals, trailing zeros cut away: `12.5`, `3`. Not finite: `-`.
+  /// A number with at most so many decimals, without trailing zeros: `12.5`, `3`. Not finite: `-`.
   public static func number(_ value: Double, decimals: Int = 1) -> String {
     var text = fixed(value, decimals: decimals)
     guard text.contains(".") else { return text }
@@ -27,7 +27,7 @@ public enum Figures {
     return "\(sign)\(padded.dropLast(decimals)).\(padded.suffix(decimals))"
   }
 
-  /// A stretch of time in the unit that suits it: `0`, `250 ns`, `62.5 us`, `20 ms`, `1.5 s`, `2 min 5 s`.
+  /// A duration in a suitable unit: `0`, `250 ns`, `62.5 us`, `20 ms`, `1.5 s`, `2 min 5 s`.
   public static func duration(_ time: Nanoseconds) -> String {
     let size = time.magnitude
     let value = Double(time)
@@ -40,12 +40,12 @@ public enum Figures {
     return "\(seconds / 60) min \(seconds % 60) s"
   }
 
-  /// A stretch of time in milliseconds, whatever its size: `0.5 ms`.
+  /// A duration in milliseconds: `0.5 ms`.
   public static func milliseconds(_ time: Nanoseconds) -> String {
     "\(number(Double(time) / 1e6)) ms"
   }
 
-  /// A count of bytes in powers of 1024: `640 B`, `30 KiB`, `1.5 MiB`. The largest number, where sums of bytes stop, is 8,192 PiB.
+  /// A number of bytes, in powers of 1024: `640 B`, `30 KiB`, `1.5 MiB`. `Int.max`, at which sums of bytes saturate, is 8192 PiB.
   public static func bytes(_ count: Int) -> String {
     let value = Double(count)
     if count < 1 << 10 { return "\(count) B" }
@@ -56,7 +56,7 @@ public enum Figures {
     return "\(number(value / 1_125_899_906_842_624)) PiB"
   }
 
-  /// A count with its noun: `1 node`, `3 nodes`.
+  /// A number with a noun: `1 node`, `3 nodes`.
   public static func counted(_ count: Int, _ noun: String) -> String {
     "\(count) \(noun)\(count == 1 ? "" : "s")"
   }

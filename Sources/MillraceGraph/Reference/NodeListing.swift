@@ -1,16 +1,16 @@
 public import MillraceCore
 
-/// The node types of a catalogue, by family, with a line each.
+/// A listing of node types, grouped by family.
 public struct NodeListing: Sendable {
-  /// The contracts in alphabetical order of their types.
+  /// The contracts, in alphabetical order of their types.
   public let contracts: [NodeContract]
 
-  /// A listing of all that a catalogue has.
+  /// A listing of all types of a catalogue.
   public init(_ catalogue: Catalogue) {
     self.init(contracts: catalogue.entries.values.map(\.contract))
   }
 
-  /// A listing of node types known by their contracts alone.
+  /// A listing of types by their contracts.
   public init(contracts: [NodeContract]) {
     self.contracts = contracts.sorted { $0.type < $1.type }
   }
@@ -35,7 +35,7 @@ public struct NodeListing: Sendable {
         lines += summary.dropFirst()
       }
     }
-    lines += ["", "\(Figures.counted(contracts.count, "node type")); nodes TYPE tells all about one"]
+    lines += ["", "\(Figures.counted(contracts.count, "node type")); nodes TYPE shows the details of one"]
     return lines.joined(separator: "\n") + "\n"
   }
 
@@ -60,15 +60,15 @@ public struct NodeListing: Sendable {
     return json.text + "\n"
   }
 
-  /// The reference as files: the index `README.md` and a page for each type.
+  /// The reference pages: the index `README.md` and a page for each type.
   public func markdownFiles() -> [(name: String, text: String)] {
     [("README.md", markdown())] + contracts.map { ("\($0.type).md", NodePage($0).markdown()) }
   }
 }
 
-/// Pieces of Markdown.
+/// Parts of Markdown.
 enum Markdown {
-  /// A text inside a table: no line breaks, no column marks.
+  /// A text as a cell of a table: without line breaks, `|` and `<` escaped.
   static func cell(_ text: String) -> String {
     var result = ""
     for character in text {
@@ -82,7 +82,7 @@ enum Markdown {
     return result
   }
 
-  /// A table; nothing without rows.
+  /// The lines of a table; none without rows.
   static func table(_ headings: [String], _ rows: [[String]]) -> [String] {
     guard !rows.isEmpty else { return [] }
     func line(_ cells: [String]) -> String { "| \(cells.joined(separator: " | ")) |" }

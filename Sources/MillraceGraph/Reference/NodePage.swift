@@ -1,8 +1,8 @@
 public import MillraceCore
 
-/// Everything a contract says of one node type, as a page: for a terminal, as Markdown, or as JSON.
+/// The reference page of a node type: as text for a terminal, as Markdown, or as JSON.
 public struct NodePage: Sendable {
-  /// Whose page it is.
+  /// The contract of the type.
   public let contract: NodeContract
 
   /// The page of a type.
@@ -16,7 +16,7 @@ public struct NodePage: Sendable {
     lines += style.wrapped(contract.summary, indent: 2)
     if !contract.text.isEmpty { lines += [""] + style.wrapped(contract.text, indent: 2) }
     let names =
-      contract.inputs.map(\.shownName) + contract.outputs.map(\.shownName) + contract.parameters.map(\.name)
+      contract.inputs.map(\.displayName) + contract.outputs.map(\.displayName) + contract.parameters.map(\.name)
       + contract.events.map(\.name) + ["asynchronous"]
     let column = (names.map { TerminalStyle.columns(of: $0) }.max() ?? 0) + 4
     func section(_ title: String, _ entries: [(name: String, facts: String, text: String)]) {
@@ -46,17 +46,17 @@ public struct NodePage: Sendable {
 
   private func entry(_ port: PortContract, isInput: Bool) -> (name: String, facts: String, text: String) {
     let facts = [port.formats.description] + port.traits(isInput: isInput)
-    return (port.shownName, facts.joined(separator: ", "), port.text)
+    return (port.displayName, facts.joined(separator: ", "), port.text)
   }
 
-  /// How the node behaves in a running graph.
+  /// How the node runs.
   private var running: [(String, String)] {
     var facts = [
-      ("lane", contract.laneWords), ("runs", contract.driveWords), ("clocks", contract.clockWords),
+      ("lane", contract.laneDescription), ("runs", contract.driveDescription), ("clocks", contract.clockDescription),
     ]
     if !contract.asynchronousPaths.isEmpty {
       let paths = contract.asynchronousPaths.map { "\($0.from) → \($0.to)" }.joined(separator: ", ")
-      facts.append(("asynchronous", "\(paths) (a cycle may pass here)"))
+      facts.append(("asynchronous", "\(paths) (allowed in a cycle)"))
     }
     return facts
   }
@@ -78,17 +78,17 @@ public struct NodePage: Sendable {
         ["parameter", "type", "range", "default", "live", "what it does"],
         contract.parameters.map { parameter in
           [
-            "`\(parameter.name)`", Markdown.cell(parameter.typeWords),
+            "`\(parameter.name)`", Markdown.cell(parameter.kind.name()),
             Markdown.cell(parameter.limits ?? (parameter.unit.isEmpty ? "" : "in \(parameter.unit)")),
-            parameter.isRequired ? "required" : parameter.defaultWords.map { "`\(Markdown.cell($0))`" } ?? "",
+            parameter.isRequired ? "required" : parameter.defaultDescription.map { "`\(Markdown.cell($0))`" } ?? "",
             parameter.isLive ? "yes" : "",
-            Markdown.cell(parameter.text + (parameter.secrecyWords.map { " (\($0))" } ?? "")),
+            Markdown.cell(parameter.text + (parameter.secrecyDescription.map { " (\($0))" } ?? "")),
           ]
         }))
     section(
       "Events",
       Markdown.table(
-        ["event", "when, and its fields"], contract.events.map { ["`\($0.name)`", Markdown.cell($0.text)] }))
+        ["event", "when, and its members"], contract.events.map { ["`\($0.name)`", Markdown.cell($0.text)] }))
     section("Running", running.map { "- \($0.0): \($0.1)" })
     section("Examples", contract.examples.flatMap { ["```json", $0, "```"] })
     return lines.joined(separator: "\n") + "\n"
@@ -96,10 +96,10 @@ public struct NodePage: Sendable {
 
   private func table(of ports: [PortContract], isInput: Bool) -> [String] {
     Markdown.table(
-      ["port", "formats", "", "what passes"],
+      ["port", "formats", "", "packets"],
       ports.map { port in
         [
-          "`\(port.shownName)`", Markdown.cell(port.formats.description),
+          "`\(port.displayName)`", Markdown.cell(port.formats.description),
           Markdown.cell(port.traits(isInput: isInput).joined(separator: ", ")), Markdown.cell(port.text),
         ]
       })
@@ -164,7 +164,7 @@ public struct NodePage: Sendable {
   private func write(_ parameter: ParameterContract, to json: inout JSONWriter) {
     json.object { json in
       json.member("name", parameter.name)
-      json.member("type", parameter.typeWords)
+      json.member("type", parameter.kind.name())
       if let limits = parameter.limits { json.member("range", limits) }
       if !parameter.unit.isEmpty { json.member("unit", parameter.unit) }
       if let value = parameter.defaultValue { json.member("default", of: value) }

@@ -1,17 +1,17 @@
 internal import MillraceCore
 
-/// A plan in plain words: every node, every link with its resolved format, every way through the graph with its latency.
+/// An explanation of a plan: its nodes, its links with their formats, the paths through the graph with their latencies, and its memory.
 ///
-/// Shows no parameter values but those of steps against overload, without the plan's secrets.
+/// Shows no parameter values except those of overload steps, with secrets redacted.
 public struct PlanExplanation: Sendable {
   private let plan: GraphPlan
   private let paths: [PlanPath]
   private let memory: PlanMemory
 
-  /// Most ways listed; a wide graph has many that say the same.
-  static let mostPaths = 16
+  /// The maximum number of paths listed as text; a wide graph has many similar ones.
+  static let maxPaths = 16
 
-  /// An explanation of a plan; looks for the ways through it at once.
+  /// An explanation of a plan. Finds the paths through it.
   public init(_ plan: GraphPlan) {
     self.plan = plan
     paths = plan.paths()
@@ -20,10 +20,10 @@ public struct PlanExplanation: Sendable {
 
   // MARK: Facts
 
-  /// The lane whose thread a node's calls run on: external nodes are called on the voice worker.
+  /// The lane whose workers call a node: external nodes are called on voice workers.
   private func thread(of node: Int) -> Lane { plan.nodes[node].lane == .bulk ? .bulk : .voice }
 
-  /// `bulk → voice` where packets change threads; empty elsewhere.
+  /// `bulk → voice` when packets move between threads; otherwise empty.
   private func crossing(_ link: GraphPlan.Link) -> String {
     let (from, to) = (thread(of: link.from.node), thread(of: link.to.node))
     return from == to ? "" : "\(from.rawValue) → \(to.rawValue)"
@@ -41,12 +41,12 @@ public struct PlanExplanation: Sendable {
     if !plan.links.isEmpty { lines += ["", style.paint("Links", .bold)] + linkTable.lines(style) }
     if !paths.isEmpty {
       lines += ["", style.paint("Latency", .bold)] + pathTable.lines(style)
-      if paths.count > Self.mostPaths {
-        lines.append("  and \(paths.count - Self.mostPaths) more ways, none longer")
+      if paths.count > Self.maxPaths {
+        lines.append("  and \(paths.count - Self.maxPaths) more paths, none longer")
       }
     }
     if !plan.overload.isEmpty {
-      lines += ["", style.paint("Under load", .bold)]
+      lines += ["", style.paint("Overload", .bold)]
       lines += plan.overload.map {
         "  above \($0.above) %: \(plan.secrets.redacting(plan.describe($0)))"
       }
@@ -57,26 +57,26 @@ public struct PlanExplanation: Sendable {
 
   private var memoryLines: [String] {
     let parts = [
-      (memory.blockBytes, "in blocks"), (memory.linkBytes, "in links"), (memory.nodeBytes, "for nodes"),
+      (memory.blockBytes, "for blocks"), (memory.linkBytes, "for links"), (memory.nodeBytes, "for nodes"),
     ]
     .map { "\(Figures.bytes($0.0)) \($0.1)" }
-    let limit = plan.memoryLimit.map { ", of \(Figures.bytes($0)) allowed" } ?? ""
+    let limit = plan.memoryLimit.map { " of \(Figures.bytes($0)) allowed" } ?? ""
     var lines = [
-      "  up to \(Figures.bytes(memory.byteCount)) a run\(limit): \(Wording.joined(parts, by: "and"))"
+      "  up to \(Figures.bytes(memory.byteCount))\(limit) for a run: \(Wording.joined(parts, by: "and"))"
     ]
     let largest = memory.largestClaims(of: plan)
-    if !largest.isEmpty { lines.append("  most of it: \(largest)") }
+    if !largest.isEmpty { lines.append("  mainly \(largest)") }
     return lines
   }
 
-  /// The links alone, as they are shown before a graph starts.
+  /// Only the table of links.
   public func linkText(_ style: TerminalStyle = .plain) -> String {
     linkTable.lines(style).joined(separator: "\n") + "\n"
   }
 
   private var nodeTable: TextTable {
     var table = TextTable([
-      ("node", .left), ("type", .left), ("lane", .left), ("budget", .right), ("oldest", .right),
+      ("node", .left), ("type", .left), ("lane", .left), ("budget", .right), ("max age", .right),
       ("latency", .right),
       ("produces", .left),
       ("ends with", .left),
@@ -87,7 +87,7 @@ public struct PlanExplanation: Sendable {
       table.add([
         node.name, node.contract.type, node.lane.rawValue, node.lane == .voice ? "\(node.budget) us" : "",
         node.maxAge.map(Figures.duration) ?? "",
-        time(node.latency), isSource ? node.pacing.words : "",
+        time(node.latency), isSource ? node.pacing.description : "",
         node.endsWith.map { plan.nodes[$0].name } ?? "",
         node.onError == .stop ? "" : node.onError.rawValue,
       ])
@@ -97,8 +97,8 @@ public struct PlanExplanation: Sendable {
 
   private var linkTable: TextTable {
     var table = TextTable([
-      ("link", .left), ("carries", .left), ("packet", .right), ("", .right), ("holds", .right), ("", .right),
-      ("when full", .left), ("crosses", .left),
+      ("link", .left), ("format", .left), ("packet", .right), ("", .right), ("capacity", .right), ("", .right),
+      ("when full", .left), ("threads", .left),
     ])
     let feedback = plan.feedbackLinks
     for (index, link) in plan.links.enumerated() {
@@ -116,9 +116,9 @@ public struct PlanExplanation: Sendable {
   private var pathTable: TextTable {
     var table = TextTable([
       ("from → to", .left), ("algorithms", .right), ("longest packet", .right), ("full links add", .right),
-      ("by way of", .left),
+      ("via", .left),
     ])
-    for path in paths.prefix(Self.mostPaths) {
+    for path in paths.prefix(Self.maxPaths) {
       let names = path.nodes.map { plan.nodes[$0].name }
       table.add([
         "\(names[0]) → \(names[names.count - 1])", Figures.duration(path.algorithm), time(path.packet),
@@ -130,7 +130,7 @@ public struct PlanExplanation: Sendable {
 
   // MARK: JSON
 
-  /// The explanation as JSON, times in milliseconds.
+  /// The explanation as JSON, with times in milliseconds.
   public func json() -> String {
     var json = JSONWriter(pretty: true)
     json.object { json in
@@ -217,7 +217,7 @@ public struct PlanExplanation: Sendable {
     }
   }
 
-  /// A value without the plan's secrets.
+  /// A value with the plan's secrets redacted.
   private func shown(_ value: ParameterValue) -> ParameterValue {
     switch value {
     case .string(let text): .string(plan.secrets.redacting(text))
@@ -237,10 +237,10 @@ public struct PlanExplanation: Sendable {
 }
 
 extension Pacing {
-  /// How a source produces, in words.
-  fileprivate var words: String {
+  /// How a source produces packets.
+  fileprivate var description: String {
     switch self {
-    case .waits: "as fast as taken"
+    case .waits: "on demand"
     case .paced: "by the clock"
     case .live: "live"
     }

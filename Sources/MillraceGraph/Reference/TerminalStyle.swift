@@ -1,20 +1,20 @@
-/// How text is laid out on a terminal: its width, and whether it may have colour.
+/// The layout of text on a terminal: the width, and whether to use colour.
 public struct TerminalStyle: Sendable, Hashable {
-  /// Columns of a line. Words longer than a line stand out.
+  /// The columns of a line. A longer word is not broken.
   public var width: Int
-  /// Whether bold, dim and coloured text is allowed (ECMA-48 sequences).
+  /// Whether to use bold, dim and coloured text (ECMA-48 sequences).
   public var isColoured: Bool
 
-  /// 80 columns, no colour: for files and pipes.
+  /// 80 columns without colour, for files and pipes.
   public static let plain = TerminalStyle(width: 80, isColoured: false)
 
-  /// A style of so many columns; fewer than 30 count as 30.
+  /// A style with a number of columns, at least 30.
   public init(width: Int, isColoured: Bool) {
     self.width = max(width, 30)
     self.isColoured = isColoured
   }
 
-  /// The looks a text may have.
+  /// A text attribute or colour; the raw value is its ECMA-48 parameter.
   public enum Look: String, Sendable {
     /// Bold.
     case bold = "1"
@@ -30,12 +30,12 @@ public struct TerminalStyle: Sendable, Hashable {
     case heading = "1;36"
   }
 
-  /// A text in a look, if colour is allowed.
+  /// A text with a look, if colour is allowed.
   public func paint(_ text: String, _ look: Look) -> String {
     isColoured && !text.isEmpty ? "\u{1B}[\(look.rawValue)m\(text)\u{1B}[0m" : text
   }
 
-  /// A text broken into lines at blanks, every line moved in. Line breaks in the text are kept.
+  /// A text wrapped at spaces, with every line indented. Keeps line breaks of the text.
   public func wrapped(_ text: String, indent: Int) -> [String] {
     let room = max(width - indent, 16)
     let margin = String(repeating: " ", count: indent)
@@ -57,17 +57,17 @@ public struct TerminalStyle: Sendable, Hashable {
     }
   }
 
-  /// A text filled up with blanks to so many columns.
+  /// A text padded with trailing spaces to a number of columns.
   public static func padded(_ text: String, to columns: Int) -> String {
     text + String(repeating: " ", count: max(0, columns - Self.columns(of: text)))
   }
 
-  /// A text with blanks in front, to so many columns.
+  /// A text padded with leading spaces to a number of columns.
   public static func padded(before text: String, to columns: Int) -> String {
     String(repeating: " ", count: max(0, columns - Self.columns(of: text))) + text
   }
 
-  /// A text cut to so many columns, the last one an ellipsis when something is missing.
+  /// A text truncated to a number of columns, with an ellipsis in the last one when something is missing.
   public static func cut(_ text: String, to columns: Int) -> String {
     guard Self.columns(of: text) > columns else { return text }
     var result = ""
@@ -81,8 +81,8 @@ public struct TerminalStyle: Sendable, Hashable {
     return result + "…"
   }
 
-  /// Columns a text takes on a terminal: two for ideographs and other wide characters, none for marks that sit on the character
-  /// before (Unicode Standard Annex 11).
+  /// The columns of a text on a terminal: two for ideographs and other wide characters, none for combining marks (Unicode Standard Annex
+  /// 11).
   public static func columns(of text: some StringProtocol) -> Int {
     var columns = 0
     for scalar in text.unicodeScalars {
@@ -103,7 +103,7 @@ public struct TerminalStyle: Sendable, Hashable {
   }
 }
 
-/// A table of text: columns as wide as their widest cell, two blanks between them.
+/// A table of text: columns as wide as their widest cell, separated by two spaces.
 package struct TextTable {
   package enum Alignment { case left, right }
   private let alignments: [Alignment]
@@ -119,7 +119,7 @@ package struct TextTable {
 
   package var isEmpty: Bool { rows.isEmpty }
 
-  /// The lines of the table, its headings dim. Columns in which no row says anything are left out.
+  /// The lines of the table, with dim headings. Omits columns in which every row is empty.
   package func lines(_ style: TerminalStyle, indent: Int = 2) -> [String] {
     let kept = headings.indices.filter { column in rows.contains { !$0[column].isEmpty } }
     let widths = headings.indices.map { column in

@@ -1,15 +1,14 @@
 import MillraceCore
 
 extension GraphDraft {
-  /// Asks every node's contract what its outputs will carry, upstream first.
+  /// Asks every node's contract for the formats of its outputs, upstream first.
   ///
-  /// Nodes that are wrong themselves are not asked, nor are those that only wrong nodes feed: their answers would be wrong for
-  /// a reason told already. In a cycle the inputs from downstream are unknown at first; nodes whose inputs have changed are
-  /// asked again until nothing changes.
+  /// A node with a problem is not asked, nor one that only such nodes feed: its answer would only repeat their problems. In a cycle,
+  /// inputs from downstream are unknown at first; a node is asked again when its inputs have changed, until nothing changes.
   mutating func resolveFormats() {
     let wanted = constraintsOfConsumers()
     var isDirty = nodes.indices.map { isResolvable($0) }
-    // Each sweep decides at least one more node of a cycle, so more sweeps than nodes mean that a contract does not settle.
+    // Each sweep resolves at least one more node of a cycle, so a contract that needs more sweeps than nodes does not converge.
     var sweepsLeft = nodes.count + 2
     while isDirty.contains(true), sweepsLeft > 0 {
       sweepsLeft -= 1
@@ -27,11 +26,11 @@ extension GraphDraft {
         }
       }
     }
-    unsettled = order.first { isDirty[$0] }
-    forgetConsequences()
+    unstableNode = order.first { isDirty[$0] }
+    markConsequences()
   }
 
-  /// What the consumers of each node's outputs accept.
+  /// For each output of each node: the formats that its consumers accept.
   private func constraintsOfConsumers() -> [[String: [FormatConstraint]]] {
     var wanted = Array(repeating: [String: [FormatConstraint]](), count: nodes.count)
     for (_, _, from, to) in wired {
@@ -74,14 +73,15 @@ extension GraphDraft {
     return .resolved(resolution)
   }
 
-  /// What a port is said to get. A link that does not fit is told as such, and the node is asked as if it were mended, to find
-  /// what else is wrong; nil when nothing mends it, for a contract need not understand what it does not accept.
+  /// The shape that a contract is asked about. `FormatMismatch` reports a link that does not fit; the contract is asked as if the
+  /// link were converted, to find its other problems. nil when no conversion is known: a contract need not handle formats it does not
+  /// accept.
   private func arriving(_ shape: OutputShape, at port: PortContract) -> OutputShape? {
-    port.formats.accepts(shape.format) ? shape : Mending(shape.format, port.formats)?.mended(shape)
+    port.formats.accepts(shape.format) ? shape : FormatConversion(shape.format, port.formats)?.converted(shape)
   }
 
-  /// Marks the nodes whose objections, or missing answers, follow from something upstream.
-  private mutating func forgetConsequences() {
+  /// Marks the nodes whose rejections or missing formats follow from a problem upstream.
+  private mutating func markConsequences() {
     var hasFailed = Array(repeating: false, count: nodes.count)
     for index in order {
       switch nodes[index].outcome {
@@ -99,22 +99,22 @@ extension GraphDraft {
         if case .refused = nodes[index].outcome {
           if isFed { nodes[index].outcome = .tainted }
           hasFailed[index] = true
-        } else if isFed, nodes[index].outputs.contains(where: { isUndecided($0, of: index) }) {
+        } else if isFed, nodes[index].outputs.contains(where: { isUndetermined($0, of: index) }) {
           nodes[index].outcome = .tainted
           hasFailed[index] = true
         } else {
-          hasFailed[index] = nodes[index].outputs.contains { isUndecided($0, of: index) }
+          hasFailed[index] = nodes[index].outputs.contains { isUndetermined($0, of: index) }
         }
       }
     }
   }
 
-  /// True when a linked output has got no format.
-  func isUndecided(_ port: DraftPort, of node: Int) -> Bool {
+  /// True when a linked output has no format.
+  func isUndetermined(_ port: DraftPort, of node: Int) -> Bool {
     !port.links.isEmpty && nodes[node].resolution?.outputs[port.name] == nil
   }
 
-  /// True unless a link is known to carry what its reader does not take.
+  /// True unless a link is known to carry a format that its input does not accept.
   func accepts(_ link: Int) -> Bool {
     guard let from = links[link].from, let to = links[link].to,
       let shape = nodes[from.node].shape(ofOutput: from.index)
@@ -124,7 +124,7 @@ extension GraphDraft {
 }
 
 extension OutputShape {
-  /// What a node's `events` port carries when its contract says nothing: a few events a call.
+  /// The shape of a node's `events` port when its contract does not set one: a few events a call.
   static let events = OutputShape(
     .event, packetDuration: nil, packetBytes: EventWriter.eventBytes, burst: 4)
 }

@@ -1,9 +1,9 @@
 public import MillraceCore
 
-/// The JSON Schema (2020-12) of graph files that use the nodes of a catalogue: for completion, hovering and checking in an editor.
+/// The JSON Schema (2020-12) of graph files with the node types of a catalogue, for completion, hovers and validation in an editor.
 ///
-/// It knows everything that can be said of a file without following names: keys, types, ranges, choices. Links to ports that do
-/// not exist, formats that do not fit and the like are found by the checks (`millrace check`).
+/// It covers keys, types, ranges and choices. Links to unknown ports, format mismatches and other problems across a file are found by
+/// the checks (`millrace check`).
 public struct GraphSchema: Sendable {
   private let contracts: [NodeContract]
 
@@ -12,18 +12,18 @@ public struct GraphSchema: Sendable {
     self.init(contracts: catalogue.entries.values.map(\.contract))
   }
 
-  /// The schema for node types known by their contracts alone.
+  /// The schema for node types by their contracts.
   public init(contracts: [NodeContract]) {
     self.contracts = contracts.sorted { $0.type < $1.type }
   }
 
-  /// The name of the dialect the schema is written in.
+  /// The dialect of JSON Schema.
   public static let dialect = "https://json-schema.org/draft/2020-12/schema"
 
-  /// Any text with a placeholder such as `${input}` or `${env:NAME}`: its value is known only when the graph is loaded.
+  /// Any string with a placeholder such as `${input}` or `${env:NAME}`, whose value is known only when the graph is loaded.
   static let placeholderPattern = "\\$\\{[^}]+\\}"
-  /// Names of nodes and parameters: no dot and no blank. Letters of any alphabet are too much for many pattern engines, so the
-  /// rest of the rule is left to the checks.
+  /// Names of nodes and parameters: no dot and no white space. The checks apply the full rule: many regular expression engines lack
+  /// character classes of Unicode.
   static let namePattern = "^[^.\\s]+$"
   static let endPattern = "^\\s*[^.\\s]+(\\.[^.\\s]+)?\\s*$"
   static let chainPattern = "^[^>]+(->[^>]+)+$"
@@ -32,13 +32,13 @@ public struct GraphSchema: Sendable {
     "^[0-9]+(\\.[0-9]+)? *(\(SizeText.Unit.allCases.map(\.rawValue).joined(separator: "|")))$"
   static let timePattern = "^[0-9]+(\\.[0-9]+)? *(ms|s)$"
 
-  /// The schema as JSON text, indented, the same bytes for the same catalogue.
+  /// The schema as indented JSON; the same bytes for the same catalogue.
   public func json() -> String {
     var json = JSONWriter(pretty: true)
     json.object { json in
       json.member("$schema", Self.dialect)
       json.member("title", "Millrace graph")
-      json.member("description", "A media graph: nodes, and the links packets take between them.")
+      json.member("description", "A media graph: nodes, and the links between them.")
       json.member("type", "object")
       json.strings("required", ["millrace", "nodes"])
       json.object("properties") { writeTopLevel(to: &$0) }
@@ -56,43 +56,43 @@ public struct GraphSchema: Sendable {
       json.member("const", 1)
     }
     json.property("name", "string", "The name shown in listings, drawings and reports.")
-    json.reference("text", "prose", "What the graph does, for people.")
-    json.reference("comment", "prose", "Remarks; not read by the program.")
+    json.reference("text", "prose", "A description of the graph.")
+    json.reference("comment", "prose", Self.commentText)
     json.choice(
-      "clock", Clock.Kind.allCases.map(\.rawValue), "The clock the graph runs by.", default: "realtime")
-    json.reference("onError", "errorPolicy", "What happens when a node fails that says nothing itself.")
+      "clock", Clock.Kind.allCases.map(\.rawValue), "The clock the graph runs on.", default: "realtime")
+    json.reference("onError", "errorPolicy", "What happens when a node without a policy of its own fails.")
     json.object("memory") { json in
       json.member(
         "description",
-        "The most memory a run may take, such as \"512MB\"; a graph that claims more is refused.")
+        "The maximum memory of a run, such as \"512MB\"; a graph that can use more is refused.")
       json.anyOf { $0.text(matching: Self.sizePattern) }
     }
     json.object("parameters") { json in
       json.member(
-        "description", "Values given from outside, by --set or an including graph, and used as ${name}.")
+        "description", "Values set from outside, by --set or an including graph, and used as ${name}.")
       json.member("type", "object")
       json.object("propertyNames") { $0.member("pattern", Self.namePattern) }
       json.object("additionalProperties") { $0.member("$ref", "#/$defs/parameter") }
     }
     json.object("nodes") { json in
-      json.member("description", "The nodes by name.")
+      json.member("description", "The nodes, by name.")
       json.member("type", "object")
       json.object("propertyNames") { $0.member("pattern", Self.namePattern) }
       json.object("additionalProperties") { $0.member("$ref", "#/$defs/node") }
     }
     json.object("links") { json in
-      json.member("description", "The ways packets take.")
+      json.member("description", "The links between nodes.")
       json.member("type", "array")
       json.object("items") { $0.member("$ref", "#/$defs/link") }
     }
     json.object("overload") { json in
-      json.member("description", "What gives way when a worker is too busy, step by step.")
+      json.member("description", "Load shedding, step by step, while a worker is too busy.")
       json.member("type", "array")
       json.object("items") { $0.member("$ref", "#/$defs/overloadStep") }
     }
     json.object("expose") { json in
       json.member(
-        "description", "Ports that graphs which include this one may link to, by the name they get there.")
+        "description", "Ports for graphs that include this one, by the names that they use.")
       json.member("type", "object")
       json.object("additionalProperties") { $0.member("$ref", "#/$defs/end") }
     }
@@ -103,7 +103,7 @@ public struct GraphSchema: Sendable {
   private func writeDefinitions(to json: inout JSONWriter) {
     json.object("placeholder") { json in
       json.member(
-        "description", "A value known when the graph is loaded: ${name}, ${env:NAME} or ${env:NAME:-default}."
+        "description", "A value set when the graph is loaded: ${name}, ${env:NAME} or ${env:NAME:-default}."
       )
       json.member("type", "string")
       json.member("pattern", Self.placeholderPattern)
@@ -130,20 +130,20 @@ public struct GraphSchema: Sendable {
       json.object("properties") { json in
         json.object("above") { json in
           json.member(
-            "description", "In force while a worker of the graph is busy for more percent of the time.")
+            "description", "The step applies while a worker of the graph is busy for more percent of the time.")
           json.anyOf { $0.integer(in: OverloadStep.aboveRange) }
         }
         json.object("set") { json in
-          json.member("description", "Live parameters, as node.parameter, and their values meanwhile.")
+          json.member("description", "Live parameters, as node.parameter, and their values while the step applies.")
           json.member("type", "object")
         }
         json.object("shed") { json in
-          json.member("description", "Nodes whose input is thrown away meanwhile.")
+          json.member("description", "Nodes whose input is discarded while the step applies.")
           json.member("type", "array")
           json.object("items") { $0.member("type", "string") }
         }
-        json.property("refuse", "boolean", "true: no new sessions meanwhile.")
-        json.reference("comment", "prose", "Remarks; not read by the program.")
+        json.property("refuse", "boolean", "Whether new sessions are refused while the step applies.")
+        json.reference("comment", "prose", Self.commentText)
       }
       json.member("additionalProperties", false)
     }
@@ -154,15 +154,15 @@ public struct GraphSchema: Sendable {
       json.member("type", "object")
       json.object("properties") { json in
         json.object("default") {
-          $0.member("description", "The value when none is given. Without it one must be given.")
+          $0.member("description", "The value when none is set. Without a default, one must be set.")
         }
         json.object("type") { json in
           json.member(
-            "description", "What a value from outside is read as; without it, what the place of use takes.")
+            "description", "The type of a value from outside; by default that of the node parameter it is used for.")
           json.strings("enum", ["string", "integer", "number", "bool", "path"])
         }
-        json.reference("text", "prose", "What it means.")
-        json.reference("comment", "prose", "Remarks; not read by the program.")
+        json.reference("text", "prose", "A description of the parameter.")
+        json.reference("comment", "prose", Self.commentText)
       }
       json.member("additionalProperties", false)
     }
@@ -192,22 +192,25 @@ public struct GraphSchema: Sendable {
   }
 
   private func writeLinkProperties(to json: inout JSONWriter) {
-    json.reference("from", "end", "Where packets come from.")
-    json.reference("to", "end", "Where they go.")
+    json.reference("from", "end", "The output.")
+    json.reference("to", "end", "The input.")
     json.object("capacity") { json in
       json.member(
-        "description", "How much the link holds before whenFull acts: packets, or time such as \"200ms\".")
+        "description", "How much the link holds before whenFull applies: packets, or a time such as \"200ms\".")
       json.anyOf { json in
         json.integer(in: LinkCapacity.packetRange)
         json.text(matching: Self.timePattern)
       }
     }
     json.object("whenFull") { json in
-      json.member("description", "What happens when it is full.")
+      json.member("description", "What happens when the link is full.")
       json.anyOf { $0.words(LinkPolicy.allCases.map(\.rawValue)) }
     }
-    json.reference("comment", "prose", "Remarks; not read by the program.")
+    json.reference("comment", "prose", Self.commentText)
   }
+
+  /// The description of `comment`.
+  static let commentText = "Ignored by the program."
 
   // MARK: Nodes
 
@@ -253,13 +256,13 @@ public struct GraphSchema: Sendable {
       json.strings("required", ["type", "path"])
       json.object("properties") { json in
         json.object("type") { $0.member("const", "graph") }
-        json.property("path", "string", "The file, relative to this one.")
+        json.property("path", "string", "The file; a relative path starts at the directory of this one.")
         json.object("set") { json in
           json.member("description", "Values for the parameters of that graph.")
           json.member("type", "object")
         }
-        json.reference("onError", "errorPolicy", "What happens when a node in it fails.")
-        json.reference("comment", "prose", "Remarks; not read by the program.")
+        json.reference("onError", "errorPolicy", "What happens when a node of that graph fails.")
+        json.reference("comment", "prose", Self.commentText)
       }
       json.member("additionalProperties", false)
     }

@@ -1,6 +1,6 @@
 package import MillraceCore
 
-/// The part of the schema that describes one node type, made from its contract.
+/// The part of the schema for one node type, generated from its contract.
 struct NodeSchema {
   private let contract: NodeContract
 
@@ -24,15 +24,16 @@ struct NodeSchema {
     }
   }
 
-  /// Keys every node has.
+  /// The keys of every node.
   private func writeCommon(to json: inout JSONWriter) {
     json.choice(
-      "lane", Lane.allCases.map(\.rawValue), "The kind of thread it runs on.", default: contract.lane.rawValue
+      "lane", Lane.allCases.map(\.rawValue), "The lane it runs on.", default: contract.lane.rawValue
     )
     json.reference("onError", "errorPolicy", "What happens when this node fails.")
     json.object("budget") { json in
       json.member(
-        "description", "Time one call may take on the voice lane: microseconds, or a time such as \"1.5ms\".")
+        "description",
+        "The time that one call may take on the voice lane: microseconds, or a time such as \"1.5ms\".")
       json.anyOf { json in
         json.integer(in: GraphPlan.Node.budgetRange)
         json.text(matching: GraphSchema.callTimePattern)
@@ -42,14 +43,14 @@ struct NodeSchema {
     json.object("maxAge") { json in
       json.member(
         "description",
-        "How old packets may be when they reach the node, such as \"60ms\"; older ones are counted and told.")
+        "The maximum age of packets that reach the node, such as \"60ms\"; older ones are counted and reported.")
       json.anyOf { $0.text(matching: GraphSchema.timePattern) }
     }
     json.property(
       "endsWith", "string",
-      "The node with whose end this source ends, as if the graph drained: the service that a camera is there for."
+      "The node whose end also ends this source, as if the graph drained: for example the service that a camera serves."
     )
-    json.reference("comment", "prose", "Remarks; not read by the program.")
+    json.reference("comment", "prose", GraphSchema.commentText)
   }
 
   private static func write(_ parameter: ParameterContract, to json: inout JSONWriter) {
@@ -62,7 +63,7 @@ struct NodeSchema {
     if let value = parameter.defaultValue { json.member("default", of: value) }
   }
 
-  /// The text with what an editor does not show by itself: unit, range, whether it is live.
+  /// The description of a parameter with what an editor does not show by itself: unit, range, whether it is live.
   private static func describe(_ parameter: ParameterContract) -> String {
     var sentences = [parameter.text]
     if let limits = parameter.limits {
@@ -71,15 +72,15 @@ struct NodeSchema {
       sentences.append("Unit: \(parameter.unit).")
     }
     if parameter.isLive { sentences.append("Can be set while the graph runs.") }
-    if let words = parameter.secrecyWords {
-      sentences.append("\(words.prefix(1).uppercased())\(words.dropFirst()).")
+    if let secrecy = parameter.secrecyDescription {
+      sentences.append("\(secrecy.prefix(1).uppercased())\(secrecy.dropFirst()).")
     }
     return sentences.map { text in
       text.isEmpty || ".!?".contains(text.last!) ? text : text + "."
     }.joined(separator: " ")
   }
 
-  /// Type and range of a value written out in the file.
+  /// Type and range of a value without placeholder.
   private static func write(_ kind: ParameterContract.Kind, to json: inout JSONWriter) {
     switch kind {
     case .bool: json.member("type", "boolean")
@@ -92,7 +93,7 @@ struct NodeSchema {
       if range.lowerBound > -Double.greatestFiniteMagnitude { json.number("minimum", range.lowerBound) }
       if range.upperBound < Double.greatestFiniteMagnitude { json.number("maximum", range.upperBound) }
     case .string, .path: json.member("type", "string")
-    case .choice(let words): json.strings("enum", words)
+    case .choice(let choices): json.strings("enum", choices)
     case .list(let item, let count):
       json.member("type", "array")
       if count.lowerBound > 0 { json.member("minItems", count.lowerBound) }
@@ -104,7 +105,7 @@ struct NodeSchema {
   }
 }
 
-// MARK: - Words of JSON Schema
+// MARK: - Keywords of JSON Schema
 
 extension JSONWriter {
   mutating func strings(_ key: String, _ values: [String]) {
@@ -119,7 +120,7 @@ extension JSONWriter {
     }
   }
 
-  /// A property defined elsewhere in the schema.
+  /// A property with a shared definition.
   mutating func reference(_ key: String, _ definition: String, _ text: String) {
     object(key) { json in
       json.member("description", text)
@@ -127,7 +128,7 @@ extension JSONWriter {
     }
   }
 
-  /// A property that is one of a few words, or a placeholder.
+  /// A property that is one of some words, or a placeholder.
   mutating func choice(_ key: String, _ words: [String], _ text: String, default defaultValue: String) {
     object(key) { json in
       json.member("description", text)
@@ -136,7 +137,7 @@ extension JSONWriter {
     }
   }
 
-  /// A value written out in one of the forms, or known only when the graph is loaded.
+  /// A value in one of some forms, or a placeholder.
   mutating func anyOf(_ forms: (inout JSONWriter) -> Void) {
     array("anyOf") { json in
       forms(&json)
@@ -163,7 +164,7 @@ extension JSONWriter {
     }
   }
 
-  /// A number without a needless `.0`.
+  /// A number; an integer is written without `.0`.
   mutating func number(_ key: String, _ value: Double) {
     if let whole = Int(exactly: value) { member(key, whole) } else { member(key, value) }
   }
@@ -173,7 +174,7 @@ extension JSONWriter {
     self.value(of: value)
   }
 
-  /// Writes a parameter's value, a whole number without a needless `.0`.
+  /// Writes a parameter's value; an integer is written without `.0`.
   package mutating func value(of value: ParameterValue) {
     switch value {
     case .bool(let flag): self.value(flag)

@@ -1,25 +1,26 @@
 import MillraceCore
 
-enum SharedEnd: Check {
-  static let rule = "What ends with another node is a source, and that node is there and ends first."
+enum EndsWith: Check {
+  static let rule = "A node with \"endsWith\" is a source, and the node it names exists and ends first."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
-    let targets = graph.nodes.map { graph.sharedEnd(of: $0) }
+    let targets = graph.nodes.map { graph.endsWithTarget(of: $0) }
     for (index, node) in graph.nodes.enumerated() {
       guard let name = node.endsWith else { continue }
       guard let target = targets[index] else {
-        complain(of: name, of: node, graph, &problems)
+        reportUnknown(name, of: node, graph, &problems)
         continue
       }
       if target == index {
         problems.append(
           name.place.error(
-            "\(Problem.quoted(node.name)) cannot end with itself", hint: "name the node it serves"))
+            .invalidEndsWith, "\(Problem.quoted(node.name)) cannot end with itself", hint: "name another node"))
       } else if node.contract != nil, node.inputs.contains(where: { !$0.links.isEmpty }) {
         problems.append(
           name.place.error(
-            "\(Problem.quoted(node.name)) has linked inputs and ends when they do; only a source can end with another node",
-            hint: "put \"endsWith\" on the source its packets come from"))
+            .invalidEndsWith,
+            "\"endsWith\" is only for sources: \(Problem.quoted(node.name)) has linked inputs and ends when they do",
+            hint: "set it on the source of its packets"))
       }
     }
     for cycle in cycles(targets) {
@@ -27,13 +28,14 @@ enum SharedEnd: Check {
       guard let place = graph.nodes[cycle[0]].endsWith?.place else { continue }
       problems.append(
         place.error(
-          "\(Problem.quoted(names.joined(separator: " -> "))) is a cycle in which each ends with the next, so that none ends first",
-          hint: "take one \"endsWith\" out"))
+          .invalidEndsWith,
+          "the cycle \(Problem.quoted(names.joined(separator: " -> "))) of \"endsWith\" never ends",
+          hint: "remove one \"endsWith\""))
     }
   }
 
-  private static func complain(
-    of name: Located<String>, of node: DraftNode, _ graph: GraphDraft, _ problems: inout Problems
+  private static func reportUnknown(
+    _ name: Located<String>, of node: DraftNode, _ graph: GraphDraft, _ problems: inout Problems
   ) {
     let scope = graph.scopes[node.scope]
     let written = String(name.value.dropFirst(scope.prefix.count))
@@ -41,21 +43,20 @@ enum SharedEnd: Check {
     case .include:
       problems.append(
         name.place.error(
-          "\(Problem.quoted(written)) is an included graph, which does not end as a whole",
-          hint: "name a node of it: \(Problem.quoted("\(written).node"))"))
-    // Told already.
-    case .broken: break
+          .invalidEndsWith, "\"endsWith\" must name a node, \(Problem.quoted(written)) is an included graph",
+          hint: "name one of its nodes, as in \(Problem.quoted("\(written).node"))"))
+    case .invalid: break  // Already reported.
     case .node, nil:
       let near = Spelling.hint(for: written, among: scope.members.keys.sorted())
       problems.append(
         name.place.error(
-          "there is no node \(Problem.quoted(written))", hint: near ?? "add it under \"nodes\""))
+          .unknownNode, "unknown node \(Problem.quoted(written))", hint: near ?? "add it to \"nodes\""))
     }
   }
 
-  /// Rings of two nodes or more, each from its first node in the file on.
+  /// Cycles of two or more nodes, each from its first node in the file.
   private static func cycles(_ targets: [Int?]) -> [[Int]] {
-    StrongComponents(successors: targets.map { $0.map { [$0] } ?? [] }).groups.compactMap { group in
+    StronglyConnectedComponents(successors: targets.map { $0.map { [$0] } ?? [] }).groups.compactMap { group in
       guard group.count > 1, let first = group.first else { return nil }
       var cycle = [first]
       while let next = targets[cycle[cycle.count - 1]], next != first { cycle.append(next) }
@@ -65,7 +66,7 @@ enum SharedEnd: Check {
 }
 
 extension GraphDraft {
-  /// The node that a node ends with; nil when it says none, or one that is not there.
+  /// The node that a node ends with; nil when it names none or an unknown one.
   func sharedEnd(of node: DraftNode) -> Int? {
     guard let name = node.endsWith?.value else { return nil }
     return nodes.firstIndex { $0.name == name }

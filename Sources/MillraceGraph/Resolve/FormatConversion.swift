@@ -1,11 +1,11 @@
 import MillraceCore
 
-/// What has to happen to a format before a port takes it, and the nodes that do it.
-struct Mending {
-  /// A node to put into a link.
+/// The nodes that convert a format to one that a port accepts.
+struct FormatConversion {
+  /// A node to insert into a link.
   struct Step: Hashable {
     let type: String
-    /// Its parameters that matter, as a reader would write them.
+    /// The parameters that have to be set.
     let parameters: [(name: String, value: String)]
 
     static func == (left: Step, right: Step) -> Bool { left.shown == right.shown }
@@ -18,24 +18,24 @@ struct Mending {
     }
   }
 
-  /// Nodes in the order packets meet them.
+  /// The nodes, upstream before downstream.
   let steps: [Step]
-  /// What comes out of the last.
+  /// The format after the last one.
   let format: Format
 
-  /// nil when the port takes the format as it is, or when no chain of known nodes helps.
+  /// nil when the port accepts the format, or when no known nodes convert it.
   init?(_ format: Format, _ constraint: FormatConstraint) {
     if constraint.accepts(format) { return nil }
-    // Several alternatives may be reached; the fewest nodes win, then the order of the contract.
-    let ways = constraint.alternatives.compactMap { Self.way(from: format, to: $0) }
-    guard let best = ways.min(by: { $0.steps.count < $1.steps.count }) else { return nil }
+    // The fewest nodes win, then the first alternative of the contract.
+    let conversions = constraint.alternatives.compactMap { Self.conversion(from: format, to: $0) }
+    guard let best = conversions.min(by: { $0.steps.count < $1.steps.count }) else { return nil }
     (steps, self.format) = best
   }
 
-  /// The rates Opus codes and decodes (RFC 6716 section 2).
+  /// The sample rates of Opus (RFC 6716 section 2).
   private static let opusRates = [8_000, 12_000, 16_000, 24_000, 48_000]
 
-  private static func way(
+  private static func conversion(
     from format: Format, to wanted: FormatConstraint.Alternative
   ) -> (steps: [Step], format: Format)? {
     switch (format, wanted.kind) {
@@ -43,24 +43,24 @@ struct Mending {
       return pcm(rate, channels, sample, wanted)
     case (.pcm(let rate, let channels, let sample), .opus):
       let encoder = FormatConstraint.Alternative(.pcm, rates: .oneOf(opusRates), channels: .range(1...2))
-      guard let way = pcm(rate, channels, sample, encoder), let rate = way.format.rate,
-        let channels = way.format.channels, wanted.rates.contains(rate), wanted.channels.contains(channels)
+      guard let input = pcm(rate, channels, sample, encoder), let rate = input.format.rate,
+        let channels = input.format.channels, wanted.rates.contains(rate), wanted.channels.contains(channels)
       else { return nil }
-      return (way.steps + [Step(type: "opus.encode", parameters: [])], .opus(rate: rate, channels: channels))
+      return (input.steps + [Step(type: "opus.encode", parameters: [])], .opus(rate: rate, channels: channels))
     case (.opus(let rate, let channels), .pcm):
-      // The decoder itself makes any of its rates.
+      // The decoder resamples to any Opus rate by itself.
       guard let nearest = wanted.rates.nearest(to: rate) else { return nil }
       let decoded = opusRates.contains(nearest) ? nearest : rate
-      guard let way = pcm(decoded, channels, wanted.samples.first ?? .s16, wanted) else { return nil }
+      guard let output = pcm(decoded, channels, wanted.samples.first ?? .s16, wanted) else { return nil }
       let parameters = decoded == rate ? [] : [(name: "rate", value: "\(decoded)")]
-      return ([Step(type: "opus.decode", parameters: parameters)] + way.steps, way.format)
+      return ([Step(type: "opus.decode", parameters: parameters)] + output.steps, output.format)
     case (.mp3, .pcm):
       return ([Step(type: "mp3.decode", parameters: [])], format)
     default: return nil
     }
   }
 
-  /// Changes of rate, channels and sample type.
+  /// Conversion of rate, channels and sample type.
   private static func pcm(
     _ rate: Int, _ channels: Int, _ sample: SampleType, _ wanted: FormatConstraint.Alternative
   ) -> (steps: [Step], format: Format)? {
@@ -76,15 +76,15 @@ struct Mending {
     if newSample != sample { changes.append(("sample", newSample.rawValue)) }
     if newChannels != channels { changes.append(("channels", "\(newChannels)")) }
     if !changes.isEmpty {
-      // Fewer channels first: what comes after has less to do.
+      // Mixing down first leaves less work for the resampler.
       let convert = Step(type: "audio.convert", parameters: changes)
       if newChannels < channels { steps.insert(convert, at: 0) } else { steps.append(convert) }
     }
     return (steps, .pcm(rate: newRate, channels: newChannels, sample: newSample))
   }
 
-  /// The shape after mending: packets of the same length in time.
-  func mended(_ shape: OutputShape) -> OutputShape? {
+  /// The shape after the conversion: packets of the same duration.
+  func converted(_ shape: OutputShape) -> OutputShape? {
     guard let frameBytes = format.frameBytes, let rate = format.rate else {
       return format.kind == .opus
         ? OutputShape(format, packetDuration: .milliseconds(20), packetBytes: 1_275) : nil

@@ -1,37 +1,37 @@
 import MillraceCore
 
-/// An end of a link, or an exposed port, that names nothing.
-struct BrokenEnd: Sendable {
+/// An end of a link, or an exposed port, whose name does not resolve to a port.
+struct UnresolvedEnd: Sendable {
   enum Reason: Sendable {
     case unknownNode(String)
-    /// The node has no such port; the names it does have.
+    /// The node has no such port, but these.
     case unknownPort(String, known: PortNames)
-    /// The port is one of a row, and its number is missing or too high.
-    case badNumber(port: String, range: ClosedRange<Int>)
-    /// The node has no port of this direction at all.
+    /// A repeated port whose number is missing or out of range.
+    case invalidNumber(port: String, range: ClosedRange<Int>)
+    /// The node has no port of this direction.
     case noPorts
-    /// Several ports would do.
+    /// The name of a node that has several ports.
     case ambiguous(PortNames)
-    /// Several nodes of an included graph have an open port of this name.
-    case manyOpen(String, nodes: [String])
+    /// Several nodes of an included graph have an unlinked port of this name.
+    case severalOpen(String, nodes: [String])
   }
   let reason: Reason
   let text: String
   let place: Place
-  /// nil for an exposed port, which may be either.
+  /// nil for an exposed port, which may be an input or an output.
   let isInput: Bool?
   let scope: Int
-  /// The node's type, or the included file.
+  /// The type of the node, or the included file.
   let owner: String
-  /// The node as the graph calls it.
+  /// The name of the node in the graph.
   let node: String
 }
 
-/// The ports of one direction, to be listed and to compare spellings with.
+/// The names of a node's inputs or outputs, for lists and suggestions.
 struct PortNames: Sendable {
-  /// Every name a link may use.
+  /// Every name that a link may use.
   var all: [String] = []
-  /// As they are listed, a row as one: `"near"`, `"in1" to "in8"`.
+  /// As problems list them, a repeated port once: `"near"`, `"in1" to "in8"`.
   var shown: [String] = []
 
   init(_ names: [String]) {

@@ -1,7 +1,7 @@
 import MillraceCore
 
-enum PointlessCapacity: Check {
-  static let rule = "A link that keeps the latest packet has no capacity of its own."
+enum IneffectiveCapacity: Check {
+  static let rule = "A link with the policy \"latest\" has no capacity: it keeps one packet."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for link in graph.links {
@@ -9,8 +9,8 @@ enum PointlessCapacity: Check {
       else { continue }
       problems.append(
         capacity.place.warning(
-          "the capacity has no effect: \"latest\" keeps one packet",
-          hint: "take it out, or use \"dropOldest\""))
+          .noEffect, "\"capacity\" has no effect: \"latest\" keeps one packet",
+          hint: "remove it, or use \"dropOldest\""))
     }
   }
 }

@@ -1,44 +1,48 @@
 import MillraceCore
 
-/// A value that its parameter does not take.
-struct Mismatch: Sendable {
+/// A value that its parameter does not accept.
+struct Mismatch: Error {
   enum Reason: Sendable {
-    /// Something of another type.
+    /// It has another type.
     case type
     /// A number outside the parameter's range.
     case range
-    /// A word that is not among the choices.
+    /// A string that is not among the choices.
     case choice
     /// A list that is too short or too long.
     case count
   }
   let parameter: ParameterContract
   let reason: Reason
-  /// What the value, or the item of a list, should have been.
+  /// What the value, or the item of a list, must be.
   let kind: ParameterContract.Kind
   let place: Place
   /// The value as problems show it.
   let found: String
-  /// The word that was found where one of a few was expected.
+  /// The string that is not among the choices; nil when it is secret.
   var word: String?
+
+  /// What problems call the value: `"gains"`, or `each item of "gains"`.
+  var subject: String {
+    (kind == parameter.kind ? "" : "each item of ") + Problem.quoted(parameter.name)
+  }
 }
 
 extension GraphDraft {
-  /// Finds the final parameters of every node: what was given, as the type its contract declares, and the defaults.
+  /// Finds the final parameters of every node: the values it sets, converted to the types of its contract, and the defaults.
   mutating func bindParameters() {
     for index in nodes.indices {
       guard let contract = nodes[index].contract else { continue }
       var values = ParameterValues()
       for parameter in contract.parameters { values[parameter.name] = parameter.defaultValue }
-      for (name, given) in nodes[index].arguments {
+      for (name, argument) in nodes[index].arguments {
         guard let parameter = contract.parameter(name.value) else { continue }
-        guard let value = given.value else {
+        guard argument.value != nil else {
           nodes[index].hasUnknownValues = true
           continue
         }
         do throws(Mismatch) {
-          values[name.value] = try Binding(parameter: parameter, given: given).convert(
-            value, to: parameter.kind)
+          values[name.value] = try parameter.read(argument)
         } catch {
           nodes[index].mismatches.append(error)
         }
@@ -48,19 +52,17 @@ extension GraphDraft {
   }
 }
 
-extension Mismatch: Error {}
-
 extension ParameterContract {
-  /// A value for this parameter out of what was given; `given.value` must be known.
-  func read(_ given: Given) throws(Mismatch) -> ParameterValue {
-    try Binding(parameter: self, given: given).convert(given.value ?? .null, to: kind)
+  /// Converts a value to the type of this parameter; its value must be known.
+  func read(_ value: ExpandedValue) throws(Mismatch) -> ParameterValue {
+    try ValueReader(parameter: self, source: value).convert(value.value ?? .null, to: kind)
   }
 }
 
-/// Reads one value as the type of one parameter.
-private struct Binding {
+/// Converts one value to the type of one parameter.
+private struct ValueReader {
   let parameter: ParameterContract
-  let given: Given
+  let source: ExpandedValue
 
   func convert(
     _ value: WrittenValue, to kind: ParameterContract.Kind, at place: Place? = nil
@@ -80,18 +82,18 @@ private struct Binding {
       if case .text(let text)? = value.read(as: .string) { return .string(text) }
     case .path:
       if case .text(let text)? = value.read(as: .path) {
-        return .string(Paths.resolve(text, in: given.folder))
+        return .string(Paths.resolve(text, in: source.folder))
       }
-    case .choice(let words):
+    case .choice(let choices):
       guard case .text(let text)? = value.read(as: .string) else { break }
-      guard words.contains(text) else {
+      guard choices.contains(text) else {
         var mismatch = mismatch(.choice, value, kind, place)
-        mismatch.word = given.isSecret || given.holdsSecret ? nil : text
+        mismatch.word = source.isSecret || source.holdsSecret ? nil : text
         throw mismatch
       }
       return .string(text)
     case .list(let item, let count):
-      guard let items = value.items(at: given.place) else { break }
+      guard let items = value.items(at: source.place) else { break }
       guard count.contains(items.count) else { throw mismatch(.count, value, kind, place) }
       var values: [ParameterValue] = []
       for element in items { values.append(try convert(element.value, to: item, at: element.place)) }
@@ -103,10 +105,10 @@ private struct Binding {
   private func mismatch(
     _ reason: Mismatch.Reason, _ value: WrittenValue, _ kind: ParameterContract.Kind, _ place: Place?
   ) -> Mismatch {
-    var found = given.shown(value)
-    if case .count = reason, let count = value.items(at: given.place)?.count { found = "\(count)" }
+    var found = source.shown(value)
+    if case .count = reason, let count = value.items(at: source.place)?.count { found = "\(count)" }
     return Mismatch(
-      parameter: parameter, reason: reason, kind: kind, place: place ?? given.place, found: found)
+      parameter: parameter, reason: reason, kind: kind, place: place ?? source.place, found: found)
   }
 }
 
@@ -119,7 +121,7 @@ extension WrittenValue {
     }
   }
 
-  /// The items of a list; text from outside is a list with commas.
+  /// The items of a list; text from outside the graph is a list separated by commas.
   fileprivate func items(at place: Place) -> [Located<WrittenValue>]? {
     switch self {
     case .list(let items): items
@@ -138,45 +140,21 @@ extension WrittenValue {
 }
 
 extension ParameterContract.Kind {
-  /// What a value of this kind is, in words: `a whole number`, `a list of numbers`.
-  var words: String {
+  /// What a value of this kind must be: `an integer from 8000 to 192000 Hz`, `a list of strings`.
+  func requirement(unit: String) -> String {
     switch self {
     case .bool: "true or false"
-    case .integer: "a whole number"
-    case .number: "a number"
-    case .string: "text"
+    case .integer: "an integer\(qualification(unit))"
+    case .number: "a number\(qualification(unit))"
+    case .string: "a string"
     case .path: "a file path"
-    case .choice(let words): Wording.oneOf(words)
-    case .list(let item, _): "a list, each item \(item.words)"
+    case .choice(let choices): Wording.oneOf(choices)
+    case .list(let item, _): "a list of \(item.name(plural: true))"
     }
   }
 
-  /// The accepted range in words, with its unit: `6000 to 510000 bit/s`; nil when there is none to speak of.
-  func range(unit: String) -> String? {
-    let unit = unit.isEmpty ? "" : " \(unit)"
-    switch self {
-    case .integer(let range): return Self.range(range, least: .min, most: .max, unit)
-    case .number(let range):
-      let most = Double.greatestFiniteMagnitude
-      return Self.range(range, least: -most, most: most, unit)
-    default: return nil
-    }
-  }
-
-  private static func range<Number: Comparable>(
-    _ range: ClosedRange<Number>, least: Number, most: Number, _ unit: String
-  ) -> String? {
-    switch (range.lowerBound <= least, range.upperBound >= most) {
-    case (true, true): nil
-    case (false, true): "at least \(shown(range.lowerBound))\(unit)"
-    case (true, false): "at most \(shown(range.upperBound))\(unit)"
-    case (false, false): "\(shown(range.lowerBound)) to \(shown(range.upperBound))\(unit)"
-    }
-  }
-
-  /// Whole numbers without `.0`.
-  private static func shown<Number>(_ number: Number) -> String {
-    let text = "\(number)"
-    return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+  private func qualification(_ unit: String) -> String {
+    guard let bounds = limits(unit: unit) else { return unit.isEmpty ? "" : " (\(unit))" }
+    return bounds.hasPrefix("at ") ? ", \(bounds)" : " from \(bounds)"
   }
 }

@@ -1,21 +1,21 @@
 internal import MillraceCore
 
-/// A way through the graph from a source to a sink, and the time a sample takes on it.
+/// A path through the graph from a source to a sink, and its latency.
 struct PlanPath {
-  /// Indices of the nodes on the way.
+  /// Indices of its nodes.
   var nodes: [Int]
-  /// What the algorithms of these nodes add.
+  /// The latency of the nodes' algorithms.
   var algorithm: Nanoseconds
-  /// The longest packet on the way: a sample waits for its packet to fill.
+  /// The longest packet on the path: a sample waits for its packet to fill.
   var packet: Nanoseconds
-  /// What full links add.
+  /// The latency that full links add.
   var queues: Nanoseconds
 }
 
 extension GraphPlan {
-  /// For each source and each sink it reaches over media links, the way on which the algorithms add most, longest first.
+  /// For each source and each sink it reaches over media links, the path with the largest latency of algorithms, the longest first.
   ///
-  /// Links of events and links that close a cycle are not followed.
+  /// Does not follow links of events and links that close a cycle.
   func paths() -> [PlanPath] {
     let feedback = feedbackLinks
     var outgoing = [[Int]](repeating: [], count: nodes.count)
@@ -36,7 +36,7 @@ extension GraphPlan {
     }
     var paths: [PlanPath] = []
     for source in sources {
-      let reached = longestWays(from: source, order, outgoing)
+      let reached = longestPaths(from: source, order, outgoing)
       for sink in nodes.indices where sink != source && outgoing[sink].isEmpty {
         if let path = reached.path(to: sink, self) { paths.append(path) }
       }
@@ -45,25 +45,25 @@ extension GraphPlan {
       .map(\.element)
   }
 
-  private func longestWays(from source: Int, _ order: [Int], _ outgoing: [[Int]]) -> LongestWays {
-    var ways = LongestWays(nodeCount: nodes.count)
-    ways.latency[source] = nodes[source].latency
+  private func longestPaths(from source: Int, _ order: [Int], _ outgoing: [[Int]]) -> LongestPaths {
+    var paths = LongestPaths(nodeCount: nodes.count)
+    paths.latency[source] = nodes[source].latency
     for node in order {
-      guard let soFar = ways.latency[node] else { continue }
+      guard let soFar = paths.latency[node] else { continue }
       for link in outgoing[node] {
         let target = links[link].to.node
         let latency = soFar + nodes[target].latency
-        if let known = ways.latency[target], known >= latency { continue }
-        ways.latency[target] = latency
-        ways.linkInto[target] = link
+        if let known = paths.latency[target], known >= latency { continue }
+        paths.latency[target] = latency
+        paths.linkInto[target] = link
       }
     }
-    return ways
+    return paths
   }
 }
 
-/// From one source: the longest way to every node, as the link by which it comes in.
-private struct LongestWays {
+/// The longest paths from one source: for every node, the last link of its path.
+private struct LongestPaths {
   var latency: [Nanoseconds?]
   var linkInto: [Int?]
 
@@ -89,6 +89,6 @@ private struct LongestWays {
 }
 
 extension GraphPlan.Link {
-  /// The time a full link stands for; nil when its packets have no regular length.
+  /// The duration of the packets in a full link; nil when packets have no fixed duration.
   var holdingTime: Nanoseconds? { shape.packetDuration.map { $0.multipliedClamped(by: Int64(limit)) } }
 }

@@ -8,11 +8,13 @@ extension GraphDraft {
 
     let links = wired.compactMap { _, link, from, to -> GraphPlan.Link? in
       guard let shape = nodes[from.node].shape(ofOutput: from.index) else { return nil }
-      let terms = self.terms(of: link, shape, pacing: nodes[from.node].pacing)
+      let (limit, policy) = LinkDefaults.resolve(
+        capacity: link.capacity?.value, policy: link.whenFull?.value, shape,
+        pacing: nodes[from.node].pacing)
       return GraphPlan.Link(
         from: .init(node: places[from.node], port: from.index),
         to: .init(node: places[to.node], port: to.index),
-        shape: shape, limit: terms.limit, policy: terms.policy)
+        shape: shape, limit: limit, policy: policy)
     }
     let planned = order.compactMap { self.planned(nodes[$0]) }
 
@@ -24,7 +26,7 @@ extension GraphDraft {
     }
     var result = GraphPlan(name: name, clock: clock, nodes: planned, links: links, formats: formats)
     for (place, node) in order.enumerated() {
-      result.nodes[place].endsWith = sharedEnd(of: nodes[node]).map { places[$0] }
+      result.nodes[place].endsWith = endsWithTarget(of: nodes[node]).map { places[$0] }
     }
     result.warnings = warnings
     result.hiddenTexts = environmentValues

@@ -1,7 +1,7 @@
 import MillraceCore
 
-enum BlockedSource: Check {
-  static let rule = "A link blocks only behind a source that can wait."
+enum BlockingLiveSource: Check {
+  static let rule = "A link blocks only behind a source that is not live."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     for (_, link, from, to) in graph.wired {
@@ -11,7 +11,8 @@ enum BlockedSource: Check {
       let name = Problem.quoted(graph.describe(from: from, to: to))
       problems.append(
         policy.place.error(
-          "link \(name) cannot block: its source \(Problem.quoted(source.name)) (\(source.type.value)) cannot wait",
+          .blockingLiveSource,
+          "link \(name) cannot block: its source \(Problem.quoted(source.name)) (\(source.type.value)) is live",
           hint: "use \"dropOldest\""))
     }
   }

@@ -1,10 +1,11 @@
 import MillraceCore
 
-/// Groups of a directed graph's vertices that lead to each other (Tarjan's algorithm, without recursion: a chain of a hundred
-/// thousand nodes must not end on the stack's guard page).
-struct StrongComponents {
-  /// Each group in ascending order; a group that leads to another comes before it. Groups that do not lead to each other keep
-  /// the order of their numbers.
+/// The strongly connected components of a directed graph, in topological order.
+///
+/// Tarjan's algorithm (1972) without recursion: a chain of a hundred thousand nodes must not overflow the stack.
+struct StronglyConnectedComponents {
+  /// The components, each in ascending order; a component comes before those it leads to. Independent components keep the order of
+  /// their vertices.
   private(set) var groups: [[Int]] = []
 
   private var indices: [Int]
@@ -17,7 +18,7 @@ struct StrongComponents {
     indices = Array(repeating: -1, count: successors.count)
     lowest = indices
     isOpen = Array(repeating: false, count: successors.count)
-    // Groups are found last ones first. Starting from the last vertex keeps the given order where it is free.
+    // Components are found in reverse order. Starting from the last vertex keeps the original order of independent ones.
     for start in successors.indices.reversed() where indices[start] < 0 { visit(start, successors) }
     groups.reverse()
   }
@@ -65,14 +66,14 @@ struct StrongComponents {
 }
 
 extension GraphDraft {
-  /// Puts the nodes in order, upstream before downstream; nodes of a cycle stay in the file's order.
-  mutating func putInOrder() {
+  /// Sorts the nodes, upstream before downstream; the nodes of a cycle stay in the order of the file.
+  mutating func sortNodes() {
     var successors = Array(repeating: [Int](), count: nodes.count)
     for (_, _, from, to) in wired { successors[from.node].append(to.node) }
-    order = StrongComponents(successors: successors).groups.flatMap(\.self)
+    order = StronglyConnectedComponents(successors: successors).groups.flatMap(\.self)
   }
 
-  /// True when what comes in at one port goes out at the other in the same call.
+  /// True when packets of an input leave through an output in the same call.
   func isSynchronous(_ node: Int, from input: Int, to output: Int) -> Bool {
     guard let contract = nodes[node].contract else { return false }
     let from = nodes[node].inputs[input].contract.name

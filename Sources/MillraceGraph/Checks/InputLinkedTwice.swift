@@ -1,6 +1,6 @@
 import MillraceCore
 
-enum DoubleLinkedInput: Check {
+enum InputLinkedTwice: Check {
   static let rule = "An input takes one link."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
@@ -10,15 +10,16 @@ enum DoubleLinkedInput: Check {
         first[to] = from
         continue
       }
-      // The same link twice is told by its own check.
+      // `DuplicateLink` reports the same link twice.
       if earlier == from { continue }
       let port = graph.nodes[to.node].inputs[to.index].contract
       let takesAudio = port.formats.alternatives.contains { $0.kind == .pcm }
       let canMix = takesAudio && graph.contracts["audio.mix"] != nil
       problems.append(
         link.place.error(
-          "input \(Problem.quoted(graph.describe(to))) is linked already, from \(Problem.quoted(graph.describe(earlier)))",
-          hint: canMix ? "put audio.mix in front to add them up" : "an input takes one link"))
+          .inputLinkedTwice,
+          "input \(Problem.quoted(graph.describe(to))) already has a link from \(Problem.quoted(graph.describe(earlier)))",
+          hint: canMix ? "mix them with audio.mix" : "remove one of the links"))
     }
   }
 }

@@ -1,7 +1,7 @@
 import MillraceCore
 
-enum NodeObjection: Check {
-  static let rule = "A node's own conditions on its parameters and inputs hold."
+enum NodeRejection: Check {
+  static let rule = "Every node accepts its parameters and the formats of its inputs."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     let secrets = graph.secrets
@@ -10,7 +10,7 @@ enum NodeObjection: Check {
       for objection in objections {
         problems.append(
           node.place(of: objection.parameter).error(
-            secrets.redacting(objection.text), hint: objection.cure.map { secrets.redacting($0) }))
+            .nodeRejected, secrets.removed(from: objection.text), hint: objection.cure.map { secrets.removed(from: $0) }))
       }
     }
   }

@@ -14,7 +14,8 @@ enum EndsWith: Check {
       if target == index {
         problems.append(
           name.place.error(
-            .invalidEndsWith, "\(Problem.quoted(node.name)) cannot end with itself", hint: "name another node"))
+            .invalidEndsWith, "\(Problem.quoted(node.name)) cannot end with itself", hint: "name another node"
+          ))
       } else if node.contract != nil, node.inputs.contains(where: { !$0.links.isEmpty }) {
         problems.append(
           name.place.error(
@@ -56,7 +57,8 @@ enum EndsWith: Check {
 
   /// Cycles of two or more nodes, each from its first node in the file.
   private static func cycles(_ targets: [Int?]) -> [[Int]] {
-    StronglyConnectedComponents(successors: targets.map { $0.map { [$0] } ?? [] }).groups.compactMap { group in
+    StronglyConnectedComponents(successors: targets.map { $0.map { [$0] } ?? [] }).groups.compactMap {
+      group in
       guard group.count > 1, let first = group.first else { return nil }
       var cycle = [first]
       while let next = targets[cycle[cycle.count - 1]], next != first { cycle.append(next) }

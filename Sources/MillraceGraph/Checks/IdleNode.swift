@@ -15,7 +15,8 @@ enum IdleNode: Check {
       if drivers.contains(where: { !$0.links.isEmpty }) { continue }
       problems.append(
         node.namePlace.error(
-          .nodeNeverRuns, "node \(Problem.quoted(node.name)) never runs: none of its driving inputs is linked",
+          .nodeNeverRuns,
+          "node \(Problem.quoted(node.name)) never runs: none of its driving inputs is linked",
           hint: "link \(Wording.oneOf(drivers.prefix(3).map { "\(node.name).\($0.name)" }))"))
     }
   }

@@ -1,7 +1,8 @@
 import MillraceCore
 
 enum IneffectiveMaxAge: Check {
-  static let rule = "A node with \"maxAge\" has a linked input, and the graph a source that follows the clock."
+  static let rule =
+    "A node with \"maxAge\" has a linked input, and the graph a source that follows the clock."
 
   static func examine(_ graph: GraphDraft, _ problems: inout Problems) {
     let isUnresolved = graph.nodes.contains { $0.resolution == nil }

@@ -19,7 +19,8 @@ enum OverloadSteps: Check {
       if !step.hasAction {
         problems.append(
           step.place.error(
-            .invalidOverload, "the overload step has no action", hint: "add \"set\", \"shed\" or \"refuse\": true"))
+            .invalidOverload, "the overload step has no action",
+            hint: "add \"set\", \"shed\" or \"refuse\": true"))
       }
       for (target, value) in step.settings { examine(target, value, graph, &problems) }
       for name in step.shed { examine(shed: name, graph, &problems) }

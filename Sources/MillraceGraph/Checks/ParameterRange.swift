@@ -10,7 +10,8 @@ enum ParameterRange: Check {
         problems.append(
           mismatch.place.error(
             .parameterOutOfRange,
-            "\(mismatch.subject) of \(node.type.value) must \(requirement), found \(mismatch.found)", hint: hint))
+            "\(mismatch.subject) of \(node.type.value) must \(requirement), found \(mismatch.found)",
+            hint: hint))
       }
     }
   }

@@ -16,7 +16,8 @@ enum UnknownSetting: Check {
         let name = setting.name.value
         problems.append(
           setting.name.place.error(
-            .unknownGraphParameter, "\(scope.title) has no parameter \(Problem.quoted(name))", hint: hint(name, declaredBy: scope)))
+            .unknownGraphParameter, "\(scope.title) has no parameter \(Problem.quoted(name))",
+            hint: hint(name, declaredBy: scope)))
       }
     }
   }

@@ -9,7 +9,8 @@ enum VirtualClock: Check {
     for node in graph.nodes where node.contract?.followsVirtualClock == false {
       problems.append(
         node.type.place.error(
-          .virtualClock, "node \(Problem.quoted(node.name)) (\(node.type.value)) cannot follow a virtual clock", hint: hint))
+          .virtualClock,
+          "node \(Problem.quoted(node.name)) (\(node.type.value)) cannot follow a virtual clock", hint: hint))
     }
   }
 }

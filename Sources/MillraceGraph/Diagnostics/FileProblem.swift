@@ -39,7 +39,8 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     let name = Problem.quoted(path)
     switch reason {
     case .missing: return "cannot open \(name): no such file"
-    case .noDirectory(let directory): return "cannot open \(name): no such directory \(Problem.quoted(directory))"
+    case .noDirectory(let directory):
+      return "cannot open \(name): no such directory \(Problem.quoted(directory))"
     case .directory: return "cannot read \(name): it is a directory"
     case .forbidden: return "cannot read \(name): permission denied"
     case .tooLarge: return "cannot read \(name): it is larger than \(SourceFile.sizeLimit >> 20) MiB"

@@ -23,7 +23,8 @@ extension Problem {
     let line = source.lineRange(around: range.lowerBound)
     guard line.count <= Self.maxExcerptLineBytes else { return description }
     let parts = hiddenRanges.filter { $0.overlaps(line) && !$0.isEmpty }
-    guard parts.allSatisfy({ source.text(in: $0).contains("${") }), isFreeOfSecrets(source.text(in: line)) else {
+    guard parts.allSatisfy({ source.text(in: $0).contains("${") }), isFreeOfSecrets(source.text(in: line))
+    else {
       return description
     }
     let place = min(range.lowerBound, line.upperBound)
@@ -37,7 +38,8 @@ extension Problem {
 
     let number = String(position.line)
     let margin = String(repeating: " ", count: number.count)
-    let shown = (cutBefore ? "…" : "") + Self.displayed(before) + Self.displayed(after) + (cutAfter ? "…" : "")
+    let shown =
+      (cutBefore ? "…" : "") + Self.displayed(before) + Self.displayed(after) + (cutAfter ? "…" : "")
     let indent = Self.width(of: before) + (cutBefore ? 1 : 0)
     let tail = max(0, Self.width(of: after.prefix(marked)) - 1)
     let caret = String(repeating: " ", count: indent) + "^" + String(repeating: "~", count: tail)

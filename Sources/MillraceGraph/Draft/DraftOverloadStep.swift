@@ -50,7 +50,8 @@ extension Expander {
     problems.append(
       written.place.error(
         .invalidValue,
-        "\"above\" must be \(range.lowerBound) to \(range.upperBound) percent, found \(expanded.shown(value))"))
+        "\"above\" must be \(range.lowerBound) to \(range.upperBound) percent, found \(expanded.shown(value))"
+      ))
     return nil
   }
 

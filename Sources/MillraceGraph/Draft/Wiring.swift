@@ -100,7 +100,8 @@ struct Wiring {
       return .unresolved(ports.isEmpty ? .noPorts : .ambiguous(PortNames(ports)), owner: contract.type)
     }
     if let copies = ports[chosen].copies {
-      return .unresolved(.invalidNumber(port: ports[chosen].name, range: 1...copies.upperBound), owner: contract.type)
+      return .unresolved(
+        .invalidNumber(port: ports[chosen].name, range: 1...copies.upperBound), owner: contract.type)
     }
     return .port(Key(node: node, isInput: isInput, contract: chosen, number: 0))
   }
@@ -149,7 +150,8 @@ struct Wiring {
       let isOther = isBetween && reachablePorts(of: scope, isInput: !isInput).contains { $0.name == port }
       if !isOther && mayBeInvalid { return .invalid }
       if !isOther {
-        return .unresolved(names.isEmpty ? .noPorts : .unknownPort(port, known: PortNames(names)), owner: title)
+        return .unresolved(
+          names.isEmpty ? .noPorts : .unknownPort(port, known: PortNames(names)), owner: title)
       }
     }
     guard let chosen = Self.choice(among: names, isInput: isInput) else {
@@ -205,7 +207,8 @@ struct Wiring {
     for port in draft.scopes[scope].document.exposed ?? [] {
       let input = target(port.end.value, isInput: true, isBetween: false, in: scope)
       let output = target(port.end.value, isInput: false, isBetween: false, in: scope)
-      guard case .unresolved(let asInput, let owner) = input, case .unresolved(let asOutput, _) = output else {
+      guard case .unresolved(let asInput, let owner) = input, case .unresolved(let asOutput, _) = output
+      else {
         continue
       }
       scopesWithInvalidPorts.insert(scope)

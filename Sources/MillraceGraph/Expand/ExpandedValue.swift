@@ -22,5 +22,7 @@ struct ExpandedValue: Sendable {
   }
 
   /// An unknown value.
-  static func unknown(at place: Place) -> ExpandedValue { ExpandedValue(value: nil, place: place, folder: "") }
+  static func unknown(at place: Place) -> ExpandedValue {
+    ExpandedValue(value: nil, place: place, folder: "")
+  }
 }

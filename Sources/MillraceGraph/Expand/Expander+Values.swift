@@ -18,7 +18,8 @@ extension Expander {
         let value = substitute(item, in: scope, isDefault: isDefault)
         if value.isSecret { result.isSecret = true }
         // Only placeholders count: the size of the rest is limited by its file.
-        guard let expanded = value.value, !item.value.isReference || count(value.weight, at: item.place) else {
+        guard let expanded = value.value, !item.value.isReference || count(value.weight, at: item.place)
+        else {
           return .unknown(at: written.place)
         }
         result.weight = result.weight.addingClamped(value.weight)
@@ -123,7 +124,8 @@ extension Expander {
   private mutating func reportUnknownParameter(_ name: String, in scope: Int, at place: Place) {
     let declared = draft.scopes[scope].document.parameters.map(\.name.value)
     suggestionCount += 1
-    let meant = suggestionCount <= GraphDraft.maxSuggestions ? Spelling.nearest(to: name, among: declared) : nil
+    let meant =
+      suggestionCount <= GraphDraft.maxSuggestions ? Spelling.nearest(to: name, among: declared) : nil
     var hint = meant.map(Spelling.hint)
     // The parameter that was meant does not count as unused.
     if let meant { draft.scopes[scope].used.insert(meant) }

@@ -55,8 +55,10 @@ struct JSONScanner {
       let text = try cursor.readString()
       return JSONNode(.string(text), start..<cursor.offset)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try cursor.readNumber()
-    case UInt8(ascii: "t") where cursor.skip(name: "true"): return JSONNode(.bool(true), start..<cursor.offset)
-    case UInt8(ascii: "f") where cursor.skip(name: "false"): return JSONNode(.bool(false), start..<cursor.offset)
+    case UInt8(ascii: "t") where cursor.skip(name: "true"):
+      return JSONNode(.bool(true), start..<cursor.offset)
+    case UInt8(ascii: "f") where cursor.skip(name: "false"):
+      return JSONNode(.bool(false), start..<cursor.offset)
     case UInt8(ascii: "n") where cursor.skip(name: "null"): return JSONNode(.null, start..<cursor.offset)
     default: throw notAValue()
     }

@@ -151,7 +151,8 @@ extension JSONSyntaxError.StructureError {
         .unclosedBracket, "the \(source.noun) ends inside the \(noun) that starts \(place)",
         "close it with '\(bracket)'"
       )
-    case .trailingComma(let bracket): return (.trailingComma, "trailing comma before '\(bracket)'", "remove it")
+    case .trailingComma(let bracket):
+      return (.trailingComma, "trailing comma before '\(bracket)'", "remove it")
     case .tooDeep:
       return (
         .nestedTooDeep, "arrays and objects are nested more than \(JSONDocument.depthLimit) levels deep",
@@ -234,7 +235,9 @@ extension JSONSyntaxError.StringError {
         "write a backslash as \\\\; the escapes are \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX"
       )
     case .invalidHexDigit(let found):
-      return (.invalidEscape, "expected four hexadecimal digits after \\u, found \(found)", "write é as \\u00e9")
+      return (
+        .invalidEscape, "expected four hexadecimal digits after \\u, found \(found)", "write é as \\u00e9"
+      )
     case .unpairedSurrogate(let escape):
       return (
         .invalidEscape, "unpaired surrogate \(escape)",

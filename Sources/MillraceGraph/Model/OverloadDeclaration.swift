@@ -53,7 +53,8 @@ extension DocumentReader {
     guard let items = member.value.array, items.allSatisfy({ $0.string != nil }) else {
       problems.append(
         place(member.value).error(
-          .wrongType, "\(Problem.quoted(member.key)) must be an array of node names, found \(member.value.kind)",
+          .wrongType,
+          "\(Problem.quoted(member.key)) must be an array of node names, found \(member.value.kind)",
           hint: "write \(Problem.quoted(member.key)): [ \"pictures\" ]"))
       return []
     }

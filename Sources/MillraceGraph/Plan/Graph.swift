@@ -82,7 +82,9 @@ public enum Graph {
     draft.propagatePacing()
     var problems = expander.problems
     for check in Checks.all { check.examine(draft, &problems) }
-    if !problems.isEmpty { problems = problems.redacting(draft.nonNumericSecrets, writtenAt: draft.secretPlaces) }
+    if !problems.isEmpty {
+      problems = problems.redacting(draft.nonNumericSecrets, writtenAt: draft.secretPlaces)
+    }
     if problems.hasErrors { throw problems }
     var plan = draft.plan(warnings: problems.sorted)
     plan.files = Set(expander.files.keys.map(Paths.normalized)).sorted()

@@ -16,7 +16,8 @@ public struct NodePage: Sendable {
     lines += style.wrapped(contract.summary, indent: 2)
     if !contract.text.isEmpty { lines += [""] + style.wrapped(contract.text, indent: 2) }
     let names =
-      contract.inputs.map(\.displayName) + contract.outputs.map(\.displayName) + contract.parameters.map(\.name)
+      contract.inputs.map(\.displayName) + contract.outputs.map(\.displayName)
+      + contract.parameters.map(\.name)
       + contract.events.map(\.name) + ["asynchronous"]
     let column = (names.map { TerminalStyle.columns(of: $0) }.max() ?? 0) + 4
     func section(_ title: String, _ entries: [(name: String, facts: String, text: String)]) {
@@ -52,7 +53,8 @@ public struct NodePage: Sendable {
   /// How the node runs.
   private var running: [(String, String)] {
     var facts = [
-      ("lane", contract.laneDescription), ("runs", contract.driveDescription), ("clocks", contract.clockDescription),
+      ("lane", contract.laneDescription), ("runs", contract.driveDescription),
+      ("clocks", contract.clockDescription),
     ]
     if !contract.asynchronousPaths.isEmpty {
       let paths = contract.asynchronousPaths.map { "\($0.from) → \($0.to)" }.joined(separator: ", ")
@@ -80,7 +82,8 @@ public struct NodePage: Sendable {
           [
             "`\(parameter.name)`", Markdown.cell(parameter.kind.name()),
             Markdown.cell(parameter.limits ?? (parameter.unit.isEmpty ? "" : "in \(parameter.unit)")),
-            parameter.isRequired ? "required" : parameter.defaultDescription.map { "`\(Markdown.cell($0))`" } ?? "",
+            parameter.isRequired
+              ? "required" : parameter.defaultDescription.map { "`\(Markdown.cell($0))`" } ?? "",
             parameter.isLive ? "yes" : "",
             Markdown.cell(parameter.text + (parameter.secrecyDescription.map { " (\($0))" } ?? "")),
           ]

@@ -97,7 +97,8 @@ public struct PlanExplanation: Sendable {
 
   private var linkTable: TextTable {
     var table = TextTable([
-      ("link", .left), ("format", .left), ("packet", .right), ("", .right), ("capacity", .right), ("", .right),
+      ("link", .left), ("format", .left), ("packet", .right), ("", .right), ("capacity", .right),
+      ("", .right),
       ("when full", .left), ("threads", .left),
     ])
     let feedback = plan.feedbackLinks

@@ -46,7 +46,9 @@ struct FormatConversion {
       guard let input = pcm(rate, channels, sample, encoder), let rate = input.format.rate,
         let channels = input.format.channels, wanted.rates.contains(rate), wanted.channels.contains(channels)
       else { return nil }
-      return (input.steps + [Step(type: "opus.encode", parameters: [])], .opus(rate: rate, channels: channels))
+      return (
+        input.steps + [Step(type: "opus.encode", parameters: [])], .opus(rate: rate, channels: channels)
+      )
     case (.opus(let rate, let channels), .pcm):
       // The decoder resamples to any Opus rate by itself.
       guard let nearest = wanted.rates.nearest(to: rate) else { return nil }

@@ -77,7 +77,8 @@ extension GraphDraft {
   /// link were converted, to find its other problems. nil when no conversion is known: a contract need not handle formats it does not
   /// accept.
   private func arriving(_ shape: OutputShape, at port: PortContract) -> OutputShape? {
-    port.formats.accepts(shape.format) ? shape : FormatConversion(shape.format, port.formats)?.converted(shape)
+    port.formats.accepts(shape.format)
+      ? shape : FormatConversion(shape.format, port.formats)?.converted(shape)
   }
 
   /// Marks the nodes whose rejections or missing formats follow from a problem upstream.

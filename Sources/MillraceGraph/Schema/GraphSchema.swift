@@ -130,11 +130,13 @@ public struct GraphSchema: Sendable {
       json.object("properties") { json in
         json.object("above") { json in
           json.member(
-            "description", "The step applies while a worker of the graph is busy for more percent of the time.")
+            "description",
+            "The step applies while a worker of the graph is busy for more percent of the time.")
           json.anyOf { $0.integer(in: OverloadStep.aboveRange) }
         }
         json.object("set") { json in
-          json.member("description", "Live parameters, as node.parameter, and their values while the step applies.")
+          json.member(
+            "description", "Live parameters, as node.parameter, and their values while the step applies.")
           json.member("type", "object")
         }
         json.object("shed") { json in
@@ -158,7 +160,8 @@ public struct GraphSchema: Sendable {
         }
         json.object("type") { json in
           json.member(
-            "description", "The type of a value from outside; by default that of the node parameter it is used for.")
+            "description",
+            "The type of a value from outside; by default that of the node parameter it is used for.")
           json.strings("enum", ["string", "integer", "number", "bool", "path"])
         }
         json.reference("text", "prose", "A description of the parameter.")
@@ -196,7 +199,8 @@ public struct GraphSchema: Sendable {
     json.reference("to", "end", "The input.")
     json.object("capacity") { json in
       json.member(
-        "description", "How much the link holds before whenFull applies: packets, or a time such as \"200ms\".")
+        "description",
+        "How much the link holds before whenFull applies: packets, or a time such as \"200ms\".")
       json.anyOf { json in
         json.integer(in: LinkCapacity.packetRange)
         json.text(matching: Self.timePattern)

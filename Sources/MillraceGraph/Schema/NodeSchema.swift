@@ -43,7 +43,8 @@ struct NodeSchema {
     json.object("maxAge") { json in
       json.member(
         "description",
-        "The maximum age of packets that reach the node, such as \"60ms\"; older ones are counted and reported.")
+        "The maximum age of packets that reach the node, such as \"60ms\"; older ones are counted and reported."
+      )
       json.anyOf { $0.text(matching: GraphSchema.timePattern) }
     }
     json.property(

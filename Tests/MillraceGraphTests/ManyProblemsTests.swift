@@ -33,7 +33,7 @@ struct ManyProblemsTests {
     let source = SourceFile(name: "many.json", text: String(repeating: "x", count: 2_000))
     var all = Problems((0..<1_500).map { Problem("odd", severity: .warning, in: source, range: $0..<$0 + 1) })
     all.append(Problem("wrong", in: source, range: 1_800..<1_801))
-    let told = all.without(Secrets(), writtenAt: []).sorted
+    let told = all.redacting(Secrets(), writtenAt: []).sorted
     #expect(told.count == Problems.maxReported + 1)
     #expect(told.count { $0.severity == .error } == 1)
     #expect(told.contains { $0.text == "wrong" } && told.contains { $0.text == "501 more are not told" })

@@ -40,7 +40,7 @@ final class MemoryLedger: Sendable {
       throw StartProblem(
         node: "",
         text:
-          "a run can take \(Figures.bytes(bytes)), but the graph allows \(Figures.bytes(limit))\(memory.mostOfIt(of: plan))",
+          "a run can take \(Figures.bytes(bytes)), but the graph allows \(Figures.bytes(limit))\(memory.largestClaimsClause(of: plan))",
         cure: "make capacities or packets smaller, or raise \"memory\"")
     }
     let limit = limitBytes ?? .max
@@ -104,7 +104,7 @@ final class MemoryLedger: Sendable {
       case .program(let bytes):
         ("the limit is \(Figures.bytes(bytes))", ", or raise the memory limit")
       case .machine(let machine):
-        (machine.words, ", or set a memory limit if the links are never all full at once")
+        (machine.limitText, ", or set a memory limit if the links are never all full at once")
       case .none: ("that is more than any machine has", "")
       }
     return StartProblem(

@@ -20,7 +20,7 @@ extension RunBuilder {
         throw StartProblem(
           node: "",
           text:
-            "the system refused \(Figures.bytes(error.byteCount)) of memory, of \(Figures.bytes(needs.byteCount)) that the graph can take: \(SystemError.message(error.code))\(needs.mostOfIt(of: plan))",
+            "the system refused \(Figures.bytes(error.byteCount)) of memory, of \(Figures.bytes(needs.byteCount)) that the graph can take: \(SystemError.message(error.code))\(needs.largestClaimsClause(of: plan))",
           cure: "give the links smaller capacities, run fewer graphs at once, or raise the limit (ulimit -v)")
       }
       run.poolBytes += pool.byteCount

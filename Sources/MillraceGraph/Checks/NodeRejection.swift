@@ -10,8 +10,8 @@ enum NodeRejection: Check {
       for objection in objections {
         problems.append(
           node.place(of: objection.parameter).error(
-            .nodeRejected, secrets.removed(from: objection.text),
-            hint: objection.cure.map { secrets.removed(from: $0) }))
+            .nodeRejected, secrets.redacting(objection.text),
+            hint: objection.cure.map { secrets.redacting($0) }))
       }
     }
   }

@@ -14,7 +14,7 @@ enum PacketSize: Check {
           node.namePlace.error(
             .packetTooLarge,
             "packets of \(Problem.quoted("\(node.name).\(port.name)")) (\(shape.format)) have \(shape.madeBytes) bytes, "
-              + "the maximum is \(BlockPool.mostBlockBytes)",
+              + "the maximum is \(BlockPool.maxBlockBytes)",
             hint: "use smaller pictures or shorter packets"))
       }
     }

@@ -49,7 +49,7 @@ extension Problem {
   /// False for a line that contains a secret of the graph, or the value of a key that suggests one: in a file that cannot be read,
   /// the key is all there is to go by.
   private func isFreeOfSecrets(_ line: String) -> Bool {
-    if let secrets, secrets.removed(from: line) != line { return false }
+    if let secrets, secrets.redacting(line) != line { return false }
     let isInside = path.steps.contains { step in
       if case .key(let name) = step { ParameterContract.Secrecy.guessed(name) != .none } else { false }
     }

@@ -59,8 +59,8 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
   /// - Parameter hiddenRanges: where secrets are written in its source.
   func redacting(_ secrets: Secrets, hiding hiddenRanges: [Range<Int>]) -> Problem {
     var problem = Problem(
-      secrets.removed(from: text), code: code, severity: severity, in: source, range: range, path: path,
-      hint: hint.map { secrets.removed(from: $0) })
+      secrets.redacting(text), code: code, severity: severity, in: source, range: range, path: path,
+      hint: hint.map { secrets.redacting($0) })
     problem.secrets = secrets
     problem.hiddenRanges = hiddenRanges
     return problem

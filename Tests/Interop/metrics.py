@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """usage: metrics.py flood ADDRESS COUNT | metrics.py voices REPORT | metrics.py trace FILE
 
-flood: COUNT requests for ADDRESS at once, each on a connection of its own; all have to be answered with 200.
-voices: REPORT is of runs whose tone is 20 ms a packet; none of it may be missing or lost.
-trace: reads FILE as OpenTelemetry's own message of a trace, OTLP/JSON, and holds its spans against each other.
+flood: sends COUNT simultaneous requests to ADDRESS, each on its own connection; all must be answered with 200.
+voices: checks the report of runs with a tone of 20 ms packets; no packet may be missing.
+trace: parses FILE as an OpenTelemetry trace (OTLP/JSON) and checks its spans.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 
 async def ask(place, gate):
-    # As many sockets at once as this process may open; the others begin as these end.
+    # Limits the number of open sockets; further requests start as others end.
     async with gate:
         for _ in range(20):
             try:
@@ -48,10 +48,10 @@ def voices(path):
     oldest = 0
     for run in runs:
         tone, end = run["nodes"][0], run["nodes"][-1]
-        assert tone["packetsOut"] >= run["duration"] / 20 - 2, f"{run['name']} made {tone['packetsOut']} packets"
+        assert tone["packetsOut"] >= run["duration"] / 20 - 2, f"{run['name']} emitted {tone['packetsOut']} packets"
         assert end["packetsIn"] == tone["packetsOut"], f"{run['name']} lost packets"
         oldest = max(oldest, end["ages"]["p99"])
-    print(f"voices: {len(runs)} of {runs[0]['duration'] / 1e3:.0f} s, nothing lost; 99 % of the packets at most {oldest:.1f} ms old")
+    print(f"voices: {len(runs)} of {runs[0]['duration'] / 1e3:.0f} s, no packet lost; p99 of the packet age {oldest:.1f} ms")
     return True
 
 
@@ -61,7 +61,7 @@ def trace(path):
 
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
-    # OTLP has ids in hexadecimal digits, where protobuf's own JSON has Base64.
+    # OTLP writes ids in hexadecimal, where protobuf's JSON mapping uses Base64.
     for part in data["resourceSpans"]:
         for scope in part["scopeSpans"]:
             for span in scope["spans"]:
@@ -80,10 +80,10 @@ def trace(path):
         parts = [s for s in spans if s.parent_span_id == root.span_id]
         assert all(s.trace_id == root.trace_id for s in parts)
         assert all(root.start_time_unix_nano <= s.start_time_unix_nano <= s.end_time_unix_nano <= root.end_time_unix_nano for s in parts)
-        assert abs(time.time() - root.start_time_unix_nano / 1e9) < 3_600, "it was not today"
+        assert abs(time.time() - root.start_time_unix_nano / 1e9) < 3_600, "the start time is not that of today"
         lengths = ", ".join(f"{s.name} {(s.end_time_unix_nano - s.start_time_unix_nano) / 1e6:.0f} ms" for s in parts)
         print(f"trace: a turn of {(root.end_time_unix_nano - root.start_time_unix_nano) / 1e9:.2f} s: {lengths}")
-    assert any(len([s for s in spans if s.parent_span_id == r.span_id]) >= 4 for r in roots), "no turn has its parts"
+    assert any(len([s for s in spans if s.parent_span_id == r.span_id]) >= 4 for r in roots), "no turn has all its parts"
     return True
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: metrics.sh MILLRACE PYTHON_PATH VOICE
-# Runs a dialogue with the service's double, reads its page of metrics as others do, and looks at what they say of it:
-# curl and promtool of Prometheus at the page, ten thousand requests at once, OpenTelemetry's own messages at the trace of its turns.
-# PYTHON_PATH has opentelemetry-proto from PyPI. Prints a line a check; fails on the first that does not hold.
+# Runs a dialogue with the service's double and checks its metrics and traces with other programs: the page with curl and Prometheus'
+# promtool, ten thousand simultaneous requests, and the trace of its turns with OpenTelemetry's protobuf messages.
+# PYTHON_PATH contains opentelemetry-proto from PyPI. Prints one line per check; stops at the first failure.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -26,42 +26,42 @@ address=
 for _ in {1..600}; do
   address=$(sed -n 's/^metrics: //p' "$work/errors")
   [[ -z $address ]] || break
-  kill -0 "$dialogue" 2>/dev/null || fail "the dialogue ended before it told where its metrics are"
+  kill -0 "$dialogue" 2>/dev/null || fail "the dialogue ended before it printed the address of its metrics"
   sleep 0.1
 done
-[[ -n $address ]] || fail "the dialogue does not tell where its metrics are"
+[[ -n $address ]] || fail "the dialogue did not print the address of its metrics"
 
-# Until the bot has something to say: then every kind of figure is there.
+# Wait until the bot speaks: then all metrics are present.
 for _ in {1..600}; do
   curl --silent --show-error --fail --max-time 10 "$address" >"$work/page" || fail "curl cannot read $address"
   ! grep -q '^millrace_node_packets_taken_total{graph="[^"]*",node="speech"} [1-9]' "$work/page" || break
   sleep 0.1
 done
-grep -q '^millrace_node_packets_taken_total{.*node="speech"} [1-9]' "$work/page" || fail "no reply is on the page"
-promtool check metrics <"$work/page" >"$work/lint" 2>&1 || { cat "$work/lint" >&2; fail "promtool refuses the page"; }
-[[ ! -s $work/lint ]] || { cat "$work/lint" >&2; fail "promtool finds fault with the page"; }
-echo "promtool: $(grep -c '^# TYPE' "$work/page") families, $(grep -vc '^#' "$work/page") samples, no fault"
+grep -q '^millrace_node_packets_taken_total{.*node="speech"} [1-9]' "$work/page" || fail "the page has no packets of a reply"
+promtool check metrics <"$work/page" >"$work/lint" 2>&1 || { cat "$work/lint" >&2; fail "promtool rejects the page"; }
+[[ ! -s $work/lint ]] || { cat "$work/lint" >&2; fail "promtool reports problems on the page"; }
+echo "promtool: $(grep -c '^# TYPE' "$work/page") families, $(grep -vc '^#' "$work/page") samples, no problems"
 
 [[ $(curl --silent --max-time 10 --output /dev/null --write-out '%{http_code} %{content_type}' "$address") == \
-  "200 text/plain; version=0.0.4; charset=utf-8" ]] || fail "the page does not say what it is"
+  "200 text/plain; version=0.0.4; charset=utf-8" ]] || fail "the content type of the page is wrong"
 [[ $(curl --silent --max-time 10 "${address%metrics}health") == ok ]] || fail "the process is not healthy"
-for wish in "404 GET ${address%metrics}" "405 POST $address" "405 DELETE $address"; do
-  read -r status method place <<<"$wish"
+for request in "404 GET ${address%metrics}" "405 POST $address" "405 DELETE $address"; do
+  read -r status method place <<<"$request"
   [[ $(curl --silent --max-time 10 --output /dev/null --write-out '%{http_code}' --request "$method" "$place") == "$status" ]] ||
     fail "$method $place is not answered with $status"
 done
 [[ $(curl --silent --max-time 10 --output /dev/null --write-out '%{http_code}' --header 'Host: evil.example' "$address") == 403 ]] ||
-  fail "a foreign host name is let in"
-echo "refusals: other paths, other methods, another host name"
+  fail "a request for another host name is accepted"
+echo "rejected: other paths, other methods, another host name"
 
 status=0
 wait "$dialogue" || status=$?
 dialogue=0
 : >"$work/errors"
 ((status == 0)) || fail "the dialogue ended with status $status"
-Tests/Interop/metrics.py trace "$work/turns.json" || fail "the trace is none of OpenTelemetry's"
+Tests/Interop/metrics.py trace "$work/turns.json" || fail "the trace is not valid OpenTelemetry JSON"
 
-# Ten thousand at once, while twenty voices run in real time and until they are asked to end.
+# Ten thousand simultaneous requests while twenty voices run in real time.
 cat >"$work/hum.json" <<'JSON'
 { "millrace": 1, "name": "hum", "clock": "realtime",
   "nodes": { "tone": { "type": "audio.tone", "rate": 16000 }, "meter": { "type": "audio.level" }, "end": { "type": "flow.null" } },
@@ -77,9 +77,9 @@ for _ in {1..600}; do
   [[ -z $address ]] || break
   sleep 0.1
 done
-Tests/Interop/metrics.py flood "$address" 10000 || fail "ten thousand requests at once were not all answered"
+Tests/Interop/metrics.py flood "$address" 10000 || fail "not all of ten thousand simultaneous requests were answered"
 kill -TERM "$hum"
 status=0
 wait "$hum" || status=$?
 ((status == 0)) || fail "twenty voices ended with status $status"
-Tests/Interop/metrics.py voices "$work/hum-report.json" || fail "the voices were held up"
+Tests/Interop/metrics.py voices "$work/hum-report.json" || fail "the voices were disturbed"

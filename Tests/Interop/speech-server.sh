@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: speech-server.sh PROGRAM
-# Starts Examples/SpeechServer on free ports, has it speak, looks at what it sent with opusinfo, and ends it by SIGTERM.
+# Starts Examples/SpeechServer on free ports, requests speech, checks the responses with opusinfo, and ends the server with SIGTERM.
 set -euo pipefail
 
 program=$1
@@ -17,28 +17,28 @@ say='' metrics=''
 for _ in {1..600}; do
   read -r say metrics <"$work/out" || true
   [[ -z $metrics ]] || break
-  kill -0 "$server" 2>/dev/null || fail "it ended at once"
+  kill -0 "$server" 2>/dev/null || fail "it ended immediately"
   sleep 0.1
 done
-[[ -n $metrics ]] || fail "it does not tell its addresses"
+[[ -n $metrics ]] || fail "it did not print its addresses"
 
-# Text that a shell would take for more than text.
+# The second text has characters that a shell would interpret.
 for text in 'Hello from a graph' '--help; $(exit 1) `exit 2` "quoted" -- &'; do
   curl --silent --show-error --fail --max-time 60 --get --data-urlencode "text=$text" "$say" --output "$work/said.opus" ||
     fail "it does not speak"
-  opusinfo "$work/said.opus" >"$work/info" 2>&1 || { cat "$work/info" >&2; fail "opusinfo refuses the file"; }
-  grep -q 'Playback length: 0m:0[1-9]' "$work/info" || { cat "$work/info" >&2; fail "the file is not as long as the text"; }
+  opusinfo "$work/said.opus" >"$work/info" 2>&1 || { cat "$work/info" >&2; fail "opusinfo rejects the file"; }
+  grep -q 'Playback length: 0m:0[1-9]' "$work/info" || { cat "$work/info" >&2; fail "the file has the wrong length"; }
   echo "\"$text\": $(grep 'Playback length' "$work/info" | tr -s '\t ' ' ')"
 done
 for number in {1..8}; do
   curl --silent --fail --max-time 60 "$say?text=Number+$number" --output "$work/$number.opus" &
   voices[number]=$!
 done
-for voice in "${voices[@]}"; do wait "$voice" || fail "eight at once are too many"; done
-[[ $(curl --silent --max-time 10 --output /dev/null --write-out '%{http_code}' "$say") == 404 ]] || fail "it speaks without a text"
+for voice in "${voices[@]}"; do wait "$voice" || fail "eight simultaneous requests failed"; done
+[[ $(curl --silent --max-time 10 --output /dev/null --write-out '%{http_code}' "$say") == 404 ]] || fail "a request without a text is accepted"
 curl --silent --fail --max-time 10 "$metrics" | grep -q '^millrace_runs_created_total{graph="say"} 10$' ||
-  fail "its metrics have not counted ten runs"
-echo "ten runs are in its metrics"
+  fail "the metrics do not count ten runs"
+echo "the metrics count ten runs"
 
 kill -TERM "$server"
 status=0

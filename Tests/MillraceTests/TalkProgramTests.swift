@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test("lines that are not valid UTF-8 are skipped with a message, and an empty script does nothing")
-  func rubbish() throws {
+  func invalidLines() throws {
     let scratch = Scratch()
     _ = try scratch.write(
       Array("/wait listening\n".utf8) + [0xFF, 0xFE, 0x80, 10] + Array("q\n".utf8), to: "lines")

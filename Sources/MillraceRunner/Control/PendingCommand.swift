@@ -27,18 +27,18 @@ final class PendingCommand: Sendable {
     var results = ControlResults()
   }
   private let state: Mutex<State>
-  private let send: @Sendable (String) -> Void
+  private let deliver: @Sendable (String) -> Void
 
-  /// - Parameter send: receives the answer.
+  /// - Parameter deliver: receives the answer.
   init(
     _ command: ControlCommand, _ targets: [Target], answer: ControlAnswer, recordings: LinkRecordings,
-    send: @escaping @Sendable (String) -> Void
+    deliver: @escaping @Sendable (String) -> Void
   ) {
     self.command = command
     self.targets = targets
     self.answer = answer
     self.recordings = recordings
-    self.send = send
+    self.deliver = deliver
     state = Mutex(State(unfinished: targets.count))
   }
 
@@ -122,7 +122,7 @@ final class PendingCommand: Sendable {
       state.unfinished = 0
       return true
     }
-    if isUnfinished { send(text) }
+    if isUnfinished { deliver(text) }
   }
 
   private func finishTarget(_ change: (inout State) -> Void) {
@@ -132,7 +132,7 @@ final class PendingCommand: Sendable {
       state.unfinished -= 1
       return state.unfinished == 0
     }
-    if isLast { send(text) }
+    if isLast { deliver(text) }
   }
 
   /// The text of the answer.

@@ -100,10 +100,10 @@ final class Talk {
     case .keys(let typed): for key in typed { actions += keys.handle(key, at: now) }
     case .closed: isLeaving = true
     }
-    for action in actions { perform(action) }
+    for action in actions { handle(action) }
   }
 
-  private func perform(_ action: TalkKeyHandler.Action) {
+  private func handle(_ action: TalkKeyHandler.Action) {
     switch action {
     case .press: perform(.press)
     case .release: perform(.release)

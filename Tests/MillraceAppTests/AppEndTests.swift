@@ -139,7 +139,8 @@ struct AppEndTests {
     } catch {
       #expect(
         error.text
-          == "source \"mic\" carries s16 16000 Hz 1 ch, not text; send [Int16], or change its parameters")
+          == "source \"mic\" carries s16 16000 Hz 1 ch, not text; send [Int16], or change the source's format"
+      )
     }
     mic.finish()
     #expect(await code { try await mic.send([1] as [Int16]) } == .finished)

@@ -13,7 +13,7 @@ package class AppChannel: RemoteWake, @unchecked Sendable {
   /// The lock of the program's side. Never taken by a worker.
   let turn = Lock()
   let link: UnsafeMutablePointer<Link>
-  /// Blocks of what is queued; it outlives the link.
+  /// The blocks of queued packets; it outlives the link.
   let pool: BlockPool
   let counters: UnsafeMutablePointer<LinkCounters>
   let replies: ReplyCounter

@@ -49,7 +49,7 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
   }
 
   deinit {
-    // Its block goes back to the pool, which ends with the channel.
+    // Returns its block while the pool, which ends with the channel, still exists.
     partial = nil
   }
 

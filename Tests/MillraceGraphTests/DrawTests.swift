@@ -63,7 +63,9 @@ struct DrawTests {
     #expect(drawing.mermaid().split(separator: "\n").count { $0.contains("-. \"") } == 2)
     // One more in the legend.
     #expect(
-      drawing.svg().split(separator: "\n").count { $0.contains("class=\"route") && $0.contains(" feedback\"") }
+      drawing.svg().split(separator: "\n").count {
+        $0.contains("class=\"route") && $0.contains(" feedback\"")
+      }
         == 3)
     #expect(!GraphDrawing(SketchGraphs.fan).svg().contains(" feedback\""))
   }

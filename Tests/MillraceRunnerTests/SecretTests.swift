@@ -82,7 +82,8 @@ struct SecretTests {
     #expect(printed.contains(#"{"command":"refreshAuth","token":"•••"}"#), "\(printed)")
     #expect(printed.contains("now it is •••\n") && printed.contains("••• or •••\n"), "\(printed)")
     #expect(printed.contains(#""value":"•••"}"#), "\(printed)")
-    #expect(printed.contains(#"\"key\" of \"echo\" cannot be the given value; it takes a string"#), "\(printed)")
+    #expect(
+      printed.contains(#"\"key\" of \"echo\" cannot be the given value; it takes a string"#), "\(printed)")
   }
 
   private static let places = [

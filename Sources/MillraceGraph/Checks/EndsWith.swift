@@ -69,7 +69,7 @@ enum EndsWith: Check {
 
 extension GraphDraft {
   /// The node that a node ends with; nil when it names none or an unknown one.
-  func sharedEnd(of node: DraftNode) -> Int? {
+  func endsWithTarget(of node: DraftNode) -> Int? {
     guard let name = node.endsWith?.value else { return nil }
     return nodes.firstIndex { $0.name == name }
   }

@@ -41,7 +41,7 @@ struct MemoryAdmissionTests {
     #expect(problem.text.hasPrefix("a run can take 1 TiB, and "))
     #expect(
       problem.text.hasSuffix(
-        "; most of it: link \"source -> pass0\" 1 TiB (4099 packets of 256 MiB; it holds 4096)"))
+        ", mainly link \"source -> pass0\" 1 TiB (4099 packets of 256 MiB, capacity 4096)"))
     let machine = try #require(MachineMemory.limit())
     #expect(problem.text.contains(machine.limitText))
     #expect(engine.memory.limit == machine.bytes)
@@ -58,7 +58,7 @@ struct MemoryAdmissionTests {
       refusal(of: plan, on: Engine(catalogue: testCatalogue, workers: 1, memoryLimit: bytes - 1)))
     #expect(
       problem.text.hasPrefix(
-        "a run can take \(Figures.bytes(bytes)), and the limit is \(Figures.bytes(bytes - 1)); most of it: "))
+        "a run can take \(Figures.bytes(bytes)), and the limit is \(Figures.bytes(bytes - 1)), mainly "))
     #expect(
       problem.cure
         == "make capacities or packets smaller, run fewer graphs at once, or raise the memory limit")

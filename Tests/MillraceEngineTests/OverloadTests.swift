@@ -97,7 +97,7 @@ struct OverloadTests {
       told.append(event.name)
       if told.count == 1 {
         #expect(event.json.contains(#""step":1,"of":1"#))
-        #expect(event.json.contains(#""does":"pictures gets nothing""#))
+        #expect(event.json.contains(#""does":"shed pictures""#))
       }
       if told.count == 2 {
         // Video has come back, or will when the next step is undone too.

@@ -49,7 +49,7 @@ private let letters = OutputShape(.text, packetDuration: nil, packetBytes: 16)
         == "input \"in\" of test.scale accepts s16, not text")
     #expect(
       text { () throws(BenchProblem) in try NodeBench(Scaler.self) }
-        == "input \"in\" of test.scale is required: give its shape")
+        == "input \"in\" of test.scale is required; give its shape")
     #expect(
       text { () throws(BenchProblem) in try NodeBench(Scaler.self, ["factor": 7], inputs: ["in": speech]) }
         == "\"factor\": 7 is odd; take 8")

@@ -100,6 +100,8 @@ public struct ParameterHandle<Value: ParameterConvertible>: Sendable {
   /// - Throws: as `GraphRun.set`.
   public func set(_ value: Value) throws(ControlProblem) {
     guard let given = value.parameterValue else {
+      // Whether it is live comes first, as for every other value.
+      _ = try LiveCheck.liveIndex(run.plan.nodes[key.node], key.parameter)
       throw ControlProblem("\"\(key.parameter)\" cannot be unset while the graph runs", .wrongValue)
     }
     try run.set(key, to: given, isChoice: true)

@@ -34,7 +34,7 @@ import Testing
       }
       #expect(session.uplink == .send)
     }
-    #expect(words.count { $0 == "voidReply" } == 1)
+    #expect(words.count { $0 == "cancelReply" } == 1)
     #expect(words.count { $0.hasPrefix("interrupted") } == 1)
     #expect(!words.contains("> LocalRespondingEnded"))
     // The next reply is delivered.

@@ -38,10 +38,10 @@ struct MemoryAdmissionTests {
   func machine() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let problem = try #require(refusal(of: huge(4_096), on: engine))
-    #expect(problem.text.hasPrefix("a run can take 1 TiB, and "))
+    #expect(problem.text.hasPrefix("a run can use 1 TiB, but "))
     #expect(
       problem.text.hasSuffix(
-        ", mainly link \"source -> pass0\" 1 TiB (4099 packets of 256 MiB, capacity 4096)"))
+        "; largest: link \"source -> pass0\" 1 TiB (4099 packets of 256 MiB, capacity 4096)"))
     let machine = try #require(MachineMemory.limit())
     #expect(problem.text.contains(machine.limitText))
     #expect(engine.memory.limit == machine.bytes)
@@ -58,10 +58,10 @@ struct MemoryAdmissionTests {
       refusal(of: plan, on: Engine(catalogue: testCatalogue, workers: 1, memoryLimit: bytes - 1)))
     #expect(
       problem.text.hasPrefix(
-        "a run can take \(Figures.bytes(bytes)), and the limit is \(Figures.bytes(bytes - 1)), mainly "))
+        "a run can use \(Figures.bytes(bytes)), but the limit is \(Figures.bytes(bytes - 1)); largest: "))
     #expect(
       problem.cure
-        == "make capacities or packets smaller, run fewer graphs at once, or raise the memory limit")
+        == "reduce capacities or packet sizes, run fewer graphs at once, or raise the memory limit")
   }
 
   @Test("the graph's own limit applies on any machine")
@@ -72,8 +72,8 @@ struct MemoryAdmissionTests {
     #expect(refusal(of: plan, on: engine) == nil)
     plan.memoryLimit = 1_000
     let problem = try #require(refusal(of: plan, on: engine))
-    #expect(problem.text.contains("the graph allows 1000 B"))
-    #expect(problem.cure == "make capacities or packets smaller, or raise \"memory\"")
+    #expect(problem.text.contains("\"memory\" allows 1000 B"))
+    #expect(problem.cure == "reduce capacities or packet sizes, or raise \"memory\"")
   }
 
   @Test("an allocation the system refuses is reported with a message")
@@ -90,7 +90,7 @@ struct MemoryAdmissionTests {
   func overflow() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1, memoryLimit: .max)
     #expect(byteCount(huge(.max)) == .max)
-    #expect(try #require(refusal(of: huge(.max), on: engine)).text.hasPrefix("a run can take 8192 PiB, "))
+    #expect(try #require(refusal(of: huge(.max), on: engine)).text.hasPrefix("a run can use 8192 PiB, "))
     var many = chain("memory-many")
     many.links[0].limit = BlockPool.maxBlocks
     #expect(
@@ -114,7 +114,7 @@ struct MemoryAdmissionTests {
     let problem = try #require(refusal(of: plan, on: engine))
     #expect(
       problem.text.hasPrefix(
-        "a run can take \(Figures.bytes(bytes)) in addition to \(Figures.bytes(2 * bytes)) of 2 other runs, and "
+        "a run can use \(Figures.bytes(bytes)) in addition to \(Figures.bytes(2 * bytes)) of 2 other runs, but "
       ))
     #expect(engine.memory.claimed == 2 * bytes)
     first.stop()
@@ -152,7 +152,7 @@ struct MemoryAdmissionTests {
     }
     #expect(
       problem.text.hasPrefix(
-        "101 runs can take \(Figures.bytes(101 * bytes)), each of \"test\" \(Figures.bytes(bytes)), and the limit is \(Figures.bytes(100 * bytes))"
+        "101 runs can use \(Figures.bytes(101 * bytes)), each of \"test\" \(Figures.bytes(bytes)), but the limit is \(Figures.bytes(100 * bytes))"
       ))
   }
 

@@ -54,7 +54,7 @@ struct FileProblemTests {
     try #require(mkfifo(silent, 0o600) == 0)
     #expect(
       problem(reading: silent)?.description
-        == "cannot read \"\(silent)\": it is a named pipe, and nobody writes to it; start its writer first")
+        == "cannot read \"\(silent)\": the named pipe has no writer; start its writer first")
 
     let written = scratch.path + "/written"
     try #require(mkfifo(written, 0o600) == 0)
@@ -107,7 +107,7 @@ struct FileProblemTests {
     #expect(
       problem(reading: "\(scratch.path)/graph.json")?.description
         == """
-        cannot open "\(scratch.path)/graph.json": there is no such file; check the spelling; relative names start at the \
+        cannot open "\(scratch.path)/graph.json": no such file; check the path; a relative one starts at the \
         current directory
         """)
   }
@@ -118,7 +118,7 @@ struct FileProblemTests {
     _ = scratch.write("uplink.json", "{}")
     #expect(
       problem(reading: "\(scratch.path)/upilnk.json")?.description
-        == #"cannot open "\#(scratch.path)/upilnk.json": there is no such file; did you mean "uplink.json"?"#)
+        == #"cannot open "\#(scratch.path)/upilnk.json": no such file; did you mean "uplink.json"?"#)
   }
 
   @Test("a missing directory is named")
@@ -126,11 +126,11 @@ struct FileProblemTests {
     let scratch = Scratch()
     #expect(
       problem(reading: "\(scratch.path)/none/graph.json")?.text
-        == #"cannot open "\#(scratch.path)/none/graph.json": there is no directory "\#(scratch.path)/none""#)
+        == #"cannot open "\#(scratch.path)/none/graph.json": no such directory "\#(scratch.path)/none""#)
     let file = scratch.write("a.json", "{}")
     #expect(
       problem(reading: "\(file)/b.json")?.text
-        == #"cannot open "\#(file)/b.json": there is no directory "\#(file)""#)
+        == #"cannot open "\#(file)/b.json": no such directory "\#(file)""#)
   }
 
   @Test("a directory is refused")
@@ -145,10 +145,10 @@ struct FileProblemTests {
   func invalidName() {
     #expect(
       problem(reading: "")?.description
-        == #"cannot open "": no file can have this name; give the name of a file"#)
+        == #"cannot open "": not a valid file name; it must not be empty or contain a NUL character"#)
     #expect(
       problem(reading: "a\0b")?.description
-        == #"cannot open "a\u0000b": no file can have this name; give the name of a file"#)
+        == #"cannot open "a\u0000b": not a valid file name; it must not be empty or contain a NUL character"#)
   }
 
   @Test("a file over 64 MiB is refused without being read")
@@ -158,7 +158,7 @@ struct FileProblemTests {
     truncate(path, off_t(SourceFile.sizeLimit + 1))
     #expect(
       problem(reading: path)?.description
-        == #"cannot read "\#(path)": it is larger than 64 MiB; check that it is the file you meant"#)
+        == #"cannot read "\#(path)": it is larger than 64 MiB; check that it is the right file"#)
   }
 
   @Test("a device without an end is given up at the limit")
@@ -173,7 +173,7 @@ struct FileProblemTests {
     let problem = withoutRootRights { self.problem(reading: path) }
     #expect(
       problem?.description
-        == #"cannot read "\#(path)": permission denied; ask its owner for the right to read it (chmod +r)"#)
+        == #"cannot read "\#(path)": permission denied; grant this user read permission (chmod +r)"#)
   }
 
   @Test("a system error that has no case of its own keeps its words")

@@ -59,15 +59,15 @@ struct GraphDescriptionTests {
     let words = GraphBench.words(graph)
     #expect(
       words == """
-        nodes.enc.bitrate: error: "bitrate" of opus.encode is 6000 to 510000 bit/s, found 1
-        nodes.enc: error: "enc" is the name of a node already; give each its own name
-        nodes["my out"]: error: "my out" cannot be the name of a node; use letters, digits, "_" and "-"
-        links[1]: error: a link holds 1 to 4096 packets, found 9999
-        links[2]: error: link "mic" names one node only; write "from -> to"
-        nodes.enc.lane: error: opus.encode has no thread of its own for lane "external"; use "voice" or "bulk"
-        expose.in: error: there is no node "ecn"; did you mean "enc"?
-        links[1]: error: there is no node "oot"; add it under "nodes"
-        nodes.mic: error: there is no node type "audio.raed"; did you mean "audio.read"?
+        nodes.enc.bitrate: error: "bitrate" of opus.encode must be 6000 to 510000 bit/s, found 1
+        links[1]: error: "capacity" must be 1 to 4096 packets, found 9999
+        nodes["my out"]: error: "my out" is not a valid node name; use letters, digits, "_" and "-"
+        nodes.enc: error: duplicate node name "enc"; use unique names
+        links[2]: error: link "mic" names only one node; write "from -> to"
+        nodes.enc.lane: error: opus.encode cannot run on lane "external": it has no thread of its own; use "voice" or "bulk"
+        expose.in: error: unknown node "ecn"; did you mean "enc"?
+        links[1]: error: unknown node "oot"; add it to "nodes"
+        nodes.mic: error: unknown node type "audio.raed"; did you mean "audio.read"?
         9 errors
         """)
   }
@@ -100,7 +100,7 @@ struct GraphDescriptionTests {
     graph.link("mic -> out")
     let words = GraphBench.words(graph)
     #expect(words.contains("cannot open \"•••\": there is no such file"))
-    #expect(words.contains("\"sample\" of audio.write is \"s16\" or \"f32\", found a secret value"))
+    #expect(words.contains("\"sample\" of audio.write must be \"s16\" or \"f32\", found a secret value"))
     #expect(!words.contains("hunter2"))
   }
 

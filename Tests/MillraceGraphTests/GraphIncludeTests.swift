@@ -56,7 +56,7 @@ struct GraphIncludeTests {
       Issue.record("17 TB were taken")
       return
     }
-    let text = "the values that stand for ${…} come to more than 16 MiB in all"
+    let text = "the values substituted for ${…} exceed 16 MiB in total"
     #expect(problems.sorted.count { $0.text == text } == 1)
   }
 
@@ -160,7 +160,7 @@ struct GraphIncludeTests {
       Issue.record("the graph was accepted")
       return
     }
-    #expect(problems.sorted.map(\.text) == ["includes are nested more than 16 deep"])
+    #expect(problems.sorted.map(\.text) == ["includes are nested more than 16 levels deep"])
     #expect(problems.sorted.first?.source?.name.hasSuffix("/16.json") == true)
   }
 
@@ -179,7 +179,7 @@ struct GraphIncludeTests {
       $0.text == "the graph has more than 100000 nodes and included graphs"
     }
     #expect(outgrown.count == 1)
-    #expect(outgrown.first?.hint == "include less, or run parts of it as graphs of their own")
+    #expect(outgrown.first?.hint == "include fewer graphs, or run parts of it as separate graphs")
   }
 
   @Test("a plan knows the files it was read from, an included one once; text and Swift have none")

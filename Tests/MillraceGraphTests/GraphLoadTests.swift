@@ -142,7 +142,8 @@ struct GraphLoadTests {
     let problems = #expect(throws: Problems.self) { try GraphBench.plan(wrong) }
     #expect(
       problems?.description.contains(
-        #""left" is an included graph, which does not end as a whole; name a node of it: "left.node""#)
+        #""endsWith" must name a node, "left" is an included graph; name one of its nodes, as in "left.node""#
+      )
         == true)
   }
 

@@ -64,10 +64,10 @@ struct GraphParameterTests {
       Self.file, set: ["rate": "fast", "gain": "loud", "inptu": "a.wav", "zzz": "1"])
     #expect(
       words == """
-        error: --set inptu: the graph has no parameter "inptu"; did you mean "input"?
-        error: --set zzz: the graph has no parameter "zzz"; it declares "input", "rate", "gain", "name" and "pace"
-        graph.json:5:5: error: parameter "gain" is a number, found "loud" (from --set gain)
-        graph.json:11:47: error: "rate" of audio.resample is a whole number, 8000 to 192000 Hz, found "fast" (from --set rate)
+        error: --set inptu: unknown parameter "inptu"; did you mean "input"?
+        error: --set zzz: unknown parameter "zzz"; its parameters are "input", "rate", "gain", "name" and "pace"
+        graph.json:5:5: error: parameter "gain" must be a number, found "loud" (from --set gain)
+        graph.json:11:47: error: "rate" of audio.resample must be an integer from 8000 to 192000 Hz, found "fast" (from --set rate)
         4 errors
         """)
   }
@@ -125,8 +125,8 @@ struct GraphParameterTests {
       Self.secret, environment: ["TOKEN": "t", "RATE": "secret-11", "LEVEL": "secret-22"])
     #expect(
       words == """
-        graph.json:4:44: error: "rate" of audio.tone is a whole number, 8000 to 192000 Hz, found a secret value
-        graph.json:4:64: error: "level" of audio.tone is a number, -120 to 0 dB, found a secret value
+        graph.json:4:44: error: "rate" of audio.tone must be an integer from 8000 to 192000 Hz, found a secret value
+        graph.json:4:64: error: "level" of audio.tone must be a number from -120 to 0 dB, found a secret value
         2 errors
         """)
   }

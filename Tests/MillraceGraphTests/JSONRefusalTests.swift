@@ -23,8 +23,8 @@ struct JSONRefusalTests {
   }
 
   static let structure: [Case] = [
-    Case("", "1:1: error: the file is empty; write a JSON document, at least {}"),
-    Case(" \n\t", "1:1: error: the file holds only white space; write a JSON document, at least {}"),
+    Case("", "1:1: error: the file is empty; write a JSON value, at least {}"),
+    Case(" \n\t", "1:1: error: the file contains only white space; write a JSON value, at least {}"),
     Case(
       "{\n  \"a\": 1,\n  \"id\": \"mic\"  \"type\": 2\n}",
       #"3:16: error: expected ',' or '}' after the value of "id", found '"'"#),
@@ -40,97 +40,99 @@ struct JSONRefusalTests {
     Case("[1,,2]", "1:4: error: expected item 2 of the array, found ','"),
     Case("{,}", "1:2: error: expected a key in double quotes, found ','"),
     Case("{1: 2}", "1:2: error: expected a key in double quotes, found '1'"),
-    Case("{\"a\": 1,\n}", "1:8: error: there is a comma before '}'; remove the comma"),
-    Case("[1, 2,\n ]", "1:6: error: there is a comma before ']'; remove the comma"),
+    Case("{\"a\": 1,\n}", "1:8: error: trailing comma before '}'; remove it"),
+    Case("[1, 2,\n ]", "1:6: error: trailing comma before ']'; remove it"),
     Case(
-      "{\n\"a\": [", "2:7: error: the file ends inside the array that starts at line 2; close it with ']'"),
+      "{\n\"a\": [", "2:7: error: the file ends inside the array that starts on line 2; close it with ']'"),
     Case(
-      "\n{\"a\": 1\n", "3:1: error: the file ends inside the object that starts at line 2; close it with '}'"),
+      "\n{\"a\": 1\n", "3:1: error: the file ends inside the object that starts on line 2; close it with '}'"),
     Case(
-      "{\"a\": 1,", "1:9: error: the file ends inside the object that starts at line 1; close it with '}'"),
-    Case("{\"a\"", "1:5: error: the file ends inside the object that starts at line 1; close it with '}'"),
-    Case("{\"a\":", "1:6: error: the file ends inside the object that starts at line 1; close it with '}'"),
-    Case("{", "1:2: error: the file ends inside the object that starts at line 1; close it with '}'"),
+      "{\"a\": 1,", "1:9: error: the file ends inside the object that starts on line 1; close it with '}'"),
+    Case("{\"a\"", "1:5: error: the file ends inside the object that starts on line 1; close it with '}'"),
+    Case("{\"a\":", "1:6: error: the file ends inside the object that starts on line 1; close it with '}'"),
+    Case("{", "1:2: error: the file ends inside the object that starts on line 1; close it with '}'"),
     Case(
       "{} {}",
-      "1:4: error: expected the end of the file after the document, found '{'; a file holds one value"),
+      "1:4: error: expected the end of the file after the JSON value, found '{'; a file contains one value"),
     Case(
       "{}}",
-      "1:3: error: expected the end of the file after the document, found '}'; remove it, or add the bracket it closes"
+      "1:3: error: expected the end of the file after the JSON value, found '}'; remove it, or add the matching '{'"
     ),
     Case(
-      "1 x", "1:3: error: expected the end of the file after the document, found 'x'; a file holds one value"),
+      "1 x",
+      "1:3: error: expected the end of the file after the JSON value, found 'x'; a file contains one value"),
     Case("}", "1:1: error: expected a value, found '}'"),
     Case(
       "{\n  \"nodes\": {},\n  \"nodes\": {}\n}",
-      #"3:3: error: key "nodes" appears twice in this object (first at line 2); keep one of them"#),
+      #"3:3: error: duplicate key "nodes", first on line 2; remove one of them"#),
     Case(
       #"{"a": {"b": 1, "\u0062": 2}}"#,
-      #"1:16: error: key "b" appears twice in this object (first at line 1); keep one of them"#),
+      #"1:16: error: duplicate key "b", first on line 1; remove one of them"#),
     Case(
       "{\"e\u{301}\": 1, \"\u{E9}\": 2}",
-      "1:11: error: key \"\u{E9}\" appears twice in this object (first at line 1); keep one of them"),
+      "1:11: error: duplicate key \"\u{E9}\", first on line 1; remove one of them"),
     Case(
       "{" + (0..<40).map { "\"k\($0)\": 0,\n" }.joined() + "\"k7\": 0}",
-      #"41:1: error: key "k7" appears twice in this object (first at line 8); keep one of them"#),
+      #"41:1: error: duplicate key "k7", first on line 8; remove one of them"#),
   ]
 
   static let words: [Case] = [
     Case(
       #"{"type": opus}"#,
-      #"1:10: error: expected a value for "type", found a bare word; put text in double quotes"#),
+      #"1:10: error: expected a value for "type", found an unquoted word; put strings in double quotes"#),
     Case(
-      "[tru]", "1:2: error: expected item 1 of the array, found a bare word; put text in double quotes"),
+      "[tru]",
+      "1:2: error: expected item 1 of the array, found an unquoted word; put strings in double quotes"),
     Case(
       "[truest]",
-      "1:2: error: expected item 1 of the array, found a bare word; put text in double quotes"),
-    Case("True", "1:1: error: expected a value, found the bare word True; write true"),
-    Case("FALSE", "1:1: error: expected a value, found the bare word FALSE; write false"),
-    Case("nil", "1:1: error: expected a value, found the bare word nil; write null"),
-    Case("undefined", "1:1: error: expected a value, found the bare word undefined; write null"),
+      "1:2: error: expected item 1 of the array, found an unquoted word; put strings in double quotes"),
+    Case("True", "1:1: error: expected a value, found True; write true"),
+    Case("FALSE", "1:1: error: expected a value, found FALSE; write false"),
+    Case("nil", "1:1: error: expected a value, found nil; write null"),
+    Case("undefined", "1:1: error: expected a value, found undefined; write null"),
     Case(
-      "audio.read", "1:1: error: expected a value, found a bare word; put text in double quotes"),
-    Case("{type: 1}", #"1:2: error: the key type has no quotes; write "type""#),
-    Case("{\"a\": 1, b-c: 1}", #"1:10: error: the key b-c has no quotes; write "b-c""#),
-    Case("{'a': 1}", "1:2: error: expected a key in double quotes, found '''; write text in double quotes"),
-    Case("['a']", "1:2: error: expected item 1 of the array, found '''; write text in double quotes"),
+      "audio.read", "1:1: error: expected a value, found an unquoted word; put strings in double quotes"),
+    Case("{type: 1}", #"1:2: error: the key type is not quoted; write "type""#),
+    Case("{\"a\": 1, b-c: 1}", #"1:10: error: the key b-c is not quoted; write "b-c""#),
+    Case("{'a': 1}", "1:2: error: expected a key in double quotes, found '''; use double quotes"),
+    Case("['a']", "1:2: error: expected item 1 of the array, found '''; use double quotes"),
     Case(
-      "[“a”]", "1:2: error: expected item 1 of the array, found '“'; write text in straight double quotes"),
+      "[“a”]", "1:2: error: expected item 1 of the array, found '“'; use straight double quotes"),
     Case(
-      "[1，2]", "1:3: error: the number 1 runs on with '，'; use the ASCII punctuation , : { } [ ]"),
+      "[1，2]", "1:3: error: the number 1 is followed by '，'; use ASCII punctuation: , : { } [ ]"),
     Case(
       "[\"a\"，2]",
-      "1:5: error: expected ',' or ']' after item 1 of the array, found '，'; use the ASCII punctuation , : { } [ ]"
+      "1:5: error: expected ',' or ']' after item 1 of the array, found '，'; use ASCII punctuation: , : { } [ ]"
     ),
-    Case("[你好]", "1:2: error: expected item 1 of the array, found '你'; put text in double quotes"),
+    Case("[你好]", "1:2: error: expected item 1 of the array, found '你'; put strings in double quotes"),
     Case(
-      "[\u{A0}1]", "1:2: error: expected item 1 of the array, found the invisible character U+00A0; delete it"
+      "[\u{A0}1]", "1:2: error: expected item 1 of the array, found the invisible character U+00A0; remove it"
     ),
     Case(
       "[1\u{200B}]",
-      "1:3: error: the number 1 runs on with the invisible character U+200B; delete it"),
+      "1:3: error: the number 1 is followed by the invisible character U+200B; remove it"),
     Case(
-      "[\u{0}]", "1:2: error: expected item 1 of the array, found the control character U+0000; delete it"),
-    Case("// hello\n{}", "1:1: error: JSON has no comments; remove the comment"),
-    Case("{} // hello", "1:4: error: JSON has no comments; remove the comment"),
-    Case("{ /* a */ }", "1:3: error: JSON has no comments; remove the comment"),
-    Case("[1, # one\n2]", "1:5: error: JSON has no comments; remove the comment"),
-    Case("[1 // one\n]", "1:4: error: JSON has no comments; remove the comment"),
+      "[\u{0}]", "1:2: error: expected item 1 of the array, found the control character U+0000; remove it"),
+    Case("// hello\n{}", "1:1: error: JSON does not allow comments; remove the comment"),
+    Case("{} // hello", "1:4: error: JSON does not allow comments; remove the comment"),
+    Case("{ /* a */ }", "1:3: error: JSON does not allow comments; remove the comment"),
+    Case("[1, # one\n2]", "1:5: error: JSON does not allow comments; remove the comment"),
+    Case("[1 // one\n]", "1:4: error: JSON does not allow comments; remove the comment"),
     Case("[/]", "1:2: error: expected item 1 of the array, found '/'"),
   ]
 
   static let numbers: [Case] = [
-    Case("NaN", "1:1: error: NaN is no JSON number; write a finite number, or null"),
-    Case("[nan]", "1:2: error: nan is no JSON number; write a finite number, or null"),
-    Case("Infinity", "1:1: error: Infinity is no JSON number; write a finite number, or null"),
-    Case("-Infinity", "1:1: error: -Infinity is no JSON number; write a finite number, or null"),
-    Case("+inf", "1:1: error: +inf is no JSON number; write a finite number, or null"),
+    Case("NaN", "1:1: error: NaN is not a JSON number; use a finite number or null"),
+    Case("[nan]", "1:2: error: nan is not a JSON number; use a finite number or null"),
+    Case("Infinity", "1:1: error: Infinity is not a JSON number; use a finite number or null"),
+    Case("-Infinity", "1:1: error: -Infinity is not a JSON number; use a finite number or null"),
+    Case("+inf", "1:1: error: +inf is not a JSON number; use a finite number or null"),
     Case("01", "1:1: error: a number must not start with 0; write 1"),
     Case("-007.5", "1:1: error: a number must not start with 0; write -7.5"),
     Case("00", "1:1: error: a number must not start with 0; write 0"),
     Case("+1", "1:1: error: a number must not start with '+'; remove the '+'"),
-    Case(".5", "1:1: error: a digit must stand before the decimal point; write 0.5 for .5"),
-    Case("-.5", "1:1: error: a digit must stand before the decimal point; write -0.5 for -.5"),
+    Case(".5", "1:1: error: missing digit before the decimal point; write 0.5 instead of .5"),
+    Case("-.5", "1:1: error: missing digit before the decimal point; write -0.5 instead of -.5"),
     Case("[1.]", "1:4: error: expected a digit after the decimal point, found ']'; write 1 or 1.0"),
     Case(
       "-1.",
@@ -139,134 +141,137 @@ struct JSONRefusalTests {
     Case("-", "1:2: error: expected a digit after '-', found the end of the file"),
     Case("[- 1]", "1:3: error: expected a digit after '-', found a space"),
     Case("-x", "1:2: error: expected a digit after '-', found 'x'"),
-    Case("1e", "1:3: error: expected a digit in the exponent, found the end of the file; 1e3 means 1000"),
+    Case("1e", "1:3: error: expected a digit in the exponent, found the end of the file; write it like 1e3"),
     Case(
-      "[1E+\n]", "1:5: error: expected a digit in the exponent, found the end of the line; 1e3 means 1000"),
+      "[1E+\n]", "1:5: error: expected a digit in the exponent, found the end of the line; write it like 1e3"),
     Case(
       "48k",
-      "1:3: error: the number 48 runs on with 'k'; write a plain decimal number, or put text in double quotes"
+      "1:3: error: the number 48 is followed by 'k'; write a plain decimal number, or put strings in double quotes"
     ),
     Case(
       "0x10",
-      "1:2: error: the number 0 runs on with 'x'; write a plain decimal number, or put text in double quotes"
+      "1:2: error: the number 0 is followed by 'x'; write a plain decimal number, or put strings in double quotes"
     ),
     Case(
       "1_000",
-      "1:2: error: the number 1 runs on with '_'; write a plain decimal number, or put text in double quotes"
+      "1:2: error: the number 1 is followed by '_'; write a plain decimal number, or put strings in double quotes"
     ),
     Case(
       "1.2.3",
-      "1:4: error: the number 1.2 runs on with '.'; write a plain decimal number, or put text in double quotes"
+      "1:4: error: the number 1.2 is followed by '.'; write a plain decimal number, or put strings in double quotes"
     ),
-    Case("[1,1e999]", "1:4: error: the number 1e999 is too large; the largest is about 1.8e308"),
-    Case("-1.8e308", "1:1: error: the number -1.8e308 is too large; the largest is about 1.8e308"),
+    Case("[1,1e999]", "1:4: error: the number 1e999 is too large; the maximum is about 1.8e308"),
+    Case("-1.8e308", "1:1: error: the number -1.8e308 is too large; the maximum is about 1.8e308"),
     Case(
       String(repeating: "9", count: 310),
-      "1:1: error: the number \(String(repeating: "9", count: 79))… is too large; the largest is about 1.8e308"
+      "1:1: error: the number \(String(repeating: "9", count: 79))… is too large; the maximum is about 1.8e308"
     ),
     Case(
       "1e99999999999999999999999",
-      "1:1: error: the number 1e99999999999999999999999 is too large; the largest is about 1.8e308"),
+      "1:1: error: the number 1e99999999999999999999999 is too large; the maximum is about 1.8e308"),
   ]
 
   static let strings: [Case] = [
     Case(
       "\"abc",
-      "1:1: error: the string that starts here is not closed before the end of the file; close it with '\"'"),
+      "1:1: error: unterminated string; add the closing '\"'"),
     Case(
       "\"abc\\",
-      "1:1: error: the string that starts here is not closed before the end of the file; close it with '\"'"),
+      "1:1: error: unterminated string; add the closing '\"'"),
     Case(
       "\"\\u12",
-      "1:1: error: the string that starts here is not closed before the end of the file; close it with '\"'"),
+      "1:1: error: unterminated string; add the closing '\"'"),
     Case(
       "\"\\n",
-      "1:1: error: the string that starts here is not closed before the end of the file; close it with '\"'"),
+      "1:1: error: unterminated string; add the closing '\"'"),
     Case(
       "{\n \"a\": \"abc\n}",
-      #"2:7: error: the string that starts here is not closed on its line; close it with '"', or write a line break as \n"#
+      #"2:7: error: unterminated string: it must end on its line; add the closing '"', or write a line break as \n"#
     ),
     Case(
       "\"abc\r\n\"",
-      #"1:1: error: the string that starts here is not closed on its line; close it with '"', or write a line break as \n"#
+      #"1:1: error: unterminated string: it must end on its line; add the closing '"', or write a line break as \n"#
     ),
-    Case("[\"a\tb\"]", #"1:4: error: a tab stands inside a string; write it as \t"#),
+    Case("[\"a\tb\"]", #"1:4: error: unescaped tab in a string; write \t"#),
     Case(
-      "\"\u{1}\"", #"1:2: error: the control character U+0001 stands inside a string; write it as \u0001"#),
+      "\"\u{1}\"", #"1:2: error: unescaped control character U+0001 in a string; write \u0001"#),
     Case(
-      "\"\\n\u{1F}\"", #"1:4: error: the control character U+001F stands inside a string; write it as \u001F"#
+      "\"\\n\u{1F}\"", #"1:4: error: unescaped control character U+001F in a string; write \u001F"#
     ),
     Case(
       #""C:\windows""#,
-      #"1:4: error: there is no escape \w; write a backslash itself as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
+      #"1:4: error: invalid escape \w; write a backslash as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
     ),
     Case(
       #""\é""#,
-      #"1:2: error: there is no escape \é; write a backslash itself as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
+      #"1:2: error: invalid escape \é; write a backslash as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
     ),
     Case(
       "\"\\\n\"",
-      #"1:2: error: there is no escape \\n; write a backslash itself as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
+      #"1:2: error: invalid escape \\n; write a backslash as \\; the escapes are \" \\ \/ \b \f \n \r \t \uXXXX"#
     ),
-    Case(#""\u12G4""#, #"1:2: error: expected four hexadecimal digits after \u, found 'G'; \u00e9 means é"#),
-    Case(#""\u12""#, #"1:2: error: expected four hexadecimal digits after \u, found '"'; \u00e9 means é"#),
+    Case(
+      #""\u12G4""#, #"1:2: error: expected four hexadecimal digits after \u, found 'G'; write é as \u00e9"#),
+    Case(#""\u12""#, #"1:2: error: expected four hexadecimal digits after \u, found '"'; write é as \u00e9"#),
     Case(
       #""\ud83d""#,
-      #"1:2: error: \ud83d is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+      #"1:2: error: unpaired surrogate \ud83d; write both surrogates, such as \ud83d\ude00, or the character itself"#
     ),
     Case(
       #""\ud83d\n""#,
-      #"1:2: error: \ud83d is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+      #"1:2: error: unpaired surrogate \ud83d; write both surrogates, such as \ud83d\ude00, or the character itself"#
     ),
     Case(
       #""x\uDE00\uD83D""#,
-      #"1:3: error: \uDE00 is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+      #"1:3: error: unpaired surrogate \uDE00; write both surrogates, such as \ud83d\ude00, or the character itself"#
     ),
     Case(
       #""\ud83d\u0041""#,
-      #"1:2: error: \ud83d is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+      #"1:2: error: unpaired surrogate \ud83d; write both surrogates, such as \ud83d\ude00, or the character itself"#
     ),
     Case(
       #""\ud83d\ud83d""#,
-      #"1:2: error: \ud83d is half of a surrogate pair; write both halves, as in \ud83d\ude00, or the character"#
+      #"1:2: error: unpaired surrogate \ud83d; write both surrogates, such as \ud83d\ude00, or the character itself"#
     ),
   ]
 
   static let encoding: [Case] = [
     Case(
       [0xEF, 0xBB, 0xBF] + Array("{}".utf8),
-      "1:1: error: the file starts with a byte order mark; save it as UTF-8 without BOM"),
-    Case([0xFF, 0xFE, 0x7B, 0x00], "1:1: error: the file is in UTF-16; save it as UTF-8 without BOM"),
-    Case([0xFE, 0xFF, 0x00, 0x7B], "1:1: error: the file is in UTF-16; save it as UTF-8 without BOM"),
+      "1:1: error: the file starts with a byte order mark; save it as UTF-8 without a BOM"),
+    Case(
+      [0xFF, 0xFE, 0x7B, 0x00], "1:1: error: the file is encoded in UTF-16; save it as UTF-8 without a BOM"),
+    Case(
+      [0xFE, 0xFF, 0x00, 0x7B], "1:1: error: the file is encoded in UTF-16; save it as UTF-8 without a BOM"),
     Case(
       [0x22, 0x80, 0x22],
-      "1:2: error: the file is not UTF-8: byte 0x80 is the middle of a character without its start; save the file as UTF-8"
+      "1:2: error: the file is not valid UTF-8: byte 0x80 is a continuation byte without a lead byte; save it as UTF-8"
     ),
     Case(
       [0x22, 0xC0, 0xAF, 0x22],
-      "1:2: error: the file is not UTF-8: byte 0xC0 starts a character that is encoded longer than needed; save the file as UTF-8"
+      "1:2: error: the file is not valid UTF-8: byte 0xC0 begins an overlong encoding; save it as UTF-8"
     ),
     Case(
       [0x22, 0xE0, 0x80, 0xAF, 0x22],
-      "1:2: error: the file is not UTF-8: byte 0xE0 starts a character that is encoded longer than needed; save the file as UTF-8"
+      "1:2: error: the file is not valid UTF-8: byte 0xE0 begins an overlong encoding; save it as UTF-8"
     ),
     Case(
       [0x22, 0xED, 0xA0, 0x80, 0x22],
-      "1:2: error: the file is not UTF-8: byte 0xED starts half of a surrogate pair, which UTF-8 does not allow; save the file as UTF-8"
+      "1:2: error: the file is not valid UTF-8: byte 0xED begins an encoded surrogate; save it as UTF-8"
     ),
     Case(
       [0x22, 0xF4, 0x90, 0x80, 0x80, 0x22],
-      "1:2: error: the file is not UTF-8: byte 0xF4 is not part of any character; save the file as UTF-8"),
+      "1:2: error: the file is not valid UTF-8: byte 0xF4 does not begin a character; save it as UTF-8"),
     Case(
       [0x22, 0xFF, 0x22],
-      "1:2: error: the file is not UTF-8: byte 0xFF is not part of any character; save the file as UTF-8"),
+      "1:2: error: the file is not valid UTF-8: byte 0xFF does not begin a character; save it as UTF-8"),
     Case(
       [0x22, 0xC3, 0xA9, 0xC3, 0x22],
-      "1:3: error: the file is not UTF-8: byte 0xC3 starts a character that is cut short; save the file as UTF-8"
+      "1:3: error: the file is not valid UTF-8: byte 0xC3 begins a truncated sequence; save it as UTF-8"
     ),
     Case(
       [0x22, 0x0A, 0xF0, 0x9F, 0x98],
-      "2:1: error: the file is not UTF-8: byte 0xF0 starts a character that is cut short; save the file as UTF-8"
+      "2:1: error: the file is not valid UTF-8: byte 0xF0 begins a truncated sequence; save it as UTF-8"
     ),
   ]
 
@@ -287,20 +292,23 @@ struct JSONRefusalTests {
 
   /// A line by itself, as of commands or of events.
   static let lines: [(input: String, refusal: String)] = [
-    ("", "1:1: error: the line is empty; write a JSON document, at least {}"),
+    ("", "1:1: error: the line is empty; write a JSON value, at least {}"),
     (#"{"a": [1"#, "1:9: error: the line ends inside the array that starts at column 7; close it with ']'"),
     (
       #"{"a": 1, "a": 2}"#,
-      #"1:10: error: key "a" appears twice in this object (first at column 2); keep one of them"#
+      #"1:10: error: duplicate key "a", first at column 2; remove one of them"#
     ),
-    ("1 x", "1:3: error: expected the end of the line after the document, found 'x'; a line holds one value"),
+    (
+      "1 x",
+      "1:3: error: expected the end of the line after the JSON value, found 'x'; a line contains one value"
+    ),
     ("[", "1:2: error: the line ends inside the array that starts at column 1; close it with ']'"),
     ("-", "1:2: error: expected a digit after '-', found the end of the line"),
     (
       #"{"command": "sto"#,
-      "1:13: error: the string that starts here is not closed before the end of the line; close it with '\"'"
+      "1:13: error: unterminated string; add the closing '\"'"
     ),
-    ("\u{FEFF}{}", "1:1: error: the line starts with a byte order mark; send UTF-8 without BOM"),
+    ("\u{FEFF}{}", "1:1: error: the line starts with a byte order mark; send UTF-8 without a BOM"),
   ]
 
   @Test("of one line of many the line is spoken of, with columns, and not a file", arguments: lines)
@@ -316,7 +324,7 @@ struct JSONRefusalTests {
     let problem = #expect(throws: Problem.self) { _ = try JSONDocument.scan(line) }
     #expect(
       problem?.description
-        == "line:1:2: error: the line is not UTF-8: byte 0xFF is not part of any character; send UTF-8")
+        == "line:1:2: error: the line is not valid UTF-8: byte 0xFF does not begin a character; send UTF-8")
   }
 
   private func expectRefusal(_ example: Case) {
@@ -331,9 +339,10 @@ struct JSONRefusalTests {
     #expect(refusal(of: nested(64)) == nil)
     #expect(
       refusal(of: nested(65))?.description
-        == "graph.json:1:65: error: arrays and objects are nested more than 64 deep; nest fewer of them")
+        == "graph.json:1:65: error: arrays and objects are nested more than 64 levels deep; use fewer levels")
     let objects = String(repeating: #"{"a":"#, count: 65)
-    #expect(refusal(of: Array(objects.utf8))?.text == "arrays and objects are nested more than 64 deep")
+    #expect(
+      refusal(of: Array(objects.utf8))?.text == "arrays and objects are nested more than 64 levels deep")
   }
 
   @Test("a million open brackets are refused without using up the stack")
@@ -356,7 +365,7 @@ struct JSONRefusalTests {
     let bytes = [UInt8](repeating: 0x20, count: SourceFile.sizeLimit + 1)
     #expect(
       refusal(of: bytes)?.description
-        == "graph.json:1:1: error: the text is larger than 64 MiB; check that it is the file you meant")
+        == "graph.json:1:1: error: the file is larger than 64 MiB; check that it is the right file")
   }
 }
 

@@ -41,7 +41,7 @@ struct JSONScannerTests {
   @Test("a value says in words what it is")
   func words() throws {
     let items = try #require(try scan(#"[null, true, false, 1, "a", [], {}]"#).root.array)
-    #expect(items.map(\.kind) == ["null", "true", "false", "a number", "text", "an array", "an object"])
+    #expect(items.map(\.kind) == ["null", "true", "false", "a number", "a string", "an array", "an object"])
   }
 
   @Test("any value may be the document", arguments: ["null", "true", "1", "\"a\"", " [] ", "\r\n\t{} "])
@@ -86,7 +86,7 @@ struct JSONScannerTests {
       let keys = (0..<count).map { "k\($0)" } + ["k\(repeated)"]
       let text = "{" + keys.map { #""\#($0)": 0"# }.joined(separator: ",") + "}"
       #expect(
-        refusal(of: text)?.text == #"key "k\#(repeated)" appears twice in this object (first at line 1)"#)
+        refusal(of: text)?.text == #"duplicate key "k\#(repeated)", first on line 1"#)
     }
   }
 

@@ -22,7 +22,7 @@ struct LinkTermsTests {
         """)
     }
     #expect(words(false).isEmpty)
-    #expect(words(true).contains("the voice nodes may take 150 % of a worker"))
+    #expect(words(true).contains("the nodes on lane \"voice\" can use 150 % of a worker"))
   }
 
   @Test("behind a file, links make the writer wait")

@@ -23,9 +23,9 @@ struct ManyProblemsTests {
     )
     let told = found.sorted
     #expect(told.count == Problems.maxReported + 1)
-    #expect(told.first?.text == #"there is no node "nobody0""#)
-    #expect(told.last?.text == "500 more are not told")
-    #expect(told.last?.hint == "mend these first")
+    #expect(told.first?.text == #"unknown node "nobody0""#)
+    #expect(told.last?.text == "500 more problems are not shown")
+    #expect(told.last?.hint == "fix these first")
   }
 
   @Test("have their errors told, however many warnings stand before them")
@@ -36,7 +36,8 @@ struct ManyProblemsTests {
     let told = all.redacting(Secrets(), writtenAt: []).sorted
     #expect(told.count == Problems.maxReported + 1)
     #expect(told.count { $0.severity == .error } == 1)
-    #expect(told.contains { $0.text == "wrong" } && told.contains { $0.text == "501 more are not told" })
+    #expect(
+      told.contains { $0.text == "wrong" } && told.contains { $0.text == "501 more problems are not shown" })
   }
 
   @Test("guess what was meant for the first names only, and take none for unused that a later name may mean")
@@ -48,6 +49,6 @@ struct ManyProblemsTests {
     )
     let guessed = found.sorted.filter { $0.hint?.hasPrefix("did you mean \"microphone") == true }
     #expect(!guessed.isEmpty && guessed.count <= GraphDraft.maxSuggestions)
-    #expect(found.sorted.allSatisfy { $0.text.hasPrefix("there is no node") })
+    #expect(found.sorted.allSatisfy { $0.text.hasPrefix("unknown node") })
   }
 }

@@ -57,7 +57,7 @@ struct OwnContractTests {
       "\"a -> b -> c\"")
     #expect(
       words == """
-        graph.json:2:12: error: nothing says what "a.out" carries; give own.source a parameter or a linked input that decides it
+        graph.json:2:12: error: the format of "a.out" is unknown; set a parameter of own.source, or link an input, that determines it
         1 error
         """)
   }
@@ -73,8 +73,8 @@ struct OwnContractTests {
     let words = Self.words(
       [giant], "\"a\": { \"type\": \"own.giant\" }, \"c\": { \"type\": \"flow.null\" }", "\"a -> c\"")
     let refusal = """
-      graph.json:2:12: error: "a.out" carries jpeg, 268435457 bytes a packet; a packet has at most 268435456; \
-      make its pictures smaller, or its packets shorter
+      graph.json:2:12: error: packets of "a.out" (jpeg) have 268435457 bytes, the maximum is 268435456; \
+      use smaller pictures or shorter packets
       1 error
       """
     #expect(words == (fits ? "" : refusal))
@@ -93,7 +93,7 @@ struct OwnContractTests {
       "\"a -> b.side\"")
     #expect(
       words == """
-        graph.json:2:43: error: node "b" never runs: no link leads to an input that drives it; link "b.main"
+        graph.json:2:43: error: node "b" never runs: none of its driving inputs is linked; link "b.main"
         1 error
         """)
   }
@@ -106,7 +106,7 @@ struct OwnContractTests {
     let words = Self.words([clock], "\"a\": { \"type\": \"own.clock\" }", "")
     #expect(
       words == """
-        graph.json:2:12: warning: node "a" is not linked to anything; add a link, or take the node out
+        graph.json:2:12: warning: node "a" has no links; add one, or remove the node
         1 warning
         """)
   }
@@ -126,7 +126,7 @@ struct OwnContractTests {
       "\"a -> b -> a\"")
     #expect(
       words == """
-        graph.json:2:12: error: the formats around "a" never settle: its contract answers anew each time; take it out of the cycle
+        graph.json:2:12: error: the formats of the cycle through "a" do not converge: its output changes with every pass; remove it from the cycle
         1 error
         """)
   }

@@ -67,7 +67,7 @@ struct PlanMemoryTests {
     #expect(memory.warning(of: plan, on: machine(memory.byteCount)) == nil)
     let warning = try #require(memory.warning(of: plan, on: machine(1_024)))
     #expect(warning.severity == .warning)
-    #expect(warning.text.contains("and the control group \"/bots\" allows 1 KiB; most of it: "))
+    #expect(warning.text.contains("but the control group \"/bots\" allows 1 KiB; largest: "))
   }
 
   @Test("a graph in Swift may limit its memory, at a place that problems name")
@@ -79,6 +79,6 @@ struct PlanMemoryTests {
     let problems = try #require(throws: Problems.self) {
       _ = try Graph.load(graph, settings: GraphSettings(), contracts: TestCatalogue.contracts)
     }
-    #expect(problems.description.hasPrefix("memory: error: a run can take "))
+    #expect(problems.description.hasPrefix("memory: error: a run can use "))
   }
 }

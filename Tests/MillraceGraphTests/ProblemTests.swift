@@ -187,8 +187,8 @@ struct ProblemsTests {
     ])
     #expect(
       problems.json() == """
-        {"problems":[{"severity":"warning","text":"no file"},\
-        {"severity":"error","text":"odd","hint":"mend it","path":"nodes[2]",\
+        {"problems":[{"severity":"warning","code":"other","text":"no file"},\
+        {"severity":"error","code":"other","text":"odd","hint":"mend it","path":"nodes[2]",\
         "file":"a.json","line":1,"column":1,"endLine":2,"endColumn":2}],"errors":1,"warnings":1}
         """)
     #expect(Problems().json() == #"{"problems":[],"errors":0,"warnings":0}"#)

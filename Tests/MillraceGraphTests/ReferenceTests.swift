@@ -19,7 +19,7 @@ struct ReferenceTests {
         ogg
           ogg.write         writes an Ogg Opus file
 
-        3 node types; nodes TYPE tells all about one
+        3 node types; nodes TYPE shows the details of one
 
         """)
   }
@@ -44,19 +44,19 @@ struct ReferenceTests {
                         events of the node, as JSON objects
 
         Parameters
-          model         text, required
+          model         string, required
                         the model
-          key           text, required
+          key           string, required
                         the key
 
         Events
           state         the state
 
         Running
-          lane          external: it has a thread or task of its own
+          lane          external: it has its own thread or task
           runs          when any driving input has a packet
           clocks        realtime and virtual
-          asynchronous  audio → audio (a cycle may pass here)
+          asynchronous  audio → audio (allowed in a cycle)
 
         """)
   }
@@ -88,7 +88,7 @@ struct ReferenceTests {
   func ports() {
     #expect(
       NodePage(SketchContracts.echoCancel).text().contains(
-        "reference     pcm, optional, accompanies: does not make the node run\n"))
+        "reference     pcm, optional, does not make the node run\n"))
     #expect(NodePage(SketchContracts.mix).text().contains("in1…in8       pcm, at least 1\n"))
   }
 
@@ -119,7 +119,7 @@ struct ReferenceTests {
 
         ## Running
 
-        - lane: voice, 500 us a call at most
+        - lane: voice, at most 500 us a call
         - runs: when any driving input has a packet
         - clocks: realtime and virtual
 
@@ -170,18 +170,18 @@ struct ExplanationTests {
           out    ogg.write       bulk
 
         Links
-          link          carries                  packet         holds          when full  crosses
-          mic -> to16k  s16 48000 Hz 1 ch   960 samples  20 ms     10  200 ms  block      bulk → voice
-          to16k -> enc  s16 16000 Hz 1 ch   320 samples  20 ms     10  200 ms  block
-          enc -> out    opus 16000 Hz 1 ch       1276 B  20 ms     10  200 ms  block      voice → bulk
+          link          format                   packet         capacity          when full  threads
+          mic -> to16k  s16 48000 Hz 1 ch   960 samples  20 ms        10  200 ms  block      bulk → voice
+          to16k -> enc  s16 16000 Hz 1 ch   320 samples  20 ms        10  200 ms  block
+          enc -> out    opus 16000 Hz 1 ch       1276 B  20 ms        10  200 ms  block      voice → bulk
 
         Latency
-          from → to  algorithms  longest packet  full links add  by way of
+          from → to  algorithms  longest packet  full links add  via
           mic → out      8.9 ms           20 ms          600 ms  to16k, enc
 
         Memory
-          up to 125.8 KiB a run: 101.2 KiB in blocks, 8.4 KiB in links and 16.2 KiB for nodes
-          most of it: events 55.3 KiB (100 packets of 448 B), link "mic -> to16k" 26.3 KiB (13 packets of 1.9 KiB; it holds 10) and link "enc -> out" 18.2 KiB (13 packets of 1.2 KiB; it holds 10)
+          up to 125.8 KiB for a run: 101.2 KiB for blocks, 8.4 KiB for links and 16.2 KiB for nodes
+          largest: events 55.3 KiB (100 packets of 448 B), link "mic -> to16k" 26.3 KiB (13 packets of 1.9 KiB, capacity 10) and link "enc -> out" 18.2 KiB (13 packets of 1.2 KiB, capacity 10)
 
         """)
   }
@@ -237,9 +237,9 @@ struct ExplanationTests {
     #expect(
       explanation.text().contains(
         """
-        Under load
-          above 70 %: \(name).voice = "loud •••"; \(name) gets nothing
-          above 90 %: no new sessions
+        Overload
+          above 70 %: \(name).voice = "loud •••"; shed \(name)
+          above 90 %: refuse new sessions
         """), "\(explanation.text())")
     let json = try JSONDocument.scan(SourceFile(name: "plan", text: explanation.json())).root
     let steps = try #require(json["overload"]?.array)

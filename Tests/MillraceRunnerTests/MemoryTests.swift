@@ -12,11 +12,11 @@ struct MemoryTests {
       processExitsWith: .exitCode(1), observing: [\.standardErrorContent, \.standardOutputContent]
     ) { runner("run", "-q", "good.json", "--memory", "1kB") }
     let text = errors(of: result)
-    #expect(text.hasPrefix("error: a run can take "))
-    #expect(text.contains(", and the limit is 1000 B; most of it: "))
+    #expect(text.hasPrefix("error: a run can use "))
+    #expect(text.contains(", but the limit is 1000 B; largest: "))
     #expect(
       text.hasSuffix(
-        "; make capacities or packets smaller, run fewer graphs at once, or raise the memory limit\n1 error\n"
+        "; reduce capacities or packet sizes, run fewer graphs at once, or raise the memory limit\n1 error\n"
       ))
     await #expect(processExitsWith: .exitCode(0)) { runner("run", "-q", "good.json", "--memory", "1GiB") }
     await #expect(processExitsWith: .exitCode(2)) { runner("run", "-q", "good.json", "--memory", "0MB") }
@@ -28,7 +28,7 @@ struct MemoryTests {
     let result = await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
       runner("run", "-q", "good.json", "--instances", "100000", "--memory", "100MB")
     }
-    #expect(errors(of: result).hasPrefix("error: 100000 runs can take "))
+    #expect(errors(of: result).hasPrefix("error: 100000 runs can use "))
     #expect(errors(of: result).contains(", each "))
   }
 
@@ -43,7 +43,7 @@ struct MemoryTests {
         """, to: "little.json")
       MillraceCommand.main(catalogue: .runnerTests, name: "counter", arguments: ["check", "little.json"])
     }
-    #expect(errors(of: result).hasPrefix("little.json:1:28: error: a run can take "))
+    #expect(errors(of: result).hasPrefix("little.json:1:28: error: a run can use "))
   }
 
   @Test("a sum that overflows counts as more than the address space, and is rejected with a message")

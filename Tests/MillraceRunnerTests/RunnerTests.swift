@@ -88,7 +88,7 @@ struct RunnerTests {
     }
     #expect(
       errors(of: save)
-        == "error: cannot write \"no/such/folder/figures\": no such file or directory; choose another place\n"
+        == "error: cannot write \"no/such/folder/figures\": no such file or directory; choose another file\n"
     )
     await #expect(processExitsWith: .exitCode(2)) { runner("bench", "--json", "--against", "good.json") }
   }
@@ -163,7 +163,7 @@ struct RunnerTests {
           test.count  emits packets
           test.sink   takes packets
 
-        2 node types; nodes TYPE tells all about one
+        2 node types; nodes TYPE shows the details of one
 
         """)
     let one = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {

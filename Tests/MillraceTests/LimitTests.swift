@@ -71,8 +71,8 @@ struct LimitTests {
     for (limit, memory, start, end) in [
       (
         "true", "1GiB",
-        "error: 100000 runs can take 84.6 GiB, each 886.9 KiB, and the limit is 1 GiB; most of it: link ",
-        "; make capacities or packets smaller, run fewer graphs at once, or raise the memory limit"
+        "error: 100000 runs can use 84.6 GiB, each 886.9 KiB, but the limit is 1 GiB; largest: link ",
+        "; reduce capacities or packet sizes, run fewer graphs at once, or raise the memory limit"
       ),
       (
         "ulimit -n 300", "1TiB",

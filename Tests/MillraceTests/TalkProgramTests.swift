@@ -92,7 +92,7 @@ import Testing
     #expect(lost.status == 2 && lost.errors.contains(#"there is no graph "no-such-graph""#), "\(lost.errors)")
     let file = try RunnerProcess.run("talk", "no-such-graph.json", "--double", in: scratch)
     #expect(
-      file.status == 2 || file.status == 1 && file.errors.contains("there is no such file"), "\(file.errors)")
+      file.status == 2 || file.status == 1 && file.errors.contains("no such file"), "\(file.errors)")
     #expect(!file.errors.contains("url"), "\(file.errors)")
     let scenario = try RunnerProcess.run("talk", "--double", "--scenario", "none.json", in: scratch)
     #expect(scenario.status == 2, "\(scenario.errors)")

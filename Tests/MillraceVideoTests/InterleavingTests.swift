@@ -106,7 +106,10 @@ struct InterleavingTests {
     var beginning = Array(small.prefix(13))
     beginning[4] = 5
     let path = folder.file("large.flv")
-    put(beginning + Self.tags(small, 9), at: path)
+    let sound = Self.tags(small, 8)
+    // The first audio tag configures the decoder: it comes early, so that the stream is known.
+    let configuration = 15 + (Int(sound[1]) << 16 | Int(sound[2]) << 8 | Int(sound[3]))
+    put(beginning + sound.prefix(configuration) + Self.tags(small, 9), at: path)
     let file = try #require(fopen(path, "a"))
     defer { fclose(file) }
     func write(_ bytes: [UInt8]) { fwrite(bytes, 1, bytes.count, file) }
@@ -121,7 +124,7 @@ struct InterleavingTests {
       fseek(file, 0, SEEK_END)
       write(bigEndian(size + 11, 4))
     }
-    write(Self.tags(small, 8))
+    write(Array(sound.dropFirst(configuration)))
     return path
   }
 

@@ -295,7 +295,7 @@ struct RTMPPushTests {
     let text = #expect(throws: BenchFault.self) { _ = try sender.send { false } }?.text
     let port = url.split(separator: ":")[2].prefix { $0 != "/" }
     #expect(
-      text?.hasPrefix("the stream \"rtmp://127.0.0.1:\(port)/live/•••\" is not taken any more: ") == true,
+      text?.hasPrefix("lost the stream \"rtmp://127.0.0.1:\(port)/live/•••\": ") == true,
       "\(text ?? "")")
     #expect(text?.contains("hush-key") == false && text?.contains("Connection refused") == true)
     #expect(sender.node.close() == [])
@@ -359,7 +359,7 @@ struct RTMPPushTests {
     #expect(refusal("rtmp://example.org/hush")?.contains("has no stream name after the application") == true)
     #expect(
       refusal(Self.closed(), soundInput(50_000))?.contains(
-        "RTMP has no sound of 50000 Hz; put audio.resample (rate 48000) before the input \"audio\"") == true)
+        "RTMP does not support audio of 50000 Hz; add audio.resample (rate 48000) before the input \"audio\"") == true)
     #expect(throws: BenchProblem.self) {
       try NodeBench(RTMPPush.self, ["url": .string(Self.closed())], inputs: ["in": pictureInput()])
     }

@@ -40,8 +40,8 @@ final class MemoryLedger: Sendable {
       throw StartProblem(
         node: "",
         text:
-          "a run can take \(Figures.bytes(bytes)), but the graph allows \(Figures.bytes(limit))\(memory.largestClaimsClause(of: plan))",
-        cure: "make capacities or packets smaller, or raise \"memory\"")
+          "a run can use \(Figures.bytes(bytes)), but \"memory\" allows \(Figures.bytes(limit))\(memory.largestClaimsClause(of: plan))",
+        cure: "reduce capacities or packet sizes, or raise \"memory\"")
     }
     let limit = limitBytes ?? .max
     let refusing = claims.withLock { claims -> Claims? in
@@ -52,7 +52,7 @@ final class MemoryLedger: Sendable {
       return nil
     }
     if let refusing {
-      throw refusal("a run can take \(Figures.bytes(bytes))", beside: refusing, memory, plan)
+      throw refusal("a run can use \(Figures.bytes(bytes))", beside: refusing, memory, plan)
     }
     return MemoryClaim(self, bytes: bytes)
   }
@@ -72,7 +72,7 @@ final class MemoryLedger: Sendable {
     let each = count == 1 ? "" : ", each\(whose) \(Figures.bytes(largest.memory.byteCount))"
     let what = count == 1 ? "a run" : "\(count) runs"
     throw refusal(
-      "\(what) can take \(Figures.bytes(sum))\(each)", beside: there, largest.memory, largest.plan)
+      "\(what) can use \(Figures.bytes(sum))\(each)", beside: there, largest.memory, largest.plan)
   }
 
   /// Claims the memory that a live link can take.
@@ -87,7 +87,7 @@ final class MemoryLedger: Sendable {
     guard isGranted else {
       throw EditProblem(
         .memory,
-        "link \(Problem.quoted(link)) can take \(Figures.bytes(bytes)) in addition to \(Figures.bytes(claimedBytes)) of the present runs; the limit is \(Figures.bytes(limit))",
+        "link \(Problem.quoted(link)) can use \(Figures.bytes(bytes)) in addition to \(Figures.bytes(claimedBytes)) of the present runs; the limit is \(Figures.bytes(limit))",
         cure: "give it a smaller capacity, or end a run")
     }
     return MemoryClaim(self, bytes: bytes, isRun: false)
@@ -105,11 +105,11 @@ final class MemoryLedger: Sendable {
         ("the limit is \(Figures.bytes(bytes))", ", or raise the memory limit")
       case .machine(let machine):
         (machine.limitText, ", or set a memory limit if the links are never all full at once")
-      case .none: ("that is more than any machine has", "")
+      case .none: ("no machine has that much", "")
       }
     return StartProblem(
-      node: "", text: "\(what)\(others), and \(most)\(memory.largestClaimsClause(of: plan))",
-      cure: "make capacities or packets smaller, run fewer graphs at once" + cure)
+      node: "", text: "\(what)\(others), but \(most)\(memory.largestClaimsClause(of: plan))",
+      cure: "reduce capacities or packet sizes, run fewer graphs at once" + cure)
   }
 
   fileprivate func release(_ bytes: Int, endsRun: Bool) {

@@ -206,7 +206,7 @@ extension JSONSyntaxError.NumberError {
     case .leadingPlus: return ("a number must not start with '+'", "remove the '+'")
     case .followed(let number, let found, let hint):
       return (
-        "unexpected \(found) after \(hidesNumbers ? "a number" : "the number \(number)")",
+        "\(hidesNumbers ? "a number" : "the number \(number)") is followed by \(found)",
         hint ?? "write a plain decimal number, or \(addQuotes)"
       )
     case .tooLarge(let number):

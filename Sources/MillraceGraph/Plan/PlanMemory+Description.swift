@@ -31,7 +31,7 @@ extension PlanMemory {
   /// The largest claims as the end of a sentence, `, mainly …`; empty when there is none.
   package func largestClaimsClause(of plan: GraphPlan) -> String {
     let largest = largestClaims(of: plan)
-    return largest.isEmpty ? "" : ", mainly \(largest)"
+    return largest.isEmpty ? "" : "; largest: \(largest)"
   }
 
   /// A warning at the node that writes to the largest link when a run can use more memory than a machine has; nil when it fits.

@@ -65,7 +65,7 @@ public struct PlanExplanation: Sendable {
       "  up to \(Figures.bytes(memory.byteCount))\(limit) for a run: \(Wording.joined(parts, by: "and"))"
     ]
     let largest = memory.largestClaims(of: plan)
-    if !largest.isEmpty { lines.append("  mainly \(largest)") }
+    if !largest.isEmpty { lines.append("  largest: \(largest)") }
     return lines
   }
 

@@ -359,7 +359,8 @@ struct RTMPPushTests {
     #expect(refusal("rtmp://example.org/hush")?.contains("has no stream name after the application") == true)
     #expect(
       refusal(Self.closed(), soundInput(50_000))?.contains(
-        "RTMP does not support audio of 50000 Hz; add audio.resample (rate 48000) before the input \"audio\"") == true)
+        "RTMP does not support audio of 50000 Hz; add audio.resample (rate 48000) before the input \"audio\"")
+        == true)
     #expect(throws: BenchProblem.self) {
       try NodeBench(RTMPPush.self, ["url": .string(Self.closed())], inputs: ["in": pictureInput()])
     }

@@ -104,7 +104,7 @@ struct LeftBehindTests {
         return texts
       }
       // The listener subscribes before the start.
-      while holder.status.withLock({ $0.listeners.isEmpty }) { pauseBriefly() }
+      while holder.listeners.isEmpty { pauseBriefly() }
       holder.start()
       while Probe.named("relief").values.count < 5 || holder.strands[0].nodeInCall(of: holder) != "stuck" {
         pauseBriefly()

@@ -169,7 +169,7 @@ struct EventTests {
     run.start()
     let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.lostEvents == 0)
-    #expect(run.status.withLock { $0.listeners.isEmpty })
+    #expect(run.listeners.isEmpty)
   }
 
   @Test("a listener added after the run has stopped receives the end")

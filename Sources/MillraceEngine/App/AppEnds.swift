@@ -38,15 +38,22 @@ extension RunBuilder {
   }
 }
 
-extension Worker {
-  /// On a virtual clock: nothing is ready, and time must not advance until the program has sent to a waiting source or read from a
-  /// full sink.
-  var waitsForProgram: Bool {
-    for strand in unsafe appStrands {
+/// The strands of a worker whose runs have app sources or sinks; only on a virtual clock. On the worker's thread.
+@safe
+struct AppStrands {
+  private var strands: [Strand] = []
+
+  mutating func add(_ strand: Strand) { strands.append(strand) }
+
+  /// Removes a retired strand.
+  mutating func remove(_ strand: Strand) { strands.removeAll { $0 === strand } }
+
+  /// Nothing is ready, and time must not advance until the program has sent to a waiting source or read from a full sink.
+  var waitForProgram: Bool {
+    strands.contains { strand in
       let ends = unsafe strand.run.ends
       if ends.sinks.values.contains(where: \.holdsClock) { return true }
-      if unsafe !strand.isDraining, ends.sources.values.contains(where: \.holdsClock) { return true }
+      return unsafe !strand.isDraining && ends.sources.values.contains(where: \.holdsClock)
     }
-    return false
   }
 }

@@ -8,7 +8,7 @@ extension GraphRun {
     engine.supervisor.threadOwner.assertIsCurrent()
     let time = graphTime
     let wasStarted = status.withLock { $0.startRequestedAt != 0 }
-    reportMissedBudgets(at: Nanoseconds.max)
+    missedBudgets.report(of: self, at: Nanoseconds.max)
     callbacks.cancel()
     // Recreated nodes that the run stopped before it used them.
     failureDecisions.clear()
@@ -33,16 +33,11 @@ extension GraphRun {
     engine.setRefusal(nil, of: id)
     // Any thread that sees the report may add a part of the same name.
     completesParent = detachFromParent(report)
-    let (waiters, listeners) = status.withLock { status in
+    let waiters = status.withLock { status in
       status.finalReport = report
-      defer {
-        status.waiters = []
-        status.listeners = [:]
-      }
-      return (status.waiters, Array(status.listeners.values))
+      defer { status.waiters = [] }
+      return status.waiters
     }
-    // A listener may have subscribed meanwhile.
-    for listener in listeners { listener.finish() }
     if wasStarted { engine.runEnded() }
     reply.leave(self)
     for waiter in waiters { waiter.resume(returning: report) }
@@ -110,7 +105,7 @@ extension Strand {
 
   /// True when the strand's worker is inside a node of this strand.
   var isInCall: Bool {
-    let address = worker.cellInCall
+    let address = worker.leases.cellInCall
     let first = unsafe UInt(bitPattern: cells)
     let end = unsafe UInt(bitPattern: cells + cellCount)
     return address >= first && address < end
@@ -118,14 +113,14 @@ extension Strand {
 
   /// The name of the node of this strand that the worker is calling.
   func nodeInCall(of run: GraphRun) -> String? {
-    let address = worker.cellInCall
+    let address = worker.leases.cellInCall
     guard isInCall, let cell = unsafe UnsafeMutablePointer<Cell>(bitPattern: address) else { return nil }
     return unsafe run.plan.nodes[cell.pointee.nodeIndex].name
   }
 
   /// Gives the worker a new thread, if it is still inside a node of this strand.
   func replaceThread() -> Worker.Replacement {
-    let address = worker.cellInCall
+    let address = worker.leases.cellInCall
     return isInCall ? worker.replaceThread(stuckIn: address) : .kept
   }
 }

@@ -1,4 +1,3 @@
-internal import CMillraceSys
 internal import MillraceCore
 internal import MillraceGraph
 
@@ -20,32 +19,17 @@ extension GraphRun {
   /// - Parameter patience: how long a run that waits for its listeners waits for one that reads nothing.
   func listen(patience: Nanoseconds) -> GraphEvents {
     let queue = EventQueue(patience: patience)
-    let number = status.withLock { status -> Int? in
-      guard status.phase != .stopped else { return nil }
-      status.nextListener += 1
-      status.listeners[status.nextListener] = queue
-      return status.nextListener
-    }
-    if number == nil { queue.finish() }
+    let number = listeners.add(queue)
     return GraphEvents(
       queue,
       onRelease: { [weak self] in
         guard let number else { return }
-        self?.forgetListener(number)
+        self?.listeners.remove(number)
       })
   }
 
-  private func forgetListener(_ number: Int) {
-    status.withLock { status in
-      guard let queue = status.listeners.removeValue(forKey: number) else { return }
-      status.lostByFormerListeners += queue.lostCount
-    }
-  }
-
-  private var listeners: [EventQueue] { status.withLock { Array($0.listeners.values) } }
-
   /// Its own listeners and those of its parent run.
-  private var audience: [EventQueue] { listeners + (parent?.audience ?? []) }
+  private var audience: [EventQueue] { listeners.all + (parent?.audience ?? []) }
 
   /// Posts an event of the run itself, with the given graph time or the current one. Control side.
   /// - Parameter isOwn: the event is about the life of this run: the parent's listeners receive part events instead.
@@ -56,19 +40,13 @@ extension GraphRun {
     let node = node.isEmpty ? "" : path + node
     var event = GraphEvent.ofRun(name, node: node, at: (time ?? graphTime) + timeShift, details)
     event.json = secrets.redacting(json: event.json)
-    push(event, to: isOwn ? listeners : audience)
-  }
-
-  private func push(_ event: GraphEvent, to listeners: [EventQueue], isLast: Bool = false) {
-    for listener in listeners { listener.push(event, isLast: isLast) }
+    for listener in isOwn ? listeners.all : audience { listener.push(event) }
   }
 
   /// Posts `stopped` to every listener and ends its queue.
   func endEvents(at time: Nanoseconds) {
     engine.supervisor.threadOwner.assertIsCurrent()
-    let listeners = listeners
-    push(.ofRun("stopped", at: time + timeShift), to: listeners, isLast: true)
-    for listener in listeners { listener.finish() }
+    listeners.close(with: .ofRun("stopped", at: time + timeShift))
   }
 
   // MARK: From the nodes
@@ -76,54 +54,10 @@ extension GraphRun {
   /// True when node events are collected for the program.
   var hasOutbox: Bool { unsafe memory?.outboxes.isEmpty == false }
 
-  /// Moves events from the workers' outboxes to the listeners. When the run waits for its listeners, no more than they have room
-  /// for; the last time all, which is at most one outbox each. Events left behind wake the supervisor again.
+  /// Moves events from the workers' outboxes to the listeners, the last time all of them. On the supervisor's thread.
   func carryEvents(isLast: Bool = false) {
-    engine.supervisor.threadOwner.assertIsCurrent()
     // Most runs have no events when they end or fail, and no listener.
-    guard let memory = memory, hasOutbox else { return }
-    let listeners = audience
-    var room = Int.max
-    let waits = waitsForListeners
-    if waits && !isLast {
-      let now = millrace_monotonic_ns()
-      room = listeners.map { $0.room(now) }.min() ?? Int.max
-    }
-    for number in unsafe memory.outboxes.indices {
-      let outbox = unsafe memory.outboxes[number]
-      while room > 0, let packet = unsafe outbox.pointee.take(generation: 0) {
-        room -= 1
-        if !listeners.isEmpty { push(event(from: packet), to: listeners, isLast: waits && isLast) }
-      }
-      reportLosses(ofOutbox: number, to: listeners)
-      if !isLast, unsafe !outbox.pointee.isEmpty() { waker.wake() }
-    }
-  }
-
-  private func event(from packet: borrowing Packet) -> GraphEvent {
-    let node = plan.nodes[min(packet.duration, plan.nodes.count - 1)]
-    let index = Int(packet.position)
-    let bytes = packet.samples(of: UInt8.self)
-    let json = unsafe String(unsafeUninitializedCapacity: bytes.count) { buffer in
-      for index in bytes.indices { unsafe buffer[index] = bytes[index] }
-      return bytes.count
-    }
-    let name = index < node.contract.events.count ? node.contract.events[index].name : ""
-    return GraphEvent(
-      time: packet.timestamp + timeShift, node: path + node.name, name: name,
-      json: secrets.redacting(json: json))
-  }
-
-  /// Events dropped at a full outbox never reach a listener: each listener is notified of their number.
-  private func reportLosses(ofOutbox number: Int, to listeners: [EventQueue]) {
-    guard let memory = memory else { return }
-    if reportedLosses.isEmpty { unsafe reportedLosses = Array(repeating: 0, count: memory.outboxes.count) }
-    let lost = unsafe memory.linkCounters[plan.links.count + number].droppedNewest.current
-    guard lost > reportedLosses[number] else { return }
-    let missing = lost - reportedLosses[number]
-    let event = GraphEvent.loss(of: missing, at: graphTime + timeShift)
-    for listener in listeners { listener.push(event, missing: missing) }
-    reportedLosses[number] = lost
+    if hasOutbox { outboxReader.carry(from: self, to: audience, isLast: isLast) }
   }
 }
 

@@ -67,4 +67,12 @@ extension GraphRun {
       return .failure(secrets.redacting(error))
     }
   }
+
+  /// On a virtual clock: recreates a failed node at a graph time.
+  func restart(_ node: Int, at time: Nanoseconds) {
+    at(.nanoseconds(time)) { [self] in
+      decisions.begin()
+      engine.supervisor.post(.restart(self, node: node))
+    }
+  }
 }

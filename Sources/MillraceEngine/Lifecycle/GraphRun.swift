@@ -36,8 +36,6 @@ public final class GraphRun: @unchecked Sendable {
   var ends = AppEnds()
   var firstTraceID: UInt32 = 0
   var poolBytes = 0
-  /// For each outbox: losses already reported to listeners.
-  var reportedLosses: [Int] = []
 
   /// The current reply and whether it is ducked; shared with all parts.
   let reply: ReplyState
@@ -48,10 +46,9 @@ public final class GraphRun: @unchecked Sendable {
   let drainTime = Atomic<Int64>(Nanoseconds.max)
   /// Graph time 0 on the workers' clock; `Nanoseconds.max` before the start.
   let epoch = Atomic<Int64>(Nanoseconds.max)
-  /// Failures and stops the supervisor has not handled yet. Counted on a virtual clock only, where time does not advance meanwhile.
-  let pendingDecisions = Atomic<Int>(0)
+  let decisions: PendingDecisions
   /// On a virtual clock, graph time when the last node ended; `Nanoseconds.min` before that.
-  let endTime = Atomic<Int64>(Nanoseconds.min)
+  private let endTime = Atomic<Int64>(Nanoseconds.min)
   /// 0 until the run has stopped, then 1: what `waitUntilStopped` sleeps on.
   private let stopped = Futex()
 
@@ -63,10 +60,6 @@ public final class GraphRun: @unchecked Sendable {
     var stoppedAt: Nanoseconds?
     var restarts: [Int: [Nanoseconds]] = [:]
     var waiters: [CheckedContinuation<RunReport, Never>] = []
-    var listeners: [Int: EventQueue] = [:]
-    var nextListener = 0
-    /// Events lost by listeners that have unsubscribed.
-    var lostByFormerListeners = 0
     var detached: [String] = []
     /// Reports of parts that ended with the run.
     var partReports: [RunReport] = []
@@ -74,6 +67,8 @@ public final class GraphRun: @unchecked Sendable {
     var finalReport: RunReport?
   }
   let status = Locked(Status())
+  let listeners = EventListeners()
+  let outboxReader = OutboxReader()
   let liveValues = Locked(LiveValues())
   /// Nodes that receive no input while the machine is overloaded. Workers read it without a lock.
   let shedNodes: NodeSet
@@ -90,13 +85,7 @@ public final class GraphRun: @unchecked Sendable {
   let hasReleasedParent = Atomic<Bool>(false)
   /// The part has closed, and its parent was waiting only for that.
   var completesParent = false
-  /// A node has missed a budget that has not been reported yet.
-  let hasMissed = Atomic<Bool>(false)
-
-  /// A node has missed a budget. Called on its worker.
-  func markMissedBudget() { if !hasMissed.exchange(true, ordering: .acquiringAndReleasing) { waker.wake() } }
-  /// Missed budgets reported so far, by node.
-  var reportedBudgets: [ReportedBudgets] = []
+  let missedBudgets = MissedBudgets()
   let callbacks = ScheduledCallbacks()
 
   /// What happens to a failed node.
@@ -121,6 +110,7 @@ public final class GraphRun: @unchecked Sendable {
     secrets = plan.secrets
     self.owner = owner
     engine = owner.core
+    decisions = PendingDecisions(isVirtual: owner.core.clock == .virtual)
     shedNodes = NodeSet(count: plan.nodes.count)
     endingSources = NodeSet(count: plan.nodes.count)
     dependents = plan.dependents
@@ -132,7 +122,6 @@ public final class GraphRun: @unchecked Sendable {
 
   deinit {
     if memory != nil && status.withLock({ $0.phase == .prepared }) { dropUnstarted() }
-    for listener in status.withLock({ Array($0.listeners.values) }) { listener.finish() }
   }
 
   // MARK: Life
@@ -193,7 +182,7 @@ public final class GraphRun: @unchecked Sendable {
   /// Queued packets are dropped. Stop also drops messages and parameter values that were not read, although `send` and `set` succeeded,
   /// and does not report them. With `drain()` a node that ends before it has read its messages reports them as `messagesLost`.
   public func stop() {
-    beginDecision()
+    decisions.begin()
     engine.supervisor.post(.stop(self))
   }
 
@@ -331,6 +320,9 @@ public final class GraphRun: @unchecked Sendable {
 
   // MARK: From the workers
 
+  /// A node has missed a budget. Called on its worker.
+  func markMissedBudget() { if missedBudgets.mark() { waker.wake() } }
+
   /// The first packet has reached a sink.
   func recordFirstPacket() {
     _ = firstPacketTime.compareExchange(expected: 0, desired: millrace_monotonic_ns(), ordering: .relaxed)
@@ -345,6 +337,12 @@ public final class GraphRun: @unchecked Sendable {
     }
   }
 
+  /// Records the graph time at which the run ended: the worker's virtual clock may advance further for other runs.
+  func recordEnd() {
+    guard engine.clock == .virtual else { return }
+    _ = endTime.compareExchange(expected: Nanoseconds.min, desired: graphTime, ordering: .releasing)
+  }
+
   func cellEnded() {
     if liveCells.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
       recordEnd()
@@ -354,13 +352,13 @@ public final class GraphRun: @unchecked Sendable {
   }
 
   func cellFailed(_ cell: UnsafeMutablePointer<Cell>, _ fault: NodeFault) {
-    beginDecision()
+    decisions.begin()
     unsafe engine.supervisor.post(.failed(self, node: cell.pointee.nodeIndex, fault))
   }
 
   /// Messages were accepted for a node that ended before it read them.
   func mailLost(_ cell: UnsafeMutablePointer<Cell>, _ count: Int) {
-    beginDecision()
+    decisions.begin()
     unsafe engine.supervisor.post(.mailLost(self, node: cell.pointee.nodeIndex, count: count))
   }
 

@@ -28,8 +28,6 @@ final class Supervisor: @unchecked Sendable {
     case quit
   }
 
-  /// How often a refused thread is requested again.
-  static let threadRetryInterval: Nanoseconds = 250_000_000
   /// How often events are delivered while runs are active.
   static let eventInterval: Nanoseconds = 10_000_000
   /// How often the pools of removed links are checked for returned blocks.
@@ -61,9 +59,7 @@ final class Supervisor: @unchecked Sendable {
   private var restarts: [Restart] = []
   /// Runs with a node that never returned and still uses their memory.
   private var abandoned: [GraphRun] = []
-  /// Strands of such runs whose worker got no new thread, and when the next attempt is due.
-  private var stuckStrands: [Strand] = []
-  private var threadRetryAt: Nanoseconds?
+  private var stuckThreads = StuckThreads()
   private var watch = OverloadWatch()
   private var isQuitting = false
 
@@ -109,7 +105,7 @@ final class Supervisor: @unchecked Sendable {
     for run in runsWithCallbacks.values { runDueCallbacks(of: run, now) }
     restartDue(now)
     lingering.sweep()
-    retryRefusedThreads(now)
+    stuckThreads.retry(now)
     for (id, stop) in stops where stop.nextSample <= now { checkStop(of: id) }
     sleepUntilDue(now)
   }
@@ -136,11 +132,11 @@ final class Supervisor: @unchecked Sendable {
   }
 
   private func reportMissed(of run: GraphRun, _ now: Nanoseconds) {
-    guard run.hasMissed.load(ordering: .relaxed) else { return }
-    run.reportMissedBudgets(at: now)
+    guard !run.missedBudgets.isEmpty else { return }
+    run.missedBudgets.report(of: run, at: now)
     // A node reported a moment ago is reported again later.
-    let isLeft = run.hasMissed.load(ordering: .relaxed) && active[run.id] != nil
-    unreportedMisses[run.id] = isLeft ? (run, now + GraphRun.missedBudgetInterval) : nil
+    let isLeft = !run.missedBudgets.isEmpty && active[run.id] != nil
+    unreportedMisses[run.id] = isLeft ? (run, now + MissedBudgets.interval) : nil
   }
 
   private func runDueCallbacks(of run: GraphRun, _ now: Nanoseconds) {
@@ -171,10 +167,10 @@ final class Supervisor: @unchecked Sendable {
   private func sleepUntilDue(_ now: Nanoseconds) {
     var until = stops.values.map(\.nextSample).min() ?? Nanoseconds.max
     if let restart = restarts.map(\.at).min() { until = min(until, restart) }
-    if let retry = threadRetryAt { until = min(until, retry) }
+    if let retry = stuckThreads.retryAt { until = min(until, retry) }
     if let sample = watch.due(loadWatchedRuns.values, now) { until = min(until, sample) }
     // Missed budgets do not wake this thread: it polls.
-    if !active.isEmpty { until = min(until, now + GraphRun.missedBudgetInterval) }
+    if !active.isEmpty { until = min(until, now + MissedBudgets.interval) }
     for run in runsWithCallbacks.values { until = min(until, run.nextCallbackTime ?? Nanoseconds.max) }
     if !lingering.isEmpty { until = min(until, now + Self.lingeringInterval) }
     if !observedRuns.isEmpty { until = min(until, now + Self.eventInterval) }
@@ -188,11 +184,11 @@ final class Supervisor: @unchecked Sendable {
       if run.canRestart { add(run) }
     case .failed(let run, let node, let fault):
       answerFailure(run, node, fault)
-      run.endDecision()
+      run.decisions.end()
     case .mailLost(let run, let node, let count):
       run.carryEvents()
       run.announce("messagesLost", node: run.plan.nodes[node].name) { $0.member("count", count) }
-      run.endDecision()
+      run.decisions.end()
     case .callbackScheduled(let run):
       // A run that has not started is added with its callbacks when it does.
       if active[run.id] != nil { runsWithCallbacks[run.id] = run }
@@ -202,10 +198,10 @@ final class Supervisor: @unchecked Sendable {
     case .finished(let run): beginStop(run)
     case .stop(let run):
       beginStop(run)
-      run.endDecision()
+      run.decisions.end()
     case .restart(let run, let node):
       recreate(node, of: run)
-      run.endDecision()
+      run.decisions.end()
     case .retired(let run): finish(run)
     case .quit:
       isQuitting = true
@@ -336,7 +332,7 @@ final class Supervisor: @unchecked Sendable {
     stop.sample(turns: run.turnsOfHolders, now: millrace_monotonic_ns())
     stops[id] = stop
     guard stop.ownNodesAreStuck else { return }
-    let (stuck, refusal) = replaceThreads(of: run)
+    let (stuck, refusal) = stuckThreads.replace(of: run)
     if !stuck.isEmpty || stop.othersAreStuck { abandon(run, stuck, refusal) }
   }
 
@@ -346,7 +342,7 @@ final class Supervisor: @unchecked Sendable {
     abandoned.append(run)
     remove(run)
     for name in stuck { run.announce("nodeDetached", node: name) }
-    let held = refusal.map(Self.refusedThreadText)
+    let held = refusal.map(StuckThreads.refusalText)
     if let held, let name = stuck.first { run.announce("workerHeld", node: name) { $0.member("text", held) } }
     run.status.withLock { status in
       status.detached = stuck
@@ -365,43 +361,5 @@ final class Supervisor: @unchecked Sendable {
     }
     run.close(releasing: false)
     finishParent(of: run)
-  }
-
-  // MARK: Replacing stuck threads
-
-  /// Gives a new thread to each worker that a node of the run blocks. Returns the names of those nodes, and the `errno` if the
-  /// system refused a thread.
-  private func replaceThreads(of run: GraphRun) -> (stuck: [String], refusal: Int32?) {
-    var stuck: [String] = []
-    var refusal: Int32?
-    for strand in run.strands where strand.holdsRun {
-      guard let name = strand.nodeInCall(of: run) else { continue }
-      switch strand.replaceThread() {
-      case .kept: continue
-      case .done: break
-      case .refused(let code):
-        refusal = code
-        stuckStrands.append(strand)
-        threadRetryAt = millrace_monotonic_ns() + Self.threadRetryInterval
-      }
-      stuck.append(name)
-    }
-    return (stuck, refusal)
-  }
-
-  /// Requests refused threads again, until the system grants them or the nodes have returned.
-  private func retryRefusedThreads(_ now: Nanoseconds) {
-    guard let due = threadRetryAt, due <= now else { return }
-    stuckStrands.removeAll { strand in
-      guard strand.isInCall else { return true }
-      if case .refused = strand.replaceThread() { return false }
-      return true
-    }
-    threadRetryAt = stuckStrands.isEmpty ? nil : now + Self.threadRetryInterval
-  }
-
-  private static func refusedThreadText(_ refusal: Int32) -> String {
-    "the system refused a new thread for its worker: \(SystemError.text(refusal)); graphs on that worker are blocked until the node "
-      + "returns or a thread is available; end other programs of this user, or raise the limits (ulimit -u, -v)"
   }
 }

@@ -12,8 +12,6 @@ extension GraphRun {
     var partReports: [RunReport]
     var leakedBlocks: Int
     var detached: [String]
-    var listeners: [EventQueue]
-    var lostByFormerListeners: Int
     var memory: RunMemory?
   }
 
@@ -22,7 +20,6 @@ extension GraphRun {
     StatusSnapshot(
       phase: status.phase, startRequestedAt: status.startRequestedAt, failure: status.failure,
       partReports: status.partReports, leakedBlocks: status.leakedBlocks, detached: status.detached,
-      listeners: Array(status.listeners.values), lostByFormerListeners: status.lostByFormerListeners,
       memory: memory)
   }
 
@@ -98,7 +95,7 @@ extension GraphRun {
   }
 
   private func lostEvents(_ snapshot: StatusSnapshot) -> Int {
-    var lost = snapshot.listeners.reduce(snapshot.lostByFormerListeners) { $0 + $1.lostCount }
+    var lost = listeners.lostCount
     guard let memory = snapshot.memory else { return lost }
     for index in plan.links.count..<memory.linkCounterCount {
       lost += unsafe memory.linkCounters[index].droppedNewest.current

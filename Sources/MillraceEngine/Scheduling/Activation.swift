@@ -51,12 +51,12 @@ extension Worker {
       return startTicks
     }
     let taken = unsafe cell.pointee.table.taken
-    unsafe enter(cell, lease)
+    unsafe leases.enter(cell, lease)
     var ports = unsafe Ports(Cell.table(of: cell))
     let result = unsafe cell.pointee.executor._withUnsafeGuaranteedRef {
       isFinishing ? $0.finish(&ports) : $0.process(&ports)
     }
-    guard leave(lease) else { return nil }
+    guard leases.leave(lease) else { return nil }
     let end = TickScale.now
     unsafe count(cell, start: startTicks, end: end, taken: cell.pointee.table.taken &- taken)
     unsafe settle(

@@ -29,7 +29,7 @@ extension Worker {
     }
     guard count > 0 else { return }
     unsafe strand.run.mailLost(cell, count)
-    if isVirtual { unsafe waitForDecision(about: strand.run) }
+    if isVirtual { unsafe strand.run.decisions.waitUntilNone() }
   }
 
   private func hasOpenInputs(_ cell: UnsafeMutablePointer<Cell>) -> Bool {
@@ -48,7 +48,7 @@ extension Worker {
     unsafe forgetTimer(of: cell)
     unsafe cell.pointee.table.wakeAt = Nanoseconds.max
     unsafe strand.run.cellFailed(cell, fault)
-    if isVirtual { unsafe waitForDecision(about: strand.run) }
+    if isVirtual { unsafe strand.run.decisions.waitUntilNone() }
   }
 
   func endOutputs(of cell: UnsafeMutablePointer<Cell>) {

@@ -18,7 +18,7 @@ extension Worker {
     _ message: consuming ControlMessage, to cell: UnsafeMutablePointer<Cell>, _ strand: Strand,
     _ lease: ThreadLease
   ) -> Bool {
-    unsafe enter(cell, lease)
+    unsafe leases.enter(cell, lease)
     var pending: ControlMessage? = consume message
     var ports = unsafe Ports(Cell.table(of: cell))
     let result = unsafe cell.pointee.executor._withUnsafeGuaranteedRef { executor in
@@ -28,7 +28,7 @@ extension Worker {
         CallResult.outcome(.done)
       }
     }
-    guard leave(lease) else { return false }
+    guard leases.leave(lease) else { return false }
     if case .fault(let fault) = result {
       unsafe cell.pointee.table.fault = nil
       unsafe cell.pointee.table.requests = []
@@ -71,7 +71,7 @@ extension Worker {
     if requests & (Strand.Request.shed | Strand.Request.replace) != 0 { shed(strand) }
     if requests & Strand.Request.drain != 0 { drain(strand, from: Nanoseconds.min) }
     if requests & Strand.Request.endSources != 0 { endSources(of: strand) }
-    if requests & Strand.Request.callbacks != 0 { takeCallbacks(of: strand) }
+    if requests & Strand.Request.callbacks != 0 { unsafe callbacks.add(strand, now: now) }
     return true
   }
 
@@ -84,7 +84,7 @@ extension Worker {
       unsafe strand.epoch = run.parent == nil ? now : run.epoch.load(ordering: .acquiring)
       unsafe run.epoch.store(strand.epoch, ordering: .releasing)
     }
-    if isVirtual, unsafe !strand.run.ends.isEmpty { unsafe appStrands.append(strand) }
+    if isVirtual, unsafe !strand.run.ends.isEmpty { unsafe appStrands.add(strand) }
     let eventShift = unsafe strand.run.timeShift
     let isEarly = unsafe strand.epoch > now
     for index in 0..<strand.cellCount {
@@ -175,10 +175,10 @@ extension Worker {
       unsafe dropStale(at: cell, generation)
       guard unsafe cell.pointee.phase.isActive else { continue }
       unsafe cell.pointee.table.now = now &- strand.epoch
-      unsafe enter(cell, lease)
+      unsafe leases.enter(cell, lease)
       var ports = unsafe Ports(Cell.table(of: cell))
       unsafe cell.pointee.executor._withUnsafeGuaranteedRef { $0.interrupted(&ports) }
-      guard leave(lease) else { return false }
+      guard leases.leave(lease) else { return false }
       unsafe settleControlCall(cell, strand)
       unsafe strand.markReady(cell)
     }
@@ -237,9 +237,9 @@ extension Worker {
       case .replace(let executor):
         let old = unsafe cell.pointee.executor
         unsafe cell.pointee.executor = unsafe executor
-        unsafe enter(cell, lease)
+        unsafe leases.enter(cell, lease)
         unsafe old.release()
-        guard leave(lease) else { return false }
+        guard leases.leave(lease) else { return false }
         unsafe cell.pointee.counters.pointee.restarts.add()
         unsafe cell.pointee.table.fault = nil
         unsafe cell.pointee.table.requests = []
@@ -260,8 +260,8 @@ extension Worker {
   private func retire(_ strand: Strand, _ lease: ThreadLease) -> Bool {
     strand.state.bitwiseOr(Strand.State.closed, ordering: .acquiringAndReleasing)
     if isVirtual {
-      forgetCallbacks(of: strand)
-      unsafe appStrands.removeAll { $0 === strand }
+      unsafe callbacks.remove(strand)
+      unsafe appStrands.remove(strand)
     }
     unsafe drainQueue.remove(strand)
     for index in 0..<strand.cellCount {
@@ -269,9 +269,9 @@ extension Worker {
       unsafe wheel.cancel(cell)
       unsafe cell.pointee.phase = .ended
       unsafe closeLiveLinks(of: cell, strand)
-      unsafe enter(cell, lease)
+      unsafe leases.enter(cell, lease)
       unsafe cell.pointee.executor.release()
-      guard leave(lease) else { return false }
+      guard leases.leave(lease) else { return false }
     }
     return true
   }

@@ -36,11 +36,8 @@ final class Worker: @unchecked Sendable {
   /// 1: the thread is asleep or about to sleep.
   private let sleep = Futex()
   private let isStopping = Atomic<Bool>(false)
-  /// The number of the thread that owns the worker. A thread that finds another number here has been replaced; its own number
-  /// negated means that its lease is contested.
-  let owner = Atomic<Int>(0)
-  /// The address of the slot in which the present thread records the cell it is calling.
-  let callSlot = Atomic<UInt>(0)
+  /// Which thread owns the worker.
+  let leases = ThreadLeases()
   /// False when the kernel has no process-wide barrier: a stuck thread then keeps its worker.
   let canReplaceThreads: Bool
   /// Strands of running graphs, for choosing the least loaded worker.
@@ -58,10 +55,9 @@ final class Worker: @unchecked Sendable {
   @exclusivity(unchecked) var wheel: TimerWheel
   @exclusivity(unchecked) var drainQueue = DrainQueue()
   @exclusivity(unchecked) private var virtualNow: Nanoseconds = 0
-  /// Strands whose runs have scheduled callbacks; only on a virtual clock.
-  @exclusivity(unchecked) var callbackStrands: [Strand] = []
-  /// Strands whose runs have app sources or sinks; only on a virtual clock.
-  @exclusivity(unchecked) var appStrands: [Strand] = []
+  /// The scheduled callbacks of all runs; only on a virtual clock.
+  @exclusivity(unchecked) var callbacks = VirtualCallbacks()
+  @exclusivity(unchecked) var appStrands = AppStrands()
   @exclusivity(unchecked) private var anchorTicks: UInt64 = 0
   @exclusivity(unchecked) private var anchorTime: Nanoseconds = 0
   private let scale = TickScale.machine
@@ -79,6 +75,52 @@ final class Worker: @unchecked Sendable {
     unsafe lastStrand = nil
     trace = TraceRing(isVirtual: isVirtual)
     unsafe wheel = unsafe TimerWheel(now: isVirtual ? 0 : millrace_monotonic_ns())
+  }
+
+  // MARK: Its thread
+
+  /// Starts the worker's first thread; 0, or the `errno` of the system's refusal.
+  func startThread() -> Int32 {
+    let lease = leases.makeFirst()
+    return DetachedThread.start(name) { [self] in work(lease) }
+  }
+
+  private func work(_ lease: ThreadLease) {
+    threadOwner.bind()
+    if nice != 0 { _ = millrace_set_thread_nice(nice) }
+    millrace_set_timer_slack(1_000)
+    anchor()
+    loop(lease)
+  }
+
+  /// The outcome of replacing a stuck thread.
+  enum Replacement: Equatable {
+    /// The worker has a new thread.
+    case done
+    /// The call returned after all, or the kernel has no barrier: the worker keeps its thread.
+    case kept
+    /// The system refused a thread, with this `errno`: the worker keeps its thread, which is still in the call.
+    case refused(Int32)
+  }
+
+  /// Gives the worker a new thread if the old one is still in the given call. The old call continues, but that thread does nothing
+  /// after it. Control side.
+  func replaceThread(stuckIn cell: UInt) -> Replacement {
+    guard canReplaceThreads else { return .kept }
+    // The new thread is started before the old one loses the worker, which must never be without a thread.
+    let lease = leases.makeNext()
+    let standby = StandbyDecision()
+    let refusal = DetachedThread.start(name) { [self] in
+      if standby.waitUntilDecided() { work(lease) }
+    }
+    guard refusal == 0 else {
+      lease.discard()
+      return .refused(refusal)
+    }
+    let isTaken = leases.revoke(stuckIn: cell)
+    if isTaken { leases.activate(lease) } else { lease.discard() }
+    standby.decide(isNeeded: isTaken)
+    return isTaken ? .done : .kept
   }
 
   // MARK: From any thread
@@ -120,7 +162,7 @@ final class Worker: @unchecked Sendable {
   }
 
   /// Anchors ticks to the clock. Called after every sleep and every few milliseconds of work.
-  func anchor() {
+  private func anchor() {
     // The clock is read first: if the thread is preempted between the two, its time is late, and no timer fires early.
     unsafe anchorTime = millrace_monotonic_ns()
     unsafe anchorTicks = TickScale.now
@@ -128,7 +170,7 @@ final class Worker: @unchecked Sendable {
 
   // MARK: The loop
 
-  func loop(_ lease: ThreadLease) {
+  private func loop(_ lease: ThreadLease) {
     while !isStopping.load(ordering: .relaxed) {
       unsafe inbox.empty(into: &ready)
       expireTimers()
@@ -204,11 +246,15 @@ final class Worker: @unchecked Sendable {
     threadOwner.assertIsCurrent()
     var deadline = unsafe wheel.earliest(exact: isVirtual)
     if let drain = unsafe drainQueue.earliest { deadline = min(deadline ?? drain, drain) }
-    if isVirtual, unsafe !appStrands.isEmpty, waitsForProgram {
+    if isVirtual, unsafe appStrands.waitForProgram {
       // The program's next action wakes the thread.
       deadline = nil
     } else if isVirtual {
-      if unsafe !callbackStrands.isEmpty && runDueCallbacks(before: deadline) { return }
+      // Nothing is ready: a callback due before the next timer runs first.
+      if let due = unsafe callbacks.next(until: deadline) {
+        moveClock(to: due)
+        return unsafe callbacks.runDue(at: due)
+      }
       if let deadline { return moveClock(to: deadline) }
     }
     sleep.store(1)

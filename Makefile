@@ -138,7 +138,7 @@ build: deps ## build the runner, release, into .build/release/millrace
 	@# One file that needs no Swift on the machine it is copied to, only Debian's C libraries.
 	swift build --configuration release --static-swift-stdlib --product millrace
 
-# $(1) goes up as Opus in an Ogg file and comes back as WAV; what was written is looked at by somebody else's program.
+# $(1) goes up as Opus in an Ogg file and comes back as WAV; what was written is looked at by another program.
 define round_trip
 	@voice="$(1)"
 	if [[ ! -r $$voice ]]; then echo "make: error: cannot read the recording \"$$voice\"; name another with INPUT=file" >&2; exit 2; fi
@@ -210,7 +210,7 @@ endif
 
 # Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
 # apart: all tests of a run begin at once, and beside a thousand that keep every core busy each answer would come seconds late.
-TALKING_TESTS := Millrace(Net|WebSocket|Bailian|Conformance|Dialog|Devices|Runner)Tests
+TALKING_TESTS := Millrace(Net|WebSocket|Bailian|Conformance|Dialog|Devices|Runner|Server)Tests
 TALKING_TESTS := $(TALKING_TESTS)|MillraceTests\.(Talk|Bailian|RTMP|Control|Signal|Top|Duration)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoCapture)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)
@@ -271,7 +271,7 @@ interop-vad: build models ## compare the voice detector with ONNX Runtime, step 
 	PYTHONPATH=$(PEER_PYTHON) Tests/Interop/vad.py $(MILLRACE) $(PEER_PYTHON)/wheel/*.whl $(RECORDINGS)
 
 .PHONY: interop-jpeg
-interop-jpeg: build ## have Pillow look at every JPEG the release program makes of films, photographs and odd pictures
+interop-jpeg: build ## have Pillow check every JPEG that the release program makes of videos, photographs and unusual pictures
 	@mkdir -p $(PEER_PYTHON)
 	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON) --upgrade pillow==13.0.0 numpy==2.4.6
 	PYTHONPATH=$(PEER_PYTHON) timeout --kill-after=10 300 \
@@ -285,9 +285,9 @@ interop-bailian: build ## run the vendor's own SDK through dialogues with the do
 	PYTHONPATH=$(PEER_PYTHON)/dashscope timeout --kill-after=10 900 \
 	  Tests/Interop/bailian.py $(MILLRACE) $(VOICE_16K)
 
-# Two programs of somebody else's and ours, each the other's client and server.
+# Another implementation and ours, each as the other's client and server.
 .PHONY: interop-net
-interop-net: deps ## hold the WebSockets against the package websockets of PyPI
+interop-net: deps ## check the WebSockets against the package websockets of PyPI
 	@mkdir -p $(PEER_PYTHON)
 	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON) --upgrade websockets==17.4
 	swift build --product net-peer

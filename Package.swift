@@ -288,7 +288,7 @@ let package = Package(
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ], swiftSettings: tests),
-    // What a WebSocket of somebody else is held against; `make interop-net`.
+    // Checked against another implementation of WebSockets by `make interop-net`.
     .executableTarget(
       name: "net-peer", dependencies: ["MillraceNet"], path: "Tests/NetPeer", swiftSettings: tests),
     .testTarget(

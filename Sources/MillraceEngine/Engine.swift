@@ -22,11 +22,12 @@ public final class Engine: Sendable {
   /// - Parameters:
   ///   - catalogue: the node types graphs may use.
   ///   - clock: `realtime`, or `virtual`: time then advances only when no work is left, graphs run as fast as the machine can, and
-  /// every run of a graph gives the same packets in the same order. - workers: voice workers; nil: one per processor, at most
-  /// four. One more worker runs bulk work (on a virtual clock all nodes of a graph share one thread). - memoryLimit: the most
-  /// bytes all runs together may take, as `PlanMemory` counts them, at least 1; nil: what this machine has or its control group
-  /// allows (`MachineMemory`). A run that would not fit is refused. The limit replaces the machine's even when it is larger:
-  /// useful when the links are never all full at once.
+  ///     every run of a graph gives the same packets in the same order.
+  ///   - workers: voice workers; nil: one per processor, at most four. One more worker runs bulk work (on a virtual clock all nodes
+  ///     of a graph share one thread).
+  ///   - memoryLimit: the most bytes all runs together may take, as `PlanMemory` counts them, at least 1; nil: what this machine has
+  ///     or its control group allows (`MachineMemory`). A run that would not fit is refused. The limit replaces the machine's even
+  ///     when it is larger: useful when the links are never all full at once.
   public init(
     catalogue: Catalogue, clock: Clock.Kind = .realtime, workers: Int? = nil, memoryLimit: Int? = nil
   ) {
@@ -48,7 +49,7 @@ public final class Engine: Sendable {
   /// - Parameters:
   ///   - plan: a checked graph whose node types are in the engine's catalogue.
   ///   - observesEvents: false omits the delivery of node events (`GraphRun.events` then has only the run's own), for many
-  /// instances at the lowest cost.
+  ///     instances at the lowest cost.
   /// - Throws: which node could not be created, and why; that the run could take more memory than the graph, the program or the
   ///   machine allows, and which links claim it; or that a running graph refuses further sessions (its overload steps).
   public func prepare(_ plan: GraphPlan, observesEvents: Bool = true) throws(StartProblem) -> GraphRun {

@@ -67,7 +67,7 @@ public struct ProcessPipe: Node, ~Copyable {
     let input = setup.inputs[0]
     let output = setup.outputs[0]
     let arguments = setup.parameters.strings("command")
-    guard let bell = WakePipe() else {
+    guard let wakePipe = WakePipe() else {
       throw NodeProblem(
         "too many open files", cure: "raise the limit on open files (ulimit -n)")
     }
@@ -76,7 +76,7 @@ public struct ProcessPipe: Node, ~Copyable {
       // A line gets a line break.
       input: ChunkQueue(chunkBytes: (input.shape?.packetBytes ?? 0) + 1, count: Self.inputChunks),
       output: ChunkQueue(chunkBytes: outputBytes, count: Self.outputChunks), waker: setup.waker,
-      supervisorWake: bell)
+      supervisorWake: wakePipe)
     let frameBytes = output.shape?.format.frameBytes
     let form: OutputReader.Form =
       !output.isLinked ? .nothing : frameBytes.map { .sound(frameBytes: $0) } ?? .lines

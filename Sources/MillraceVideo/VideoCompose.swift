@@ -4,8 +4,8 @@ public import MillraceCore
 ///
 /// - Inputs `in1` to `in16`: raw pictures of any size, pixel type and rate. Output `out`: planar 4:2:0, `width` by `height`, one picture every
 ///   period of `rate` on the graph's clock, starting with the first picture of any input; position counts them.
-/// - Each output shows the newest picture of every input. `floatRight`, `floatLeft`: the first input with a picture fills the output, the
-///   others are insets. `gridFit`, `gridFill`: equal cells, as many as inputs have a picture. Uncovered areas have the colour
+/// - Each output shows the newest picture of every input. `floatRight`, `floatLeft`: the first input with a picture is shown whole, as
+///   large as fits, the others are insets. `gridFit`, `gridFill`: equal cells, as many as inputs have a picture. Uncovered areas have the colour
 ///   `background`. `layout` can be changed while running.
 /// - An input without a picture takes no space. An input without new pictures keeps its last one, even after it has ended, unless `keep`
 ///   limits that. An input without pictures for `stall` is reported (`stalled`, `resumed`).
@@ -19,8 +19,8 @@ public struct VideoCompose: ~Copyable, Node {
   public static let contract = NodeContract(
     "video.compose", "composes several pictures into one: picture-in-picture, or a grid",
     text: """
-      `floatRight` and `floatLeft` show the first input full size, cropped to the output's aspect ratio, and the others as insets \
-      in a column at that edge, from the lower corner up. `gridFit` shows all pictures whole in equal cells, `gridFill` crops \
+      `floatRight` and `floatLeft` show the first input whole, as large as fits, and the others as insets, cropped to the output's \
+      aspect ratio, in a column at that edge, from the lower corner up. `gridFit` shows all pictures whole in equal cells, `gridFill` crops \
       them to fill their cells. Only inputs that have a picture get a cell.
       """,
     inputs: [PortContract("in", .video(), text: "pictures", copies: 1...most, holds: 1)],

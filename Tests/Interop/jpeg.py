@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Lets Pillow look at every JPEG that the program makes of films, photographs and pictures of odd kinds.
+"""Has Pillow check every JPEG that the program makes of videos, photographs and unusual pictures.
 
 usage: jpeg.py MILLRACE [FOLDER]
 
-Each film and photograph of FOLDER, and pictures made here (1x1, 17x3, portrait, 4K, 8K, alpha, palette, grey, 10 and 16 bits),
+Each video and photograph of FOLDER, and pictures made here (1x1, 17x3, portrait, 4K, 8K, alpha, palette, grey, 10 and 16 bits),
 goes through `video.read`, `video.scale` in four ways, and `video.sample`. Every JPEG must open, have the size that its event
-tells, stay under the budget, and show what its source shows. Needs numpy and Pillow, and ffmpeg, which reads the films' first pictures.
+tells, stay under the budget, and show what its source shows. Needs numpy and Pillow, and ffmpeg, which reads the videos' first pictures.
 """
 
 import glob
@@ -43,8 +43,8 @@ WAYS = {
 
 
 def graph():
-    """One film, sampled in every way at once."""
-    nodes = {"film": {"type": "video.read", "path": "${input}"}}
+    """One video, sampled in every way at once."""
+    nodes = {"video": {"type": "video.read", "path": "${input}"}}
     links = []
     for way, (scale, count, _) in WAYS.items():
         nodes[f"{way}-eye"] = {"type": "video.sample", "maxBytes": BUDGET, "count": count}
@@ -52,9 +52,9 @@ def graph():
         nodes[f"{way}-log"] = {"type": "event.log", "path": f"${{folder}}/{way}.jsonl"}
         if scale:
             nodes[f"{way}-scale"] = {"type": "video.scale", **scale}
-            links.append(f"film -> {way}-scale -> {way}-eye -> {way}-out")
+            links.append(f"video -> {way}-scale -> {way}-eye -> {way}-out")
         else:
-            links.append(f"film -> {way}-eye -> {way}-out")
+            links.append(f"video -> {way}-eye -> {way}-out")
         links.append(f"{way}-eye.events -> {way}-log.in1")
     parameters = {"input": {}, "folder": {}, "turnedWidth": {"default": 1}}
     return {"millrace": 1, "name": "jpeg-interop", "parameters": parameters, "nodes": nodes, "links": links}
@@ -110,9 +110,9 @@ def ffmpeg(arguments):
     return run.stdout
 
 
-def first_picture(film):
-    """The first picture of a film, as FFmpeg's own program reads it."""
-    data = ffmpeg(["-i", film, "-frames:v", "1", "-f", "image2pipe", "-c:v", "png", "-"])
+def first_picture(video):
+    """The first picture of a video, as FFmpeg's own program reads it."""
+    data = ffmpeg(["-i", video, "-frames:v", "1", "-f", "image2pipe", "-c:v", "png", "-"])
     return Image.open(io.BytesIO(data)).convert("RGB")
 
 
@@ -189,10 +189,10 @@ def main(millrace, corpus):
     with tempfile.TemporaryDirectory() as folder:
         sources = made(folder)
         if corpus:
-            films, photographs = (sorted(glob.glob(f"{corpus}/*.{kind}")) for kind in ("mp4", "jpg"))
-            sources += [(path, first_picture(path)) for path in films]
+            videos, photographs = (sorted(glob.glob(f"{corpus}/*.{kind}")) for kind in ("mp4", "jpg"))
+            sources += [(path, first_picture(path)) for path in videos]
             sources += [(path, Image.open(path).convert("RGB")) for path in photographs]
-            print(f"{len(films)} films and {len(photographs)} photographs of {corpus}")
+            print(f"{len(videos)} videos and {len(photographs)} photographs of {corpus}")
         plan = os.path.join(folder, "graph.json")
         with open(plan, "w", encoding="utf-8") as file:
             json.dump(graph(), file)

@@ -57,7 +57,6 @@ echo "rejected: other paths, other methods, another host name"
 status=0
 wait "$dialogue" || status=$?
 dialogue=0
-: >"$work/errors"
 ((status == 0)) || fail "the dialogue ended with status $status"
 Tests/Interop/metrics.py trace "$work/turns.json" || fail "the trace is not valid OpenTelemetry JSON"
 
@@ -75,11 +74,14 @@ address=
 for _ in {1..600}; do
   address=$(sed -n 's/^metrics: //p' "$work/errors")
   [[ -z $address ]] || break
+  kill -0 "$hum" 2>/dev/null || fail "the voices ended before the address of their metrics was printed"
   sleep 0.1
 done
+[[ -n $address ]] || fail "the voices did not print the address of their metrics"
 Tests/Interop/metrics.py flood "$address" 10000 || fail "not all of ten thousand simultaneous requests were answered"
 kill -TERM "$hum"
 status=0
 wait "$hum" || status=$?
+trap 'rm -rf "$work"' EXIT
 ((status == 0)) || fail "twenty voices ended with status $status"
 Tests/Interop/metrics.py voices "$work/hum-report.json" || fail "the voices were disturbed"

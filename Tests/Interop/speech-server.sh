@@ -44,5 +44,4 @@ kill -TERM "$server"
 status=0
 wait "$server" || status=$?
 server=0
-: >"$work/out" >"$work/errors"
 ((status == 0)) || fail "it ended with status $status"

@@ -147,6 +147,6 @@ private final class CopyingLink {
     one.link.pointee.refuse()
     #expect(one.word.pointee == 2, "the writer is woken")
     #expect(one.hasRoomOrRequestsWake && one.put(1) && one.put(2))
-    #expect(one.counters.pointee.discarded.current == 2 && one.pool.hasAllBlocks)
+    #expect(one.counters.pointee.droppedNewest.current == 2 && one.pool.hasAllBlocks)
   }
 }

@@ -29,7 +29,7 @@ private final class SlowDevice: AudioDevice {
     defer { try? FileManager.default.removeItem(atPath: path) }
     let name = try #require(DeviceName("file"))
     for _ in 0..<20 {
-      let line = PlaybackLine(rate: 8_000, channels: 1, frames: 80, bell: nil, waker: .none)
+      let line = PlaybackLine(rate: 8_000, channels: 1, frames: 80, wakePipe: nil, waker: .none)
       let settings = DeviceSettings(name: name, path: path, interval: 20_000_000, skew: 0)
       let handle = DeviceHandle(try AudioDevices.open(settings, for: line))
       #expect(throws: NodeProblem.self) { try FilePlayback(settings, line) }
@@ -43,7 +43,7 @@ private final class SlowDevice: AudioDevice {
   func header() throws {
     let path = NSTemporaryDirectory() + "millrace-\(UUID().uuidString).wav"
     defer { try? FileManager.default.removeItem(atPath: path) }
-    let line = PlaybackLine(rate: 8_000, channels: 1, frames: 80, bell: nil, waker: .none)
+    let line = PlaybackLine(rate: 8_000, channels: 1, frames: 80, wakePipe: nil, waker: .none)
     let name = try #require(DeviceName("file"))
     let playback = try FilePlayback(
       DeviceSettings(name: name, path: path, interval: 5_000_000, skew: 0), line)

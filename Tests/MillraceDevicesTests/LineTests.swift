@@ -141,7 +141,7 @@ struct LineTests {
 
   @Test("blocks from a node reach a playback device complete and at their positions")
   func playbackThreads() {
-    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
+    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, wakePipe: nil, waker: .none)
     let wanted = 20_000
     let (heard, faults) = (Tally(), Tally())
     runTogether([
@@ -185,7 +185,7 @@ struct LineTests {
 
   @Test("a late block is skipped up to the current position, one of another epoch completely")
   func tooLate() {
-    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
+    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, wakePipe: nil, waker: .none)
     var reader = TimelineReader(line, epoch: 2)
     func put(_ epoch: Int, _ position: Int64, _ value: Float) {
       for frame in 0..<32 { line.space[frame] = value + Float(frame) }
@@ -221,7 +221,7 @@ struct LineTests {
 
   @Test("a block that replaces others is what is heard, followed by its silence")
   func replaced() {
-    let line = PlaybackLine(rate: 16_000, channels: 2, frames: 32, bell: nil, waker: .none)
+    let line = PlaybackLine(rate: 16_000, channels: 2, frames: 32, wakePipe: nil, waker: .none)
     var reader = TimelineReader(line, epoch: 1)
     func put(_ position: Int64, _ value: Float, silence: Int = 0, replaces: Bool = false) {
       for sample in 0..<64 { line.space[sample] = value + Float(sample) }
@@ -252,7 +252,7 @@ struct LineTests {
 
   @Test("blocks too far ahead wait in the line, and none is lost")
   func farAhead() {
-    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, bell: nil, waker: .none)
+    let line = PlaybackLine(rate: 16_000, channels: 1, frames: 32, wakePipe: nil, waker: .none)
     var reader = TimelineReader(line, epoch: 1)
     var samples = [Float](repeating: 0, count: 32)
     var heard: [Float] = []

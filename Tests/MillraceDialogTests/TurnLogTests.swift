@@ -69,7 +69,7 @@ struct TurnLogTests {
     #expect(log.turns.map(\.times) == [[.speechStarted: 1, .speechEnded: 3], [.speechStarted: 2]])
   }
 
-  @Test("where a detector hears the user, the service's word is only when it noticed")
+  @Test("where a detector hears the user, the service's report only gives the time it noticed")
   func detector() {
     var log = TurnLog()
     func add(_ mark: Turn.Mark, _ time: Int64, _ isDetected: Bool = false) {
@@ -92,8 +92,8 @@ struct TurnLogTests {
       ])
   }
 
-  @Test("an interruption that several nodes tell of ends one answer, and not the next")
-  func toldTwice() {
+  @Test("an interruption reported by several nodes ends one answer, and not the next")
+  func reportedTwice() {
     let turns = turns([
       (.speechStarted, 100), (.replyStarted, 300), (.replyAudible, 400), (.speechStarted, 500),
       (.interrupted, 510), (.interrupted, 511), (.interrupted, 512), (.replyStarted, 900),

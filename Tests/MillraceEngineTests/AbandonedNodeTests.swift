@@ -8,7 +8,7 @@ import Testing
 @testable import MillraceEngine
 
 @Suite("Abandoned runs, refused threads, unreliable counters", .timeLimit(.minutes(30)))
-struct LeftBehindTests {
+struct AbandonedNodeTests {
   @Test(
     "a run abandoned because another graph's node blocked its worker may retire later, and is closed once")
   func lateRetirement() throws {

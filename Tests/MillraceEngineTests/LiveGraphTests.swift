@@ -238,6 +238,19 @@ struct LiveGraphTests {
     }
   }
 
+  @Test("a part drains at its own time, although its run drains later")
+  func partDrainsFirst() throws {
+    let run = try engine(.virtual).prepare(try plan("partDrain", interval: 20))
+    run.at(.milliseconds(100)) {
+      let part = try? run.add("tail", "test.collect", ["probe": "partDrain.tail"]) { $0.link("source -> tail") }
+      part?.run.drain(at: .milliseconds(100))
+    }
+    run.drain(at: .milliseconds(1_000))
+    run.start()
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)), "the run does not end")
+    #expect(Probe.named("partDrain.tail").values == [5, 6, 7, 8, 9])
+  }
+
   @Test("timestamps and positions are in the part's own time, its events in the run's")
   func stamps() async throws {
     var graph = GraphDescription("stamps")
@@ -275,10 +288,15 @@ struct LiveGraphTests {
     try run.set("fx/fx", "level", to: .number(3))
     try run.set("fx", "level", to: .number(4))
     until { Probe.named("control.fx").texts == ["level=3.0", "level=4.0"] }
-    #expect(throws: ControlProblem.self) { try run.set("fy/fx", "level", to: .number(3)) }
+    #expect(try run.get("fx", "level") == .number(4) && run.get("fx/fx", "level") == .number(4))
+    try run.ramp("fx/fx", "level", to: 5, over: .zero)
+    until { Probe.named("control.fx").texts.last == "level=5.0" }
+    let unknown = #expect(throws: ControlProblem.self) { try run.set("fy/fx", "level", to: .number(3)) }
+    #expect(unknown?.code == .unknownNode)
     part.stop()
     _ = try #require(part.run.waitUntilStopped(timeout: .seconds(120)))
-    #expect(throws: ControlProblem.self) { try run.set("fx", "level", to: .number(3)) }
+    let gone = #expect(throws: ControlProblem.self) { try run.set("fx", "level", to: .number(3)) }
+    #expect(gone?.code == .unknownNode)
     _ = try stop(run)
   }
 
@@ -349,7 +367,9 @@ struct LiveRefusalTests {
     refuses(.badTerms) { try run.relink("source -> sink", whenFull: .block) }
     refuses(.badTerms) { try run.relink("source -> sink", capacity: .packets(100_000)) }
     refuses(.badName) { try run.add("sink", "test.pass") { $0.link("source -> sink") } }
-    refuses(.badName) { try run.add("a/b", "test.pass") { $0.link("source -> a/b") } }
+    for name in ["", "a/b", "a.b", "a b", "a\"b", "a\nb", "a->b"] {
+      refuses(.badName) { try run.add(name, "test.pass") { $0.link("source -> \(name)") } }
+    }
     refuses(.badGraph) { try run.add("fx", "test.pas") { $0.link("source -> fx") } }
     refuses(.badGraph) { try run.add("fx", "test.pass") }
     refuses(.badGraph) { try run.add("fx", "test.refuse") { $0.link("source -> fx") } }

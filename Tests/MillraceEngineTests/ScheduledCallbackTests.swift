@@ -31,11 +31,11 @@ struct ScheduledCallbackTests {
   @Test("they run in order of time, then of scheduling, each before what is due at its time")
   func order() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
-    let run = try prepare("appointment-order", engine, count: 10)
+    let run = try prepare("callback-order", engine, count: 10)
     let seen = Locked<[String]>([])
     func note(_ word: String, at time: Nanoseconds) {
       run.at(.nanoseconds(time)) { [unowned run] in
-        let count = Probe.named("appointment-order").values.count
+        let count = Probe.named("callback-order").values.count
         seen.withLock { $0.append("\(word) at \(run.time.nanoseconds / 1_000_000) ms after \(count)") }
       }
     }
@@ -59,15 +59,15 @@ struct ScheduledCallbackTests {
   @Test("a parameter set at a time reaches the node before the packet of that time")
   func set() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
-    let run = try prepare("appointment-set", engine, count: 10)
+    let run = try prepare("callback-set", engine, count: 10)
     let before = Locked(-1)
     run.at(.milliseconds(60)) { [unowned run] in
       try? run.set("pass0", "level", to: 3)
-      before.withLock { $0 = Probe.named("appointment-set").values.count }
+      before.withLock { $0 = Probe.named("callback-set").values.count }
     }
     run.start()
     _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
-    #expect(Probe.named("appointment-set").texts == ["level=3.0"])
+    #expect(Probe.named("callback-set").texts == ["level=3.0"])
     #expect(before.withLock { $0 } == 3)
   }
 
@@ -75,21 +75,21 @@ struct ScheduledCallbackTests {
   func severalRuns() throws {
     let engine = Engine(catalogue: testCatalogue, clock: .virtual, workers: 1)
     let runs = try (0..<5).map { number in
-      let run = try prepare("appointment-several-\(number)", engine, count: -1)
+      let run = try prepare("callback-several-\(number)", engine, count: -1)
       run.at(.milliseconds(Int64(100 * (number + 1)))) { [unowned run] in run.drain() }
       return run
     }
     for run in runs { run.start() }
     for (number, run) in runs.enumerated() {
       _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
-      #expect(Probe.named("appointment-several-\(number)").values.count == 5 * (number + 1))
+      #expect(Probe.named("callback-several-\(number)").values.count == 5 * (number + 1))
     }
   }
 
   @Test("on the real clock they are never early")
   func realtime() throws {
     let engine = Engine(catalogue: testCatalogue, workers: 1)
-    let run = try prepare("appointment-realtime", engine, count: -1)
+    let run = try prepare("callback-realtime", engine, count: -1)
     let times = Locked<[Nanoseconds]>([])
     for milliseconds in [60, 30] as [Int64] {
       run.at(.milliseconds(milliseconds)) { [unowned run] in
@@ -112,7 +112,7 @@ struct ScheduledCallbackTests {
     do {
       let held = Held()
       left = held
-      let run = try prepare("appointment-released", engine, count: 3)
+      let run = try prepare("callback-released", engine, count: 3)
       run.at(.milliseconds(10_000)) { withExtendedLifetime((run, held)) {} }
       run.start()
       _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))

@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import MillraceCore
 import MillraceGraph
 import Testing
@@ -7,15 +7,21 @@ import Testing
 
 @Suite("Thread ownership", .timeLimit(.minutes(30)))
 struct ThreadOwnerTests {
-  @Test("the owner passes, and so does every thread while there is none")
-  func owner() {
-    let owner = ThreadOwner("test")
-    owner.assertIsCurrent()
-    owner.bind()
-    owner.assertIsCurrent()
-  }
-
   #if DEBUG
+    @Test("every thread passes while there is no owner, and afterwards only the owner")
+    func owner() async throws {
+      let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        let owner = ThreadOwner("test")
+        owner.assertIsCurrent("before")
+        let other = Thread { owner.bind() }
+        other.start()
+        while !other.isFinished { sched_yield() }
+        owner.assertIsCurrent("after")
+      }
+      let text = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+      #expect(text.contains("after must be called on the thread of the test"), "\(text)")
+    }
+
     @Test("closing a run outside of the supervisor's thread ends a debug build and names the function")
     func supervisor() async throws {
       let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

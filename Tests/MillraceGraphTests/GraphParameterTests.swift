@@ -58,7 +58,7 @@ struct GraphParameterTests {
     #expect(try GraphBench.plan(file).node("mix")?.parameters.numbers("gains") == [0])
   }
 
-  @Test("a value from outside that does not fit is told with where it came from")
+  @Test("an unsuitable value from outside is reported with its origin")
   func setMistakes() {
     let words = GraphBench.words(
       Self.file, set: ["rate": "fast", "gain": "loud", "inptu": "a.wav", "zzz": "1"])
@@ -109,7 +109,7 @@ struct GraphParameterTests {
     #expect(bare.node("mic")?.secrets == [])
   }
 
-  @Test("a missing variable is told by name")
+  @Test("a missing variable is reported by name")
   func missingVariable() {
     let words = GraphBench.words(Self.secret)
     #expect(

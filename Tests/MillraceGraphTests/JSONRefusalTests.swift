@@ -318,7 +318,7 @@ struct JSONRefusalTests {
     #expect(problem?.description == "line:\(example.refusal)")
   }
 
-  @Test("of a line that is not UTF-8 the sender is told")
+  @Test("a line that is not UTF-8 is reported to its sender")
   func refusesLineEncoding() {
     let line = SourceFile(name: "line", bytes: [0x22, 0xFF, 0x22], extent: .line)
     let problem = #expect(throws: Problem.self) { _ = try JSONDocument.scan(line) }

@@ -38,7 +38,7 @@ struct JSONScannerTests {
     #expect(root.array?[0].array == nil)
   }
 
-  @Test("a value says in words what it is")
+  @Test("a value describes its kind")
   func words() throws {
     let items = try #require(try scan(#"[null, true, false, 1, "a", [], {}]"#).root.array)
     #expect(items.map(\.kind) == ["null", "true", "false", "a number", "a string", "an array", "an object"])

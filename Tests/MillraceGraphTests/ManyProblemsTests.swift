@@ -15,7 +15,7 @@ struct ManyProblemsTests {
     }
   }
 
-  @Test("are told the first thousand, and how many there are besides")
+  @Test("the first thousand are reported, and the number of the others")
   func firstThousand() throws {
     let links = (0..<1_500).map { #""mic -> nobody\#($0)""# }.joined(separator: ",\n")
     let found = try problems(

@@ -49,7 +49,7 @@ struct OwnContractTests {
     #expect(NodePage(door).markdown().contains("what opens it (secret: never shown)"))
   }
 
-  @Test("an output whose contract decides nothing is told, and what follows from it is not")
+  @Test("an output whose contract decides nothing is reported, its consequences are not")
   func undecided() {
     let words = Self.words(
       [Self.source],

@@ -128,7 +128,7 @@ struct ProblemsTests {
     return problems
   }
 
-  @Test("they are told by file, then place, then severity, and counted")
+  @Test("they are reported by file, then place, then severity, and counted")
   func order() {
     #expect(
       mixed.rendered() == """
@@ -161,7 +161,7 @@ struct ProblemsTests {
     #expect(!Problems([Problem("two", severity: .warning)]).isEmpty)
   }
 
-  @Test("the same problem found twice is told once")
+  @Test("a problem found twice is reported once")
   func repeats() {
     var problems = mixed
     problems.append(contentsOf: mixed)

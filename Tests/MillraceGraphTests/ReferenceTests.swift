@@ -222,7 +222,7 @@ struct ExplanationTests {
     #expect(first["fullLinks"]?.double == 800)
   }
 
-  @Test("steps against overload are told, as text and as JSON, without what must not show")
+  @Test("overload steps are described, as text and as JSON, without secrets")
   func overload() throws {
     var plan = SketchGraphs.duplex
     let node = try #require(plan.nodes.firstIndex { $0.name == "service" })

@@ -59,7 +59,7 @@ struct SchemaTests {
     #expect(choices.count == SketchContracts.all.count + 1, "and the included graph")
   }
 
-  @Test("a whole number has its range, its default, its unit in words, and may be a placeholder")
+  @Test("an integer has its range, default and unit, and may be a placeholder")
   func integers() throws {
     let bitrate = try #require(definition("opus.encode")["properties"]?["bitrate"])
     let alternatives = try #require(bitrate["anyOf"]?.array)

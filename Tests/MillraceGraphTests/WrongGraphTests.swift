@@ -18,7 +18,7 @@ struct WrongGraphTests {
     #expect(Self.names.count >= 60)
   }
 
-  @Test("a wrong graph is told with the expected words", arguments: names)
+  @Test("a wrong graph is refused with the expected messages", arguments: names)
   func isToldExactly(_ name: String) throws {
     let found = try Self.words(of: name)
     let file = "\(Self.folder)/\(name).txt"

@@ -59,9 +59,11 @@ struct ControlChangeTests {
       #"{ "command": "add", "part": "ear", "type": "test.sink", "file": "ear.json" }"#,
       #"{ "command": "add", "part": "ear", "type": "test.sink", "links": "src -> ear" }"#,
       #"{ "command": "add", "part": "ear", "type": "test.sink", "links": [1] }"#,
+      #"{ "command": "add", "part": "ear", "type": "test.sink", "set": {} }"#,
+      #"{ "command": "add", "part": "ear", "file": "ear.json", "parameters": {} }"#,
       #"{ "command": "relink" }"#,
       #"{ "command": "remove" }"#,
     ])
-    #expect(answers.count == 6 && answers.allSatisfy { $0.contains(#""column":"#) }, "\(answers)")
+    #expect(answers.count == 8 && answers.allSatisfy { $0.contains(#""column":"#) }, "\(answers)")
   }
 }

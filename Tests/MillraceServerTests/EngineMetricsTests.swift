@@ -1,4 +1,5 @@
 import MetricsTestKit
+import MillraceCore
 import MillraceEngine
 import MillraceGraph
 import Testing
@@ -83,7 +84,9 @@ struct EngineMetricsTests {
     let families = metrics.families()
     #expect(value(families, "millrace_runs_failed_total", ["graph": "calls"]) == 1)
     let drops = families.first { $0.name == "millrace_link_packets_dropped_total" }
-    #expect(drops?.samples.count == 5)
+    #expect(Set(drops?.samples.compactMap { $0.labels.last?.value } ?? []).count == 5)
+    // Packets that were queued for the failed node.
+    #expect(drops?.samples.contains { $0.value != .count(0) } == true, "\(String(describing: drops))")
   }
 
   @Test("names are in base units and counters end in _total")
@@ -123,5 +126,22 @@ struct EngineMetricsTests {
     let gauge = try backend.expectGauge(
       "millrace_link_capacity_packets", [("graph", "talk"), ("link", "mic -> bot")])
     #expect((gauge.lastValue ?? 0) > 0)
+  }
+
+  @Test("a gauge without a current value is removed from the backend")
+  func removedGauges() throws {
+    let backend = TestMetrics()
+    let values = Locked([1.0, 2.0])
+    let publisher = MetricsPublisher(factory: backend) {
+      let samples = values.withLock { $0.enumerated().map { index, value in
+        MetricFamily.Sample([.init("node", "\(index)")], .number(value))
+      } }
+      return [MetricFamily("age_seconds", "Age.", .gauge, samples)]
+    }
+    publisher.publish()
+    values.withLock { $0 = [3] }
+    publisher.publish()
+    #expect(try backend.expectGauge("age_seconds", [("node", "0")]).lastValue == 3)
+    #expect(throws: (any Error).self) { try backend.expectGauge("age_seconds", [("node", "1")]) }
   }
 }

@@ -54,12 +54,18 @@ struct RunLogTests {
 
   @Test("losses, missed budgets and problems of nodes are warnings")
   func table() {
-    func level(_ name: String, node: String = "") -> Logger.Level {
-      RunLog.level(of: GraphEvent(time: 0, node: node, name: name, json: "{}"))
+    func run(_ name: String, node: String = "", json: String = "{}") -> Logger.Level {
+      RunLog.level(of: GraphEvent(time: 0, node: node, name: name, json: json, isOfRun: true))
     }
-    #expect(level("eventsLost") == .warning && level("budgetMissed", node: "a") == .warning)
-    #expect(level("nodeRestarted", node: "a") == .warning && level("nodeDetached", node: "a") == .error)
-    #expect(level("disconnected", node: "a") == .warning && level("started", node: "a") == .debug)
-    #expect(level("started") == .info && level("overload") == .warning)
+    func node(_ name: String) -> Logger.Level {
+      RunLog.level(of: GraphEvent(time: 0, node: "a", name: name, json: "{}"))
+    }
+    #expect(run("eventsLost") == .warning && run("budgetMissed", node: "a") == .warning)
+    #expect(run("nodeRestarted", node: "a") == .warning && run("nodeDetached", node: "a") == .error)
+    #expect(run("started") == .info && run("overload") == .warning && run("partEnded") == .info)
+    #expect(run("partEnded", json: "{\"part\":\"fx\",\"text\":\"failed\"}") == .warning)
+    #expect(node("disconnected") == .warning && node("started") == .debug)
+    // A node may give its events the names of the run's.
+    #expect(node("nodeFailed") == .debug)
   }
 }

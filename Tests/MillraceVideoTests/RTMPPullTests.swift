@@ -276,7 +276,7 @@ struct RTMPPullTests {
       ("rtmp://host/live/hu sh", "contains a space or a control character"),
     ])
   func addresses(url: String, text: String) {
-    let words = "the address \(text); give one such as \"rtmp://live.example.org/app/stream\""
+    let words = "the address \(text); use an address such as \"rtmp://live.example.org/app/stream\""
     do {
       _ = try bench(url)
       Issue.record("was made")

@@ -3,11 +3,11 @@ import Glibc
 
 /// A program that runs beside a test.
 ///
-/// Not Foundation's `Process`: one thread of its own waits for all programs by way of a descriptor that they inherit; one that closes
-/// what it inherited keeps that thread, which then hears of no other program's end.
+/// Not Foundation's `Process`: its one thread waits for all programs through a descriptor that they inherit, and a program that closes
+/// what it inherited blocks that thread, so that the end of no other program is seen.
 ///
-/// It ends with the last reference to it. One that has ended and that nobody waits for would hold up the tests that run in processes of
-/// their own: what watches those asks the system for any child that has ended, and is told of that one for ever.
+/// It ends with the last reference to it. A program that has ended and is not waited for would block exit tests: their monitor asks
+/// the system for any child that has ended, and would be given that one for ever.
 public final class TestProgram {
   /// Where one of its standard streams leads.
   public enum Stream {
@@ -99,12 +99,12 @@ public final class TestProgram {
     return exitStatus
   }
 
-  /// Waits for its end; one that goes on for longer is killed. Answers as `wait`.
+  /// Waits for its end; kills it after this time. Returns as `wait`.
   @discardableResult
   public func wait(seconds: Double) -> Int32 {
     let end = millrace_monotonic_ns() + Int64(seconds * 1e9)
-    // The system tells of a child's end by a signal to the whole process, of which a test is one of many users: looking every few
-    // milliseconds disturbs none of them.
+    // The system reports a child's end by a signal to the whole process, which many tests share: polling every few milliseconds
+    // disturbs none of them.
     while isRunning && millrace_monotonic_ns() < end { usleep(2_000) }
     if isRunning {
       wasKilled = true
@@ -117,7 +117,7 @@ public final class TestProgram {
     var word: Int32 = 0
     let found = waitpid(pid, &word, options)
     if found == pid { status = word }
-    // Somebody else has waited for it: how it ended will not be known.
+    // It was waited for elsewhere: its exit status is not known.
     if found < 0 && errno == ECHILD { status = 0xFF00 }
   }
 

@@ -176,9 +176,12 @@ final class BailianConnection: @unchecked Sendable {
   /// Not even a text message finds room: the network is stalled.
   private func stalled() {
     attempt += 1
+    let number = attempt
     socket?.cancel()
     socket = nil
     NetLoop.shared.run { [self] in
+      // The session may have ended meanwhile.
+      guard number == attempt else { return }
       handle(
         .lost(
           DialogError(

@@ -191,7 +191,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   @usableFromInline
   func putCopy(of packet: borrowing Packet, in pool: Unmanaged<BlockPool>) -> Bool {
     if isRefused.load(ordering: .acquiring) {
-      unsafe counters.pointee.discarded.add()
+      countLost()
       return true
     }
     let isFailing = policy == .fail
@@ -212,7 +212,7 @@ public enum LinkPolicy: String, Sendable, Hashable, CaseIterable {
   /// Packets queued now, as the writer sees it: never fewer than there are.
   public func queuedCount() -> Int { unsafe writer.pointee.count }
 
-  /// Counts a packet that was lost because no block was free for it.
+  /// Counts a packet that never entered the link.
   public func countLost() { unsafe counters.pointee.droppedNewest.add() }
 
   /// As `countLost`, and wakes the reader as a packet would.

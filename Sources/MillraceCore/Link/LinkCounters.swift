@@ -6,7 +6,7 @@
   @usableFromInline package let pushed = Counter()
   /// Packets that left the ring and reached the reader, or were stale.
   @usableFromInline package let popped = Counter()
-  /// New packets discarded because the link was full.
+  /// New packets discarded because the link was full, had no free block, or its reader had ended.
   @usableFromInline package let droppedNewest = Counter()
   /// Old packets discarded to keep the link within its limit.
   @usableFromInline package let droppedOldest = Counter()

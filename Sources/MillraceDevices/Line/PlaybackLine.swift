@@ -31,7 +31,7 @@ final class PlaybackLine: @unchecked Sendable {
   let ahead: Int
   let clock = SharedClock()
   /// Wakes the device's thread; nil if the thread polls.
-  let bell: WakePipe?
+  let wakePipe: WakePipe?
   private let waker: Waker
   private let memory: UnsafeMutablePointer<Float>
   private var blocks: RingWriter<Block>
@@ -45,12 +45,12 @@ final class PlaybackLine: @unchecked Sendable {
   private let missed = Atomic<Int>(0)
 
   /// - Parameter ahead: how far ahead of the clock audio is queued, in frames; 0: as far as a full ring reaches.
-  init(rate: Int, channels: Int, frames: Int, ahead: Int = 0, bell: WakePipe?, waker: Waker) {
+  init(rate: Int, channels: Int, frames: Int, ahead: Int = 0, wakePipe: WakePipe?, waker: Waker) {
     self.rate = rate
     self.channels = channels
     self.frames = frames
     self.ahead = max(ahead, Self.capacity * frames)
-    self.bell = bell
+    self.wakePipe = wakePipe
     self.waker = waker
     let ring = Ring<Block>(minimumCapacity: Self.capacity)
     blocks = ring.writer
@@ -78,7 +78,7 @@ final class PlaybackLine: @unchecked Sendable {
   func publish(_ block: Block) {
     blocks.push(block)
     published += 1
-    bell?.signal()
+    wakePipe?.signal()
   }
 
   /// The next device event; nil if there is none.

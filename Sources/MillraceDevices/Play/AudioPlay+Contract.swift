@@ -73,7 +73,7 @@ extension AudioPlay {
         "late", text: "the node ran too late for the device: it played `ms` of silence, `count` so far"),
       EventContract(
         "jump",
-        text: "audio was too old, because its source stalled, and was skipped: `ms` skipped, `count` so far"),
+        text: "audio was too old, or its source stalled, and some was skipped: `ms` skipped, `count` so far"),
       EventContract("deviceLost", text: "the device or its server disappeared: `count` so far"),
       EventContract("deviceBack", text: "the device plays again: it was gone for `ms`"),
       EventContract(

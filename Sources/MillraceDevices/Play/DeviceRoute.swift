@@ -85,16 +85,16 @@ final class DeviceRoute {
     _ name: DeviceName, _ setup: borrowing NodeSetup, ahead: Int, rate: Int, channels: Int, longest: Int
   ) throws(NodeProblem) -> (line: PlaybackLine, device: DeviceHandle)? {
     guard name.kind != .null else { return nil }
-    var bell: WakePipe?
+    var wakePipe: WakePipe?
     if name.kind == .pulse {
-      bell = WakePipe()
-      if bell == nil {
+      wakePipe = WakePipe()
+      if wakePipe == nil {
         throw NodeProblem(
           "too many open files in this process", cure: "raise the limit of open files (ulimit -n)")
       }
     }
     let line = PlaybackLine(
-      rate: rate, channels: channels, frames: longest, ahead: ahead, bell: bell, waker: setup.waker)
+      rate: rate, channels: channels, frames: longest, ahead: ahead, wakePipe: wakePipe, waker: setup.waker)
     let values = setup.parameters
     let settings = DeviceSettings(
       name: name, path: values.has("path") ? values.string("path") : "",

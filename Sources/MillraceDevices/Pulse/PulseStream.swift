@@ -60,9 +60,9 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
     else { throw NodeProblem("libpulse is out of memory") }
     unsafe self.loop = unsafe loop
     unsafe self.api = unsafe api
-    if case .playback(let line) = role, let bell = line.bell {
+    if case .playback(let line) = role, let wakePipe = line.wakePipe {
       unsafe bellEvent = api.pointee.io_new(
-        api, bell.descriptor, PA_IO_EVENT_INPUT, { unsafe PulseStream.from($4).blocksReady() }, userData)
+        api, wakePipe.descriptor, PA_IO_EVENT_INPUT, { unsafe PulseStream.from($4).blocksReady() }, userData)
     }
     connect()
     guard unsafe pa_threaded_mainloop_start(loop) >= 0 else {
@@ -252,7 +252,7 @@ final class PulseStream: AudioDevice, @unchecked Sendable {
 
   private func blocksReady() {
     guard case .playback(let line) = role else { return }
-    line.bell?.clear()
+    line.wakePipe?.clear()
     guard let stream = unsafe stream, unsafe pa_stream_get_state(stream) == PA_STREAM_READY else { return }
     unsafe player.write(stream, line)
   }

@@ -2,12 +2,13 @@ public import MillraceCore
 internal import MillraceGraph
 
 extension GraphRun {
-  /// The current value of a node's parameter: the value set last, or the graph's. nil when it has neither.
+  /// The current value of the parameter of a node, or of a part's node (`fx/gain`): the value set last, or the graph's. nil when it has neither.
   ///
   /// During a ramp this is the value of the last step. Any parameter can be read, live or not, also after the run has stopped. A
   /// secret is returned as it is: do not print it.
   /// - Throws: `unknownNode`, `unknownParameter`.
   public func get(_ node: String, _ parameter: String) throws(ControlProblem) -> ParameterValue? {
+    if let inner = inPart(node) { return try inner.part.get(inner.node, parameter) }
     let index = try nodeIndex(node)
     _ = try LiveCheck.index(plan.nodes[index], parameter)
     return value(of: LiveValues.Key(node: index, parameter: parameter))
@@ -16,6 +17,7 @@ extension GraphRun {
   /// As `get`, but redacted: secrets by contract and values that came from the environment are replaced.
   /// - Throws: `unknownNode`, `unknownParameter`.
   public func shownValue(_ node: String, _ parameter: String) throws(ControlProblem) -> ParameterValue? {
+    if let inner = inPart(node) { return try inner.part.shownValue(inner.node, parameter) }
     let planned = plan.nodes[try nodeIndex(node)]
     guard let value = try get(node, parameter), let contract = planned.contract.parameter(parameter) else {
       return nil
@@ -43,6 +45,7 @@ extension GraphRun {
   public func parameter<Value>(
     _ node: String, _ parameter: Parameter<Value>
   ) throws(ControlProblem) -> ParameterHandle<Value> {
+    if let inner = inPart(node) { return try inner.part.parameter(inner.node, parameter) }
     let index = try nodeIndex(node)
     let contract = plan.nodes[index].contract
     let declared = contract.parameters[try LiveCheck.index(plan.nodes[index], parameter.name)]
@@ -64,6 +67,9 @@ extension GraphRun {
   public func ramp(
     _ node: String, _ parameter: String, to target: Double, over duration: Duration
   ) throws(ControlProblem) {
+    if let inner = inPart(node) {
+      return try inner.part.ramp(inner.node, parameter, to: target, over: duration)
+    }
     try ramp(LiveValues.Key(node: try nodeIndex(node), parameter: parameter), to: target, over: duration)
   }
 

@@ -46,6 +46,7 @@ public final class GraphRun: @unchecked Sendable {
   let drainTime = Atomic<Int64>(Nanoseconds.max)
   /// Graph time 0 on the workers' clock; `Nanoseconds.max` before the start.
   let epoch = Atomic<Int64>(Nanoseconds.max)
+  /// Shared with all parts: a callback of one may stop another.
   let decisions: PendingDecisions
   /// On a virtual clock, graph time when the last node ended; `Nanoseconds.min` before that.
   private let endTime = Atomic<Int64>(Nanoseconds.min)
@@ -110,7 +111,8 @@ public final class GraphRun: @unchecked Sendable {
     secrets = plan.secrets
     self.owner = owner
     engine = owner.core
-    decisions = PendingDecisions(isVirtual: owner.core.clock == .virtual)
+    decisions =
+      family?.parent.decisions ?? PendingDecisions(isVirtual: owner.core.clock == .virtual)
     shedNodes = NodeSet(count: plan.nodes.count)
     endingSources = NodeSet(count: plan.nodes.count)
     dependents = plan.dependents
@@ -369,12 +371,16 @@ public final class GraphRun: @unchecked Sendable {
     engine.supervisor.post(.draining(self, at: time))
   }
 
-  /// Ends links from other runs, unless the parent drains too.
+  /// Ends links from other runs, unless the parent drains too, at the latest at the drain time of this run.
   func isolateUnlessParentDrains() {
-    let parentDrains =
-      parent.map { $0.phase == .draining || $0.drainTime.load(ordering: .acquiring) != Nanoseconds.max }
-      ?? false
-    if !parentDrains { engine.isolate(self) }
+    if parent?.drains(by: drainTime.load(ordering: .acquiring), of: self) != true { engine.isolate(self) }
+  }
+
+  /// - Parameter time: graph time of a part.
+  private func drains(by time: Nanoseconds, of part: GraphRun) -> Bool {
+    if phase == .draining { return true }
+    let own = drainTime.load(ordering: .acquiring)
+    return own != Nanoseconds.max && own - (part.timeShift - timeShift) <= time
   }
 
   func strandRetired() {

@@ -63,7 +63,7 @@ enum LiveCheck {
     let unit = parameter.unit.isEmpty ? "" : " \(parameter.unit)"
     return switch parameter.kind {
     case .bool: "true or false"
-    case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)\(unit)"
+    case .integer(let range): "an integer from \(range.lowerBound) to \(range.upperBound)\(unit)"
     case .number(let range): "a number from \(range.lowerBound) to \(range.upperBound)\(unit)"
     case .choice(let words): "one of \(words.joined(separator: ", "))"
     case .string, .path: "a string"

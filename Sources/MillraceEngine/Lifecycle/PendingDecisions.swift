@@ -2,11 +2,11 @@ internal import Glibc
 internal import MillraceCore
 internal import Synchronization
 
-/// The decisions about a run that the supervisor has not made yet: failures, lost messages, stops.
+/// The decisions about a run and its parts that the supervisor has not made yet: failures, lost messages, stops.
 ///
 /// They keep runs on a virtual clock reproducible although the supervisor is a second thread: the clock does not advance while
 /// one is pending. On the real clock nothing is counted.
-struct PendingDecisions: ~Copyable {
+final class PendingDecisions: Sendable {
   private let isVirtual: Bool
   private let count = Atomic<Int>(0)
 

@@ -124,7 +124,7 @@ final class Supervisor: @unchecked Sendable {
   private func serveWokenRuns(_ now: Nanoseconds) {
     for run in wokenRuns.take() {
       // A run may wake before it was added: its `started` message is still queued and retains it.
-      assert(run.phase != .stopped || abandoned.contains { $0 === run }, "a run that has ended still rings")
+      assert(run.phase != .stopped || abandoned.contains { $0 === run }, "a run that has ended was woken")
       servedWakes.add()
       run.carryEvents()
       reportMissed(of: run, now)
@@ -193,8 +193,9 @@ final class Supervisor: @unchecked Sendable {
       // A run that has not started is added with its callbacks when it does.
       if active[run.id] != nil { runsWithCallbacks[run.id] = run }
     case .draining(let run, let time):
+      let hasBegun = run.beginDraining()
       if run.engine.clock == .realtime { run.isolateUnlessParentDrains() }
-      if run.beginDraining() { run.announce("draining", at: time, isOwn: true) }
+      if hasBegun { run.announce("draining", at: time, isOwn: true) }
     case .finished(let run): beginStop(run)
     case .stop(let run):
       beginStop(run)

@@ -60,7 +60,8 @@ public struct GraphEdit: Sendable {
 }
 
 extension GraphRun {
-  /// Changes links of the running graph and its parts in one step: no packet is lost or duplicated, and links that stay are not affected.
+  /// Changes links of the running graph and its parts in one step: links that stay are not affected, and no packet is lost or duplicated,
+  /// as long as no node holds more packets than its contract declares.
   ///
   /// All links that one output gains and loses change between two packets: each packet goes through either the old links or the
   /// new ones. An input reads the rest of its old link before the new one. The nodes keep running; the change takes effect when

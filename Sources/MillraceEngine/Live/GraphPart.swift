@@ -86,8 +86,9 @@ public struct GraphPart: Sendable {
         for live in leaving { live.isLeaving = false }
         throw error
       }
+      // In the same step: no link may be made into a part that drains.
+      run.drain(alone: false)
     }
-    run.drain(alone: false)
   }
 
   /// Stops the part at once and discards its packets. The run continues.

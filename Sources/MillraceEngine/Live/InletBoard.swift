@@ -71,10 +71,10 @@ struct InletBoard {
     return unannounced
   }
 
-  /// The slot of an input has moved to its next link.
-  mutating func advance(_ input: GraphPlan.End) {
-    chains[input]?.inlets.removeFirst()
+  /// The slot of an input has moved to its next link. Returns the one before, to be released outside the lock.
+  mutating func advance(_ input: GraphPlan.End) -> Inlet? {
     chains[input]?.announced -= 1
+    return chains[input]?.inlets.removeFirst()
   }
 
   /// No worker reads any more.
@@ -126,7 +126,7 @@ extension Worker {
       _ = unsafe strand.pendingInlets.remove(at: index)
       unsafe strand.markReady(pending.cell)
       let input = unsafe pending.input
-      unsafe strand.run.inlets.withLock { $0.advance(input) }
+      _ = unsafe strand.run.inlets.withLock { $0.advance(input) }
     }
     unsafe strand.hasPendingInlets = unsafe !strand.pendingInlets.isEmpty
   }

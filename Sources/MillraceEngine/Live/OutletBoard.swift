@@ -78,11 +78,13 @@ struct OutletBoard {
     return true
   }
 
-  /// The worker has adopted an output's new layout: frees earlier ones and notifies the readers of removed links.
-  mutating func takeOver(_ output: GraphPlan.End) {
+  /// The worker has adopted an output's new layout: notifies the readers of removed links. Returns what it no longer uses, to be
+  /// released outside the lock.
+  mutating func takeOver(_ output: GraphPlan.End) -> (former: [FanOut], removed: [Departure]) {
     fans[output]?.isInPlace = true
-    former[output] = nil
-    for departure in departures.removeValue(forKey: output) ?? [] { departure.notifyReader() }
+    let removed = departures.removeValue(forKey: output) ?? []
+    for departure in removed { departure.notifyReader() }
+    return (former.removeValue(forKey: output) ?? [], removed)
   }
 
   /// No worker writes any more.
@@ -105,6 +107,8 @@ extension Worker {
   @inline(never)
   func changeOutputs(of strand: Strand) {
     threadOwner.assertIsCurrent()
+    var unused: [(former: [FanOut], removed: [Departure])] = []
+    defer { withExtendedLifetime(unused) {} }
     unsafe strand.run.outlets.withLock { board in
       for (output, fan) in board.fans where !fan.isInPlace {
         let place = unsafe strand.run.places[output.node]
@@ -121,7 +125,7 @@ extension Worker {
           for line in fan.layout.taps { line.end() }
           for live in fan.layout.live { unsafe live.address.pointee.end() }
         }
-        board.takeOver(output)
+        unused.append(board.takeOver(output))
         // It may have been waiting for room in a removed link.
         unsafe strand.markReady(cell)
       }

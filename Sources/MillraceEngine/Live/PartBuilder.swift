@@ -32,7 +32,8 @@ struct PartBuilder {
         try editor.makeLinks()
         try retainParent()
       } catch {
-        _ = parent.parts.withLock { $0.remove(part) }
+        // The parent may have begun to stop meanwhile, and wait only for this part.
+        if parent.parts.withLock({ $0.remove(part) }) { parent.engine.supervisor.post(.retired(parent)) }
         throw error
       }
       editor.attachReaders()
@@ -50,12 +51,13 @@ struct PartBuilder {
   }
 
   private func checkName() throws(EditProblem) {
-    if name.isEmpty || name.contains(where: { $0 == "/" || $0 == "." || $0.isWhitespace }) {
-      throw EditProblem(
-        .badName, "\(Problem.quoted(name)) cannot be the name of a part",
-        cure: "use letters, digits, \"_\" and \"-\"")
+    if let objection = Names.objection(to: name, of: "part") {
+      throw EditProblem(.badName, objection, cure: Names.rule)
     }
-    let isTaken = parent.part(named: name) != nil || parent.plan.nodes.contains { $0.name == name }
+    // Nodes of an included graph have its name as a prefix.
+    let isTaken =
+      parent.part(named: name) != nil
+      || parent.plan.nodes.contains { $0.name == name || $0.name.hasPrefix(name + ".") }
     if isTaken {
       throw EditProblem(
         .badName, "\(Problem.quoted(parent.path + name)) is already the name of a node or part",
@@ -94,7 +96,6 @@ struct PartBuilder {
       throw EditProblem(.badGraph, "part \(Problem.quoted(name)) has no nodes", cure: "add one")
     }
     do throws(StartProblem) {
-      try parent.engine.checkRoom()
       return try RunBuilder.build(
         plan, on: parent.owner, observesEvents: observesEvents, family: (parent, name))
     } catch {

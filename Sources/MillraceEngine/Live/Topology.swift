@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceGraph
 
 /// The differences between the links of an engine's runs and their plans: links added and links removed. Under its lock, which
-/// workers do not take.
+/// workers take only on a virtual clock.
 struct Topology {
   /// Live links.
   var links: [LiveLink] = []

@@ -41,7 +41,7 @@ final class EventListeners: Sendable {
     }
   }
 
-  /// Ends every queue, after a last event if there is one. Whoever subscribes later finds an ended queue.
+  /// Ends every queue, after a last event if there is one. A later subscriber receives an ended queue.
   func close(with last: GraphEvent? = nil) {
     let queues = state.withLock { state in
       state.isClosed = true

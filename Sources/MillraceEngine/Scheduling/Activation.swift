@@ -296,13 +296,13 @@ extension Worker {
   /// Carries out what the call requested besides its outcome. False when the node has failed.
   @inline(never)
   func applyCallRequests(of cell: UnsafeMutablePointer<Cell>, _ strand: Strand) -> Bool {
-    let notes = unsafe cell.pointee.table.requests
+    let requests = unsafe cell.pointee.table.requests
     unsafe cell.pointee.table.requests = []
     let run = unsafe strand.run
-    if notes.contains(.interrupt) { run.interrupt() }
-    if notes.contains(.duck) { run.setDucked(true) }
-    if notes.contains(.resume) { run.setDucked(false) }
-    if notes.contains(.retry) { unsafe retryLater(at: cell, strand, calls: true) }
+    if requests.contains(.interrupt) { run.interrupt() }
+    if requests.contains(.duck) { run.setDucked(true) }
+    if requests.contains(.resume) { run.setDucked(false) }
+    if requests.contains(.retry) { unsafe retryLater(at: cell, strand, calls: true) }
     guard let fault = unsafe cell.pointee.table.fault else { return true }
     unsafe cell.pointee.table.fault = nil
     unsafe fail(cell, strand, fault)

@@ -1,9 +1,10 @@
 /// The valid names of nodes and graph parameters.
-enum Names {
-  static let rule = "use letters, digits, \"_\" and \"-\""
+package enum Names {
+  /// The cure for an invalid name.
+  package static let rule = "use letters, digits, \"_\" and \"-\""
 
   /// What is wrong with a name; nil for a valid one. Dots are reserved for ports and for nodes of included graphs.
-  static func objection(to name: String, of noun: String) -> String? {
+  package static func objection(to name: String, of noun: String) -> String? {
     if name.isEmpty { return "a \(noun) name must not be empty" }
     let isPlain = name.unicodeScalars.allSatisfy { scalar in
       scalar == "_" || scalar == "-" || scalar.properties.isAlphabetic || scalar.properties.numericType != nil

@@ -1,30 +1,32 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// Which connections an `HTTPServer` has, and whether there is room for one more. Only on the server's thread.
+/// The connections of an `HTTPServer`, and whether there is room for one more. Only on the server's thread.
 final class HTTPAdmission {
   let limits: HTTPServer.Limits
-  /// Names a request's `Host` may have beside this machine's; nil: any.
+  let gate: HTTPGate
+  /// Host names allowed in requests beside this machine's; nil: any.
   private let hosts: Set<String>?
   private var connections: [ObjectIdentifier: HTTPServerConnection] = [:]
-  /// The system was asked to hand out connections, and has to wait.
+  /// The listening channel's next read, held back while there is no room.
   private var heldRead: (() -> Void)?
   private var isPaused = false
-  private var isLooking = false
+  private var isChecking = false
   private(set) var isStopping = false
   private var whenEmpty: EventLoopPromise<Void>?
 
-  /// Between two attempts to accept when this process may open no more files.
+  /// Time between two attempts to accept when this process may open no more files.
   private static let pause = TimeAmount.seconds(1)
-  /// Between two looks for idle connections while clients wait.
-  private static let look = TimeAmount.milliseconds(250)
+  /// Time between two checks for idle connections while clients wait.
+  private static let checkInterval = TimeAmount.milliseconds(250)
 
-  init(_ limits: HTTPServer.Limits, hosts: Set<String>?) {
+  init(_ limits: HTTPServer.Limits, hosts: Set<String>?, _ gate: HTTPGate) {
     self.limits = limits
+    self.gate = gate
     self.hosts = hosts
   }
 
-  /// Clients wait for a connection.
+  /// True while clients wait for a connection.
   var isCrowded: Bool { heldRead != nil }
 
   /// Whether a request's `Host` names this server. RFC 9110 section 7.2: a host with or without a port.
@@ -39,14 +41,14 @@ final class HTTPAdmission {
 
   // MARK: Accepting
 
-  /// The channel that listens wants to accept.
+  /// The listening channel is ready to accept.
   func read(on loop: any EventLoop, _ read: @escaping () -> Void) {
     guard isPaused || connections.count >= limits.connections else { return read() }
     heldRead = read
-    lookForIdle(on: loop)
+    checkForIdle(on: loop)
   }
 
-  /// The system refused to hand out a connection, and would do so again at once.
+  /// The system refused a connection, and would refuse it again at once.
   func pauseAccepting(on loop: any EventLoop) {
     guard !isPaused else { return }
     isPaused = true
@@ -64,17 +66,17 @@ final class HTTPAdmission {
   }
 
   /// Closes connections that are idle for longer than clients should have to wait, as long as any wait.
-  private func lookForIdle(on loop: any EventLoop) {
-    guard !isLooking else { return }
-    isLooking = true
+  private func checkForIdle(on loop: any EventLoop) {
+    guard !isChecking else { return }
+    isChecking = true
     let bound = NIOLoopBound((self, loop), eventLoop: loop)
-    loop.scheduleTask(in: Self.look) {
+    loop.scheduleTask(in: Self.checkInterval) {
       let (admission, loop) = bound.value
-      admission.isLooking = false
+      admission.isChecking = false
       guard admission.isCrowded else { return }
       let patience = TimeAmount.milliseconds(Int64(admission.limits.crowdedPatience))
       for connection in Array(admission.connections.values) { connection.close(idleFor: patience) }
-      admission.lookForIdle(on: loop)
+      admission.checkForIdle(on: loop)
     }
   }
 
@@ -88,7 +90,7 @@ final class HTTPAdmission {
     if connections.isEmpty { whenEmpty?.succeed() }
   }
 
-  /// Lets requests under way end; succeeds when no connection is left.
+  /// Lets requests in progress end; succeeds when no connection is left.
   func stop(on loop: any EventLoop) -> EventLoopFuture<Void> {
     if let whenEmpty { return whenEmpty.futureResult }
     isStopping = true
@@ -106,7 +108,7 @@ final class HTTPAdmission {
   }
 }
 
-/// Holds the channel that listens back while there is no room.
+/// Holds back the listening channel while there is no room.
 final class HTTPAdmissionHandler: ChannelDuplexHandler {
   typealias InboundIn = any Channel
   typealias OutboundIn = any Channel

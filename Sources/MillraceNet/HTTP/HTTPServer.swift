@@ -1,6 +1,7 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import Synchronization
 
 /// A small HTTP/1.1 server, for the figures and the health of a program and for short answers of its own.
 ///
@@ -8,10 +9,11 @@ internal import NIOPosix
 /// behind a web framework.
 ///
 /// It has one thread of its own, so that a flood of requests does not delay the sockets of dialogues. Connections, request sizes and
-/// waiting times are bounded: beyond the limit of connections clients wait in the system's queue, and idle connections are closed early
-/// to make room. It listens on this machine unless `plain` allows other machines to read what it says.
+/// the times a client may take are bounded; the time `respond` takes is not. Beyond the limit of connections clients wait in the
+/// system's queue, and idle connections are closed early to make room. It is reachable from this machine only, unless `plain` allows
+/// others.
 public final class HTTPServer: Sendable {
-  /// What a client asks for.
+  /// A client's request.
   public struct Request: Sendable {
     /// `GET`, `HEAD` and so on.
     public let method: String
@@ -30,11 +32,11 @@ public final class HTTPServer: Sendable {
     }
   }
 
-  /// What a client gets. `Content-Length`, `Connection` and `Cache-Control: no-store` are added.
+  /// The response to a client. `Content-Length`, `Connection` and `Cache-Control: no-store` are added.
   public struct Response: Sendable {
-    /// The status of HTTP.
+    /// The HTTP status.
     public var status: Int
-    /// Headers beside those that are added.
+    /// Further headers.
     public var headers: [(name: String, value: String)]
     /// The content; not sent to `HEAD`.
     public var body: [UInt8]
@@ -53,7 +55,7 @@ public final class HTTPServer: Sendable {
     }
   }
 
-  /// What clients may take of the server.
+  /// Limits of connections, sizes and times.
   public struct Limits: Sendable, Hashable {
     /// Connections at once; a few more may be open for a moment, since the system hands out several at a time.
     public var connections = 128
@@ -68,31 +70,35 @@ public final class HTTPServer: Sendable {
     public init() {}
   }
 
-  /// The port it listens at: the one asked for, or the one the system chose for 0.
+  /// The port it listens on: the one requested, or the one the system chose for 0.
   public let port: Int
   private let channel: any Channel
   private let group: MultiThreadedEventLoopGroup
   private let admission: NIOLoopBound<HTTPAdmission>
+  private let gate: HTTPGate
+  private let stopping = Mutex<Task<Void, Never>?>(nil)
 
   private init(
-    _ channel: any Channel, _ group: MultiThreadedEventLoopGroup, _ admission: NIOLoopBound<HTTPAdmission>
+    _ channel: any Channel, _ group: MultiThreadedEventLoopGroup, _ admission: NIOLoopBound<HTTPAdmission>,
+    _ gate: HTTPGate
   ) {
     self.channel = channel
     self.group = group
     self.admission = admission
+    self.gate = gate
     port = channel.localAddress?.port ?? 0
   }
 
-  /// Starts to listen. Takes a thread and a few descriptors.
+  /// Starts listening. Takes a thread and a few descriptors.
   /// - Parameters:
-  ///   - host: the address to listen at; by default this machine's own, which no other machine can reach.
+  ///   - host: the address to listen on; by default this machine's own, which no other machine can reach.
   ///   - port: 0: the system chooses a free one.
   ///   - hosts: host names beside this machine's that a request's `Host` may have; while the server listens on this machine only, any
   ///     other is refused with 403, since a page of another site could have its name resolve to this machine.
-  ///   - plain: true: may listen where other machines can reach it, and read what it says on the way.
-  ///   - limits: what clients may take of the server.
+  ///   - plain: true: may listen where other machines can reach it, without encryption.
+  ///   - limits: limits of connections, sizes and times.
   ///   - respond: answers a request, in a task of its own that is cancelled when the client goes.
-  /// - Throws: that it cannot listen, and why.
+  /// - Throws: why it cannot listen.
   public static func listen(
     host: String = "127.0.0.1", port: Int, hosts: [String] = [], plain: Bool = false,
     limits: Limits = Limits(), respond: @escaping @Sendable (Request) async -> Response
@@ -101,7 +107,7 @@ public final class HTTPServer: Sendable {
     guard isLocal || plain else {
       throw NetError(
         .address,
-        "other machines could reach \"\(host)\" without TLS; listen at 127.0.0.1, or allow plain")
+        "other machines could reach \"\(host)\" without TLS; listen on 127.0.0.1, or allow plain")
     }
     guard (0...65_535).contains(port) else {
       throw NetError(.address, "port \(port) does not exist; choose one up to 65535, or 0 for a free one")
@@ -110,16 +116,17 @@ public final class HTTPServer: Sendable {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let loop = group.next()
     let names: Set<String>? = isLocal ? Set(hosts.map { $0.lowercased() }) : nil
+    let gate = HTTPGate()
     do {
       let server = try await loop.flatSubmit {
-        let admission = NIOLoopBound(HTTPAdmission(limits, hosts: names), eventLoop: loop)
-        return bind(group, host, port, admission, respond).map { HTTPServer($0, group, admission) }
+        let admission = NIOLoopBound(HTTPAdmission(limits, hosts: names, gate), eventLoop: loop)
+        return bind(group, host, port, admission, respond).map { HTTPServer($0, group, admission, gate) }
       }.get()
       return server
     } catch {
       group.shutdownGracefully { _ in }
       let text = (error as? IOError).map { NetErrorMessages.text(errno: $0.errnoCode) } ?? "\(error)"
-      throw NetError(.connect, "cannot listen at \(host):\(port): \(text)")
+      throw NetError(.connect, "cannot listen on \(host):\(port): \(text)")
     }
   }
 
@@ -140,7 +147,7 @@ public final class HTTPServer: Sendable {
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
-          // One request at a time is handed on; what is no HTTP is answered with 400.
+          // Requests are passed on one at a time; anything but HTTP is answered with 400.
           try pipeline.configureHTTPServerPipeline(
             withPipeliningAssistance: true, withErrorHandling: true)
           try pipeline.addHandler(HTTPServerConnection(admission.value, channel, respond))
@@ -149,8 +156,18 @@ public final class HTTPServer: Sendable {
       .bind(host: host, port: port)
   }
 
-  /// Stops to listen, lets requests under way get their response, for the limits' patience at most, and ends the thread. Once.
+  /// Stops listening, lets requests in progress get their response, for the limits' patience at most, and ends the thread. Further
+  /// calls wait for the first.
   public func stop() async {
+    let task = stopping.withLock { task in
+      let present = task ?? Task { await self.close() }
+      task = present
+      return present
+    }
+    await task.value
+  }
+
+  private func close() async {
     let (channel, admission) = (channel, admission)
     do {
       try await channel.close()
@@ -160,6 +177,8 @@ public final class HTTPServer: Sendable {
     let emptied = channel.eventLoop.flatSubmit { admission.value.stop(on: channel.eventLoop) }
     do {
       try await emptied.get()
+      // A response that comes later finds no thread to be sent on.
+      gate.close()
       try await group.shutdownGracefully()
     } catch {
       // The thread has ended before.

@@ -1,7 +1,7 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// One client of an `HTTPServer`: reads a request, has it answered, writes the response, and again. Only on the server's thread.
+/// One client of an `HTTPServer`: reads requests and writes their responses, one after the other. Only on the server's thread.
 ///
 /// ```
 /// waiting ──whole request──▸ answering ──response──▸ writing ──flushed──▸ waiting
@@ -25,7 +25,7 @@ final class HTTPServerConnection: ChannelInboundHandler {
   private var head: HTTPRequestHead?
   private var bodyBytes = 0
   private var deadline: Scheduled<Void>?
-  /// It has had a response: it may be closed between two requests, as HTTP allows at any time.
+  /// It has received a response: it may be closed between two requests, as HTTP allows at any time.
   private var isServed = false
 
   init(
@@ -39,8 +39,8 @@ final class HTTPServerConnection: ChannelInboundHandler {
 
   func close() { channel.close(promise: nil) }
 
-  /// Closes a connection that had a response and has waited for so long for another request. One that is new keeps its time: a busy
-  /// client may be slow to send the first.
+  /// Closes a connection that has been idle this long since its last response. A new one keeps its time: a busy client may be slow
+  /// to send the first request.
   func close(idleFor patience: TimeAmount) {
     if case .waiting(let since) = state, isServed, since + patience <= .now() { close() }
   }
@@ -74,7 +74,7 @@ final class HTTPServerConnection: ChannelInboundHandler {
       bodyBytes += buffer.readableBytes
       guard bodyBytes > admission.limits.body, head != nil else { return }
       head = nil
-      write(.text("a request has \(admission.limits.body) bytes at most\n", status: 413), to: nil)
+      write(.text("a request body may have at most \(admission.limits.body) bytes\n", status: 413), to: nil)
     case .end:
       guard let head else { return }
       self.head = nil
@@ -97,26 +97,26 @@ final class HTTPServerConnection: ChannelInboundHandler {
   private func answer(_ head: HTTPRequestHead) {
     deadline?.cancel()
     guard admission.accepts(host: head.headers.first(name: "Host")) else {
-      write(.text("this server has another host name\n", status: 403), to: head)
+      write(.text("this host name is not allowed here\n", status: 403), to: head)
       return
     }
     let request = HTTPServer.Request(
       method: head.method.rawValue, target: head.uri, headers: head.headers.map { ($0.name, $0.value) })
     let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    let (respond, loop) = (respond, channel.eventLoop)
+    let (respond, loop, gate) = (respond, channel.eventLoop, admission.gate)
     state = .answering(
       Task {
         let response = await respond(request)
-        loop.execute { bound.value.write(response, to: head) }
+        gate.execute(on: loop) { bound.value.write(response, to: head) }
       })
   }
 
-  /// - Parameter head: the request; nil: one that was not read to its end, so that nothing can follow it.
+  /// - Parameter head: the request; nil: one that was not read to its end, so that no other can follow.
   private func write(_ response: HTTPServer.Response, to head: HTTPRequestHead?) {
     guard let context else { return }
     state = .writing
     limitTime()
-    // While clients wait for a connection, each gets one answer on its own.
+    // While clients wait for a connection, each gets one response.
     let isLast = head?.isKeepAlive != true || admission.isCrowded || admission.isStopping
     var headers = HTTPHeaders(response.headers.map { ($0.name, $0.value) })
     headers.replaceOrAdd(name: "Content-Length", value: "\(response.body.count)")

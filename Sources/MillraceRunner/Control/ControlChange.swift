@@ -16,20 +16,34 @@ struct ControlChange: Sendable {
   enum Kind: Sendable {
     /// Adds a part from a graph file, with values for its parameters.
     case addFile(part: String, path: String, set: [String: String])
+    /// The same, when the file has been read.
+    case addGraph(part: String, graph: GraphDescription, set: [String: String])
     /// Adds a part that consists of one node.
     case addNode(part: String, type: String, parameters: [String: ParameterValue])
     case remove(part: String)
     case relink
   }
-  let kind: Kind
+  private(set) var kind: Kind
   let links: [String]
   let unlink: [String]
+
+  /// Reads the graph file of a part, which may take time: before the change is due.
+  mutating func readFile() throws(ControlError) {
+    guard case .addFile(let part, let path, let set) = kind else { return }
+    do throws(Problems) {
+      kind = .addGraph(part: part, graph: try GraphDescription(path: path), set: set)
+    } catch {
+      throw ControlError("\(error)")
+    }
+  }
 
   /// Makes the change. Any thread; creates a part's nodes before it returns.
   func perform(on run: GraphRun) throws(ControlProblem) {
     do throws(EditProblem) {
       switch kind {
-      case .addFile(let part, let path, let set): try add(part, from: path, set, to: run)
+      case .addFile: preconditionFailure("the graph file has not been read")
+      case .addGraph(let part, let graph, let set):
+        try run.add(graph, named: part, settings: GraphSettings(set: set), links: edit)
       case .addNode(let part, let type, let parameters):
         try run.add(part, type, parameters, links: edit)
       case .remove(let name):
@@ -43,18 +57,6 @@ struct ControlChange: Sendable {
     } catch {
       throw ControlProblem(error.description)
     }
-  }
-
-  private func add(_ part: String, from path: String, _ set: [String: String], to run: GraphRun)
-    throws(EditProblem)
-  {
-    let graph: GraphDescription
-    do throws(Problems) {
-      graph = try GraphDescription(path: path)
-    } catch {
-      throw EditProblem(.badGraph, "\(error)")
-    }
-    try run.add(graph, named: part, settings: GraphSettings(set: set), links: edit)
   }
 
   private func edit(_ edit: inout GraphEdit) {

@@ -23,7 +23,7 @@ struct ControlCommand: Sendable {
     case report
   }
 
-  let action: Action
+  var action: Action
   /// Name of the graph; nil for every graph that the command applies to.
   var graph: String?
   /// Number of the instance, from 1; nil for all.
@@ -162,6 +162,9 @@ struct ControlLine {
     let part = try required(object, "part", root)
     switch (try text(object, "file"), try text(object, "type")) {
     case (let file?, nil):
+      if let other = object["parameters"]?.value {
+        throw error(other, "\"parameters\" needs \"type\"", hint: "use \"set\" with \"file\"")
+      }
       var set: [String: String] = [:]
       for member in try members(object, "set") {
         guard let text = member.value.string ?? member.value.number?.literal else {
@@ -172,6 +175,9 @@ struct ControlLine {
       }
       return try change(.addFile(part: part, path: file, set: set), object)
     case (nil, let type?):
+      if let other = object["set"]?.value {
+        throw error(other, "\"set\" needs \"file\"", hint: "use \"parameters\" with \"type\"")
+      }
       var parameters: [String: ParameterValue] = [:]
       for member in try members(object, "parameters") { parameters[member.key] = try value(member.value) }
       return try change(.addNode(part: part, type: type, parameters: parameters), object)

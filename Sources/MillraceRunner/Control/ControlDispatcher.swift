@@ -61,7 +61,8 @@ final class ControlDispatcher: Sendable {
     guard bytes.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { return }
     var text = ControlLine(bytes)
     do throws(ControlError) {
-      let command = try text.command()
+      var command = try text.command()
+      try command.action.readFile()
       let targets = try targets(for: command)
       guard pending.count < Self.mostPending, pending.byteCount + bytes.count <= Self.mostPendingBytes else {
         let what =
@@ -138,6 +139,13 @@ final class ControlDispatcher: Sendable {
 }
 
 extension ControlCommand.Action {
+  /// Reads the file that the command adds to the graph.
+  mutating func readFile() throws(ControlError) {
+    guard case .change(var change) = self else { return }
+    try change.readFile()
+    self = .change(change)
+  }
+
   /// The node that the command applies to; nil when it applies to the whole graph.
   var node: String? {
     switch self {

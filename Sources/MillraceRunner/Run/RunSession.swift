@@ -195,15 +195,15 @@ struct RunSession: ~Copyable {
 
   /// True when there are few enough runs to show their events.
   private var showsEvents: Bool { total <= Self.mostObservedRuns }
-  private var observesEvents: Bool { showsEvents || golden != nil }
+  private var observesEvents: Bool { showsEvents || golden != nil || turnTrace != nil }
 
   private func prepare(_ plan: GraphPlan) throws -> GraphRun {
     golden?.expect(plan)
     do throws(StartProblem) {
       let run = try engine.prepare(plan, observesEvents: observesEvents)
       golden?.observe(run)
-      // However many runs there are, the exit status depends on events about failed nodes.
-      if showsEvents || plan.nodes.contains(where: { $0.onError != .stop }) {
+      // However many runs there are, the exit status depends on events about failed nodes, and turns are traced.
+      if showsEvents || turnTrace != nil || plan.nodes.contains(where: { $0.onError != .stop }) {
         monitor.observe(run, label: label(of: plan))
       }
       return run

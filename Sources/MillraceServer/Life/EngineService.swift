@@ -52,6 +52,8 @@ public final class EngineService: Service {
       throw Self.closed
     }
     run.start()
+    // A shutdown that began meanwhile found the run not started, and could not drain it.
+    if !state.withLock({ $0.isOpen }) { run.drain() }
     Task {
       _ = await run.wait()
       await observing.value

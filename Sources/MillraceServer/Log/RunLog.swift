@@ -39,12 +39,13 @@ public struct RunLog: Sendable {
 
   /// The level of an event.
   public static func level(of event: GraphEvent) -> Logger.Level {
-    switch event.name {
+    guard event.isOfRun else { return nodeProblems.contains(event.name) ? .warning : .debug }
+    return switch event.name {
     case "nodeFailed", "nodeIsolated", "nodeDetached", "workerHeld": .error
     case "nodeRestarted", "messagesLost", "eventsLost", "budgetMissed", "overload": .warning
-    case "started" where event.node.isEmpty, "draining", "stopped", "overloadEased": .info
-    case let name where nodeProblems.contains(name) && !event.node.isEmpty: .warning
-    default: event.node.isEmpty ? .info : .debug
+    // With the failure of a part.
+    case "partEnded" where event.json.contains("\"text\""): .warning
+    default: .info
     }
   }
 
@@ -66,7 +67,7 @@ public struct RunLog: Sendable {
       switch member.value {
       case .number(let number): metadata[member.name] = "\(number)"
       case .bool(let bool): metadata[member.name] = "\(bool)"
-      case .string(let text) where includesContent || isOfRun(event): metadata[member.name] = "\(text)"
+      case .string(let text) where includesContent || event.isOfRun: metadata[member.name] = "\(text)"
       default: break
       }
     }
@@ -74,15 +75,4 @@ public struct RunLog: Sendable {
   }
 
   private static let common: Set = ["node", "event", "graph", "run"]
-
-  /// True for events that the run itself posts, including those that concern a node.
-  private func isOfRun(_ event: GraphEvent) -> Bool {
-    event.node.isEmpty || Self.runEvents.contains(event.name)
-  }
-
-  /// Events of the run that name a node; see `GraphEvent.name`.
-  private static let runEvents: Set = [
-    "nodeFailed", "nodeRestarted", "nodeIsolated", "nodeDetached", "workerHeld", "messagesLost",
-    "budgetMissed",
-  ]
 }

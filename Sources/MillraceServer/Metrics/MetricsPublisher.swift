@@ -55,6 +55,19 @@ public final class MetricsPublisher: Service {
     let families = metrics()
     state.withLock { state in
       for family in families { publish(family, &state) }
+      removeGauges(notIn: families, &state)
+    }
+  }
+
+  /// A value that is not measured any more would otherwise remain at its last value.
+  private func removeGauges(notIn families: [MetricFamily], _ state: inout State) {
+    var present: Set<Key> = []
+    for family in families where family.kind == .gauge {
+      for sample in family.samples { present.insert(Key(name: family.name, labels: sample.labels)) }
+    }
+    for (key, gauge) in state.gauges where !present.contains(key) {
+      gauge.destroy()
+      state.gauges[key] = nil
     }
   }
 

@@ -59,15 +59,15 @@ final class PushThread: Sendable {
   private let shared: Locked<Shared>
   private let isStopped = Atomic<Bool>(false)
   private let bound = StreamInterrupt()
-  private let bell: WakePipe
+  private let wakePipe: WakePipe
   private let waker: Waker
   private let settings: Settings
   private let header: StreamHeader
 
-  private init(_ settings: Settings, _ header: StreamHeader, _ bell: WakePipe, _ waker: Waker) {
+  private init(_ settings: Settings, _ header: StreamHeader, _ wakePipe: WakePipe, _ waker: Waker) {
     self.settings = settings
     self.header = header
-    self.bell = bell
+    self.wakePipe = wakePipe
     self.waker = waker
     shared = Locked(Shared(queue: PushQueue(limit: settings.queue)))
   }
@@ -76,13 +76,13 @@ final class PushThread: Sendable {
   static func start(_ settings: Settings, _ header: StreamHeader, waker: Waker) throws(NodeProblem)
     -> PushThread
   {
-    guard let bell = WakePipe() else {
+    guard let wakePipe = WakePipe() else {
       throw NodeProblem(
         "too many open files: cannot connect to \(settings.address.name)",
         cure: "raise the limit of open files (ulimit -n)"
       )
     }
-    let thread = PushThread(settings, header, bell, waker)
+    let thread = PushThread(settings, header, wakePipe, waker)
     guard DetachedThread.start("millrace-push", { thread.run() }) == 0 else {
       throw NodeProblem(
         "the system cannot create another thread for \(settings.address.name)",
@@ -96,7 +96,7 @@ final class PushThread: Sendable {
   /// Queues a packet for sending. Both sides hold the lock only for moves.
   func put(_ packet: EncodedPacket) {
     shared.withLock { $0.queue.put(packet) }
-    bell.signal()
+    wakePipe.signal()
   }
 
   /// Takes what is new.
@@ -115,14 +115,14 @@ final class PushThread: Sendable {
   /// Ends the input: the thread ends once everything is sent.
   func finish() {
     shared.withLock { $0.finishes = true }
-    bell.signal()
+    wakePipe.signal()
   }
 
   /// Cancels what the thread waits for, and stops the thread. Does not block.
   func stop() {
     isStopped.store(true, ordering: .releasing)
     bound.cancel()
-    bell.signal()
+    wakePipe.signal()
   }
 
   // MARK: The thread
@@ -174,7 +174,7 @@ final class PushThread: Sendable {
   /// Sends packets until everything is sent (nil) or an error occurs.
   private func send(_ connection: StreamPush) -> String? {
     while !wantsEnd {
-      bell.clear()
+      wakePipe.clear()
       let (packet, finishes) = shared.withLock { ($0.queue.take(), $0.finishes) }
       guard let packet else {
         if finishes { return nil }
@@ -214,7 +214,7 @@ final class PushThread: Sendable {
     while !wantsEnd {
       let left = end &- Clock(.realtime).now
       guard left > 0 else { return }
-      bell.clear()
+      wakePipe.clear()
       // Packets wake the thread too, but stay queued.
       if !wantsEnd { wait(Int32(min(left / 1_000_000 + 1, 60_000))) }
     }
@@ -222,7 +222,7 @@ final class PushThread: Sendable {
 
   /// Waits for a wake signal; milliseconds, or -1 without limit.
   private func wait(_ milliseconds: Int32) {
-    var entry = pollfd(fd: bell.descriptor, events: Int16(POLLIN), revents: 0)
+    var entry = pollfd(fd: wakePipe.descriptor, events: Int16(POLLIN), revents: 0)
     _ = unsafe poll(&entry, 1, milliseconds)
   }
 }

@@ -67,7 +67,7 @@ enum DialogueLatency {
         "dialogues", "one: first byte of a reply to the loudspeaker", unit: "ms", goal: "<= 230",
         samples: replies),
       Figure(
-        "dialogues", "one: end of the reply at the service to silence", unit: "ms", goal: "<= 20",
+        "dialogues", "one: the service's report of the end to silence", unit: "ms", goal: "<= 20",
         samples: silences),
       Figure("dialogues", "one: stale samples", unit: "", goal: "0", samples: [Double(stale)]),
     ]

@@ -242,7 +242,9 @@ struct LiveGraphTests {
   func partDrainsFirst() throws {
     let run = try engine(.virtual).prepare(try plan("partDrain", interval: 20))
     run.at(.milliseconds(100)) {
-      let part = try? run.add("tail", "test.collect", ["probe": "partDrain.tail"]) { $0.link("source -> tail") }
+      let part = try? run.add("tail", "test.collect", ["probe": "partDrain.tail"]) {
+        $0.link("source -> tail")
+      }
       part?.run.drain(at: .milliseconds(100))
     }
     run.drain(at: .milliseconds(1_000))

@@ -149,7 +149,9 @@ struct HTTPServerTests {
     await server.stop()
   }
 
-  @Test("a response in progress is sent before the server ends; its task is cancelled when the client disconnects")
+  @Test(
+    "a response in progress is sent before the server ends; its task is cancelled when the client disconnects"
+  )
   func stopping() async throws {
     let asked = Atomic<Int>(0)
     let cancelled = Atomic<Int>(0)

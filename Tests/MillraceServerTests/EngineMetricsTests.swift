@@ -84,9 +84,8 @@ struct EngineMetricsTests {
     let families = metrics.families()
     #expect(value(families, "millrace_runs_failed_total", ["graph": "calls"]) == 1)
     let drops = families.first { $0.name == "millrace_link_packets_dropped_total" }
-    #expect(Set(drops?.samples.compactMap { $0.labels.last?.value } ?? []).count == 5)
-    // Packets that were queued for the failed node.
-    #expect(drops?.samples.contains { $0.value != .count(0) } == true, "\(String(describing: drops))")
+    let reasons = drops?.samples.compactMap { sample in sample.labels.first { $0.name == "reason" }?.value }
+    #expect(Set(reasons ?? []) == ["oldest", "newest", "stale", "shed", "ended"] && reasons?.count == 5)
   }
 
   @Test("names are in base units and counters end in _total")
@@ -133,9 +132,11 @@ struct EngineMetricsTests {
     let backend = TestMetrics()
     let values = Locked([1.0, 2.0])
     let publisher = MetricsPublisher(factory: backend) {
-      let samples = values.withLock { $0.enumerated().map { index, value in
-        MetricFamily.Sample([.init("node", "\(index)")], .number(value))
-      } }
+      let samples = values.withLock {
+        $0.enumerated().map { index, value in
+          MetricFamily.Sample([.init("node", "\(index)")], .number(value))
+        }
+      }
       return [MetricFamily("age_seconds", "Age.", .gauge, samples)]
     }
     publisher.publish()

@@ -270,9 +270,9 @@ struct RTMPPullTests {
     arguments: [
       ("http://127.0.0.1/live/hush", "does not start with rtmp: or rtmps:"),
       ("hush", "does not start with rtmp: or rtmps:"),
-      ("rtmp:///live/hush", "the address has no host"), ("rtmp://:1935/live/hush", "the address has no host"),
-      ("rtmp://host", "the address has no stream name after the application"),
-      ("rtmp://host/hush", "the address has no stream name after the application"),
+      ("rtmp:///live/hush", "has no host"), ("rtmp://:1935/live/hush", "has no host"),
+      ("rtmp://host", "has no stream name after the application"),
+      ("rtmp://host/hush", "has no stream name after the application"),
       ("rtmp://host/live/hu sh", "contains a space or a control character"),
     ])
   func addresses(url: String, text: String) {

@@ -59,15 +59,15 @@ public final class TestProgram {
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-    var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
+    var texts: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
     var values: [UnsafeMutablePointer<CChar>?] = environment?.map { strdup("\($0)=\($1)") } ?? []
     values.append(nil)
-    defer { for word in words + values { free(word) } }
+    defer { for text in texts + values { free(text) } }
     var started: pid_t = 0
     let refusal =
       environment == nil
-      ? posix_spawn(&started, path, &actions, &attributes, &words, environ)
-      : posix_spawn(&started, path, &actions, &attributes, &words, &values)
+      ? posix_spawn(&started, path, &actions, &attributes, &texts, environ)
+      : posix_spawn(&started, path, &actions, &attributes, &texts, &values)
     guard refusal == 0 else {
       throw Refusal(description: "cannot start \(path): \(String(cString: strerror(refusal)))")
     }
@@ -114,15 +114,15 @@ public final class TestProgram {
   }
 
   private func look(_ options: Int32) {
-    var word: Int32 = 0
-    let found = waitpid(pid, &word, options)
-    if found == pid { status = word }
+    var raw: Int32 = 0
+    let found = waitpid(pid, &raw, options)
+    if found == pid { status = raw }
     // It was waited for elsewhere: its exit status is not known.
     if found < 0 && errno == ECHILD { status = 0xFF00 }
   }
 
   private var exitStatus: Int32 {
-    let word = status ?? 0
-    return word & 0x7F == 0 ? word >> 8 & 0xFF : 128 + word & 0x7F
+    let status = status ?? 0
+    return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
   }
 }

@@ -171,6 +171,23 @@ struct AudioEchoCancelTests {
     #expect(level(near, 3, 4) - level(Array(output[48_000...]), 3, 4) > 60)
   }
 
+  @Test("unpaced files on the real clock are aligned by position, however far apart they were opened")
+  func openedApart() throws {
+    let (far, near) = scene(seconds: 3)
+    func output(opened delay: Nanoseconds, _ clock: Clock.Kind) throws -> [Int16] {
+      let bench = try NodeBench(
+        AudioEchoCancel.self, inputs: ["near": shape(frames: 160), "reference": shape(frames: 160)],
+        clock: clock, pacing: .waits)
+      bench.push(far, to: "reference", timestamp: delay)
+      bench.push(near, to: "near", timestamp: 0)
+      try bench.finish()
+      return bench.int16()
+    }
+    let together = try output(opened: 0, .virtual)
+    #expect(level(near, 2, 3) - level(together, 2, 3) > 60)
+    #expect(try output(opened: .milliseconds(700), .realtime) == together)
+  }
+
   @Test("a reference with a gap longer than the buffer waits at the end of the gap")
   func hole() throws {
     let (far, near) = scene(seconds: 6)

@@ -11,9 +11,14 @@ final class ManualClient: Sendable {
 
   /// Connects to a double and starts a dialogue.
   /// - Parameter headers: sent in addition to the key.
+  /// Why the connection was closed.
+  private let reason: Locked<String>
+
   init(_ port: Int, mode: String = "duplex", headers: [(name: String, value: String)] = []) async throws {
     let heard = Locked<[String]>([])
     self.heard = heard
+    let reason = Locked("")
+    self.reason = reason
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/api-ws/v1/inference"))
     request.headers = [("Authorization", "Bearer k")] + headers
     request.proxy = .direct
@@ -25,7 +30,9 @@ final class ManualClient: Sendable {
         let word = output?["state"]?.string ?? output?["event"]?.string ?? "other"
         heard.withLock { $0.append(word) }
       case .binary: heard.withLock { $0.append("sound") }
-      case .closed: heard.withLock { $0.append("closed") }
+      case .closed(let end):
+        heard.withLock { $0.append("closed") }
+        reason.withLock { $0 = "\(end)" }
       case .drained: break
       }
     }
@@ -77,7 +84,7 @@ final class ManualClient: Sendable {
   func wait(for word: String, times: Int = 1) async throws {
     let end = ContinuousClock.now + .seconds(300)
     while words.count(where: { $0 == word }) < times {
-      try #require(ContinuousClock.now < end, "no \(word): \(words)")
+      try #require(ContinuousClock.now < end, "no \(word): \(words) \(reason.withLock { $0 })")
       try await Task.sleep(for: .milliseconds(1))
     }
   }

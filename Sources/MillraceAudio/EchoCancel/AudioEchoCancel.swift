@@ -101,7 +101,7 @@ public struct AudioEchoCancel: ~Copyable, Node {
     let longest = max(other?.frames ?? 0, rate / 10)
     reference = ReferenceBuffer(rate: rate, span: 2 * (longest + frames) + rate, longest: longest)
     isLive = setup.pacing == .live
-    layout = ReferenceAlignment(isLive: isLive)
+    layout = ReferenceAlignment(setup.pacing, isVirtual: setup.isVirtual)
     wait = ReferenceWait(setup.pacing, isVirtual: setup.isVirtual)
     report = EchoReport(rate: rate)
     near = Reblocker(capacity: Self.held(frames: frames, rate: rate))

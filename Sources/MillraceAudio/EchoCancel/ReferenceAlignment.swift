@@ -13,11 +13,14 @@ struct ReferenceAlignment {
   /// Most milliseconds read ahead, and milliseconds of reference kept in reserve against packet jitter.
   private static let maximumLead: Int64 = 40
   private static let reserve: Int64 = 20
-  /// Largest distance between the starts of two files, in milliseconds, for alignment by position.
+  /// Largest distance between the starts of two files, in milliseconds, for alignment by position; and the same for unpaced files on
+  /// the real clock, where a busy machine opens them far apart.
   private static let sameBeginning: Int64 = 50
+  private static let sameUnpacedBeginning: Int64 = 2_000
 
   /// True if the microphone is live and cannot wait.
   private let isLive: Bool
+  private let sameBeginning: Int64
   /// Reference index of near position 0, and its difference from the timestamps; nil: not aligned yet.
   private var offset: Int64?
   private var shift: Int64 = 0
@@ -25,10 +28,18 @@ struct ReferenceAlignment {
   private var isByArrival = false
   private var coveredEnd: Int64 = 0
 
-  init(isLive: Bool) { self.isLive = isLive }
+  init(_ pacing: Pacing, isVirtual: Bool) {
+    isLive = pacing == .live
+    sameBeginning = pacing == .waits && !isVirtual ? Self.sameUnpacedBeginning : Self.sameBeginning
+  }
 
   /// Discards the alignment: another stream begins.
-  mutating func restart() { self = ReferenceAlignment(isLive: isLive) }
+  mutating func restart() {
+    offset = nil
+    shift = 0
+    isByArrival = false
+    coveredEnd = 0
+  }
 
   /// Index of the reference sample for a block at a position and time; nil before the reference began.
   mutating func number(
@@ -56,7 +67,7 @@ struct ReferenceAlignment {
   {
     guard !isLive else { return number }
     let counted = reference.number(ofPosition: position)
-    return abs(counted &- number) <= Self.sameBeginning * Int64(rate) / 1_000 ? counted : number
+    return abs(counted &- number) <= sameBeginning * Int64(rate) / 1_000 ? counted : number
   }
 
   /// Samples to read ahead: for a live stream as many as are known, otherwise as many as its first packet was early.

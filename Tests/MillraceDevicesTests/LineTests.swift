@@ -136,7 +136,8 @@ struct LineTests {
     let positions = seen.all
     #expect(faults.count == 0)
     #expect(zip(positions, positions.dropFirst()).allSatisfy { $0 < $1 })
-    #expect(positions.count * 16 + lost.count == rounds * 16)
+    // After a loss of five frames blocks are no longer aligned to rounds, and a block may be incomplete at the end.
+    #expect((0..<16).contains(rounds * 16 - positions.count * 16 - lost.count))
   }
 
   @Test("blocks from a node reach a playback device complete and at their positions")

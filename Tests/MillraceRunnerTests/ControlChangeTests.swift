@@ -1,3 +1,4 @@
+import Glibc
 import MillraceCore
 import MillraceEngine
 import MillraceGraph
@@ -65,5 +66,16 @@ struct ControlChangeTests {
       #"{ "command": "remove" }"#,
     ])
     #expect(answers.count == 8 && answers.allSatisfy { $0.contains(#""column":"#) }, "\(answers)")
+  }
+
+  @Test("a named pipe is not read as a part, since its writer might be silent")
+  func pipe() throws {
+    let path = folder.file("pipe")
+    #expect(mkfifo(path, 0o600) == 0)
+    // Without the check this would wait for a writer.
+    let answers = try answers(to: [
+      #"{ "command": "add", "part": "ear", "file": "\#(path)", "links": ["src -> ear/in"] }"#
+    ])
+    #expect(answers.count == 1 && answers[0].contains("it is a named pipe"), "\(answers)")
   }
 }

@@ -244,10 +244,13 @@ struct RTMPPushTests {
     #expect((sender.names("connected").last?.number("attempts") ?? 0) > 3)
     let second = StreamWatcher(server.url("again"))
     defer { second.stop() }
-    let isSeenAgain = try sender.send { second.seen.flashes.count >= 2 && second.seen.clicks.count >= 2 }
+    let isSeenAgain = try sender.send { second.seen.flashes.count >= 3 && second.seen.clicks.count >= 3 }
     #expect(isSeenAgain)
     let seen = second.seen
-    for flash in seen.flashes.dropLast() {
+    // The server may send the first picture before the first sound.
+    let compared = seen.flashes.dropLast().filter { $0 > (seen.clicks.first ?? 0) - 10 }
+    #expect(!compared.isEmpty, "\(seen.flashes) \(seen.clicks)")
+    for flash in compared {
       let nearest = seen.clicks.map { $0 - flash }.min { abs($0) < abs($1) }
       #expect(abs(nearest ?? 999) < 10, "\(seen.flashes) \(seen.clicks)")
     }

@@ -80,12 +80,16 @@ package final class SinkChannel: AppChannel, @unchecked Sendable {
   package func countUnread() { unread.add() }
 
   /// Ends the channel. Only the node may call it.
-  package func end() { unsafe link.pointee.end() }
+  package func end() {
+    isBlocked.store(false, ordering: .relaxed)
+    unsafe link.pointee.end()
+  }
 
   /// True when a virtual clock has to wait for the program. Only the worker may call it.
+  ///
+  /// What the program has read counts only when the node has seen the room: before that its wake-up may still be on the way.
   package var holdsClock: Bool {
-    guard isBlocked.load(ordering: .relaxed), handles.load(ordering: .acquiring) > 0 else { return false }
-    return unsafe !link.pointee.hasRoom()
+    isBlocked.load(ordering: .relaxed) && handles.load(ordering: .acquiring) > 0
   }
 
   // MARK: The program's side

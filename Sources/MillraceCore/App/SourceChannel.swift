@@ -20,6 +20,8 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
   private let frameBytes: Int
   /// The graph drains: the channel accepts no more.
   private let isRefusing = Atomic<Bool>(false)
+  /// The node found nothing and waits for the program. Used by its worker only.
+  private var isAwaited = false
 
   // Under the program's lock.
   private var partial: Packet?
@@ -65,13 +67,27 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
   // MARK: The node's side
 
   /// Takes the oldest packet that is not stale. Only the node may call it.
-  package func take(generation: UInt32) -> Packet? { unsafe link.pointee.take(generation: generation) }
+  package func take(generation: UInt32) -> Packet? {
+    guard let packet = unsafe link.pointee.take(generation: generation) else {
+      isAwaited = true
+      return nil
+    }
+    isAwaited = false
+    return packet
+  }
 
   /// True when `take` may return a packet. Only the node may call it.
-  package func hasPacket(generation: UInt32) -> Bool { unsafe link.pointee.hasPacket(generation: generation) }
+  package func hasPacket(generation: UInt32) -> Bool {
+    isAwaited = unsafe !link.pointee.hasPacket(generation: generation)
+    return !isAwaited
+  }
 
   /// True when the program has finished and the queue is empty. Only the node may call it.
-  package var isOver: Bool { unsafe link.pointee.isOver() }
+  package var isOver: Bool {
+    let isOver = unsafe link.pointee.isOver()
+    if isOver { isAwaited = false }
+    return isOver
+  }
 
   /// Accepts no more from the program; what is queued can still be taken. Only the node may call it.
   package func refuse() {
@@ -80,9 +96,10 @@ package final class SourceChannel: AppChannel, @unchecked Sendable {
   }
 
   /// True when a virtual clock has to wait for the program. Only the worker may call it.
+  ///
+  /// What the program has sent counts only when the node has seen it: before that its wake-up may still be on the way.
   package var holdsClock: Bool {
-    guard settings.holdsClock, !isRefusing.load(ordering: .relaxed) else { return false }
-    return unsafe link.pointee.isEmpty() && !link.pointee.isEnding()
+    settings.holdsClock && isAwaited && !isRefusing.load(ordering: .relaxed)
   }
 
   // MARK: The program's side

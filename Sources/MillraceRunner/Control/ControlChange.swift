@@ -1,3 +1,4 @@
+internal import Glibc
 internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
@@ -30,6 +31,12 @@ struct ControlChange: Sendable {
   /// Reads the graph file of a part, which may take time: before the change is due.
   mutating func readFile() throws(ControlError) {
     guard case .addFile(let part, let path, let set) = kind else { return }
+    // A pipe whose writer is silent would hold up all commands that follow.
+    var status = stat()
+    if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
+      throw ControlError(
+        "cannot read the graph file \(Problem.quoted(path)): it is a named pipe", hint: "name a regular file")
+    }
     do throws(Problems) {
       kind = .addGraph(part: part, graph: try GraphDescription(path: path), set: set)
     } catch {

@@ -3,6 +3,8 @@ public enum SizeText {
   /// A unit, by its symbol: powers of 1000, and with an `i` powers of 1024 (IEC 80000-13).
   public enum Unit: String, Sendable, CaseIterable {
     // Longer symbols first: "MB" ends in "B".
+
+    /// 2^10 bytes.
     case kibibyte = "KiB"
     /// 2^20 bytes.
     case mebibyte = "MiB"

@@ -5,7 +5,17 @@ public enum TimeText {
   /// A unit, by its symbol.
   public enum Unit: String, Sendable, CaseIterable {
     // Longer symbols first: "ms" ends in "s".
-    case us, ms, min, s, h
+
+    /// Microseconds.
+    case us
+    /// Milliseconds.
+    case ms
+    /// Minutes.
+    case min
+    /// Seconds.
+    case s
+    /// Hours.
+    case h
 
     var nanoseconds: Double {
       switch self {

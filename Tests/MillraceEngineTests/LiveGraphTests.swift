@@ -129,6 +129,29 @@ struct LiveGraphTests {
     _ = try stop(run)
   }
 
+  @Test("in links, the name of a part stands for its only node, whatever that is called")
+  func onlyNode() throws {
+    let run = try engine().start(try plan("only"))
+    var graph = GraphDescription("robot")
+    graph.add("voice", "test.pass")
+    try run.add(graph, named: "fx") {
+      $0.unlink("source -> changed")
+      $0.link("source -> fx.in")
+      $0.link("fx -> changed")
+    }
+    let changed = Sequence.named("only.changed")
+    let seen = changed.seen
+    until { changed.seen > seen + 1_000 }
+    graph.add("second", "test.pass")
+    graph.link("voice -> second")
+    let problem = try #require(throws: EditProblem.self) {
+      try run.add(graph, named: "pair") { $0.link("source -> pair") }
+    }
+    #expect(problem.code == .badGraph && problem.text.contains("the part has 2 nodes"), "\(problem)")
+    #expect(try stop(run).leakedBlocks == 0)
+    #expect(changed.broken == 0)
+  }
+
   @Test("draining a run drains its parts: everything flows out, and the run ends after them")
   func drain() throws {
     let run = try engine().start(try plan("drained"))
@@ -416,6 +439,19 @@ struct LiveRefusalTests {
     _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     refuses(.ended) { try run.relink("source -> sink") }
     refuses(.ended) { try run.add("fx", "test.pass") { $0.link("source -> fx") } }
+  }
+
+  @Test("of a part's links are shown with the names that the user wrote")
+  func names() throws {
+    let run = try start("names", on: Engine(catalogue: liveCatalogue, workers: 1))
+    let problem = try #require(throws: EditProblem.self) {
+      try run.add("fx", "test.pass") {
+        $0.link("sound -> fx"); $0.relink("fx -> sink")
+      }
+    }
+    #expect(problem.text.contains("\"sink\"") && !problem.text.contains("("), "\(problem)")
+    run.stop()
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
   }
 
   @Test("include a link or part that the memory limit does not allow")

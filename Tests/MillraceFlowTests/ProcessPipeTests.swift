@@ -147,7 +147,7 @@ import Testing
         bench.interrupt()
         bench.setGeneration(generation)
         bench.push([Int16](repeating: 1, count: 160), flags: flags)
-        try? bench.run()
+        _ = try? bench.run()
         bench.interrupt()
         bench.push([Int16](repeating: 2, count: 160), flags: flags)
       }

@@ -125,7 +125,9 @@ import Testing
     let (_, refused) = try open(raw.port)
     let end = await refused.end()
     #expect(end.problem?.kind == .connect)
-    #expect(end.description == "connection refused by 127.0.0.1:\(raw.port)")
+    #expect(
+      end.description
+        == "connection refused by 127.0.0.1:\(raw.port); start the server, or correct the address")
     let (_, lost) = try open(80, host: "nowhere.invalid")
     #expect(await lost.end().problem?.kind == .hostNotFound)
     let silent = try RawServer { peer in _ = peer.isClosed() }

@@ -186,6 +186,21 @@ struct BadInputTests {
     }
   }
 
+  @Test("a trace written to - goes to standard output")
+  func traceOnOutput() throws {
+    let graph = """
+      { "millrace": 1, "name": "tone",
+        "nodes": { "tone": { "type": "audio.tone", "duration": 100, "pace": false },
+                   "wav": { "type": "audio.write", "path": "tone.wav" } },
+        "links": [ "tone -> wav" ] }
+      """
+    let path = try scratch.write(graph.utf8, to: "tone.json")
+    let result = try RunnerProcess.run("run", "-q", path, "--trace", "-", in: scratch)
+    #expect(result.status == 0)
+    #expect((try? JSONSerialization.jsonObject(with: Data(result.output.utf8))) is [Any], "\(result.output)")
+    #expect(!FileManager.default.fileExists(atPath: scratch.file("-")))
+  }
+
   // MARK: Calls
 
   @Test("a graph that fails the check ends with 1, a wrong call with 2")

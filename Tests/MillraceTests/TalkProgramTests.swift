@@ -90,6 +90,8 @@ import Testing
     #expect(deaf.status == 2 && deaf.errors.contains(#"no parameter "url""#), "\(deaf.errors)")
     let lost = try RunnerProcess.run("talk", "no-such-graph", in: scratch)
     #expect(lost.status == 2 && lost.errors.contains(#"there is no graph "no-such-graph""#), "\(lost.errors)")
+    let twice = try RunnerProcess.run("talk", "--double", "--set", "url=ws://127.0.0.1:1/x", in: scratch)
+    #expect(twice.status == 2 && twice.errors.contains("remove --double, or --set url"), "\(twice.errors)")
     let file = try RunnerProcess.run("talk", "no-such-graph.json", "--double", in: scratch)
     #expect(
       file.status == 2 || file.status == 1 && file.errors.contains("no such file"), "\(file.errors)")

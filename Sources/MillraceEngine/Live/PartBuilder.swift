@@ -152,8 +152,8 @@ struct PartBuilder {
   /// The name inside the part; nil for a name of the run.
   private func inner(_ end: String) -> String? {
     if end.hasPrefix(name + "/") { return String(end.dropFirst(name.count + 1)) }
-    // The name of the part alone means its only node; the checks resolve it.
-    return end == name || end.hasPrefix(name + ".") ? end : nil
+    // The name of the part alone means its only node, which the checks find.
+    return end == name || end.hasPrefix(name + ".") ? String(end.dropFirst(name.count)) : nil
   }
 
   private func inlet(_ output: LiveEnd) throws(EditProblem) -> PartPlan.RunningOutput {

@@ -66,6 +66,19 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
     return problem
   }
 
+  /// The same problem with other names in its text and its hint.
+  func replacing(_ names: [String: String]) -> Problem {
+    func replaced(_ text: String) -> String {
+      names.reduce(text) { text, name in text.replacing(name.key, with: name.value) }
+    }
+    var problem = Problem(
+      replaced(text), code: code, severity: severity, in: source, range: range, path: path,
+      hint: hint.map(replaced))
+    problem.secrets = secrets
+    problem.hiddenRanges = hiddenRanges
+    return problem
+  }
+
   /// The line and column of its first byte; nil without a source.
   public var position: SourceFile.Position? { source?.position(of: range.lowerBound) }
 

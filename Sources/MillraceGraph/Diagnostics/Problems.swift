@@ -56,6 +56,9 @@ public struct Problems: Error, Sendable, CustomStringConvertible {
     return Problems(reported)
   }
 
+  /// The same problems with other names in their texts.
+  func replacing(_ names: [String: String]) -> Problems { Problems(found.map { $0.replacing(names) }) }
+
   /// Whether there is no problem, not even a warning.
   public var isEmpty: Bool { found.isEmpty }
 

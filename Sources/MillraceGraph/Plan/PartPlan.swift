@@ -22,7 +22,7 @@ package struct PartPlan {
 
   /// A link across the boundary of the part: from a running output, or to a running input.
   package struct BoundaryLink {
-    /// The end inside the part: `node` or `node.port`.
+    /// The end inside the part: `node` or `node.port`; empty or `.port` for the only node.
     package var inner: String
     /// The index of the running output; nil for a link to a running input.
     package var output: Int?
@@ -59,6 +59,9 @@ package struct PartPlan {
     settings: GraphSettings, catalogue: Catalogue
   ) throws(Problems) {
     var whole = description
+    let declared = description.document.nodes.map(\.name.value)
+    // Labels of placeholders, and what a user calls these ports.
+    var labels: [String: String] = [:]
     // Outputs of a part may be linked later.
     var contracts = catalogue.entries.mapValues(\.contract).mapValues { contract in
       var contract = contract
@@ -70,27 +73,47 @@ package struct PartPlan {
       let type = "running.output\(index)"
       contracts[type] = Self.source(type, output)
       placeholders.insert(type)
-      whole.addPlaceholder(Self.label(output.name), type)
+      let label = Self.label(output.name)
+      labels[label] = output.name
+      whole.addPlaceholder(label, type)
     }
     var names: [(from: String, to: String)] = []
     for (index, link) in links.enumerated() {
+      let inner = try Self.inner(link.inner, of: declared)
       if let output = link.output {
-        names.append((Self.label(outputs[output].name), link.inner))
+        names.append((Self.label(outputs[output].name), inner))
       } else if let input = link.input {
         let type = "running.input\(index)"
         contracts[type] = Self.sink(type, input.format)
         placeholders.insert(type)
         // Different from the label of an output of the same node.
         let label = Self.label("->" + input.name)
+        labels[label] = input.name
         whole.addPlaceholder(label, type)
-        names.append((link.inner, label))
+        names.append((inner, label))
       }
     }
     for (link, name) in zip(links, names) {
       whole.link(from: name.from, to: name.to, capacity: link.capacity, whenFull: link.whenFull)
     }
-    let plan = try Graph.load(whole, settings: settings, contracts: contracts)
-    self.plan = Self.withoutPlaceholders(plan, placeholders, links: links.count)
+    do throws(Problems) {
+      let plan = try Graph.load(whole, settings: settings, contracts: contracts)
+      self.plan = Self.withoutPlaceholders(plan, placeholders, links: links.count)
+    } catch {
+      throw error.replacing(labels)
+    }
+  }
+
+  /// The end with the name of its node, also when that was left out because there is only one.
+  private static func inner(_ end: String, of nodes: [String]) throws(Problems) -> String {
+    guard end.isEmpty || end.hasPrefix(".") else { return end }
+    if nodes.count == 1 { return nodes[0] + end }
+    let example = nodes.first.map { ", for example by the node \(Problem.quoted($0))" } ?? ""
+    throw Problems([
+      Problem(
+        "a link names the part, but the part has \(nodes.count) nodes", code: .unknownNode,
+        hint: "write part/node\(example)")
+    ])
   }
 
   /// The name of a placeholder: one that no node of a graph can have, and without a dot.

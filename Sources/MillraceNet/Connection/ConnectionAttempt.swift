@@ -85,15 +85,17 @@ struct ConnectionAttempt: Sendable {
     case let error as NetError: return error
     case let error as NIOConnectionError:
       if error.connectionErrors.isEmpty {
-        return NetError(.hostNotFound, "host not found: \"\(error.host)\"")
+        return NetError(
+          .hostNotFound, "host not found: \"\(error.host)\"; correct the name, or check the network")
       }
       guard let first = error.connectionErrors.first?.error else { break }
       return problem(first, server)
     case let error as IOError where error.errnoCode == ECONNREFUSED:
-      return NetError(.connect, "connection refused by \(peer)")
+      return NetError(.connect, "connection refused by \(peer); start the server, or correct the address")
     case let error as IOError:
       return NetError(.connect, "cannot connect to \(peer): \(NetErrorMessages.text(errno: error.errnoCode))")
-    case ChannelError.connectTimeout: return NetError(.timeout, "connecting to \(peer) timed out")
+    case ChannelError.connectTimeout:
+      return NetError(.timeout, "connecting to \(peer) timed out; check the address and the network")
     default: break
     }
     return NetError(.connect, "cannot connect to \(peer): \(error)")

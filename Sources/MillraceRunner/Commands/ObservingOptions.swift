@@ -28,7 +28,7 @@ struct ObservingOptions: ParsableArguments {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 for any free port.",
+      "Serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 to 65535, 0 for any free port.",
       discussion:
         "The usual port is \(MetricsServer.defaultPort). HOST:PORT listens on another address of this machine.",
       valueName: "port"))
@@ -42,7 +42,8 @@ struct ObservingOptions: ParsableArguments {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "Write the turns of the dialogue to a file, as OpenTelemetry JSON.", valueName: "file"),
+      "Write the turns of the dialogue to a file, as OpenTelemetry JSON; - for standard output.",
+      valueName: "file"),
     completion: .file(extensions: ["json"]))
   var otel: String?
 

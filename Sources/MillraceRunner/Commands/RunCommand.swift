@@ -51,7 +51,8 @@ struct RunCommand: ParsableCommand {
 
   @Option(
     name: .long,
-    help: ArgumentHelp("Write a trace of all node calls, for ui.perfetto.dev.", valueName: "file"),
+    help: ArgumentHelp(
+      "Write a trace of all node calls, for ui.perfetto.dev; - for standard output.", valueName: "file"),
     completion: .file(extensions: ["json"]))
   var trace: String?
 

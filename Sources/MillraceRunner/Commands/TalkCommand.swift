@@ -37,12 +37,17 @@ struct TalkCommand: ParsableCommand {
   var script: String?
 
   @Option(
-    name: .long, help: ArgumentHelp("Write a transcript of the dialogue to a file.", valueName: "file"),
+    name: .long,
+    help: ArgumentHelp(
+      "Write a transcript of the dialogue to a file; - for standard output.", valueName: "file"),
     completion: .file())
   var transcript: String?
 
   @Option(
-    name: .long, help: ArgumentHelp("Quit after this time, such as 10s or 2min.", valueName: "time"))
+    name: .long,
+    help: ArgumentHelp(
+      "Begin to quit after this time, such as 10s or 2min; a reply in progress is finished.",
+      valueName: "time"))
   var duration: TimeSpan?
 
   @Option(
@@ -107,6 +112,11 @@ struct TalkCommand: ParsableCommand {
       guard parameters.contains("url") else {
         Output.error.write(
           "error: \(Problem.quoted(path)) has no parameter \"url\" for the address of the double; add one\n")
+        throw ExitStatus.usage
+      }
+      guard !options.set.contains(where: { $0.name == "url" }) else {
+        Output.error.write(
+          "error: with --double, \"url\" is the address of the double; remove --double, or --set url\n")
         throw ExitStatus.usage
       }
       set("url", service.address)

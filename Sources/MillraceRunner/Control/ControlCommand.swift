@@ -181,7 +181,10 @@ struct ControlLine {
       var parameters: [String: ParameterValue] = [:]
       for member in try members(object, "parameters") { parameters[member.key] = try value(member.value) }
       return try change(.addNode(part: part, type: type, parameters: parameters), object)
-    case (nil, nil): throw missing("file", root)
+    case (nil, nil):
+      throw error(
+        root, "missing member \"file\" or \"type\"",
+        hint: "name the graph file of the part, or the type of its only node")
     case (_?, _?):
       throw error(root, "a part has either \"file\" or \"type\"", hint: "remove one of them")
     }
@@ -255,6 +258,9 @@ struct ControlLine {
   ) throws(ControlError) -> Nanoseconds? {
     guard let node = object[key]?.value else { return nil }
     if let text = node.string, let time = TimeSpan.time(text) { return time }
+    if let text = node.string, TimeSpan.isTooLong(text) {
+      throw error(node, "\"\(key)\" must be at most \(TimeSpan.limit), found \(Self.shown(node))")
+    }
     throw error(
       node,
       "\"\(key)\" must be a \(key == "at" ? "graph time" : "time") with a unit, found \(Self.shown(node))",

@@ -19,6 +19,7 @@ struct ControlInput: ~Copyable {
   }
 
   private var descriptor: Int32
+  private let what: String
   private let isPipe: Bool
   /// True for a regular file, which can be read to its end before the start without blocking.
   let isFile: Bool
@@ -29,6 +30,7 @@ struct ControlInput: ~Copyable {
   ///   - path: `-` for standard input.
   ///   - what: names the content in error messages.
   init(_ path: String, what: String = "control commands") throws {
+    self.what = what
     isStandardInput = path == "-"
     guard !isStandardInput else {
       descriptor = 0
@@ -76,7 +78,12 @@ struct ControlInput: ~Copyable {
     var bytes = [UInt8](repeating: 0, count: Self.pieceBytes)
     let length = unsafe read(descriptor, &bytes, bytes.count)
     if length > 0 { return .bytes(Array(bytes[..<length])) }
-    if length < 0 { return errno == EINTR || errno == EAGAIN ? .timeout : .end }
+    if length < 0 {
+      let code = errno
+      if code == EINTR || code == EAGAIN { return .timeout }
+      Output.error.write("error: cannot read \(what) any further: \(SystemError.text(code))\n")
+      return .end
+    }
     return isPipe && reopen() ? .writerClosed : .end
   }
 

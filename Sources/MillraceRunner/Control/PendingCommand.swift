@@ -22,6 +22,8 @@ final class PendingCommand: Sendable {
 
   private struct State {
     var unfinished: Int
+    /// Runs that have executed it.
+    var executed = 0
     var time: Nanoseconds = 0
     var errors: [Int: String] = [:]
     var results = ControlResults()
@@ -97,6 +99,7 @@ final class PendingCommand: Sendable {
 
   private func succeed(at time: Nanoseconds, _ results: ControlResults = ControlResults()) {
     finishTarget { state in
+      state.executed += 1
       state.time = max(state.time, time)
       state.results.merge(results)
     }
@@ -137,13 +140,14 @@ final class PendingCommand: Sendable {
 
   /// The text of the answer.
   private var text: String {
-    let (time, errors, results) = state.withLock { ($0.time, $0.errors, $0.results) }
+    let (time, executed, errors, results) = state.withLock { ($0.time, $0.executed, $0.errors, $0.results) }
     guard let first = errors.keys.min(), let text = errors[first] else {
       return answer.succeeded(at: time, results)
     }
     let isOneOfSeveral = targets.count > 1 && first < targets.count
     let place = isOneOfSeveral ? "\(Problem.quoted(targets[first].run.name)): " : ""
     let more = errors.count > 1 ? " (and \(errors.count - 1) more)" : ""
-    return answer.failed(ControlError(place + text + more))
+    let rest = executed > 0 ? "; executed by \(executed) of \(targets.count) runs" : ""
+    return answer.failed(ControlError(place + text + more + rest))
   }
 }

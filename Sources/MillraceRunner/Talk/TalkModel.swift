@@ -86,7 +86,7 @@ struct TalkModel {
 
   /// Without `dialog.turn`, the state of the service is used.
   private mutating func update(_ new: DialogState) {
-    if new == .reconnecting { add(.problem("connection lost; reconnecting")) }
+    if new == .reconnecting { add(.problem("reconnecting")) }
     guard nodes.turn == nil else { return }
     switch new {
     case .idle: state = .idle

@@ -89,7 +89,7 @@ struct TalkView {
     case .responding, .draining: "answering"
     case .suspecting: "paused: are you speaking?"
     case .yielding: "stopping for you"
-    case .reconnecting: "connection lost, reconnecting"
+    case .reconnecting: "reconnecting"
     case .closing: "closing"
     case .closed: "closed"
     }

@@ -7,7 +7,8 @@ internal import MillraceGraph
 ///
 /// The file is locked while this value exists, so the graphs cannot read or write it. It is truncated by the first write, so a graph that
 /// never starts does not destroy an earlier report. A named pipe must have a reader within three seconds; the reader may then be slow. After
-/// a termination signal, the runner waits for a reader only as long as it keeps reading.
+/// a termination signal, the runner waits for a reader only as long as it keeps reading. `-` is standard output, which is neither
+/// locked nor truncated.
 struct TextFile: ~Copyable {
   let path: String
   private let descriptor: Int32
@@ -29,7 +30,7 @@ struct TextFile: ~Copyable {
     let (descriptor, code) = Self.open(path)
     self.path = path
     self.descriptor = descriptor
-    isRegular = FileKind(descriptor: descriptor) == .regular
+    isRegular = path != "-" && FileKind(descriptor: descriptor) == .regular
     guard descriptor >= 0 else {
       let hasNoReader = code == ENXIO && FileKind(path: path) == .pipe
       throw hasNoReader
@@ -44,6 +45,10 @@ struct TextFile: ~Copyable {
 
   /// Returns a nonblocking descriptor and 0, or -1 and the `errno`.
   private static func open(_ path: String) -> (Int32, code: Int32) {
+    if path == "-" {
+      let copy = dup(1)
+      return (copy, copy < 0 ? errno : 0)
+    }
     var waited: Int32 = 0
     while true {
       // Without O_NONBLOCK, opening a named pipe without a reader would block forever.

@@ -34,15 +34,11 @@ let package = Package(
   targets: [
     fuzzer("FuzzAddress"),
     fuzzer("FuzzBailian", [product("MillraceDialog"), product("MillraceCore")]),
-    fuzzer(
-      "FuzzControl",
-      [
-        product("MillraceEngine"), product("MillraceGraph"), product("MillraceCore"),
-        product("MillraceTesting"),
-      ]),
+    fuzzer("FuzzControl", [product("MillraceGraph"), product("MillraceCore")]),
     fuzzer("FuzzDialog", [product("MillraceDialog")]),
     fuzzer("FuzzFrames"),
-    .target(name: "CFuzzImage", linkerSettings: [.linkedLibrary("jpeg")]),
+    .target(
+      name: "CFuzzImage", cSettings: [.define("MILLRACE_VIDEO")], linkerSettings: [.linkedLibrary("jpeg")]),
     fuzzer("FuzzImage", ["CFuzzImage"]),
     fuzzer("FuzzJSON", [product("MillraceGraph")]),
     fuzzer("FuzzMP3", codecs),

@@ -9,6 +9,9 @@ import Testing
 struct ControlDispatcherTests {
   private let folder = TemporaryFolder()
 
+  @Test("the longest message to a node fits into a line, even when each of its bytes is escaped")
+  func longestLine() { #expect(LineSplitter.longest == 6 * GraphRun.longestMessage + 1_024) }
+
   @Test(
     "their lines have at most 64 MiB: the next one is rejected with the cure, and the others are kept")
   func bytes() throws {

@@ -1,6 +1,5 @@
 internal import Glibc
 internal import MillraceCore
-internal import MillraceEngine
 internal import MillraceGraph
 
 /// A change of a running graph requested by a control command.
@@ -42,32 +41,5 @@ struct ControlChange: Sendable {
     } catch {
       throw ControlError("\(error)")
     }
-  }
-
-  /// Makes the change. Any thread; creates a part's nodes before it returns.
-  func perform(on run: GraphRun) throws(ControlProblem) {
-    do throws(EditProblem) {
-      switch kind {
-      case .addFile: preconditionFailure("the graph file has not been read")
-      case .addGraph(let part, let graph, let set):
-        try run.add(graph, named: part, settings: GraphSettings(set: set), links: edit)
-      case .addNode(let part, let type, let parameters):
-        try run.add(part, type, parameters, links: edit)
-      case .remove(let name):
-        guard let part = run.currentParts.first(where: { $0.name == name }) else {
-          throw EditProblem(
-            .unknownNode, "there is no part \(Problem.quoted(name))", cure: "name a running part")
-        }
-        try part.remove(edit)
-      case .relink: try run.edit(edit)
-      }
-    } catch {
-      throw ControlProblem(error.description)
-    }
-  }
-
-  private func edit(_ edit: inout GraphEdit) {
-    for link in unlink { edit.unlink(link) }
-    for link in links { edit.relink(link) }
   }
 }

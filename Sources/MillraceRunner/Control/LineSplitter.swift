@@ -1,5 +1,3 @@
-internal import MillraceEngine
-
 /// Splits a stream of bytes into lines, in bounded memory.
 struct LineSplitter {
   /// One line, without the line break.
@@ -10,7 +8,7 @@ struct LineSplitter {
   }
 
   /// Longest line in bytes: a message to a node may have 256 KiB, and JSON escapes can make it six times as long.
-  static let longest = 6 * GraphRun.longestMessage + 1_024
+  static let longest = 6 * 262_144 + 1_024
 
   private var bytes: [UInt8] = []
   private var isTooLong = false

@@ -32,6 +32,8 @@ struct KeyTones {
     guard min(row, column) >= pow(10, threshold / 10), max(row, column) <= 6.3 * min(row, column),
       row + column >= 0.4 * energy / count
     else { return nil }
-    return (0..<16).first { power.lowHalf[$0 / 4] == row && power.highHalf[$0 % 4] == column }
+    var key = 0
+    while power[key / 4] != row || power[4 + key % 4] != column { key += 1 }
+    return key
   }
 }

@@ -54,6 +54,8 @@ let server = try await HTTPServer.listen(port: ports[0]) { request in
 }
 let metricsServer = try await MetricsServer.listen(metrics, port: ports[1])
 print("http://127.0.0.1:\(server.port)/say http://127.0.0.1:\(metricsServer.port)/metrics")
+// A pipe or a file would otherwise get the line at the end only.
+fflush(nil)
 
 /// Ends the server before the runs: a group shuts down its services last to first.
 struct Web: Service {

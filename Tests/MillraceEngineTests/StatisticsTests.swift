@@ -25,6 +25,18 @@ struct StatisticsTests {
     #expect(without.timeToFirstPacket == nil)
   }
 
+  @Test("a run that is closing has a complete report, although its counters are gone")
+  func whileClosing() throws {
+    let engine = Engine(catalogue: testCatalogue, workers: 1)
+    let run = try engine.start(PlanBuilder.chain(source: ["count": 3], passes: 1, probe: "closing"))
+    _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))
+    // As it is for an instant before the run counts as stopped.
+    #expect(run.memory == nil)
+    run.status.withLock { $0.finalReport = nil }
+    let report = run.report()
+    #expect(report.nodes.map(\.packetsIn) == [0, 3, 3] && report.links.count == 2)
+  }
+
   @Test("a writer whose blocks are all held waits for one, is counted as starved, and loses nothing")
   func starved() throws {
     var builder = PlanBuilder()

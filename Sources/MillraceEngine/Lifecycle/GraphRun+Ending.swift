@@ -27,6 +27,7 @@ extension GraphRun {
       return self.snapshot(status)
     }
     let report = makeReport(snapshot, at: time)
+    status.withLock { $0.closingReport = report }
     // Any thread that sees the report may start another run in its place.
     if releasing { releaseMemory(keeping: keptBytes) }
     for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }

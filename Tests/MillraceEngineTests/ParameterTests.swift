@@ -265,6 +265,8 @@ struct ParameterTests {
     let level = try run.parameter("knobs", Knobs.level)
     try level.ramp(to: 50, over: .milliseconds(200))
     while level.value < 50 { pauseBriefly() }
+    // A stop would discard the last step while it waits in the mailbox.
+    while Probe.named("knobs-realtime").texts.last?.hasSuffix("level 50.0") != true { pauseBriefly() }
     try level.set(1)
     run.stop()
     _ = try #require(run.waitUntilStopped(timeout: .seconds(120)))

@@ -167,15 +167,20 @@ struct BadInputTests {
     #expect(result.errors.contains("writing standard output failed: "))
   }
 
-  @Test("started without standard output and error, nothing it tells gets into a file it writes")
-  func closedDescriptors() throws {
+  /// A graph that writes 100 ms to `tone.wav`.
+  private func toneGraph() throws -> String {
     let graph = """
       { "millrace": 1, "name": "tone",
         "nodes": { "tone": { "type": "audio.tone", "duration": 100, "pace": false },
                    "wav": { "type": "audio.write", "path": "tone.wav" } },
         "links": [ "tone -> wav" ] }
       """
-    let path = try scratch.write(graph.utf8, to: "tone.json")
+    return try scratch.write(graph.utf8, to: "tone.json")
+  }
+
+  @Test("started without standard output and error, nothing it tells gets into a file it writes")
+  func closedDescriptors() throws {
+    let path = try toneGraph()
     for ending in [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"] {
       let result = try RunnerProcess.run(
         "run", path, "--trace", "trace.json", in: scratch, shell: "\"$@\" \(ending)")
@@ -188,13 +193,7 @@ struct BadInputTests {
 
   @Test("a trace written to - goes to standard output")
   func traceOnOutput() throws {
-    let graph = """
-      { "millrace": 1, "name": "tone",
-        "nodes": { "tone": { "type": "audio.tone", "duration": 100, "pace": false },
-                   "wav": { "type": "audio.write", "path": "tone.wav" } },
-        "links": [ "tone -> wav" ] }
-      """
-    let path = try scratch.write(graph.utf8, to: "tone.json")
+    let path = try toneGraph()
     let result = try RunnerProcess.run("run", "-q", path, "--trace", "-", in: scratch)
     #expect(result.status == 0)
     #expect((try? JSONSerialization.jsonObject(with: Data(result.output.utf8))) is [Any], "\(result.output)")

@@ -27,14 +27,15 @@ extension GraphRun {
       return self.snapshot(status)
     }
     let report = makeReport(snapshot, at: time)
-    status.withLock { $0.closingReport = report }
     // Any thread that sees the report may start another run in its place.
-    if releasing { releaseMemory(keeping: keptBytes) }
+    if releasing { memory?.claim?.release(keeping: keptBytes) }
     for strand in strands { strand.worker.load.subtract(1, ordering: .relaxed) }
     engine.setRefusal(nil, of: id)
     // Any thread that sees the report may add a part of the same name.
     completesParent = detachFromParent(report)
     let waiters = status.withLock { status in
+      // In one step: until the report is there, others read the counters.
+      if releasing { memory = nil }
       status.finalReport = report
       defer { status.waiters = [] }
       return status.waiters
@@ -65,7 +66,8 @@ extension GraphRun {
     ends.stop(releasing: true)
     outlets.withLock { $0.close(releasing: true) }
     inlets.withLock { $0.close(releasing: true) }
-    releaseMemory(keeping: returnPools().bytes)
+    memory?.claim?.release(keeping: returnPools().bytes)
+    memory = nil
   }
 
   /// Releases the pools. Returns the blocks that nodes still hold, and the bytes of the pools kept alive for them.
@@ -85,11 +87,6 @@ extension GraphRun {
     return (leaked, kept)
   }
 
-  private func releaseMemory(keeping kept: Int) {
-    let claim = memory?.claim
-    status.withLock { _ in memory = nil }
-    claim?.release(keeping: kept)
-  }
 }
 
 extension GraphRun {

@@ -65,9 +65,7 @@ public final class GraphRun: @unchecked Sendable {
     /// Reports of parts that ended with the run.
     var partReports: [RunReport] = []
     var leakedBlocks = 0
-    /// The last report, while the run closes: its counters may already be gone.
-    var closingReport: RunReport?
-    /// The same once the run has closed.
+    /// Set in the same step in which the run's memory goes.
     var finalReport: RunReport?
   }
   let status = Locked(Status())
@@ -319,9 +317,7 @@ public final class GraphRun: @unchecked Sendable {
   public func report() -> RunReport {
     let time = graphTime
     // Built outside the lock, since reading histograms takes time.
-    let (final, snapshot) = status.withLock { status in
-      (status.finalReport ?? status.closingReport, self.snapshot(status))
-    }
+    let (final, snapshot) = status.withLock { status in (status.finalReport, self.snapshot(status)) }
     return final ?? makeReport(snapshot, at: time)
   }
 

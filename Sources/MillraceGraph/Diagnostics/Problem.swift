@@ -58,9 +58,7 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
   /// The same problem without secrets in its text and its excerpt.
   /// - Parameter hiddenRanges: where secrets are written in its source.
   func redacting(_ secrets: Secrets, hiding hiddenRanges: [Range<Int>]) -> Problem {
-    var problem = Problem(
-      secrets.redacting(text), code: code, severity: severity, in: source, range: range, path: path,
-      hint: hint.map { secrets.redacting($0) })
+    var problem = withTexts { secrets.redacting($0) }
     problem.secrets = secrets
     problem.hiddenRanges = hiddenRanges
     return problem
@@ -68,12 +66,13 @@ public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
 
   /// The same problem with other names in its text and its hint.
   func replacing(_ names: [String: String]) -> Problem {
-    func replaced(_ text: String) -> String {
-      names.reduce(text) { text, name in text.replacing(name.key, with: name.value) }
-    }
+    withTexts { text in names.reduce(text) { $0.replacing($1.key, with: $1.value) } }
+  }
+
+  private func withTexts(_ change: (String) -> String) -> Problem {
     var problem = Problem(
-      replaced(text), code: code, severity: severity, in: source, range: range, path: path,
-      hint: hint.map(replaced))
+      change(text), code: code, severity: severity, in: source, range: range, path: path,
+      hint: hint.map(change))
     problem.secrets = secrets
     problem.hiddenRanges = hiddenRanges
     return problem

@@ -8,7 +8,7 @@ struct TimeSpan {
   /// About eleven days. Anything longer is most likely a mistake.
   private static let longest: Nanoseconds = 1_000_000 * 1_000_000_000
   /// The same for messages.
-  static let limit = "1000000s"
+  static let limit = "\(longest / 1_000_000_000)s"
 
   init?(argument: String) {
     guard let time = Self.time(argument), time > 0 else { return nil }

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import MillraceCore
 internal import MillraceGraph
 
@@ -31,8 +30,7 @@ struct ControlChange: Sendable {
   mutating func readFile() throws(ControlError) {
     guard case .addFile(let part, let path, let set) = kind else { return }
     // A pipe whose writer is silent would hold up all commands that follow.
-    var status = stat()
-    if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
+    if FileKind(path: path) == .pipe {
       throw ControlError(
         "cannot read the graph file \(Problem.quoted(path)): it is a named pipe", hint: "name a regular file")
     }

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceRunner/Terminal/FileKind.swift

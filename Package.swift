@@ -38,8 +38,10 @@ let package = Package(
     .library(name: "MillraceDevices", targets: ["MillraceDevices"]),
     .library(name: "MillraceCodecs", targets: ["MillraceCodecs"]),
     .library(name: "MillraceVideo", targets: ["MillraceVideo"]),
+    .library(name: "MillraceJSON", targets: ["MillraceJSON"]),
     .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
     .library(name: "MillraceNet", targets: ["MillraceNet"]),
+    .library(name: "MillraceService", targets: ["MillraceService"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
     .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
@@ -121,11 +123,13 @@ let package = Package(
       swiftSettings: strict),
 
     // Wires and the language of services.
-    .target(name: "MillraceDialog", dependencies: ["MillraceCore"], swiftSettings: strict),
+    .target(name: "MillraceJSON", swiftSettings: strict),
+    .target(
+      name: "MillraceDialog", dependencies: ["MillraceCore", "MillraceJSON"], swiftSettings: strict),
     .target(
       name: "MillraceNet",
       dependencies: [
-        "CMillraceSys",
+        "CMillraceSys", "MillraceJSON",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -134,28 +138,37 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // The ground of services.
+    .target(
+      name: "MillraceService",
+      dependencies: ["MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet"], swiftSettings: strict),
+
     // What every service node is held against, with a double of its service.
     .target(
       name: "MillraceConformance",
-      dependencies: ["MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDialog", "CMillraceSys"],
+      dependencies: [
+        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceJSON", "MillraceDialog", "CMillraceSys",
+      ],
       swiftSettings: strict),
 
     .target(
       name: "MillraceWebSocketDouble",
-      dependencies: ["MillraceConformance", "MillraceCore", "MillraceDialog", "MillraceNet"],
+      dependencies: ["MillraceConformance", "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet"],
       swiftSettings: strict),
     .target(
-      name: "MillraceWebSocket", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
+      name: "MillraceWebSocket",
+      dependencies: ["MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceService"],
       swiftSettings: strict),
 
     // Services, and their doubles.
     .target(
-      name: "MillraceBailian", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
+      name: "MillraceBailian",
+      dependencies: ["MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceService"],
       swiftSettings: strict),
     .target(
       name: "MillraceBailianDouble",
       dependencies: [
-        "MillraceCore", "MillraceDialog", "MillraceNet", "MillraceDSP", "MillraceGraph",
+        "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceDSP", "MillraceGraph",
         "MillraceConformance", "CFFmpeg", "CMediaShim", "COpus",
       ],
       swiftSettings: strict),
@@ -164,7 +177,7 @@ let package = Package(
     .target(
       name: "MillraceServer",
       dependencies: [
-        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDialog", "MillraceNet",
+        "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceJSON", "MillraceDialog", "MillraceNet",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Tracing", package: "swift-distributed-tracing"),
@@ -188,7 +201,7 @@ let package = Package(
       name: "MillraceBench",
       dependencies: [
         "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo",
-        "MillraceDialog", "MillraceBailianDouble", "CMillraceSys",
+        "MillraceJSON", "MillraceDialog", "MillraceBailianDouble", "CMillraceSys",
         "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),
@@ -197,7 +210,8 @@ let package = Package(
       dependencies: [
         "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
         "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceWebSocketDouble",
-        "MillraceConformance", "MillraceDialog", "MillraceNet", "MillraceServer", "CMillraceSys",
+        "MillraceConformance", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceServer",
+        "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -253,7 +267,8 @@ let package = Package(
     .testTarget(
       name: "MillraceRunnerTests",
       dependencies: [
-        "MillraceRunner", "Millrace", "MillraceBailianDouble", "MillraceDialog", "MillraceEngine",
+        "MillraceRunner", "Millrace", "MillraceBailianDouble", "MillraceJSON", "MillraceDialog",
+        "MillraceEngine",
         "MillraceGraph", "MillraceCore",
       ],
       swiftSettings: tests),
@@ -270,8 +285,14 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceJSONTests", dependencies: ["MillraceJSON", "TestSystem"], swiftSettings: tests),
+    .testTarget(
       name: "MillraceDialogTests",
-      dependencies: ["MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
+      dependencies: [
+        "MillraceDialog", "MillraceJSON", "MillraceTesting", "MillraceEngine", "MillraceGraph",
+        "MillraceCore",
+        "TestSystem",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceNetTests",
@@ -281,7 +302,8 @@ let package = Package(
     .testTarget(
       name: "MillraceServerTests",
       dependencies: [
-        "MillraceServer", "MillraceNet", "MillraceDialog", "MillraceEngine", "MillraceGraph", "MillraceCore",
+        "MillraceServer", "MillraceNet", "MillraceJSON", "MillraceDialog", "MillraceEngine", "MillraceGraph",
+        "MillraceCore",
         "MillraceTesting",
         .product(name: "InMemoryLogging", package: "swift-log"),
         .product(name: "MetricsTestKit", package: "swift-metrics"),
@@ -302,7 +324,8 @@ let package = Package(
     .testTarget(
       name: "MillraceBailianTests",
       dependencies: [
-        "MillraceBailian", "MillraceBailianDouble", "MillraceNet", "MillraceDialog", "MillraceTesting",
+        "MillraceBailian", "MillraceBailianDouble", "MillraceNet", "MillraceJSON", "MillraceDialog",
+        "MillraceTesting",
         "MillraceCore",
       ],
       swiftSettings: tests),
@@ -310,7 +333,7 @@ let package = Package(
       name: "MillraceConformanceTests",
       dependencies: [
         "MillraceConformance", "MillraceBailian", "MillraceBailianDouble", "MillraceWebSocket",
-        "MillraceWebSocketDouble", "MillraceDialog", "MillraceCore",
+        "MillraceWebSocketDouble", "MillraceJSON", "MillraceDialog", "MillraceCore",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -372,7 +395,8 @@ let parts: [String: [String]] = [
   "video": ["MillraceVideoTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
-    "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",
+    "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests",
+    "MillraceBailianTests",
     "MillraceConformanceTests", "net-peer",
   ],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],

@@ -1,5 +1,6 @@
 public import MillraceConformance
-public import MillraceDialog
+internal import MillraceDialog
+public import MillraceJSON
 
 /// The Bailian double for the conformance suite: `bailian.dialog` in duplex, with numbered PCM replies.
 public final class BailianConformance: ServiceDouble {

@@ -1,5 +1,6 @@
 public import MillraceCore
-public import MillraceDialog
+internal import MillraceDialog
+public import MillraceJSON
 public import MillraceNet
 internal import Synchronization
 

@@ -1,4 +1,5 @@
-public import MillraceDialog
+internal import MillraceDialog
+public import MillraceJSON
 
 /// What a double plays: a sequence of turns, and its faults. Read from JSON; `Documentation/bailian.md` lists every member.
 public struct BailianScenario: Sendable, Hashable {

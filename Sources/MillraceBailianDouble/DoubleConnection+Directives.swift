@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceJSON
 internal import MillraceNet
 
 /// The client's requests.

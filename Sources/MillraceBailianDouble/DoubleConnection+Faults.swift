@@ -1,5 +1,6 @@
 internal import MillraceConformance
 internal import MillraceDialog
+internal import MillraceJSON
 internal import MillraceNet
 
 /// The faults of a scenario.

@@ -1,6 +1,7 @@
 internal import COpus
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceJSON
 internal import MillraceNet
 
 /// The user's speech, and the replies.

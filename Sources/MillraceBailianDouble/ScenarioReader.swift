@@ -1,5 +1,6 @@
 internal import MillraceDialog
 internal import MillraceGraph
+internal import MillraceJSON
 
 /// Why a scenario is not valid: `file:line:column: error: …`.
 public struct ScenarioProblem: Error, Sendable, Hashable, CustomStringConvertible {

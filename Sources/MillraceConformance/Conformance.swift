@@ -1,5 +1,6 @@
 public import MillraceCore
-public import MillraceDialog
+internal import MillraceDialog
+public import MillraceJSON
 
 /// Runs a service node against its double, case by case, and checks the invariants that hold for every service node.
 ///

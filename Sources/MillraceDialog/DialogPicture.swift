@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceJSON
 
 /// `dialog.picture`: sends an image to a service that asks for one.
 ///

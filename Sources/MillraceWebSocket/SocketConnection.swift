@@ -1,6 +1,8 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceJSON
 internal import MillraceNet
+internal import MillraceService
 internal import Synchronization
 
 /// The connection of a `net.websocket` node: opens it, reconnects after a loss, and moves messages in both directions. Runs on the network
@@ -178,7 +180,7 @@ final class SocketConnection: Sendable {
 
   private func closed(_ end: WebSocketEnd) {
     exchange.isOpen.store(false, ordering: .releasing)
-    let error = DialogError(end)
+    let error = DialogError(end, vendor: "websocket")
     let wasOpen = state.withLock { $0.openedAt > 0 }
     let decision: ReconnectPolicy.Decision = state.withLock { state in
       state.socket = nil

@@ -1,6 +1,7 @@
 internal import MillraceConformance
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceJSON
 internal import MillraceNet
 
 /// One connection of a bot. On the network thread.
@@ -52,7 +53,7 @@ final class BackendConnection: @unchecked Sendable {
 
   private func take(_ bytes: [UInt8]) {
     do {
-      guard case .command(let command)? = try DialogControl.read(try JSONValue(parsing: bytes)) else {
+      guard case .command(let command, _)? = try DialogControl.read(try JSONValue(parsing: bytes)) else {
         return
       }
       switch command {

@@ -1,6 +1,7 @@
 public import MillraceConformance
 internal import MillraceCore
 public import MillraceDialog
+public import MillraceJSON
 internal import MillraceNet
 
 /// A local backend for `net.websocket`, for the conformance suite.

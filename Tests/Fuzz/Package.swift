@@ -33,9 +33,9 @@ let package = Package(
   dependencies: [.package(name: "millrace", path: "../..")],
   targets: [
     fuzzer("FuzzAddress"),
-    fuzzer("FuzzBailian", [product("MillraceDialog"), product("MillraceCore")]),
+    fuzzer("FuzzBailian", [product("MillraceDialog"), product("MillraceJSON"), product("MillraceCore")]),
     fuzzer("FuzzControl", [product("MillraceGraph"), product("MillraceCore")]),
-    fuzzer("FuzzDialog", [product("MillraceDialog")]),
+    fuzzer("FuzzDialog", [product("MillraceDialog"), product("MillraceJSON")]),
     fuzzer("FuzzFrames"),
     .target(
       name: "CFuzzImage", cSettings: [.define("MILLRACE_VIDEO")], linkerSettings: [.linkedLibrary("jpeg")]),
@@ -44,7 +44,7 @@ let package = Package(
     fuzzer("FuzzMP3", codecs),
     fuzzer("FuzzOgg", codecs),
     fuzzer("FuzzOpus", codecs),
-    fuzzer("FuzzScenario", [product("MillraceGraph"), product("MillraceDialog")]),
+    fuzzer("FuzzScenario", [product("MillraceGraph"), product("MillraceDialog"), product("MillraceJSON")]),
     fuzzer("FuzzWAV", [product("MillraceAudio")]),
   ]
 )

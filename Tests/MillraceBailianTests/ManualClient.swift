@@ -1,5 +1,6 @@
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 import MillraceNet
 import Testing
 

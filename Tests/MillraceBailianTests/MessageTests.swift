@@ -1,5 +1,6 @@
 import MillraceBailian
 import MillraceDialog
+import MillraceJSON
 import Testing
 
 private func read(_ text: String) throws -> BailianMessage { try BailianMessage(parsing: Array(text.utf8)) }
@@ -257,7 +258,7 @@ private func output(_ members: String) -> String {
         #""event":"RespondingContent","text":"\u00e9","finished":true,"extra_info":{"commands":"[{\"name\":\"a\"}]"}"#
       ).utf8)
     for count in whole.indices {
-      #expect(throws: BailianProblem.self) { _ = try BailianMessage(parsing: Array(whole[..<count])) }
+      #expect(throws: JSONFormProblem.self) { _ = try BailianMessage(parsing: Array(whole[..<count])) }
     }
     for index in whole.indices {
       for byte: UInt8 in [0, 0x22, 0x5C, 0x7B, 0xFF] {

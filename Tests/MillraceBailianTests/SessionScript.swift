@@ -135,13 +135,14 @@ enum SessionScript {
     case .send(let request): "> \(request.directive)"
     case .post(.state(let state)): "state \(state.rawValue)"
     case .post(.interrupted(let source)): "interrupted \(source.rawValue)"
-    case .post(.error(let error)): "error \(error.category.rawValue)"
+    case .post(.error(let error)), .refuse(let error): "error \(error.category.rawValue)"
     case .post(.replyEnded(_, let count)): "replyEnded \(count)"
     case .post(let event): event.name
     case .deliver: "deliver"
     case .endUtterance: "endUtterance"
     case .cancelReply: "cancelReply"
-    case .useKey: "useKey"
+    case .useCredential: "useCredential"
+    case .answerLater: "answerLater"
     case .end(let error): error == nil ? "end" : "fail"
     }
   }

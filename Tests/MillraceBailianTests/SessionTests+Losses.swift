@@ -1,6 +1,7 @@
 import MillraceBailian
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 import Testing
 
 /// Ends and restarts: connections, keys, timeouts.
@@ -108,7 +109,7 @@ extension SessionTests {
     _ = session.handle(.tick, at: 2 * SessionScript.second)
     #expect(try handle("refused", at: 2) == ["authExpired", "error auth"])
     #expect(session.phase == .waiting && session.uplink == .keep)
-    #expect(try handle("refreshAuth", at: 4) == ["useKey", "connect"])
+    #expect(try handle("refreshAuth", at: 4) == ["useCredential", "connect"])
     #expect(try handle("refused", at: 5) == ["authExpired", "error auth"])
     #expect(
       session.handle(.tick, at: 10 * SessionScript.second).map(SessionScript.word) == [

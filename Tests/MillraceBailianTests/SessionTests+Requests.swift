@@ -1,6 +1,7 @@
 import MillraceBailian
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 import Testing
 
 /// Requests and updates.

@@ -3,6 +3,7 @@ import MillraceBailianDouble
 import MillraceConformance
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 import MillraceWebSocket
 import MillraceWebSocketDouble
 import Testing

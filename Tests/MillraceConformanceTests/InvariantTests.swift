@@ -1,5 +1,6 @@
 import MillraceConformance
 import MillraceDialog
+import MillraceJSON
 import Testing
 
 private typealias Entry = ServiceRecord.Entry

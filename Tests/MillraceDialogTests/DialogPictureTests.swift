@@ -1,6 +1,7 @@
 import Foundation
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 import MillraceTesting
 import Testing
 

@@ -1,6 +1,7 @@
 import MillraceCore
 import MillraceDialog
 import MillraceTesting
+import TestSystem
 import Testing
 
 private let ms: Nanoseconds = 1_000_000

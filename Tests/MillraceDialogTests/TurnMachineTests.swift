@@ -1,5 +1,6 @@
 import MillraceCore
 import MillraceDialog
+import TestSystem
 import Testing
 
 private let ms: Nanoseconds = 1_000_000

@@ -1,4 +1,5 @@
 import MillraceDialog
+import MillraceJSON
 import Testing
 
 /// Every event, in several forms where there are some.
@@ -68,17 +69,17 @@ private let everyCommand: [DialogCommand] = [
   @Test(
     "an invalid event is rejected with what is missing, without its content",
     arguments: [
-      (#"{}"#, #"an event needs a string "event""#), (#"{"event":"hm"}"#, #"unknown event "hm""#),
+      (#"{}"#, #""event" must be a string"#), (#"{"event":"hm"}"#, #""event" has the unknown value "hm""#),
       (
         #"{"event":"state","state":"asleep"}"#,
-        #""state": "state" must be one of idle, connecting, listening, thinking, responding, reconnecting, closed"#
+        #""state.state" must be one of idle, connecting, listening, thinking, responding, reconnecting, closed"#
       ),
-      (#"{"event":"transcript","final":true}"#, #""transcript": missing string "text""#),
+      (#"{"event":"transcript","final":true}"#, #""transcript.text" must be a string"#),
       (
         #"{"event":"transcript","text":"secret","final":1}"#,
-        #""transcript": "final" must be true or false"#
+        #""transcript.final" must be true or false"#
       ),
-      (#"{"event":"replyEnded","utterances":"2"}"#, #""replyEnded": missing integer "utterances""#),
+      (#"{"event":"replyEnded","utterances":"2"}"#, #""replyEnded.utterances" must be an integer"#),
     ])
   func badEvents(text: String, message: String) throws {
     let json = try JSONValue(parsing: text)
@@ -88,11 +89,14 @@ private let everyCommand: [DialogCommand] = [
   @Test(
     "an invalid command is rejected with what is missing",
     arguments: [
-      (#"{"text":"x"}"#, #"a command needs a string "command""#),
-      (#"{"command":"dance"}"#, #"unknown command "dance""#),
-      (#"{"command":"ask","text":"x","images":{}}"#, #""ask": "images" must be an array"#),
-      (#"{"command":"ask","text":"x","images":[{}]}"#, #""ask": an image needs a string "url" or "base64""#),
-      (#"{"command":"mute","track":"smell","on":true}"#, #""mute": "track" must be one of audio, video"#),
+      (#"{"text":"x"}"#, #""command" must be a string"#),
+      (#"{"command":"dance"}"#, #""command" has the unknown value "dance""#),
+      (#"{"command":"ask","text":"x","images":{}}"#, #""ask.images" must be an array"#),
+      (
+        #"{"command":"ask","text":"x","images":[{}]}"#,
+        #""ask.images[0]" must have a string "url" or "base64""#
+      ),
+      (#"{"command":"mute","track":"smell","on":true}"#, #""mute.track" must be one of audio, video"#),
     ])
   func badCommands(text: String, message: String) throws {
     let json = try JSONValue(parsing: text)
@@ -113,7 +117,7 @@ private let everyCommand: [DialogCommand] = [
       try read(#"{"event":"interrupted","reply":0,"samples":0,"ms":0,"position":5}"#)
         == .playback(.cut(reply: 0, samples: 0, milliseconds: 0)))
     #expect(try read(#"{"event":"late","ms":3,"count":1}"#) == nil)
-    #expect(throws: DialogFormProblem.self) { try read(#"{"event":"replyFinished","reply":3}"#) }
+    #expect(throws: JSONFormProblem.self) { try read(#"{"event":"replyFinished","reply":3}"#) }
     #expect(
       try read(#"{"event":"replyFinished","reply":3,"samples":1,"ms":1e300}"#)
         == .playback(.finished(reply: 3, samples: 1, milliseconds: 0)))

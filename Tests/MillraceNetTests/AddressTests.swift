@@ -141,15 +141,6 @@ import Testing
     #expect(ServerName(host).matches(pattern) == fits)
   }
 
-  @Test("Base64 follows RFC 4648")
-  func base64() {
-    let pairs = [
-      ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
-      ("foobar", "Zm9vYmFy"),
-    ]
-    for (text, code) in pairs { #expect(Base64.encode(Array(text.utf8)) == code) }
-  }
-
   @Test(
     "a credential goes to another machine over TLS only, whichever header or query name holds it",
     arguments: [

@@ -1,4 +1,5 @@
 import MillraceDialog
+import MillraceJSON
 import Testing
 
 @testable import MillraceBailianDouble

@@ -3,6 +3,7 @@ import MillraceCore
 import MillraceDialog
 import MillraceEngine
 import MillraceGraph
+import MillraceJSON
 import Testing
 import Tracing
 

@@ -1,6 +1,7 @@
 public import MillraceCore
 internal import MillraceDialog
 internal import MillraceNet
+internal import MillraceService
 
 extension BailianDialog {
   public static let contract = NodeContract(
@@ -39,7 +40,8 @@ extension BailianDialog {
     rates: .oneOf(BailianAudio.rates.sorted()), channels: .only(1), samples: [.s16]
   ).or(.kind(.mp3)).or(.kind(.ogg)).or(.kind(.opus))
 
-  private static let parameters: [ParameterContract] = connection + upward + downward + aboutUser
+  private static let parameters: [ParameterContract] =
+    connection + ServiceParameters.reconnection + ServiceParameters.network + upward + downward + aboutUser
 
   private static let connection: [ParameterContract] = [
     ParameterContract(
@@ -59,33 +61,11 @@ extension BailianDialog {
     ParameterContract(
       "mode", .choice(DialogMode.allCases.map(\.rawValue)), default: "duplex",
       text: "how the user takes a turn"),
-    ParameterContract(
-      "text", .choice(["ask", "say"]), default: "ask",
-      text: "what the input `text` holds: questions, or text to speak"),
+    ServiceParameters.text,
     ParameterContract(
       "live", .choice(BailianRules.Live.allCases.map(\.rawValue)), default: "command",
       text: "when the video channel is opened: never, on the service's command, or at the start"),
-    ParameterContract(
-      "preRoll", .number(0...10_000), unit: "ms", default: 2_000,
-      text: "audio kept while it must not be sent"),
-    ParameterContract(
-      "linger", .number(0...600_000), unit: "ms", default: 0,
-      text: "after the end of `audio`, this long without activity ends the dialogue; 0: never"),
-    ParameterContract("reconnect", .bool, default: true, text: "true: reconnect after a loss"),
-    ParameterContract(
-      "renew", .number(0...600_000), unit: "ms", default: 10_000,
-      text:
-        "how long to wait for a new key (`refreshAuth`) after the service rejected the old one; 0: fail at once"
-    ),
-    ParameterContract(
-      "first", .number(1...600_000), unit: "ms", default: 500, text: "first backoff delay"),
-    ParameterContract(
-      "most", .number(1...600_000), unit: "ms", default: 8_000, text: "longest backoff delay"),
-    ParameterContract(
-      "giveUp", .number(0...86_400_000), unit: "ms", default: 0,
-      text: "fail after this time without a connection; 0: never"),
-    ParameterContract(
-      "open", .integer(1...600_000), unit: "ms", default: 10_000, text: "timeout of an attempt to connect"),
+    ServiceParameters.preRoll, ServiceParameters.linger, ServiceParameters.renew, ServiceParameters.open,
     ParameterContract(
       "begin", .number(1...600_000), unit: "ms", default: 10_000,
       text: "timeout from the connection to the service's first Listening"),
@@ -94,14 +74,7 @@ extension BailianDialog {
     ParameterContract(
       "silence", .number(100...600_000), unit: "ms", default: 50_000,
       text: "longest time without any message from the service; then the connection counts as lost"),
-    ParameterContract(
-      "eventBytes", .integer(1_024...65_536), unit: "bytes", default: 4_096,
-      text: "largest event; members beyond it are omitted"),
-    ParameterContract(
-      "roots", .path, text: "certificate authorities (PEM) to trust in place of the system's"),
-    ParameterContract(
-      "proxy", .string, default: "environment", secret: .address,
-      text: "environment, none, or http://host:port"),
+    ServiceParameters.eventBytes,
   ]
 
   private static let upward: [ParameterContract] = [

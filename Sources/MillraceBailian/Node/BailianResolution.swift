@@ -1,6 +1,8 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceJSON
 internal import MillraceNet
+internal import MillraceService
 
 /// Checks the parameters of `bailian.dialog` and resolves its formats.
 enum BailianResolution {
@@ -23,14 +25,10 @@ enum BailianResolution {
     } catch {
       resolution.refuse(error.parameter, error.text, cure: error.cure)
     }
-    checkAddress(&resolution)
+    ServiceParameters.checkAddress(&resolution, secure: .wss, plain: .ws, kind: "a WebSocket")
+    ServiceParameters.checkProxy(&resolution)
     // Both are sent in headers.
-    for name in ["key", "workspace"] where parameters.string(name).utf8.contains(where: BailianKey.isControl)
-    {
-      resolution.refuse(
-        name, "\"\(name)\" contains a line break or another control character",
-        cure: "remove it; key files often end with a line break")
-    }
+    for name in ["key", "workspace"] { ServiceParameters.checkHeader(&resolution, name) }
     if resolution.linkedInputs.contains("image") && !parameters.bool("video") {
       resolution.refuse(
         "video", "images need a dialogue with video", cure: "set \"video\" to true")
@@ -62,25 +60,6 @@ enum BailianResolution {
     "downstream.word_timestamp_enabled": "wordTimestamps",
   ]
 
-  private static func checkAddress(_ resolution: inout Resolution) {
-    do throws(NetError) {
-      let address = try WebAddress(resolution.parameters.string("url"))
-      if address.scheme != .ws && address.scheme != .wss {
-        resolution.refuse("url", "a WebSocket address must begin with ws: or wss:")
-      }
-      if address.scheme == .ws && !address.isLoopback {
-        resolution.refuse(
-          "url", "the key would go over the network in plain text", cure: "use wss:")
-      }
-    } catch {
-      resolution.refuse("url", error.text)
-    }
-    let proxy = resolution.parameters.string("proxy")
-    if proxy != "environment" && proxy != "none" {
-      do throws(NetError) { _ = try NetProxy.Server(proxy) } catch { resolution.refuse("proxy", error.text) }
-    }
-  }
-
   private static func sound(_ parameters: ParameterValues) -> OutputShape {
     let rate = parameters.integer("rate")
     switch parameters.string("format") {
@@ -97,43 +76,39 @@ enum BailianResolution {
   static func rules(
     _ values: ParameterValues, followsPlayback: Bool, inputRate: Int? = nil, isOpus: Bool = false
   ) throws(NodeProblem) -> BailianRules {
-    func time(_ name: String) -> Nanoseconds { Nanoseconds(values.number(name) * 1e6) }
-    let backoff = Backoff(
-      first: time("first"), most: time("most"), giveUp: time("giveUp"),
-      seed: UInt64(bitPattern: Clock(.realtime).now))
     var start = try start(values)
     if let inputRate { start.upstream.rate = inputRate }
     if isOpus { start.upstream.format = BailianAudio.Up(rawValue: values.string("opusUp")) ?? .rawOpus }
-    var rules = BailianRules(start, reconnect: ReconnectPolicy(backoff, isOn: values.bool("reconnect")))
+    var rules = BailianRules(start, reconnect: values.reconnectPolicy)
     rules.followsPlayback = followsPlayback
     rules.live = BailianRules.Live(rawValue: values.string("live")) ?? .command
-    rules.heartBeat = time("heartBeat")
-    rules.silence = time("silence")
-    rules.linger = time("linger")
-    rules.renew = time("renew")
-    rules.begin = time("begin")
+    rules.heartBeat = values.nanoseconds("heartBeat")
+    rules.silence = values.nanoseconds("silence")
+    rules.linger = values.nanoseconds("linger")
+    rules.renew = values.nanoseconds("renew")
+    rules.begin = values.nanoseconds("begin")
     return rules
   }
 
   static func start(_ values: ParameterValues) throws(NodeProblem) -> BailianStart {
     var start = BailianStart(
       workspace: values.string("workspace"), app: values.string("app"), user: values.string("user"))
-    start.dialog = text(values, "dialog")
+    start.dialog = values.text("dialog")
     start.upstream.mode = DialogMode(rawValue: values.string("mode")) ?? .duplex
     start.upstream.hasVideo = values.bool("video")
-    start.upstream.vocabulary = text(values, "vocabulary")
+    start.upstream.vocabulary = values.text("vocabulary")
     start.upstream.replaceWords = try replaceWords(values)
     if values.has("serverVADStart") { start.upstream.serverVADStart = values.bool("serverVADStart") }
     start.downstream = downstream(values)
-    start.client.device = text(values, "device")
-    start.client.ip = text(values, "ip")
-    start.client.latitude = text(values, "latitude")
-    start.client.longitude = text(values, "longitude")
-    start.client.city = text(values, "city")
-    start.client.foregroundApp = text(values, "foregroundApp")
-    start.client.status = try json(values, "clientStatus")
-    start.client.sdk = text(values, "sdk")
-    start.attributes = try json(values, "dialogAttributes")
+    start.client.device = values.text("device")
+    start.client.ip = values.text("ip")
+    start.client.latitude = values.text("latitude")
+    start.client.longitude = values.text("longitude")
+    start.client.city = values.text("city")
+    start.client.foregroundApp = values.text("foregroundApp")
+    start.client.status = try values.object("clientStatus")
+    start.client.sdk = values.text("sdk")
+    start.attributes = try values.object("dialogAttributes")
     start.biz = try biz(values)
     return start
   }
@@ -143,7 +118,7 @@ enum BailianResolution {
     result.format = BailianAudio.Down(rawValue: values.string("format")) ?? .pcm
     result.hasAudio = values.string("format") != "none"
     result.rate = values.integer("rate")
-    result.voice = text(values, "voice")
+    result.voice = values.text("voice")
     result.frameMilliseconds = number(values, "opusFrame")
     result.bitRate = number(values, "opusBitrate")
     result.volume = number(values, "volume")
@@ -153,13 +128,9 @@ enum BailianResolution {
     result.rateLimit = number(values, "rateLimit")
     result.isIncremental = values.bool("incremental")
     result.wordTimestamps = values.bool("wordTimestamps")
-    result.instruction = text(values, "instruction")
+    result.instruction = values.text("instruction")
     result.debug = values.bool("debug")
     return result
-  }
-
-  private static func text(_ values: ParameterValues, _ name: String) -> String? {
-    values.has(name) ? values.string(name) : nil
   }
 
   private static func number(_ values: ParameterValues, _ name: String) -> Int? {
@@ -190,16 +161,6 @@ enum BailianResolution {
     return result
   }
 
-  private static func json(_ values: ParameterValues, _ name: String) throws(NodeProblem) -> JSONValue? {
-    guard let text = text(values, name) else { return nil }
-    let value: JSONValue
-    do { value = try JSONValue(parsing: text) } catch {
-      throw NodeProblem(error.description, parameter: name)
-    }
-    guard value.members != nil else { throw NodeProblem("expected a JSON object", parameter: name) }
-    return value
-  }
-
   private static func pairs(
     _ values: ParameterValues, _ name: String
   ) throws(NodeProblem) -> [(String, String)] {
@@ -218,7 +179,7 @@ enum BailianResolution {
 
   /// `bizParams`, with the prompt variables added.
   private static func biz(_ values: ParameterValues) throws(NodeProblem) -> JSONValue? {
-    var members = try json(values, "bizParams")?.members ?? []
+    var members = try values.object("bizParams")?.members ?? []
     let variables = try pairs(values, "promptVariables").map { JSONValue.Member($0.0, .string($0.1)) }
     if !variables.isEmpty {
       let name = "user_prompt_params"
@@ -229,20 +190,16 @@ enum BailianResolution {
     return members.isEmpty ? nil : .object(members)
   }
 
-  static func endpoint(_ values: ParameterValues) throws(NetError) -> BailianConnection.Endpoint {
-    var request = WebSocketRequest(try WebAddress(values.string("url")))
-    request.limits.open = values.integer("open")
+  static func endpoint(
+    _ values: ParameterValues, _ rules: BailianRules, secrets: Secrets
+  ) throws(NetError) -> BailianEndpoint {
+    var request = try values.webSocketRequest()
     // The service has its own heartbeats; a message may hold many seconds of audio.
     request.limits.message = 1 << 20
-    if values.has("roots") { request.trust = .file(values.string("roots")) }
-    switch values.string("proxy") {
-    case "environment": break
-    case "none": request.proxy = .direct
-    case let text: request.proxy = .server(try NetProxy.Server(text))
-    }
-    return BailianConnection.Endpoint(
+    return BailianEndpoint(
       request: request, key: values.string("key"),
       workspace: values.bool("workspaceHeader") ? values.string("workspace") : nil,
-      isInspected: values.bool("dataInspection"))
+      isInspected: values.bool("dataInspection"),
+      hasPackets: rules.start.downstream.format.isPackets, secrets: secrets)
   }
 }

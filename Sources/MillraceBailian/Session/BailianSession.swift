@@ -1,5 +1,6 @@
 public import MillraceCore
-internal import MillraceDialog
+public import MillraceDialog
+internal import MillraceJSON
 
 /// One dialogue as a pure state machine: it takes what happened and when, and returns what to do.
 ///
@@ -16,7 +17,7 @@ internal import MillraceDialog
 ///
 /// Where the vendor's documents leave the order of events open (a barge-in may be announced by RequestAccepted, Listening,
 /// SpeechStarted or RespondingEnded first), each of them ends the reply.
-public struct BailianSession: Sendable {
+public struct BailianSession: ServiceSession {
   /// The phase of a dialogue.
   public enum Phase: String, Sendable, Hashable, CaseIterable {
     /// Not started; opening the WebSocket.
@@ -55,7 +56,10 @@ public struct BailianSession: Sendable {
   private var video = BailianVideo()
   private var commands = BailianCommands()
   private var updates = BailianUpdates()
-  private var question: BailianRequest.Respond?
+  /// The question that waits until the service listens, and the `id` of its command.
+  private var question: (request: BailianRequest.Respond, id: String?)?
+  /// The `id` of the command being handled.
+  private var commandID: String?
   /// RequestToSpeak was sent and not answered by Listening yet.
   private var isAsked = false
   /// The service rejected the key; waiting for a new one.
@@ -80,13 +84,17 @@ public struct BailianSession: Sendable {
   private var mode: DialogMode { rules.start.upstream.mode }
 
   /// What to do with audio from the microphone now.
-  public var uplink: BailianUplink { speech.uplink(in: phase, mode) }
+  public var uplink: VoiceUplink { speech.uplink(in: phase, mode) }
 
   /// How many commands of the service are kept for the end of its reply.
   var pendingCommands: Int { commands.count }
 
   /// The user's audio is muted.
-  var isMuted: Bool { speech.isMuted }
+  public var isMuted: Bool { speech.isMuted }
+  /// Stop was sent.
+  public var isEnding: Bool { phase == .stopping }
+  /// Closed for good.
+  public var isClosed: Bool { phase == .closed }
 
   /// True when images may be sent now: the service has opened the video channel.
   public var takesPictures: Bool {
@@ -113,12 +121,16 @@ public struct BailianSession: Sendable {
     case .invalidMessage(let text): if isOpen { post(.network, .continue, "invalid message: \(text)") }
     case .audio: if isOpen { takeAudio() }
     case .lost(let error): lost(error)
-    case .command(let command): if phase != .closed && phase != .stopping { obey(command) }
+    case .command(let command, let id):
+      commandID = id
+      if phase != .closed && phase != .stopping { obey(command) }
+      commandID = nil
     case .audible: audible()
     case .finished: if rules.followsPlayback { played() }
     case .delivered: if !rules.followsPlayback { played() }
     case .replyCancelled: replyCancelled()
     case .audioEnded: audioEnded()
+    case .voiceEnded: break
     case .drain: if phase != .closed && phase != .stopping { drain() }
     }
     return actions
@@ -153,7 +165,22 @@ public struct BailianSession: Sendable {
     post(.error(Self.error(category, reaction, text)))
   }
 
-  private mutating func refuse(_ text: String) { post(.request, .continue, text) }
+  /// Refuses the command that is being handled.
+  private mutating func refuse(_ text: String) { actions.append(.refuse(Self.refusal(text))) }
+
+  private static func refusal(_ text: String) -> DialogError {
+    var result = error(.request, .continue, text)
+    result.scope = .command
+    return result
+  }
+
+  /// The question that waits for its turn will never be asked.
+  private mutating func discardQuestion(_ reason: String) {
+    guard let old = question else { return }
+    question = nil
+    let error = Self.refusal("question discarded: \(reason)")
+    post(old.id.map { .answer(DialogAnswer($0, .failed(error))) } ?? .error(error))
+  }
 
   /// Enters a phase, with a timeout or without.
   private mutating func enter(_ next: Phase, limit: Nanoseconds? = nil) {
@@ -258,8 +285,7 @@ public struct BailianSession: Sendable {
   }
 
   private mutating func finish(_ error: DialogError?) {
-    if question != nil { refuse("question discarded: the dialogue has ended") }
-    question = nil
+    discardQuestion("the dialogue has ended")
     post(.state(.closed))
     enter(.closed)
     actions.append(.end(error))
@@ -377,7 +403,8 @@ public struct BailianSession: Sendable {
       startSpeech()
     } else if let next = question {
       question = nil
-      ask(next)
+      if let id = next.id { post(.answer(DialogAnswer(id, .done(nil)))) }
+      ask(next.request)
     } else if video.isWanted && video.state == .off {
       openVideo()
     }
@@ -474,8 +501,13 @@ public struct BailianSession: Sendable {
   }
 
   private mutating func take(_ fault: BailianFault) {
-    guard !fault.isFatal else { return fail(fault.error) }
-    post(.error(fault.error))
+    var error = fault.error
+    guard !fault.isFatal else { return fail(error) }
+    // While an answer is being prepared, what the service refuses is the question.
+    if phase == .talking || phase == .thinking { error.scope = .reply }
+    post(.error(error))
+    // A refused command leaves the reply that is being heard as it is.
+    guard error.scope == .reply else { return }
     cutReply(by: nil)
     switch phase {
     case .talking, .thinking, .responding, .draining:
@@ -582,10 +614,10 @@ public struct BailianSession: Sendable {
 
   /// Uses a key for the next connection; connects at once when the service had rejected the old one.
   private mutating func renew(_ key: String) {
-    guard !key.isEmpty, !key.utf8.contains(where: BailianKey.isControl) else {
+    guard !key.isEmpty, CredentialText.isHeaderValue(key) else {
       return refuse("the \"token\" of \"refreshAuth\" is empty or contains a line break; send the key alone")
     }
-    actions.append(.useKey(key))
+    actions.append(.useCredential(key))
     guard expired != nil else { return }
     expired = nil
     connect()
@@ -677,8 +709,9 @@ public struct BailianSession: Sendable {
   private mutating func ask(_ request: BailianRequest.Respond) {
     if let problem = request.problem { return refuse("question discarded: \(problem)") }
     guard phase == .listening || phase == .talking && mode == .duplex else {
-      if question != nil { refuse("question discarded: another one replaced it") }
-      question = request
+      discardQuestion("another one replaced it")
+      question = (request, commandID)
+      if commandID != nil { actions.append(.answerLater) }
       return
     }
     send(.requestToRespond(request))

@@ -1,4 +1,5 @@
 internal import MillraceDialog
+internal import MillraceJSON
 
 /// The reply of a session: whether its audio is delivered, and what was already reported about it.
 struct BailianReply: Sendable {
@@ -57,8 +58,8 @@ struct BailianSpeech: Sendable {
   /// The service has listened on this connection.
   var hasListened = false
 
-  func uplink(in phase: BailianSession.Phase, _ mode: DialogMode) -> BailianUplink {
-    let wanted: BailianUplink
+  func uplink(in phase: BailianSession.Phase, _ mode: DialogMode) -> VoiceUplink {
+    let wanted: VoiceUplink
     switch phase {
     case .stopping, .closed: return .drop
     case .idle, .connecting, .starting, .waiting: return mode == .duplex || isWanted ? .keep : .drop

@@ -1,4 +1,5 @@
 public import MillraceDialog
+internal import MillraceJSON
 
 /// An error reported by the service, in any of its three forms.
 ///
@@ -59,6 +60,8 @@ extension BailianFault {
     var category: DialogError.Category
     /// Nil: depends on `isFatal`.
     var reaction: DialogError.Reaction?
+    /// What one that is not fatal concerns.
+    var scope = DialogError.Scope.reply
   }
 
   private static let byName: [String: Meaning] = [
@@ -67,14 +70,14 @@ extension BailianFault {
     "AccessDenied": Meaning(category: .auth, reaction: .refuse),
     "UNAUTHORIZED": Meaning(category: .auth, reaction: .refuse),
     "ResponseTimeout": Meaning(category: .network),
-    "InvalidParameter": Meaning(category: .request, reaction: .refuse),
-    "DirectiveNotSupported": Meaning(category: .request, reaction: .refuse),
-    "MessageInvalid": Meaning(category: .request, reaction: .refuse),
+    "InvalidParameter": Meaning(category: .request, reaction: .refuse, scope: .command),
+    "DirectiveNotSupported": Meaning(category: .request, reaction: .refuse, scope: .command),
+    "MessageInvalid": Meaning(category: .request, reaction: .refuse, scope: .command),
     "AudioFormatError": Meaning(category: .request, reaction: .refuse),
     "AppConfigError": Meaning(category: .request, reaction: .refuse),
     "BillingAuthError": Meaning(category: .quota, reaction: .refuse),
     "ClientAudioTimeout": Meaning(category: .request),
-    "TooManyInterrupt": Meaning(category: .quota),
+    "TooManyInterrupt": Meaning(category: .quota, scope: .command),
     "DataInspectionFailed": Meaning(category: .moderation),
     "NoInputAudioError": Meaning(category: .asr),
     "NoSpeechRecognized": Meaning(category: .asr),
@@ -100,6 +103,7 @@ extension BailianFault {
     return DialogError(
       vendor: "bailian", code: code, name: name ?? code.flatMap { Self.names[$0] },
       category: known?.category ?? .internal, reaction: isFatal ? known?.reaction ?? usual : .continue,
+      scope: isFatal ? .connection : known?.scope ?? .reply,
       text: text.isEmpty ? "the service sent no message" : text)
   }
 }

@@ -1,4 +1,5 @@
-public import MillraceDialog
+internal import MillraceDialog
+public import MillraceJSON
 
 /// A parsed message of the service.
 ///
@@ -106,16 +107,16 @@ public struct BailianMessage: Sendable, Hashable {
   public var raw: JSONValue
 
   /// Parses a text message.
-  public init(parsing bytes: [UInt8]) throws(BailianProblem) {
+  public init(parsing bytes: [UInt8]) throws(JSONFormProblem) {
     let json: JSONValue
-    do { json = try JSONValue(parsing: bytes) } catch { throw BailianProblem("message", "is \(error)") }
+    do { json = try JSONValue(parsing: bytes) } catch { throw JSONFormProblem("message", "is \(error)") }
     try self.init(json)
   }
 
   /// Reads a message that is parsed JSON.
-  public init(_ json: JSONValue) throws(BailianProblem) {
+  public init(_ json: JSONValue) throws(JSONFormProblem) {
     raw = json
-    let header = try Form(json, "").object("header")
+    let header = try JSONForm(json).object("header")
     let word = try header.string("event")
     task = header.json["task_id"]?.string
     let payload = json["payload"]
@@ -127,7 +128,7 @@ public struct BailianMessage: Sendable, Hashable {
       event = .error(BailianFault(failed: header.json))
     } else if let output {
       // Whatever the header says: one of the vendor's servers sends Started inside task-started.
-      event = try Self.event(Form(output, "payload.output"), header: header.json)
+      event = try Self.event(JSONForm(output, at: "payload.output"), header: header.json)
       rest = Self.rest(of: output, event)
     } else {
       event = Self.event(without: word, header.json)
@@ -156,7 +157,7 @@ public struct BailianMessage: Sendable, Hashable {
     }
   }
 
-  private static func event(_ output: Form, header: JSONValue) throws(BailianProblem) -> Event {
+  private static func event(_ output: JSONForm, header: JSONValue) throws(JSONFormProblem) -> Event {
     guard output.json["event"] != nil else {
       return BailianFault(header: header).map { .error($0) } ?? .unknown
     }
@@ -181,7 +182,7 @@ public struct BailianMessage: Sendable, Hashable {
 }
 
 extension BailianMessage.Content {
-  fileprivate init(_ output: Form) throws(BailianProblem) {
+  fileprivate init(_ output: JSONForm) throws(JSONFormProblem) {
     text = try output.string("text")
     spoken = output.json["spoken"]?.string
     isFinished = try output.bool("finished")
@@ -189,60 +190,28 @@ extension BailianMessage.Content {
     let info = output.json["extra_info"]?.members ?? []
     extra = info.filter { $0.name != "commands" && !$0.value.isNull }
     commands =
-      try info.last { $0.name == "commands" }.map { member throws(BailianProblem) in
+      try info.last { $0.name == "commands" }.map { member throws(JSONFormProblem) in
         try Self.commands(member.value)
       } ?? []
   }
 
   /// A list, which the service sends as a string of JSON.
-  private static func commands(_ value: JSONValue) throws(BailianProblem) -> [BailianMessage.Command] {
+  private static func commands(_ value: JSONValue) throws(JSONFormProblem) -> [BailianMessage.Command] {
     let path = "payload.output.extra_info.commands"
     var list = value
     if let text = value.string {
       if text.isEmpty { return [] }
-      do { list = try JSONValue(parsing: text) } catch { throw BailianProblem(path, "is \(error)") }
+      do { list = try JSONValue(parsing: text) } catch { throw JSONFormProblem(path, "is \(error)") }
     }
     if list.isNull { return [] }
-    guard let list = list.array else { throw BailianProblem(path, "must be an array") }
+    guard let list = list.array else { throw JSONFormProblem(path, "must be an array") }
     var result: [BailianMessage.Command] = []
     for entry in list {
       guard let name = entry["name"]?.string else {
-        throw BailianProblem(path, "has an entry without a string \"name\"")
+        throw JSONFormProblem(path, "has an entry without a string \"name\"")
       }
       result.append(BailianMessage.Command(name: name, payload: entry))
     }
     return result
-  }
-}
-
-/// Reads members at a path.
-struct Form {
-  let json: JSONValue
-  private let path: String
-
-  init(_ json: JSONValue, _ path: String) {
-    self.json = json
-    self.path = path
-  }
-
-  private func path(of name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
-
-  func object(_ name: String) throws(BailianProblem) -> Form {
-    guard let value = json[name], value.members != nil else {
-      throw BailianProblem(path(of: name), "must be an object")
-    }
-    return Form(value, path(of: name))
-  }
-
-  func string(_ name: String) throws(BailianProblem) -> String {
-    guard let value = json[name]?.string else { throw BailianProblem(path(of: name), "must be a string") }
-    return value
-  }
-
-  func bool(_ name: String) throws(BailianProblem) -> Bool {
-    guard let value = json[name]?.bool else {
-      throw BailianProblem(path(of: name), "must be true or false")
-    }
-    return value
   }
 }

@@ -1,4 +1,5 @@
 public import MillraceDialog
+public import MillraceJSON
 
 /// A message to the service.
 public enum BailianRequest: Sendable, Hashable {

@@ -1,4 +1,5 @@
 public import MillraceDialog
+public import MillraceJSON
 
 /// The parameters of a dialogue: everything the message `Start` can contain, in the vendor's terms. A nil member is not sent, and the
 /// service uses its default.
@@ -130,10 +131,10 @@ public struct BailianStart: Sendable, Hashable {
 
 extension BailianStart {
   /// What the service would refuse: the path of a member and what is wrong with it.
-  public var problems: [BailianProblem] {
-    var result: [BailianProblem] = []
+  public var problems: [JSONFormProblem] {
+    var result: [JSONFormProblem] = []
     func check(_ isRight: Bool, _ path: String, _ text: String) {
-      if !isRight { result.append(BailianProblem(path, text)) }
+      if !isRight { result.append(JSONFormProblem(path, text)) }
     }
     check(!workspace.isEmpty, "input.workspace_id", "must not be empty")
     check(!app.isEmpty, "input.app_id", "must not be empty")
@@ -172,21 +173,6 @@ extension BailianStart {
       "biz_params": biz, "dialog_attributes": attributes,
     ])
   }
-}
-
-/// An invalid member of a message, sent or received. Names members, never their content.
-public struct BailianProblem: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The member, such as `payload.output.state`.
-  public let path: String
-  /// What is wrong with it.
-  public let text: String
-
-  init(_ path: String, _ text: String) {
-    self.path = path
-    self.text = text
-  }
-
-  public var description: String { "\"\(path)\" \(text)" }
 }
 
 extension BailianStart.Upstream {

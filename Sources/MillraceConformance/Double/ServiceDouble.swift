@@ -1,4 +1,5 @@
 public import MillraceDialog
+public import MillraceJSON
 
 /// A local double of a service, for the conformance suite of its node: started for one case with a script of faults, and asked
 /// what it observed.

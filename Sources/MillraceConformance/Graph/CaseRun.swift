@@ -2,6 +2,7 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
+internal import MillraceJSON
 internal import Synchronization
 
 /// Why a case failed before its record could be checked.

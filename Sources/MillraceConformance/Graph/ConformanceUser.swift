@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceJSON
 internal import Synchronization
 
 /// `conformance.user`: records everything a service node emits, plays replies instantly, and forwards the commands it is sent.

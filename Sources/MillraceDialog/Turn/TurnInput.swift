@@ -15,7 +15,7 @@ public enum TurnInput: Sendable, Hashable {
   case replyEnded(utterances: Int)
   /// The service has stopped its reply.
   case serviceInterrupted
-  /// Something failed, and the dialogue continues.
+  /// The reply failed, and the dialogue continues.
   case failed
   /// The service forbids or allows barge-in.
   case uninterruptible(Bool)

@@ -16,10 +16,14 @@ enum TurnMessages {
     }
     if event.has("event", "interrupted") { return .serviceInterrupted }
     if event.has("event", "connected") { return .connected }
-    if event.has("event", "error") { return event.has("reaction", "continue") ? .failed : nil }
+    if event.has("event", "error") {
+      // Only an error of the reply ends one: a refused command must not cut off the answer being heard.
+      return event.has("reaction", "continue") && event.has("scope", "reply") ? .failed : nil
+    }
     if event.has("event", "gate") {
       let isOn = event.isTrue("on")
-      return event.has("gate", "muted") ? .muted(isOn) : .uninterruptible(isOn)
+      if event.has("gate", "muted") { return .muted(isOn) }
+      return event.has("gate", "uninterruptible") ? .uninterruptible(isOn) : nil
     }
     return nil
   }

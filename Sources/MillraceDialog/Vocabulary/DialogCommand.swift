@@ -1,3 +1,5 @@
+public import MillraceJSON
+
 /// A command to a service, in a form that is the same for every service.
 public enum DialogCommand: Sendable, Hashable {
   /// The user starts to speak: button down, or tap.
@@ -79,11 +81,11 @@ extension DialogCommand {
   }
 
   /// Reads the JSON form. Unknown members are ignored.
-  public init(json: JSONValue) throws(DialogFormProblem) {
+  public init(json: JSONValue) throws(JSONFormProblem) {
     guard let name = json["command"]?.string else {
-      throw DialogFormProblem("a command needs a string \"command\"")
+      throw JSONFormProblem("command", "must be a string")
     }
-    let form = DialogForm(json, of: name)
+    let form = JSONForm(json, at: name)
     switch name {
     case "startSpeech": self = .startSpeech
     case "stopSpeech": self = .stopSpeech
@@ -97,7 +99,7 @@ extension DialogCommand {
     case "setRole": self = .setRole(try form.string("role"))
     case "refreshAuth": self = .refreshAuth(token: json["token"]?.string)
     case "extra": self = .extra(name: try form.string("name"), payload: json["payload"] ?? .null)
-    default: throw DialogFormProblem("unknown command \"\(name)\"")
+    default: throw JSONFormProblem("command", "has the unknown value \"\(name)\"")
     }
   }
 }
@@ -110,17 +112,16 @@ extension DialogImage {
     }
   }
 
-  static func list(_ form: DialogForm) throws(DialogFormProblem) -> [DialogImage] {
-    guard let images = form.json["images"] else { return [] }
-    guard let images = images.array else { throw form.problem("\"images\" must be an array") }
+  static func list(_ form: JSONForm) throws(JSONFormProblem) -> [DialogImage] {
+    guard form.json["images"] != nil else { return [] }
     var result: [DialogImage] = []
-    for image in images {
-      if let text = image["url"]?.string {
+    for image in try form.array("images") {
+      if let text = image.json["url"]?.string {
         result.append(.url(text))
-      } else if let text = image["base64"]?.string {
+      } else if let text = image.json["base64"]?.string {
         result.append(.base64(text))
       } else {
-        throw form.problem("an image needs a string \"url\" or \"base64\"")
+        throw JSONFormProblem(image.path, "must have a string \"url\" or \"base64\"")
       }
     }
     return result

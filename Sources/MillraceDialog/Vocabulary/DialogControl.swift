@@ -1,3 +1,5 @@
+public import MillraceJSON
+
 /// A report of playback to the service: how much of a reply was heard. Corresponds to the events of `audio.play`.
 public enum PlaybackReport: Sendable, Hashable {
   /// The first sample of a reply was played.
@@ -10,15 +12,17 @@ public enum PlaybackReport: Sendable, Hashable {
 
 /// What arrives at a service's `control` port: commands, and playback reports, linked directly or through `dialog.turn`.
 public enum DialogControl: Sendable, Hashable {
-  /// A command.
-  case command(DialogCommand)
+  /// A command, and the `id` under which it is to be answered, if it has one.
+  case command(DialogCommand, id: String? = nil)
   /// A playback report.
   case playback(PlaybackReport)
 
   /// Reads a packet of the port. Nil for an event of playback that does not concern a reply (`late`, `underrun`).
-  public static func read(_ json: JSONValue) throws(DialogFormProblem) -> DialogControl? {
-    guard let name = json["event"]?.string else { return .command(try DialogCommand(json: json)) }
-    let form = DialogForm(json, of: name)
+  public static func read(_ json: JSONValue) throws(JSONFormProblem) -> DialogControl? {
+    guard let name = json["event"]?.string else {
+      return .command(try DialogCommand(json: json), id: try commandID(json))
+    }
+    let form = JSONForm(json, at: name)
     switch name {
     case "replyAudible": return .playback(.audible(reply: try form.integer("reply")))
     case "replyFinished":
@@ -33,6 +37,22 @@ public enum DialogControl: Sendable, Hashable {
           milliseconds: milliseconds(json)))
     default: return nil
     }
+  }
+
+  /// The most bytes an id may have: it is repeated in the answer, which has to fit into an event.
+  public static let mostIDBytes = 128
+
+  /// The valid `id` of a command, also of one that is invalid otherwise.
+  public static func id(of json: JSONValue) -> String? {
+    guard json["event"]?.string == nil else { return nil }
+    do throws(JSONFormProblem) { return try commandID(json) } catch { return nil }
+  }
+
+  private static func commandID(_ json: JSONValue) throws(JSONFormProblem) -> String? {
+    guard let value = json["id"], !value.isNull else { return nil }
+    guard let id = value.string ?? value.integer.map(String.init), !id.isEmpty, id.utf8.count <= mostIDBytes
+    else { throw JSONFormProblem("id", "must be a string of 1 to \(mostIDBytes) bytes, or an integer") }
+    return id
   }
 
   /// Playback reports fractional milliseconds.

@@ -1,4 +1,5 @@
 public import MillraceCore
+internal import MillraceJSON
 
 /// An error of a service, in a form that is the same for all: with the vendor's code and name, a category, and a reaction.
 ///
@@ -26,6 +27,16 @@ public struct DialogError: Error, Sendable, Hashable {
     case `internal`
   }
 
+  /// What an error concerns, and therefore what it ends.
+  public enum Scope: String, Sendable, Hashable, CaseIterable {
+    /// The connection, the login or the dialogue as a whole. A reply that has arrived is played on.
+    case connection
+    /// The reply being prepared or played, which ends with it.
+    case reply
+    /// A single command or message to the service: nothing else changes, and a reply is played on.
+    case command
+  }
+
   /// What to do about it.
   public enum Reaction: Sendable, Hashable {
     /// Nothing: the dialogue continues by itself.
@@ -50,19 +61,25 @@ public struct DialogError: Error, Sendable, Hashable {
   public var category: Category
   /// What to do about it.
   public var reaction: Reaction
+  /// What it concerns.
+  public var scope: Scope
+  /// The vendor's second code, where one does not say everything: a status within a code, or a code that is a word.
+  public var detail: String?
   /// The message, in lower case.
   public var text: String
 
   /// Creates an error. The text must contain nothing the user said.
   public init(
     vendor: String, code: Int? = nil, name: String? = nil, category: Category, reaction: Reaction,
-    text: String
+    scope: Scope = .connection, detail: String? = nil, text: String
   ) {
     self.vendor = vendor
     self.code = code
     self.name = name
     self.category = category
     self.reaction = reaction
+    self.scope = scope
+    self.detail = detail
     self.text = text
   }
 }
@@ -92,30 +109,33 @@ extension DialogError.Reaction {
 extension DialogError: CustomStringConvertible {
   /// For example `bailian: quota 449 TooManyInterrupt: slow down`.
   public var description: String {
-    let words = [category.rawValue, code.map(String.init), name].compactMap { $0 }
+    let words = [category.rawValue, code.map(String.init), detail, name].compactMap { $0 }
     return "\(vendor): \(words.joined(separator: " ")): \(text)"
   }
 }
 
 extension DialogError {
-  /// The members of an `error` event.
+  /// The members of an `error` event, and of an `answer` that says no.
   var members: KeyValuePairs<String, JSONValue?> {
     var wait: Int?
     if case .retry(let time) = reaction { wait = time }
     return [
       "vendor": .string(vendor), "code": code.map { .integer($0) }, "name": name.map { .string($0) },
       "category": .string(category.rawValue), "reaction": .string(reaction.name),
-      "afterMs": wait.map { .integer($0) }, "text": .string(text),
+      "afterMs": wait.map { .integer($0) }, "scope": .string(scope.rawValue),
+      "detail": detail.map { .string($0) }, "text": .string(text),
     ]
   }
 
-  /// Reads the members of an `error` event.
-  init(json: JSONValue) throws(DialogFormProblem) {
-    let form = DialogForm(json, of: "error")
+  /// Reads the members of an error. Without a `scope` it concerns the connection.
+  init(_ form: JSONForm) throws(JSONFormProblem) {
+    let json = form.json
     vendor = try form.string("vendor")
     code = json["code"]?.integer
     name = json["name"]?.string
     category = try form.word("category")
+    scope = json["scope"] == nil ? .connection : try form.word("scope")
+    detail = json["detail"]?.string
     text = try form.string("text")
     switch try form.string("reaction") {
     case "continue": reaction = .continue
@@ -123,7 +143,7 @@ extension DialogError {
     case "reconnect": reaction = .reconnect
     case "refuse": reaction = .refuse
     case "ended": reaction = .ended
-    default: throw form.problem("\"reaction\" must be one of continue, retry, reconnect, refuse, ended")
+    default: throw form.problem("reaction", "must be one of continue, retry, reconnect, refuse, ended")
     }
   }
 }

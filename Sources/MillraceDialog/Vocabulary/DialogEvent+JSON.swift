@@ -1,3 +1,5 @@
+public import MillraceJSON
+
 extension DialogEvent {
   /// The JSON for a link: `{"event":"transcript","text":"hello","final":false}`.
   public var json: JSONValue {
@@ -32,6 +34,7 @@ extension DialogEvent {
       ])
     case .error(let error): .object(error.members)
     case .unknown(let raw): ["raw": raw]
+    case .answer(let answer): answer.json
     }
   }
 
@@ -42,20 +45,20 @@ extension DialogEvent {
   ///   if case .transcript(let text, isFinal: true) = try? DialogEvent(parsing: event.json) { print(text) }
   /// }
   /// ```
-  public init(parsing text: String) throws(DialogFormProblem) {
+  public init(parsing text: String) throws(JSONFormProblem) {
     let json: JSONValue
     do throws(JSONProblem) { json = try JSONValue(parsing: text) } catch {
-      throw DialogFormProblem(error.description)
+      throw JSONFormProblem("", error.description)
     }
     try self.init(json: json)
   }
 
   /// Reads the JSON form. Unknown members are ignored: events on links also carry `time` and `node`.
-  public init(json: JSONValue) throws(DialogFormProblem) {
+  public init(json: JSONValue) throws(JSONFormProblem) {
     guard let name = json["event"]?.string else {
-      throw DialogFormProblem("an event needs a string \"event\"")
+      throw JSONFormProblem("event", "must be a string")
     }
-    let form = DialogForm(json, of: name)
+    let form = JSONForm(json, at: name)
     switch name {
     case "connected": self = .connected
     case "conversationStarted": self = .conversationStarted(id: try form.string("id"))
@@ -77,24 +80,24 @@ extension DialogEvent {
     }
   }
 
-  private static func rare(_ form: DialogForm) throws(DialogFormProblem) -> DialogEvent {
+  private static func rare(_ form: JSONForm) throws(JSONFormProblem) -> DialogEvent {
     let json = form.json
-    switch form.name {
+    switch form.path {
     case "usage": return .usage(json["usage"] ?? .null)
     case "latency":
-      guard let time = json["ms"]?.double else { throw form.problem("missing number \"ms\"") }
-      return .latency(name: try form.string("name"), milliseconds: time)
+      return .latency(name: try form.string("name"), milliseconds: try form.number("ms"))
     case "authWillExpire": return .authWillExpire(inMilliseconds: json["ms"]?.integer)
     case "authExpired": return .authExpired
     case "kicked": return .kicked(try form.word("reason"), text: json["text"]?.string ?? "")
     case "peer": return .peer(try DialogPeer(form))
     case "netQuality":
-      guard let index = json["index"]?.double else { throw form.problem("missing number \"index\"") }
-      return .netQuality(index: index, grade: try form.word("grade"), peer: json["peer"]?.string)
-    case "error": return .error(try DialogError(json: json))
+      return .netQuality(
+        index: try form.number("index"), grade: try form.word("grade"), peer: json["peer"]?.string)
+    case "error": return .error(try DialogError(form))
     case "extra": return .extra(name: try form.string("name"), payload: json["payload"] ?? .null)
     case "unknown": return .unknown(json["raw"] ?? .null)
-    default: throw DialogFormProblem("unknown event \"\(form.name)\"")
+    case "answer": return .answer(try DialogAnswer(form))
+    default: throw JSONFormProblem("event", "has the unknown value \"\(form.path)\"")
     }
   }
 }
@@ -107,7 +110,7 @@ extension DialogReply {
     ])
   }
 
-  init(_ form: DialogForm) throws(DialogFormProblem) {
+  init(_ form: JSONForm) throws(JSONFormProblem) {
     self.init(
       text: try form.string("text"), spoken: form.json["spoken"]?.string, isFinal: try form.bool("final"),
       mode: try form.word("mode"), round: form.json["round"]?.string)
@@ -123,7 +126,7 @@ extension DialogMedia {
     ])
   }
 
-  init(_ form: DialogForm) throws(DialogFormProblem) {
+  init(_ form: JSONForm) throws(JSONFormProblem) {
     let json = form.json
     self.init(
       try form.word("kind"), url: json["url"]?.string, title: json["title"]?.string,
@@ -140,15 +143,13 @@ extension DialogEmotion {
     ])
   }
 
-  static func steps(_ form: DialogForm) throws(DialogFormProblem) -> [DialogEmotion] {
-    guard let steps = form.json["steps"]?.array else { throw form.problem("missing array \"steps\"") }
+  static func steps(_ form: JSONForm) throws(JSONFormProblem) -> [DialogEmotion] {
     var result: [DialogEmotion] = []
-    for step in steps {
-      let form = DialogForm(step, of: form.name)
+    for step in try form.array("steps") {
       result.append(
         DialogEmotion(
-          try form.string("name"), startMilliseconds: try form.integer("startMs"),
-          endMilliseconds: step["endMs"]?.integer))
+          try step.string("name"), startMilliseconds: try step.integer("startMs"),
+          endMilliseconds: step.json["endMs"]?.integer))
     }
     return result
   }
@@ -162,7 +163,7 @@ extension DialogPeer {
     ])
   }
 
-  init(_ form: DialogForm) throws(DialogFormProblem) {
+  init(_ form: JSONForm) throws(JSONFormProblem) {
     let json = form.json
     self.init(
       try form.string("id"), try form.word("change"), sendsAudio: json["audio"]?.bool,

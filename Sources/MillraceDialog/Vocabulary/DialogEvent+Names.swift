@@ -31,6 +31,7 @@ extension DialogEvent {
     case .error: 21
     case .extra: 22
     case .unknown: 23
+    case .answer: 24
     }
   }
 
@@ -64,8 +65,11 @@ extension DialogEvent {
     EventContract("netQuality", text: "network quality: `index`, `grade`, `peer` (absent: this client)"),
     EventContract(
       "error",
-      text: "an error: `vendor`, `code`, `name`, `category`, `reaction`, `afterMs`, `text`"),
+      text: "an error: `vendor`, `code`, `name`, `category`, `reaction`, `afterMs`, `scope`, `detail`, `text`"),
     EventContract("extra", text: "a vendor's own event: `name`, `payload`"),
     EventContract("unknown", text: "an unknown message: `raw`"),
+    EventContract(
+      "answer",
+      text: "what came of the command with this `id`: `ok`, and its `payload` or the members of an error"),
   ]
 }

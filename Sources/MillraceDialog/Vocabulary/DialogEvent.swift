@@ -1,3 +1,5 @@
+public import MillraceJSON
+
 /// An event of a dialogue, in a form that is the same for every service. `Documentation/dialog.md` lists each vendor's messages beside
 /// them.
 ///
@@ -51,6 +53,8 @@ public enum DialogEvent: Sendable, Hashable {
   case extra(name: String, payload: JSONValue)
   /// An unknown message.
   case unknown(JSONValue)
+  /// What came of a command that had an `id`.
+  case answer(DialogAnswer)
 }
 
 /// Part of the text of a reply.

@@ -1,3 +1,4 @@
+internal import MillraceJSON
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
@@ -99,24 +100,5 @@ struct ConnectionAttempt: Sendable {
     default: break
     }
     return NetError(.connect, "cannot connect to \(peer): \(error)")
-  }
-}
-
-/// Base64, RFC 4648 section 4.
-public enum Base64 {
-  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-  /// Encodes bytes as text, with padding.
-  public static func encode(_ bytes: [UInt8]) -> String {
-    var result: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let group = (0..<3).map { start + $0 < bytes.count ? UInt32(bytes[start + $0]) : 0 }
-      let value = group[0] << 16 | group[1] << 8 | group[2]
-      for place in 0..<4 {
-        let isPadding = place > bytes.count - start
-        result.append(isPadding ? UInt8(ascii: "=") : alphabet[Int(value >> UInt32(18 - 6 * place)) & 63])
-      }
-    }
-    return String(decoding: result, as: UTF8.self)
   }
 }

@@ -27,10 +27,11 @@ public final class NetWakeSignal: Sendable {
     NetWaker.shared.wake()
   }
 
+  /// True once for any number of signals since the last call. For whoever looks for signals without `begin`, such as a clock of tests.
+  public func take() -> Bool { isSignalled.exchange(false, ordering: .sequentiallyConsistent) }
+
   /// On the network thread.
-  func runIfSignalled() {
-    if isSignalled.exchange(false, ordering: .sequentiallyConsistent) { work.value?() }
-  }
+  func runIfSignalled() { if take() { work.value?() } }
 
   /// On the network thread.
   func set(_ work: (@Sendable () -> Void)?) { self.work.value = work }

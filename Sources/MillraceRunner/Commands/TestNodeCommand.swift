@@ -3,6 +3,7 @@ internal import MillraceConformance
 internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceGraph
+internal import MillraceJSON
 
 /// `test-node`: runs the conformance suite for service nodes.
 struct TestNodeCommand: ParsableCommand {

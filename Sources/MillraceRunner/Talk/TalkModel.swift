@@ -1,5 +1,6 @@
 internal import MillraceDialog
 internal import MillraceGraph
+internal import MillraceJSON
 
 /// The state of a dialogue as the user sees it: whose turn it is, what was said, what went wrong. Pure: events in, lines to show out.
 struct TalkModel {

@@ -3,6 +3,7 @@ internal import Millrace
 internal import MillraceCore
 internal import MillraceEngine
 internal import MillraceGraph
+internal import MillraceJSON
 internal import MillraceNet
 internal import Synchronization
 

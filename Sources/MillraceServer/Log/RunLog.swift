@@ -1,6 +1,7 @@
 public import Logging
 internal import MillraceDialog
 public import MillraceEngine
+internal import MillraceJSON
 
 /// Writes the events of runs to a `Logger`.
 ///

@@ -1,6 +1,7 @@
 internal import MillraceCore
 internal import MillraceDialog
 public import MillraceEngine
+internal import MillraceJSON
 public import Tracing
 
 /// Traces the turns of dialogues through swift-distributed-tracing: a span for each turn, with a child span for each of its parts.

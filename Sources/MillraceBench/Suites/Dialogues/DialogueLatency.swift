@@ -3,6 +3,7 @@ import Millrace
 import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
+internal import MillraceJSON
 import Synchronization
 
 /// Latencies of one dialogue in which the user speaks over every reply.

@@ -2,6 +2,7 @@ import CMillraceSys
 import Millrace
 import MillraceCore
 import MillraceDialog
+internal import MillraceJSON
 import Synchronization
 
 /// Outages of the service: how soon after its return the dialogue continues, and whether it is the same dialogue.

@@ -1,5 +1,6 @@
 import Glibc
 import MillraceDialog
+internal import MillraceJSON
 
 /// Bailian's double in a process of its own, so that its cost is not measured: this program, started again with
 /// `double bailian`. Every program built on `MillraceCommand` has that command, even one that only runs `bench`.

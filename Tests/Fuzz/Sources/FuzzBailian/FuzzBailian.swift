@@ -1,5 +1,6 @@
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 
 /// Feeds messages of a Bailian service to a session, one per line of the input. A line that does not start with a brace is another input
 /// of the session, chosen by its first byte. The first byte of the whole input selects the settings of the session.
@@ -38,9 +39,9 @@ private func rules(_ byte: UInt8) -> BailianRules {
 }
 
 private func read(_ line: [UInt8]) -> BailianInput {
-  do throws(BailianProblem) {
+  do throws(JSONFormProblem) {
     let message = try BailianMessage(parsing: line)
-    do throws(BailianProblem) {
+    do throws(JSONFormProblem) {
       if try BailianMessage(parsing: message.raw.bytes) != message {
         fatalError("the round trip changed \(message)")
       }
@@ -144,12 +145,15 @@ private struct Dialog {
     case .connect, .disconnect: isConnected = false
     case .end: hasEnded = true
     case .post(let event):
-      do throws(DialogFormProblem) {
+      do throws(JSONFormProblem) {
         if try DialogEvent(json: event.json) != event { fatalError("the round trip changed \(event)") }
       } catch {
         fatalError("an event does not parse: \(error)")
       }
-    case .useKey: break
+    case .refuse(let error):
+      guard case .command = input else { break }
+      if error.scope != .command { fatalError("a refusal of \(error.scope)") }
+    case .useCredential, .answerLater: break
     }
   }
 

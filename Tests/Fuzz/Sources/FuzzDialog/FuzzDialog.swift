@@ -1,3 +1,4 @@
+import MillraceJSON
 @testable import MillraceDialog
 
 /// Feeds arbitrary bytes to the JSON parser, and the values that parse to the readers of events, commands and playback reports.
@@ -47,14 +48,14 @@ private func again(_ json: JSONValue) -> JSONValue {
   }
 }
 
-private func checkError(_ error: DialogFormProblem) {
+private func checkError(_ error: JSONFormProblem) {
   if error.description.isEmpty { fatalError("an error without a text") }
 }
 
 private func checkEvent(_ json: JSONValue) {
   let event: DialogEvent
-  do throws(DialogFormProblem) { event = try DialogEvent(json: json) } catch { return checkError(error) }
-  do throws(DialogFormProblem) {
+  do throws(JSONFormProblem) { event = try DialogEvent(json: json) } catch { return checkError(error) }
+  do throws(JSONFormProblem) {
     if try DialogEvent(json: again(event.json)) != event {
       fatalError("the round trip changed \(event.json)")
     }
@@ -65,10 +66,10 @@ private func checkEvent(_ json: JSONValue) {
 
 private func checkCommand(_ json: JSONValue) {
   let command: DialogCommand
-  do throws(DialogFormProblem) { command = try DialogCommand(json: json) } catch {
+  do throws(JSONFormProblem) { command = try DialogCommand(json: json) } catch {
     return checkError(error)
   }
-  do throws(DialogFormProblem) {
+  do throws(JSONFormProblem) {
     if try DialogCommand(json: again(command.json)) != command {
       fatalError("the round trip changed \(command.json)")
     }
@@ -78,8 +79,8 @@ private func checkCommand(_ json: JSONValue) {
 }
 
 private func checkControl(_ json: JSONValue) {
-  do throws(DialogFormProblem) {
-    if case .command(let command)? = try DialogControl.read(json), json["event"]?.string != nil {
+  do throws(JSONFormProblem) {
+    if case .command(let command, _)? = try DialogControl.read(json), json["event"]?.string != nil {
       fatalError("an event was read as a command: \(command.json)")
     }
   } catch {

@@ -2,70 +2,9 @@ public import MillraceCore
 public import MillraceDialog
 
 /// An input of a session.
-public enum BailianInput: Sendable, Hashable {
-  /// Start.
-  case start
-  /// The WebSocket is open.
-  case opened
-  /// A valid text message.
-  case message(BailianMessage)
-  /// An invalid text message, and what is wrong with it.
-  case invalidMessage(String)
-  /// A binary message. Its bytes stay outside.
-  case audio
-  /// The WebSocket was lost, or could not be opened.
-  case lost(DialogError)
-  /// A command of the program, the user or `dialog.turn`.
-  case command(DialogCommand)
-  /// The first sample of a reply was played.
-  case audible
-  /// An utterance was played to its end.
-  case finished
-  /// Another node cancelled the reply.
-  case replyCancelled
-  /// All audio of the reply was delivered.
-  case delivered
-  /// The user's audio has ended.
-  case audioEnded
-  /// The graph drains.
-  case drain
-  /// Time has passed.
-  case tick
-}
-
+public typealias BailianInput = ServiceInput<BailianMessage>
 /// An action a session asks for.
-public enum BailianAction: Sendable, Hashable {
-  /// Open a new WebSocket, with a new task id.
-  case connect
-  /// Close the WebSocket, and ignore what still arrives.
-  case disconnect
-  /// Send a message.
-  case send(BailianRequest)
-  /// Post an event.
-  case post(DialogEvent)
-  /// Deliver the audio that just arrived.
-  case deliver
-  /// The audio delivered so far is a complete utterance.
-  case endUtterance
-  /// Cancel the reply.
-  case cancelReply
-  /// Use this key for the next connection.
-  case useKey(String)
-  /// The session has ended; with an error when it failed.
-  case end(DialogError?)
-}
-
-/// What to do with the user's audio.
-public enum BailianUplink: String, Sendable, Hashable, CaseIterable {
-  /// Keep the latest of it until it may be sent.
-  case keep
-  /// Send it, after what was kept.
-  case send
-  /// Send silence of the same length instead.
-  case silence
-  /// Discard it, and what was kept.
-  case drop
-}
+public typealias BailianAction = ServiceAction<BailianRequest>
 
 /// The rules of a session.
 public struct BailianRules: Sendable, Hashable {

@@ -3,13 +3,14 @@ internal import MillraceDialog
 internal import MillraceNet
 internal import Synchronization
 
-/// The state shared by the node and the network thread. The node writes `outgoing` and reads the other two queues.
+/// The state shared by a service node and its connection, which run on different threads. The node writes `messages` and `voice`, and reads
+/// `events` and `audio`.
 @safe
-final class BailianExchange: Sendable {
+final class ServiceExchange: Sendable {
   /// Kinds of outgoing records.
   enum Out {
-    /// Four bytes of duration in microseconds, and the content of one WebSocket message.
-    static let audio: UInt8 = 1
+    /// Four bytes of duration in microseconds, and one frame of the user's audio.
+    static let frame: UInt8 = 1
     /// Four bytes with the number of the current reply, and JSON.
     static let control: UInt8 = 2
     static let text: UInt8 = 3
@@ -17,10 +18,9 @@ final class BailianExchange: Sendable {
     static let image: UInt8 = 4
     /// Part of a message longer than `pieceBytes`; the next record that is not audio continues it.
     static let part: UInt8 = 5
+    /// A reply that drives the service is complete.
+    static let endOfUtterance: UInt8 = 6
   }
-
-  /// The largest record in bytes, except for audio.
-  static let pieceBytes = 16_384
 
   /// Kinds of incoming records.
   enum In {
@@ -33,7 +33,15 @@ final class BailianExchange: Sendable {
     static let text: UInt8 = 4
   }
 
-  let outgoing: ByteQueue
+  /// The largest piece of a message, in bytes.
+  static let pieceBytes = 16_384
+  /// The largest record of `audio`, in bytes.
+  static let audioBytes = 16_384
+
+  /// Messages and, in their order, the user's audio.
+  let messages: ByteQueue
+  /// The user's audio: in `messages`, or in a queue of its own where it waits for its pace and messages overtake it.
+  let voice: ByteQueue
   let events: ByteQueue
   let audio: ByteQueue
   let waker: Waker
@@ -50,9 +58,11 @@ final class BailianExchange: Sendable {
   /// How many of these the connection has seen, and the end of what it had put into `audio` until then.
   let acknowledgedCancellations = Atomic<Int>(0)
   let acknowledgedBefore = Atomic<Int>(0)
+  /// Where the user's audio is a bot's reply: what lies before it in `voice` belongs to a cancelled one.
+  let voiceCancelledBefore = Atomic<Int>(0)
   /// Utterances delivered to their end.
   let delivered = Atomic<Int>(0)
-  /// The microphone has ended.
+  /// The user's audio has ended.
   let isAudioOver = Atomic<Bool>(false)
   /// The graph drains.
   let isOver = Atomic<Bool>(false)
@@ -60,21 +70,23 @@ final class BailianExchange: Sendable {
   let isStopped = Atomic<Bool>(false)
 
   /// - Parameters:
-  ///   - largest: bytes of the largest outgoing record.
+  ///   - frame: bytes of the largest record of audio.
+  ///   - isPaced: the user's audio is held back to a pace.
   ///   - event: bytes of the largest event.
-  init(largest: Int, event: Int, waker: Waker) {
-    outgoing = ByteQueue(largest: largest, atLeast: 65_536)
+  init(frame: Int, isPaced: Bool, event: Int, waker: Waker) {
+    messages = ByteQueue(largest: max(frame, Self.pieceBytes), atLeast: 65_536)
+    voice = isPaced ? ByteQueue(largest: frame, atLeast: 65_536) : messages
     events = ByteQueue(largest: event, atLeast: 16_384)
     audio = ByteQueue(largest: Self.audioBytes, atLeast: 65_536)
     self.waker = waker
     end = SessionEnd(waker: waker)
   }
 
-  /// The largest record of incoming audio, in bytes.
-  static let audioBytes = 16_384
-
   /// True when nothing waits for the node.
   var isEmpty: Bool { events.peek() == nil && audio.peek() == nil }
+
+  /// True when nothing waits for the connection.
+  var isSent: Bool { voice.peek() == nil && messages.peek() == nil }
 
   /// Ends everything. Does not block.
   func stop() {

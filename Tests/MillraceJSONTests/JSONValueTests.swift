@@ -1,4 +1,5 @@
-import MillraceDialog
+import MillraceJSON
+import TestSystem
 import Testing
 
 @Suite("JSON of messages") struct JSONValueTests {

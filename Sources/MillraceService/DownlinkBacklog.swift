@@ -2,7 +2,7 @@ internal import MillraceDialog
 internal import MillraceNet
 
 /// Events, texts and audio on their way to the node, while its queues have no room. On the network thread.
-struct DownlinkBacklog {
+struct DownlinkBacklog: Sendable {
   /// The most audio of a reply that is held here; a reply arrives faster than real time.
   private static let maxAudioBytes = 16 << 20
   private static let maxEvents = 1_000
@@ -19,10 +19,10 @@ struct DownlinkBacklog {
   var isFull: Bool { audio.bytes > Self.maxAudioBytes || events.count > Self.maxEvents }
 
   mutating func append(_ event: DialogEvent) {
-    events.append(BailianExchange.In.event, EventRecord.bytes(event, limit: eventBytes))
+    events.append(ServiceExchange.In.event, EventRecord.bytes(event, limit: eventBytes))
     if case .reply(let reply) = event, reply.isFinal, !reply.text.isEmpty {
       for piece in Self.pieces(reply.text, maxBytes: eventBytes) {
-        events.append(BailianExchange.In.text, piece)
+        events.append(ServiceExchange.In.text, piece)
       }
     }
   }
@@ -30,7 +30,7 @@ struct DownlinkBacklog {
   mutating func append(audio bytes: [UInt8], _ kind: UInt8) {
     var rest = bytes[...]
     repeat {
-      let piece = Array(rest.prefix(BailianExchange.audioBytes))
+      let piece = Array(rest.prefix(ServiceExchange.audioBytes))
       rest = rest.dropFirst(piece.count)
       audio.append(kind, piece)
     } while !rest.isEmpty
@@ -39,7 +39,7 @@ struct DownlinkBacklog {
   mutating func discardAudio() { audio.clear() }
 
   /// Moves what there is room for. Returns true when something was moved.
-  mutating func move(to exchange: BailianExchange) -> Bool {
+  mutating func move(to exchange: ServiceExchange) -> Bool {
     let hasEvents = events.move(to: exchange.events)
     let hasAudio = audio.move(to: exchange.audio)
     return hasEvents || hasAudio

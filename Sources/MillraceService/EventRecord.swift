@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceJSON
 
 /// An event on its way from the network thread to the node. It is serialised there, where allocating is allowed, so that the node only
 /// copies.

@@ -1,0 +1,107 @@
+public import MillraceCore
+
+/// A dialogue with a service as a pure state machine: it is told what happened and when, and returns what to do.
+///
+/// It has no socket, no clock and no thread, so that every order of events is a unit test. `ServiceConnection` of `MillraceService` drives
+/// one over a wire; calls come from one thread at a time, and time never runs backwards.
+public protocol ServiceSession: Sendable {
+  /// A message of the service.
+  associatedtype Message: Sendable, Hashable
+  /// A message to the service.
+  associatedtype Request: Sendable, Hashable
+
+  /// Handles an input at a time, and returns the actions it causes, in the order in which they are to be carried out. Every input is
+  /// legal in every phase.
+  mutating func handle(
+    _ input: ServiceInput<Message>, at time: Nanoseconds
+  ) -> [ServiceAction<Request>]
+
+  /// When to call with `tick`; nil: never.
+  var deadline: Nanoseconds? { get }
+  /// What to do with the user's audio now.
+  var uplink: VoiceUplink { get }
+  /// True: what the user says is replaced by silence of the same length.
+  var isMuted: Bool { get }
+  /// True when images may be sent now.
+  var takesPictures: Bool { get }
+  /// True from the moment the session has asked the service to end the dialogue.
+  var isEnding: Bool { get }
+  /// True after the end: nothing is sent any more.
+  var isClosed: Bool { get }
+
+  /// Nothing was read from the service, because the graph had no room: timeouts for its silence start again.
+  mutating func excuseSilence(at time: Nanoseconds)
+}
+
+/// An input of a service's session.
+public enum ServiceInput<Message: Sendable & Hashable>: Sendable, Hashable {
+  /// Start.
+  case start
+  /// The connection is open.
+  case opened
+  /// A valid message.
+  case message(Message)
+  /// An invalid message, and what is wrong with it.
+  case invalidMessage(String)
+  /// Audio of a reply. Its bytes stay outside.
+  case audio
+  /// The connection was lost, or could not be opened.
+  case lost(DialogError)
+  /// A command of the program, the user or `dialog.turn`, and the `id` under which it is to be answered.
+  case command(DialogCommand, id: String? = nil)
+  /// The first sample of a reply was played.
+  case audible
+  /// An utterance was played to its end.
+  case finished
+  /// Another node cancelled the reply.
+  case replyCancelled
+  /// All audio of the reply was delivered.
+  case delivered
+  /// The user's audio has ended.
+  case audioEnded
+  /// A bot's reply that drives the service has been sent completely.
+  case voiceEnded
+  /// The graph drains.
+  case drain
+  /// Time has passed.
+  case tick
+}
+
+/// An action that a service's session asks for.
+public enum ServiceAction<Request: Sendable & Hashable>: Sendable, Hashable {
+  /// Open a new connection.
+  case connect
+  /// Close the connection, and ignore what still arrives over it.
+  case disconnect
+  /// Send a message.
+  case send(Request)
+  /// Post an event.
+  case post(DialogEvent)
+  /// Deliver the audio that just arrived.
+  case deliver
+  /// The audio delivered so far is a complete utterance.
+  case endUtterance
+  /// Cancel the reply.
+  case cancelReply
+  /// Use this credential, a key or a token, for the next connection.
+  case useCredential(String)
+  /// The command that was just handled is refused: answered with this error where it has an `id`, otherwise posted as an `error`.
+  case refuse(DialogError)
+  /// The command that was just handled is answered by an `answer` event later. Without this action and without
+  /// `refuse` it is answered at once, as carried out.
+  case answerLater
+  /// The session has ended; with an error when it failed.
+  case end(DialogError?)
+}
+
+/// What to do with the user's audio.
+public enum VoiceUplink: String, Sendable, Hashable, CaseIterable {
+  /// Keep the latest of it until it may be sent.
+  case keep
+  /// Send it, after what was kept.
+  case send
+  /// Send silence of the same length instead.
+  case silence
+  /// Discard it, and what was kept.
+  case drop
+}

@@ -1,0 +1,421 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceJSON
+internal import MillraceNet
+internal import Synchronization
+
+/// Drives the session of a service node over a wire: passes events to the session, carries out its actions, and exchanges audio and
+/// messages with the node. Runs on the clock's thread, one call at a time, except for `start`.
+final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
+  /// How messages are exchanged with the node.
+  struct Settings: Sendable {
+    var voice: VoiceFormat
+    var eventBytes: Int
+    /// The input `text` holds questions, not text to speak.
+    var asksText: Bool
+  }
+
+  /// How the session ended; without a failure it ended as intended.
+  private struct Conclusion {
+    var failure: SessionEnd.Failure?
+  }
+
+  /// The most commands whose answers are outstanding; further ones are refused.
+  private static var mostUnanswered: Int { 1_000 }
+
+  private let exchange: ServiceExchange
+  private let settings: Settings
+  private let voice: VoiceSender
+  private let clock: any ServiceClock
+
+  private var endpoint: Endpoint
+  private var session: Endpoint.Session
+  private var wire: (any ServiceWire)?
+  /// Number of the current wire: events of older ones are ignored.
+  private var attempt = 0
+  /// The pieces of a message received so far.
+  private var parts: [UInt8] = []
+  private var backlog: DownlinkBacklog
+  private var isPaused = false
+  /// The session has ended; reported when the backlog is empty.
+  private var conclusion: Conclusion?
+  private var isStopped = false
+  private var timer: (time: Nanoseconds, timer: ServiceTimer)?
+  private var seenCancellations = 0
+  private var seenDelivered = 0
+  private var silenceAt: Nanoseconds?
+  private var isDraining = false
+  /// The command being handled, if it is to be answered.
+  private var command: String?
+  /// Commands that the session answers later.
+  private var unanswered: Set<String> = []
+
+  init(
+    _ exchange: ServiceExchange, _ session: Endpoint.Session, _ endpoint: Endpoint, _ settings: Settings,
+    packing: (any VoicePacking)?, clock: any ServiceClock
+  ) {
+    self.exchange = exchange
+    self.session = session
+    self.endpoint = endpoint
+    self.settings = settings
+    self.clock = clock
+    voice = VoiceSender(settings.voice, packing: packing)
+    backlog = DownlinkBacklog(eventBytes: settings.eventBytes)
+  }
+
+  /// Starts the session. Any thread.
+  func start() {
+    clock.begin(exchange.wakeSignal) { [self] in transfer() }
+    clock.run { [self] in handle(.start) }
+  }
+
+  // MARK: The session
+
+  private func handle(_ input: ServiceInput<Endpoint.Session.Message>, audio bytes: [UInt8] = []) {
+    guard !isStopped else { return }
+    for action in session.handle(input, at: clock.now) { carryOut(action, bytes) }
+    flushVoice()
+    setTimer()
+  }
+
+  private func carryOut(_ action: ServiceAction<Endpoint.Session.Request>, _ bytes: [UInt8]) {
+    switch action {
+    case .connect: connect()
+    case .disconnect:
+      attempt += 1
+      wire?.close()
+      wire = nil
+    case .send(let request): send(request)
+    case .post(let event): post(event)
+    case .deliver: deliver(bytes)
+    case .endUtterance:
+      backlog.append(audio: [], ServiceExchange.In.endOfUtterance)
+      moveBacklog()
+    case .cancelReply:
+      backlog.discardAudio()
+      exchange.cancelledBefore.store(exchange.audio.end, ordering: .releasing)
+      exchange.cancellations.add(1, ordering: .releasing)
+      exchange.waker.wake()
+    case .useCredential(let credential): endpoint.use(credential)
+    case .refuse(let error):
+      if let id = command.take() { answer(id, .failed(error)) } else { post(.error(error)) }
+    case .answerLater:
+      if let id = command.take() { unanswered.insert(id) }
+    case .end(let error):
+      // Answered before the end is reported: nothing follows that.
+      if let id = command.take() { answer(id, .done(nil)) }
+      answerRest(error)
+      conclusion = Conclusion(failure: error.map { SessionEnd.Failure($0.fault, $0.description) })
+      moveBacklog()
+    }
+  }
+
+  private func send(_ request: Endpoint.Session.Request) {
+    let boundary = endpoint.boundary(of: request)
+    if boundary == .begin { voice.beginStream() }
+    if boundary == .end { reportUnsent(voice.endStream(isMuted: session.isMuted, to: wire)) }
+    guard let wire else { return }
+    if !wire.send(endpoint.content(of: request, from: session)) { stalled() }
+  }
+
+  private func error(
+    _ category: DialogError.Category, _ text: String, reaction: DialogError.Reaction = .continue,
+    scope: DialogError.Scope = .connection
+  ) -> DialogError {
+    DialogError(vendor: Endpoint.vendor, category: category, reaction: reaction, scope: scope, text: text)
+  }
+
+  private func refusal(_ text: String) -> DialogError { error(.request, text, scope: .command) }
+
+  private func setTimer() {
+    let next = [session.deadline, silenceAt, voiceDue].compactMap { $0 }.min()
+    guard let next else { return }
+    if let timer, timer.time <= next { return }
+    timer?.timer.cancel()
+    timer = (
+      next,
+      clock.run(after: max(0, next - clock.now)) { [self] in
+        timer = nil
+        if isPaused { session.excuseSilence(at: clock.now) }
+        handle(.tick)
+        if silenceAt != nil { sendSilence() }
+        transfer()
+      }
+    )
+  }
+
+  // MARK: Answers
+
+  /// Handles a command, and answers it where it has an id.
+  private func obey(_ order: DialogCommand, _ id: String?) {
+    guard let id else { return handle(.command(order)) }
+    guard unanswered.count < Self.mostUnanswered, !unanswered.contains(id) else {
+      let text =
+        unanswered.contains(id)
+        ? "the command before it with the same \"id\" is not answered yet; use another"
+        : "\(Self.mostUnanswered) commands wait for their answers; wait for some of them"
+      return answer(id, .failed(refusal(text)))
+    }
+    guard !session.isClosed && !session.isEnding else {
+      return answer(id, .failed(refusal("the dialogue has ended")))
+    }
+    command = id
+    handle(.command(order, id: id))
+    if let id = command.take() { answer(id, .done(nil)) }
+  }
+
+  private func answer(_ id: String, _ result: DialogAnswer.Result) {
+    post(.answer(DialogAnswer(id, result)))
+  }
+
+  /// The dialogue has ended: what is not answered never will be.
+  private func answerRest(_ failure: DialogError?) {
+    for id in unanswered.sorted() {
+      var reason = failure ?? refusal("the dialogue ended before the service answered")
+      reason.scope = .command
+      post(.answer(DialogAnswer(id, .failed(reason))))
+    }
+    unanswered = []
+  }
+
+  // MARK: The wire
+
+  private func connect() {
+    attempt += 1
+    let number = attempt
+    voice.beginStream()
+    isPaused = false
+    wire = endpoint.open { [self] event in
+      if number == attempt && !isStopped { receive(event) }
+    }
+  }
+
+  private func receive(_ event: ServiceEvent<Endpoint.Session.Message>) {
+    switch event {
+    case .opened: handle(.opened)
+    case .message(let message): handle(.message(message))
+    case .invalidMessage(let text): handle(.invalidMessage(text))
+    case .audio(let bytes): handle(.audio, audio: bytes)
+    case .closed(let error):
+      wire = nil
+      handle(.lost(error))
+    }
+    transfer()
+  }
+
+  /// Not even a message finds room: the network is stalled.
+  private func stalled() {
+    attempt += 1
+    let number = attempt
+    wire?.cancel()
+    wire = nil
+    clock.run { [self] in
+      // The session may have ended meanwhile.
+      guard number == attempt else { return }
+      handle(.lost(error(.network, "the network accepts no more data", reaction: .reconnect)))
+    }
+  }
+
+  private func stop() {
+    isStopped = true
+    attempt += 1
+    timer?.timer.cancel()
+    // Ends the session without waiting for the answer.
+    if let wire {
+      if let goodbye = endpoint.goodbye, !session.isEnding {
+        _ = wire.send(endpoint.content(of: goodbye, from: session))
+      }
+      wire.close()
+    }
+    wire = nil
+    exchange.wakeSignal.end()
+  }
+
+  // MARK: From the service to the node
+
+  private func post(_ event: DialogEvent) {
+    if case .answer(let answer) = event { unanswered.remove(answer.id) }
+    backlog.append(event)
+    moveBacklog()
+  }
+
+  private func deliver(_ bytes: [UInt8]) {
+    if let problem = endpoint.problem(withAudio: bytes) {
+      return post(.error(error(.internal, "\(problem); it is discarded")))
+    }
+    backlog.append(audio: bytes, ServiceExchange.In.audio)
+    moveBacklog()
+  }
+
+  /// Moves what the node has room for, and pauses reading while too much waits. The end is reported after everything before it.
+  private func moveBacklog() {
+    if backlog.move(to: exchange) { exchange.waker.wake() }
+    if backlog.isEmpty, let conclusion {
+      self.conclusion = nil
+      exchange.end.report(conclusion.failure)
+    }
+    guard backlog.isFull != isPaused else { return }
+    isPaused = backlog.isFull
+    if isPaused { wire?.pause() } else { wire?.resume() }
+  }
+
+  // MARK: From the node to the service
+
+  /// Handles everything the node may have left in the exchange.
+  private func transfer() {
+    guard !isStopped else { return }
+    if exchange.isStopped.load(ordering: .sequentiallyConsistent) { return stop() }
+    let cancellations = exchange.graphCancellations.load(ordering: .acquiring)
+    if cancellations != seenCancellations {
+      seenCancellations = cancellations
+      // What was read so far belongs to the cancelled reply.
+      backlog.discardAudio()
+      exchange.acknowledgedBefore.store(exchange.audio.end, ordering: .relaxed)
+      exchange.acknowledgedCancellations.store(cancellations, ordering: .releasing)
+      handle(.replyCancelled)
+    }
+    let delivered = exchange.delivered.load(ordering: .acquiring)
+    if delivered != seenDelivered {
+      seenDelivered = delivered
+      handle(.delivered)
+    }
+    takeMessages()
+    takePacedVoice()
+    flushVoice()
+    moveBacklog()
+    if exchange.isAudioOver.load(ordering: .acquiring) && silenceAt == nil && isVoiceSent {
+      silenceAt = clock.now + settings.voice.frame
+      handle(.audioEnded)
+    }
+    if exchange.isOver.load(ordering: .acquiring) && !isDraining && exchange.isSent {
+      isDraining = true
+      handle(.drain)
+    }
+    if voiceDue != nil { setTimer() }
+  }
+
+  private func takeMessages() {
+    var taken = 0
+    while let record = exchange.messages.peek() {
+      let bytes = unsafe Array(record.bytes)
+      exchange.messages.drop(record)
+      taken += 1
+      switch record.kind {
+      case ServiceExchange.Out.frame: send(frame: bytes)
+      case ServiceExchange.Out.part: parts += bytes
+      default:
+        let whole = parts + bytes
+        parts = []
+        take(message: whole, record.kind)
+      }
+    }
+    if taken > 0 { exchange.waker.wake() }
+  }
+
+  private func take(message bytes: [UInt8], _ kind: UInt8) {
+    switch kind {
+    case ServiceExchange.Out.control: control(bytes)
+    case ServiceExchange.Out.text:
+      let text = String(decoding: bytes, as: UTF8.self)
+      handle(.command(settings.asksText ? .ask(text, images: []) : .say(text)))
+    default: sendImage(bytes)
+    }
+  }
+
+  private func control(_ record: [UInt8]) {
+    let current = Self.number(record)
+    let json: JSONValue
+    do throws(JSONProblem) { json = try JSONValue(parsing: Array(record.dropFirst(4))) } catch {
+      return post(.error(refusal("invalid command: \(error)")))
+    }
+    do throws(JSONFormProblem) {
+      switch try DialogControl.read(json) {
+      case .command(let command, let id)?: obey(command, id)
+      case .playback(.audible(let reply))? where reply == current: handle(.audible)
+      case .playback(.finished(let reply, _, _))? where reply == current: handle(.finished)
+      // Reports of stale replies, or of what was cut off: the session knows.
+      case .playback, nil: break
+      }
+    } catch {
+      let problem = refusal("invalid command: \(error)")
+      if let id = DialogControl.id(of: json) { answer(id, .failed(problem)) } else { post(.error(problem)) }
+    }
+  }
+
+  private func sendImage(_ bytes: [UInt8]) {
+    guard session.takesPictures else { return }
+    switch endpoint.command(forImage: bytes) {
+    case .send(let command): handle(.command(command))
+    case .refuse(let text): post(.error(refusal("image discarded: \(text)")))
+    }
+  }
+
+  // MARK: The user's audio
+
+  /// When the next frame of a paced stream is due; nil without a pace, or when no frame waits.
+  private var voiceDue: Nanoseconds? {
+    guard settings.voice.pace != nil, !isHeld, exchange.voice.peek() != nil else { return nil }
+    return voice.due(at: clock.now)
+  }
+
+  /// A reply that drives the service waits outside until it may be sent: nothing of it is lost.
+  private var isHeld: Bool { settings.voice.pace != nil && session.uplink == .keep }
+
+  private var isVoiceSent: Bool { settings.voice.pace == nil || exchange.voice.peek() == nil }
+
+  private func isDue(_ now: Nanoseconds) -> Bool { !isHeld && voice.due(at: now) <= now
+  }
+
+  /// Sends what is due of a reply that drives the service.
+  private func takePacedVoice() {
+    guard settings.voice.pace != nil else { return }
+    var taken = 0
+    let stale = exchange.voiceCancelledBefore.load(ordering: .acquiring)
+    while let record = exchange.voice.peek() {
+      let isStale = record.position < stale
+      if !isStale && !isDue(clock.now) { break }
+      let bytes = unsafe Array(record.bytes)
+      exchange.voice.drop(record)
+      taken += 1
+      if isStale { continue }
+      if record.kind == ServiceExchange.Out.endOfUtterance {
+        handle(.voiceEnded)
+      } else {
+        send(frame: bytes)
+      }
+    }
+    if taken > 0 { exchange.waker.wake() }
+  }
+
+  private func send(frame record: [UInt8]) {
+    let time = Nanoseconds(Self.number(record)) * 1_000
+    reportUnsent(voice.take(Array(record.dropFirst(4)), time, at: clock.now, as: session.uplink, to: wire))
+  }
+
+  private func flushVoice() { reportUnsent(voice.flush(as: session.uplink, to: wire)) }
+
+  /// Reports audio that will never be sent, because it exceeded the pre-roll.
+  private func reportUnsent(_ time: Nanoseconds) {
+    guard time > 0 else { return }
+    post(.extra(name: "unsent", payload: ["ms": .integer(Int(time / 1_000_000))]))
+  }
+
+  /// Sends silence in real time, in place of a microphone that has ended.
+  private func sendSilence() {
+    guard let due = silenceAt, !session.isClosed else {
+      silenceAt = nil
+      return
+    }
+    guard !settings.voice.isOpus && settings.voice.sendsSilenceAfterEnd else { return }
+    let now = clock.now
+    if now >= due {
+      if session.uplink == .send || session.uplink == .silence { voice.sendSilence(to: wire) }
+      silenceAt = max(due + settings.voice.frame, now - settings.voice.frame)
+    }
+    setTimer()
+  }
+
+  private static func number(_ record: [UInt8]) -> Int {
+    (0..<4).reduce(0) { $0 | Int(record[$1]) << (8 * $1) }
+  }
+}

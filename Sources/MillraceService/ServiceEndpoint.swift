@@ -1,0 +1,63 @@
+public import MillraceDialog
+
+/// What a service's wire needs beside its session: how to open it, how messages look on it, and in which words it fails.
+///
+/// Owned by the connection, and used on its event loop only.
+public protocol ServiceEndpoint: Sendable {
+  /// The session of the service.
+  associatedtype Session: ServiceSession
+
+  /// The vendor's name in errors.
+  static var vendor: String { get }
+
+  /// Opens a new connection, with the latest credential.
+  /// - Parameter receive: called with every event of the connection on the event loop, never from within this call.
+  mutating func open(
+    _ receive: @escaping @Sendable (ServiceEvent<Session.Message>) -> Void
+  ) -> any ServiceWire
+
+  /// The content of a message on the current connection.
+  mutating func content(of request: Session.Request, from session: Session) -> ServiceContent
+
+  /// What a message means for the user's audio: those before it belong to another stream.
+  func boundary(of request: Session.Request) -> VoiceBoundary?
+
+  /// The message that ends the dialogue without waiting for an answer; nil: the wire's own good-bye is enough.
+  var goodbye: Session.Request? { get }
+
+  /// Uses another credential for the next connection.
+  mutating func use(_ credential: String)
+
+  /// The command that sends an image of the input `image`, or why it cannot be sent.
+  func command(forImage jpeg: [UInt8]) -> ImageCommand
+
+  /// Why audio of a reply is discarded, or nil.
+  func problem(withAudio bytes: [UInt8]) -> String?
+}
+
+/// Where a stream of the user's audio begins or ends.
+public enum VoiceBoundary: Sendable, Hashable {
+  /// What follows is a new stream.
+  case begin
+  /// The stream ends: what was kept of it is sent before the message.
+  case end
+}
+
+/// How an image is sent.
+public enum ImageCommand: Sendable, Hashable {
+  /// With this command.
+  case send(DialogCommand)
+  /// Not at all; the text says why.
+  case refuse(String)
+}
+
+extension ServiceEndpoint {
+  /// Streams have no boundaries.
+  public func boundary(of request: Session.Request) -> VoiceBoundary? { nil }
+  /// The wire's own good-bye is enough.
+  public var goodbye: Session.Request? { nil }
+  /// The service takes no images.
+  public func command(forImage jpeg: [UInt8]) -> ImageCommand { .refuse("the service takes no images") }
+  /// Every audio is valid.
+  public func problem(withAudio bytes: [UInt8]) -> String? { nil }
+}

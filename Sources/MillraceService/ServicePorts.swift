@@ -1,0 +1,191 @@
+public import MillraceCore
+internal import MillraceDialog
+internal import MillraceNet
+internal import Synchronization
+
+/// The node side of a service: everything between a node's ports and the connection of its session. A service node owns one, and forwards
+/// its calls.
+///
+/// ```
+///            ┌ node: ServicePorts ─────────┐               ┌ event loop: connection ───────────┐
+///  audio   ─▸│ VoiceInlet: frames, pieces  │─▸ exchange ─▸ │ VoiceSender ─▸ wire               │─▸ service
+///  control ─▸│                             │               │ session (pure): inputs ▸ actions  │
+///  audio   ◂─│ ReplyOutlet: packets, ends  │◂─ exchange ◂─ │ DownlinkBacklog ◂─ wire           │◂─ service
+///            └─────────────────────────────┘               └───────────────────────────────────┘
+/// ```
+///
+/// - Audio goes up in frames (PCM) or packets (Opus); it is kept while it must not be sent, and the latest counts where the network is slower
+///   than speech. With a pace it is a bot's reply, and waits.
+/// - A reply that the service cancels is cancelled in the graph within the call that learns of it. A reply that the graph cancels is not
+///   delivered any further, however much of it is on its way.
+/// - Events keep their order; the end of the session is the last thing a node learns.
+/// - Calls do not allocate, block or lock.
+public struct ServicePorts: ~Copyable {
+  /// The indices of a node's inputs; nil: the service has none.
+  public struct Inputs: Sendable, Hashable {
+    /// The user's audio, images, texts; commands and playback reports.
+    public var audio, image, text, control: Int?
+
+    /// The inputs of a service that has all, in the order `audio`, `image`, `text`, `control`.
+    public init(audio: Int? = 0, image: Int? = 1, text: Int? = 2, control: Int? = 3) {
+      self.audio = audio
+      self.image = image
+      self.text = text
+      self.control = control
+    }
+  }
+
+  /// The indices of a node's outputs; nil: the service has none.
+  public struct Outputs: Sendable, Hashable {
+    /// Replies, and their final text.
+    public var audio, text: Int?
+    /// A message of the service is one packet, as for Opus; otherwise its bytes are a stream that is cut anywhere between samples.
+    public var isWhole = false
+    /// The first bytes of a message that is no packet, such as `OpusHead`; only where a message is one packet.
+    public var header: StaticString?
+
+    /// The outputs of a service that has both, in the order `audio`, `text`.
+    public init(audio: Int? = 0, text: Int? = 1) {
+      self.audio = audio
+      self.text = text
+    }
+
+    /// Compares the indices and the content of the header.
+    public static func == (left: Outputs, right: Outputs) -> Bool {
+      left.audio == right.audio && left.text == right.text && left.isWhole == right.isWhole
+        && left.header?.description == right.header?.description
+    }
+
+    /// Hashes the same.
+    public func hash(into hasher: inout Hasher) {
+      hasher.combine(audio)
+      hasher.combine(text)
+      hasher.combine(isWhole)
+      hasher.combine(header?.description)
+    }
+  }
+
+  private let exchange: ServiceExchange
+  private var inlet: VoiceInlet
+  private var outlet: ReplyOutlet
+  private let vendor: StaticString
+  private var seenCancellations = 0
+  /// Interruptions that this node requested and whose notifications are still to come.
+  private var pendingInterruptions = 0
+
+  /// Starts the session; the connection lives until the ports are gone.
+  /// - Parameters:
+  ///   - setup: of the node.
+  ///   - session: one that has not started.
+  ///   - endpoint: the service's wire.
+  ///   - vendor: in errors that the node posts itself.
+  ///   - inputs: the node's inputs.
+  ///   - outputs: the node's outputs.
+  ///   - voice: how the service takes the user's audio.
+  ///   - packing: packs frames for the wire; nil: as they are.
+  ///   - eventBytes: the largest event; members beyond it are omitted.
+  ///   - asksText: the input `text` holds questions, not text to speak.
+  ///   - clock: the time and the thread of the connection.
+  /// - Throws: when the process has no descriptor left for its network thread.
+  public init<Endpoint: ServiceEndpoint>(
+    _ setup: borrowing NodeSetup, _ session: Endpoint.Session, _ endpoint: Endpoint, vendor: StaticString,
+    inputs: Inputs = Inputs(), outputs: Outputs = Outputs(), voice: VoiceFormat,
+    packing: (any VoicePacking)? = nil, eventBytes: Int, asksText: Bool,
+    clock: any ServiceClock = NetServiceClock()
+  ) throws(NodeProblem) {
+    do throws(NetError) { try NetLoop.begin() } catch { throw NodeProblem(error.text) }
+    let shape = inputs.audio.flatMap { setup.inputs[$0].shape }
+    let largest = VoiceInlet.largestBytes(frameBytes: voice.frameBytes, packetBytes: shape?.packetBytes ?? 0)
+    let exchange = ServiceExchange(
+      frame: largest, isPaced: voice.pace != nil, event: eventBytes + 512, waker: setup.waker)
+    ServiceConnection(
+      exchange, session, endpoint,
+      ServiceConnection<Endpoint>.Settings(voice: voice, eventBytes: eventBytes, asksText: asksText),
+      packing: packing, clock: clock
+    ).start()
+    func linked(_ output: Int?) -> Int? { output.flatMap { setup.outputs[$0].isLinked ? $0 : nil } }
+    self.exchange = exchange
+    self.vendor = vendor
+    inlet = VoiceInlet(exchange, inputs, voice, largestBytes: largest)
+    outlet = ReplyOutlet(
+      exchange, audio: linked(outputs.audio), text: linked(outputs.text),
+      shape: outputs.audio.flatMap { setup.outputs[$0].shape }, isWhole: outputs.isWhole,
+      header: outputs.header)
+  }
+
+  deinit { exchange.stop() }
+
+  /// A node's `process`.
+  public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    let isOver = exchange.end.isReported
+    if try work(&ports) { return .again }
+    // A message without room counts as received.
+    if isOver && exchange.isEmpty { return try exchange.end.conclude() }
+    inlet.reportEnd(ports)
+    return .done
+  }
+
+  /// A node's `finish`.
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    let isOver = exchange.end.isReported
+    if try work(&ports) { return .again }
+    if isOver && exchange.isEmpty { return try exchange.end.conclude() }
+    // A message still being handed over is sent before the end.
+    if !inlet.hasMessage { exchange.isOver.store(true, ordering: .releasing) }
+    exchange.wakeSignal.signal()
+    ports.wake(at: ports.now + 1_000_000_000)
+    return .again
+  }
+
+  /// A node's `interrupted`.
+  public mutating func interrupted(_ ports: inout Ports) {
+    inlet.cancelReply()
+    guard pendingInterruptions == 0 else {
+      pendingInterruptions -= 1
+      return
+    }
+    outlet.cancelReply()
+  }
+
+  /// A node's `receive`: a program's command.
+  public mutating func receive(_ order: consuming ControlMessage, _ ports: inout Ports) {
+    guard case .text(let packet) = consume order else { return }
+    guard !inlet.hasMessage else { return refuse(&ports) }
+    inlet.begin(packet, ServiceExchange.Out.control, ports.generation)
+  }
+
+  /// A node's `explain`.
+  public borrowing func explain(_ fault: NodeFault) -> String? { exchange.end.explain(fault) }
+
+  /// One step in each direction. True when there was work.
+  private mutating func work(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    let cancellations = exchange.cancellations.load(ordering: .acquiring)
+    if cancellations != seenCancellations {
+      seenCancellations = cancellations
+      outlet.discard(before: exchange.cancelledBefore.load(ordering: .acquiring))
+      pendingInterruptions += 1
+      // What arrives belongs to the next reply: nothing more is emitted with this call's generation.
+      ports.interruptReplies()
+      return true
+    }
+    let posted = try outlet.postEvent(&ports)
+    let played = try outlet.deliver(&ports)
+    let fed = inlet.feed(&ports)
+    return posted || played || fed
+  }
+
+  /// Reports that a program's message found no room.
+  private func refuse(_ ports: inout Ports) {
+    let vendor = vendor
+    ports.post(Self.errorEvent) { event in
+      event.field("vendor", vendor)
+      event.field("category", "request")
+      event.field("reaction", "continue")
+      event.field("scope", "command")
+      event.field("text", "message discarded: the previous one is still being sent")
+    }
+  }
+
+  /// The index of `error` in the events of every service node.
+  private static let errorEvent = DialogEvent.contracts.firstIndex { $0.name == "error" } ?? 0
+}

@@ -1,0 +1,180 @@
+public import MillraceCore
+public import MillraceDialog
+
+/// How a service takes the user's audio.
+public struct VoiceFormat: Sendable, Hashable {
+  /// Sample rate in Hz.
+  public var rate: Int
+  /// Duration of a frame.
+  public var frame: Nanoseconds
+  /// True: a frame is an Opus packet; false: 16-bit mono PCM.
+  public var isOpus: Bool
+  /// Sends silence when the user's audio has ended, in real time: the service would wait otherwise. Only for PCM.
+  public var sendsSilenceAfterEnd = true
+  /// How much is kept while it must not be sent, or while the network is slower than speech.
+  public var preRoll: Nanoseconds
+  /// Nil: the user's audio comes in real time. Otherwise it is a bot's reply that drives the service: it may come faster than real time, and
+  /// is held back to this pace; nothing of it is discarded.
+  public var pace: Pacer?
+
+  /// Creates a format of frames.
+  public init(rate: Int, frame: Nanoseconds, isOpus: Bool, preRoll: Nanoseconds) {
+    self.rate = rate
+    self.frame = frame
+    self.isOpus = isOpus
+    self.preRoll = preRoll
+  }
+
+  /// Bytes of a PCM frame.
+  var frameBytes: Int { max(2, Int(frame * Nanoseconds(rate) / 1_000_000_000) * 2) }
+}
+
+/// Packs frames of the user's audio for a wire, such as Opus packets into Ogg pages. A stream is what is said between two boundaries.
+public protocol VoicePacking: Sendable {
+  /// Begins a stream.
+  mutating func begin()
+  /// The bytes to send for a frame; empty: nothing yet.
+  mutating func add(_ frame: [UInt8]) -> [UInt8]
+  /// The bytes that end the stream; empty: none.
+  mutating func end() -> [UInt8]
+}
+
+/// Sends the user's audio over a wire: keeps it while it must not be sent or the network is congested, and holds back what comes faster
+/// than real time. On the event loop of the session.
+final class VoiceSender {
+  /// Messages wait in the socket, too; a backlog this small is never congestion.
+  private static let minBacklog = 8_192
+
+  private let format: VoiceFormat
+  private var packing: (any VoicePacking)?
+  private var preRoll: PreRoll
+  private var pace: Pacer?
+  /// The backlog limit of the wire: one second of audio.
+  private var latestSecond: RecentSizes
+
+  init(_ format: VoiceFormat, packing: (any VoicePacking)?) {
+    self.format = format
+    self.packing = packing
+    pace = format.pace
+    latestSecond = RecentSizes(count: max(1, Int(1_000_000_000 / max(1, format.frame))))
+    // Sized for 16-bit mono, or for packets of 10 ms.
+    preRoll = PreRoll(
+      bytes: Int(format.preRoll / 1_000_000) * format.rate / 500 + 1,
+      packets: Int(format.preRoll / 10_000_000) + 1, longest: format.preRoll)
+  }
+
+  /// When the next frame may be sent: `now`, or later where there is a pace.
+  func due(at now: Nanoseconds) -> Nanoseconds { pace?.due(at: now) ?? now }
+
+  /// Begins a stream, also over a new connection.
+  func beginStream() {
+    packing?.begin()
+    pace?.begin()
+  }
+
+  /// The user has spoken. Everything kept is sent, however congested the network is: a sentence without its end is worse than a late one.
+  /// - Returns: the duration of audio that was discarded because it exceeded the pre-roll.
+  func endStream(isMuted: Bool, to wire: (any ServiceWire)?) -> Nanoseconds {
+    while let frame = popKept() { upload(isMuted ? silence(like: frame) : frame, to: wire) }
+    let lost = preRoll.lost
+    preRoll.clear()
+    if let last = packing?.end(), !last.isEmpty { _ = wire?.send(voice: last) }
+    pace?.begin()
+    return lost
+  }
+
+  /// Handles a frame of the user's audio.
+  /// - Returns: the duration of audio that was discarded, as in `flush`.
+  func take(
+    _ frame: [UInt8], _ time: Nanoseconds, at now: Nanoseconds, as uplink: VoiceUplink,
+    to wire: (any ServiceWire)?
+  ) -> Nanoseconds {
+    switch uplink {
+    case .drop: return 0
+    case .keep:
+      preRoll.push(frame.span, duration: time)
+      return 0
+    case .send, .silence:
+      // What was kept is older.
+      let lost = flush(as: uplink, to: wire)
+      let frame = uplink == .silence ? silence(like: frame) : frame
+      if preRoll.isEmpty && (pace != nil || !isCongested(wire)) {
+        pace?.noteSent(at: now)
+        upload(frame, to: wire)
+      } else {
+        preRoll.push(frame.span, duration: time)
+      }
+      return lost
+    }
+  }
+
+  /// Sends what was kept, or discards it, as the session requires.
+  /// - Returns: the duration of audio that was discarded because it exceeded the pre-roll; reported once everything kept was sent.
+  func flush(as uplink: VoiceUplink, to wire: (any ServiceWire)?) -> Nanoseconds {
+    guard !preRoll.isEmpty || preRoll.lost > 0 else { return 0 }
+    switch uplink {
+    case .keep: return 0
+    case .drop:
+      preRoll.clear()
+      return 0
+    case .silence, .send:
+      while !isCongested(wire), let frame = popKept() {
+        upload(uplink == .silence ? silence(like: frame) : frame, to: wire)
+      }
+      guard preRoll.isEmpty else { return 0 }
+      let lost = preRoll.lost
+      preRoll.clear()
+      return lost
+    }
+  }
+
+  /// Sends a frame of silence in place of a microphone that has ended.
+  func sendSilence(to wire: (any ServiceWire)?) {
+    _ = wire?.send(voice: [UInt8](repeating: 0, count: format.frameBytes))
+  }
+
+  private func upload(_ frame: [UInt8], to wire: (any ServiceWire)?) {
+    latestSecond.add(frame.count)
+    let bytes = packing?.add(frame) ?? frame
+    if !bytes.isEmpty { _ = wire?.send(voice: bytes) }
+  }
+
+  /// True when the network is slower than speech. What the user says now matters more than what was said seconds ago, which would arrive
+  /// later and later: from here on the latest audio is kept, and the oldest discarded.
+  private func isCongested(_ wire: (any ServiceWire)?) -> Bool {
+    (wire?.backlog ?? 0) > max(Self.minBacklog, latestSecond.bytes)
+  }
+
+  private func popKept() -> [UInt8]? {
+    var frame: [UInt8] = []
+    let isThere = preRoll.pop { bytes in for index in bytes.indices { frame.append(bytes[index]) } }
+    return isThere ? frame : nil
+  }
+
+  /// Silence as long as a frame.
+  private func silence(like bytes: [UInt8]) -> [UInt8] {
+    guard format.isOpus, let head = bytes.first else { return [UInt8](repeating: 0, count: bytes.count) }
+    // RFC 6716 section 3.2: the same number of empty frames, which a decoder conceals.
+    switch head & 3 {
+    case 2: return [head, 0]
+    case 3: return [head, (bytes.dropFirst().first ?? 1) & 0x3F]
+    default: return [head]
+    }
+  }
+}
+
+/// The total size of the latest frames: the bytes of a stretch of encoded audio.
+private struct RecentSizes {
+  private var sizes: [Int]
+  private var next = 0
+  private(set) var bytes = 0
+
+  init(count: Int) { sizes = Array(repeating: 0, count: count) }
+
+  /// Replaces the oldest size.
+  mutating func add(_ size: Int) {
+    bytes += size - sizes[next]
+    sizes[next] = size
+    next = (next + 1) % sizes.count
+  }
+}

@@ -1,1 +1,0 @@
-../../../../Sources/MillraceBailian/Session/BailianInput.swift

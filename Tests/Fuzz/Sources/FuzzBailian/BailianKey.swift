@@ -1,1 +1,0 @@
-../../../../Sources/MillraceBailian/Wire/BailianKey.swift

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceBailian/Session/BailianRules.swift

@@ -1,0 +1,17 @@
+/// Random numbers that repeat on every run.
+public struct Dice: RandomNumberGenerator {
+  private var state: UInt64
+  /// Creates a sequence that depends on the seed only.
+  public init(seed: UInt64) { state = seed }
+
+  public mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return value ^ (value >> 31)
+  }
+
+  /// A number from 0 up to, but not including, `bound`.
+  public mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(1, bound))) }
+}

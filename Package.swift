@@ -314,6 +314,13 @@ let package = Package(
     .executableTarget(
       name: "net-peer", dependencies: ["MillraceNet"], path: "Tests/NetPeer", swiftSettings: tests),
     .testTarget(
+      name: "MillraceServiceTests",
+      dependencies: [
+        "MillraceService", "MillraceNet", "MillraceDialog", "MillraceJSON", "MillraceTesting", "MillraceCore",
+        "TestSystem",
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceWebSocketTests",
       dependencies: [
         "MillraceWebSocket", "MillraceNet", "MillraceDialog", "MillraceTesting", "MillraceEngine",
@@ -395,10 +402,12 @@ let parts: [String: [String]] = [
   "video": ["MillraceVideoTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
-    "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests",
+    "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceServiceTests",
+    "MillraceWebSocketTests",
     "MillraceBailianTests",
     "MillraceConformanceTests", "net-peer",
   ],
+  "service": ["MillraceJSONTests", "MillraceServiceTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {

@@ -80,6 +80,7 @@ private let everyCommand: [DialogCommand] = [
         #""transcript.final" must be true or false"#
       ),
       (#"{"event":"replyEnded","utterances":"2"}"#, #""replyEnded.utterances" must be an integer"#),
+      (#"{"event":"latency","name":"n","ms":1e999}"#, #""latency.ms" must be a number"#),
     ])
   func badEvents(text: String, message: String) throws {
     let json = try JSONValue(parsing: text)

@@ -1,0 +1,235 @@
+import MillraceCore
+import MillraceDialog
+import MillraceJSON
+import MillraceService
+import Synchronization
+
+/// What the tests' service says.
+enum ParrotMessage: Sendable, Hashable {
+  case ready
+  case uplink(VoiceUplink)
+  case replyEnds
+  case cancel
+  case answer(String)
+  case events(Int)
+}
+
+/// What is said to it.
+enum ParrotRequest: Sendable, Hashable {
+  case say(String)
+  case ask(String)
+  case voiceEnd
+  case beat
+  case bye
+}
+
+/// A small service: it repeats what it is told, answers questions later, and listens once it is `ready`.
+struct ParrotSession: ServiceSession {
+  var deadline: Nanoseconds?
+  var uplink = VoiceUplink.keep
+  var isMuted = false
+  var takesPictures = true
+  var isEnding = false
+  var isClosed = false
+  var question: String?
+
+  static let beat = Nanoseconds.milliseconds(45_000)
+  static let backoff = Nanoseconds.milliseconds(500)
+
+  mutating func excuseSilence(at time: Nanoseconds) {}
+
+  mutating func handle(
+    _ input: ServiceInput<ParrotMessage>, at time: Nanoseconds
+  ) -> [ServiceAction<ParrotRequest>] {
+    guard !isClosed else { return [] }
+    switch input {
+    case .start: return [.connect]
+    case .opened:
+      deadline = time + Self.beat
+      return [.post(.connected)]
+    case .message(let message): return take(message)
+    case .invalidMessage(let text): return [.post(.unknown(.string(text)))]
+    case .audio: return [.deliver]
+    case .lost(let error):
+      uplink = .keep
+      deadline = time + Self.backoff
+      return [.post(.error(error))]
+    case .command(let command, let id): return obey(command, id)
+    case .replyCancelled: return [.post(.interrupted(by: .local))]
+    case .voiceEnded: return [.send(.voiceEnd)]
+    case .drain:
+      isClosed = true
+      return [.send(.bye), .disconnect, .end(nil)]
+    case .tick: return tick(time)
+    case .audible, .finished, .delivered, .audioEnded: return []
+    }
+  }
+
+  private mutating func tick(_ time: Nanoseconds) -> [ServiceAction<ParrotRequest>] {
+    guard let due = deadline, time >= due else { return [] }
+    deadline = time + Self.beat
+    return uplink == .keep ? [.connect] : [.send(.beat)]
+  }
+
+  private mutating func take(_ message: ParrotMessage) -> [ServiceAction<ParrotRequest>] {
+    switch message {
+    case .ready:
+      uplink = .send
+      return [.post(.state(.listening))]
+    case .uplink(let uplink):
+      self.uplink = uplink
+      return []
+    case .replyEnds: return [.endUtterance]
+    case .cancel: return [.cancelReply]
+    case .events(let count):
+      return (0..<count).map { .post(.extra(name: "event", payload: .integer($0))) }
+    case .answer(let text):
+      defer { question = nil }
+      return question.map { [.post(.answer(DialogAnswer($0, .done(.string(text)))))] } ?? []
+    }
+  }
+
+  private mutating func obey(_ command: DialogCommand, _ id: String?) -> [ServiceAction<ParrotRequest>] {
+    switch command {
+    case .say(let text): return [.send(.say(text))]
+    case .ask(let text, _):
+      question = id
+      return [.send(.ask(text)), .answerLater]
+    case .hangUp:
+      isClosed = true
+      return [.send(.bye), .end(nil)]
+    case .update: return [.send(.say("picture"))]
+    default:
+      return [
+        .refuse(
+          DialogError(
+            vendor: "parrot", category: .request, reaction: .continue, scope: .command,
+            text: "a parrot cannot do that"))
+      ]
+    }
+  }
+}
+
+/// The wire of a test: keeps what is sent, and lets the test say what arrives.
+final class ParrotWire: ServiceWire {
+  var sent: [String] = []
+  var voice: [(time: Nanoseconds, bytes: [UInt8])] = []
+  var backlog = 0
+  var isFull = false
+  var isPaused = false
+  var pauses = 0
+  var isClosed = false
+  var isCancelled = false
+  let clock: ManualServiceClock
+  private let receive: @Sendable (ServiceEvent<ParrotMessage>) -> Void
+
+  init(_ clock: ManualServiceClock, _ receive: @escaping @Sendable (ServiceEvent<ParrotMessage>) -> Void) {
+    self.clock = clock
+    self.receive = receive
+  }
+
+  /// Something arrives.
+  func arrives(_ event: ServiceEvent<ParrotMessage>) { clock.run { [receive] in receive(event) } }
+
+  func send(_ content: ServiceContent) -> Bool {
+    if isFull { return false }
+    if case .text(let bytes) = content { sent.append(String(decoding: bytes, as: UTF8.self)) }
+    return true
+  }
+
+  func send(voice frame: [UInt8]) -> Bool {
+    voice.append((clock.now, frame))
+    return true
+  }
+
+  func pause() {
+    isPaused = true
+    pauses += 1
+  }
+  func resume() { isPaused = false }
+  func close() { isClosed = true }
+  func cancel() { isCancelled = true }
+}
+
+/// What a test and its node share.
+final class ParrotStage: @unchecked Sendable {
+  let clock = ManualServiceClock()
+  var wires: [ParrotWire] = []
+  var voice = VoiceFormat(
+    rate: 16_000, frame: .milliseconds(100), isOpus: false, preRoll: .milliseconds(2_000))
+  /// The latest connection.
+  var wire: ParrotWire { wires[wires.count - 1] }
+
+  static let stages = Locked<[String: ParrotStage]>([:])
+}
+
+struct ParrotEndpoint: ServiceEndpoint {
+  static let vendor = "parrot"
+  let stage: ParrotStage
+
+  mutating func open(_ receive: @escaping @Sendable (ServiceEvent<ParrotMessage>) -> Void) -> any ServiceWire
+  {
+    let wire = ParrotWire(stage.clock, receive)
+    stage.wires.append(wire)
+    return wire
+  }
+
+  mutating func content(of request: ParrotRequest, from session: ParrotSession) -> ServiceContent {
+    .text(Array("\(request)".utf8))
+  }
+
+  var goodbye: ParrotRequest? { .bye }
+  mutating func use(_ credential: String) {}
+  func command(forImage jpeg: [UInt8]) -> ImageCommand {
+    jpeg.count > 1_000 ? .refuse("\(jpeg.count) bytes exceed the limit of 1000") : .send(.update(.object([])))
+  }
+  func problem(withAudio bytes: [UInt8]) -> String? { bytes.isEmpty ? "an empty message is no audio" : nil }
+}
+
+/// A service node over `ParrotEndpoint`.
+struct ParrotNode: Node, ~Copyable {
+  static let contract = NodeContract(
+    "test.parrot", "a service for tests",
+    inputs: [
+      PortContract(
+        "audio", .pcm(rates: .only(16_000), channels: .only(1), samples: [.s16]), text: "speech",
+        required: false, holds: 1),
+      PortContract("image", .kind(.jpeg), text: "images", required: false, holds: 1),
+      PortContract("text", .kind(.text), text: "texts", required: false, holds: 1),
+      PortContract("control", .kind(.event).or(.kind(.text)), text: "commands", required: false, holds: 1),
+    ],
+    outputs: [
+      PortContract(
+        "audio", .pcm(rates: .only(16_000), channels: .only(1), samples: [.s16]), text: "replies",
+        required: false), PortContract("text", .kind(.text), text: "texts", required: false),
+    ],
+    parameters: [ParameterContract("stage", .string, required: true, text: "the test's stage")],
+    events: DialogEvent.contracts, lane: .external, drive: .itself,
+    asynchronousPaths: ["audio", "image", "text", "control"].flatMap { from in
+      ["audio", "text", "events"].map { AsynchronousPath(from: from, to: $0) }
+    }, followsVirtualClock: false,
+    resolve: { resolution in
+      resolution.outputs["audio"] = .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320)
+      resolution.outputs["text"] = OutputShape(.text, packetDuration: nil, packetBytes: 1_024)
+      resolution.outputs[NodeContract.eventsPort] = OutputShape(
+        .event, packetDuration: nil, packetBytes: 2_048)
+    })
+
+  private var service: ServicePorts
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    let name = setup.parameters.string("stage")
+    guard let stage = ParrotStage.stages.withLock({ $0[name] }) else { throw NodeProblem("no stage \(name)") }
+    service = try ServicePorts(
+      setup, ParrotSession(), ParrotEndpoint(stage: stage), vendor: "parrot", voice: stage.voice,
+      eventBytes: 1_024, asksText: false, clock: stage.clock)
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try service.process(&ports) }
+  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome { try service.finish(&ports) }
+  mutating func interrupted(_ ports: inout Ports) { service.interrupted(&ports) }
+  mutating func receive(_ order: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    service.receive(order, &ports)
+  }
+  borrowing func explain(_ fault: NodeFault) -> String? { service.explain(fault) }
+}

@@ -1,0 +1,362 @@
+import MillraceCore
+import MillraceDialog
+import MillraceJSON
+import MillraceService
+import MillraceTesting
+import Testing
+
+/// A node, its service's wire and the clock of both, on one thread: nothing here waits.
+@Suite("A service node, its connection and its session") final class ServiceNodeTests {
+  private let stage = ParrotStage()
+  private let name = RandomID.uuid()
+
+  deinit { ParrotStage.stages.withLock { $0[name] = nil } }
+
+  private func bench(inputs: [String] = ["audio", "control", "image"]) throws -> NodeBench {
+    ParrotStage.stages.withLock { $0[name] = stage }
+    let shapes: [String: OutputShape] = [
+      "audio": .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320),
+      "control": OutputShape(.event, packetDuration: nil, packetBytes: 65_536),
+      "image": OutputShape(.jpeg, packetDuration: nil, packetBytes: 65_536),
+    ]
+    let bench = try NodeBench(
+      ParrotNode.self, ["stage": .string(name)], inputs: shapes.filter { inputs.contains($0.key) },
+      outputs: ["audio", "events"])
+    try turn(bench)
+    return bench
+  }
+
+  /// Lets the node and the connection do what they can, at this moment.
+  private func turn(_ bench: NodeBench) throws {
+    for _ in 0..<4 {
+      _ = try bench.run()
+      stage.clock.advance(by: 0)
+    }
+    _ = try bench.run()
+  }
+
+  private func ready(_ bench: NodeBench) throws {
+    stage.wire.arrives(.opened)
+    stage.wire.arrives(.message(.ready))
+    try turn(bench)
+  }
+
+  private func command(_ bench: NodeBench, _ text: String) throws {
+    bench.push(text: text, to: "control")
+    try turn(bench)
+  }
+
+  private func answers(_ bench: NodeBench) -> [String] {
+    bench.events().filter { $0.name == "answer" }.map { event in
+      let json = try? JSONValue(parsing: event.json)
+      let result = json?["payload"]?.text ?? json?["text"]?.string ?? ""
+      return "\(event.string("id") ?? "?") \(event.bool("ok") == true ? "ok" : "no") \(result)"
+    }
+  }
+
+  // MARK: The user's audio
+
+  @Test("audio goes up in frames of one length, what was said before the service listens first")
+  func frames() throws {
+    let bench = try bench()
+    let said = (0..<4_000).map { Int16($0) }
+    bench.push(Array(said[..<2_400]), to: "audio")
+    try turn(bench)
+    #expect(stage.wire.voice.isEmpty)
+    try ready(bench)
+    bench.push(Array(said[2_400...]), to: "audio")
+    try turn(bench)
+    #expect(stage.wire.voice.map(\.bytes.count) == [3_200, 3_200])
+    // What is left of a frame goes when the audio ends.
+    bench.end("audio")
+    try turn(bench)
+    let sent = stage.wire.voice.flatMap(\.bytes)
+    #expect(sent == said.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] })
+  }
+
+  @Test("audio that must not be sent is kept up to the pre-roll, and what exceeded it is reported")
+  func preRoll() throws {
+    let bench = try bench()
+    for _ in 0..<30 {
+      bench.push([Int16](repeating: 1, count: 1_600), to: "audio")
+      try turn(bench)
+    }
+    try ready(bench)
+    #expect(stage.wire.voice.count == 20)
+    let unsent = bench.events().first { $0.string("name") == "unsent" }
+    #expect(unsent?.json.contains(#""ms":1000"#) == true, "\(String(describing: unsent))")
+  }
+
+  @Test("after the user's audio has ended, silence is sent in real time")
+  func silence() throws {
+    let bench = try bench()
+    try ready(bench)
+    bench.end("audio")
+    try turn(bench)
+    stage.clock.advance(by: .milliseconds(1_000))
+    #expect(stage.wire.voice.map(\.time) == (1...10).map { .milliseconds($0 * 100) })
+    #expect(stage.wire.voice.allSatisfy { $0.bytes == [UInt8](repeating: 0, count: 3_200) })
+  }
+
+  @Test("a reply of ten minutes that drives the service is held back to its pace, and ends with its end")
+  func pace() throws {
+    stage.voice.pace = Pacer(interval: .milliseconds(100), burst: 2)
+    let bench = try bench()
+    try ready(bench)
+    let frames = 6_000
+    var pushed = 0
+    while stage.wire.voice.count < frames || stage.wire.sent.isEmpty {
+      // The node takes no more than its queue has room for; the link holds the rest.
+      while pushed < frames, pushed < stage.wire.voice.count + 8 {
+        pushed += 1
+        bench.push([Int16](repeating: 7, count: 1_600), to: "audio")
+        if pushed == frames { bench.push(bytes: [], to: "audio", flags: .endOfUtterance) }
+      }
+      try turn(bench)
+      stage.clock.advance(by: .milliseconds(100))
+      try #require(stage.clock.now < .milliseconds(700_000), "the reply is not sent")
+    }
+    let times = stage.wire.voice.map(\.time)
+    #expect(times == (0..<frames).map { .milliseconds(Int64(max(0, $0 - 1) * 100)) })
+    #expect(stage.wire.sent.filter { $0 != "beat" } == ["voiceEnd"])
+  }
+
+  @Test("a command overtakes a reply that is held back, and nothing of a cancelled one is sent")
+  func overtakes() throws {
+    stage.voice.pace = Pacer(interval: .milliseconds(100))
+    let bench = try bench()
+    try ready(bench)
+    for _ in 0..<5 { bench.push([Int16](repeating: 7, count: 1_600), to: "audio") }
+    try command(bench, #"{"command":"say","text":"now"}"#)
+    #expect(stage.wire.voice.count == 1)
+    #expect(stage.wire.sent == [#"say("now")"#])
+    bench.interrupt()
+    try turn(bench)
+    stage.clock.advance(by: .milliseconds(10_000))
+    #expect(stage.wire.voice.count == 1)
+  }
+
+  // MARK: Commands
+
+  @Test("a command with an id is answered once: as carried out, refused, or when the service answers")
+  func answers() throws {
+    let bench = try bench()
+    try ready(bench)
+    try command(bench, #"{"command":"say","text":"a","id":"1"}"#)
+    try command(bench, #"{"command":"setRole","role":"x","id":2}"#)
+    try command(bench, #"{"command":"ask","text":"b","id":"3"}"#)
+    #expect(answers(bench) == ["1 ok ", "2 no a parrot cannot do that"])
+    stage.wire.arrives(.message(.answer("later")))
+    stage.wire.arrives(.message(.answer("again")))
+    try turn(bench)
+    #expect(answers(bench) == [#"3 ok "later""#])
+  }
+
+  @Test("a refused command without an id is an error of the scope command")
+  func refusal() throws {
+    let bench = try bench()
+    try ready(bench)
+    try command(bench, #"{"command":"setRole","role":"x"}"#)
+    let events = bench.events()
+    #expect(!events.contains { $0.name == "answer" })
+    let error = try #require(events.last { $0.name == "error" })
+    #expect(error.string("scope") == "command" && error.string("text") == "a parrot cannot do that")
+  }
+
+  @Test("an id that still waits for its answer is refused for another command")
+  func sameID() throws {
+    let bench = try bench()
+    try ready(bench)
+    for text in ["a", "b"] { try command(bench, #"{"command":"ask","text":"\#(text)","id":"7"}"#) }
+    #expect(
+      answers(bench)
+        == ["7 no the command before it with the same \"id\" is not answered yet; use another"])
+    #expect(stage.wire.sent == [#"ask("a")"#])
+    stage.wire.arrives(.message(.answer("one")))
+    try turn(bench)
+    #expect(answers(bench) == [#"7 ok "one""#])
+  }
+
+  @Test("an invalid command with a valid id is answered; one without is an error")
+  func invalid() throws {
+    let bench = try bench()
+    try ready(bench)
+    try command(bench, #"{"command":"fly","id":"1"}"#)
+    try command(bench, #"{"command":"say","text":3}"#)
+    try command(bench, #"{"command":"say","text":"a","id":""}"#)
+    try command(bench, #"{"command":"say""#)
+    let events = bench.events()
+    #expect(events.filter { $0.name == "answer" }.count == 1)
+    let texts = events.filter { $0.name == "error" }.compactMap { $0.string("text") }
+    #expect(texts.count == 3 && texts.allSatisfy { $0.hasPrefix("invalid command: ") }, "\(texts)")
+    #expect(stage.wire.sent.isEmpty)
+  }
+
+  @Test("when the dialogue ends, what is not answered is answered no, before the end")
+  func endAnswers() throws {
+    let bench = try bench()
+    try ready(bench)
+    try command(bench, #"{"command":"ask","text":"a","id":"1"}"#)
+    try command(bench, #"{"command":"hangUp","id":"2"}"#)
+    try turn(bench)
+    #expect(answers(bench) == ["2 ok ", "1 no the dialogue ended before the service answered"])
+    #expect(bench.hasEnded)
+  }
+
+  @Test("images go as the service takes them, and too large ones are refused")
+  func images() throws {
+    let bench = try bench()
+    try ready(bench)
+    bench.push(bytes: [UInt8](repeating: 1, count: 1_000), to: "image")
+    try turn(bench)
+    bench.push(bytes: [UInt8](repeating: 1, count: 1_001), to: "image")
+    try turn(bench)
+    #expect(stage.wire.sent == [#"say("picture")"#])
+    #expect(
+      bench.events().last { $0.name == "error" }?.string("text")
+        == "image discarded: 1001 bytes exceed the limit of 1000")
+  }
+
+  // MARK: Replies
+
+  @Test("a reply arrives whole, in samples, with its end")
+  func reply() throws {
+    let bench = try bench()
+    try ready(bench)
+    // Cut in the middle of a sample.
+    for bytes in [[1, 0, 2], [0, 3, 0]] as [[UInt8]] { stage.wire.arrives(.audio(bytes)) }
+    stage.wire.arrives(.message(.replyEnds))
+    try turn(bench)
+    let packets = bench.packets("audio")
+    #expect(packets.flatMap(\.int16) == [1, 2, 3])
+    #expect(packets.map(\.position) == [0, 1, 3])
+    #expect(packets.last?.flags.contains(.endOfUtterance) == true)
+  }
+
+  @Test("a reply that the service cancels is cancelled in the graph, and the next one arrives")
+  func serviceCancels() throws {
+    let bench = try bench()
+    try ready(bench)
+    bench.hold("audio")
+    for _ in 0..<40 { stage.wire.arrives(.audio([UInt8](repeating: 1, count: 640))) }
+    try turn(bench)
+    stage.wire.arrives(.message(.cancel))
+    stage.wire.arrives(.audio([9, 0]))
+    try turn(bench)
+    bench.interrupt()
+    bench.release("audio")
+    try turn(bench)
+    #expect(bench.int16("audio").last == 9)
+    #expect(bench.int16("audio").filter { $0 == 0x101 }.count < 40 * 320)
+  }
+
+  @Test("what the graph cancels is not delivered any further, however much is on its way")
+  func graphCancels() throws {
+    let bench = try bench()
+    try ready(bench)
+    bench.hold("audio")
+    for _ in 0..<400 { stage.wire.arrives(.audio([UInt8](repeating: 1, count: 640))) }
+    try turn(bench)
+    bench.interrupt()
+    _ = bench.packets("audio")
+    bench.release("audio")
+    try turn(bench)
+    let stale = bench.int16("audio")
+    stage.wire.arrives(.audio([9, 0]))
+    try turn(bench)
+    #expect(stale.count <= 8 * 320, "only what was in the link already")
+    #expect(bench.int16("audio") == [9])
+    #expect(bench.events().contains { $0.name == "interrupted" })
+  }
+
+  @Test("reading pauses while too much waits for the graph, and goes on")
+  func pauses() throws {
+    let bench = try bench()
+    try ready(bench)
+    bench.hold("audio")
+    for _ in 0..<20 { stage.wire.arrives(.audio([UInt8](repeating: 1, count: 1 << 20))) }
+    try turn(bench)
+    #expect(stage.wire.isPaused)
+    bench.release("audio")
+    for _ in 0..<10_000 where stage.wire.isPaused { try turn(bench) }
+    #expect(!stage.wire.isPaused && stage.wire.pauses == 1)
+  }
+
+  // MARK: The connection
+
+  @Test("events of an earlier connection are not heard")
+  func earlierConnection() throws {
+    let bench = try bench()
+    try ready(bench)
+    let first = stage.wire
+    first.arrives(
+      .closed(DialogError(vendor: "parrot", category: .network, reaction: .reconnect, text: "lost")))
+    try turn(bench)
+    stage.clock.advance(by: ParrotSession.backoff)
+    try turn(bench)
+    #expect(stage.wires.count == 2)
+    _ = bench.events()
+    first.arrives(.message(.events(3)))
+    first.arrives(.audio([1, 0]))
+    try turn(bench)
+    #expect(bench.events().isEmpty && bench.packets("audio").isEmpty)
+  }
+
+  @Test("a wire that takes no more messages is given up, and opened again")
+  func stalled() throws {
+    let bench = try bench()
+    try ready(bench)
+    let first = stage.wire
+    first.isFull = true
+    try command(bench, #"{"command":"say","text":"a"}"#)
+    #expect(first.isCancelled)
+    #expect(
+      bench.events().last { $0.name == "error" }?.string("text") == "the network accepts no more data")
+    stage.clock.advance(by: ParrotSession.backoff)
+    #expect(stage.wires.count == 2)
+  }
+
+  @Test("heartbeats of an hour go at their times")
+  func heartbeats() throws {
+    let bench = try bench()
+    try ready(bench)
+    stage.clock.advance(by: .milliseconds(3_600_000))
+    #expect(stage.wire.sent.count == 80)
+  }
+
+  @Test("everything that arrived before the end is delivered before it")
+  func endIsLast() throws {
+    let bench = try bench()
+    try ready(bench)
+    bench.hold("audio")
+    stage.wire.arrives(.audio([UInt8](repeating: 1, count: 100_000)))
+    stage.wire.arrives(.message(.events(50)))
+    try turn(bench)
+    try command(bench, #"{"command":"hangUp"}"#)
+    #expect(!bench.hasEnded)
+    bench.release("audio")
+    for _ in 0..<100 where !bench.hasEnded { try turn(bench) }
+    #expect(bench.hasEnded && bench.int16("audio").count == 50_000)
+    #expect(bench.events().filter { $0.name == "extra" }.count == 50)
+  }
+
+  @Test("a node that is gone says good-bye and closes its wire")
+  func goodbye() throws {
+    var bench: NodeBench? = try bench()
+    try ready(#require(bench))
+    bench = nil
+    stage.clock.advance(by: 0)
+    #expect(stage.wire.sent == ["bye"] && stage.wire.isClosed)
+  }
+
+  @Test("audio that is invalid is discarded and reported")
+  func invalidAudio() throws {
+    let bench = try bench()
+    try ready(bench)
+    stage.wire.arrives(.audio([]))
+    try turn(bench)
+    let error = bench.events().last { $0.name == "error" }
+    #expect(error?.string("text") == "an empty message is no audio; it is discarded")
+    #expect(error?.string("scope") == "connection")
+  }
+}

@@ -363,7 +363,8 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   private var isVoiceSent: Bool { settings.voice.pace == nil || exchange.voice.peek() == nil }
 
-  private func isDue(_ now: Nanoseconds) -> Bool { !isHeld && voice.due(at: now) <= now
+  private func isDue(_ now: Nanoseconds) -> Bool {
+    !isHeld && voice.due(at: now) <= now
   }
 
   /// Sends what is due of a reply that drives the service.

@@ -44,7 +44,8 @@ public enum ServiceParameters {
   public static let renew = ParameterContract(
     "renew", .number(0...600_000), unit: "ms", default: 10_000,
     text:
-      "how long to wait for a new key (`refreshAuth`) after the service rejected the old one; 0: fail at once")
+      "how long to wait for a new key (`refreshAuth`) after the service rejected the old one; 0: fail at once"
+  )
 
   /// `eventBytes`: the largest event.
   public static let eventBytes = ParameterContract(
@@ -93,7 +94,8 @@ public enum ServiceParameters {
 
   /// Checks a value that is sent in a header: control characters other than tabs are not allowed there (RFC 9110 section 5.5).
   public static func checkHeader(_ resolution: inout Resolution, _ name: String) {
-    guard resolution.parameters.has(name), !CredentialText.isHeaderValue(resolution.parameters.string(name)) else { return }
+    guard resolution.parameters.has(name), !CredentialText.isHeaderValue(resolution.parameters.string(name))
+    else { return }
     resolution.refuse(
       name, "\"\(name)\" contains a line break or another control character",
       cure: "remove it; key files often end with a line break")

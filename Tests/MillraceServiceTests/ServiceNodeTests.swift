@@ -29,10 +29,17 @@ import Testing
   /// Lets the node and the connection do what they can, at this moment.
   private func turn(_ bench: NodeBench) throws {
     for _ in 0..<4 {
-      _ = try bench.run()
+      try run(bench)
       stage.clock.advance(by: 0)
     }
-    _ = try bench.run()
+    try run(bench)
+  }
+
+  /// Runs the node as an engine would, which interrupts the replies as soon as a call asks for it.
+  private func run(_ bench: NodeBench) throws {
+    while try bench.run(calls: 1) > 0 {
+      if bench.requests.contains(.interrupt) { bench.interrupt() }
+    }
   }
 
   private func ready(_ bench: NodeBench) throws {
@@ -105,7 +112,7 @@ import Testing
     try ready(bench)
     let frames = 6_000
     var pushed = 0
-    while stage.wire.voice.count < frames || stage.wire.sent.isEmpty {
+    while !stage.wire.sent.contains("voiceEnd") {
       // The node takes no more than its queue has room for; the link holds the rest.
       while pushed < frames, pushed < stage.wire.voice.count + 8 {
         pushed += 1
@@ -243,11 +250,9 @@ import Testing
     stage.wire.arrives(.message(.cancel))
     stage.wire.arrives(.audio([9, 0]))
     try turn(bench)
-    bench.interrupt()
     bench.release("audio")
     try turn(bench)
-    #expect(bench.int16("audio").last == 9)
-    #expect(bench.int16("audio").filter { $0 == 0x101 }.count < 40 * 320)
+    #expect(bench.int16("audio") == [9])
   }
 
   @Test("what the graph cancels is not delivered any further, however much is on its way")

@@ -1,0 +1,58 @@
+/// Why a byte stream is not a sequence of records. It cannot be read any further.
+public struct FramingProblem: Error, Sendable, Hashable {
+  /// What is wrong, without content.
+  public var text: String
+
+  /// Creates a problem.
+  public init(_ text: String) { self.text = text }
+}
+
+/// Cuts a byte stream into records, and writes records to one. One value for each connection; bytes may arrive in pieces of any size.
+public protocol RecordFraming: Sendable {
+  /// Takes bytes as they arrive, and returns the records that are complete, in order.
+  /// - Throws: when the stream is invalid; nothing is read after that.
+  mutating func records(in bytes: [UInt8]) throws(FramingProblem) -> [[UInt8]]
+  /// The bytes of a record on the stream.
+  mutating func bytes(of record: [UInt8]) -> [UInt8]
+  /// True when the stream ends in the middle of a record.
+  var isInRecord: Bool { get }
+}
+
+/// Records behind their length: four bytes, most significant first.
+///
+/// Memory is bounded by the largest record and what arrives at once; a longer record ends the stream before any of it is kept.
+public struct LengthFraming: RecordFraming {
+  private static let headBytes = 4
+
+  /// The largest record in bytes.
+  public let largest: Int
+  private var pending: [UInt8] = []
+
+  /// - Parameter largest: bytes of the largest record.
+  public init(largest: Int) { self.largest = max(0, min(largest, Int(Int32.max))) }
+
+  public var isInRecord: Bool { !pending.isEmpty }
+
+  public mutating func records(in bytes: [UInt8]) throws(FramingProblem) -> [[UInt8]] {
+    pending += bytes
+    var result: [[UInt8]] = []
+    var start = 0
+    while pending.count - start >= Self.headBytes {
+      let count = pending[start..<start + Self.headBytes].reduce(0) { $0 << 8 | Int($1) }
+      guard count <= largest else {
+        pending = []
+        throw FramingProblem("a record of \(count) bytes exceeds the limit of \(largest)")
+      }
+      let end = start + Self.headBytes + count
+      guard end <= pending.count else { break }
+      result.append(Array(pending[start + Self.headBytes..<end]))
+      start = end
+    }
+    pending.removeFirst(start)
+    return result
+  }
+
+  public mutating func bytes(of record: [UInt8]) -> [UInt8] {
+    [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: record.count >> $0) } + record
+  }
+}

@@ -65,7 +65,8 @@ extension DialogEvent {
     EventContract("netQuality", text: "network quality: `index`, `grade`, `peer` (absent: this client)"),
     EventContract(
       "error",
-      text: "an error: `vendor`, `code`, `name`, `category`, `reaction`, `afterMs`, `scope`, `detail`, `text`"),
+      text: "an error: `vendor`, `code`, `name`, `category`, `reaction`, `afterMs`, `scope`, `detail`, `text`"
+    ),
     EventContract("extra", text: "a vendor's own event: `name`, `payload`"),
     EventContract("unknown", text: "an unknown message: `raw`"),
     EventContract(

@@ -209,7 +209,7 @@ struct ParrotNode: Node, ~Copyable {
       ["audio", "text", "events"].map { AsynchronousPath(from: from, to: $0) }
     }, followsVirtualClock: false,
     resolve: { resolution in
-      resolution.outputs["audio"] = .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320)
+      resolution.outputs["audio"] = .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320, burst: 0)
       resolution.outputs["text"] = OutputShape(.text, packetDuration: nil, packetBytes: 1_024)
       resolution.outputs[NodeContract.eventsPort] = OutputShape(
         .event, packetDuration: nil, packetBytes: 2_048)

@@ -1,6 +1,6 @@
 public import MillraceCore
 
-/// A dialogue with a service as a pure state machine: it is told what happened and when, and returns what to do.
+/// A dialogue with a service as a pure state machine: it takes what happened and when, and returns what to do.
 ///
 /// It has no socket, no clock and no thread, so that every order of events is a unit test. `ServiceConnection` of `MillraceService` drives
 /// one over a wire; calls come from one thread at a time, and time never runs backwards.

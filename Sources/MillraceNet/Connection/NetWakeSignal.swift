@@ -27,7 +27,7 @@ public final class NetWakeSignal: Sendable {
     NetWaker.shared.wake()
   }
 
-  /// True once for any number of signals since the last call. For whoever looks for signals without `begin`, such as a clock of tests.
+  /// True once for any number of signals since the last call. For a caller that polls, such as a clock of tests, in place of `begin`.
   public func take() -> Bool { isSignalled.exchange(false, ordering: .sequentiallyConsistent) }
 
   /// On the network thread.

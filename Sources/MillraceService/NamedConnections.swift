@@ -10,7 +10,7 @@ internal import Synchronization
 /// lease.connection.begin(session)
 /// ```
 ///
-/// Any thread. A lease is counted while it lives; the connection is told of the end by `close`.
+/// Any thread. A lease is counted while it lives; the connection ends with `close`.
 public final class NamedConnections<Connection: AnyObject & Sendable, Settings: Sendable & Hashable>: Sendable
 {
   private struct Entry {

@@ -222,8 +222,8 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     timer?.timer.cancel()
     // Ends the session without waiting for the answer.
     if let wire {
-      if let goodbye = endpoint.goodbye, !session.isEnding {
-        _ = wire.send(endpoint.content(of: goodbye, from: session))
+      if let closingMessage = endpoint.closingMessage, !session.isEnding {
+        _ = wire.send(endpoint.content(of: closingMessage, from: session))
       }
       wire.close()
     }

@@ -22,8 +22,8 @@ public protocol ServiceEndpoint: Sendable {
   /// What a message means for the user's audio: those before it belong to another stream.
   func boundary(of request: Session.Request) -> VoiceBoundary?
 
-  /// The message that ends the dialogue without waiting for an answer; nil: the wire's own good-bye is enough.
-  var goodbye: Session.Request? { get }
+  /// The message that ends the dialogue without waiting for an answer; nil: closing the wire is enough.
+  var closingMessage: Session.Request? { get }
 
   /// Uses another credential for the next connection.
   mutating func use(_ credential: String)
@@ -54,8 +54,8 @@ public enum ImageCommand: Sendable, Hashable {
 extension ServiceEndpoint {
   /// Streams have no boundaries.
   public func boundary(of request: Session.Request) -> VoiceBoundary? { nil }
-  /// The wire's own good-bye is enough.
-  public var goodbye: Session.Request? { nil }
+  /// Closing the wire is enough.
+  public var closingMessage: Session.Request? { nil }
   /// The service takes no images.
   public func command(forImage jpeg: [UInt8]) -> ImageCommand { .refuse("the service takes no images") }
   /// Every audio is valid.

@@ -15,7 +15,7 @@ public protocol ServiceWire: AnyObject {
   func pause()
   /// Reads on.
   func resume()
-  /// Says good-bye, as the wire's protocol has it, and closes. No event follows.
+  /// Closes properly, with a close frame or a close alert. No event follows.
   func close()
   /// Closes at once. No event follows.
   func cancel()

@@ -135,7 +135,7 @@ public final class TokenProvider: @unchecked Sendable {
   /// Ends an observation.
   public func stopObserving(_ number: Int) { observers.removeAll { $0.number == number } }
 
-  /// Ends the renewal. Nothing is reported afterwards; those who wait are told that it has ended.
+  /// Ends the renewal. Nothing is reported afterwards; pending requests fail.
   public func stop() {
     isStopped = true
     timer?.cancel()

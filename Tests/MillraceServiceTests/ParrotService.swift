@@ -23,7 +23,7 @@ enum ParrotRequest: Sendable, Hashable {
   case bye
 }
 
-/// A small service: it repeats what it is told, answers questions later, and listens once it is `ready`.
+/// A small service: it repeats what is said to it, answers questions later, and listens once it is `ready`.
 struct ParrotSession: ServiceSession {
   var deadline: Nanoseconds?
   var uplink = VoiceUplink.keep
@@ -178,7 +178,7 @@ struct ParrotEndpoint: ServiceEndpoint {
     .text(Array("\(request)".utf8))
   }
 
-  var goodbye: ParrotRequest? { .bye }
+  var closingMessage: ParrotRequest? { .bye }
   mutating func use(_ credential: String) {}
   func command(forImage jpeg: [UInt8]) -> ImageCommand {
     jpeg.count > 1_000 ? .refuse("\(jpeg.count) bytes exceed the limit of 1000") : .send(.update(.object([])))

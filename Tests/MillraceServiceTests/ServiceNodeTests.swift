@@ -274,7 +274,7 @@ import Testing
     #expect(bench.events().contains { $0.name == "interrupted" })
   }
 
-  @Test("reading pauses while too much waits for the graph, and goes on")
+  @Test("reading pauses while too much waits for the graph, and resumes")
   func pauses() throws {
     let bench = try bench()
     try ready(bench)
@@ -345,8 +345,8 @@ import Testing
     #expect(bench.events().filter { $0.name == "extra" }.count == 50)
   }
 
-  @Test("a node that is gone says good-bye and closes its wire")
-  func goodbye() throws {
+  @Test("a node that is gone sends its last message and closes its wire")
+  func lastMessage() throws {
     var bench: NodeBench? = try bench()
     try ready(#require(bench))
     bench = nil

@@ -107,7 +107,7 @@ private final class Answers: @unchecked Sendable {
     #expect(answers.texts == ["token 1", "token 1", "token 2"])
   }
 
-  @Test("a failure is told to everyone who waits, and the next request tries again")
+  @Test("a failure is reported to every pending request, and the next request tries again")
   func failure() {
     source.failure = TokenFailure("no", isFinal: true)
     ask()
@@ -138,7 +138,7 @@ private final class Answers: @unchecked Sendable {
     #expect(answers.texts.last?.hasPrefix("token ") == true && answers.texts.last != "token 1")
   }
 
-  @Test("those who wait are told when the provider stops, and nothing is fetched after that")
+  @Test("pending requests fail when the provider stops, and nothing is fetched after that")
   func stop() {
     ask()
     provider.stop()

@@ -69,7 +69,7 @@ struct BailianEndpoint: ServiceEndpoint {
     }
   }
 
-  var goodbye: BailianRequest? { .stop }
+  var closingMessage: BailianRequest? { .stop }
 
   mutating func use(_ credential: String) {
     secrets.add([credential])

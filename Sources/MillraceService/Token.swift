@@ -48,7 +48,7 @@ public struct TokenFailure: Error, Sendable, Hashable {
 ///
 /// ```
 ///  none ──token()──▸ fetching ──▸ fresh ──`ahead` of the expiry──▸ fetching (the old one is still given out)
-///                        │ failed: told to everyone who waits       │ expired before the new one came: those who ask wait
+///                        │ failed: pending requests fail            │ expired before the new one came: requests wait
 /// ```
 ///
 /// All calls and callbacks are on the clock's thread. One provider may serve many sessions.

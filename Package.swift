@@ -43,6 +43,7 @@ let package = Package(
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
     .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
+    .library(name: "MillraceDoubles", targets: ["MillraceDoubles"]),
     .library(name: "MillraceConformance", targets: ["MillraceConformance"]),
     .library(name: "MillraceServer", targets: ["MillraceServer"]),
     .library(name: "MillraceWebSocketDouble", targets: ["MillraceWebSocketDouble"]),
@@ -140,9 +141,18 @@ let package = Package(
       dependencies: ["MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDialog", "CMillraceSys"],
       swiftSettings: strict),
 
+    // What the doubles of all services share.
+    .target(
+      name: "MillraceDoubles",
+      dependencies: [
+        "MillraceCore", "MillraceGraph", "MillraceDSP", "MillraceDialog", "MillraceNet",
+        "MillraceConformance", "CMillraceSys", "CFFmpeg", "CMediaShim", "COpus",
+      ],
+      swiftSettings: strict),
+
     .target(
       name: "MillraceWebSocketDouble",
-      dependencies: ["MillraceConformance", "MillraceCore", "MillraceDialog", "MillraceNet"],
+      dependencies: ["MillraceConformance", "MillraceDialog", "MillraceDoubles", "MillraceNet"],
       swiftSettings: strict),
     .target(
       name: "MillraceWebSocket", dependencies: ["MillraceCore", "MillraceDialog", "MillraceNet"],
@@ -155,8 +165,8 @@ let package = Package(
     .target(
       name: "MillraceBailianDouble",
       dependencies: [
-        "MillraceCore", "MillraceDialog", "MillraceNet", "MillraceDSP", "MillraceGraph",
-        "MillraceConformance", "CFFmpeg", "CMediaShim", "COpus",
+        "MillraceCore", "MillraceDialog", "MillraceNet", "MillraceGraph", "MillraceConformance",
+        "MillraceDoubles",
       ],
       swiftSettings: strict),
 
@@ -188,7 +198,7 @@ let package = Package(
       name: "MillraceBench",
       dependencies: [
         "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo",
-        "MillraceDialog", "MillraceBailianDouble", "CMillraceSys",
+        "MillraceDialog", "MillraceDoubles", "CMillraceSys",
         "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),
@@ -196,7 +206,8 @@ let package = Package(
       name: "MillraceRunner",
       dependencies: [
         "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
-        "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceWebSocketDouble",
+        "MillraceGraph", "MillraceEngine", "MillraceDoubles", "MillraceBailianDouble",
+        "MillraceWebSocketDouble",
         "MillraceConformance", "MillraceDialog", "MillraceNet", "MillraceServer", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -247,14 +258,15 @@ let package = Package(
     .testTarget(
       name: "MillraceBenchTests",
       dependencies: [
-        "MillraceBench", "MillraceCore", "MillraceEngine", "MillraceGraph", "MillraceVideo",
+        "MillraceBench", "MillraceBailianDouble", "MillraceCore", "MillraceEngine", "MillraceGraph",
+        "MillraceVideo",
       ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceRunnerTests",
       dependencies: [
-        "MillraceRunner", "Millrace", "MillraceBailianDouble", "MillraceDialog", "MillraceEngine",
-        "MillraceGraph", "MillraceCore",
+        "MillraceRunner", "Millrace", "MillraceDoubles", "MillraceConformance", "MillraceDialog",
+        "MillraceEngine", "MillraceGraph", "MillraceCore",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -295,14 +307,20 @@ let package = Package(
       name: "MillraceWebSocketTests",
       dependencies: [
         "MillraceWebSocket", "MillraceNet", "MillraceDialog", "MillraceTesting", "MillraceEngine",
-        "MillraceGraph",
-        "MillraceCore",
+        "MillraceGraph", "MillraceCore",
       ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceBailianTests",
       dependencies: [
-        "MillraceBailian", "MillraceBailianDouble", "MillraceNet", "MillraceDialog", "MillraceTesting",
+        "MillraceBailian", "MillraceBailianDouble", "MillraceDoubles", "MillraceConformance", "MillraceNet",
+        "MillraceDialog", "MillraceTesting", "MillraceCore",
+      ],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceDoublesTests",
+      dependencies: [
+        "MillraceDoubles", "MillraceConformance", "MillraceGraph", "MillraceDialog", "MillraceNet",
         "MillraceCore",
       ],
       swiftSettings: tests),
@@ -320,7 +338,8 @@ let package = Package(
     .testTarget(
       name: "MillraceTests",
       dependencies: [
-        "Millrace", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceBailianDouble",
+        "Millrace", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceDoubles",
+        "MillraceBailianDouble",
         "TestMedia",
         "TestSystem",
         "millrace",
@@ -373,7 +392,7 @@ let parts: [String: [String]] = [
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",
-    "MillraceConformanceTests", "net-peer",
+    "MillraceDoublesTests", "MillraceConformanceTests", "net-peer",
   ],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]

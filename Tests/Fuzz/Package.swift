@@ -44,7 +44,8 @@ let package = Package(
     fuzzer("FuzzMP3", codecs),
     fuzzer("FuzzOgg", codecs),
     fuzzer("FuzzOpus", codecs),
-    fuzzer("FuzzScenario", [product("MillraceGraph"), product("MillraceDialog")]),
+    fuzzer(
+      "FuzzScenario", [product("MillraceGraph"), product("MillraceDialog"), product("MillraceConformance")]),
     fuzzer("FuzzWAV", [product("MillraceAudio")]),
   ]
 )

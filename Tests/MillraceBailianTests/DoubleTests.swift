@@ -1,8 +1,8 @@
+import MillraceBailianDouble
 import MillraceCore
+import MillraceDoubles
 import MillraceNet
 import Testing
-
-@testable import MillraceBailianDouble
 
 /// What the double finds wrong in a client, and what it must not.
 @Suite("Bailian double", .timeLimit(.minutes(30))) struct DoubleTests {
@@ -139,32 +139,5 @@ import Testing
       ])
     client.close()
     double.stop()
-  }
-
-  @Test("the first thousand violations are kept, and all are counted")
-  func many() async throws {
-    let double = try await BailianDouble.listen(scenario(words: 1))
-    for index in 0..<1_234 { double.violate("wrong", "\(index)") }
-    let seen = double.seen
-    #expect(seen.violationCount == 1_234 && seen.violations.count == 1_000)
-    #expect(seen.violations.last?.text == "999")
-    double.stop()
-  }
-
-  @Test(
-    "synthesised replies are cached up to a size, oldest discarded first, and task ids up to a number"
-  )
-  func bounds() {
-    var voices = SpeechCache()
-    let reply = SpokenReply(pieces: [[UInt8](repeating: 0, count: 1 << 20)], milliseconds: 1)
-    for index in 0..<100 { voices.keep(reply, "\(index)") }
-    #expect(voices.bytes == SpeechCache.most)
-    #expect(voices.find("35") == nil && voices.find("36") != nil && voices.find("99") != nil)
-    voices.keep(
-      SpokenReply(pieces: [[UInt8](repeating: 0, count: SpeechCache.most + 1)], milliseconds: 1), "large")
-    #expect(voices.find("large") != nil && voices.find("99") == nil)
-    var tasks = Latest<Int>(3)
-    for index in 0..<10 { tasks.add(index) }
-    #expect(tasks.all == [7, 8, 9])
   }
 }

@@ -2,6 +2,7 @@ import MillraceBailian
 import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
+import MillraceDoubles
 import MillraceTesting
 import Testing
 
@@ -77,7 +78,7 @@ import Testing
   )
   func cutWhileSpeaking() async throws {
     let received = Locked<[UInt8]>([])
-    var observer = BailianDouble.AudioObserver()
+    var observer = AudioObserver()
     observer.received = { frame in received.withLock { $0.append(frame[0]) } }
     var scenario = BailianScenario()
     scenario.turns[0].thinks = 10

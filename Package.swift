@@ -225,6 +225,10 @@ let package = Package(
     // Folders, files and programs beside a test; compressed recordings that tests make for themselves.
     .target(
       name: "TestSystem", dependencies: ["CMillraceSys"], path: "Tests/TestSystem", swiftSettings: tests),
+    // Raw peers, a network that can be cut, certificates.
+    .target(
+      name: "TestNet", dependencies: ["MillraceNet", "MillraceCore"], path: "Tests/TestNet",
+      exclude: ["Certificates"], swiftSettings: tests),
     .target(name: "CTestLog", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/CTestLog"),
     .target(
       name: "TestMedia", dependencies: ["TestSystem", "CTestLog", "CFFmpeg", "CMediaShim"],
@@ -287,9 +291,7 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceNetTests",
-      dependencies: [
-        "MillraceNet", "MillraceCore",
-      ], exclude: ["Certificates"], swiftSettings: tests),
+      dependencies: ["MillraceNet", "MillraceCore", "TestNet"], swiftSettings: tests),
     .testTarget(
       name: "MillraceServerTests",
       dependencies: [
@@ -307,14 +309,14 @@ let package = Package(
       name: "MillraceWebSocketTests",
       dependencies: [
         "MillraceWebSocket", "MillraceNet", "MillraceDialog", "MillraceTesting", "MillraceEngine",
-        "MillraceGraph", "MillraceCore",
+        "MillraceGraph", "MillraceCore", "TestNet",
       ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceBailianTests",
       dependencies: [
         "MillraceBailian", "MillraceBailianDouble", "MillraceDoubles", "MillraceConformance", "MillraceNet",
-        "MillraceDialog", "MillraceTesting", "MillraceCore",
+        "MillraceDialog", "MillraceTesting", "MillraceCore", "TestNet",
       ],
       swiftSettings: tests),
     .testTarget(

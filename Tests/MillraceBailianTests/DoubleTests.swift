@@ -20,7 +20,7 @@ import Testing
   }
 
   /// Names of violations, once the double has handled everything that was sent: it answers in order.
-  private func violations(_ double: BailianDouble, _ client: ManualClient) async throws -> [String] {
+  private func violations(_ double: BailianDouble, _ client: BailianClient) async throws -> [String] {
     let before = client.words.count { $0 == "HeartBeat" }
     client.say("HeartBeat")
     try await client.wait(for: "HeartBeat", times: before + 1)
@@ -33,7 +33,7 @@ import Testing
   func heardTooSoon() async throws {
     // Longer than any machine needs to deliver a message.
     let double = try await BailianDouble.listen(scenario(words: 1_800))
-    let client = try await ManualClient(double.port)
+    let client = try await BailianClient(double.port)
     try await client.wait(for: "Listening")
     client.ask()
     try await client.wait(for: "RespondingEnded")
@@ -57,7 +57,7 @@ import Testing
       lines.withLock { $0.append(line) }
     }
     for host in ["127.0.0.1", "localhost"] {
-      let client = try await ManualClient(
+      let client = try await BailianClient(
         double.port,
         headers: [("Host", "\(host):\(double.port)"), ("Origin", "http://\(host):\(double.port)")])
       try await client.wait(for: "Listening")
@@ -85,7 +85,7 @@ import Testing
     var scenario = scenario(words: 1)
     scenario.silence = 1
     let double = try await BailianDouble.listen(scenario)
-    let client = try await ManualClient(double.port)
+    let client = try await BailianClient(double.port)
     try await client.wait(for: "closed")
     #expect(client.words.suffix(3) == ["Listening", "Error", "closed"], "\(client.words)")
     #expect(double.seen.violations.map(\.name) == ["silence"])
@@ -95,7 +95,7 @@ import Testing
   @Test("reporting the beginning as late as the end is not a violation")
   func lateBeginning() async throws {
     let double = try await BailianDouble.listen(scenario(words: 3))
-    let client = try await ManualClient(double.port)
+    let client = try await BailianClient(double.port)
     try await client.wait(for: "Listening")
     client.ask()
     try await client.wait(for: "sound")
@@ -113,7 +113,7 @@ import Testing
   @Test("messages sent before the client could know of a barge-in are not violations, once")
   func crossing() async throws {
     let double = try await BailianDouble.listen(scenario(words: 600))
-    let client = try await ManualClient(double.port)
+    let client = try await BailianClient(double.port)
     try await client.wait(for: "Listening")
     client.ask()
     try await client.wait(for: "RespondingEnded")

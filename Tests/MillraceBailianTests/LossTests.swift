@@ -4,6 +4,7 @@ import MillraceCore
 import MillraceDialog
 import MillraceDoubles
 import MillraceTesting
+import TestNet
 import Testing
 
 /// What the service and the user see when the network or the service fails and comes back.

@@ -1,3 +1,5 @@
+public import MillraceDialog
+
 /// A fault of a service, which happens once: in the scenario of a double, and in the script of a conformance case.
 ///
 /// What each kind means on the wire is the double's to say, and in its documentation.
@@ -57,6 +59,8 @@ public struct ServiceFault: Sendable, Hashable {
   public var code: Int?
   /// For `error` and `fail`: the vendor's name; nil: the double's choice.
   public var name: String?
+  /// For `kick`: the reason the service states; nil: it states none.
+  public var reason: KickReason?
 
   /// Creates a fault; by default at the beginning of a reply.
   public init(_ kind: Kind, at place: Place = .responding) {

@@ -1,3 +1,5 @@
+public import MillraceDialog
+
 /// How a double behaves in a case.
 public struct ServiceScript: Sendable, Hashable {
   /// Which connections are refused.
@@ -16,6 +18,16 @@ public struct ServiceScript: Sendable, Hashable {
   public var delay = 0
   /// A fault, once.
   public var fault: ServiceFault?
+  /// A gate that the service closes once; nil: none. `muted`: when it listens for the first time, until the first question.
+  /// `uninterruptible`: when the first reply begins, until it ends; half of the reply is held back until the user's voice was heard.
+  public var gate: DialogGate?
+  /// The first reply comes with something to display.
+  public var sendsMedia = false
+  /// When the service listens for the first time, it announces that the key expires soon. From the next `ServiceTraits.freshKey` on, only
+  /// that key is valid.
+  public var announcesExpiry = false
+  /// Another participant joins when the service listens for the first time, and leaves after the first reply.
+  public var hasPeers = false
   /// Duration of a reply's audio.
   public var replyMilliseconds = 400
   /// How much faster than real time audio is sent. At 1000 a reply is one burst.

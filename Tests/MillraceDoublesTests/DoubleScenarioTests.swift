@@ -75,6 +75,10 @@ struct ParrotTurn: ScenarioMembers {
         #"{ "turns": [{ "fault": { "kind": "drop", "at": "listening" } }] }"#,
         "s.json:1:24: error: a fault at listening belongs to the scenario, not to a turn"
       ),
+      (
+        #"{ "fault": { "kind": "kick", "reason": "replced" } }"#,
+        "s.json:1:40: error: \"reason\" must be one of replaced, removed, ended, other; did you mean \"replaced\"?"
+      ),
       (#"{ "fault": {} }"#, "s.json:1:12: error: a fault needs a \"kind\""),
       ("[]", "s.json:1:1: error: a scenario must be an object, found an array"),
     ])
@@ -88,6 +92,9 @@ struct ParrotTurn: ScenarioMembers {
     expected.code = 7
     expected.name = "X"
     #expect(scenario.turns[0].fault == expected)
+    let kicked = try Scenario(
+      parsing: #"{ "fault": { "kind": "kick", "at": "listening", "reason": "replaced" } }"#)
+    #expect(kicked.fault?.reason == .replaced)
   }
 
   @Test("the script of a conformance case becomes a scenario")

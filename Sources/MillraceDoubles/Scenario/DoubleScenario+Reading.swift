@@ -1,4 +1,5 @@
 internal import MillraceConformance
+internal import MillraceDialog
 internal import MillraceGraph
 
 extension DoubleScenario {
@@ -95,7 +96,8 @@ extension ServiceFault {
       case "at": place = try reader.word(member)
       case "code": code = try reader.integer(member, 0...99_999_999)
       case "name": name = try reader.text(member)
-      default: throw reader.unknown(member, of: "a fault", ["kind", "at", "code", "name"])
+      case "reason": reason = try reader.word(member)
+      default: throw reader.unknown(member, of: "a fault", ["kind", "at", "code", "name", "reason"])
       }
     }
   }

@@ -85,7 +85,10 @@ import Testing
   func refused() throws {
     let scratch = Scratch()
     let none = try RunnerProcess.run("talk", Package.graph("reply"), in: scratch)
-    #expect(none.status == 2 && none.errors.contains("has no service node"), "\(none.errors)")
+    #expect(
+      none.status == 2
+        && none.errors.contains("has no service node; name a graph with a node such as bailian.dialog\n"),
+      "\(none.errors)")
     let deaf = try RunnerProcess.run("talk", Package.graph("reply"), "--double", in: scratch)
     #expect(deaf.status == 2 && deaf.errors.contains("no service node with a double"), "\(deaf.errors)")
     // The service is found in a graph that another one includes; its address is not.

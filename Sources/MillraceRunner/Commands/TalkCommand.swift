@@ -131,9 +131,11 @@ struct TalkCommand: ParsableCommand {
     throw ExitStatus.usage
   }
 
-  /// The node types of services with a double, for messages.
+  /// The node types that can hold a dialogue and have a double, for messages.
   private static var serviceTypes: String {
-    RunnerContext.services.flatMap { $0.nodeTypes }.joined(separator: ", ")
+    let catalogue = RunnerContext.catalogue
+    return RunnerContext.services.flatMap { $0.nodeTypes }
+      .filter { catalogue[$0].map { TalkNodes.isService($0.contract) } ?? false }.joined(separator: ", ")
   }
 
   /// Starts the double of the service that the graph uses; nil when the graph cannot be read, which its loading reports.

@@ -40,7 +40,7 @@ final class ParrotService: Sendable {
   private struct Session {
     var messages: [Message] = []
     var isMuted = false
-    /// The rest of a protected reply, until the user's voice was heard.
+    /// The rest of a protected reply, until the user has spoken.
     var held: [Message]?
     var heardSamples = 0
     var isSpeaking = false
@@ -135,14 +135,15 @@ final class ParrotService: Sendable {
       state.report.speechSamples += samples
       if samples > 0 && !state.sessions[number].isSpeaking {
         state.sessions[number].isSpeaking = true
-        if let held = state.sessions[number].held {
-          state.sessions[number].messages += held
-          state.sessions[number].held = nil
-        } else if !state.sessions[number].isMuted {
+        if !state.sessions[number].isMuted && state.sessions[number].held == nil {
           state.sessions[number].messages.append(.event(.speechStarted))
         }
       } else if samples == 0 && state.sessions[number].isSpeaking {
         state.sessions[number].isSpeaking = false
+        if let held = state.sessions[number].held {
+          state.sessions[number].messages += held
+          state.sessions[number].held = nil
+        }
         // What was said over a protected reply, or while muted, is not answered.
         guard !state.sessions[number].isMuted, script.gate != .uninterruptible else { return }
         state.sessions[number].messages.append(.event(.speechEnded))

@@ -19,7 +19,8 @@ public struct ServiceScript: Sendable, Hashable {
   /// A fault, once.
   public var fault: ServiceFault?
   /// A gate that the service closes once; nil: none. `muted`: when it listens for the first time, until the first question.
-  /// `uninterruptible`: when the first reply begins, until it ends; half of the reply is held back until the user's voice was heard.
+  /// `uninterruptible`: when the first reply begins, until it ends; half of the reply is held back until the user has
+  /// spoken and is silent again.
   public var gate: DialogGate?
   /// The first reply comes with something to display.
   public var sendsMedia = false

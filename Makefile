@@ -292,7 +292,7 @@ interop-net: deps ## check the WebSockets against the package websockets of PyPI
 	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON) --upgrade websockets==17.4
 	swift build --product net-peer
 	PYTHONPATH=$(PEER_PYTHON) timeout --kill-after=10 300 \
-	  Tests/Interop/net.py .build/debug/net-peer Tests/MillraceNetTests/Certificates
+	  Tests/Interop/net.py .build/debug/net-peer Tests/TestNet/Certificates
 
 .PHONY: metrics-deps
 metrics-deps: deps

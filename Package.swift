@@ -45,6 +45,7 @@ let package = Package(
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
     .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
+    .library(name: "MillraceDoubles", targets: ["MillraceDoubles"]),
     .library(name: "MillraceConformance", targets: ["MillraceConformance"]),
     .library(name: "MillraceServer", targets: ["MillraceServer"]),
     .library(name: "MillraceWebSocketDouble", targets: ["MillraceWebSocketDouble"]),
@@ -151,9 +152,20 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // What the doubles of all services share.
+    .target(
+      name: "MillraceDoubles",
+      dependencies: [
+        "MillraceCore", "MillraceGraph", "MillraceDSP", "MillraceJSON", "MillraceDialog", "MillraceNet",
+        "MillraceConformance", "CMillraceSys", "CFFmpeg", "CMediaShim", "COpus",
+      ],
+      swiftSettings: strict),
+
     .target(
       name: "MillraceWebSocketDouble",
-      dependencies: ["MillraceConformance", "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet"],
+      dependencies: [
+        "MillraceConformance", "MillraceJSON", "MillraceDialog", "MillraceDoubles", "MillraceNet",
+      ],
       swiftSettings: strict),
     .target(
       name: "MillraceWebSocket",
@@ -168,8 +180,8 @@ let package = Package(
     .target(
       name: "MillraceBailianDouble",
       dependencies: [
-        "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceDSP", "MillraceGraph",
-        "MillraceConformance", "CFFmpeg", "CMediaShim", "COpus",
+        "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceGraph",
+        "MillraceConformance", "MillraceDoubles",
       ],
       swiftSettings: strict),
 
@@ -201,7 +213,7 @@ let package = Package(
       name: "MillraceBench",
       dependencies: [
         "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo",
-        "MillraceJSON", "MillraceDialog", "MillraceBailianDouble", "CMillraceSys",
+        "MillraceJSON", "MillraceDialog", "MillraceDoubles", "CMillraceSys",
         "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),
@@ -209,9 +221,9 @@ let package = Package(
       name: "MillraceRunner",
       dependencies: [
         "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
-        "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceWebSocketDouble",
-        "MillraceConformance", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceServer",
-        "CMillraceSys",
+        "MillraceGraph", "MillraceEngine", "MillraceDoubles", "MillraceBailianDouble",
+        "MillraceWebSocketDouble", "MillraceConformance", "MillraceJSON", "MillraceDialog", "MillraceNet",
+        "MillraceServer", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -228,6 +240,10 @@ let package = Package(
     // Folders, files and programs beside a test; compressed recordings that tests make for themselves.
     .target(
       name: "TestSystem", dependencies: ["CMillraceSys"], path: "Tests/TestSystem", swiftSettings: tests),
+    // Raw peers, a network that can be cut, certificates.
+    .target(
+      name: "TestNet", dependencies: ["MillraceNet", "MillraceCore"], path: "Tests/TestNet",
+      exclude: ["Certificates"], swiftSettings: tests),
     .target(name: "CTestLog", dependencies: ["CFFmpeg", "CMediaShim"], path: "Tests/CTestLog"),
     .target(
       name: "TestMedia", dependencies: ["TestSystem", "CTestLog", "CFFmpeg", "CMediaShim"],
@@ -261,15 +277,15 @@ let package = Package(
     .testTarget(
       name: "MillraceBenchTests",
       dependencies: [
-        "MillraceBench", "MillraceCore", "MillraceEngine", "MillraceGraph", "MillraceVideo",
+        "MillraceBench", "MillraceBailianDouble", "MillraceCore", "MillraceEngine", "MillraceGraph",
+        "MillraceVideo",
       ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceRunnerTests",
       dependencies: [
-        "MillraceRunner", "Millrace", "MillraceBailianDouble", "MillraceJSON", "MillraceDialog",
-        "MillraceEngine",
-        "MillraceGraph", "MillraceCore",
+        "MillraceRunner", "Millrace", "MillraceDoubles", "MillraceConformance", "MillraceJSON",
+        "MillraceDialog", "MillraceEngine", "MillraceGraph", "MillraceCore",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -296,9 +312,7 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceNetTests",
-      dependencies: [
-        "MillraceNet", "MillraceCore",
-      ], exclude: ["Certificates"], swiftSettings: tests),
+      dependencies: ["MillraceNet", "MillraceCore", "TestNet"], swiftSettings: tests),
     .testTarget(
       name: "MillraceServerTests",
       dependencies: [
@@ -324,15 +338,21 @@ let package = Package(
       name: "MillraceWebSocketTests",
       dependencies: [
         "MillraceWebSocket", "MillraceNet", "MillraceDialog", "MillraceTesting", "MillraceEngine",
-        "MillraceGraph",
-        "MillraceCore",
+        "MillraceGraph", "MillraceCore", "TestNet",
       ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceBailianTests",
       dependencies: [
-        "MillraceBailian", "MillraceBailianDouble", "MillraceNet", "MillraceJSON", "MillraceDialog",
-        "MillraceTesting",
+        "MillraceBailian", "MillraceBailianDouble", "MillraceDoubles", "MillraceConformance", "MillraceNet",
+        "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceCore", "TestNet",
+      ],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceDoublesTests",
+      dependencies: [
+        "MillraceDoubles", "MillraceConformance", "MillraceGraph", "MillraceJSON", "MillraceDialog",
+        "MillraceNet",
         "MillraceCore",
       ],
       swiftSettings: tests),
@@ -350,7 +370,8 @@ let package = Package(
     .testTarget(
       name: "MillraceTests",
       dependencies: [
-        "Millrace", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceBailianDouble",
+        "Millrace", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceDoubles",
+        "MillraceBailianDouble",
         "TestMedia",
         "TestSystem",
         "millrace",
@@ -403,9 +424,8 @@ let parts: [String: [String]] = [
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceServiceTests",
-    "MillraceWebSocketTests",
-    "MillraceBailianTests",
-    "MillraceConformanceTests", "net-peer",
+    "MillraceWebSocketTests", "MillraceBailianTests", "MillraceDoublesTests", "MillraceConformanceTests",
+    "net-peer",
   ],
   "service": ["MillraceJSONTests", "MillraceServiceTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],

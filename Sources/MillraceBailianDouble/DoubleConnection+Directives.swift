@@ -1,5 +1,7 @@
+internal import MillraceConformance
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceDoubles
 internal import MillraceJSON
 internal import MillraceNet
 
@@ -60,7 +62,9 @@ extension DoubleConnection {
   private func start(_ payload: JSONValue, task id: String) {
     guard state == .fresh else { return double.violate("secondStart", "Start came again") }
     task = id
-    if !double.begin(task: id, payload) { double.violate("oldTask", "task_id was used before") }
+    if !double.begin(session: id, ["task": .string(id), "payload": payload]) {
+      double.violate("oldTask", "task_id was used before")
+    }
     for (name, value) in [
       ("task_group", "aigc"), ("task", "multimodal-generation"), ("function", "generation"),
       ("model", "multimodal-dialog"),
@@ -88,11 +92,11 @@ extension DoubleConnection {
     // Audio is not allowed until the first Listening.
     state = .thinking
     if let fault = double.firstFault(at: .connecting), misbehave(fault) { return }
-    later(double.scenario.delay) { [self] in
+    double.later(double.scenario.delay) { [self] in
       guard state == .thinking && reply == 0 && !isStalled else { return }
       send("task-started", header: ["attributes": .object([])], output: nil)
       say("Started")
-      later(30) { [self] in
+      double.later(30) { [self] in
         guard state == .thinking && reply == 0 else { return }
         enter(.listening)
         if let fault = double.firstFault(at: .listening) { _ = misbehave(fault) }
@@ -112,27 +116,30 @@ extension DoubleConnection {
     }
     guard let mode = Mode(rawValue: up?["mode"]?.string ?? "tap2talk") else { return "upstream.mode" }
     self.mode = mode
-    switch up?["audio_format"]?.string ?? "pcm" {
-    case "pcm": isOpusUp = false
-    case "raw-opus": isOpusUp = true
-    case "opus":
-      isOpusUp = true
-      isOggUp = true
-    default: return "upstream.audio_format"
+    let encodings: [String: DoubleEar.Encoding] = ["pcm": .pcm, "raw-opus": .opus, "opus": .oggOpus]
+    guard let encoding = encodings[up?["audio_format"]?.string ?? "pcm"] else {
+      return "upstream.audio_format"
     }
+    isOpusUp = encoding != .pcm
     upRate = up?["sample_rate"]?.integer ?? 16_000
     downRate = down?["sample_rate"]?.integer ?? 24_000
     guard rates.contains(upRate) else { return "upstream.sample_rate" }
     guard rates.contains(downRate) else { return "downstream.sample_rate" }
-    guard let form = SpokenReply.Form(rawValue: down?["audio_format"]?.string ?? "pcm") else {
+    guard let format = Self.formats[down?["audio_format"]?.string ?? "pcm"] else {
       return "downstream.audio_format"
     }
-    self.form = form
+    self.format = format
     hasAudio = (down?["type"]?.string ?? "Audio") != "Text"
     hasDialogText = (down?["intermediate_text"]?.string ?? "transcript").contains("dialog")
-    detector = EnergyDetector(rate: upRate)
+    ear = DoubleEar(encoding, rate: upRate)
     return nil
   }
+
+  /// The values of downstream.audio_format. "raw-opus2" is without the header.
+  private static let formats: [String: SpeechFormat] = [
+    "pcm": .pcm, "mp3": .mp3, "opus": .oggOpus, "raw-opus": .opusPackets(hasHead: true),
+    "raw-opus2": .opusPackets(hasHead: false),
+  ]
 
   func checkAfterStop(_ what: String) {
     if hasStopped { double.violate("afterStop", "\(what) came after Stop") }
@@ -163,7 +170,7 @@ extension DoubleConnection {
     }
     hasSentSpeech = true
     hasDetectedSpeech = false
-    detector.reset()
+    ear.reset()
   }
 
   private func stopSpeech() {
@@ -179,20 +186,22 @@ extension DoubleConnection {
 
   private func cancelSpeech() {
     guard mode != .duplex else { return double.violate("cancelInDuplex", "CancelSpeech") }
-    detector.reset()
+    ear.reset()
     enter(.listening)
   }
 
   private func requestToSpeak() {
     guard state != .listening else {
-      if !crossings.request { double.violate("speakWhileListening", "RequestToSpeak while Listening") }
-      crossings.request = false
+      if !crossings.take(.request) {
+        double.violate("speakWhileListening", "RequestToSpeak while Listening")
+      }
       return
     }
+    double.observer.interrupted?()
     say("RequestAccepted")
     enter(.listening)
     // The client has given the reply up, and reports nothing more about it.
-    crossings = Crossings()
+    crossings.clear()
   }
 
   private func requestToRespond(_ input: JSONValue, _ parameters: JSONValue) {
@@ -238,6 +247,7 @@ extension DoubleConnection {
   private func checkVideo(_ action: String) {
     if !hasVideo { double.violate("filmWithoutVideo", "upstream.type is AudioOnly") }
     isVideoOpen = action == "connect"
+    isVideoAnswered = false
   }
 
   private func updateInfo(_ parameters: JSONValue) {
@@ -250,8 +260,10 @@ extension DoubleConnection {
     let now = clock.now
     let largest = images.compactMap { $0["value"]?.string?.utf8.count }.max() ?? 0
     let keeps = double.scenario.keeps
+    let isAnswered = isVideoAnswered
     double.change {
       $0.pictures += images.count
+      if !isAnswered { $0.earlyPictures += images.count }
       $0.largestPicture = max($0.largestPicture, largest)
       if keeps && !images.isEmpty { $0.pictureTimes.append(now) }
     }

@@ -1,5 +1,6 @@
 internal import MillraceConformance
 internal import MillraceDialog
+internal import MillraceDoubles
 internal import MillraceJSON
 internal import MillraceNet
 
@@ -7,14 +8,16 @@ internal import MillraceNet
 extension DoubleConnection {
   /// A message that any client must refuse, as it is larger than any of the service.
   private static let oversized = 2 << 20
+  /// The name of an error for which the scenario has none.
+  private static let errorName = "InternalLLMError"
 
   /// Applies the turn's fault if this is its place. True when the turn does not continue.
-  func misbehave(at place: BailianScenario.Fault.Place) -> Bool {
+  func misbehave(at place: ServiceFault.Place) -> Bool {
     guard let fault = turn.fault, fault.place == place else { return false }
     return misbehave(fault)
   }
 
-  func misbehave(_ fault: BailianScenario.Fault) -> Bool {
+  func misbehave(_ fault: ServiceFault) -> Bool {
     double.note("# \(fault.kind.rawValue)")
     switch fault.kind {
     case .drop: drop()
@@ -22,18 +25,20 @@ extension DoubleConnection {
     case .hold: break
     case .kick: endSession()
     case .expire:
-      double.change { $0.hasExpired = true }
+      double.expireKeys()
       drop()
     case .oversized:
       let words = String(repeating: "a", count: Self.oversized)
       _ = socket.send(text: JSONValue.object(["header": ["event": .string(words)]]).text)
     case .error:
-      sendError(fault.code, fault.name, "as the scenario requires")
+      sendError(fault.code ?? 500, fault.name ?? Self.errorName, "as the scenario requires")
       breakOff()
     case .fail:
       send(
         "task-failed",
-        header: ["error_code": .string(fault.name), "error_message": "as the scenario requires"], output: nil)
+        header: [
+          "error_code": .string(fault.name ?? Self.errorName), "error_message": "as the scenario requires",
+        ], output: nil)
       double.note("< task-failed")
       state = .over
       socket.close(code: 1007)
@@ -64,8 +69,7 @@ extension DoubleConnection {
       ],
     ]
     _ = socket.send(text: message.text)
-    let keeps = double.scenario.keeps
-    double.change { if keeps { $0.unknownMessages.append(message) } }
+    double.noteUnknown(message)
     double.note("< Astonished")
   }
 }

@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDoubles
 
 /// The client's playback reports.
 extension DoubleConnection {
@@ -8,19 +9,14 @@ extension DoubleConnection {
   func localStarted() {
     if isStartDue {
       isStartDue = false
-    } else if crossings.start {
-      crossings.start = false
-    } else {
+    } else if !crossings.take(.started) {
       double.violate("startedOutOfTurn", "LocalRespondingStarted while \(state.rawValue)")
     }
   }
 
   func localEnded() {
     // Belongs to the previous reply, which was cut off here just when the client had played it.
-    if state != .listening && crossings.end && (isStartDue || !hasEnded) {
-      crossings.end = false
-      return
-    }
+    if state != .listening && (isStartDue || !hasEnded) && crossings.take(.ended) { return }
     guard state == .responding && hasEnded else {
       // The end of a reply that was cut off may be reported or not.
       if state != .listening {
@@ -30,7 +26,7 @@ extension DoubleConnection {
     }
     if hasAudio && double.scenario.checksPlayback { checkHeard() }
     double.change { $0.turns += 1 }
-    crossings = Crossings()
+    crossings.clear()
     enter(.listening)
   }
 

@@ -1,5 +1,7 @@
+internal import MillraceConformance
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceDoubles
 internal import MillraceJSON
 internal import MillraceNet
 
@@ -18,7 +20,7 @@ final class DoubleConnection: @unchecked Sendable {
     case push2talk, tap2talk, duplex
   }
 
-  let double: BailianDouble
+  let double: BailianDouble.Server
   let socket: WebSocket
   var state = State.fresh
   var task = ""
@@ -29,26 +31,20 @@ final class DoubleConnection: @unchecked Sendable {
   var mode = Mode.tap2talk
   var upRate = 16_000
   var isOpusUp = false
-  var isOggUp = false
-  var pagesUp = OggReader()
-  var form = SpokenReply.Form.pcm
+  var format = SpeechFormat.pcm
   var downRate = 24_000
   var hasAudio = true
   var hasDialogText = false
   var hasVideo = false
 
   // The user's audio.
-  var detector = EnergyDetector(rate: 16_000)
+  var ear = DoubleEar(.pcm, rate: 16_000)
   var hasSentSpeech = false
   var hasDetectedSpeech = false
-  var lastAudio: Nanoseconds = 0
-  /// Seconds without expected audio, as counted by this thread: time in which it was suspended is not the client's fault.
-  var quietSeconds = 0
-  /// Duration of all audio received, and the earliest arrival of its beginning.
-  var audioTime: Nanoseconds = 0
-  var earliest: Nanoseconds?
+  var timing = FrameTiming()
+  /// Without expected audio.
+  var quiet = QuietSeconds()
   var isWatching = false
-  var isFirstFrame = true
 
   // The reply.
   /// Number of the current reply; scheduled steps of an older one are skipped.
@@ -59,7 +55,7 @@ final class DoubleConnection: @unchecked Sendable {
   var firstSent: Nanoseconds?
   /// RespondingStarted was sent, and LocalRespondingStarted has not arrived.
   var isStartDue = false
-  var crossings = Crossings()
+  var crossings = Crossings<CrossingMessage>()
   /// The turn was started by speech, not by a message.
   var isByVoice = false
   var lasts = 0
@@ -67,11 +63,13 @@ final class DoubleConnection: @unchecked Sendable {
   /// The number of the reply among all of the double.
   var number = 0
   var isVideoOpen = false
+  /// The client has played the answer to its request for the video channel.
+  var isVideoAnswered = false
   let clock = Clock(.realtime)
   /// The client has sent Stop: nothing may follow. Messages on their way when this side ends the dialogue may.
   var hasStopped = false
 
-  init(_ double: BailianDouble, _ socket: WebSocket) {
+  init(_ double: BailianDouble.Server, _ socket: WebSocket) {
     self.double = double
     self.socket = socket
   }
@@ -89,10 +87,6 @@ final class DoubleConnection: @unchecked Sendable {
       state = .over
       reply += 1
     }
-  }
-
-  func later(_ milliseconds: Int, _ body: @escaping @Sendable () -> Void) {
-    _ = NetLoop.shared.run(after: Nanoseconds(milliseconds) * 1_000_000, body)
   }
 
   // MARK: Sending
@@ -117,18 +111,17 @@ final class DoubleConnection: @unchecked Sendable {
     double.note("< \(event)")
   }
 
-  /// Messages of a client that may be on their way when this side returns to Listening by itself, and so arrive when they are wrong. They
-  /// are not violations: the client could not have known.
-  struct Crossings {
-    /// For the reply that was cut off: LocalRespondingStarted, LocalRespondingEnded, and a RequestToSpeak.
-    var start = false
-    var end = false
-    var request = false
+  /// What may be on its way for a reply that this side cuts off: LocalRespondingStarted, LocalRespondingEnded, RequestToSpeak.
+  enum CrossingMessage {
+    case started, ended, request
   }
 
   /// Returns to Listening although the client has not asked for it.
   func breakOff() {
-    crossings = Crossings(start: isStartDue, end: hasEnded, request: true)
+    var messages: Set<CrossingMessage> = [.request]
+    if isStartDue { messages.insert(.started) }
+    if hasEnded { messages.insert(.ended) }
+    crossings.expect(messages)
     isStartDue = false
     enter(.listening)
   }
@@ -145,7 +138,8 @@ final class DoubleConnection: @unchecked Sendable {
       reply += 1
       hasSentSpeech = false
       hasDetectedSpeech = false
-      quietSeconds = 0
+      quiet.reset()
+      isVideoAnswered = isVideoOpen
       watchSilence()
     }
   }

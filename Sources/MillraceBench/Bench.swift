@@ -1,4 +1,5 @@
 import Glibc
+public import MillraceDoubles
 
 /// Measures what Millrace costs on this machine, next to the same work without a framework and next to other frameworks.
 ///
@@ -14,17 +15,21 @@ public struct Bench: Sendable {
   /// A file of saved figures to compare with; nil: none.
   public var comparisonPath: String?
 
+  /// Services that can be simulated: the suite `dialogues` measures the first whose node can hold a voice dialogue.
+  public var services: [any ServiceProgram.Type] = []
+
   /// All suites, as a table.
   public init() {}
 
   /// The suites in the order they run: the name, and a few words on what it measures.
-  public static var list: [(name: String, text: String)] { Suite.all.map { ($0.name, $0.text) } }
+  public static var list: [(name: String, text: String)] { Suite.all([]).map { ($0.name, $0.text) } }
 
   /// Measures, and passes each line to `write` as soon as it is known. Blocks for minutes.
   public func run(write: (String) -> Void) throws(MeasurementProblem) {
-    let unknown = suites.filter { name in !Suite.all.contains { $0.name == name } }
+    let all = Suite.all(services)
+    let unknown = suites.filter { name in !all.contains { $0.name == name } }
     guard unknown.isEmpty else {
-      let names = Suite.all.map(\.name).joined(separator: ", ")
+      let names = all.map(\.name).joined(separator: ", ")
       throw MeasurementProblem(
         "there is no suite \"\(unknown.joined(separator: "\", \""))\"; there are \(names)")
     }
@@ -41,7 +46,7 @@ public struct Bench: Sendable {
     }
     var lines = [machine.json]
     var failures: [String] = []
-    for suite in Suite.all where suites.isEmpty || suites.contains(suite.name) {
+    for suite in all where suites.isEmpty || suites.contains(suite.name) {
       let figures: [Figure]
       do {
         figures = try suite.figures()
@@ -88,7 +93,8 @@ struct Suite {
     }
   }
 
-  static var all: [Suite] {
+  /// - Parameter services: for the suite `dialogues`.
+  static func all(_ services: [any ServiceProgram.Type]) -> [Suite] {
     [
       Suite(name: "ring", text: "the queue of a link, beside C++ rings", run: RingSuite.run),
       Suite(name: "hop", text: "one call and one link: on a worker, between workers", run: HopSuite.run),
@@ -137,7 +143,7 @@ struct Suite {
       Suite(
         name: "dialogues",
         text: "50 voice dialogues at once, and one end to end; MILLRACE_MINUTES=10 for a long run",
-        run: DialoguesSuite.run),
+        run: { try DialoguesSuite.run(services) }),
       Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample at its position",
         run: RoundTripSuite.run),

@@ -58,14 +58,16 @@ public struct Conformance: Sendable {
       do { try await made.play(run) } catch {
         findings.append((error as? CaseFailure)?.text ?? "\(error)")
       }
-      let record = await run.close()
+      var records: [ServiceRecord] = []
+      for neighbour in run.neighbours { records.append(await neighbour.close()) }
+      records.insert(await run.close(), at: 0)
       var expectation = CaseExpectation(double.traits)
       made.expect(&expectation)
       // The memory case discards its record, and that of a case which did not complete is not checked.
       if made.name != Self.memoryCase && findings.isEmpty {
-        findings += Self.findings(record, expectation)
+        findings += records.flatMap { Self.findings($0, expectation) }
       }
-      result.seen = record.description
+      result.seen = records.map(\.description).joined(separator: "; ")
       result.findings = findings
     } catch {
       result.findings = [(error as? CaseFailure)?.text ?? "the double does not start: \(error)"]

@@ -4,6 +4,7 @@ internal import Millrace
 internal import MillraceBailianDouble
 public import MillraceConformance
 public import MillraceCore
+public import MillraceDoubles
 internal import MillraceWebSocketDouble
 internal import Synchronization
 
@@ -27,14 +28,17 @@ public enum MillraceCommand {
   /// - Parameters:
   ///   - catalogue: the node types that graphs can use.
   ///   - name: name of the program in its help and in completion scripts.
-  ///   - doubles: test doubles for your own service nodes, used by `test-node` in addition to the standard ones.
+  ///   - services: your own services that can be simulated, for `double`, `talk --double`, `test-node` and `bench dialogues`, in
+  ///     addition to the standard ones.
+  ///   - doubles: test doubles for service nodes without such a service, used by `test-node` only.
   ///   - arguments: the arguments without the program's name; nil for those of the process.
   public static func main(
-    catalogue: Catalogue, name: String = "millrace", doubles: [any ServiceDouble.Type] = [],
-    arguments: [String]? = nil
+    catalogue: Catalogue, name: String = "millrace", services: [any ServiceProgram.Type] = [],
+    doubles: [any ServiceDouble.Type] = [], arguments: [String]? = nil
   ) -> Never {
     FFmpegLog.capture()
-    let status = run(catalogue: catalogue, name: name, doubles: doubles, arguments: arguments)
+    let status = run(
+      catalogue: catalogue, name: name, services: services, doubles: doubles, arguments: arguments)
     Programs.killAll()
     exit(status.rawValue)
   }
@@ -63,12 +67,16 @@ public enum MillraceCommand {
   /// Like `main`, but returns the status instead of exiting. One call at a time. Programs started by nodes have ended when it returns,
   /// unless they need more than 1.1 s.
   public static func run(
-    catalogue: Catalogue, name: String = "millrace", doubles: [any ServiceDouble.Type] = [],
-    arguments: [String]? = nil
+    catalogue: Catalogue, name: String = "millrace", services: [any ServiceProgram.Type] = [],
+    doubles: [any ServiceDouble.Type] = [], arguments: [String]? = nil
   ) -> ExitStatus {
     Output.reserveStandardDescriptors()
-    RunnerContext.current.withLock {
-      $0 = RunnerContext(catalogue: catalogue, name: name, doubles: RunnerContext.standardDoubles + doubles)
+    RunnerContext.current.withLock { context in
+      context = RunnerContext()
+      context.catalogue = catalogue
+      context.name = name
+      context.services += services
+      context.otherDoubles = doubles
     }
     Signals.ignoreWriteSignals()
     Output.clearFailure()
@@ -131,19 +139,25 @@ public enum ExitStatus: Int32, Error, Sendable, Hashable, CaseIterable {
   case interrupted = 130
 }
 
-/// What the subcommands share: the catalogue, the program's name and the test doubles.
+/// What the subcommands share: the catalogue, the program's name, and the services that can be simulated.
 struct RunnerContext: Sendable {
   var catalogue = Catalogue()
   var name = "millrace"
-  var doubles = Self.standardDoubles
+  var services = Self.standardServices
+  /// For nodes of services that are not in `services`.
+  var otherDoubles: [any ServiceDouble.Type] = []
 
-  static let standardDoubles: [any ServiceDouble.Type] = [BailianConformance.self, BackendDouble.self]
+  static let standardServices: [any ServiceProgram.Type] = [BailianProgram.self, WebSocketProgram.self]
 
   /// Global because ArgumentParser creates the commands and passes nothing to them.
   static let current = Mutex(RunnerContext())
 
   static var catalogue: Catalogue { current.withLock { $0.catalogue } }
-  static var doubles: [any ServiceDouble.Type] { current.withLock { $0.doubles } }
+  static var services: [any ServiceProgram.Type] { current.withLock { $0.services } }
+  /// The doubles of the conformance suite.
+  static var doubles: [any ServiceDouble.Type] {
+    current.withLock { context in context.services.flatMap { $0.conformance } + context.otherDoubles }
+  }
 }
 
 /// The root command. It only has subcommands.

@@ -1,6 +1,6 @@
 internal import MillraceConformance
-internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceDoubles
 internal import MillraceJSON
 internal import MillraceNet
 
@@ -10,15 +10,17 @@ final class BackendConnection: @unchecked Sendable {
   /// More than the node accepts by default.
   private static let oversized = 1 << 20
 
-  private let double: BackendDouble
+  private let double: Backend.Server
   private let socket: WebSocket
   /// Number of the current reply; scheduled steps of an older one are skipped.
   private var generation = 0
   private var isStalled = false
   private var isOver = false
   private var hasBegun = false
+  private var turn = Backend.Server.Scenario.Turn()
+  private var ear = DoubleEar(.pcm, rate: BackendConnection.rate)
 
-  init(_ double: BackendDouble, _ socket: WebSocket) {
+  init(_ double: Backend.Server, _ socket: WebSocket) {
     self.double = double
     self.socket = socket
   }
@@ -28,26 +30,23 @@ final class BackendConnection: @unchecked Sendable {
     case .opened: begin()
     case .text(let bytes): if !isStalled { take(bytes) }
     case .binary(let bytes):
-      double.change { report in
-        report.speechSamples += stride(from: 0, to: bytes.count - 1, by: 2)
-          .count { bytes[$0] != 0 || bytes[$0 + 1] != 0 }
-        if bytes.count % 2 != 0 { report.violations.append("oddFrame: \(bytes.count) bytes of sound") }
-      }
+      double.noteReceived(bytes)
+      double.note(ear.hear(bytes))
     case .drained: break
     case .closed(let end):
       isOver = true
       generation += 1
-      if end.code == 1000 { double.change { $0.sessionEnds += 1 } }
+      if end.code == 1000 { double.change { $0.stops += 1 } }
     }
   }
 
   private func begin() {
-    if misbehave(at: .connecting) { return }
-    later(double.script.delay) { [self] in
+    if misbehave(double.firstFault(at: .connecting)) { return }
+    double.later(double.scenario.delay) { [self] in
       hasBegun = true
       say(.conversationStarted(id: "backend"))
       say(.state(.listening))
-      _ = misbehave(at: .listening)
+      _ = misbehave(double.firstFault(at: .listening))
     }
   }
 
@@ -56,16 +55,18 @@ final class BackendConnection: @unchecked Sendable {
       guard case .command(let command, _)? = try DialogControl.read(try JSONValue(parsing: bytes)) else {
         return
       }
+      double.note("> \(command.name)")
       switch command {
       case .ask: answer()
       case .interrupt:
         generation += 1
+        double.observer.interrupted?()
         say(.interrupted(by: .user))
         if hasBegun { say(.state(.listening)) }
       default: break
       }
     } catch {
-      double.change { $0.violations.append("noCommand: \(error)") }
+      double.violate("noCommand", "\(error)")
     }
   }
 
@@ -74,60 +75,70 @@ final class BackendConnection: @unchecked Sendable {
   private func answer() {
     generation += 1
     let generation = generation
+    turn = double.nextTurn()
     let number = double.nextReply()
     say(.state(.thinking))
     if misbehave(at: .thinking) { return }
-    later(10) { [self] in
+    double.prepare(turn, number: number, format: .pcm, rate: Self.rate) { [self] spoken in
       guard generation == self.generation else { return }
-      say(.state(.responding))
-      say(.replyStarted(round: nil))
-      if misbehave(at: .responding) { return }
-      let count = double.script.replyMilliseconds * Self.rate / 1_000 * 2
-      let perByte = Double(double.script.replyMilliseconds) / double.script.speed / Double(count)
-      send(0..<count, of: number, generation, perByte)
+      respond(spoken, of: number)
     }
   }
 
-  private func send(_ rest: Range<Int>, of number: Int, _ generation: Int, _ perByte: Double) {
+  private func respond(_ spoken: Result<SpokenReply?, SynthesisError>, of number: Int) {
+    say(.state(.responding))
+    say(.replyStarted(round: nil))
+    if misbehave(at: .responding) { return }
+    guard case .success(let reply?) = spoken else { return double.note("# there is no audio to send") }
+    let messages = reply.messages(chunk: double.scenario.chunk)
+    let pace = ReplyMessages(messages, milliseconds: reply.milliseconds, speed: double.scenario.speed)
+    send(pace, of: number, generation)
+  }
+
+  private func send(_ messages: ReplyMessages, of number: Int, _ generation: Int) {
     guard generation == self.generation, !isStalled, !isOver else { return }
-    let total = double.script.replyMilliseconds * Self.rate / 1_000 * 2
-    if rest.isEmpty {
+    if messages.isHalfway && misbehave(at: .midway) { return }
+    var messages = messages
+    guard let (message, pause) = messages.next() else {
       if misbehave(at: .answered) { return }
       say(.replyEnded(round: nil, utterances: 0))
       return say(.state(.listening))
     }
-    let count = min(double.script.chunk, rest.count)
-    let isBefore = rest.lowerBound * 2 < total
-    let bytes = rest.prefix(count).map { UInt8(truncatingIfNeeded: $0 % 2 == 0 ? number : number >> 8) }
-    if socket.send(bytes, isText: false) { double.change { $0.audioBytes[number, default: 0] += count } }
-    let left = rest.dropFirst(count)
-    if isBefore && left.lowerBound * 2 >= total && misbehave(at: .midway) { return }
-    later(Int(Double(count) * perByte)) { [self] in
-      send(left.lowerBound..<left.upperBound, of: number, generation, perByte)
-    }
+    if socket.send(message, isText: false) { double.noteSent(message, of: number) }
+    let rest = messages
+    double.later(pause) { [self] in send(rest, of: number, generation) }
   }
 
   // MARK: Sending
 
   private func say(_ event: DialogEvent) {
     guard !isStalled && !isOver else { return }
+    if case .state(let state) = event {
+      double.note("< \(state.rawValue)")
+    } else {
+      double.note("< \(event.name)")
+    }
     _ = socket.send(text: event.json.text)
   }
 
-  private func later(_ milliseconds: Int, _ body: @escaping @Sendable () -> Void) {
-    _ = NetLoop.shared.run(after: Nanoseconds(milliseconds) * 1_000_000, body)
+  /// Applies the turn's fault if this is its place. True when the turn does not continue.
+  private func misbehave(at place: ServiceFault.Place) -> Bool {
+    misbehave(turn.fault?.place == place ? turn.fault : nil)
   }
 
   /// True when the connection does not continue.
-  private func misbehave(at place: ServiceFault.Place) -> Bool {
-    guard let fault = double.fault(at: place) else { return false }
+  private func misbehave(_ fault: ServiceFault?) -> Bool {
+    guard let fault else { return false }
     switch fault.kind {
     case .stall:
       isStalled = true
       // Pings are answered on a lower layer, unless reading is paused.
       socket.pause()
-    case .drop, .expire: socket.cancel()
-    case .failure: socket.close(code: 1011, reason: "as the script says")
+    case .drop: socket.cancel()
+    case .expire:
+      double.expireKeys()
+      socket.cancel()
+    case .fail: socket.close(code: 1011, reason: "as the script says")
     case .oversized: _ = socket.send([UInt8](repeating: 0x20, count: Self.oversized - 1), isText: true)
     case .malformed:
       _ = socket.send(text: #"{"event":""# + ServiceFault.userText)
@@ -135,7 +146,7 @@ final class BackendConnection: @unchecked Sendable {
     case .unknown:
       let message: JSONValue = ["event": "astonished", "why": .string(ServiceFault.userText)]
       _ = socket.send(text: message.text)
-      double.change { $0.unknownMessages.append(message) }
+      double.noteUnknown(message)
       return false
     case .hold, .repeated, .outOfOrder, .error, .kick: break
     }

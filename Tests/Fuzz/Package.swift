@@ -44,7 +44,12 @@ let package = Package(
     fuzzer("FuzzMP3", codecs),
     fuzzer("FuzzOgg", codecs),
     fuzzer("FuzzOpus", codecs),
-    fuzzer("FuzzScenario", [product("MillraceGraph"), product("MillraceDialog"), product("MillraceJSON")]),
+    fuzzer(
+      "FuzzScenario",
+      [
+        product("MillraceGraph"), product("MillraceDialog"), product("MillraceJSON"),
+        product("MillraceConformance"),
+      ]),
     fuzzer("FuzzWAV", [product("MillraceAudio")]),
   ]
 )

@@ -2,6 +2,7 @@ import MillraceBailian
 import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
+import MillraceDoubles
 import MillraceTesting
 import Testing
 

@@ -1,7 +1,9 @@
 import MillraceBailian
 import MillraceBailianDouble
+import MillraceConformance
 import MillraceCore
 import MillraceDialog
+import MillraceDoubles
 import MillraceTesting
 import Testing
 
@@ -51,8 +53,8 @@ extension DialogNodeTests {
 
   @Test(
     "barge-in ends the reply, in every order of events",
-    arguments: BailianScenario.BargeIn.allCases)
-  func bargeIn(order: BailianScenario.BargeIn) async throws {
+    arguments: BailianBargeIn.allCases)
+  func bargeIn(order: BailianBargeIn) async throws {
     let talk = try await Talk(
       scenario {
         $0.bargeIn = order
@@ -72,11 +74,11 @@ extension DialogNodeTests {
   @Test(
     "a fault during a turn is reported, and the dialogue continues with its id",
     arguments: [
-      (BailianScenario.Fault.Kind.drop, "network"), (.fail, "llm"), (.error, "llm"), (.malformed, "network"),
+      (ServiceFault.Kind.drop, "network"), (.fail, "llm"), (.error, "llm"), (.malformed, "network"),
       (.unknown, ""), (.repeated, ""),
     ])
-  func faults(kind: BailianScenario.Fault.Kind, category: String) async throws {
-    var fault = BailianScenario.Fault(kind)
+  func faults(kind: ServiceFault.Kind, category: String) async throws {
+    var fault = ServiceFault(kind)
     fault.name = "InternalLLMError"
     let talk = try await Talk(
       scenario {

@@ -1,7 +1,9 @@
 import MillraceBailian
 import MillraceBailianDouble
+import MillraceConformance
 import MillraceCore
 import MillraceDialog
+import MillraceDoubles
 import MillraceTesting
 import Testing
 

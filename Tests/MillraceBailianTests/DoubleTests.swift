@@ -1,8 +1,8 @@
+import MillraceBailianDouble
 import MillraceCore
+import MillraceDoubles
 import MillraceNet
 import Testing
-
-@testable import MillraceBailianDouble
 
 /// What the double finds wrong in a client, and what it must not.
 @Suite("Bailian double", .timeLimit(.minutes(30))) struct DoubleTests {
@@ -20,7 +20,7 @@ import Testing
   }
 
   /// Names of violations, once the double has handled everything that was sent: it answers in order.
-  private func violations(_ double: BailianDouble, _ client: ManualClient) async throws -> [String] {
+  private func violations(_ double: BailianDouble, _ client: BailianClient) async throws -> [String] {
     let before = client.words.count { $0 == "HeartBeat" }
     client.say("HeartBeat")
     try await client.wait(for: "HeartBeat", times: before + 1)
@@ -33,7 +33,7 @@ import Testing
   func heardTooSoon() async throws {
     // Longer than any machine needs to deliver a message.
     let double = try await BailianDouble.listen(scenario(words: 1_800))
-    let client = try await ManualClient(double.port)
+    let client = try await BailianClient(double.port)
     try await client.wait(for: "Listening")
     client.ask()
     try await client.wait(for: "RespondingEnded")
@@ -57,7 +57,7 @@ import Testing
       lines.withLock { $0.append(line) }
     }
     for host in ["127.0.0.1", "localhost"] {
-      let client = try await ManualClient(
+      let client = try await BailianClient(
         double.port,
         headers: [("Host", "\(host):\(double.port)"), ("Origin", "http://\(host):\(double.port)")])
       try await client.wait(for: "Listening")
@@ -85,7 +85,7 @@ import Testing
     var scenario = scenario(words: 1)
     scenario.silence = 1
     let double = try await BailianDouble.listen(scenario)
-    let client = try await ManualClient(double.port)
+    let client = try await BailianClient(double.port)
     try await client.wait(for: "closed")
     #expect(client.words.suffix(3) == ["Listening", "Error", "closed"], "\(client.words)")
     #expect(double.seen.violations.map(\.name) == ["silence"])
@@ -95,7 +95,7 @@ import Testing
   @Test("reporting the beginning as late as the end is not a violation")
   func lateBeginning() async throws {
     let double = try await BailianDouble.listen(scenario(words: 3))
-    let client = try await ManualClient(double.port)
+    let client = try await BailianClient(double.port)
     try await client.wait(for: "Listening")
     client.ask()
     try await client.wait(for: "sound")
@@ -113,7 +113,7 @@ import Testing
   @Test("messages sent before the client could know of a barge-in are not violations, once")
   func crossing() async throws {
     let double = try await BailianDouble.listen(scenario(words: 600))
-    let client = try await ManualClient(double.port)
+    let client = try await BailianClient(double.port)
     try await client.wait(for: "Listening")
     client.ask()
     try await client.wait(for: "RespondingEnded")
@@ -139,32 +139,5 @@ import Testing
       ])
     client.close()
     double.stop()
-  }
-
-  @Test("the first thousand violations are kept, and all are counted")
-  func many() async throws {
-    let double = try await BailianDouble.listen(scenario(words: 1))
-    for index in 0..<1_234 { double.violate("wrong", "\(index)") }
-    let seen = double.seen
-    #expect(seen.violationCount == 1_234 && seen.violations.count == 1_000)
-    #expect(seen.violations.last?.text == "999")
-    double.stop()
-  }
-
-  @Test(
-    "synthesised replies are cached up to a size, oldest discarded first, and task ids up to a number"
-  )
-  func bounds() {
-    var voices = SpeechCache()
-    let reply = SpokenReply(pieces: [[UInt8](repeating: 0, count: 1 << 20)], milliseconds: 1)
-    for index in 0..<100 { voices.keep(reply, "\(index)") }
-    #expect(voices.bytes == SpeechCache.most)
-    #expect(voices.find("35") == nil && voices.find("36") != nil && voices.find("99") != nil)
-    voices.keep(
-      SpokenReply(pieces: [[UInt8](repeating: 0, count: SpeechCache.most + 1)], milliseconds: 1), "large")
-    #expect(voices.find("large") != nil && voices.find("99") == nil)
-    var tasks = Latest<Int>(3)
-    for index in 0..<10 { tasks.add(index) }
-    #expect(tasks.all == [7, 8, 9])
   }
 }

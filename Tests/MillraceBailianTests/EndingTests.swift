@@ -1,6 +1,8 @@
 import MillraceBailian
 import MillraceBailianDouble
+import MillraceConformance
 import MillraceCore
+import MillraceDoubles
 import Testing
 
 /// Replies at the end of a dialogue: nothing that has arrived is lost, unless it is cut off.
@@ -18,10 +20,10 @@ import Testing
 
   @Test(
     "an unread reply is delivered completely when the service ends the dialogue, and then the node ends",
-    arguments: [BailianScenario.Fault.Place.answered, .midway], [20, 50])
-  func serviceEnds(place: BailianScenario.Fault.Place, words: Int) async throws {
+    arguments: [ServiceFault.Place.answered, .midway], [20, 50])
+  func serviceEnds(place: ServiceFault.Place, words: Int) async throws {
     let talk = try await Talk(
-      scenario(words: words) { $0.turns[0].fault = BailianScenario.Fault(.kick, at: place) })
+      scenario(words: words) { $0.turns[0].fault = ServiceFault(.kick, at: place) })
     talk.playsReplies = false
     talk.bench.hold("audio")
     talk.speak()
@@ -46,7 +48,7 @@ import Testing
   @Test("when the graph drains, what has arrived of a reply is delivered, and the session is closed")
   func drains() async throws {
     let talk = try await Talk(
-      scenario { $0.turns[0].fault = BailianScenario.Fault(.hold, at: .midway) })
+      scenario { $0.turns[0].fault = ServiceFault(.hold, at: .midway) })
     talk.playsReplies = false
     talk.speak()
     // What is still on its way when the graph drains would be lost: wait for all of it.

@@ -2,7 +2,9 @@ import MillraceBailian
 import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
+import MillraceDoubles
 import MillraceTesting
+import TestNet
 import Testing
 
 /// What the service and the user see when the network or the service fails and comes back.
@@ -77,7 +79,7 @@ import Testing
   )
   func cutWhileSpeaking() async throws {
     let received = Locked<[UInt8]>([])
-    var observer = BailianDouble.AudioObserver()
+    var observer = AudioObserver()
     observer.received = { frame in received.withLock { $0.append(frame[0]) } }
     var scenario = BailianScenario()
     scenario.turns[0].thinks = 10

@@ -1,4 +1,6 @@
 import MillraceBailianDouble
+import MillraceConformance
+import MillraceDoubles
 import Testing
 
 @Suite("scenarios of the double") struct ScenarioTests {

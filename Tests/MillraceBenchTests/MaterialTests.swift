@@ -1,4 +1,5 @@
 import Foundation
+import MillraceBailianDouble
 import MillraceVideo
 import Testing
 
@@ -59,7 +60,7 @@ struct DoubleProcessTests {
   func ended() throws {
     let workspace = try Workspace()
     let error = #expect(throws: MeasurementProblem.self) {
-      _ = try DoubleProcess(Self.scenario, in: workspace, program: "/bin/true")
+      _ = try DoubleProcess(of: BailianProgram.self, Self.scenario, in: workspace, program: "/bin/true")
     }
     #expect(error?.description == "the double ended before it listened; is this program millrace?")
   }
@@ -67,7 +68,8 @@ struct DoubleProcessTests {
   @Test("it listens, and returns its report")
   func listens() throws {
     let workspace = try Workspace()
-    let double = try DoubleProcess(Self.scenario, in: workspace, program: Self.millrace)
+    let double = try DoubleProcess(
+      of: BailianProgram.self, Self.scenario, in: workspace, program: Self.millrace)
     #expect(double.port > 0)
     #expect(try double.end()["connections"]?.double == 0)
   }

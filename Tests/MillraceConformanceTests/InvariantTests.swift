@@ -298,6 +298,94 @@ private func violations(
       violations(opening) { record, _ in record.report.violations = ["oddFrame"] } == ["protocol: oddFrame"])
   }
 
+  @Test("what the service reported is found missing, changed, repeated or out of order, but not after a stop")
+  func reported() {
+    let gate = DialogEvent.gate(.muted, isOn: true)
+    let peer = DialogEvent.peer(DialogPeer("ara", .joined))
+    func found(_ entries: [Entry], reports: Set<String> = []) -> [String] {
+      violations(opening + entries) { record, expected in
+        record.report.events = [gate, peer]
+        expected.reports = reports
+      }
+    }
+    #expect(found([.event(gate), .event(peer)], reports: ["gate", "peer"]) == [])
+    #expect(
+      found([.event(gate), .event(peer)], reports: ["media"]) == [
+        "reported: the service did not report media"
+      ])
+    #expect(
+      found([.event(gate), .event(.peer(DialogPeer("other", .joined)))]) == ["reported: peer was not posted"])
+    #expect(
+      found([.event(peer), .event(gate)]) == ["reported: posted were peer, gate instead of gate, peer"])
+    #expect(
+      found([.event(gate), .event(gate), .event(peer)]) == [
+        "reported: posted were gate, gate, peer instead of gate, peer"
+      ])
+    #expect(found([.event(gate), .action(.stopped)]) == [])
+    #expect(found([.event(peer), .action(.stopped)]) == ["reported: gate was not posted"])
+  }
+
+  @Test(
+    "an interruption of a protected reply, a muted voice that is heard and a second session left open are found"
+  )
+  func rules() {
+    let interruption: [Entry] = [.event(.interrupted(by: .local))]
+    #expect(violations(opening + interruption) == [])
+    #expect(
+      violations(opening + interruption) { $1.forbidsInterruption = true } == [
+        "uninterrupted: a reply was interrupted 1 times"
+      ])
+    let muted: [Entry] = [
+      .event(.gate(.muted, isOn: true)), .action(.spoke(samples: 320)), .event(.gate(.muted, isOn: false)),
+      .action(.spoke(samples: 640)),
+    ]
+    func heard(_ samples: Int) -> [String] {
+      violations(opening + muted) {
+        $0.report.speechSamples = samples
+        $1.receivesAllSpeech = true
+      }
+    }
+    #expect(heard(640) == [])
+    #expect(
+      heard(960) == [
+        "completeSpeech: the user spoke 640 samples that are not silence, and 960 reached the service"
+      ])
+    func ended(_ count: Int) -> [String] {
+      violations(opening) {
+        $0.report.sessionEnds = count
+        $1.sessions = 2
+      }
+    }
+    #expect(ended(2) == [] && ended(1) == ["sessionEnd: 2 sessions were closed 1 times"])
+  }
+
+  @Test("a stream whose address comes too late or never is found, and a fresh key in an error")
+  func streams() {
+    var streaming = traits
+    streaming.streamsReplies = true
+    streaming.replies = nil
+    streaming.freshKey = "sk-fresh"
+    let address = DialogEvent.extra(name: "stream", payload: ["url": "rtmp://127.0.0.1/a"])
+    let begin: [Entry] = [.event(.replyStarted(round: nil)), .event(.replyEnded(round: nil, utterances: 0))]
+    func found(_ entries: [Entry], _ streams: [String]) -> [String] {
+      violations(opening + entries) {
+        $0.report.streams = streams
+        $1.traits = streaming
+        $1.expectsErrors = nil
+      }
+    }
+    #expect(found([.event(address)] + begin, ["rtmp://127.0.0.1/a"]) == [])
+    #expect(
+      found(begin + [.event(address)], ["rtmp://127.0.0.1/a"]) == [
+        "streams: a reply began before the address of its stream was posted"
+      ])
+    #expect(found(begin, []) == ["streams: no address of a stream was reported"])
+    #expect(
+      found([.event(.error(failure(text: "no sk-fresh")))], []) == [
+        "redactedErrors: an error contains the key"
+      ])
+  }
+
   @Test("the replies of audio are read from its samples")
   func samples() {
     #expect(BackendLike.replies(in: [1, 0, 1, 0, 2, 1]) == [1, 258])

@@ -1,6 +1,7 @@
 import Foundation
 import MillraceCore
 @testable import MillraceNet
+import TestNet
 import Testing
 
 /// Requests a WebSocket with the given headers, and returns the response.

@@ -1,5 +1,6 @@
 import Foundation
 @testable import MillraceNet
+import TestNet
 import Testing
 
 @Suite("TLS contexts") struct ContextTests {

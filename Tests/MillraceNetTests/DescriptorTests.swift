@@ -1,6 +1,7 @@
 import Foundation
 import MillraceCore
 import MillraceNet
+import TestNet
 import Testing
 
 /// Opens descriptors until only `spare` are left.

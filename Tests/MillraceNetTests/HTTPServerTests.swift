@@ -1,6 +1,7 @@
 import Foundation
 import MillraceCore
 import Synchronization
+import TestNet
 import Testing
 
 @testable import MillraceNet

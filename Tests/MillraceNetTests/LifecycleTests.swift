@@ -1,6 +1,7 @@
 import Foundation
 import MillraceCore
 import MillraceNet
+import TestNet
 import Testing
 
 /// How sockets open and close, and what remains of them.

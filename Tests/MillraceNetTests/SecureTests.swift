@@ -1,6 +1,7 @@
 import Foundation
 import MillraceNet
 import Synchronization
+import TestNet
 import Testing
 
 /// Reads a CONNECT request and tunnels to a loopback port.

@@ -2,6 +2,7 @@ import Foundation
 import MillraceCore
 import MillraceNet
 import Synchronization
+import TestNet
 import Testing
 
 @Suite("WebSockets", .timeLimit(.minutes(30))) struct WebSocketTests {

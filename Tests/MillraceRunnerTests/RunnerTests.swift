@@ -3,6 +3,12 @@ import MillraceGraph
 import MillraceRunner
 import Testing
 
+/// The runner of a program with a service of its own.
+private func ownRunner(_ arguments: String...) -> Never {
+  MillraceCommand.main(
+    catalogue: .runnerTests, name: "counter", services: [ParrotProgram.self], arguments: arguments)
+}
+
 @Suite("The runner: exit status and messages", .timeLimit(.minutes(30)))
 struct RunnerTests {
   // MARK: Calls
@@ -57,6 +63,22 @@ struct RunnerTests {
       MillraceCommand.benchMain(catalogue: .runnerTests, arguments: ["double", "bailian", "--help"])
     }
     #expect(output(of: double).contains("Simulates a voice service"))
+  }
+
+  @Test("a program's own service is listed with the others, found by its name, and tested with its nodes")
+  func ownService() async {
+    let list = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      ownRunner("double")
+    }
+    #expect(output(of: list).contains("parrot     repeats what it hears (test.parrot, test.ara)"))
+    let started = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      ownRunner("double", "parrot", "--port", "9")
+    }
+    #expect(errors(of: started).contains("error: there is no parrot at 9 today"))
+    let tested = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      ownRunner("test-node", "test.parot")
+    }
+    #expect(errors(of: tested).contains(#"did you mean "test.parrot"?"#))
   }
 
   @Test("bench lists its suites, and rejects wrong arguments before it measures anything")

@@ -1,6 +1,7 @@
 import Foundation
 import Millrace
 import MillraceBailianDouble
+import MillraceDoubles
 import MillraceTesting
 import Testing
 
@@ -26,7 +27,7 @@ import Testing
 
   private func run(
     _ scenario: BailianScenario, _ input: String, _ scratch: Scratch, _ more: [String: String] = [:]
-  ) async throws -> (seen: BailianDouble.Report, lines: [Line]) {
+  ) async throws -> (seen: DoubleReport, lines: [Line]) {
     let double = try await BailianDouble.listen(scenario)
     var values = [
       "input": input, "output": scratch.file("out.wav"), "log": scratch.file("log.jsonl"), "linger": "5000",

@@ -85,9 +85,22 @@ import Testing
   func refused() throws {
     let scratch = Scratch()
     let none = try RunnerProcess.run("talk", Package.graph("reply"), in: scratch)
-    #expect(none.status == 2 && none.errors.contains("has no service node"), "\(none.errors)")
+    #expect(
+      none.status == 2
+        && none.errors.contains("has no service node; name a graph with a node such as bailian.dialog\n"),
+      "\(none.errors)")
     let deaf = try RunnerProcess.run("talk", Package.graph("reply"), "--double", in: scratch)
-    #expect(deaf.status == 2 && deaf.errors.contains(#"no parameter "url""#), "\(deaf.errors)")
+    #expect(deaf.status == 2 && deaf.errors.contains("no service node with a double"), "\(deaf.errors)")
+    // The service is found in a graph that another one includes; its address is not.
+    _ = try scratch.write(
+      #"{ "millrace": 1, "name": "outer", "nodes": { "bot": { "type": "graph", "path": "inner.json" } } }"#
+        .utf8,
+      to: "outer.json")
+    _ = try scratch.write(
+      #"{ "millrace": 1, "name": "inner", "nodes": { "bot": { "type": "bailian.dialog" } } }"#.utf8,
+      to: "inner.json")
+    let closed = try RunnerProcess.run("talk", "outer.json", "--double", in: scratch)
+    #expect(closed.status == 2 && closed.errors.contains(#"no parameter "url""#), "\(closed.errors)")
     let lost = try RunnerProcess.run("talk", "no-such-graph", in: scratch)
     #expect(lost.status == 2 && lost.errors.contains(#"there is no graph "no-such-graph""#), "\(lost.errors)")
     let twice = try RunnerProcess.run("talk", "--double", "--set", "url=ws://127.0.0.1:1/x", in: scratch)
@@ -136,6 +149,18 @@ import Testing
     let told = odd.errors.replacing("\n     ", with: " ")
     #expect(odd.status == 0 && told.contains(#"cannot speak with the voice "nobody""#), "\(told)")
     #expect(!told.contains("Error: The specified"), "espeak-ng writes to the screen itself: \(told)")
+  }
+
+  @Test("double without a name lists the services, and suggests one for a misspelt name")
+  func services() throws {
+    let scratch = Scratch()
+    let list = try RunnerProcess.run("double", in: scratch)
+    #expect(list.status == 0 && list.output.contains("(bailian.dialog)"), "\(list.output)")
+    #expect(list.output.contains("(net.websocket)"), "\(list.output)")
+    let wrong = try RunnerProcess.run("double", "bailan", in: scratch)
+    #expect(
+      wrong.status == 2 && wrong.errors.contains(#"there is no service "bailan"; did you mean "bailian"?"#),
+      "\(wrong.errors)")
   }
 
   @Test("a port in use is reported with the cure")

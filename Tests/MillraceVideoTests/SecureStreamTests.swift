@@ -15,7 +15,7 @@ struct SecureStreamTests {
   /// Certificates of the network tests: of an authority, of 127.0.0.1, and of another host.
   private static func path(_ name: String) -> String {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .appendingPathComponent("../MillraceNetTests/Certificates/\(name)").standardized.path
+      .appendingPathComponent("../TestNet/Certificates/\(name)").standardized.path
   }
   private static let authority = path("ca.pem")
   private static let own = (certificate: path("localhost.pem"), key: path("localhost.key"))

@@ -1,15 +1,9 @@
-import Foundation
 import MillraceCore
 import MillraceNet
 import MillraceTesting
 import MillraceWebSocket
+import TestNet
 import Testing
-
-/// The certificates of MillraceNetTests.
-private func certificate(_ name: String) -> String {
-  URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .appendingPathComponent("MillraceNetTests/Certificates/\(name)").path
-}
 
 /// The port a node reports to listen on.
 func port(_ bench: NodeBench) throws -> Int {
@@ -77,12 +71,12 @@ extension NetWebSocketTests {
     let bench = try NodeBench(
       NetWebSocket.self,
       [
-        "listen": 0, "certificate": .string(certificate("localhost.pem")),
-        "key": .string(certificate("localhost.key")), "protocols": .list(["two", "one"]),
+        "listen": 0, "certificate": .string(Certificates.path("localhost.pem")),
+        "key": .string(Certificates.path("localhost.key")), "protocols": .list(["two", "one"]),
       ], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
     let client = try Client("wss://localhost:\(port)/") {
-      $0.trust = .file(certificate("ca.pem"))
+      $0.trust = .file(Certificates.path("ca.pem"))
       $0.protocols = ["one", "zero", "two"]
     }
     bench.push(text: "hello", to: "text")
@@ -97,7 +91,10 @@ extension NetWebSocketTests {
     #expect {
       _ = try NodeBench(
         NetWebSocket.self,
-        ["listen": 0, "certificate": .string("/dev/null"), "key": .string(certificate("localhost.key"))],
+        [
+          "listen": 0, "certificate": .string("/dev/null"),
+          "key": .string(Certificates.path("localhost.key")),
+        ],
         inputs: ["text": lines], clock: .realtime)
     } throws: {
       "\($0)".contains("are not a certificate and its key (PEM)")

@@ -33,12 +33,14 @@ struct ConformanceCase: Sendable {
     }
     if needsPlayback && !traits.takesReports { return "the node takes no playback reports" }
     if needsInput && traits.audio == nil { return "the node has no audio input" }
-    return nil
+    return reasonToSkipTraits(traits)
   }
   var needsVoice = false
   var needsPlayback = false
   var needsInput = false
+  /// Why the case does not apply to a service with these traits, or nil.
+  var reasonToSkipTraits: @Sendable (ServiceTraits) -> String? = { _ in nil }
 
   /// All cases, in the order they run.
-  static let all = dialogues + openings + faults + interruptions + ends + [memory]
+  static let all = dialogues + openings + faults + interruptions + ends + traits + [memory]
 }

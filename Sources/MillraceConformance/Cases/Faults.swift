@@ -28,7 +28,7 @@ extension ConformanceCase {
         cases.append(fault(kind, place, text, isLost, isEarly ? brokenBeginning : brokenTurn))
       }
     }
-    for kind in [ServiceFault.Kind.failure, .oversized] {
+    for kind in [ServiceFault.Kind.fail, .oversized] {
       for place in [ServiceFault.Place.thinking, .midway] {
         cases.append(fault(kind, place, text, isLost, brokenTurn))
       }

@@ -98,6 +98,22 @@ public struct ServiceTraits: Sendable {
   public var faults: [ServiceFault.Kind: Set<ServiceFault.Place>] = [:]
   /// True: the double can refuse a key, and the first connections.
   public var refuses = true
+  /// The gates that the service closes (`ServiceScript.gate`).
+  public var gates: Set<DialogGate> = []
+  /// True: the service sends things to display with its replies (`ServiceScript.sendsMedia`).
+  public var sendsMedia = false
+  /// The reasons the service states when it removes a client (`ServiceFault.reason`, at `listening`).
+  public var kickReasons: Set<KickReason> = []
+  /// The key that replaces `key` before it expires, with the command `refreshAuth` (`ServiceScript.announcesExpiry`); nil: the service
+  /// does not announce an expiry. It must not appear in any output either.
+  public var freshKey: String?
+  /// True: replies are a stream that other nodes play. Its address is in an event before the reply (`ServiceReport.streams`), and
+  /// `replies` is nil.
+  public var streamsReplies = false
+  /// True: other participants come and go (`ServiceScript.hasPeers`).
+  public var hasRooms = false
+  /// True: nodes with the same parameters share one connection, and each has a session of its own on it.
+  public var sharesConnections = false
 
   /// Traits of a service that supports everything, and of a double without faults.
   public init(nodeType: String, vendor: String, key: String) {
@@ -121,6 +137,13 @@ public struct ServiceReport: Sendable, Hashable {
   public var speechSamples = 0
   /// Unknown messages that were sent, as JSON: the node must post each of them.
   public var unknownMessages: [JSONValue] = []
+  /// What the service reported to this client besides states, speech and replies: gates, things to display, participants, the end of a key,
+  /// removals. The node must post each, unchanged and in this order.
+  public var events: [DialogEvent] = []
+  /// Addresses of streams with replies, as they were reported.
+  public var streams: [String] = []
+  /// How often a fresh key was accepted.
+  public var renewals = 0
   /// What the node did against the service's documentation.
   public var violations: [String] = []
 

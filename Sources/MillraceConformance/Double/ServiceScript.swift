@@ -1,3 +1,5 @@
+public import MillraceDialog
+
 /// How a double behaves in a case.
 public struct ServiceScript: Sendable, Hashable {
   /// Which connections are refused.
@@ -16,6 +18,17 @@ public struct ServiceScript: Sendable, Hashable {
   public var delay = 0
   /// A fault, once.
   public var fault: ServiceFault?
+  /// A gate that the service closes once; nil: none. `muted`: when it listens for the first time, until the first question.
+  /// `uninterruptible`: when the first reply begins, until it ends; half of the reply is held back until the user has
+  /// spoken and is silent again.
+  public var gate: DialogGate?
+  /// The first reply comes with something to display.
+  public var sendsMedia = false
+  /// When the service listens for the first time, it announces that the key expires soon. From the next `ServiceTraits.freshKey` on, only
+  /// that key is valid.
+  public var announcesExpiry = false
+  /// Another participant joins when the service listens for the first time, and leaves after the first reply.
+  public var hasPeers = false
   /// Duration of a reply's audio.
   public var replyMilliseconds = 400
   /// How much faster than real time audio is sent. At 1000 a reply is one burst.
@@ -25,65 +38,4 @@ public struct ServiceScript: Sendable, Hashable {
 
   /// Creates a script without faults.
   public init() {}
-}
-
-/// A fault that happens once.
-public struct ServiceFault: Sendable, Hashable {
-  /// The kind of fault.
-  public enum Kind: String, Sendable, Hashable, CaseIterable {
-    /// Stays at this point; heartbeats continue, and other requests are answered.
-    case hold
-    /// Neither sends nor receives anything more on this connection.
-    case stall
-    /// Closes the connection without a close frame.
-    case drop
-    /// Sends an invalid message, which contains `ServiceFault.userText`.
-    case malformed
-    /// Sends an unknown message, which contains `ServiceFault.userText`.
-    case unknown
-    /// Sends every message of the turn twice.
-    case repeated
-    /// Sends a message larger than any of the service.
-    case oversized
-    /// Sends the messages of a turn in an undocumented order.
-    case outOfOrder
-    /// Reports an error after which the dialogue continues.
-    case error
-    /// Reports an error that ends the connection.
-    case failure
-    /// Ends the dialogue.
-    case kick
-    /// Closes the connection, and rejects the key from then on.
-    case expire
-  }
-
-  /// Where it happens.
-  public enum Place: String, Sendable, Hashable, CaseIterable {
-    /// Connected, before the dialogue begins.
-    case connecting
-    /// When the service listens for the first time.
-    case listening
-    /// After the user has spoken, before anything of an answer.
-    case thinking
-    /// When the reply has begun.
-    case responding
-    /// When half of the reply's audio was sent.
-    case midway
-    /// When the reply was sent completely.
-    case answered
-  }
-
-  /// The kind of fault.
-  public var kind: Kind
-  /// Where it happens.
-  public var place: Place
-
-  /// Creates a fault.
-  public init(_ kind: Kind, at place: Place) {
-    self.kind = kind
-    self.place = place
-  }
-
-  /// A text as a user might have said it: no error may repeat it.
-  public static let userText = "a secret of the user"
 }

@@ -20,29 +20,43 @@ final class CaseRun {
   let run: GraphRun
   /// The longest wait in seconds.
   let patience: Double
+  private let catalogue: Catalogue
+  /// False: the double belongs to another case.
+  private let ownsDouble: Bool
+  /// Graphs beside this one with the same double.
+  private(set) var neighbours: [CaseRun] = []
 
   static let service = "service"
   private static let user = "user"
 
-  init(
+  convenience init(
     _ type: any ServiceDouble.Type, _ script: ServiceScript, _ catalogue: Catalogue, patience: Double
   ) async throws {
+    try self.init(try await type.start(script), script, catalogue, patience: patience, ownsDouble: true)
+  }
+
+  private init(
+    _ double: any ServiceDouble, _ script: ServiceScript, _ catalogue: Catalogue, patience: Double,
+    ownsDouble: Bool
+  ) throws {
+    let type = Swift.type(of: double)
     traits = type.traits
     self.patience = patience
     self.script = script
-    let made = try await type.start(script)
-    double = made
+    self.double = double
+    self.catalogue = catalogue
+    self.ownsDouble = ownsDouble
     stage = CaseState(type)
     var catalogue = catalogue
     catalogue.add(ConformanceVoice.self)
     catalogue.add(ConformanceUser.self)
-    let text = Self.graph(traits, made.parameters, stage.number)
+    let text = Self.graph(traits, double.parameters, stage.number)
     do {
       let plan = try Graph.load(text: text, name: "conformance.json", catalogue: catalogue)
       run = try Engine(catalogue: catalogue, workers: 1).prepare(plan, observesEvents: false)
     } catch {
       stage.leave()
-      made.stop()
+      if ownsDouble { double.stop() }
       throw CaseFailure("the node's graph is not valid: \(error)")
     }
     if !traits.eventOutputs.isEmpty { stage.note(.event(.state(.connecting))) }
@@ -122,7 +136,28 @@ final class CaseRun {
     try await wait("listening at the end") { $0.states.last == .listening }
   }
 
+  /// Waits until a gate was opened or closed.
+  func wait(for gate: DialogGate, isOn: Bool) async throws {
+    try await wait("gate \(gate.rawValue) \(isOn ? "closed" : "opened")") { record in
+      record.events.contains(.gate(gate, isOn: isOn))
+    }
+  }
+
+  /// Waits until what the user said has left the link to the node, which holds fewer frames than this.
+  func waitSpoken() async throws {
+    try await wait("silence after the speech") { [stage] _ in
+      stage.speechFrames.load(ordering: .relaxed) == 0 && stage.silentFrames.load(ordering: .relaxed) > 100
+    }
+  }
+
   // MARK: Actions
+
+  /// Starts another graph with the same double. It is checked as this one is, and ends with it.
+  func startNeighbour() async throws -> CaseRun {
+    let other = try CaseRun(double, script, catalogue, patience: patience, ownsDouble: false)
+    neighbours.append(other)
+    return other
+  }
 
   func command(_ command: DialogCommand) throws {
     do { try run.send(command.json.text, to: Self.user) } catch { throw CaseFailure(error.text) }
@@ -147,6 +182,7 @@ final class CaseRun {
   func speak(milliseconds: Int = 500) {
     let frames = milliseconds / 20
     stage.note(.action(.spoke(samples: frames * ConformanceVoice.frames)))
+    stage.silentFrames.store(0, ordering: .relaxed)
     stage.speechFrames.store(frames, ordering: .relaxed)
   }
 
@@ -180,7 +216,8 @@ final class CaseRun {
   // MARK: Ending
 
   /// Ends the session where there is a command for it, drains the graph, and waits for the end.
-  func drain() async throws {
+  /// - Parameter sessionEnds: how many sessions of the double have ended then.
+  func drain(sessionEnds: Int = 1) async throws {
     stage.note(.action(.drained))
     if traits.eventOutputs.isEmpty {
       if record.states.last != .closed { try command(.hangUp) }
@@ -194,7 +231,7 @@ final class CaseRun {
     try await finish("end after draining the graph")
     // The closing message may still be on its way when the node has ended.
     let end = ContinuousClock.now + .seconds(patience)
-    while record.mustCloseSession, double.seen.sessionEnds == 0, ContinuousClock.now < end {
+    while record.mustCloseSession, double.seen.sessionEnds < sessionEnds, ContinuousClock.now < end {
       try await Task.sleep(for: .milliseconds(1))
     }
   }
@@ -226,7 +263,7 @@ final class CaseRun {
     // Losses on other links are not the service's.
     record.ending.lostEvents = report.links.filter { $0.name.hasPrefix(Self.service) && $0.format == .event }
       .reduce(0) { $0 + $1.droppedOldest + $1.droppedNewest }
-    double.stop()
+    if ownsDouble { double.stop() }
     stage.leave()
     return record
   }

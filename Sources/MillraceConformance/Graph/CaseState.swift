@@ -9,6 +9,8 @@ final class CaseState: Sendable {
   let record = Locked(ServiceRecord())
   /// Frames of 20 ms in which the user is still to speak.
   let speechFrames = Atomic<Int>(0)
+  /// Frames of silence since the user last spoke.
+  let silentFrames = Atomic<Int>(0)
   /// The user's audio ends.
   let isAudioOver = Atomic<Bool>(false)
   /// The user node ends.

@@ -41,7 +41,12 @@ struct ConformanceVoice: Node {
     }
     next = max(next + Self.pace, ports.now - 10 * Self.pace)
     let isLoud = stage.speechFrames.load(ordering: .relaxed) > 0
-    if isLoud { stage.speechFrames.subtract(1, ordering: .relaxed) }
+    if isLoud {
+      stage.silentFrames.store(0, ordering: .relaxed)
+      stage.speechFrames.subtract(1, ordering: .relaxed)
+    } else {
+      stage.silentFrames.add(1, ordering: .relaxed)
+    }
     var packet = try ports.makePacket(bytes: Self.frames * 2, of: .none)
     packet.duration = Self.frames
     packet.position = position

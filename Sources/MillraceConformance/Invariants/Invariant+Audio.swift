@@ -44,16 +44,20 @@ extension Invariant {
   }
 
   static let completeSpeech = Invariant(
-    "completeSpeech", "the user's speech reaches the service completely, once"
+    "completeSpeech", "the user's speech reaches the service completely, once; none of it while it is muted"
   ) {
     record, expected in
     guard expected.receivesAllSpeech else { return [] }
-    let said = record.entries.reduce(0) { count, entry in
-      if case .action(.spoke(let samples)) = entry { count + samples } else { count }
-    }
+    let said = record.speechWhileUnmuted
     let heard = record.report.speechSamples
     return said == heard && said > 0
       ? [] : ["the user spoke \(said) samples that are not silence, and \(heard) reached the service"]
+  }
+
+  static let uninterrupted = Invariant("uninterrupted", "a reply that cannot be interrupted is not") {
+    record, expected in
+    guard expected.forbidsInterruption, record.count("interrupted") > 0 else { return [] }
+    return ["a reply was interrupted \(record.count("interrupted")) times"]
   }
 
   static let stale = Invariant("stale", "after an interruption no audio of the old reply is delivered") {
@@ -84,6 +88,20 @@ extension ServiceRecord {
     entries.compactMap { entry in
       if case .action(.interrupted(let reply, let generation)) = entry { (reply, generation) } else { nil }
     }
+  }
+
+  /// Samples that the user spoke while the service had not muted the microphone.
+  var speechWhileUnmuted: Int {
+    var count = 0
+    var isMuted = false
+    for entry in entries {
+      switch entry {
+      case .event(.gate(.muted, let isOn)): isMuted = isOn
+      case .action(.spoke(let samples)) where !isMuted: count += samples
+      default: break
+      }
+    }
+    return count
   }
 
   /// Connections that were lost and reopened.

@@ -26,7 +26,8 @@ extension Invariant {
     var texts = record.errors.map { "\($0.text) \($0.name ?? "")" }
     if let failure = record.ending.failure { texts.append(failure) }
     var findings: [String] = []
-    if texts.contains(where: { $0.contains(expected.traits.key) }) {
+    let keys = [expected.traits.key] + (expected.traits.freshKey.map { [$0] } ?? [])
+    if texts.contains(where: { text in keys.contains { text.contains($0) } }) {
       findings.append("an error contains the key")
     }
     if texts.contains(where: { $0.contains(ServiceFault.userText) }) {
@@ -69,12 +70,14 @@ extension Invariant {
 
   static let sessionEnd = Invariant(
     "sessionEnd", "draining a dialogue closes the session properly, once"
-  ) { record, _ in
-    var findings: [String] = []
+  ) { record, expected in
     let count = record.report.sessionEnds
-    if count > 1 { findings.append("the session was closed \(count) times") }
-    if record.mustCloseSession && count == 0 { findings.append("the session was not closed properly") }
-    return findings
+    if expected.sessions == 1 {
+      if count > 1 { return ["the session was closed \(count) times"] }
+      return record.mustCloseSession && count == 0 ? ["the session was not closed properly"] : []
+    }
+    return count == expected.sessions
+      ? [] : ["\(expected.sessions) sessions were closed \(count) times"]
   }
 
   static let ending = Invariant("ending", "the node stops within the 2 s a graph has") { record, _ in

@@ -22,7 +22,8 @@ public struct Invariant: Sendable {
   /// All invariants, in the order they are checked.
   public static let all: [Invariant] =
     [vocabulary, legalStates, opening, replyEnds, utterances, completeReplies, completeSpeech] + [
-      stale, errors, redactedErrors, recovery, refusal, sessionEnd, ending, blocks, unknownMessages,
+      stale, uninterrupted, reported, streams, errors, redactedErrors, recovery, refusal, sessionEnd, ending,
+      blocks, unknownMessages,
       serviceProtocol,
     ]
 }
@@ -41,8 +42,14 @@ public struct CaseExpectation: Sendable {
   public var expectsErrors: Bool? = false
   /// Replies that must be delivered completely.
   public var completeReplies: Set<Int> = []
-  /// True: the user's speech must reach the service completely.
+  /// True: the user's speech must reach the service completely, except what was said while it was muted.
   public var receivesAllSpeech = false
+  /// True: no reply may be interrupted.
+  public var forbidsInterruption = false
+  /// Names of events that the service must have reported: see `ServiceReport.events`.
+  public var reports: Set<String> = []
+  /// The sessions of this case, each of which is closed once.
+  public var sessions = 1
 
   /// Expects no faults, and nothing to be complete.
   public init(_ traits: ServiceTraits) { self.traits = traits }

@@ -63,6 +63,7 @@
       bench.isJSON = json
       bench.savePath = save
       bench.comparisonPath = against
+      bench.services = RunnerContext.services
       do {
         try bench.run { Output.standard.write($0 + "\n") }
       } catch {

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
-internal import MillraceBailianDouble
+internal import MillraceDoubles
 internal import MillraceGraph
 
 /// `double`: runs a service's test double, to build and test bots without an account.
@@ -12,12 +12,10 @@ struct DoubleCommand: ParsableCommand {
       violation of the protocol by the client. With any violation the exit status is 3.
       """)
 
-  enum Service: String, ExpressibleByArgument, CaseIterable {
-    case bailian
-  }
-
-  @Argument(help: "The service to simulate.")
-  var service: Service
+  @Argument(
+    help: "The service to simulate. Without it, the services are listed.",
+    completion: .custom { _, _, _ in RunnerContext.services.map { $0.name } })
+  var service: String?
 
   @Option(name: .long, help: "The port to listen on; 0 for any free port.")
   var port: UInt16 = 8770
@@ -37,19 +35,40 @@ struct DoubleCommand: ParsableCommand {
   var quiet = false
 
   func run() throws {
-    var scenario = try DoubleScenario.read(scenario, otherwise: BailianScenario())
-    // The double may run for days: keep no history.
-    scenario.keeps = false
+    guard let service else { return Self.list() }
+    let program = try Self.find(service)
+    var options = DoubleOptions()
+    options.scenario = try DoubleStart.scenario(scenario, otherwise: .standard)
+    options.port = Int(port)
     let isQuiet = quiet
-    Signals.listen()
-    let double = try BailianDouble.start(scenario, port: Int(port)) { line in
+    options.watch = { line in
       if !isQuiet || line.hasPrefix("!") { Output.standard.write(Problem.printable(line) + "\n") }
     }
-    try watch(double)
+    Signals.listen()
+    try watch(try DoubleStart.start(program, options))
+  }
+
+  private static func list() {
+    let services = RunnerContext.services
+    let width = services.map { $0.name.count }.max() ?? 0
+    for service in services {
+      let name = service.name + String(repeating: " ", count: width - service.name.count)
+      let nodes = service.nodeTypes.joined(separator: ", ")
+      Output.standard.write("\(name)  \(service.summary) (\(nodes))\n")
+    }
+  }
+
+  private static func find(_ name: String) throws -> any ServiceProgram.Type {
+    let services = RunnerContext.services
+    if let found = services.first(where: { $0.name == name }) { return found }
+    let names = services.map { $0.name }
+    let hint = Spelling.hint(for: name, among: names) ?? "the services are \(names.joined(separator: ", "))"
+    Output.error.write("error: there is no service \(Problem.quoted(name)); \(hint)\n")
+    throw ExitStatus.usage
   }
 
   /// Waits until the process is interrupted, then prints and writes the results.
-  private func watch(_ double: BailianDouble) throws {
+  private func watch(_ double: any RunningDouble) throws {
     // Opened now, so that a wrong path is reported now and not days later.
     var file: TextFile? = nil
     if let report { file = try TextFile(creating: report) }
@@ -60,28 +79,8 @@ struct DoubleCommand: ParsableCommand {
     Output.standard.write(
       "\(seen.connections) connections, \(seen.turns) turns, \(seen.framesHeard) audio messages, \(seen.violationCount) violations\n"
     )
-    file?.write(Self.json(seen))
+    file?.write(seen.json + "\n")
     try file?.finish()
     if seen.violationCount > 0 { throw ExitStatus.failed }
-  }
-
-  /// The report that `--report` writes. `violationCount` includes violations that are not listed.
-  static func json(_ seen: BailianDouble.Report) -> String {
-    var writer = JSONWriter()
-    writer.object { json in
-      json.member("connections", seen.connections)
-      json.member("turns", seen.turns)
-      json.member("frames", seen.framesHeard)
-      json.member("framesTimed", seen.framesTimed)
-      json.member("framesLate", seen.framesLate)
-      json.member("latestMs", seen.latest)
-      json.member("pictures", seen.pictures)
-      json.member("largestPicture", seen.largestPicture)
-      json.member("violationCount", seen.violationCount)
-      json.array("violations") { list in
-        for violation in seen.violations { list.value(violation.description) }
-      }
-    }
-    return writer.text + "\n"
   }
 }

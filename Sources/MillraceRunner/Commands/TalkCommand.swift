@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Glibc
-internal import MillraceBailianDouble
 internal import MillraceCore
+internal import MillraceDoubles
 internal import MillraceGraph
 
 /// `talk`: runs a dialogue with a voice service from the terminal.
@@ -73,12 +73,13 @@ struct TalkCommand: ParsableCommand {
 
   func run() throws {
     let path = try GraphFinder.find(graph)
-    let service = try double ? startDouble() : nil
+    let service = try double ? startDouble(for: path) : nil
     defer { service?.stop() }
     let plan = try load(path, service)
     guard let nodes = TalkNodes(plan) else {
       Output.error.write(
-        "error: \(Problem.quoted(path)) has no service node; name a graph with a bailian.dialog node\n")
+        "error: \(Problem.quoted(path)) has no service node; name a graph with a node such as \(Self.serviceTypes)\n"
+      )
       throw ExitStatus.usage
     }
     let transcriptFile = try TranscriptFile(transcript)
@@ -95,7 +96,7 @@ struct TalkCommand: ParsableCommand {
   }
 
   /// Loads the graph. Its events go to /dev/null: by default, graphs write them to standard output, which the dialogue uses.
-  private func load(_ path: String, _ service: BailianDouble?) throws -> GraphPlan {
+  private func load(_ path: String, _ service: (any RunningDouble)?) throws -> GraphPlan {
     var options = options
     guard FileKind(path: path) != .pipe else {
       Output.error.write(
@@ -108,35 +109,54 @@ struct TalkCommand: ParsableCommand {
       options.set.append(Assignment(argument: "\(name)=\(value)"))
     }
     set("log", "/dev/null")
-    if let service {
-      guard parameters.contains("url") else {
-        Output.error.write(
-          "error: \(Problem.quoted(path)) has no parameter \"url\" for the address of the double; add one\n")
-        throw ExitStatus.usage
-      }
-      guard !options.set.contains(where: { $0.name == "url" }) else {
-        Output.error.write(
-          "error: with --double, \"url\" is the address of the double; remove --double, or --set url\n")
-        throw ExitStatus.usage
-      }
-      set("url", service.address)
-      // The double needs no real key.
-      set("key", "sk-of-the-double")
+    for setting in service?.settings ?? [] {
+      if setting.isAddress { try checkAddress(setting.name, parameters, path) }
+      set(setting.name, setting.value)
     }
     return try options.load(path)
   }
 
-  private func startDouble() throws -> BailianDouble {
-    var scenario = try DoubleScenario.read(scenario, otherwise: .chat)
-    // The dialogue may be long: keep no history.
-    scenario.keeps = false
-    return try BailianDouble.start(scenario, port: 0) { _ in }
+  /// Checks that a parameter is there for the double's address, and not used for another.
+  private func checkAddress(_ name: String, _ parameters: Set<String>, _ path: String) throws {
+    let problem: String
+    if !parameters.contains(name) {
+      problem =
+        "\(Problem.quoted(path)) has no parameter \"\(name)\" for the address of the double; add one"
+    } else if options.set.contains(where: { $0.name == name }) {
+      problem = "with --double, \"\(name)\" is the address of the double; remove --double, or --set \(name)"
+    } else {
+      return
+    }
+    Output.error.write("error: \(problem)\n")
+    throw ExitStatus.usage
+  }
+
+  /// The node types that can hold a dialogue and have a double, for messages.
+  private static var serviceTypes: String {
+    let catalogue = RunnerContext.catalogue
+    return RunnerContext.services.flatMap { $0.nodeTypes }
+      .filter { catalogue[$0].map { TalkNodes.isService($0.contract) } ?? false }.joined(separator: ", ")
+  }
+
+  /// Starts the double of the service that the graph uses; nil when the graph cannot be read, which its loading reports.
+  private func startDouble(for path: String) throws -> (any RunningDouble)? {
+    var settings = DoubleOptions()
+    settings.scenario = try DoubleStart.scenario(scenario, otherwise: .conversation)
+    guard FileKind(path: path) != .pipe, let types = GraphFinder.nodeTypes(of: path) else { return nil }
+    let services = RunnerContext.services
+    guard let program = services.first(where: { !types.isDisjoint(with: $0.nodeTypes) }) else {
+      Output.error.write(
+        "error: \(Problem.quoted(path)) has no service node with a double; name a graph with a node such as \(Self.serviceTypes)\n"
+      )
+      throw ExitStatus.usage
+    }
+    return try DoubleStart.start(program, settings)
   }
 
   /// Most violations printed.
   private static let mostPrinted = 20
 
-  private static func reportViolations(of service: BailianDouble) throws {
+  private static func reportViolations(of service: any RunningDouble) throws {
     let seen = service.seen
     guard seen.violationCount > 0 else { return }
     let printed = seen.violations.prefix(mostPrinted)

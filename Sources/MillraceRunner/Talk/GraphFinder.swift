@@ -41,10 +41,40 @@ enum GraphFinder {
     return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : ""
   }
 
+  /// The types of all nodes of a graph file and of the files it includes; nil when it cannot be read, which the loader reports.
+  static func nodeTypes(of path: String) -> Set<String>? {
+    var types: Set<String> = []
+    var paths = [path]
+    var known: Set<String> = [path]
+    while let next = paths.popLast() {
+      guard let root = root(of: next) else {
+        if next == path { return nil }
+        continue
+      }
+      for node in root["nodes"]?.object?.members ?? [] {
+        guard let type = node.value["type"]?.string else { continue }
+        types.insert(type)
+        guard type == "graph", let include = node.value["path"]?.string else { continue }
+        let folder = include.hasPrefix("/") ? "" : folder(of: next)
+        if known.insert(folder + include).inserted { paths.append(folder + include) }
+      }
+    }
+    return types
+  }
+
+  /// The folder of a file, with the slash at its end; empty for the current one.
+  private static func folder(of path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+  }
+
+  private static func root(of path: String) -> JSONNode? {
+    guard let source = try? SourceFile.read(path: path) else { return nil }
+    return (try? JSONDocument.scan(source))?.root
+  }
+
   /// The names of a graph file's parameters; nil when the file cannot be read, which the loader reports.
   static func parameters(of path: String) -> Set<String>? {
-    guard let source = try? SourceFile.read(path: path), let root = (try? JSONDocument.scan(source))?.root
-    else { return nil }
+    guard let root = root(of: path) else { return nil }
     return Set((root["parameters"]?.object?.members ?? []).map(\.key))
   }
 }

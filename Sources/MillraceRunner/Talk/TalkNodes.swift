@@ -25,13 +25,14 @@ struct TalkNodes: Equatable {
   /// The node that receives commands.
   var commandNode: String { turn ?? service }
 
+  /// True for the node of a service with dialogues: only these have this event.
+  static func isService(_ contract: NodeContract) -> Bool {
+    contract.events.contains { $0.name == "conversationStarted" }
+  }
+
   /// Finds the nodes; nil when the graph has no service.
   init?(_ plan: GraphPlan) {
-    // Only service nodes have this event.
-    func isService(_ node: GraphPlan.Node) -> Bool {
-      node.contract.events.contains { $0.name == "conversationStarted" }
-    }
-    guard let service = plan.nodes.first(where: isService) else { return nil }
+    guard let service = plan.nodes.first(where: { Self.isService($0.contract) }) else { return nil }
     self.init(service: service.name)
     let turn = plan.nodes.first { $0.contract.type == "dialog.turn" }
     self.turn = turn?.name

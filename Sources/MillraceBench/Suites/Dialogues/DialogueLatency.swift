@@ -1,8 +1,8 @@
 import CMillraceSys
 import Millrace
-import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
+import MillraceDoubles
 internal import MillraceJSON
 import Synchronization
 
@@ -21,29 +21,28 @@ enum DialogueLatency {
     var ends: [Int64] = []
   }
 
-  static func run() throws -> [Figure] {
+  private static let scenario = #"""
+    { "turns": [{ "says": "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen." }] }
+    """#
+
+  static func run(_ stage: DialogueStage) throws -> [Figure] {
     let seen = Mutex(Seen())
-    var observer = BailianDouble.AudioObserver()
+    var observer = AudioObserver()
     observer.received = { frame in
       let delay = Double(millrace_monotonic_ns() - StampedVoice.stamp(frame)) / 1e6
       seen.withLock { $0.delays.append(delay) }
     }
     observer.sent = { _ in seen.withLock { $0.sent.append(millrace_monotonic_ns()) } }
-    var scenario = BailianScenario()
-    scenario.turns[0].says =
-      "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen."
-    let double = try DialogueStage.double(scenario, observer) { line in
-      if line == "< RequestAccepted" { seen.withLock { $0.ends.append(millrace_monotonic_ns()) } }
-    }
+    observer.interrupted = { seen.withLock { $0.ends.append(millrace_monotonic_ns()) } }
+    let double = try stage.double(scenario, observer)
     defer { double.stop() }
     let notes = DialogueNotes()
     DialogueNotes.current.withLock { $0 = notes }
-    let graph = DialogueStage.graph(
-      mic: #"{ "type": "bench.stamped" }"#,
+    let graph = stage.graph(
+      port: double.port, mic: #"{ "type": "bench.stamped" }"#,
       nodes: [#""ear": { "type": "bench.played" }"#, #""notes": { "type": "bench.notes" }"#],
       links: [#""speaker.reference -> ear""#, #""speaker.events -> notes.in1""#])
-    let run = try DialogueStage.start(
-      graph, port: double.port, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
+    let run = try stage.start(graph, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
     pause(rounds * round)
     let epoch = DialogueStage.epoch(of: run)
     try DialogueStage.stop(run)

@@ -21,23 +21,23 @@ enum DialogueOutages {
   }
 
   /// - Parameter isLong: also tries outages of a minute.
-  static func run(isLong: Bool) throws -> [Figure] {
+  static func run(_ stage: DialogueStage, isLong: Bool) throws -> [Figure] {
     var outages = [Outage(seconds: 1), Outage(seconds: 10)]
     if isLong { outages += [Outage(seconds: 60), Outage(isMute: true, seconds: 60)] }
-    return try outages.flatMap(figures)
+    return try outages.flatMap { try figures($0, stage) }
   }
 
-  private static func figures(_ outage: Outage) throws -> [Figure] {
+  private static func figures(_ outage: Outage, _ stage: DialogueStage) throws -> [Figure] {
     let workspace = try Workspace()
-    var double = try DoubleProcess(scenario, in: workspace)
+    var double = try DoubleProcess(of: stage.service, scenario, in: workspace)
     let port = double.port
     let notes = DialogueNotes()
     DialogueNotes.current.withLock { $0 = notes }
-    let graph = DialogueStage.graph(
-      mic: #"{ "type": "bench.stamped", "speaks": false }"#, nodes: [#""notes": { "type": "bench.notes" }"#],
+    let graph = stage.graph(
+      port: port, mic: #"{ "type": "bench.stamped", "speaks": false }"#,
+      nodes: [#""notes": { "type": "bench.notes" }"#],
       links: [#""bot.events -> notes.in1""#])
-    let run = try DialogueStage.start(
-      graph, port: port, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
+    let run = try stage.start(graph, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
     _ = try time(of: "listening", after: 0, notes)
     let gone = millrace_monotonic_ns()
     if outage.isMute { double.suspend() } else { double.kill() }
@@ -45,7 +45,7 @@ enum DialogueOutages {
     if outage.isMute {
       double.resume()
     } else {
-      double = try DoubleProcess(scenario, in: workspace, port: port)
+      double = try DoubleProcess(of: stage.service, scenario, in: workspace, port: port)
     }
     let back = millrace_monotonic_ns()
     let reported = try time(of: "reconnecting", after: gone, notes)

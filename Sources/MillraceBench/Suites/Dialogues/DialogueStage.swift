@@ -1,11 +1,15 @@
 import CMillraceSys
 import Glibc
 import Millrace
-import MillraceBailianDouble
 import MillraceCore
+import MillraceDialog
+import MillraceDoubles
 
 /// The graphs of the suite, and how they run.
-enum DialogueStage {
+struct DialogueStage {
+  /// The service that is measured.
+  let service: any ServiceProgram.Type
+
   static let catalogue: Catalogue = {
     var catalogue = Catalogue.standard
     catalogue.add(StampedVoice.self)
@@ -14,14 +18,21 @@ enum DialogueStage {
     return catalogue
   }()
 
-  /// One duplex dialogue whose loudspeaker only keeps time. `more`: parameters of the service's node; `nodes`, `links`: additional ones.
-  static func graph(
-    mic: String, more: String = "", nodes: [String] = [], links: [String] = []
-  ) -> String {
+  /// One duplex dialogue whose loudspeaker only keeps time.
+  /// - Parameters:
+  ///   - port: the port of the double.
+  ///   - mic: the node of the microphone, as JSON.
+  ///   - use: what the service's node is for.
+  ///   - nodes: additional nodes, as members of a JSON object.
+  ///   - links: additional links, as JSON strings.
+  /// - Returns: nil: the service's node cannot be used for that.
+  func graph(
+    port: Int, mic: String, use: NodeUse = .voice, nodes: [String] = [], links: [String] = []
+  ) -> String? {
+    guard let bot = service.nodeMembers(port: port, for: use) else { return nil }
     let all =
       [
-        #""mic": \#(mic)"#,
-        #""bot": { "type": "bailian.dialog", "url": "${url}", "key": "none", "workspace": "llm-bench", "app": "mm_bench", "user": "bench"\#(more) }"#,
+        #""mic": \#(mic)"#, #""bot": \#(JSONValue.object(bot).text)"#,
         #""turn": { "type": "dialog.turn", "bargeIn": "service" }"#,
         #""speech": { "type": "speech.play", "rate": 24000 }"#, #""speaker": { "type": "audio.play" }"#,
       ] + nodes
@@ -31,27 +42,35 @@ enum DialogueStage {
         #""speaker.events -> turn.playback""#, #""turn.control -> bot.control""#,
       ] + links
     return """
-      { "millrace": 1, "name": "dialogue", "clock": "realtime", "parameters": { "url": {} },
+      { "millrace": 1, "name": "dialogue", "clock": "realtime",
         "nodes": { \(all.joined(separator: ",\n")) }, "links": [\(wires.joined(separator: ", "))] }
       """
   }
 
-  static func start(_ graph: String, port: Int, on engine: Engine) throws -> GraphRun {
-    let settings = GraphSettings(set: ["url": "ws://127.0.0.1:\(port)/api-ws/v1/inference"])
-    let plan = try Graph.load(text: graph, name: "dialogue.json", settings: settings, catalogue: catalogue)
+  /// Starts a graph; one that the service's node cannot be used for is a measurement that is left out.
+  func start(_ graph: String?, on engine: Engine) throws -> GraphRun {
+    guard let graph else {
+      throw MissingPiece(text: "the node of \(service.name) cannot hold such a dialogue")
+    }
+    let plan = try Graph.load(text: graph, name: "dialogue.json", catalogue: Self.catalogue)
     let run = try engine.prepare(plan, observesEvents: false)
     run.start()
     return run
   }
 
   /// A double in this process, for what only it can observe: one dialogue at a time.
-  static func double(
-    _ scenario: BailianScenario, _ observer: BailianDouble.AudioObserver = BailianDouble.AudioObserver(),
-    watch: @escaping @Sendable (String) -> Void
-  ) throws -> BailianDouble {
-    let made = Promise.runBlocking { () -> Result<BailianDouble, any Error> in
-      do {
-        return .success(try await BailianDouble.listen(scenario, observer: observer, watch: watch))
+  /// - Parameters:
+  ///   - scenario: its scenario, as JSON.
+  ///   - observer: observes the audio.
+  func double(_ scenario: String, _ observer: AudioObserver = AudioObserver()) throws -> any RunningDouble {
+    var options = DoubleOptions()
+    options.scenario = .text(scenario, name: "scenario")
+    options.keeps = true
+    options.observer = observer
+    let service = service
+    let made = Promise.runBlocking { [options] () -> Result<any RunningDouble, DoubleProblem> in
+      do throws(DoubleProblem) {
+        return .success(try await service.start(options))
       } catch {
         return .failure(error)
       }

@@ -1,25 +1,24 @@
 import Millrace
-import MillraceBailianDouble
 import MillraceCore
+import MillraceDoubles
 
-/// A dialogue with video (LiveAI): a picture every 500 ms, from a camera that draws a test picture.
+/// A dialogue with video: a picture every 500 ms, from a camera that draws a test picture.
 enum DialogueVideo {
   private static let length = 20.0
   private static let interval = 500.0
 
-  static func run() throws -> [Figure] {
-    var scenario = BailianScenario()
-    scenario.turns[0].says = "I see you."
-    let double = try DialogueStage.double(scenario) { _ in }
+  private static let scenario = #"{ "turns": [{ "says": "I see you." }] }"#
+
+  static func run(_ stage: DialogueStage) throws -> [Figure] {
+    let double = try stage.double(scenario)
     defer { double.stop() }
-    let graph = DialogueStage.graph(
-      mic: #"{ "type": "bench.stamped", "speaks": false }"#, more: #", "video": true, "live": "start""#,
+    let graph = stage.graph(
+      port: double.port, mic: #"{ "type": "bench.stamped", "speaks": false }"#, use: .pictures,
       nodes: [
         #""camera": { "type": "video.capture", "source": "test", "width": 1280, "height": 720, "rate": 30 }"#,
         #""eye": { "type": "video.sample", "interval": 500, "maxBytes": 180000, "count": "base64" }"#,
       ], links: [#""camera -> eye -> bot.image""#])
-    let run = try DialogueStage.start(
-      graph, port: double.port, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
+    let run = try stage.start(graph, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
     pause(length)
     try DialogueStage.stop(run)
     let seen = double.seen
@@ -35,20 +34,12 @@ enum DialogueVideo {
         samples: [Double(seen.largestPicture)]),
       Figure(
         "dialogues", "video: pictures before the answer was played", unit: "", goal: "0",
-        samples: [Double(early(seen.lines))]),
+        samples: [Double(seen.earlyPictures)]),
       Figure(
         "dialogues", "video: audio frames late by 20 ms alongside", unit: "%", goal: "<= 0.1",
         samples: [100 * Double(seen.framesLate) / Double(max(1, seen.framesTimed))]),
       Figure(
         "dialogues", "video: violations", unit: "", goal: "0", samples: [Double(seen.violations.count)]),
     ]
-  }
-
-  /// Pictures that arrived before the service was listening again after the request for the channel.
-  private static func early(_ lines: [String]) -> Int {
-    guard let asked = lines.firstIndex(of: "> RequestToRespond"),
-      let listens = lines[asked...].firstIndex(of: "< Listening")
-    else { return lines.count { $0 == "> UpdateInfo" } }
-    return lines[..<listens].count { $0 == "> UpdateInfo" }
   }
 }

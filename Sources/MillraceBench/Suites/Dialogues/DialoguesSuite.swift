@@ -1,16 +1,16 @@
 import Glibc
 import Millrace
-import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
+import MillraceDoubles
 
-/// Dialogues with a service, against Bailian's double.
+/// Dialogues with a service, against its double: the first service whose node can hold a voice dialogue.
 ///
 /// - `MILLRACE_DIALOGUES` (50) at once for `MILLRACE_MINUTES` (0.5), with the double in a process of its own: frames that arrive late
 ///   there, memory, processor time. In each the user speaks for 1.5 s every eight seconds, and the answer, MP3, is played to its end.
 /// - One dialogue, with the double in this process: from the microphone to the wire, from a reply's first byte to the loudspeaker,
 ///   from the end of a reply at the service to silence.
-/// - A dialogue with video: the timing of the pictures.
+/// - A dialogue with video, if the service has one: the timing of the pictures.
 /// - Outages: the double is killed and restarted after 1 and 10 s; in runs of four minutes or more also after 60 s, and it is suspended
 ///   for 60 s. Measured from its return to the return of the dialogue.
 enum DialoguesSuite {
@@ -24,14 +24,18 @@ enum DialoguesSuite {
   private static let round = 8.0
   private static let warmUp = 12.0
 
-  static func run() throws -> [Figure] {
-    if let problem = BailianDouble.voiceProblem { throw MissingPiece(text: problem) }
-    return try DialogueLatency.run() + DialogueVideo.run()
-      + DialogueOutages.run(isLong: minutes >= longMinutes)
-      + together()
+  static func run(_ services: [any ServiceProgram.Type]) throws -> [Figure] {
+    if let problem = SpeechSynthesizer.problem { throw MissingPiece(text: problem) }
+    guard let service = services.first(where: { $0.nodeMembers(port: 0, for: .voice) != nil }) else {
+      throw MissingPiece(text: "there is no service with a double whose node can hold a voice dialogue")
+    }
+    let stage = DialogueStage(service: service)
+    let video = service.nodeMembers(port: 0, for: .pictures) == nil ? [] : try DialogueVideo.run(stage)
+    return try DialogueLatency.run(stage) + video
+      + DialogueOutages.run(stage, isLong: minutes >= longMinutes) + together(stage)
   }
 
-  private static func together() throws -> [Figure] {
+  private static func together(_ stage: DialogueStage) throws -> [Figure] {
     let count = Int(DialogueStage.setting("MILLRACE_DIALOGUES", default: defaultCount))
     let length = 60 * minutes
     let workspace = try Workspace()
@@ -40,14 +44,16 @@ enum DialoguesSuite {
       index < 24_000 ? Int16(8_000 * sin(2 * .pi * 300 * Double(index) / 16_000)) : 0
     }
     try Sound.write(speech, rate: 16_000, to: path)
-    let double = try DoubleProcess(scenario, in: workspace)
+    let double = try DoubleProcess(of: stage.service, scenario, in: workspace)
     let engine = Engine(catalogue: DialogueStage.catalogue)
-    let graph = DialogueStage.graph(
-      mic: #"{ "type": "audio.read", "path": "\#(path)", "pace": true, "loop": true }"#,
-      more: #", "format": "mp3""#)
+    let use =
+      stage.service.nodeMembers(port: 0, for: .compressedVoice) == nil ? NodeUse.voice : .compressedVoice
+    let graph = stage.graph(
+      port: double.port, mic: #"{ "type": "audio.read", "path": "\#(path)", "pace": true, "loop": true }"#,
+      use: use)
     var runs: [GraphRun] = []
     for _ in 0..<count {
-      runs.append(try DialogueStage.start(graph, port: double.port, on: engine))
+      runs.append(try stage.start(graph, on: engine))
       pause(round / Double(count))
     }
     pause(warmUp)

@@ -1,9 +1,10 @@
 import Glibc
 import MillraceDialog
+import MillraceDoubles
 internal import MillraceJSON
 
-/// Bailian's double in a process of its own, so that its cost is not measured: this program, started again with
-/// `double bailian`. Every program built on `MillraceCommand` has that command, even one that only runs `bench`.
+/// The double of a service in a process of its own, so that its cost is not measured: this program, started again with
+/// `double NAME`. Every program built on `MillraceCommand` has that command, even one that only runs `bench`.
 final class DoubleProcess {
   /// The port it listens on.
   let port: Int
@@ -12,12 +13,14 @@ final class DoubleProcess {
 
   /// Starts the double and waits until it listens.
   /// - Parameters:
+  ///   - service: the service.
   ///   - scenario: its scenario, as JSON.
   ///   - folder: for its files; must exist until `end`.
   ///   - port: the port to listen on; 0: any.
   ///   - program: the program to start.
   init(
-    _ scenario: String, in folder: borrowing Workspace, port: Int = 0, program: String = "/proc/self/exe"
+    of service: any ServiceProgram.Type, _ scenario: String, in folder: borrowing Workspace, port: Int = 0,
+    program: String = "/proc/self/exe"
   ) throws {
     let scenarioPath = folder.file("scenario.json")
     let outputPath = folder.file("double.txt")
@@ -26,9 +29,8 @@ final class DoubleProcess {
     try replaceFile(outputPath, with: [])
     id = try Self.spawn(
       [
-        "millrace", "double", "bailian", "--quiet", "--port", "\(port)", "--scenario", scenarioPath,
-        "--report",
-        reportPath,
+        "millrace", "double", service.name, "--quiet", "--port", "\(port)", "--scenario", scenarioPath,
+        "--report", reportPath,
       ], program: program, output: outputPath)
     do { self.port = try Self.port(outputPath, of: id) } catch {
       // A partially initialised class is not deinitialised.

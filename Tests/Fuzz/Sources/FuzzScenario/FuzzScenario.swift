@@ -1,3 +1,4 @@
+import MillraceDialog
 import MillraceGraph
 
 /// Feeds arbitrary text to the parser of scenarios for the double.
@@ -7,15 +8,15 @@ import MillraceGraph
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzScenario(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let text = String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
-  let scenario: BailianScenario
-  do throws(ScenarioProblem) { scenario = try BailianScenario(parsing: text, name: "in.json") } catch {
+  let scenario: FuzzedScenario
+  do throws(ScenarioProblem) { scenario = try FuzzedScenario(parsing: text, name: "in.json") } catch {
     checkError(error)
     return 0
   }
   checkBounds(of: scenario)
   for pretty in [false, true] {
     do throws(ScenarioProblem) {
-      if try BailianScenario(parsing: written(text, pretty: pretty)) != scenario {
+      if try FuzzedScenario(parsing: written(text, pretty: pretty)) != scenario {
         fatalError("the round trip changed the scenario")
       }
     } catch {
@@ -23,6 +24,41 @@ public func fuzzScenario(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     }
   }
   return 0
+}
+
+private typealias FuzzedScenario = DoubleScenario<FuzzedMembers, FuzzedTurn>
+
+/// What a service may add to a scenario: one of a few words, and a switch.
+private struct FuzzedMembers: ScenarioMembers {
+  enum Word: String, CaseIterable {
+    case accepted, listening, speech, ended
+  }
+
+  static let names = ["bargeIn", "early"]
+  var bargeIn = Word.accepted
+  var isEarly = true
+
+  mutating func read(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Bool {
+    switch member.key {
+    case "bargeIn": bargeIn = try reader.word(member)
+    case "early": isEarly = try reader.bool(member)
+    default: return false
+    }
+    return true
+  }
+}
+
+/// What a service may add to a turn: any values.
+private struct FuzzedTurn: ScenarioMembers {
+  static let names = ["commands"]
+  var commands: [JSONValue] = []
+
+  mutating func read(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Bool {
+    guard member.key == "commands" else { return false }
+    commands = []
+    for command in try reader.list(member) { commands.append(try reader.value(command)) }
+    return true
+  }
 }
 
 private func checkError(_ error: ScenarioProblem) {
@@ -34,7 +70,7 @@ private func checkError(_ error: ScenarioProblem) {
   }
 }
 
-private func checkBounds(of scenario: BailianScenario) {
+private func checkBounds(of scenario: FuzzedScenario) {
   let isWithin =
     !scenario.turns.isEmpty && (0...1_000).contains(scenario.refusals)
     && (400...599).contains(scenario.refusalStatus) && (0...600_000).contains(scenario.delay)

@@ -1,1 +1,1 @@
-../../../../Sources/MillraceBailianDouble/ScenarioReader.swift
+../../../../Sources/MillraceDoubles/Scenario/ScenarioReader.swift

@@ -1,81 +1,56 @@
-internal import CFFmpeg
-internal import CMediaShim
 internal import CMillraceSys
 internal import Glibc
 internal import MillraceCore
 internal import MillraceDSP
 
-/// A spoken text, in one of the service's audio formats.
-struct SpokenReply: Sendable {
-  enum Form: String, Sendable, Hashable, CaseIterable {
-    case pcm, mp3, opus
-    case rawOpus = "raw-opus"
-    /// Without the header.
-    case rawOpus2 = "raw-opus2"
-  }
-
-  /// The audio; Opus packets one by one, after the header.
-  var pieces: [[UInt8]]
-  /// Its duration.
-  var milliseconds: Int
-
-  /// Total size in bytes.
-  var bytes: Int { pieces.reduce(0) { $0 + $1.count } }
-
-  init(pieces: [[UInt8]], milliseconds: Int) {
-    self.pieces = pieces
-    self.milliseconds = milliseconds
-  }
-
-  /// Not speech, but PCM whose samples are the reply's number: 100 ms per word.
-  init(number: Int, words: Int, rate: Int) {
-    let sample = [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8)]
-    let count = words * rate / 10
-    pieces = [(0..<count * 2).map { sample[$0 % 2] }]
-    milliseconds = words * 100
-  }
+/// Why a text cannot be spoken, and what to do.
+public struct SynthesisError: Error, Sendable, Hashable, CustomStringConvertible {
+  public let description: String
 }
 
-/// Why a text cannot be spoken.
-struct SynthesisError: Error, CustomStringConvertible {
-  let description: String
-}
-
-extension BailianDouble {
-  /// Why a double cannot speak on this machine, and the cure; nil when it can. Speaks a word to find out, which takes tens of milliseconds.
-  package static var voiceProblem: String? {
+/// Speaks with espeak-ng, and encodes with FFmpeg's libraries. Takes tens of milliseconds: not for the network thread.
+public enum SpeechSynthesizer {
+  /// Why a double cannot speak on this machine, and the cure; nil when it can. Speaks a word to find out.
+  public static var problem: String? {
     do {
-      _ = try SpeechSynthesizer.speak("yes", voice: BailianScenario().voice, form: .mp3, rate: 24_000)
+      _ = try speak("yes", voice: "en", format: .mp3, rate: 24_000)
       return nil
     } catch {
       return error.description
     }
   }
-}
 
-/// Speaks with espeak-ng, and encodes with FFmpeg's libraries. Takes tens of milliseconds: not for the network thread.
-enum SpeechSynthesizer {
-  static func speak(
-    _ text: String, voice: String, form: SpokenReply.Form, rate: Int
+  /// Speaks a text.
+  /// - Parameters:
+  ///   - text: the text.
+  ///   - voice: the espeak-ng voice.
+  ///   - format: the format of the audio.
+  ///   - rate: the sample rate in Hz.
+  public static func speak(
+    _ text: String, voice: String, format: SpeechFormat, rate: Int
   ) throws(SynthesisError) -> SpokenReply {
     let (spoken, spokenRate) = try samples(of: text, voice)
     let sound = try resampled(spoken, from: spokenRate, to: rate)
     let time = sound.count * 1_000 / rate
-    switch form {
+    switch format {
     case .pcm:
       return SpokenReply(
         pieces: [sound.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }],
         milliseconds: time)
     case .mp3:
-      let packets = try Encoding.packets(sound, codec: "libmp3lame", rate: rate, bitRate: 48_000)
+      let packets = try AudioEncoding.packets(sound, codec: "libmp3lame", rate: rate, bitRate: 48_000)
       return SpokenReply(pieces: [packets.flatMap { $0 }], milliseconds: time)
-    case .opus, .rawOpus, .rawOpus2:
-      let packets = try Encoding.packets(sound, codec: "libopus", rate: rate, bitRate: 32_000)
-      let head = OggOpus.head(rate: rate)
-      if form == .rawOpus2 { return SpokenReply(pieces: packets, milliseconds: time) }
-      if form == .rawOpus { return SpokenReply(pieces: [head] + packets, milliseconds: time) }
-      return SpokenReply(pieces: [OggOpus.file(head, packets, frame: 960)], milliseconds: time)
+    case .oggOpus:
+      let file = OggOpus.file(OggOpus.head(rate: rate), try opus(sound, rate), frame: 960)
+      return SpokenReply(pieces: [file], milliseconds: time)
+    case .opusPackets(let hasHead):
+      let head = hasHead ? [OggOpus.head(rate: rate)] : []
+      return SpokenReply(pieces: head + (try opus(sound, rate)), milliseconds: time, isInPackets: true)
     }
+  }
+
+  private static func opus(_ sound: [Int16], _ rate: Int) throws(SynthesisError) -> [[UInt8]] {
+    try AudioEncoding.packets(sound, codec: "libopus", rate: rate, bitRate: 32_000)
   }
 
   private static func resampled(

@@ -1,16 +1,3 @@
-/// The latest of many elements.
-struct Latest<Element> {
-  private let most: Int
-  private(set) var all: [Element] = []
-
-  init(_ most: Int) { self.most = most }
-
-  mutating func add(_ element: Element) {
-    if all.count == most { all.removeFirst() }
-    all.append(element)
-  }
-}
-
 /// A cache of synthesised replies, so that a repeated text is spoken once. The oldest are discarded: a double may run for days, with a new
 /// text every time.
 struct SpeechCache {

@@ -2,13 +2,14 @@ import Foundation
 import MillraceCore
 
 /// A TCP server that a test scripts byte by byte, to do what no proper peer does.
-final class RawServer: Sendable {
-  let port: Int
+public final class RawServer: Sendable {
+  /// The port the system chose.
+  public let port: Int
   private let descriptor: Int32
   private let accepted = Locked<[Int32]>([])
 
   /// - Parameter script: runs with each connection on a thread of its own; the connection is closed when it returns.
-  init(_ script: @escaping @Sendable (RawConnection) -> Void) throws {
+  public init(_ script: @escaping @Sendable (RawConnection) -> Void) throws {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -39,16 +40,18 @@ final class RawServer: Sendable {
   }
 
   /// Connections accepted so far.
-  var count: Int { accepted.withLock(\.count) }
+  public var count: Int { accepted.withLock(\.count) }
 
-  func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  /// Accepts no more connections.
+  public func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 }
 
 /// A TCP connection of raw bytes. Reads time out after ten minutes, as a machine that runs all tests at once may be slow.
-final class RawConnection: Sendable {
+public final class RawConnection: Sendable {
   private let descriptor: Int32
 
-  init(_ descriptor: Int32) {
+  /// Takes over a connected socket.
+  public init(_ descriptor: Int32) {
     self.descriptor = descriptor
     var limit = timeval(tv_sec: 600, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -56,7 +59,7 @@ final class RawConnection: Sendable {
 
   /// Connects to a loopback port.
   /// - Parameter buffer: the size of the receive buffer in bytes, approximately; nil: the system's default.
-  convenience init(port: Int, buffer: Int32? = nil) throws {
+  public convenience init(port: Int, buffer: Int32? = nil) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     if var buffer {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
@@ -76,7 +79,7 @@ final class RawConnection: Sendable {
 
   /// Returns false when the peer closed the connection before everything was sent.
   @discardableResult
-  func send(_ bytes: [UInt8]) -> Bool {
+  public func send(_ bytes: [UInt8]) -> Bool {
     var sent = 0
     while sent < bytes.count {
       let count = bytes[sent...].withUnsafeBytes {
@@ -88,37 +91,38 @@ final class RawConnection: Sendable {
     return true
   }
 
-  func send(_ text: String) { send(Array(text.utf8)) }
+  /// Sends a text in UTF-8.
+  public func send(_ text: String) { send(Array(text.utf8)) }
 
   /// The next bytes; nil at the end or after ten minutes.
-  func read(_ most: Int = 65_536) -> [UInt8]? {
+  public func read(_ most: Int = 65_536) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: most)
     let count = recv(descriptor, &bytes, most, 0)
     return count > 0 ? Array(bytes.prefix(count)) : nil
   }
 
   /// Exactly `count` bytes; fewer at the end.
-  func read(exactly count: Int) -> [UInt8] {
+  public func read(exactly count: Int) -> [UInt8] {
     var result: [UInt8] = []
     while result.count < count, let more = read(count - result.count) { result += more }
     return result
   }
 
   /// Everything up to and including an empty line.
-  func readHead() -> String {
+  public func readHead() -> String {
     var text = ""
     while !text.hasSuffix("\r\n\r\n"), let byte = read(1) { text += String(decoding: byte, as: UTF8.self) }
     return text
   }
 
   /// Discards what arrives, and returns true when the peer closes the connection.
-  func isClosed() -> Bool {
+  public func isClosed() -> Bool {
     while read() != nil {}
     return true
   }
 
   /// Answers a WebSocket handshake as a server should.
-  func answerHandshake() {
+  public func answerHandshake() {
     let head = readHead()
     let key = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("sec-websocket-key:") }
     let value = key.map { $0.dropFirst(18).trimmingCharacters(in: .whitespaces) } ?? ""
@@ -128,7 +132,7 @@ final class RawConnection: Sendable {
   }
 
   /// Sends a client's handshake and returns the response head.
-  func handshake() -> String {
+  public func handshake() -> String {
     send(
       "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     )
@@ -136,7 +140,7 @@ final class RawConnection: Sendable {
   }
 
   /// The next frame, unmasked; nil at the end.
-  func readFrame() -> (opcode: UInt8, payload: [UInt8])? {
+  public func readFrame() -> (opcode: UInt8, payload: [UInt8])? {
     let head = read(exactly: 2)
     guard head.count == 2 else { return nil }
     var length = Int(head[1] & 0x7F)
@@ -148,13 +152,14 @@ final class RawConnection: Sendable {
   }
 
   /// Half-closes: nothing more is sent, but reading continues.
-  func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
+  public func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  func close() { Glibc.close(descriptor) }
+  /// Closes the connection.
+  public func close() { Glibc.close(descriptor) }
 }
 
-/// A frame as bytes; a client's must be masked.
-func frame(
+/// A WebSocket frame as bytes; a client's must be masked.
+public func frame(
   _ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true, isMasked: Bool = false, reserved: UInt8 = 0
 ) -> [UInt8] {
   var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | reserved | opcode]

@@ -4,7 +4,7 @@ import MillraceCore
 /// A TCP relay between a client and a local server, whose connections can be cut.
 ///
 /// One thread per direction of each connection; they end with the connection.
-final class Relay: Sendable {
+public final class Relay: Sendable {
   private struct State {
     /// How many bytes each of the next connections may pass to the client; then both sides are closed.
     var allowances: [Int] = []
@@ -13,7 +13,8 @@ final class Relay: Sendable {
     var connections = 0
   }
 
-  let port: Int
+  /// The port for clients.
+  public let port: Int
   private let target: Int
   private let descriptor: Int32
   private let state = Locked(State())
@@ -21,7 +22,7 @@ final class Relay: Sendable {
   /// - Parameters:
   ///   - target: the server's port.
   ///   - allowances: byte limits of the first connections; later ones are unlimited.
-  init(to target: Int, allowances: [Int] = []) {
+  public init(to target: Int, allowances: [Int] = []) {
     self.target = target
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     descriptor = listener
@@ -40,10 +41,10 @@ final class Relay: Sendable {
   }
 
   /// Connections so far, including those closed at once.
-  var connections: Int { state.withLock { $0.connections } }
+  public var connections: Int { state.withLock { $0.connections } }
 
   /// Closes every connection; while `isAway`, new ones too.
-  func cut(isAway: Bool) {
+  public func cut(isAway: Bool) {
     state.withLock { state in
       state.isAway = isAway
       // Under the lock no descriptor can be closed and reused.
@@ -52,9 +53,10 @@ final class Relay: Sendable {
   }
 
   /// Accepts new connections again.
-  func comeBack() { state.withLock { $0.isAway = false } }
+  public func comeBack() { state.withLock { $0.isAway = false } }
 
-  func stop() {
+  /// Closes every connection, and listens no longer.
+  public func stop() {
     cut(isAway: true)
     shutdown(descriptor, Int32(SHUT_RDWR))
   }

@@ -1,6 +1,9 @@
-/// Detects speech by energy alone, which is enough for a double. Works in frames of 20 ms.
-struct EnergyDetector {
-  enum Change: Equatable {
+/// Detects speech by energy alone, which is enough for a double. Works in frames of 20 ms: an utterance begins with 100 ms above -40 dBFS,
+/// and ends after 600 ms below.
+public struct EnergyDetector: Sendable {
+  /// What changed.
+  public enum Change: Sendable, Hashable {
+    /// An utterance began, or ended.
     case began, ended
   }
 
@@ -15,12 +18,14 @@ struct EnergyDetector {
   private var count = 0
   private var voiced = 0
   private var quiet = 0
-  private(set) var isSpeaking = false
+  /// True during an utterance.
+  public private(set) var isSpeaking = false
 
-  init(rate: Int) { frame = max(1, rate / 50) }
+  /// Creates a detector for audio at a rate in Hz.
+  public init(rate: Int) { frame = max(1, rate / 50) }
 
   /// Takes samples, and returns the changes in order.
-  mutating func take(_ samples: some Sequence<Int16>) -> [Change] {
+  public mutating func take(_ samples: some Sequence<Int16>) -> [Change] {
     var changes: [Change] = []
     for sample in samples {
       sum += Double(sample) * Double(sample)
@@ -50,7 +55,8 @@ struct EnergyDetector {
     return .ended
   }
 
-  mutating func reset() {
+  /// Forgets the current utterance.
+  public mutating func reset() {
     voiced = 0
     quiet = 0
     isSpeaking = false

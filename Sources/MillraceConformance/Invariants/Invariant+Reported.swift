@@ -1,0 +1,38 @@
+internal import MillraceDialog
+internal import MillraceJSON
+
+/// What the service reports besides the dialogue itself.
+extension Invariant {
+  static let reported = Invariant(
+    "reported", "what the service reports is posted unchanged, in order, once"
+  ) { record, expected in
+    let reported = record.report.events
+    var findings = expected.reports.sorted().compactMap { name in
+      reported.contains { $0.name == name } ? nil : "the service did not report \(name)"
+    }
+    let all = Set(reported)
+    let posted = record.events.filter { all.contains($0) }
+    // A graph that is stopped need not post the rest.
+    let isCut = record.entries.contains(.action(.stopped))
+    guard posted != reported, !(isCut && reported.starts(with: posted)) else { return findings }
+    for event in reported where !posted.contains(event) { findings.append("\(event.name) was not posted") }
+    if findings.isEmpty {
+      let names = posted.map(\.name).joined(separator: ", ")
+      findings.append("posted were \(names) instead of \(reported.map(\.name).joined(separator: ", "))")
+    }
+    return findings
+  }
+
+  static let streams = Invariant(
+    "streams", "the address of a reply's stream is posted before the reply begins"
+  ) { record, expected in
+    guard expected.traits.streamsReplies, record.count("replyStarted") > 0 else { return [] }
+    guard !record.report.streams.isEmpty else { return ["no address of a stream was reported"] }
+    let begin = record.events.firstIndex { $0.name == "replyStarted" } ?? 0
+    let before = record.events[..<begin].map(\.json.text)
+    // In JSON the address may be escaped, so that it is compared as JSON, too.
+    let first = JSONValue.string(record.report.streams[0]).text.dropFirst().dropLast()
+    return before.contains { $0.contains(first) }
+      ? [] : ["a reply began before the address of its stream was posted"]
+  }
+}

@@ -1,0 +1,80 @@
+public import MillraceNet
+
+/// How a double is started.
+public struct DoubleOptions: Sendable {
+  /// Where its scenario comes from.
+  public enum Scenario: Sendable, Hashable {
+    /// One short reply to everything.
+    case standard
+    /// A few replies for somebody who tries a dialogue out.
+    case conversation
+    /// A file's text, and its name in messages.
+    case text(String, name: String)
+  }
+
+  /// The scenario to play.
+  public var scenario = Scenario.standard
+  /// The port; 0: the system chooses a free one.
+  public var port = 0
+  /// True: the report keeps everything, for a short run; false: only numbers, however long the double runs.
+  public var keeps = false
+  /// Observes the audio.
+  public var observer = AudioObserver()
+  /// Receives each line of the report as it is written, on the network thread.
+  public var watch: @Sendable (String) -> Void = { _ in }
+
+  /// The standard scenario, on any free port.
+  public init() {}
+
+  /// The scenario, with the members of a service.
+  public func load<Own, OwnTurn>() throws(DoubleProblem) -> DoubleScenario<Own, OwnTurn> {
+    var made: DoubleScenario<Own, OwnTurn>
+    switch scenario {
+    case .standard: made = DoubleScenario()
+    case .conversation: made = .conversation
+    case .text(let text, let name):
+      do throws(ScenarioProblem) { made = try DoubleScenario(parsing: text, name: name) } catch {
+        throw .scenario(error)
+      }
+    }
+    made.keeps = keeps
+    return made
+  }
+}
+
+/// Why a double does not start.
+public enum DoubleProblem: Error, Sendable, CustomStringConvertible {
+  /// Its scenario is not valid.
+  case scenario(ScenarioProblem)
+  /// It cannot listen.
+  case listening(NetError)
+  /// Something else, and the cure.
+  case other(String)
+
+  public var description: String {
+    switch self {
+    case .scenario(let problem): problem.description
+    case .listening(let error): error.description
+    case .other(let text): text
+    }
+  }
+}
+
+extension DoubleScenario {
+  /// What `talk --double` plays without a scenario.
+  static var conversation: DoubleScenario {
+    var scenario = DoubleScenario()
+    scenario.checksPlayback = true
+    scenario.turns = [
+      "Hello. I am the double of the service. I hear that you speak, but not what you say.",
+      "Speak while I am speaking, and I will stop. Try it now: I will keep talking for a while, so you have time. One, two, three, four, five, six, seven, eight, nine, ten.",
+      "That is all I can say. With an account and a key, the real service answers you.",
+    ].map { text in
+      var turn = Turn()
+      turn.hears = "(something)"
+      turn.says = text
+      return turn
+    }
+    return scenario
+  }
+}

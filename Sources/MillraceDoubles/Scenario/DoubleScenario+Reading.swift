@@ -1,0 +1,104 @@
+internal import MillraceConformance
+internal import MillraceDialog
+internal import MillraceGraph
+
+extension DoubleScenario {
+  /// Parses a scenario. Every member is optional; unknown members are rejected.
+  /// - Parameters:
+  ///   - text: JSON.
+  ///   - name: the file name in messages.
+  public init(parsing text: String, name: String = "scenario") throws(ScenarioProblem) {
+    self.init()
+    let reader = try ScenarioReader(parsing: text, name: name)
+    for member in try reader.members(reader.document.root, of: "a scenario") {
+      if try read(member, reader) { continue }
+      if try own.read(member, reader) { continue }
+      throw reader.unknown(member, of: "a scenario", Self.names + Own.names)
+    }
+  }
+
+  private static var names: [String] {
+    [
+      "turns", "keys", "refusals", "refusalStatus", "fault", "delay", "numbered", "speed", "chunk",
+      "checksPlayback", "voice",
+    ]
+  }
+
+  private mutating func read(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Bool {
+    switch member.key {
+    case "turns":
+      var turns: [Turn] = []
+      for turn in try reader.list(member) { turns.append(try Turn(turn, reader)) }
+      guard !turns.isEmpty else { throw reader.problem(member.value, "\"turns\" is empty") }
+      self.turns = turns
+    case "keys":
+      keys = []
+      for key in try reader.list(member) { keys.append(try reader.text(key, "a key")) }
+    case "refusals": refusals = try reader.integer(member, 0...1_000)
+    case "refusalStatus": refusalStatus = try reader.integer(member, 400...599)
+    case "fault":
+      let made = try ServiceFault(member.value, reader)
+      guard made.place.isBeforeTurns else {
+        throw reader.problem(
+          member.value, "a scenario's fault must be at connecting or listening; this one belongs to a turn")
+      }
+      fault = made
+    case "delay": delay = try reader.integer(member, 0...600_000)
+    case "numbered": isNumbered = try reader.bool(member)
+    case "speed": speed = try reader.number(member, 0.01...1_000)
+    case "chunk": chunk = try reader.integer(member, 1...1_000_000)
+    case "checksPlayback": checksPlayback = try reader.bool(member)
+    case "voice": voice = try reader.text(member)
+    default: return false
+    }
+    return true
+  }
+}
+
+extension DoubleScenario.Turn {
+  fileprivate init(_ node: JSONNode, _ reader: ScenarioReader) throws(ScenarioProblem) {
+    self.init()
+    for member in try reader.members(node, of: "a turn") {
+      if try read(member, reader) { continue }
+      if try own.read(member, reader) { continue }
+      throw reader.unknown(member, of: "a turn", ["hears", "says", "thinks", "fault"] + OwnTurn.names)
+    }
+  }
+
+  private mutating func read(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Bool {
+    switch member.key {
+    case "hears": hears = try reader.text(member)
+    case "says": says = try reader.text(member)
+    case "thinks": thinks = try reader.integer(member, 0...60_000)
+    case "fault":
+      let made = try ServiceFault(member.value, reader)
+      guard !made.place.isBeforeTurns else {
+        throw reader.problem(
+          member.value, "a fault at \(made.place.rawValue) belongs to the scenario, not to a turn")
+      }
+      fault = made
+    default: return false
+    }
+    return true
+  }
+}
+
+extension ServiceFault {
+  fileprivate init(_ node: JSONNode, _ reader: ScenarioReader) throws(ScenarioProblem) {
+    let members = try reader.members(node, of: "a fault")
+    guard let kind = members.first(where: { $0.key == "kind" }) else {
+      throw reader.problem(node, "a fault needs a \"kind\"")
+    }
+    self.init(try reader.word(kind))
+    for member in members {
+      switch member.key {
+      case "kind": break
+      case "at": place = try reader.word(member)
+      case "code": code = try reader.integer(member, 0...99_999_999)
+      case "name": name = try reader.text(member)
+      case "reason": reason = try reader.word(member)
+      default: throw reader.unknown(member, of: "a fault", ["kind", "at", "code", "name", "reason"])
+      }
+    }
+  }
+}

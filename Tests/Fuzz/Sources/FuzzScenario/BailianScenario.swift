@@ -1,1 +1,0 @@
-../../../../Sources/MillraceBailianDouble/BailianScenario.swift

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceDoubles/Scenario/ScenarioMembers.swift

@@ -39,6 +39,7 @@ let package = Package(
     .library(name: "MillraceCodecs", targets: ["MillraceCodecs"]),
     .library(name: "MillraceVideo", targets: ["MillraceVideo"]),
     .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
+    .library(name: "MillraceCrypto", targets: ["MillraceCrypto"]),
     .library(name: "MillraceNet", targets: ["MillraceNet"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
@@ -62,6 +63,7 @@ let package = Package(
     .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
@@ -122,6 +124,13 @@ let package = Package(
 
     // Wires and the language of services.
     .target(name: "MillraceDialog", dependencies: ["MillraceCore"], swiftSettings: strict),
+    .target(
+      name: "MillraceCrypto",
+      dependencies: [
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+      ],
+      swiftSettings: strict),
     .target(
       name: "MillraceNet",
       dependencies: [
@@ -273,6 +282,7 @@ let package = Package(
       name: "MillraceDialogTests",
       dependencies: ["MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
+    .testTarget(name: "MillraceCryptoTests", dependencies: ["MillraceCrypto"], swiftSettings: tests),
     .testTarget(
       name: "MillraceNetTests",
       dependencies: [
@@ -369,6 +379,7 @@ let parts: [String: [String]] = [
   ],
   "codecs": ["MillraceCodecsTests", "MillraceDSPTests", "MillraceFilesTests", "CInteropTests"],
   "audio": ["MillraceAudioTests"],
+  "crypto": ["MillraceCryptoTests"],
   "video": ["MillraceVideoTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [

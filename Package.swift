@@ -206,7 +206,8 @@ let package = Package(
       dependencies: [
         "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
         "MillraceGraph", "MillraceEngine", "MillraceBailianDouble", "MillraceWebSocketDouble",
-        "MillraceConformance", "MillraceDialog", "MillraceNet", "MillraceServer", "CMillraceSys",
+        "MillraceConformance", "MillraceCrypto", "MillraceDialog", "MillraceNet", "MillraceServer",
+        "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),

@@ -40,6 +40,7 @@ let package = Package(
     .library(name: "MillraceVideo", targets: ["MillraceVideo"]),
     .library(name: "MillraceJSON", targets: ["MillraceJSON"]),
     .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
+    .library(name: "MillraceCrypto", targets: ["MillraceCrypto"]),
     .library(name: "MillraceNet", targets: ["MillraceNet"]),
     .library(name: "MillraceService", targets: ["MillraceService"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
@@ -65,6 +66,7 @@ let package = Package(
     .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
@@ -127,6 +129,13 @@ let package = Package(
     .target(name: "MillraceJSON", swiftSettings: strict),
     .target(
       name: "MillraceDialog", dependencies: ["MillraceCore", "MillraceJSON"], swiftSettings: strict),
+    .target(
+      name: "MillraceCrypto",
+      dependencies: [
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+      ],
+      swiftSettings: strict),
     .target(
       name: "MillraceNet",
       dependencies: [
@@ -222,8 +231,8 @@ let package = Package(
       dependencies: [
         "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
         "MillraceGraph", "MillraceEngine", "MillraceDoubles", "MillraceBailianDouble",
-        "MillraceWebSocketDouble", "MillraceConformance", "MillraceJSON", "MillraceDialog", "MillraceNet",
-        "MillraceServer", "CMillraceSys",
+        "MillraceWebSocketDouble", "MillraceConformance", "MillraceCrypto", "MillraceJSON", "MillraceDialog",
+        "MillraceNet", "MillraceServer", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -310,6 +319,7 @@ let package = Package(
         "TestSystem",
       ],
       swiftSettings: tests),
+    .testTarget(name: "MillraceCryptoTests", dependencies: ["MillraceCrypto"], swiftSettings: tests),
     .testTarget(
       name: "MillraceNetTests",
       dependencies: ["MillraceNet", "MillraceCore", "TestNet"], swiftSettings: tests),
@@ -420,6 +430,7 @@ let parts: [String: [String]] = [
   ],
   "codecs": ["MillraceCodecsTests", "MillraceDSPTests", "MillraceFilesTests", "CInteropTests"],
   "audio": ["MillraceAudioTests"],
+  "crypto": ["MillraceCryptoTests"],
   "video": ["MillraceVideoTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import MillraceCore
+internal import MillraceCrypto
 internal import MillraceGraph
 
 /// The directory of a golden run: `golden.json`, and under `files` a directory for each run with the files it wrote.
@@ -72,9 +73,9 @@ struct GoldenFolder {
     while true {
       let count = unsafe Glibc.read(descriptor, &piece, piece.count)
       if count < 0 { throw unreadable(path, errno) }
-      if count == 0 { return (total, hash.digest()) }
+      if count == 0 { return (total, Hex.encode(hash.finish().span)) }
       total += count
-      hash.add(piece[..<count])
+      hash.update(piece.span.extracting(..<count))
       unsafe try piece[..<count].withUnsafeBufferPointer { try unsafe body($0) }
     }
   }

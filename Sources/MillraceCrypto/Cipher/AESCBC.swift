@@ -1,0 +1,90 @@
+internal import Crypto
+internal import CryptoExtras
+
+/// AES in cipher block chaining mode, NIST SP 800-38A section 6.2, for services that require it.
+///
+/// It does not detect changes; use `AESGCM` for anything new. Verify the code of a message (`HMAC`) *before* decrypting it: a peer that
+/// learns whether forged messages had valid padding can decrypt real ones (Vaudenay, "Security flaws induced by CBC padding", 2002).
+/// Choose initialization vectors at random. Callable from any thread. Allocates: not for `process` of a voice node.
+public enum AESCBC {
+  /// How the last block is filled.
+  public enum Padding: Sendable, Hashable, CaseIterable {
+    /// PKCS#7: 1 to 16 bytes whose value is their number, RFC 5652 section 6.3.
+    case pkcs7
+    /// Not at all: messages are whole blocks.
+    case none
+  }
+
+  /// The length of a block, and of the initialization vector.
+  public static let blockBytes = 16
+
+  private static let name = "AES-CBC"
+
+  /// Encrypts a message.
+  ///
+  /// - Parameters:
+  ///   - message: what to encrypt: any length with padding, one block or more without.
+  ///   - key: 16, 24 or 32 bytes.
+  ///   - iv: the initialization vector, `blockBytes` bytes.
+  ///   - padding: how the last block is filled.
+  /// - Returns: whole blocks; with padding, 1 to 16 bytes more than the message.
+  /// - Throws: `keyLength`, `nonceLength`; without padding `messageLength` for messages that are not whole blocks.
+  public static func encrypt(
+    _ message: Span<UInt8>, key: SecretKey, iv: Span<UInt8>, padding: Padding = .pkcs7
+  ) throws(CryptoError) -> [UInt8] {
+    let iv = try checked(iv, key)
+    if padding == .none { try checkBlocks(message, "messages without padding") }
+    do {
+      return unsafe try message.bytes.withUnsafeBytes {
+        unsafe Array(
+          try AES._CBC.encrypt($0, using: key.symmetric, iv: iv, noPadding: padding == .none))
+      }
+    } catch {
+      throw .library(name, error)
+    }
+  }
+
+  /// Decrypts a message.
+  ///
+  /// - Parameters:
+  ///   - ciphertext: whole blocks, one or more.
+  ///   - key: the sender's key.
+  ///   - iv: the sender's initialization vector.
+  ///   - padding: how the last block is filled. Padding is checked in constant time, and removed.
+  /// - Returns: the message. Without padding a wrong key goes unnoticed.
+  /// - Throws: `padding`, `messageLength`, `keyLength`, `nonceLength`.
+  public static func decrypt(
+    _ ciphertext: Span<UInt8>, key: SecretKey, iv: Span<UInt8>, padding: Padding = .pkcs7
+  ) throws(CryptoError) -> [UInt8] {
+    let iv = try checked(iv, key)
+    try checkBlocks(ciphertext, "ciphertexts")
+    do {
+      return unsafe try ciphertext.bytes.withUnsafeBytes {
+        unsafe Array(
+          try AES._CBC.decrypt($0, using: key.symmetric, iv: iv, noPadding: padding == .none))
+      }
+    } catch {
+      // The lengths have been checked, so it is the padding.
+      throw .padding(name)
+    }
+  }
+
+  private static func checkBlocks(_ bytes: Span<UInt8>, _ what: String) throws(CryptoError) {
+    guard !bytes.isEmpty, bytes.count.isMultiple(of: blockBytes) else {
+      throw CryptoError(
+        .messageLength,
+        "\(name): \(what) are whole blocks of \(blockBytes) bytes, not \(bytes.count) bytes; check how it was made or read"
+      )
+    }
+  }
+
+  private static func checked(_ iv: Span<UInt8>, _ key: SecretKey) throws(CryptoError) -> AES._CBC.IV {
+    try AESKey.check(key, name)
+    guard iv.count == blockBytes else { throw .nonce(name, takes: "\(blockBytes)", not: iv.count) }
+    do {
+      return unsafe try iv.bytes.withUnsafeBytes { unsafe try AES._CBC.IV(ivBytes: $0) }
+    } catch {
+      throw .library(name, error)
+    }
+  }
+}

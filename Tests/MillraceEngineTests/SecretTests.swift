@@ -36,6 +36,26 @@ struct LooseTongue: Node {
   borrowing func explain(_ fault: NodeFault) -> String? { "the service refused \(token)" }
 }
 
+/// Learns an address at its first packet, as from a service, and then puts it into every message.
+struct LateLearner: Node {
+  static let address = "rtmp://live.example.org/app/room-4711?sign=open-sesame"
+  static let contract = NodeContract(
+    "test.learner", "learns an address and leaks it", inputs: [PortContract("in", .any, text: "anything")],
+    events: [EventContract("told", text: "the address, once")])
+  private let secrets: Secrets
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { secrets = setup.secrets }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    guard ports.next() != nil else { return .done }
+    secrets.learn(Self.address, as: .address)
+    ports.post(0) { $0.field("url", utf8: Array(Self.address.utf8).span) }
+    throw NodeFault(.custom)
+  }
+
+  borrowing func explain(_ fault: NodeFault) -> String? { "\(Self.address) is gone" }
+}
+
 @Suite("Secrets in the messages of nodes", .timeLimit(.minutes(30)))
 struct SecretTests {
   private static let token = "sk-4711-open-sesame"
@@ -95,5 +115,56 @@ struct SecretTests {
     let problem = try #require(throws: StartProblem.self) { try engine.prepare(plan) }
     #expect(problem.description == "node \"loose\": ••• was refused; ask for another one than •••")
     #expect(problem.parameter == "token")
+  }
+
+  // MARK: Learnt while running
+
+  private static let shownAddress = "rtmp://live.example.org/app/•••"
+
+  @Test("what a node learns while it runs is in no event, explanation or report of the run")
+  func learnt() async throws {
+    var builder = PlanBuilder()
+    let source = builder.add("source", "test.count", ["count": 100])
+    builder.link(source, builder.add("learner", "test.learner", onError: .isolate))
+    let (events, report) = try await run(builder.plan)
+    #expect(!builder.plan.secrets.redacting(LateLearner.address).contains("•••"), "unknown before")
+    let told = try #require(events.first { $0.name == "told" })
+    #expect(told.json.hasSuffix(#""url":"\#(Self.shownAddress)"}"#), "\(told.json)")
+    let failed = try #require(events.first { $0.name == "nodeFailed" })
+    #expect(failed.json.hasSuffix(#""text":"\#(Self.shownAddress) is gone"}"#), "\(failed.json)")
+    for shown in events.map(\.json) + [String(describing: report)] {
+      #expect(!shown.contains("room-4711") && !shown.contains("open-sesame"), "\(shown)")
+    }
+  }
+
+  @Test("a run and its parts share their secrets: those they start with, and what any of them learns")
+  func parts() async throws {
+    var graph = GraphDescription("shared")
+    graph.add("source", "test.count", ["count": -1, "interval": 20])
+    graph.add("end", "test.sequence", ["probe": "run-secret-4711"], secrets: ["probe"])
+    graph.link("source -> end")
+    let engine = Engine(catalogue: liveCatalogue, workers: 1)
+    let run = try engine.start(try Graph.load(graph, catalogue: liveCatalogue))
+    let listener = run.events
+    var loose = GraphDescription("loose")
+    loose.add(
+      "loose", "test.loose", ["token": "part-secret-4712", "probe": "secret-parts"], secrets: ["token"])
+    let first = try run.add(loose, named: "first") { $0.link("source -> first") }
+    _ = await first.run.wait()
+    let second = try run.add("second", "test.learner") { $0.link("source -> second") }
+    _ = await second.run.wait()
+    let third = try run.add("third", "test.sequence", ["probe": "x"]) { $0.link("source -> third") }
+    for secrets in [run.secrets, first.run.secrets, second.run.secrets, third.run.secrets] {
+      #expect(
+        secrets.redacting("run-secret-4711 part-secret-4712 \(LateLearner.address)")
+          == "••• ••• \(Self.shownAddress)")
+    }
+    run.stop()
+    var told: [String] = []
+    for await event in listener {
+      if event.name == "told" { told.append(event.json) }
+      #expect(!event.json.contains("secret-47") && !event.json.contains("room-4711"), "\(event.json)")
+    }
+    #expect(told.count == 2)
   }
 }

@@ -292,6 +292,7 @@ let testCatalogue: Catalogue = {
   catalogue.add(HoardNode.self)
   catalogue.add(AlarmNode.self)
   catalogue.add(LooseTongue.self)
+  catalogue.add(LateLearner.self)
   catalogue.add(Sleeper.self)
   catalogue.add(Gusher.self)
   catalogue.add(Brancher.self)

@@ -133,6 +133,15 @@ func makeRunnerFolder() {
     """#, to: "loose.json")
   write(
     #"""
+    { "millrace": 1, "name": "late", "clock": "virtual",
+      "nodes": {
+        "late": { "type": "test.late", "path": "notes.txt", "onError": "isolate" },
+        "say": { "type": "text.print" },
+        "log": { "type": "event.log", "path": "events.jsonl" } },
+      "links": [ "late -> say", "late.events -> log.in1" ] }
+    """#, to: "late.json")
+  write(
+    #"""
     { "millrace": 1, "name": "echo", "clock": "virtual",
       "nodes": { "echo": { "type": "test.echo" }, "say": { "type": "text.print", "to": "stderr" } },
       "links": [ "echo -> say" ] }

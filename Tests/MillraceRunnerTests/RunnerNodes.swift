@@ -182,6 +182,40 @@ struct SecretLeaker: Node {
   func explain(_ fault: NodeFault) -> String? { "\(bareToken) does not fit \(pin)" }
 }
 
+/// Learns an address while it runs, and leaks it in an event, in its output, in a file and in the message about its failure.
+struct LateLeaker: Node {
+  static let address = "rtmp://live.example.org/app/room-4711?sign=open-sesame"
+  static let contract = NodeContract(
+    "test.late", "learns an address and leaks it",
+    outputs: [PortContract("out", .kind(.text), text: "the address")],
+    parameters: [
+      ParameterContract("path", .path, required: true, text: "a file for it, different each time")
+    ],
+    events: [EventContract("truncated", text: "the address")], drive: .itself
+  ) { $0.outputs["out"] = OutputShape(.text, packetDuration: nil, packetBytes: 256) }
+  private static let notes = Atomic<Int>(0)
+  private let secrets: Secrets
+  private let path: String
+  private var hasLeaked = false
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    secrets = setup.secrets
+    path = setup.parameters.string("path")
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if hasLeaked { throw NodeFault(.custom) }
+    hasLeaked = true
+    secrets.learn(Self.address, as: .address)
+    write("\(Self.notes.add(1, ordering: .relaxed).newValue): \(Self.address)\n", to: path)
+    ports.post(0) { $0.field("said", utf8: Array(Self.address.utf8).span) }
+    try ports.emit(text: Self.address)
+    return .again
+  }
+
+  func explain(_ fault: NodeFault) -> String? { "\(Self.address) is gone" }
+}
+
 /// Repeats its messages. Ends after a second.
 struct Echo: Node {
   static let contract = NodeContract(
@@ -249,6 +283,7 @@ extension Catalogue {
     catalogue.add(CountSource.self)
     catalogue.add(CountSink.self)
     catalogue.add(SecretLeaker.self)
+    catalogue.add(LateLeaker.self)
     catalogue.add(Echo.self)
     return catalogue
   }()

@@ -86,6 +86,42 @@ struct SecretTests {
       printed.contains(#"\"key\" of \"echo\" cannot be the given value; it takes a string"#), "\(printed)")
   }
 
+  @Test("what a node learns while it runs is in no event, log, tap, golden run, report, trace or failure")
+  func learnt() async throws {
+    let result = await #expect(
+      processExitsWith: .exitCode(0), observing: [\.standardOutputContent, \.standardErrorContent]
+    ) {
+      makeRunnerFolder()
+      let commands = [("late -> say", "said.jsonl"), ("late.events -> log.in1", "heard.jsonl")].map {
+        #"{ "command": "tap", "link": "\#($0)", "file": "\#($1)" }"#
+      }
+      try Data(commands.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: "commands"))
+      for arguments in [
+        ["--report", "report.html", "--trace", "trace.json", "--control", "commands"],
+        ["--report", "report.json"], ["--record-golden", "golden"], ["--compare", "golden"],
+      ] {
+        let status = MillraceCommand.run(
+          catalogue: .runnerProgramTests, name: "counter", arguments: ["run", "late.json"] + arguments)
+        guard status == .failed else { exit(1) }
+      }
+      for file in Self.places { printFile(file.replacing("loose", with: "late")) }
+    }
+    let (printed, remarks) = (output(of: result), errors(of: result))
+    for part in ["room-4711", "open-sesame"] {
+      #expect(!printed.contains(part))
+      #expect(!remarks.contains(part))
+    }
+    // The texts themselves are everywhere, with the secrets removed.
+    let lines = printed.split(separator: "\n").map(String.init)
+    let shown = "rtmp://live.example.org/app/•••"
+    #expect(lines.count { $0 == shown } == 4, "text.print")
+    #expect(
+      lines.count { $0.hasSuffix(#""event":"truncated","said":"\#(shown)"}"#) } >= 2, "event.log, its tap")
+    #expect(lines.contains { $0.hasSuffix(#""text":"\#(shown)"}"#) }, "the tap of the text")
+    #expect(remarks.contains(#"node "late" failed: \#(shown) is gone"#), "\(remarks)")
+    #expect(remarks.contains("golden: late: late.path: line 1 is 4: \(shown), golden 3: \(shown)"))
+  }
+
   private static let places = [
     "events.jsonl", "said.jsonl", "heard.jsonl", "report.html", "report.json", "trace.json",
     "golden/golden.json", "golden/files/1-loose/events.jsonl",

@@ -83,7 +83,8 @@ public struct NodeSetup: Sendable {
   public let isVirtual: Bool
   /// Makes the engine call this node's `process`. Any thread may use it.
   public let waker: Waker
-  /// The secrets of all nodes of the graph, for a node that prints or stores text from others.
+  /// The secrets of the graph and its parts: for a node that prints or stores text from others, and for one that learns a secret while
+  /// it runs (`Secrets.learn`).
   public let secrets: Secrets
   /// For `app.source`: the channel that packets of the program come from.
   package var source: SourceChannel?

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The secrets of one graph: those it started with and those added while it runs.
+/// The secrets of one graph: those it started with and those added while it runs. A part of a running graph has those of the graph, too.
 ///
 /// Additions are pushed to the front of a linked list and freed only with the store, so readers need neither a lock nor a reference
 /// count.
@@ -8,6 +8,8 @@ internal import Synchronization
 final class SecretStore: @unchecked Sendable {
   /// The initial secrets, the longest first.
   private let first: [SecretPattern]
+  /// For a part of a running graph: the store of that graph, which gets all additions.
+  private let outer: SecretStore?
   /// The address of the newest link, which is retained; 0: none.
   private let newest = Atomic<UInt>(0)
   /// The texts of the newest links, the oldest first: these are not added again.
@@ -25,7 +27,10 @@ final class SecretStore: @unchecked Sendable {
     }
   }
 
-  init(_ patterns: [SecretPattern]) { first = patterns }
+  init(_ patterns: [SecretPattern], within outer: SecretStore? = nil) {
+    first = patterns
+    self.outer = outer
+  }
 
   deinit {
     var address = newest.load(ordering: .acquiring)
@@ -35,11 +40,14 @@ final class SecretStore: @unchecked Sendable {
     }
   }
 
-  var isEmpty: Bool { first.isEmpty && newest.load(ordering: .acquiring) == 0 }
+  var isEmpty: Bool {
+    first.isEmpty && newest.load(ordering: .acquiring) == 0 && outer?.isEmpty ?? true
+  }
 
   /// Adds the texts that are not searched yet. Any thread.
   /// - Parameter patternsOf: returns the patterns of texts, the longest first.
   func add(_ texts: Set<String>, patternsOf: (Set<String>) -> [SecretPattern]) {
+    if let outer { return outer.add(texts, patternsOf: patternsOf) }
     // One writer at a time.
     recent.withLock { recent in
       let unknown = texts.subtracting(recent)
@@ -66,6 +74,7 @@ final class SecretStore: @unchecked Sendable {
       }
       count += 1
     }
+    if let length = outer?.length(at: index, text, place), length > longest ?? 0 { longest = length }
     return longest
   }
 

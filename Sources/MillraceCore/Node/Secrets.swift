@@ -1,8 +1,8 @@
 /// Texts that must never be shown, and how to redact them.
 ///
 /// The secrets of a graph are values from the environment, values of parameters that are secret by their contract or on the program's
-/// request, and such values set while the graph runs. Text from nodes is redacted before it leaves the graph: events for the program,
-/// faults, and all lines of `text.print` and `event.log`.
+/// request, such values set while the graph runs, and what nodes learn meanwhile: an address or a token that a service hands out. Text from
+/// nodes is redacted before it leaves the graph: events for the program, faults, and all lines of `text.print` and `event.log`.
 ///
 /// A secret is found verbatim, with the escapes of JSON strings (also nested ones) and of URLs, in Base64, and as a fragment where a text
 /// was truncated. The values `true`, `false` and `null` are never secrets. A secret of fewer than four bytes, or a word of fewer than
@@ -12,8 +12,8 @@
 /// events), and does not search media. Consequences of a value are shown, such as the format of a link whose rate came from the
 /// environment.
 ///
-/// Copies share secrets that are added later. Any thread. Searching uses neither heap nor lock; its time is proportional to the length
-/// of the text times the number of secrets.
+/// Copies share secrets that are added later, and so do a running graph and its parts. Any thread. Searching uses neither heap nor lock;
+/// its time is proportional to the length of the text times the number of secrets.
 public struct Secrets: Sendable {
   /// The replacement for a secret.
   public static let mark = "•••"
@@ -42,9 +42,26 @@ public struct Secrets: Sendable {
     store = SecretStore(Self.patterns(of: texts))
   }
 
-  /// Adds secrets, for all copies, while a graph runs. Control side.
+  /// Creates the set of a part of a running graph: its own secrets and those of the graph, which hides the part's from now on.
+  public init(_ texts: Set<String>, within graph: Secrets) {
+    store = SecretStore(Self.patterns(of: texts), within: graph.store)
+    graph.add(texts)
+  }
+
+  /// Adds secrets, for all copies, while a graph runs.
+  ///
+  /// Add first, then post: what is shown after this call returns is shown without them, also what was posted before it and waits to be
+  /// shown. The last 256 additions are remembered; adding one of them again costs a comparison.
+  ///
+  /// Any thread, but no call on the voice lane: it allocates, and waits for other additions, though never for a search.
   public func add(_ texts: Set<String>) {
     store.add(texts, patternsOf: Self.patterns)
+  }
+
+  /// Adds the secret parts of a text, as `add` does: for a node to which a service hands an address or a token.
+  /// - Parameter secrecy: what kind of secret the text is, as a parameter would declare it; `address` for the address of a stream.
+  public func learn(_ text: String, as secrecy: ParameterContract.Secrecy) {
+    add(secrecy.hiddenTexts(of: text))
   }
 
   private static func patterns(of texts: Set<String>) -> [SecretPattern] {

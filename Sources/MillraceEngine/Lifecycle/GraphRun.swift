@@ -13,7 +13,8 @@ public final class GraphRun: @unchecked Sendable {
   public let id: Int
   /// The graph it runs.
   public let plan: GraphPlan
-  /// Removed from every message of the nodes: the plan's secrets and those given to the run since.
+  /// Removed from every message of the nodes: the plan's secrets, those given to the run since, and those its nodes have learnt. A part
+  /// shares those of its run.
   public let secrets: Secrets
   let engine: EngineCore
   /// True when the run waits for slow listeners instead of losing events: no node follows the real clock.
@@ -109,7 +110,7 @@ public final class GraphRun: @unchecked Sendable {
     self.id = id
     self.plan = plan
     self.waitsForListeners = waitsForListeners
-    secrets = plan.secrets
+    secrets = family.map { Secrets(plan.secretTexts, within: $0.parent.secrets) } ?? plan.secrets
     self.owner = owner
     engine = owner.core
     decisions =

@@ -9,7 +9,7 @@ extension AudioRecord {
     text: """
       The file holds the inputs side by side or mixed: WAV, FLAC, Ogg Opus, AAC or MP4. It can be played at any time up to the \
       last second or so, even if the process was killed. Missing audio is written as silence, so that all inputs stay aligned \
-      however their packets arrive.
+      however their packets arrive. Recordings can be begun and ended at will while the graph runs: set `path`.
       """,
     inputs: [
       PortContract(
@@ -19,8 +19,10 @@ extension AudioRecord {
     ],
     parameters: [
       ParameterContract(
-        "path", .path, required: true,
-        text: "the file to write, in an existing directory; replaced if it exists"),
+        "path", .path, required: true, live: true,
+        text:
+          "the file to write, in an existing directory; replaced if it exists; empty: nothing is recorded until a path is set"
+      ),
       ParameterContract(
         "format", .choice(RecordingFormat.allCases.map(\.rawValue)),
         text:
@@ -38,7 +40,7 @@ extension AudioRecord {
         text: "how long to wait for missing audio before silence replaces it"),
       ParameterContract(
         "duration", .number(1...86_400_000), unit: "ms",
-        text: "audio after which the file is complete; default: no limit"),
+        text: "audio after which a file is complete; default: no limit"),
       ParameterContract(
         "progress", .number(10...60_000), unit: "ms", default: 300,
         text: "audio per `progress` event"),
@@ -57,11 +59,20 @@ extension AudioRecord {
       ),
       EventContract(
         "completed",
-        text: "the file is complete: `seconds`, `samples` per channel, `reason` duration, ended or stopped"),
+        text: """
+          the file is complete: `seconds`, `samples` per channel, `bytes`, `reason` duration, ended, stopped or replaced (by another \
+          path), `path`
+          """),
       EventContract("cancelled", text: "the file was removed"),
       EventContract(
         "late",
         text: "audio arrived too late or twice and was dropped: `input`, `samples`; at most once a second"),
+      EventContract(
+        "error",
+        text: """
+          a `path` set while the graph runs cannot be recorded to, and everything continues as before: `text` says why and what to do, \
+          `path`
+          """),
     ],
     lane: .bulk, budget: 5_000,
     examples: [
@@ -70,19 +81,26 @@ extension AudioRecord {
     ],
     resolve: resolve)
 
+  /// Most bytes of an event: room for a long path, twice.
+  private static let eventBytes = 2_048
+
   private static func resolve(_ resolution: inout Resolution) {
-    do throws(NodeProblem) { try RecordingPath.check(resolution.parameters.string("path")) } catch {
-      resolution.refuse("path", error.text, cure: error.cure)
+    let (values, path) = (resolution.parameters, resolution.parameters.string("path"))
+    if !path.isEmpty {
+      do throws(NodeProblem) { try RecordingPath.check(path) } catch { resolution.refuse(error) }
     }
     checkRates(&resolution)
-    // Room for a long path.
-    resolution.outputs[NodeContract.eventsPort] = OutputShape(.event, packetDuration: nil, packetBytes: 1_024)
-    guard let format = RecordingFormat(resolution.parameters) else {
-      return resolution.refuse(
-        "path", "\"\(resolution.parameters.string("path"))\" has no known audio file extension",
-        cure: "use .wav, .flac, .opus, .aac or .m4a, or set \"format\"")
+    resolution.outputs[NodeContract.eventsPort] = OutputShape(
+      .event, packetDuration: nil, packetBytes: eventBytes)
+    guard let format = RecordingFormat(values) else {
+      // Without a path the format is not known yet.
+      if !path.isEmpty { resolution.refuse(RecordingCheck.unknownExtension(path)) }
+      return
     }
-    checkFormat(format, &resolution)
+    let formats = resolution.linkedInputs.compactMap { resolution.inputs[$0]?.format }
+    for problem in RecordingCheck.problems(format, RecordingCheck.Content(formats, values)) {
+      resolution.refuse(problem)
+    }
   }
 
   private static func checkRates(_ resolution: inout Resolution) {
@@ -97,30 +115,10 @@ extension AudioRecord {
         cure: "put audio.resample (rate \(known.format.rate ?? 0)) before \(name)")
     }
   }
+}
 
-  /// Checks the inputs against what the file format supports.
-  private static func checkFormat(_ format: RecordingFormat, _ resolution: inout Resolution) {
-    let values = resolution.parameters
-    if values.has("bitrate"), !format.isLossy {
-      resolution.refuse(
-        "bitrate", "\(format.name) is lossless and has no bit rate", cure: "remove it")
-    }
-    if values.has("sample"), format != .wav {
-      resolution.refuse(
-        "sample", "\(format.name) has no choice of sample types, only WAV has", cure: "remove it")
-    }
-    let formats = resolution.linkedInputs.compactMap { resolution.inputs[$0]?.format }
-    let layout = RecordingLayout(formats, mixes: values.string("layout") == "mix")
-    if layout.channels > format.mostChannels {
-      resolution.refuse(
-        nil,
-        "the file would have \(layout.channels) channels; \(format.name) supports \(format.mostChannels)",
-        cure: "put audio.convert (channels 1) before stereo inputs, or set \"layout\" to \"mix\"")
-    }
-    guard let rate = formats.first?.rate, let rates = format.rates, !rates.contains(rate) else { return }
-    let nearest = rates.min { abs($0 - rate) < abs($1 - rate) } ?? rate
-    resolution.refuse(
-      nil, "\(format.name) does not support \(rate) Hz",
-      cure: "put audio.resample (rate \(nearest)) before each input")
+extension Resolution {
+  fileprivate mutating func refuse(_ problem: NodeProblem) {
+    refuse(problem.parameter, problem.text, cure: problem.cure)
   }
 }

@@ -1,6 +1,4 @@
 public import MillraceCore
-internal import MillraceDSP
-internal import MillraceFiles
 
 /// `audio.record`: records the sides of a call into one file, aligned to the sample.
 ///
@@ -14,7 +12,14 @@ internal import MillraceFiles
 ///   waited for `patience`; later audio is dropped and counted in event `late`.
 /// - `recording` false pauses all inputs from that graph time on; true resumes. `stop` completes the file at once, `cancel` removes
 ///   it. `duration` completes it after that much audio.
-/// - A killed process leaves a file that plays up to the last second or so. The encoders allocate, on the bulk lane; WAV does not.
+/// - **Several files.** `path` may be set while the graph runs. At that graph time, the same sample of all inputs, the file is completed
+///   and the next one begins: no sample is lost or in both. An empty path records nothing until the next one. If the audio before that
+///   time does not arrive, the change waits for `patience`. A path that cannot be recorded to changes nothing, and event `error` says why;
+///   neither can the path of the file that is being recorded: set an empty one first. A relative path is then relative to the program's
+///   working directory.
+/// - A node that starts with a path ends when its file was stopped, cancelled or has its duration. One that starts with an empty path
+///   then waits for the next path, and ends with its inputs.
+/// - A graph that is stopped completes the file. A killed process leaves a file that plays up to the last second or so. The encoders allocate, on the bulk lane; WAV does not.
 ///   AAC, in ADTS and in fragmented MP4, begins with the encoder's 1,024 samples of silence, the same in all channels.
 /// - An existing file is replaced at the first audio, so a graph that fails to start leaves it intact; a missing directory is
 ///   refused, not created.
@@ -22,43 +27,34 @@ internal import MillraceFiles
 /// - No latency; runs on the bulk lane. Memory: `patience` of audio in floats, and half as much again.
 public struct AudioRecord: ~Copyable, Node {
   enum Event: Int {
-    case began, progress, completed, cancelled, late
+    case began, progress, completed, cancelled, late, error
   }
 
   /// Indices of the live parameters in the contract.
+  private static let path = contract.parameterIndex("path")
   private static let recording = contract.parameterIndex("recording")
   private static let stop = contract.parameterIndex("stop")
   private static let cancel = contract.parameterIndex("cancel")
 
-  /// Nanoseconds, and as much audio, between two flushes to the disk.
-  private static let refreshInterval = Nanoseconds.milliseconds(1_000)
   /// Most milliseconds of audio written in one call.
   private static let pieceMilliseconds = 250.0
 
-  private let path: String
-  private let pathBytes: [UInt8]
+  private let settings: Recording.Settings
+  private let content: RecordingCheck.Content
   private let rate: Int
-  private let channels: Int
   private let pieceFrames: Int
-  /// Frames after which the recording is complete; nil: no limit.
+  private let patience: Nanoseconds
+  /// Frames after which a recording is complete; nil: no limit.
   private let duration: Int64?
+  /// True if the node ends with its file; false if it waits for the next path.
+  private let endsWithFile: Bool
   private var timeline: RecordingTimeline
-  private let file: RecordingFile
-  /// Released when the file is complete, and at the first fault, so that a restarted node can lock the file.
-  private var lock: FileLock?
-
+  /// The file being written; nil: nothing is recorded.
+  private var current: Recording?
+  private var changes = RecordingChanges()
   private var switches: RecordingSwitches
-  private var meter: LevelMeter
-  /// Complete windows of the meter.
-  private var windows = 0
-  /// Frames written to the file.
-  private var recorded: Int64 = 0
-  private var hasBegun = false
   private var isOver = false
   private var stops = false
-  /// Frames and time of the last flush.
-  private var refreshed: Int64 = 0
-  private var refreshedAt: Nanoseconds?
   private var latePace = EventThrottle()
   private var late: [Int]
 
@@ -70,33 +66,31 @@ public struct AudioRecord: ~Copyable, Node {
   init(_ setup: borrowing NodeSetup, calls: FileBytes.Calls) throws(NodeProblem) {
     let values = setup.parameters
     let shapes = setup.inputs.compactMap(\.shape)
-    guard let rate = shapes.first?.format.rate, let format = RecordingFormat(values) else {
+    guard let rate = shapes.first?.format.rate else {
       throw NodeProblem("\"\(setup.name)\" takes audio only")
     }
     let layout = RecordingLayout(
       setup.inputs.map { $0.shape?.format }, mixes: values.string("layout") == "mix")
-    let path = values.string("path")
-    try RecordingPath.check(path)
-    let lock = try FileLock(path, for: .writing)
-    let file = try RecordingFile.open(
-      path, format, rate: rate, channels: layout.channels,
+    let settings = Recording.Settings(
+      format: values.has("format") ? RecordingFormat(rawValue: values.string("format")) : nil,
+      rate: rate, channels: layout.channels,
       sample: values.sample("sample") ?? shapes[0].format.sample ?? .s16,
-      bitrate: values.has("bitrate") ? values.integer("bitrate") : nil, calls: calls)
-    self.path = path
-    self.file = file
-    self.lock = consume lock
-    pathBytes = Array(path.utf8)
+      bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
+      progressFrames: AudioLimits.frames(milliseconds: values.number("progress"), rate: rate), calls: calls)
+    let path = values.string("path")
+    let first = path.isEmpty ? nil : try Recording(path, settings)
+    // Nothing below may throw.
+    self.settings = settings
     self.rate = rate
-    channels = layout.channels
+    content = RecordingCheck.Content(shapes.map(\.format), values)
+    endsWithFile = !path.isEmpty
+    current = first
     pieceFrames = AudioLimits.frames(milliseconds: Self.pieceMilliseconds, rate: rate)
     duration = values.has("duration") ? Self.frames(values.number("duration"), rate) : nil
+    patience = Nanoseconds((values.number("patience") * 1e6).rounded())
     timeline = RecordingTimeline(
-      layout, rate: rate, patience: Nanoseconds((values.number("patience") * 1e6).rounded()),
-      longest: shapes.compactMap(\.frames).max() ?? 1)
+      layout, rate: rate, patience: patience, longest: shapes.compactMap(\.frames).max() ?? 1)
     switches = RecordingSwitches(isOn: values.bool("recording"))
-    meter = LevelMeter(
-      windowFrames: AudioLimits.frames(milliseconds: values.number("progress"), rate: rate),
-      channels: channels)
     late = Array(repeating: 0, count: setup.inputs.count)
   }
 
@@ -108,116 +102,126 @@ public struct AudioRecord: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard !isOver else { return .ended }
-    do { return try record(isLast: false, &ports) } catch { throw unlocking(error) }
+    return try record(isLast: false, &ports)
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard !isOver else { return .ended }
-    do {
-      let outcome = try record(isLast: true, &ports)
-      guard outcome == .done else { return outcome }
-      try complete("ended", &ports)
-      return .ended
-    } catch { throw unlocking(error) }
-  }
-
-  /// Unlocks the file and returns the fault.
-  private mutating func unlocking(_ fault: NodeFault) -> NodeFault {
-    lock = nil
-    return fault
+    let outcome = try record(isLast: true, &ports)
+    guard outcome == .done else { return outcome }
+    try complete("ended", &ports)
+    return .ended
   }
 
   /// Takes what has arrived and writes what is due. `done`: nothing is left to do at present.
   private mutating func record(isLast: Bool, _ ports: inout Ports) throws(NodeFault) -> Outcome {
     if stops {
-      try complete("stopped", &ports)
-      return .ended
+      stops = false
+      try endFile("stopped", &ports)
+      return isOver ? .ended : .again
     }
     timeline.take(&ports)
-    let limit = timeline.limit(isLast: isLast, &ports)
+    let isForced = isLast || changes.isOverdue(at: ports.now)
+    let limit = timeline.limit(isLast: isForced, &ports)
     let wrote = try write(upTo: limit, &ports)
     postLate(&ports, always: false)
     if isOver { return .ended }
     if wrote { return .again }
-    let wish = min(try refreshIfDue(&ports), timeline.nextExpiry() ?? .max)
+    if let place = changes.next, isForced || place <= timeline.base ?? place, let path = changes.take() {
+      try record(to: path, &ports)
+      return .again
+    }
+    let flush = try current?.refreshIfDue(at: ports.now) ?? .max
+    let wish = min(flush, timeline.nextExpiry() ?? .max, changes.deadline ?? .max)
     if wish != .max { ports.wake(at: wish) }
     return .done
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
-    guard !isOver, case .set(let parameter, .bool(let value)) = message else { return }
-    switch parameter {
-    case Self.recording: switches.set(value, at: timeline.position(of: ports.now), base: timeline.base)
-    case Self.stop where value:
+    guard !isOver, case .set(let parameter, let value) = message else { return }
+    let position = timeline.position(of: ports.now)
+    switch (parameter, value) {
+    case (Self.path, .string(let path)):
+      changes.add(path, at: position, base: timeline.base, deadline: ports.now + patience)
+      ports.wake(at: ports.now)
+    case (Self.recording, .bool(let isOn)): switches.set(isOn, at: position, base: timeline.base)
+    case (Self.stop, .bool(true)):
       stops = true
       ports.wake(at: ports.now)
-    case Self.cancel where value: cancel(&ports)
+    case (Self.cancel, .bool(true)): cancel(&ports)
     default: break
     }
   }
 
+  // MARK: Files
+
+  /// Completes the current file and begins the next. A path that cannot be recorded to changes nothing.
+  private mutating func record(to path: String, _ ports: inout Ports) throws(NodeFault) {
+    guard !path.isEmpty else {
+      try current?.complete("stopped", &ports)
+      current = nil
+      return
+    }
+    // Until the next file has begun, the current one can continue.
+    guard let next = open(path, &ports) else { return }
+    try current?.complete("replaced", &ports)
+    current = next
+    next.postBegan(&ports)
+  }
+
+  /// Begins a file; nil if that fails, which event `error` reports.
+  private func open(_ path: String, _ ports: inout Ports) -> Recording? {
+    do throws(NodeProblem) {
+      let recording = try Recording(path, settings, checking: content, besides: current)
+      do throws(NodeFault) { try recording.begin() } catch {
+        throw NodeProblem(recording.explain(error) ?? "\"\(path)\" cannot be begun")
+      }
+      return recording
+    } catch {
+      let (text, path) = (Array(error.description.utf8), Array(path.utf8))
+      ports.post(Event.error.rawValue) { event in
+        event.field("text", utf8: text.span)
+        event.field("path", utf8: path.span)
+      }
+      return nil
+    }
+  }
+
+  /// Ends the current file, and the node with it if it was started for that file.
+  private mutating func endFile(_ reason: StaticString, _ ports: inout Ports) throws(NodeFault) {
+    guard !endsWithFile else { return try complete(reason, &ports) }
+    changes.removeAll()
+    try current?.complete(reason, &ports)
+    current = nil
+  }
+
   // MARK: Writing
 
-  /// Writes one piece of what may leave the timeline; false if there is none.
+  /// Writes one piece of what may leave the timeline, up to the next change of path; false if there is none.
   private mutating func write(upTo limit: Int64?, _ ports: inout Ports) throws(NodeFault) -> Bool {
-    guard let base = timeline.base, let limit, limit > base else { return false }
+    guard let base = timeline.base, let limit = limit.map({ min($0, changes.next ?? .max) }), limit > base
+    else { return false }
     let isOn = switches.isOn(at: base)
     var count = min(pieceFrames, timeline.contiguous, Int(clamping: limit - base))
     if let next = switches.next { count = min(count, Int(clamping: next - base)) }
-    if isOn {
-      if let duration { count = min(count, Int(clamping: duration - recorded)) }
-      try write(count, &ports)
+    if isOn, let current {
+      if let duration { count = min(count, Int(clamping: duration - current.recorded)) }
+      try write(count, to: current, &ports)
     }
     timeline.drop(count)
-    if isOn, let duration, recorded >= duration { try complete("duration", &ports) }
+    if let current, let duration, current.recorded >= duration { try endFile("duration", &ports) }
     return true
   }
 
-  private mutating func write(_ count: Int, _ ports: inout Ports) throws(NodeFault) {
+  private func write(_ count: Int, to file: Recording, _ ports: inout Ports) throws(NodeFault) {
     guard count > 0 else { return }
-    try begin(&ports)
+    if !file.hasBegun {
+      try file.begin()
+      file.postBegan(&ports)
+    }
     let samples = unsafe timeline.frames(count)
     for index in samples.indices { unsafe samples[index] = max(-1, min(1, samples[index])) }
-    try unsafe file.write(Span(_unsafeElements: samples))
-    recorded += Int64(count)
-    let window = Double(meter.windowSamples / channels) / Double(rate)
-    var windows = windows
-    unsafe meter.measure(Span(_unsafeElements: samples)) { level in
-      windows += 1
-      let seconds = Double(windows) * window
-      ports.post(Event.progress.rawValue) { event in
-        event.field("seconds", seconds, decimals: 3)
-        event.field("peak", level.peakDecibels, decimals: 1)
-        event.field("average", level.rmsDecibels, decimals: 1)
-      }
-    }
-    self.windows = windows
-  }
-
-  private mutating func begin(_ ports: inout Ports) throws(NodeFault) {
-    guard !hasBegun else { return }
-    try file.begin()
-    hasBegun = true
-    let (rate, channels) = (rate, channels)
-    let path = pathBytes.span
-    ports.post(Event.began.rawValue) { event in
-      event.field("path", utf8: path)
-      event.field("rate", rate)
-      event.field("channels", channels)
-    }
-  }
-
-  /// Flushes the file after a second of audio or of clock time; returns when to check again.
-  private mutating func refreshIfDue(_ ports: inout Ports) throws(NodeFault) -> Nanoseconds {
-    guard recorded != refreshed else { return .max }
-    let last = refreshedAt ?? ports.now
-    refreshedAt = last
-    let due = last + Self.refreshInterval
-    guard recorded - refreshed >= Int64(rate) || ports.now >= due else { return due }
-    try file.refresh()
-    refreshed = recorded
-    refreshedAt = ports.now
-    return .max
+    try unsafe file.write(Span(_unsafeElements: samples), &ports)
   }
 
   /// Reports dropped audio, at most once a second.
@@ -240,36 +244,20 @@ public struct AudioRecord: ~Copyable, Node {
 
   // MARK: Ending
 
+  /// Completes the file and ends the node.
   private mutating func complete(_ reason: StaticString, _ ports: inout Ports) throws(NodeFault) {
-    try begin(&ports)
-    try file.finish()
-    // A listener of this event may use the file at once.
-    lock = nil
     isOver = true
     postLate(&ports, always: true)
-    let (recorded, rate) = (recorded, rate)
-    ports.post(Event.completed.rawValue) { event in
-      event.field("seconds", Double(recorded) / Double(rate), decimals: 3)
-      event.field("samples", Int(recorded))
-      event.field("reason", reason)
-    }
+    try current?.complete(reason, &ports)
   }
 
   private mutating func cancel(_ ports: inout Ports) {
-    file.remove()
-    lock = nil
-    isOver = true
-    ports.post(Event.cancelled.rawValue)
+    changes.removeAll()
+    current?.cancel(&ports)
+    current = nil
+    isOver = endsWithFile
     ports.wake(at: ports.now)
   }
 
-  public borrowing func explain(_ fault: NodeFault) -> String? {
-    let place = "the \(fault.detail * 1_000 / Int64(rate)) ms before it are readable"
-    switch fault.reason {
-    case .system: return FileMessages.writeFailure(fault.code, "\"\(path)\"", kept: place)
-    case .library:
-      return "encoding \"\(path)\" failed: \(LibraryMessage.describe(fault.code)); \(place); record as WAV"
-    default: return nil
-    }
-  }
+  public borrowing func explain(_ fault: NodeFault) -> String? { current?.explain(fault) }
 }

@@ -9,8 +9,15 @@ class RecordingFile {
   let path: String
   /// Frames written so far.
   final fileprivate(set) var frames: Int64 = 0
+  private let bytes: FileBytes
 
-  fileprivate init(path: String) { self.path = path }
+  fileprivate init(_ bytes: FileBytes) {
+    path = bytes.name
+    self.bytes = bytes
+  }
+
+  /// Bytes of the file on disk.
+  final var byteCount: Int { Int(bytes.byteCount) }
 
   /// Opens a file of a format. The path must have been checked and locked.
   static func open(
@@ -29,7 +36,7 @@ class RecordingFile {
     let encoder = try MediaEncoder(
       format, rate: rate, channels: channels, bitrate: bitrate ?? format.channelBitrate * channels, file: file
     )
-    return EncodedRecording(encoder, path: path)
+    return EncodedRecording(encoder, file)
   }
 
   /// Truncates the file and writes its header.
@@ -56,7 +63,7 @@ private final class WAVRecording: RecordingFile {
     } catch {
       throw NodeProblem(error.description, parameter: "path")
     }
-    super.init(path: file.name)
+    super.init(file)
   }
 
   override func begin() throws(NodeFault) { try refresh() }
@@ -87,9 +94,9 @@ private final class WAVRecording: RecordingFile {
 private final class EncodedRecording: RecordingFile {
   private let encoder: MediaEncoder
 
-  init(_ encoder: MediaEncoder, path: String) {
+  init(_ encoder: MediaEncoder, _ file: FileBytes) {
     self.encoder = encoder
-    super.init(path: path)
+    super.init(file)
   }
 
   override func begin() throws(NodeFault) { try encoder.begin() }

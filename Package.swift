@@ -276,7 +276,7 @@ let package = Package(
     .testTarget(
       name: "MillraceNetTests",
       dependencies: [
-        "MillraceNet", "MillraceCore",
+        "MillraceNet", "MillraceCore", "TestSystem",
       ], exclude: ["Certificates"], swiftSettings: tests),
     .testTarget(
       name: "MillraceServerTests",
@@ -375,6 +375,7 @@ let parts: [String: [String]] = [
     "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",
     "MillraceConformanceTests", "net-peer",
   ],
+  "wires": ["MillraceNetTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {

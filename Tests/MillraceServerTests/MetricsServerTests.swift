@@ -81,7 +81,9 @@ struct MetricsServerTests {
     var limits = HTTPServer.Limits()
     // All clients share one thread, so the last ones wait.
     limits.patience = 600_000
-    let server = try await HTTPServer.listen(port: 0, limits: limits) {
+    let server = try await HTTPServer.listen(
+      port: 0, limits: limits, admission: MetricsServer.admission(plain: false)
+    ) {
       await MetricsServer.respond(to: $0, page, { true })
     }
     let good = try await withThrowingTaskGroup(of: Int.self) { group in

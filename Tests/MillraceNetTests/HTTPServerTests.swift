@@ -116,16 +116,18 @@ struct HTTPServerTests {
     limits.crowdedPatience = 10
     let server = try await Self.listen(limits)
     let bodies = try await blocking { [port = server.port] in
-      // They are there, and ask for nothing.
-      let idle = try (0..<2).map { _ in try RawConnection(port: port) }
-      for connection in idle {
-        connection.send(request("/idle"))
-        _ = response(connection)
-      }
+      let idle = try RawConnection(port: port)
+      idle.send(request("/idle"))
+      #expect(response(idle).head.contains("Connection: keep-alive\r\n"))
+      // With this one, which says nothing yet, there is no room for others.
+      let silent = try RawConnection(port: port)
+      #expect(idle.isClosed())
       let waiting = try (0..<50).map { _ in try RawConnection(port: port) }
       for (number, connection) in waiting.enumerated() { connection.send(request("/\(number)")) }
       let bodies = waiting.map { response($0).body }
-      for connection in idle { #expect(connection.isClosed()) }
+      // It has sent no request yet, and keeps its time.
+      silent.send(request("/silent"))
+      #expect(response(silent).body == "GET /silent -")
       return bodies
     }
     #expect(bodies == (0..<50).map { "GET /\($0) -" })

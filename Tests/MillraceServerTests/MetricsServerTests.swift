@@ -10,11 +10,12 @@ import Testing
 
 @Suite("Metrics server", .timeLimit(.minutes(10)))
 struct MetricsServerTests {
-  private func get(_ path: String, _ port: Int, method: String = "GET") async throws -> HTTPCall.Response {
-    try await HTTPCall(method, WebAddress("http://127.0.0.1:\(port)\(path)")).run()
+  private func get(_ path: String, _ port: Int, method: String = "GET") async throws -> HTTPClient.Response {
+    try await HTTPClient.shared.run(
+      HTTPClient.Request(method, WebAddress("http://127.0.0.1:\(port)\(path)")))
   }
 
-  private func text(_ response: HTTPCall.Response) -> String {
+  private func text(_ response: HTTPClient.Response) -> String {
     String(decoding: response.body, as: UTF8.self)
   }
 
@@ -86,12 +87,15 @@ struct MetricsServerTests {
     ) {
       await MetricsServer.respond(to: $0, page, { true })
     }
+    var crowd = HTTPClient.Limits()
+    crowd.connectionsPerHost = 1_000
+    let client = HTTPClient(limits: crowd)
     let good = try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<1_000 {
         group.addTask {
-          var call = HTTPCall("GET", try WebAddress("http://127.0.0.1:\(server.port)/metrics"))
-          call.timeout = 600_000
-          return try await call.run().status
+          var request = HTTPClient.Request("GET", try WebAddress("http://127.0.0.1:\(server.port)/metrics"))
+          request.timeouts = HTTPClient.Timeouts(connect: 0, answer: 0, whole: 600_000)
+          return try await client.run(request).status
         }
       }
       return try await group.reduce(0) { $0 + ($1 == 200 ? 1 : 0) }

@@ -309,6 +309,8 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   /// A response was sent to its end.
   private func sent(_ exchange: HTTPServerExchange?) {
     exchange?.end(nil)
+    // The server stops since the head of this response was written.
+    if case .waiting = state, server.connections.isStopping { return close() }
     guard case .closing = state else { return }
     if exchange?.isRead ?? false { close() } else { linger() }
   }

@@ -398,7 +398,7 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     await server.stop()
   }
 
-  @Test("a server that answers before the upload is complete is heard, and the sender is told to stop")
+  @Test("a server that answers before the upload is complete is heard, and the stream ends with a reason")
   func earlyAnswer() async throws {
     let server = try await serve { _ in .refuse(status: 401, "no") }
     let ends = Locked<[Bool]>([])

@@ -113,7 +113,7 @@ private func next(
     #expect(try base.resolving("https://g/x").isSecure)
   }
 
-  @Test("redirects are followed over kept connections, and the last address is told")
+  @Test("redirects are followed over kept connections, and the response has the last address")
   func followed() async throws {
     let first = Locked<[String]>([])
     let second = try await listen { request in

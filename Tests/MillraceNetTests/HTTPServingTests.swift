@@ -62,7 +62,7 @@ private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { requ
       #expect(announced.isClosed())
       let endless = try RawConnection(port: port)
       endless.send(request("/", "Transfer-Encoding: chunked\r\n", method: "POST"))
-      // It goes on sending, and still receives the answer.
+      // It keeps sending, and still receives the answer.
       for _ in 0..<100 { endless.send("100\r\n" + String(repeating: "x", count: 256) + "\r\n") }
       #expect(response(endless).head.contains(" 413 "))
       #expect(endless.isClosed())
@@ -209,7 +209,7 @@ private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { requ
     await server.stop()
   }
 
-  @Test("the code that answers late is told when the client goes, and what it sends then is discarded")
+  @Test("code that answers late is notified when the client goes, and what it sends then is discarded")
   func gone() async throws {
     let outcomes = Locked<[NetError.Kind?]>([])
     let kept = Locked<HTTPReply?>(nil)

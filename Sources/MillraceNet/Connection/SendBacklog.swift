@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Counts the bytes that wait to be sent on one connection, so that a sender learns when to wait and when to go on. Any thread.
+/// Counts the bytes that wait to be sent on one connection, and says when a sender has to wait and when it may continue. Any thread.
 final class SendBacklog: Sendable {
   enum Verdict {
     /// Counted; the sender may hand the bytes over.
@@ -31,7 +31,7 @@ final class SendBacklog: Sendable {
     return .accepted
   }
 
-  /// Bytes were sent or discarded. Returns true when a sender was refused and may go on: half of the limit is free.
+  /// Bytes were sent or discarded. Returns true when a sender was refused and may continue: half of the limit is free.
   func sent(_ count: Int) -> Bool {
     let left = queued.subtract(count, ordering: .sequentiallyConsistent).newValue
     return left <= limit / 2 && wasRefused.exchange(false, ordering: .sequentiallyConsistent)

@@ -140,7 +140,7 @@ extension HTTPClient {
     public func cancel() { onLoop { $0.cancel() } }
 
     /// Stops reading a streamed response: the server has to wait. Unless this is called from within an event, a few bytes that were read
-    /// already may still arrive. The time for the whole request goes on.
+    /// already may still arrive. The time limit of the whole request still applies.
     public func pause() { onLoop { $0.setPaused(true) } }
 
     /// Continues reading.

@@ -87,7 +87,7 @@ final class HTTPClientPool {
     }
   }
 
-  /// A new connection is for the call it was opened for, or for whoever waits.
+  /// A new connection is for the call it was opened for, or for another that waits.
   private func hand(_ connection: HTTPClientConnection, to call: HTTPClientCall) {
     if call.isConnecting { call.take(connection) } else { release(connection) }
   }

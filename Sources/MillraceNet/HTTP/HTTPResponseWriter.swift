@@ -6,7 +6,7 @@ internal import NIOHTTP1
 /// Content that is there already, bytes or a file, is written in pieces: the next one when the system has taken the one before, so that
 /// memory stays bounded and a client that reads nothing is noticed.
 final class HTTPResponseWriter: HTTPStream.Output {
-  /// What the connection is told.
+  /// What it reports to the connection.
   struct Events {
     /// A piece is on its way: something is unsent from now on.
     var waits: () -> Void
@@ -191,7 +191,7 @@ final class HTTPResponseWriter: HTTPStream.Output {
     finish()
   }
 
-  /// Writes what was written so far, and tells the connection how it goes on.
+  /// Writes what was written so far, and reports the result to the connection.
   @discardableResult
   private func flush(_ buffer: ByteBuffer? = nil, _ promise: EventLoopPromise<Void>? = nil)
     -> EventLoopFuture<Void>
